@@ -1,6 +1,6 @@
 # make demo   everything on this machine: http://127.0.0.1:8000 (PORT=8001 make demo for another port)
 # make test   the fast tests: no database, browser, container or PostgreSQL; and every page opened once
-#             make test T=tests/runner/test_usage.py runs one place, whatever it needs (T takes any pytest arguments)
+#             make test T=tests/runner/models/test_usage.py runs one place, whatever it needs (T takes any pytest arguments)
 # make test-all  the whole test suite
 # make check  code checks and the whole test suite
 # make lock   writes requirements*.txt anew (needs uv)

@@ -8,7 +8,7 @@ import sys
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "benchapp.settings")
     try:
-        from benchapp.command_line import run
+        from benchapp.deploy.command_line import run
     except ImportError as error:
         raise SystemExit(f"{error}: run `make demo` once, or use .venv/bin/python") from error
     run(sys.argv)

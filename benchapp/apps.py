@@ -6,4 +6,4 @@ class BenchappConfig(AppConfig):
     verbose_name = "Skillglass record"
 
     def ready(self) -> None:
-        from benchapp import single_user  # noqa: F401  (registers its check)
+        from benchapp.people import single_user  # noqa: F401  (registers its check)

@@ -5,12 +5,12 @@ Requests are logged by the project itself, with ids; gunicorn's own lines go thr
 
 from __future__ import annotations
 
-from benchapp import environ, log_format
+from benchapp.deploy import environ, log_format
 
 bind = f"0.0.0.0:{environ.number('PORT', 8000)}"  # noqa: S104  (a container's own network; what is published is said outside)
 workers = environ.number("WEB_PROCESSES", 2)
 threads = environ.number("WEB_THREADS", 4)
-worker_class = "benchapp.web_worker.WebWorker"  # threads that never wait for a slow client
+worker_class = "benchapp.deploy.web_worker.WebWorker"  # threads that never wait for a slow client
 worker_connections = 500  # below the usual limit of open files
 preload_app = True  # read once, then forked
 worker_tmp_dir = "/dev/shm"  # noqa: S108  (heartbeats; a slow disk must not look like a hung process)

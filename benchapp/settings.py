@@ -9,8 +9,8 @@ from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.utils import get_random_secret_key
 
-from benchapp import environ, log_format
-from benchapp.embedded import broker_url
+from benchapp.deploy import environ, log_format
+from benchapp.deploy.embedded_broker import broker_url
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VERSION = "0.1.0"
@@ -62,18 +62,18 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "inspector.request_log.RequestLogMiddleware",
+    "inspector.web.request_log.RequestLogMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
     "django.middleware.gzip.GZipMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
-    "inspector.visible.VisibleMiddleware",
+    "inspector.web.text.visible.VisibleMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
-    "inspector.nul_characters.NulMiddleware",
+    "inspector.web.nul_characters.NulMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "inspector.access.AccessMiddleware",
+    "inspector.web.access.AccessMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
@@ -92,7 +92,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "inspector.context_processors.frame",
+                "inspector.web.context_processors.frame",
             ],
         },
     }
@@ -147,7 +147,7 @@ STUCK_SECONDS = environ.number("STUCK_SECONDS", 900)
 MAX_TRIALS = environ.number("MAX_TRIALS", 200_000)
 # Nothing an episode does between two recordings may take longer. Agents and verifiers have much lower limits.
 JOB_SECONDS = environ.number("JOB_SECONDS", 4 * 3600)
-# The runner reads these two (runner.models.patience); here a value that makes no sense stops the start.
+# The runner reads these two (runner.models.wire.patience); here a value that makes no sense stops the start.
 environ.number("SKILLGLASS_MODEL_WAIT_SECONDS", 600)
 environ.number("SKILLGLASS_MODEL_CALL_SECONDS", 3_600)
 

@@ -1,4 +1,4 @@
-"""Coverage of the interval of Krippendorff's alpha (benchapp/agreement), by simulation, and of three that lost.
+"""Coverage of the interval of Krippendorff's alpha (benchapp/stats/agreement), by simulation, and of three that lost.
 
     OPENBLAS_NUM_THREADS=1 nice -n 10 python benchmarks/agreement_coverage.py [--datasets N] [--resamples N] [--seed S]
 
@@ -26,10 +26,10 @@ from scipy.special import expit, ndtr, ndtri
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchapp.agreement.alpha import Tally, alpha_many  # noqa: E402
-from benchapp.agreement.bootstrap import bootstrap_t, interval_of, student  # noqa: E402
-from benchapp.agreement.distances import masi_distance  # noqa: E402
-from benchapp.inference.interval import TAIL, ZERO, Floats, Ints  # noqa: E402
+from benchapp.stats.agreement.alpha import Tally, alpha_many  # noqa: E402
+from benchapp.stats.agreement.bootstrap import bootstrap_t, interval_of, student  # noqa: E402
+from benchapp.stats.agreement.distances import masi_distance  # noqa: E402
+from benchapp.stats.inference.interval import TAIL, ZERO, Floats, Ints  # noqa: E402
 
 CODES = 6
 FREQUENCIES = np.array([0.36, 0.24, 0.16, 0.12, 0.08, 0.04])

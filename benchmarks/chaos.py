@@ -30,7 +30,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchapp.embedded import answers, broker_command, broker_url  # noqa: E402
+from benchapp.deploy.embedded_broker import answers, broker_command, broker_url  # noqa: E402
 from benchmarks.kill_workers import compare, free_port, outcome, work_horses_at_work  # noqa: E402
 
 WORKERS = 3
@@ -180,8 +180,8 @@ def _launch(options: argparse.Namespace) -> Any:
     import django
 
     django.setup()
-    from benchapp.demo import DEMO
-    from benchapp.launching import launch
+    from benchapp.experiments.demo_experiment import DEMO
+    from benchapp.experiments.launch import launch
 
     changes = {
         "conditions": options.condition or CONDITIONS,
@@ -278,7 +278,7 @@ def _kill(pid: int) -> bool:
 def _containers_at_work(experiment: Any) -> Iterator[str]:
     """Those of running attempts. Whoever runs the engine may have others that are none of ours."""
     from benchapp.models import Attempt
-    from runner.sandboxes.docker_engine import MARK_LABEL
+    from runner.sandboxes.docker.docker_engine import MARK_LABEL
 
     running = Attempt.objects.filter(trial__episode__run__experiment=experiment, status=Attempt.Status.RUNNING)
     for handle in running.values_list("sandbox", flat=True):

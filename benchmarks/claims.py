@@ -122,9 +122,9 @@ def _make(scene: str, items: int) -> dict[str, Any]:
     from django.utils import timezone
 
     from benchapp.models import Codebook, Episode, Experiment, Run, Suite, Task, Trial, User
-    from benchapp.reviewing.drawing import Draw
-    from benchapp.reviewing.making import QueueSpec, make_queue
-    from benchapp.reviewing.populations import Population
+    from benchapp.review.queues.item_drawing import Draw
+    from benchapp.review.queues.populations import Population
+    from benchapp.review.queues.queue_making import QueueSpec, make_queue
 
     call_command("migrate", verbosity=0)
     suite = Suite.objects.create(key="claims", name="claims")
@@ -151,11 +151,11 @@ def _make(scene: str, items: int) -> dict[str, Any]:
 def _take_all(job: dict[str, Any]) -> dict[str, Any]:
     """Claims until nothing comes any more; in the rough scene what others hold may still come back, so it waits."""
     from benchapp.models import Queue, User
-    from benchapp.reviewing import claiming
+    from benchapp.review.queues import claims
 
     queue, user, dice = Queue.objects.get(), User.objects.get(pk=job["person"]), random.Random(job["seed"])
     collisions = 0
-    take = claiming._take
+    take = claims._take
 
     def counted(slot: Any, person: Any) -> bool:
         nonlocal collisions
@@ -163,7 +163,7 @@ def _take_all(job: dict[str, Any]) -> dict[str, Any]:
         collisions += not taken
         return taken
 
-    claiming._take = counted
+    claims._take = counted
     rough, holds, idle, begin = job["scene"] == "rough", [], 0, time.monotonic()
     while idle <= (40 if rough else 0):
         hold = _one(queue, user, dice if rough else None)
@@ -178,10 +178,10 @@ def _take_all(job: dict[str, Any]) -> dict[str, Any]:
 def _one(queue: Any, user: Any, dice: random.Random | None) -> dict[str, Any] | None:
     """Takes an item and does one of the things that people do with it."""
     from benchapp.models import Review, Slot
-    from benchapp.reviewing import claiming
+    from benchapp.review.queues import claims
 
     before = time.monotonic()
-    item = claiming.claim(queue, user)
+    item = claims.claim(queue, user)
     if item is None:
         return None
     since, ends = time.monotonic(), before + queue.reservation_seconds  # the time surely theirs, at the least
@@ -193,7 +193,7 @@ def _one(queue: Any, user: Any, dice: random.Random | None) -> dict[str, Any] | 
         time.sleep(queue.reservation_seconds + 0.1)
     until = min(time.monotonic(), ends)  # before it is given up: what comes after may be somebody else's
     if how == "back":
-        claiming.give_back(item, user)
+        claims.give_back(item, user)
     elif how != "left" and not Review.objects.filter(item=item, reviewer=user).exists():
         _submit(item, user)
     gone = time.monotonic()
@@ -204,7 +204,7 @@ def _submit(item: Any, user: Any) -> None:
     from django.db import IntegrityError, transaction
 
     from benchapp.models import Review
-    from benchapp.reviewing.claiming import fill
+    from benchapp.review.queues.claims import fill
 
     try:
         with transaction.atomic():

@@ -52,9 +52,9 @@ def main() -> None:
     parser.add_argument("--no-files", action="store_true", help="read no columns kept on disk: as if never read before")
     options = parser.parse_args()
     if options.no_files:
-        from benchapp.comparing import shelf
+        from benchapp.stats.comparing import column_shelf
 
-        shelf.take = lambda run: None
+        column_shelf.take = lambda run: None
     pages = addresses()
     get(pages["overview"])  # what a process does once, at its start, belongs to no page
     print(f"{'page':22} {'cold ms':>8} {'/1 s':>6} {'p95 ms':>7} {'/150':>6} {'queries':>9} {'kB':>6} {'packed':>7}")
@@ -89,7 +89,7 @@ def addresses() -> dict[str, str]:
 
 
 def measure(path: str, times: int) -> Measured:
-    from benchapp.comparing.comparison import forget
+    from benchapp.stats.comparing.comparison import forget
     from inspector.charts.picture import KEPT
 
     forget()

@@ -1,4 +1,4 @@
-"""Coverage and level of every interval and test of benchapp/inference, by simulation.
+"""Coverage and level of every interval and test of benchapp/stats/inference, by simulation.
 
     OPENBLAS_NUM_THREADS=1 nice -n 10 python benchmarks/coverage.py [--repeats N] [--seed S] [--csv FILE]
 
@@ -26,12 +26,12 @@ from scipy.stats import binom
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchapp.inference.clusters import bootstrap_t_many, sign_flip_many  # noqa: E402
-from benchapp.inference.families import family_draws  # noqa: E402
-from benchapp.inference.interval import TAIL, Floats  # noqa: E402
-from benchapp.inference.proportions import newcombe_paired, pairs  # noqa: E402
-from benchapp.inference.replicates import stratified_parts, welch_parts  # noqa: E402
-from benchapp.inference.shares import wilson  # noqa: E402
+from benchapp.stats.inference.clusters import bootstrap_t_many, sign_flip_many  # noqa: E402
+from benchapp.stats.inference.families import family_draws  # noqa: E402
+from benchapp.stats.inference.interval import TAIL, Floats  # noqa: E402
+from benchapp.stats.inference.proportions import newcombe_paired, pairs  # noqa: E402
+from benchapp.stats.inference.replicates import stratified_parts, welch_parts  # noqa: E402
+from benchapp.stats.inference.shares import wilson  # noqa: E402
 
 FAMILY_SD = 0.5
 TRIAL_SD = 0.6  # of a single amount, on the log scale
@@ -208,7 +208,7 @@ def methods(scene: Scene, draws: Draws) -> dict[str, Ends]:
 
 
 def _primary(found: dict[str, Ends]) -> Ends:
-    """The rule of benchapp.inference.difference, fallbacks included."""
+    """The rule of benchapp.stats.inference.difference, fallbacks included."""
     return _first(found["Welch"], found["sign-flip"]) if "Welch" in found else found["sign-flip"]
 
 

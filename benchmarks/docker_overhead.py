@@ -139,9 +139,9 @@ def ours(image: str, place: Path) -> None:
     """The runner's own way, from opening the sandbox to its verdict and its end; without the record."""
     from runner.agents import AgentJob, Limits
     from runner.agents.oracle import Oracle
+    from runner.base.types import Machine, Task
     from runner.sandboxes import SKILLS
-    from runner.sandboxes.docker import open_sandbox
-    from runner.types import Machine, Task
+    from runner.sandboxes.docker.docker_sandbox import open_sandbox
     from runner.verifying import run_verifier
 
     task = Task("T", "t", "E", "F", None, 1, "Say 42.", "0" * 64, place, machine=Machine(image=image))

@@ -87,9 +87,9 @@ def _launch(options: argparse.Namespace) -> Any:
     import django
 
     django.setup()
-    from benchapp.demo import DEMO
-    from benchapp.experiment_file import read_file
-    from benchapp.launching import launch
+    from benchapp.experiments.demo_experiment import DEMO
+    from benchapp.experiments.experiment_file import read_file
+    from benchapp.experiments.launch import launch
 
     changes = {"environments": options.environment, "seed": options.seed}
     if options.condition:
@@ -130,7 +130,7 @@ def _workers(supervisor: int) -> list[int]:
 def work_horses_at_work(experiment: Any) -> list[int]:
     """The work-horses that are in the middle of an attempt: killing one must leave an interrupted attempt."""
     from benchapp.models import Attempt
-    from benchapp.processes import ProcessName
+    from benchapp.record.processes import ProcessName
 
     running = Attempt.objects.filter(trial__episode__run__experiment=experiment, status=Attempt.Status.RUNNING)
     names = map(ProcessName.parse, running.values_list("worker", flat=True))
@@ -141,9 +141,9 @@ def outcome(experiment: Any) -> dict[str, Any]:
     """What must not depend on who was killed: no times, hosts, ids or costs."""
     from django.db.models import Count, Q
 
-    from benchapp import recorded
     from benchapp.models import Attempt, Decision, Episode, Trial
-    from runner.encoding import encode
+    from benchapp.record import recorded
+    from runner.base.encoding import encode
 
     of_run = ("episode__run__condition", "episode__key")
     trials = Trial.objects.filter(episode__run__experiment=experiment)

@@ -98,7 +98,7 @@ def holes(slots: Iterable[tuple[object, int]]) -> Iterator[str]:
 def digests() -> dict[str, str]:
     """Record digest by experiment."""
     from benchapp.models import Experiment
-    from benchapp.record_digest import record_digest
+    from benchapp.record.record_digest import record_digest
 
     return {str(each.public_id): record_digest(each) for each in Experiment.objects.order_by("public_id")}
 

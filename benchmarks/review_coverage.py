@@ -1,4 +1,4 @@
-"""Coverage of the intervals of a failure taxonomy (benchapp/reviewing/estimating.py), by simulation.
+"""Coverage of the intervals of a failure taxonomy (benchapp/review/results/population_shares.py), by simulation.
 
     OPENBLAS_NUM_THREADS=1 nice -n 10 python benchmarks/review_coverage.py [--repeats N] [--seed S]
 
@@ -26,8 +26,8 @@ from scipy.special import expit, logit
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchapp.inference.interval import Floats, Interval, Ints  # noqa: E402
-from benchapp.reviewing.estimating import Sample, Share, shares  # noqa: E402
+from benchapp.review.results.population_shares import Sample, Share, shares  # noqa: E402
+from benchapp.stats.inference.interval import Floats, Interval, Ints  # noqa: E402
 
 FREQUENCIES = (0.03, 0.1, 0.3)
 CLUSTERS = (6, 10, 20, 40)

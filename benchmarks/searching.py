@@ -61,8 +61,8 @@ def index() -> None:
 
     django.setup()
     from benchapp.models import Trajectory, Trial
-    from benchapp.searching.indexing import index_anew, index_waiting
-    from benchapp.trajectory_store import iterate_steps
+    from benchapp.record.trajectory_store import iterate_steps
+    from benchapp.search.indexing import index_anew, index_waiting
 
     sample = list(Trajectory.objects.order_by("pk")[:500])
     start = time.perf_counter()

@@ -11,19 +11,19 @@ from pathlib import Path
 
 from runner import protocols
 from runner.agents import Limits
-from runner.chronicle import chronicle
-from runner.engine import run_episode
-from runner.errors import RunnerError, SetupError
-from runner.jsonl_recorder import JsonLinesRecorder
+from runner.base.errors import RunnerError, SetupError
+from runner.base.suite import Suite
+from runner.base.types import Environment
+from runner.engine.chronicle import chronicle
+from runner.engine.engine import run_episode
+from runner.engine.jsonl_recorder import JsonLinesRecorder
+from runner.engine.setup import describe_setup, setup_digest
+from runner.engine.toolbox import toolbox_for
 from runner.protocols.conditions import condition_named, conditions_of
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.registry import LAUNCHED
 from runner.sandboxes import sandbox_kind
-from runner.setup import describe_setup, setup_digest
-from runner.suite import Suite
 from runner.suites.starter_suite import load_starter
-from runner.toolbox import toolbox_for
-from runner.types import Environment
 
 RECORD = "episode.jsonl"
 

@@ -47,9 +47,9 @@ def docker_answers() -> bool:
 
 @cache
 def buildkit_answers() -> bool:
-    from runner.errors import SandboxError
-    from runner.sandboxes.docker_buildkit import what_is_missing
-    from runner.sandboxes.docker_engine import connect
+    from runner.base.errors import SandboxError
+    from runner.sandboxes.docker.docker_buildkit import what_is_missing
+    from runner.sandboxes.docker.docker_engine import connect
 
     try:
         client = connect(timeout=20)
@@ -142,7 +142,7 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> None:
 def _nothing_remembered() -> Iterator[None]:
     """What a process keeps between requests must not outlive a test: the next one's keys may be the same."""
     yield
-    if "benchapp.comparing.comparison" in sys.modules:
-        sys.modules["benchapp.comparing.comparison"].forget()
+    if "benchapp.stats.comparing.comparison" in sys.modules:
+        sys.modules["benchapp.stats.comparing.comparison"].forget()
     if "inspector.charts.picture" in sys.modules:
         sys.modules["inspector.charts.picture"].KEPT.clear()

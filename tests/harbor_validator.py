@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
+from runner.base.types import Trajectory, Usage
 from runner.trajectories.atif_document import atif_document
-from runner.types import Trajectory, Usage
 from tests.conftest import require
 
 HARBOR = "harbor==0.25.0"

@@ -6,21 +6,21 @@ from collections.abc import Callable
 
 from django.urls import reverse
 
-from benchapp.comparing.choices import Choices
-from benchapp.comparing.saving import save_comparison
-from benchapp.diagnosing.storing import diagnose_episode
-from benchapp.judging.budget import Budget
-from benchapp.judging.passes import judge_run
-from benchapp.metrics.catalogue import METRICS
+from benchapp.analysis.diagnoses.stored_diagnoses import diagnose_episode
+from benchapp.judges.judge_budget import Budget
+from benchapp.judges.judge_passes import judge_run
 from benchapp.models import AgreementReport, Attempt, CodebookVersion, Comparison, Episode, Judging, Queue, Run, Trial
-from benchapp.reviewing.agreeing import take_report
-from benchapp.reviewing.codebooks import draft_of, freeze
-from benchapp.reviewing.codes import Wording, add, rename, split
-from benchapp.reviewing.examples import add_example
-from benchapp.reviewing.suggesting import suggest
-from inspector.access import local_user
-from runner.types import Observation, Source, Step, ToolCall, Usage
-from tests.factories import (
+from benchapp.review.codebooks.codebook_versions import draft_of, freeze
+from benchapp.review.codebooks.codes import Wording, add, rename, split
+from benchapp.review.codebooks.examples import add_example
+from benchapp.review.coding.queue_agreement import take_report
+from benchapp.review.suggestions.suggestion_runs import suggest
+from benchapp.stats.comparing.choices import Choices
+from benchapp.stats.comparing.saved_comparisons import save_comparison
+from benchapp.stats.metrics.catalogue import METRICS
+from inspector.web.access import local_user
+from runner.base.types import Observation, Source, Step, ToolCall, Usage
+from tests.worlds.factories import (
     make_attempt,
     make_batch,
     make_episode,
@@ -33,10 +33,10 @@ from tests.factories import (
     make_user,
     record_steps,
 )
-from tests.judging_worlds import Judge
-from tests.judging_worlds import make_world as make_judged_world
-from tests.probe_factories import make_probe
-from tests.review_factories import make_queue, make_review
+from tests.worlds.judging_worlds import Judge
+from tests.worlds.judging_worlds import make_world as make_judged_world
+from tests.worlds.probe_factories import make_probe
+from tests.worlds.review_factories import make_queue, make_review
 
 CONDITION = "selfgen-always"
 QUEUE = "<b>failed</b> deployments"

@@ -15,10 +15,12 @@ from pathlib import Path
 import pytest
 
 from runner.agents import Agent, Limits, make_agent
-from runner.attempts import run_trial
-from runner.digests import EMPTY_LIBRARY
-from runner.list_recorder import ListRecorder
-from runner.models.litellm import LiteLLM
+from runner.base.digests import EMPTY_LIBRARY
+from runner.base.types import AttemptResult, Environment, Family, File, Files, Machine, Phase, Role, Slot, Task, Usage
+from runner.engine.attempts import run_trial
+from runner.engine.list_recorder import ListRecorder
+from runner.engine.toolbox import Toolbox, no_budget
+from runner.models.litellm.client import LiteLLM
 from runner.models.preset import Preset
 from runner.models.prices import Prices
 from runner.programs.installing import install
@@ -26,8 +28,6 @@ from runner.protocols.conditions import condition_named
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import RunTrial
 from runner.sandboxes import sandbox_kind
-from runner.toolbox import Toolbox, no_budget
-from runner.types import AttemptResult, Environment, Family, File, Files, Machine, Phase, Role, Slot, Task, Usage
 from tests.docker_images import base_image
 
 KEY_VARIABLE, KEY = "SKILLGLASS_TEST_PROVIDER_KEY", "sk-test-0123456789abcdef"

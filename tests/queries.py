@@ -8,7 +8,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from inspector.access import local_user
+from inspector.web.access import local_user
 
 
 def count_queries(client: Client, url: str) -> int:

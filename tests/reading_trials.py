@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from benchapp.models import Episode, SkillUse, Trial
-from runner.types import Source, Step, ToolCall
-from tests.factories import make_trial, record_steps
+from runner.base.types import Source, Step, ToolCall
+from tests.worlds.factories import make_trial, record_steps
 
 
 def skill(name: str, body: str = "Use the_tool.") -> dict[str, str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-EVERY_PAGE = "tests/inspector/test_habits.py"
+EVERY_PAGE = "tests/inspector/web/test_habits.py"
 WRITING = (
     *(f"tests/inspector/test_{name}.py" for name in ("comments", "comparisons", "imports_page", "launch", "levels")),
     *(f"tests/inspector/test_{name}.py" for name in ("activity", "login", "operate", "overview", "people", "search")),

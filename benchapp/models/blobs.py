@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import zstandard
 from django.db import models
 
-from runner.digests import digest_bytes
+from runner.base.digests import digest_bytes
 
 LEVEL = 6
 MAX_BLOB_BYTES = 64 * 1024 * 1024  # of content; larger things are stored in pieces by their owner

@@ -5,8 +5,8 @@ from django.utils import timezone
 
 from benchapp.models.base import PublicModel
 from benchapp.models.blobs import Blob
-from runner.author_calls import PURPOSES
-from runner.host_calls import PURPOSE as AGENT_CALLS
+from runner.engine.author_calls import PURPOSES
+from runner.engine.host_calls import PURPOSE as AGENT_CALLS
 
 
 class ModelCallQuerySet(models.QuerySet["ModelCall"]):

@@ -9,7 +9,7 @@ from benchapp.models.base import PublicModel
 from benchapp.models.experiments import Experiment, Progress, Run
 from benchapp.models.libraries import Decision, Snapshot
 from benchapp.models.suites import Environment, Family
-from benchapp.processes import ProcessName
+from benchapp.record.processes import ProcessName
 
 
 class EpisodeQuerySet(models.QuerySet["Episode"]):

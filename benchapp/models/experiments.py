@@ -82,7 +82,9 @@ class Experiment(PublicModel):
     status = models.CharField(max_length=16, choices=Status, default=Status.WAITING)
     suite = models.ForeignKey(Suite, null=True, on_delete=models.PROTECT, related_name="experiments")
     spec = models.JSONField(default=dict)  # the experiment file it was launched from, or the redacted source config
-    estimate = models.JSONField(default=dict)  # what it was thought to take when it was launched (benchapp.estimating)
+    estimate = models.JSONField(
+        default=dict
+    )  # what it was thought to take when it was launched (benchapp.experiments.estimate)
     source = models.CharField(max_length=1000, blank=True)  # where an import came from, as the person named it
     created_at = models.DateTimeField(auto_now_add=True, db_index=True)
     created_by = models.ForeignKey("benchapp.User", null=True, on_delete=models.SET_NULL, related_name="+")

@@ -7,8 +7,8 @@ from django.urls import reverse
 from benchapp.models.base import PublicModel
 from benchapp.models.blobs import Blob
 from benchapp.models.suites import Family
-from runner.digests import EMPTY_LIBRARY, digest_bytes, library_digest
-from runner.types import AuthorMode, DecisionStatus, File, Files, Patch
+from runner.base.digests import EMPTY_LIBRARY, digest_bytes, library_digest
+from runner.base.types import AuthorMode, DecisionStatus, File, Files, Patch
 
 
 class SnapshotQuerySet(models.QuerySet["Snapshot"]):

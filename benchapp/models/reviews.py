@@ -232,7 +232,7 @@ class AgreementReport(PublicModel):
     is_before_discussion = models.BooleanField()
     items_total = models.PositiveIntegerField()  # with at least two submitted reviews
     reviewers_total = models.PositiveIntegerField()
-    values = models.JSONField()  # what benchapp.agreement found: alpha, interval, per code, matrix
+    values = models.JSONField()  # what benchapp.stats.agreement found: alpha, interval, per code, matrix
     taken_at = models.DateTimeField(auto_now_add=True)
     taken_by = models.ForeignKey(User, null=True, on_delete=models.PROTECT, related_name="+")
 

@@ -57,8 +57,8 @@ class SearchDocument(models.Model):
     """What one hit is: a passage of steps, a skill file, a decision, the checks of a verdict, a note.
 
     The row holds what hits are filtered by and where they open; its words lie in the index under the same number
-    (benchapp.searching.index). A passage is steps `first_step` to `last_step`; `start` and `end` are set where it is
-    part of one long step: characters of its joined texts (benchapp.searching.sections).
+    (benchapp.search.search_index). A passage is steps `first_step` to `last_step`; `start` and `end` are set where it is
+    part of one long step: characters of its joined texts (benchapp.search.sections).
     """
 
     class Kind(models.TextChoices):

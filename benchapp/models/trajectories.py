@@ -6,7 +6,7 @@ from django.db.models import Q
 from benchapp.models.base import PublicModel
 from benchapp.models.blobs import Blob
 from benchapp.models.trials import Attempt
-from runner.types import CompactionKind, TrajectoryKind, UseKind
+from runner.base.types import CompactionKind, TrajectoryKind, UseKind
 
 
 class Trajectory(PublicModel):

@@ -8,15 +8,15 @@ from django.db.models import Q
 from django.urls import reverse
 from django.utils import timezone
 
-from benchapp.error_text import worded
 from benchapp.models.base import PublicModel
 from benchapp.models.blobs import Blob
 from benchapp.models.experiments import Run
 from benchapp.models.libraries import Snapshot
 from benchapp.models.squares import SELECTED, Square
 from benchapp.models.suites import Task, TaskRevision
+from benchapp.record.error_text import worded
+from runner.base.types import Phase
 from runner.trajectories.readers import PLAIN_TEXT
-from runner.types import Phase
 
 if TYPE_CHECKING:
     from benchapp.models.trajectories import Trajectory

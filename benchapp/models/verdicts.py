@@ -5,8 +5,8 @@ from django.db.models import Q
 
 from benchapp.models.blobs import Blob
 from benchapp.models.trials import Attempt
-from runner.types import CheckGroup, CheckStatus
-from runner.types import Verdict as VerdictValue
+from runner.base.types import CheckGroup, CheckStatus
+from runner.base.types import Verdict as VerdictValue
 
 MAX_MESSAGE = 20_000  # characters of a check's message; the verifier's whole output lies in a blob
 

@@ -18,7 +18,7 @@ from benchapp.models import Episode, Experiment, Run, Suite
 from benchapp.models.base import derived_id
 from benchapp.synthesis.episode import EpisodeWriter, Quota
 from benchapp.synthesis.suite import synthetic_suite
-from runner.digests import digest_json
+from runner.base.digests import digest_json
 
 MODELS = ("aster-1", "birch-2", "cedar-3", "dune-4", "elm-5", "fjord-6", "grove-7", "heath-8", "iris-9", "juniper-10")
 CONDITIONS = (  # a learner first, so that the smallest campaign has everything

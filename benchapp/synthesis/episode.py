@@ -22,10 +22,10 @@ from benchapp.models import (
     Trial,
     Verdict,
 )
+from benchapp.record.trajectory_store import pack_steps
 from benchapp.synthesis.texts import WORDS, revised, sentence, steps
-from benchapp.trajectory_store import pack_steps
-from runner.digests import digest_json
-from runner.types import File, Phase, TrajectoryHead
+from runner.base.digests import digest_json
+from runner.base.types import File, Phase, TrajectoryHead
 
 CHECKS = (("public", 3), ("hidden", 4), ("process", 2))
 CHECKS_TOTAL = sum(number for _, number in CHECKS)

@@ -12,7 +12,7 @@ import orjson
 
 from benchapp.models.base import derived_id
 from benchapp.synthesis.texts import steps
-from runner.trajectories.atif import ATIF_VERSION, step_to_json
+from runner.trajectories.atif_values import ATIF_VERSION, step_to_json
 
 EVENTS = 337_351
 BYTES = 963_000_000

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from benchapp.models import Environment, Family, Suite, Task, TaskRevision
-from runner.digests import digest_json
-from runner.types import ACQUISITION_ROLES, DEPLOYMENT_ROLES
+from runner.base.digests import digest_json
+from runner.base.types import ACQUISITION_ROLES, DEPLOYMENT_ROLES
 
 ENVIRONMENTS, FAMILIES = 6, 5
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-from runner.types import File, Files, Observation, Source, Step, ToolCall, Usage
+from runner.base.types import File, Files, Observation, Source, Step, ToolCall, Usage
 
 WORDS = (
     "table column missing value group total ledger region join key order date window parse header footer delimiter "

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from inspector.charts import (
-    budget,
+from inspector.charts.chart import Chart
+from inspector.charts.figures import (
+    budget_chart,
     categories,
     efficiency,
     environments,
@@ -21,7 +22,6 @@ from inspector.charts import (
     seed_heldout,
     tokens,
 )
-from inspector.charts.drawing import Chart
 
 _ALL: tuple[Chart, ...] = (
     forest.CHART,
@@ -38,7 +38,7 @@ _ALL: tuple[Chart, ...] = (
     file_kinds.CHART,
     profiles.CHART,
     pass_at_k.CHART,
-    budget.CHART,
+    budget_chart.CHART,
     generation.CHART,
     tokens.CHART,
 )

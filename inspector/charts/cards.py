@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from django.urls import reverse
 
-from benchapp.comparing.choices import Choices
-from inspector.charts.drawing import Chart
+from benchapp.stats.comparing.choices import Choices
+from inspector.charts.chart import Chart
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from plotly import graph_objects as go
 from plotly.io import to_json
 
-from benchapp.comparing.comparison import Comparison
-from benchapp.metrics.keeping import Recent
-from benchapp.metrics.tally import Tally
-from inspector.charts.drawing import Chart, Drawing
+from benchapp.stats.comparing.comparison import Comparison
+from benchapp.stats.learning.computed_runs import Recent
+from benchapp.stats.metrics.tally import Tally
+from inspector.charts.chart import Chart, Drawing
 from inspector.charts.sheet import Sheet
-from inspector.visible import spelled
+from inspector.web.text.visible import spelled
 
 MAX_NAMED = 4  # unfinished groups in a note
 MAX_BYTES = 24 * 2**20  # of figures kept in one process

@@ -8,10 +8,10 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
-from benchapp.comparing.comparison import Comparison
-from benchapp.comparing.groups import Group
-from benchapp.metrics.metric import Metric
-from benchapp.published.rows import Printed
+from benchapp.papers.published_rows import Printed
+from benchapp.stats.comparing.comparison import Comparison
+from benchapp.stats.comparing.groups import Group
+from benchapp.stats.metrics.metric import Metric
 
 
 @dataclass(frozen=True, slots=True)

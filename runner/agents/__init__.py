@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from runner.errors import SetupError
+from runner.base.errors import SetupError
+from runner.base.types import Failure, Step, Task, Trajectory, Usage
 from runner.models import Model
 from runner.sandboxes import Sandbox
 from runner.sandboxes.needs import Needs
-from runner.types import Failure, Step, Task, Trajectory, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ AGENTS: dict[str, str] = {
     "nop": "runner.agents.nop:Nop",
     "shell": "runner.agents.shell:Shell",
     "claude-code": "runner.agents.claude_code:ClaudeCode",
-    "codex": "runner.agents.codex:Codex",
+    "codex": "runner.agents.codex_cli:Codex",
     "gemini-cli": "runner.agents.gemini_cli:GeminiCli",
     "qwen-code": "runner.agents.qwen_code:QwenCode",
     "kimi-code": "runner.agents.kimi_code:KimiCode",

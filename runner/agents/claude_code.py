@@ -10,11 +10,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from runner.agents.program import DUMMY_KEY, HOME, ProgramAgent, Start
+from runner.agents.agent_program import DUMMY_KEY, HOME, ProgramAgent, Start
 from runner.agents.program_log import Log
+from runner.base.text import cut
+from runner.base.types import Failure
 from runner.models.preset import Preset
-from runner.trajectories.text import cut
-from runner.types import Failure
 
 _SETTINGS = {
     "enabledPlugins": {"cc-plugin-plugin-authoring@builtin": False},

@@ -11,8 +11,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from runner.agents.program import DUMMY_KEY, HOME, ProgramAgent, Start
-from runner.types import JsonValue
+from runner.agents.agent_program import DUMMY_KEY, HOME, ProgramAgent, Start
+from runner.base.types import JsonValue
 
 _PROVIDER_TOOLS = ["google_web_search", "web_fetch"]  # carried out by the provider, so a closed network stops neither
 # Calls on the side (a loop? an edit that did not fit? what was said so far, shorter?) and some of its sub-agents have

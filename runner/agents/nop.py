@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from runner.agents import AgentJob, AgentRun
-from runner.agents.trajectory import Notebook
+from runner.agents.agent_trajectory import Notebook
+from runner.base.types import Source, Step
 from runner.models import Model
 from runner.sandboxes import Sandbox
 from runner.sandboxes.needs import NOTHING, Needs
-from runner.types import Source, Step
 
 
 class Nop:

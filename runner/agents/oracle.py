@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from runner.agents import AgentJob, AgentRun
-from runner.agents.trajectory import Notebook
-from runner.errors import SuiteError
+from runner.agents.agent_trajectory import Notebook
+from runner.base.errors import SuiteError
+from runner.base.host_variables import resolved
+from runner.base.types import Failure, Observation, Source, Step, Task, ToolCall
 from runner.models import Model
 from runner.sandboxes import SOLUTION, Completed, Sandbox
 from runner.sandboxes.needs import NOTHING, Needs
-from runner.suites.host_variables import resolved
-from runner.suites.task_files import script_command, solution_files
-from runner.types import Failure, Observation, Source, Step, Task, ToolCall
+from runner.suites.tasks.task_files import script_command, solution_files
 
 
 class Oracle:

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import Any
 
-from runner.trajectories.reading import ReadTrajectory, read_trajectory
-from runner.types import Source, Step, Trajectory, TrajectoryHead, TrajectoryKind, Usage
+from runner.base.types import Source, Step, Trajectory, TrajectoryHead, TrajectoryKind, Usage
+from runner.trajectories.readers.reading import ReadTrajectory, read_trajectory
 
 MAX_SOURCE_CHARS = 16 * 1024 * 1024
 MAX_PROBLEMS = 20  # kept of one log

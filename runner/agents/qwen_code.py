@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from runner.agents.program import DUMMY_KEY, HOME, OUTPUT, ProgramAgent, Start
+from runner.agents.agent_program import DUMMY_KEY, HOME, OUTPUT, ProgramAgent, Start
 
 
 class QwenCode(ProgramAgent):

@@ -10,15 +10,11 @@ from dataclasses import replace
 from typing import Any
 
 from runner.agents import AgentJob, AgentRun, Limits
+from runner.agents.agent_trajectory import Notebook, timestamp
 from runner.agents.shell_tools import COMMAND_SECONDS, Toolset, tools_offered
 from runner.agents.skill_list import MAX_LISTED_SKILLS, list_skills
-from runner.agents.trajectory import Notebook, timestamp
-from runner.errors import SetupError
-from runner.models import Model
-from runner.models.carried import call_fields, message_fields
-from runner.sandboxes import Sandbox
-from runner.sandboxes.needs import NOTHING, Needs
-from runner.types import (
+from runner.base.errors import SetupError
+from runner.base.types import (
     TOO_LONG,
     FailedTry,
     Failure,
@@ -30,6 +26,10 @@ from runner.types import (
     Step,
     Usage,
 )
+from runner.models import Model
+from runner.models.wire.carried import call_fields, message_fields
+from runner.sandboxes import Sandbox
+from runner.sandboxes.needs import NOTHING, Needs
 
 SYSTEM = """\
 You solve a task by working in a shell. Every reply must call at least one tool.

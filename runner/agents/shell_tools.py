@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from runner.base.types import UNREADABLE, JsonValue, Observation, ToolCall
 from runner.sandboxes import SKILLS, Completed, Sandbox
-from runner.types import UNREADABLE, JsonValue, Observation, ToolCall
 
 MAX_OBSERVATION_CHARS = 10_000
 MAX_READ_CHARS = 20_000

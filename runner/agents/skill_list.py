@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from runner.authoring.rules import MAX_DESCRIPTION_CHARS
-from runner.authoring.skill_file import SKILL_FILE, SkillFileError, parse_skill
-from runner.types import Files
+from runner.authoring.contract.contract_rules import MAX_DESCRIPTION_CHARS
+from runner.authoring.contract.skill_file import SKILL_FILE, SkillFileError, parse_skill
+from runner.base.types import Files
 
 MAX_LISTED_SKILLS = 200
 MAX_LIST_CHARS = 24_000  # of all descriptions together; over it each is cut to an equal share

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from runner.authoring import evolution_prompts, generation_prompts, learning_prompts, prompts
-from runner.authoring.contract import apply_patch, check_patch, operation_of
-from runner.authoring.evolution_rules import with_folders
+from runner.authoring import author_prompts, evolution_prompts, generation_prompts, learning_prompts
+from runner.authoring.author_reply import UnreadableReply, read_patch
+from runner.authoring.contract.contract import apply_patch, check_patch, operation_of
+from runner.authoring.contract.evolution_rules import with_folders
 from runner.authoring.occasion import Judgement, Occasion
-from runner.authoring.reply import UnreadableReply, read_patch
-from runner.digests import library_digest
-from runner.types import AuthorMode, DecisionStatus, Finding, ModelReply, ModelRequest, Patch
+from runner.base.digests import library_digest
+from runner.base.types import AuthorMode, DecisionStatus, Finding, ModelReply, ModelRequest, Patch
 
 __all__ = ["Judgement", "Occasion", "judge_reply", "request_for"]
 
@@ -35,7 +35,7 @@ def _messages(occasion: Occasion) -> tuple[Mapping[str, str], ...]:
         return evolution_prompts.messages_for(occasion)
     if occasion.mode.names_skills:
         return learning_prompts.messages_for(occasion)
-    return prompts.messages_for(occasion)
+    return author_prompts.messages_for(occasion)
 
 
 def judge_reply(occasion: Occasion, reply: ModelReply) -> Judgement:

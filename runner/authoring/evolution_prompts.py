@@ -9,10 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from runner.authoring.author_prompts import evidence_lines, skill_lines
+from runner.authoring.contract.contract_rules import (
+    MAX_BODY_LINES,
+    MAX_DESCRIPTION_CHARS,
+    MAX_FILE_BYTES,
+    MAX_SLUG_CHARS,
+)
 from runner.authoring.feedback import verdict_section
 from runner.authoring.occasion import Occasion
-from runner.authoring.prompts import evidence_lines, skill_lines
-from runner.authoring.rules import MAX_BODY_LINES, MAX_DESCRIPTION_CHARS, MAX_FILE_BYTES, MAX_SLUG_CHARS
 
 EVOLUTION_PROMPT_VERSION = "evolution-prompts/2"
 

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from runner.authoring.occasion import FeedbackLevel
+from runner.base.types import Check, CheckGroup, CheckStatus, Verdict
 from runner.evaluating.declaration import SOURCES as DECLARED_SOURCES
 from runner.trajectories.compaction import VERDICT_NOT_SHOWN
-from runner.types import Check, CheckGroup, CheckStatus, Verdict
 
 FEEDBACK_LEVELS: tuple[FeedbackLevel, ...] = ("none", "binary", "rich", "process")
 MAX_CHECKS = 60

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 
 from runner.authoring.material import MAX_CORPUS_CHARS, text_of
 from runner.authoring.occasion import Occasion
-from runner.errors import ContextExceeded
+from runner.base.errors import ContextExceeded
+from runner.base.types import Finding, ModelReply, ModelRequest
 from runner.models import Model
-from runner.types import Finding, ModelReply, ModelRequest
 
 CHARS_PER_TOKEN = 3.0
 COUNTED = (

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from runner.authoring.author_prompts import evidence_lines, skill_lines
 from runner.authoring.learning_prompts import ANSWER, FORMAT
 from runner.authoring.material import corpus_lines, found_lines, task_lines
 from runner.authoring.occasion import Occasion
-from runner.authoring.prompts import evidence_lines, skill_lines
-from runner.types import AuthorMode
+from runner.base.types import AuthorMode
 
 GENERATION_PROMPT_VERSION = "generation-prompts/2"
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from runner.authoring.author_prompts import evidence_lines, fenced, skill_lines
+from runner.authoring.contract.contract_rules import MAX_BODY_LINES, MAX_DESCRIPTION_CHARS, MAX_SLUG_CHARS
 from runner.authoring.material import found_lines, task_lines
 from runner.authoring.occasion import Occasion
-from runner.authoring.prompts import evidence_lines, fenced, skill_lines
-from runner.authoring.rules import MAX_BODY_LINES, MAX_DESCRIPTION_CHARS, MAX_SLUG_CHARS
-from runner.types import AuthorMode
+from runner.base.types import AuthorMode
 
 LEARNING_PROMPT_VERSION = "learning-prompts/2"
 MOST_SKILLS = 5

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from runner.authoring.contract import check_patch
+from runner.authoring.author_prompts import fenced
+from runner.authoring.contract.contract import check_patch
 from runner.authoring.occasion import Occasion
-from runner.authoring.prompts import fenced
-from runner.suites.task_files import workspace_files
-from runner.types import File, Files, Patch, Task
+from runner.base.types import File, Files, Patch, Task
+from runner.suites.tasks.task_files import workspace_files
 
 MAX_TASK_CHARS = 60_000
 MAX_CORPUS_CHARS = 400_000  # of the texts; the list of files always stands there

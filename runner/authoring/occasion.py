@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from runner.types import (
+from runner.base.types import (
     AuthorMode,
     Compaction,
     DecisionStatus,

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from runner.authoring.contract.skill_file import SKILL_FILE
 from runner.authoring.occasion import Occasion
-from runner.authoring.skill_file import SKILL_FILE
-from runner.types import File, Files, Patch
+from runner.base.types import File, Files, Patch
 
 # Names that Windows takes for devices, whatever stands behind a dot: a library that holds one cannot be unpacked there.
 _DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?", re.IGNORECASE)

@@ -11,12 +11,12 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from runner.authoring.author_prompts import evidence_lines, fenced, skill_lines
 from runner.authoring.feedback import verdict_section
 from runner.authoring.material import task_lines
 from runner.authoring.occasion import Occasion
-from runner.authoring.overlap import Overlap, leaks, overlap
-from runner.authoring.prompts import evidence_lines, fenced, skill_lines
-from runner.types import Files, Finding, Slot, Verdict
+from runner.authoring.word_overlap import Overlap, leaks, overlap
+from runner.base.types import Files, Finding, Slot, Verdict
 
 TEACHING_PROMPT_VERSION = "teaching-prompts/1"
 MOST_QUESTIONS = 3

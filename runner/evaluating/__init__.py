@@ -3,7 +3,7 @@
 SkillGenBench, section 3.4: *execution* runs the submitted program on hidden cases, *artifact* compares what it made with
 a reference. Comparing happens on this side: a reference output never enters the sandbox.
 
-`declaration` says what can be asked for (`runner.suites.evaluation_toml` reads it); one file per way of comparing;
+`declaration` says what can be asked for (`runner.suites.tasks.evaluation_toml` reads it); one file per way of comparing;
 `prechecks` sorts out what cannot be compared; `submission` runs in the sandbox; `execution` and `artifact` make checks
 of it, `verdicts` the verdict.
 """

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from runner.base.types import Check, Files
 from runner.evaluating.checks import COMPARE, JUDGE, PRECHECK, Subject
-from runner.evaluating.comparison import PrecheckFailed, decoded
+from runner.evaluating.comparisons.comparison import PrecheckFailed, decoded
 from runner.evaluating.declaration import Artifact, JudgeQuestion
-from runner.evaluating.judging import Asked, Opinion, ask_judge
+from runner.evaluating.judged_artifact import Asked, Opinion, ask_judge
 from runner.evaluating.outcome import Outcome
 from runner.evaluating.submission import Submission
 from runner.sandboxes import Sandbox
-from runner.types import Check, Files
 
 NO_JUDGE = "no judge model was given; what only a judge can tell is unknown"
 

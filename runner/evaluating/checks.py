@@ -18,8 +18,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from runner.evaluating.comparison import Comparator, Comparison
-from runner.types import Check, CheckGroup, CheckStatus
+from runner.base.types import Check, CheckGroup, CheckStatus
+from runner.evaluating.comparisons.comparison import Comparator, Comparison
 
 RUN, PRECHECK, COMPARE, JUDGE = "run", "precheck", "compare", "judge"
 NOT_REACHED = "not reached: an earlier stage failed"

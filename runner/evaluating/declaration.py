@@ -1,4 +1,4 @@
-"""What tests/evaluation.toml can ask for. `runner.suites.evaluation_toml` makes these; paths lead into the task's tests folder."""
+"""What tests/evaluation.toml can ask for. `runner.suites.tasks.evaluation_toml` makes these; paths lead into the task's tests folder."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from runner.evaluating.comparison import Comparator
+from runner.base.types import CheckGroup, Files
+from runner.evaluating.comparisons.comparison import Comparator
 from runner.evaluating.prechecks import Precheck
-from runner.types import CheckGroup, Files
 
 DEFAULT_SECONDS = 10.0  # one case
 DEFAULT_ARTIFACT_SECONDS = 60.0

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from runner.errors import SandboxRuined
+from runner.base.errors import SandboxRuined
+from runner.base.types import Files, Verdict
 from runner.evaluating.artifact import examine, judge_artifact
 from runner.evaluating.declaration import Artifact, Evaluation
 from runner.evaluating.execution import run_cases
-from runner.evaluating.judging import Asked
+from runner.evaluating.judged_artifact import Asked
 from runner.evaluating.verdicts import of_artifact, of_cases, of_ruin
 from runner.sandboxes import Sandbox
-from runner.types import Files, Verdict
 
 
 def evaluate(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shlex
 
+from runner.base.types import Files
 from runner.evaluating.checks import COMPARE, Subject
-from runner.evaluating.comparison import PrecheckFailed
+from runner.evaluating.comparisons.comparison import PrecheckFailed
 from runner.evaluating.declaration import Case, Execution
 from runner.evaluating.outcome import Outcome
 from runner.evaluating.submission import Ran, Submission
 from runner.sandboxes import WORKSPACE, Sandbox
-from runner.types import Files
 
 
 def run_cases(evaluation: Execution, sandbox: Sandbox, tests: Files) -> list[Outcome]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from runner.base.types import Check
 from runner.evaluating.checks import COMPARE, PRECHECK, RUN, Subject
-from runner.evaluating.comparison import Comparator, Comparison, PrecheckFailed
+from runner.evaluating.comparisons.comparison import Comparator, Comparison, PrecheckFailed
 from runner.evaluating.prechecks import Precheck
 from runner.evaluating.submission import Ran
-from runner.types import Check
 
 
 @dataclass(frozen=True, slots=True)

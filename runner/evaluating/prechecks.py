@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from runner.evaluating.comparison import PrecheckFailed, decoded, shown
-from runner.evaluating.json_tree import read_json
-from runner.evaluating.pixels import FORMATS as IMAGE_FORMATS
-from runner.evaluating.pixels import image_size
-from runner.evaluating.table_reading import TABLE_FORMATS, TableFormat, read_rows
-from runner.types import JsonValue
+from runner.base.types import JsonValue
+from runner.evaluating.comparisons.comparison import PrecheckFailed, decoded, shown
+from runner.evaluating.comparisons.json_tree import read_json
+from runner.evaluating.comparisons.pixels import FORMATS as IMAGE_FORMATS
+from runner.evaluating.comparisons.pixels import image_size
+from runner.evaluating.comparisons.table_reading import TABLE_FORMATS, TableFormat, read_rows
 
 MAX_BYTES = 8 * 1024 * 1024  # of an output; a sandbox gives no file of more than 16 MiB whole
 # Kinds of samples in a WAV file that take the same room each: whole numbers, floats, A-law, mu-law, and those that an

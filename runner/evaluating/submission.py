@@ -10,11 +10,11 @@ import re
 import shlex
 from dataclasses import dataclass
 
-from runner.errors import VerifierError
-from runner.evaluating.comparison import PrecheckFailed
+from runner.base.errors import VerifierError
+from runner.base.text import cut, storable
+from runner.base.types import File
+from runner.evaluating.comparisons.comparison import PrecheckFailed
 from runner.sandboxes import LOGS, TESTS, Completed, Sandbox
-from runner.trajectories.text import cut, storable
-from runner.types import File
 
 MAX_SAID = 2_000  # characters of its stderr in a message
 MANAGING_SECONDS = 60.0  # for what we do ourselves between two runs

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from runner.base.text import cut
+from runner.base.types import CheckGroup, Dimension, Verdict
 from runner.evaluating.artifact import Judged
 from runner.evaluating.checks import RUN, Subject
 from runner.evaluating.declaration import Artifact, Evaluation, Execution
-from runner.evaluating.judging import LEAST, MOST
+from runner.evaluating.judged_artifact import LEAST, MOST
 from runner.evaluating.outcome import Outcome
-from runner.trajectories.text import cut
-from runner.types import CheckGroup, Dimension, Verdict
 
 MAX_OUTPUT_CHARS = 100_000
 PRECHECK_DIMENSION, COMPARISON_DIMENSION, JUDGE_DIMENSION = "pre-check", "comparison", "judge"

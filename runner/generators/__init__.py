@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from runner.errors import SetupError
+from runner.base.errors import SetupError
 from runner.generators.manifest import MANIFEST, Generator, read_generator
 
 BUNDLED = Path(__file__).parent

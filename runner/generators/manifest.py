@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from runner.digests import digest_json, manifest
-from runner.errors import SuiteError
-from runner.suites.task_files import read_tree
-from runner.types import Files, JsonValue
+from runner.base.digests import digest_json, manifest
+from runner.base.errors import SuiteError
+from runner.base.types import Files, JsonValue
+from runner.suites.tasks.task_files import read_tree
 
 MANIFEST = "generator.toml"
 DIGEST_FORMAT = "generator/1"

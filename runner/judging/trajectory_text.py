@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 
+from runner.base.text import cut, left_out
+from runner.base.types import Source, Step
 from runner.trajectories.fields import tool_call_text
-from runner.trajectories.text import cut, left_out
-from runner.types import Source, Step
 
 MAX_CALL_CHARS = 300
 MAX_RESULT_CHARS = 800

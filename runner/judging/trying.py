@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from runner.base.types import ModelReply, ModelRequest
 from runner.judging.forms import Form
-from runner.judging.reply import Fault, Reading, read_reply
+from runner.judging.judge_reply import Fault, Reading, read_reply
 from runner.models.json_reply import ask_until_usable
-from runner.types import ModelReply, ModelRequest
 
 TRIES = 3
 MAX_ECHO_CHARS = 8_000  # of an unusable reply that is shown to its author again

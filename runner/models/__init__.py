@@ -6,10 +6,10 @@ import importlib
 from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
-from runner.errors import SetupError
+from runner.base.errors import SetupError
+from runner.base.types import ModelReply, ModelRequest, Usage
 from runner.models.preset import Preset
 from runner.models.presets import preset_named
-from runner.types import ModelReply, ModelRequest, Usage
 
 
 class Model(Protocol):
@@ -45,10 +45,10 @@ class Waits(Protocol):
 
 
 MODELS: dict[str, str] = {
-    "scripted": "runner.models.scripted:Scripted",
-    "litellm": "runner.models.litellm:LiteLLM",
+    "scripted": "demo.scripted:Scripted",
+    "litellm": "runner.models.litellm.client:LiteLLM",
     "recorded": "runner.models.recorded:Recorded",
-    "generator": "runner.models.generator:GeneratorModel",
+    "generator": "runner.generators.generator_model:GeneratorModel",
 }
 
 SCRIPTED_PROVIDERS = frozenset({"scripted", "recorded"})

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from runner.types import JsonValue, ModelReply, ModelRequest
+from runner.base.types import JsonValue, ModelReply, ModelRequest
 
 T = TypeVar("T")
 

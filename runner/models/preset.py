@@ -11,9 +11,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from runner.digests import digest_json
-from runner.encoding import encode
-from runner.errors import NotOnThisMachine
+from runner.base.digests import digest_json
+from runner.base.encoding import encode
+from runner.base.errors import NotOnThisMachine
 from runner.models.prices import Prices
 
 SUFFIX = ".yaml"
@@ -36,7 +36,7 @@ class Preset:
     options: Mapping[str, object] = field(default_factory=dict)  # sampling and the like, part of the setup
     api_base_variable: str | None = None  # NAME of the variable that holds the address, where that is private
     prices: Prices | None = None  # of an address of one's own; None: litellm's list
-    timeout_seconds: float | None = None  # of a provider's silence; None: runner.models.litellm.TIMEOUT_SECONDS
+    timeout_seconds: float | None = None  # of a provider's silence; None: runner.models.litellm.client.TIMEOUT_SECONDS
     max_tokens: int | None = None  # the longest reply that is asked for; None: what the runner asks for
     context_window: int | None = None  # tokens; None: litellm's list
 

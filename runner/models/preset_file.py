@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
-from runner.errors import SetupError
+from runner.base.errors import SetupError
 from runner.models.preset import SUFFIX, Preset, has_address
 from runner.models.prices import Prices
 

@@ -7,7 +7,7 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
-from runner.errors import SetupError
+from runner.base.errors import SetupError
 from runner.models.preset import SUFFIX, Preset
 
 FILES = Path(__file__).parent / "preset_files"

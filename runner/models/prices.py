@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from runner.types import Usage
+from runner.base.types import Usage
 
 MILLION = 1_000_000
 

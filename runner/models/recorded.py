@@ -10,10 +10,10 @@ import os
 import re
 from pathlib import Path
 
-from runner.errors import ModelRefused, SetupError
-from runner.models.continuing import request_digest
+from runner.base.errors import ModelRefused, SetupError
+from runner.base.types import ModelReply, ModelRequest
 from runner.models.recording import difference, read_recording
-from runner.types import ModelReply, ModelRequest
+from runner.models.wire.continuing import request_digest
 
 PROVIDER, SUFFIX = "recorded", ".jsonl"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,150}")

@@ -2,7 +2,7 @@
 
 Head: {"format", "run", "setup_digest", "models": [...], "price_table", "context_window", "calls", "left_out"}. A call: {"purpose", "place",
 "model", "digest", "request", "reply"}. "digest" is that of the whole request; "request" is a continuation
-(`runner.models.continuing`) of the one whose digest it names, where a conversation goes on.
+(`runner.models.wire.continuing`) of the one whose digest it names, where a conversation goes on.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from runner.digests import digest_bytes
-from runner.encoding import Undecodable, decode, encode
-from runner.errors import SetupError
-from runner.models.continuing import CONTINUES, is_continuation, lengthened, request_digest, shared_messages
-from runner.types import JsonValue, ModelReply, ModelRequest
+from runner.base.digests import digest_bytes
+from runner.base.encoding import Undecodable, decode, encode
+from runner.base.errors import SetupError
+from runner.base.types import JsonValue, ModelReply, ModelRequest
+from runner.models.wire.continuing import CONTINUES, is_continuation, lengthened, request_digest, shared_messages
 
 FORMAT = "skillglass-recording/1"
 MAX_DIFF_LINES, MAX_DIFF_CHARS, MAX_LINE_CHARS = 120, 8_000, 400

@@ -15,7 +15,7 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from runner.errors import NotOnThisMachine, SetupError
+from runner.base.errors import NotOnThisMachine, SetupError
 from runner.sandboxes.needs import Program
 
 PINS = Path(__file__).parent / "pins"

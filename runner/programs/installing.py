@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from runner.errors import SetupError
+from runner.base.errors import SetupError
 from runner.programs import PINS, Pin, machine, pin_of, programs_folder
 
 SECONDS = 900.0

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import cast
 
-from runner.history import fold
+from runner.base.suite import Suite
+from runner.base.types import Environment, Slot
+from runner.protocols.history import fold
 from runner.protocols.plan import EpisodePlan
+from runner.protocols.recorder import History
 from runner.protocols.registry import protocol_module
 from runner.protocols.steps import NextStep, RunTrial
-from runner.recorder import History
-from runner.suite import Suite
-from runner.types import Environment, Slot
 
 
 def next_step(plan: EpisodePlan, history: History, aside: Collection[Slot] = ()) -> NextStep | None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from runner import protocols
-from runner.history import fold
+from runner.base.types import Slot
+from runner.protocols.history import fold
 from runner.protocols.plan import EpisodePlan
+from runner.protocols.recorder import Decided, Event, Frozen, History, Refused, Seeded, Skipped, TrialDone
 from runner.protocols.steps import Ask, Freeze, NextStep, RunTrial, SeedLibrary, SeedSkill
-from runner.recorder import Decided, Event, Frozen, History, Refused, Seeded, Skipped, TrialDone
-from runner.types import Slot
 
 
 def audit(plan: EpisodePlan, history: History) -> list[str]:

@@ -12,10 +12,10 @@ from enum import StrEnum
 from typing import Literal, cast
 
 from runner.authoring.occasion import FeedbackLevel
-from runner.errors import SetupError
+from runner.base.errors import SetupError
+from runner.base.types import AuthorMode, CompactionKind, Phase, Role, Slot
 from runner.models import is_generator
 from runner.protocols.registry import PROTOCOLS, protocol_module
-from runner.types import AuthorMode, CompactionKind, Phase, Role, Slot
 
 
 class Start(StrEnum):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from runner.errors import SetupError
+from runner.base.errors import SetupError
+from runner.base.suite import Suite
+from runner.base.types import Environment, Family
 from runner.protocols.plan import EpisodePlan
-from runner.suite import Suite
-from runner.types import Environment, Family
 
 
 def units(suite: Suite) -> tuple[Environment, ...]:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from runner.digests import EMPTY_LIBRARY
-from runner.errors import SetupError
-from runner.history import State
+from runner.base.digests import EMPTY_LIBRARY
+from runner.base.errors import SetupError
+from runner.base.types import AuthorMode, Family, Phase, Slot, Task
 from runner.protocols.conditions import Condition, Replay, Start
+from runner.protocols.history import State
 from runner.protocols.occasions import asks, drafts
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import Ask, Freeze, NextStep, RunTrial, SeedSkill
-from runner.types import AuthorMode, Family, Phase, Slot, Task
 
 GENERATION_TOKENS = 16_384
 

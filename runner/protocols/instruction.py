@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from runner.authoring.prompts import fenced, keep_ends
+from runner.authoring.author_prompts import fenced, keep_ends
+from runner.base.types import Slot, Task
 from runner.trajectories.compaction import VERDICT_NOT_SHOWN
-from runner.types import Slot, Task
 
 INSTRUCTION_VERSION = "instruction/2"
 MAX_TRACES_CHARS = 256_000  # eight compactions of 8,000 tokens; over it the oldest lose their beginnings

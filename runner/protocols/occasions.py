@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from runner.history import State
+from runner.base.types import AuthorMode, DecisionStatus
+from runner.protocols.history import State
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import Ask
-from runner.types import AuthorMode, DecisionStatus
 
 SETTLED = (DecisionStatus.APPLIED, DecisionStatus.NO_OP)  # these end an occasion; the others may be asked again
 

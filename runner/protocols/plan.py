@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from runner.agents import Limits
 from runner.authoring.occasion import FeedbackLevel, Profile
-from runner.errors import SetupError
+from runner.base.errors import SetupError
+from runner.base.types import Environment, Family, Task
 from runner.protocols.conditions import Condition
 from runner.protocols.registry import protocol_module
-from runner.types import Environment, Family, Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Probe:
 class EpisodePlan:
     """A plan never changes while its episode runs: the history is read against it.
 
-    `setup_digest` is taken at launch (`runner.setup`). `answers` is how often the author may answer one occasion,
+    `setup_digest` is taken at launch (`runner.engine.setup`). `answers` is how often the author may answer one occasion,
     1 plus the retries. `samples` repeats deployment and replay trials; acquisition runs once, because its
     trials feed the author. SetupError when the parts contradict each other.
     """

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from runner.errors import SetupError
-from runner.history import State
+from runner.base.errors import SetupError
+from runner.base.suite import Suite
+from runner.base.types import Environment, Phase, Slot
 from runner.protocols import families, skillgenbench
 from runner.protocols.conditions import Condition, Replay, Start
+from runner.protocols.history import State
 from runner.protocols.plan import EpisodePlan, Probe
 from runner.protocols.steps import Freeze, NextStep, RunTrial, SeedLibrary
-from runner.suite import Suite
-from runner.types import Environment, Phase, Slot
 
 CONDITION = "library-probe"  # a name no paper has: what ran as a probe is never pooled with what learned
 PROMPT_VERSION = "none"  # no author works

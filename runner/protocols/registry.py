@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
-from runner.errors import SetupError
+from runner.base.errors import SetupError
 
 PROTOCOLS: dict[str, str] = {
     "skillevolbench": "runner.protocols.skillevolbench",

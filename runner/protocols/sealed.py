@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from runner.digests import EMPTY_LIBRARY
-from runner.history import State
+from runner.base.digests import EMPTY_LIBRARY
+from runner.base.types import Family, Phase, Slot, Task
+from runner.protocols.history import State
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import RunTrial
-from runner.types import Family, Phase, Slot, Task
 
 
 def evaluation_slots(plan: EpisodePlan, family: Family) -> tuple[Slot, ...]:

@@ -10,16 +10,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from runner.authoring.prompts import PROMPT_VERSION
-from runner.digests import EMPTY_LIBRARY
-from runner.errors import SetupError
-from runner.history import State
+from runner.authoring.author_prompts import PROMPT_VERSION
+from runner.base.digests import EMPTY_LIBRARY
+from runner.base.errors import SetupError
+from runner.base.suite import Suite
+from runner.base.types import (
+    ACQUISITION_ROLES,
+    DEPLOYMENT_ROLES,
+    AuthorMode,
+    Environment,
+    Family,
+    Phase,
+    Role,
+    Slot,
+    Task,
+)
 from runner.protocols.conditions import CONDITIONS, Replay, Start
+from runner.protocols.history import State
 from runner.protocols.occasions import asks
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import Ask, Freeze, NextStep, RunTrial, SeedSkill
-from runner.suite import Suite
-from runner.types import ACQUISITION_ROLES, DEPLOYMENT_ROLES, AuthorMode, Environment, Family, Phase, Role, Slot, Task
 
 __all__ = ["CONDITIONS", "PROMPT_VERSION", "check", "open_steps", "slots", "units"]
 

@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from runner.authoring.evolution_prompts import EVOLUTION_PROMPT_VERSION
-from runner.digests import EMPTY_LIBRARY
-from runner.errors import SetupError
-from runner.history import State
+from runner.base.digests import EMPTY_LIBRARY
+from runner.base.errors import SetupError
+from runner.base.types import AuthorMode, CompactionKind, Family, Phase, Slot, Task
 from runner.protocols.conditions import EVERY_TRIAL, Condition, Replay, Start, Trigger
 from runner.protocols.families import require_one_family, units
+from runner.protocols.history import State
 from runner.protocols.occasions import asks
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import Ask, NextStep, RunTrial
-from runner.types import AuthorMode, CompactionKind, Family, Phase, Slot, Task
 
 __all__ = ["CONDITIONS", "PROMPT_VERSION", "check", "open_steps", "slot_of", "slots", "units"]
 

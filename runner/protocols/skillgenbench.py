@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from runner.authoring.generation_prompts import GENERATION_PROMPT_VERSION
-from runner.history import State
+from runner.base.suite import Suite
+from runner.base.types import Environment, Slot
 from runner.protocols.generation import CONDITIONS, check_generator, generating, trajectory_slots
+from runner.protocols.history import State
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.sealed import counted, evaluation, evaluation_slots
 from runner.protocols.steps import NextStep
-from runner.suite import Suite
-from runner.types import Environment, Slot
 
 __all__ = ["CONDITIONS", "PROMPT_VERSION", "check", "open_steps", "slots", "units"]
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from runner.authoring.generation_prompts import GENERATION_PROMPT_VERSION
-from runner.errors import SetupError
-from runner.history import State
+from runner.base.errors import SetupError
+from runner.base.suite import Suite
+from runner.base.types import AuthorMode, Environment, Family, Slot, Task
 from runner.protocols.generation import CONDITIONS, check_generator, generating, trajectory_slots
+from runner.protocols.history import State
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.sealed import evaluation, evaluation_slots
 from runner.protocols.steps import NextStep
-from runner.suite import Suite
-from runner.types import AuthorMode, Environment, Family, Slot, Task
 
 __all__ = ["CONDITIONS", "PROMPT_VERSION", "check", "open_steps", "slots", "units"]
 

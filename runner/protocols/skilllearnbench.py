@@ -14,15 +14,15 @@ from collections.abc import Iterator
 
 from runner.authoring.learning_prompts import LEARNING_PROMPT_VERSION
 from runner.authoring.teaching import TEACHING_PROMPT_VERSION
-from runner.errors import SetupError
-from runner.history import State
+from runner.base.errors import SetupError
+from runner.base.types import AuthorMode, Family, Phase, Slot, Task
 from runner.protocols.conditions import Condition, Replay, Start
 from runner.protocols.families import require_one_family, units
+from runner.protocols.history import State
 from runner.protocols.occasions import asks, drafts
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.sealed import evaluation, evaluation_slots
 from runner.protocols.steps import Ask, Freeze, NextStep, RunTrial, SeedSkill
-from runner.types import AuthorMode, Family, Phase, Slot, Task
 
 __all__ = ["CONDITIONS", "PROMPT_VERSION", "check", "open_steps", "seed_of", "slots", "units"]
 

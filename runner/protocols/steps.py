@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from runner.base.types import AuthorMode, Role, Slot
 from runner.protocols.sampling import call_seed
-from runner.types import AuthorMode, Role, Slot
 
 
 @dataclass(frozen=True, slots=True)

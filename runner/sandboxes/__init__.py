@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from runner.errors import SetupError
+from runner.base.errors import SetupError
+from runner.base.trees import Tree
+from runner.base.types import Files, Task
 from runner.sandboxes.needs import NOTHING, Needs
-from runner.sandboxes.trees import Tree
-from runner.types import Files, Task
 
 if TYPE_CHECKING:
-    from runner.sandboxes.gateway import Gateway
+    from runner.sandboxes.gateway.gateway import Gateway
 
 # Paths inside every sandbox. A local sandbox has them below a private folder, so commands reach them relative to
 # the working directory: "../skills", "../tests", "../logs". SOLUTION is there only once the oracle put files into it.
@@ -93,7 +93,7 @@ class SandboxKind(Protocol):
         ...
 
 
-SANDBOXES: dict[str, str] = {"docker": "runner.sandboxes.docker", "local": "runner.sandboxes.local"}
+SANDBOXES: dict[str, str] = {"docker": "runner.sandboxes.docker.docker_sandbox", "local": "runner.sandboxes.local"}
 
 
 def sandbox_kind(name: str) -> Any:

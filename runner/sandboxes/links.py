@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePosixPath
 
-from runner.errors import SandboxRuined
-from runner.trajectories.text import plain
+from runner.base.errors import SandboxRuined
+from runner.base.text import plain
 
 _MAX_NAMED = 20
 _MAX_FOLLOWED = 40  # as the kernel

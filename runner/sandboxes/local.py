@@ -23,9 +23,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from runner.errors import SandboxError, SetupError
+from runner.base.errors import SandboxError, SetupError
+from runner.base.trees import (
+    Tree,
+    check_relative,
+    links_below,
+    make_real_folder,
+    measure,
+    read_link,
+    read_tree,
+    remove_tree,
+    write_tree,
+)
+from runner.base.types import Files, Task
 from runner.sandboxes import LOGS, SKILLS, SOLUTION, TESTS, WORKSPACE, Completed
-from runner.sandboxes.gateway import Gateway
+from runner.sandboxes.gateway.gateway import Gateway
 from runner.sandboxes.links import leading_into, removed
 from runner.sandboxes.local_labels import labelled, write_label
 from runner.sandboxes.needs import NOTHING, Needs
@@ -38,18 +50,6 @@ from runner.sandboxes.processes import (
     group_alive,
     hide_environment,
 )
-from runner.sandboxes.trees import (
-    Tree,
-    check_relative,
-    links_below,
-    make_real_folder,
-    measure,
-    read_link,
-    read_tree,
-    remove_tree,
-    write_tree,
-)
-from runner.types import Files, Task
 
 SKILLS_PATH = f"../{SKILLS}"
 _MADE_AT_START = (WORKSPACE, SKILLS, TESTS, LOGS)

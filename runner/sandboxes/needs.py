@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from runner.types import Usage
+from runner.base.types import Usage
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from runner.errors import SandboxError
+from runner.base.errors import SandboxError
 
 MARK_VARIABLE = "SKILLGLASS_SANDBOX"
 PROC = Path("/proc")

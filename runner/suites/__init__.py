@@ -11,13 +11,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from runner.digests import digest_json, manifest
-from runner.errors import SetupError, SuiteError, SuiteProblems
-from runner.suite import Suite
-from runner.suites.file_digests import FileDigests, Look, look_at, settled, store_for, walk
+from runner.base.digests import digest_json, manifest
+from runner.base.errors import SetupError, SuiteError, SuiteProblems
+from runner.base.file_digests import FileDigests, Look, look_at, settled, store_for, walk
+from runner.base.suite import Suite
+from runner.base.types import Corpus, Environment, Family
 from runner.suites.findings import Findings
-from runner.suites.task_folder import Shelf
-from runner.types import Corpus, Environment, Family
+from runner.suites.tasks.task_folder import Shelf
 
 SUITES: dict[str, str] = {
     "starter": "runner.suites.starter_suite:load_starter",
@@ -29,10 +29,10 @@ SUITES: dict[str, str] = {
 # looks_like(path), roots(path) and read(path, key, shelf); where a format tells key and name, complete(path, suite).
 FORMATS: dict[str, str] = {
     "skillglass": "runner.suites.folder",
-    "skillevolbench": "runner.suites.skillevolbench",
-    "skillflow": "runner.suites.skillflow",
-    "skilllearnbench": "runner.suites.skilllearnbench",
-    "skillgenbench": "runner.suites.skillgenbench",
+    "skillevolbench": "runner.suites.skillevolbench_suite",
+    "skillflow": "runner.suites.skillflow_suite",
+    "skilllearnbench": "runner.suites.skilllearnbench_suite",
+    "skillgenbench": "runner.suites.skillgenbench_suite",
     "harbor": "runner.suites.harbor",
 }
 DIGEST_FORMAT = "suite-folder/1"

@@ -13,10 +13,10 @@ import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from runner.base.types import JsonValue
 from runner.suites.documents import Table, read_yaml
 from runner.suites.findings import Findings, shown
-from runner.suites.task_toml import TaskToml
-from runner.types import JsonValue
+from runner.suites.tasks.task_toml import TaskToml
 
 FILES = ("docker-compose.yaml", "docker-compose.yml", "compose.yaml", "compose.yml")
 HARBORS_IMAGES = ("${MAIN_IMAGE_NAME}", "${PREBUILT_IMAGE_NAME}")  # that Harbor builds; ours have names of their own

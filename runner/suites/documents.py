@@ -11,9 +11,9 @@ from typing import Any
 
 import yaml
 
-from runner.errors import SuiteError
+from runner.base.errors import SuiteError
+from runner.base.types import JsonValue
 from runner.suites.findings import Findings, shown
-from runner.types import JsonValue
 
 MAX_BYTES = 1024 * 1024
 # The C loader where PyYAML has it: the same result, several times faster.

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from runner.errors import SuiteError, SuiteProblems
-from runner.trajectories.text import plain
+from runner.base.errors import SuiteError, SuiteProblems
+from runner.base.text import plain
 
 Read = TypeVar("Read")
 MAX_SHOWN = 120

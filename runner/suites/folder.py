@@ -18,14 +18,14 @@ from typing import Any
 
 import yaml
 
-from runner.digests import digest_json, manifest
-from runner.errors import SuiteError
-from runner.suite import Suite
+from runner.base.digests import digest_json, manifest
+from runner.base.errors import SuiteError
+from runner.base.suite import Suite
+from runner.base.types import Environment, Family, File, Files, JsonValue, Role, Task
 from runner.suites.findings import Findings, shown
-from runner.suites.task_files import read_tree
-from runner.suites.task_folder import NAME, SCRIPT, Shelf, declared_evaluation, has_verifier, machine_of
-from runner.suites.task_toml import read_task_toml
-from runner.types import Environment, Family, File, Files, JsonValue, Role, Task
+from runner.suites.tasks.task_files import read_tree
+from runner.suites.tasks.task_folder import NAME, SCRIPT, Shelf, declared_evaluation, has_verifier, machine_of
+from runner.suites.tasks.task_toml import read_task_toml
 
 FORMAT = "skillglass-suite/1"
 ROLES = tuple(Role)

@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from runner.suites.task_folder import Shelf, TaskFolder, folders_in
-from runner.types import Environment, Family
+from runner.base.types import Environment, Family
+from runner.suites.tasks.task_folder import Shelf, TaskFolder, folders_in
 
 MAX_DEPTH = 2  # folders between the suite and its tasks
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from runner.digests import digest_json, manifest
+from runner.base.digests import digest_json, manifest
 from runner.suites import read_suite_folder
 from runner.suites.folder import read_suite
-from runner.types import Environment, File, Task
-from runner.suite import Suite
+from runner.base.types import Environment, File, Task
+from runner.base.suite import Suite
 
 STARTER = Path(__file__).with_name("starter")
 STARTER_LEARNING = Path(__file__).with_name("starter_learning")

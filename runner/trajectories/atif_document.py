@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from runner.trajectories.atif import ATIF_VERSION, step_to_json
-from runner.types import JsonValue, Trajectory, TrajectoryHead, Usage
+from runner.base.types import JsonValue, Trajectory, TrajectoryHead, Usage
+from runner.trajectories.atif_values import ATIF_VERSION, step_to_json
 
 
 def atif_document(trajectories: Sequence[Trajectory], usage: Usage | None = None) -> dict[str, Any]:

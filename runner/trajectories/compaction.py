@@ -24,9 +24,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
+from runner.base.text import cut, left_out
+from runner.base.types import CheckStatus, Compaction, CompactionKind, Failure, Source, Span, Step, Verdict
 from runner.trajectories.fields import fields
-from runner.trajectories.text import cut, left_out
-from runner.types import CheckStatus, Compaction, CompactionKind, Failure, Source, Span, Step, Verdict
 
 COMPACTION_VERSION = "compaction/3"
 CHARS_PER_TOKEN = 4

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from runner.types import JsonValue, Step, ToolCall
+from runner.base.types import JsonValue, Step, ToolCall
 
 FIELDS_VERSION = "fields/1"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from runner.trajectories.text import storable
+from runner.base.text import storable
 
 MAX_PER_EXPECTATION = 20
 MAX_MESSAGE_CHARS = 500

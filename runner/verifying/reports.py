@@ -17,8 +17,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from runner.trajectories.text import clean, cut, storable
-from runner.types import Check, CheckGroup, CheckStatus, Dimension, JsonValue
+from runner.base.text import clean, cut, storable
+from runner.base.types import Check, CheckGroup, CheckStatus, Dimension, JsonValue
 
 MAX_REPORT_BYTES = 32 * 1024 * 1024
 MAX_CHECKS = 10_000

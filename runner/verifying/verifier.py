@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from runner.digests import digest_json, manifest
-from runner.errors import SandboxRuined, SuiteError, VerifierError
+from runner.base.digests import digest_json, manifest
+from runner.base.errors import SandboxRuined, SuiteError, VerifierError
+from runner.base.host_variables import resolved
+from runner.base.types import File, Files, Task, Verdict
 from runner.evaluating.declaration import Evaluation
 from runner.evaluating.evaluate import evaluate
-from runner.evaluating.judging import Asked
+from runner.evaluating.judged_artifact import Asked
 from runner.evaluating.verdicts import of_ruin
 from runner.sandboxes import LOGS, TESTS, WORKSPACE, Completed, Sandbox
-from runner.suites.host_variables import resolved
-from runner.suites.task_files import script_command, test_files
-from runner.types import File, Files, Task, Verdict
+from runner.suites.tasks.task_files import script_command, test_files
 from runner.verifying.reports import REWARDS, SIDE_REPORTS, ReportProblem, read_reward, read_rewards, read_side_reports
 
 SOURCE = "suite"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from benchapp import jobs, operating
-from benchapp.archiving.writing import write_archive
-from benchapp.importers.batch import Report, import_paths
-from benchapp.launching import launch
+from benchapp.archive.archive_export import write_archive
+from benchapp.experiments.launch import launch
+from benchapp.experiments.work import advance, operations
+from benchapp.experiments.work.deletion_sweep import sweep
+from benchapp.imports.batch import Report, import_paths
 from benchapp.models import Blob, Episode, Experiment, ImportBatch, Snapshot, Suite
-from benchapp.sweeping import sweep
 
 SPEC: dict[str, Any] = {
     "name": "To be archived",
@@ -31,10 +31,10 @@ def played(*, trials: int | None = None, **changes: Any) -> Experiment:
     for episode in Episode.objects.filter(run__experiment=experiment):
         done = 0
         while Episode.objects.open().filter(pk=episode.pk).exists() and done != trials:
-            jobs.advance(str(episode.public_id))
+            advance.advance(str(episode.public_id))
             done += 1
     if trials is not None:
-        operating.cancel(experiment, reason="enough")
+        operations.cancel(experiment, reason="enough")
     experiment.refresh_from_db()
     return experiment
 

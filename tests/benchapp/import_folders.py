@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from benchapp.importers.batch import Report, import_paths
-from benchapp.importers.mapping import Mapping as Map
+from benchapp.imports.batch import Report, import_paths
+from benchapp.imports.import_map import Mapping as Map
 
 JOB_ID = "11111111-2222-4333-8444-555555555555"
 

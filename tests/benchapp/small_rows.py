@@ -6,12 +6,12 @@ from pathlib import Path
 
 from django.utils import timezone
 
-from benchapp.launching import record_episode
+from benchapp.experiments.launch import record_episode
 from benchapp.models import Episode, Experiment, Run
-from benchapp.recording import RowRecorder
-from benchapp.suite_rows import record_suite
+from benchapp.record.recording import RowRecorder
+from benchapp.record.sets.suite_rows import record_suite
+from runner.base.suite import Suite
 from runner.protocols.plan import EpisodePlan
-from runner.suite import Suite
 from tests.runner.small_episode import small_environment, small_plan
 
 

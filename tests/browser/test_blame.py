@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.browsing import inaccessible, open_in
-from tests.factories import make_experiment, make_learning_run, make_suite
+from tests.worlds.factories import make_experiment, make_learning_run, make_suite
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

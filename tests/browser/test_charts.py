@@ -9,8 +9,8 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from inspector.charts import CHARTS
 from tests.browsing import inaccessible, open_in
-from tests.factories import make_experiment, make_learning_run
 from tests.pages import make_world
+from tests.worlds.factories import make_experiment, make_learning_run
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.factories import make_experiment, make_learning_run, make_suite
+from tests.worlds.factories import make_experiment, make_learning_run, make_suite
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 T, F = True, False

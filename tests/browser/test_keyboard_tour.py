@@ -8,9 +8,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from benchapp.models import Trial
-from runner.types import Source, Step, ToolCall
-from tests.factories import record_steps
+from runner.base.types import Source, Step, ToolCall
 from tests.pages import CONDITION, make_world
+from tests.worlds.factories import record_steps
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

@@ -7,8 +7,15 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import BrowserContext, Page, expect
 
 from benchapp.models import Blob, DecisionEvidence, Run, SkillUse, Trial
-from runner.types import Observation, Source, Step, ToolCall
-from tests.factories import make_attempt, make_decision, make_family, make_learning_run, make_snapshot, record_steps
+from runner.base.types import Observation, Source, Step, ToolCall
+from tests.worlds.factories import (
+    make_attempt,
+    make_decision,
+    make_family,
+    make_learning_run,
+    make_snapshot,
+    record_steps,
+)
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

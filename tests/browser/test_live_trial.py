@@ -10,7 +10,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from benchapp.models import Attempt, Trial
-from tests.live_streams import attempt_at_work, publish, running_broker
+from tests.providers.live_streams import attempt_at_work, publish, running_broker
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

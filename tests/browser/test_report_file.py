@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from playwright.sync_api import Page
 
-from tests.factories import make_experiment, make_learning_run, make_suite
+from tests.worlds.factories import make_experiment, make_learning_run, make_suite
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db]
 

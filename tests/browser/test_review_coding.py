@@ -12,10 +12,10 @@ from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, Page, Request, expect
 
 from benchapp.models import Label, Mark, Queue, QueueItem, Review, Slot, Trial, User
-from runner.types import Observation, Source, Step, ToolCall
+from runner.base.types import Observation, Source, Step, ToolCall
 from tests.browsing import inaccessible
-from tests.factories import make_episode, make_run, make_task, make_trial, make_user, record_steps
-from tests.review_factories import make_item, make_queue, make_version
+from tests.worlds.factories import make_episode, make_run, make_task, make_trial, make_user, record_steps
+from tests.worlds.review_factories import make_item, make_queue, make_version
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

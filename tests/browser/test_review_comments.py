@@ -8,9 +8,9 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from benchapp.models import Comment, Trial, User
-from runner.types import Source, Step
+from runner.base.types import Source, Step
 from tests.browsing import inaccessible, open_in
-from tests.factories import make_trial, make_user, record_steps
+from tests.worlds.factories import make_trial, make_user, record_steps
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

@@ -10,8 +10,8 @@ from playwright.sync_api import BrowserContext, Page, expect
 
 from benchapp.models import AgreementReport, Queue, Resolution
 from tests.browsing import inaccessible, open_in
-from tests.factories import make_trial, make_user
-from tests.review_factories import make_queue, make_review
+from tests.worlds.factories import make_trial, make_user
+from tests.worlds.review_factories import make_queue, make_review
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

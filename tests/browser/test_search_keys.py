@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.search_worlds import make_search_world
+from tests.worlds.search_worlds import make_search_world
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from benchapp.diagnosing.storing import diagnose_episode
+from benchapp.analysis.diagnoses.stored_diagnoses import diagnose_episode
 from benchapp.models import Entry, Episode, LibraryDiagnosis, Refusal, Seeding, Snapshot
-from tests.factories import (
+from tests.worlds.factories import (
     add_entry,
     freeze,
     make_decision,

@@ -9,8 +9,8 @@ from django.core.management import call_command
 from django.db import transaction
 
 from benchapp.models import Run
-from tests.factories import make_learning_run
 from tests.worlds import built_once
+from tests.worlds.factories import make_learning_run
 
 
 @built_once

@@ -9,18 +9,9 @@ from pathlib import Path
 import docker
 
 from runner.agents import Agent, AgentJob, AgentRun
-from runner.agents.trajectory import Notebook
-from runner.attempts import run_trial
-from runner.errors import InfrastructureError
-from runner.list_recorder import ListRecorder
-from runner.models import Model
-from runner.protocols.conditions import condition_named
-from runner.protocols.plan import EpisodePlan
-from runner.protocols.steps import RunTrial
-from runner.sandboxes import Sandbox, docker_removal, sandbox_kind
-from runner.sandboxes.needs import NOTHING, Needs
-from runner.toolbox import Toolbox
-from runner.types import (
+from runner.agents.agent_trajectory import Notebook
+from runner.base.errors import InfrastructureError
+from runner.base.types import (
     AttemptResult,
     Environment,
     Failure,
@@ -37,6 +28,16 @@ from runner.types import (
     Task,
     ToolCall,
 )
+from runner.engine.attempts import run_trial
+from runner.engine.list_recorder import ListRecorder
+from runner.engine.toolbox import Toolbox
+from runner.models import Model
+from runner.protocols.conditions import condition_named
+from runner.protocols.plan import EpisodePlan
+from runner.protocols.steps import RunTrial
+from runner.sandboxes import Sandbox, sandbox_kind
+from runner.sandboxes.docker import docker_removal
+from runner.sandboxes.needs import NOTHING, Needs
 from tests.docker_images import BASE_IMAGE
 
 docker_removal.PATIENCE = 60.0  # what is left is asked at once after an attempt, and the machine may be busy

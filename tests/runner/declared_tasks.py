@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from runner.suites.evaluation_toml import read_evaluation
+from runner.base.types import Machine, Task
 from runner.suites.findings import Findings
-from runner.types import Machine, Task
+from runner.suites.tasks.evaluation_toml import read_evaluation
 
 SUM = """mode = "execution"
 command = "python3 solution.py"

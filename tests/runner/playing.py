@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from runner.engine import run_episode
-from runner.list_recorder import ListRecorder
+from runner.engine.engine import run_episode
+from runner.engine.list_recorder import ListRecorder
+from runner.engine.toolbox import toolbox_for
 from runner.protocols.plan import EpisodePlan
 from runner.suites.starter_suite import load_starter
-from runner.toolbox import toolbox_for
 from tests.runner.small_episode import ticking_clock
 
 Play = Callable[[str], ListRecorder]

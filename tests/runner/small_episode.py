@@ -16,17 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from runner.agents import AgentJob, AgentRun
-from runner.errors import SandboxError
-from runner.models import Model
-from runner.protocols.conditions import condition_named
-from runner.protocols.plan import EpisodePlan
-from runner.protocols.steps import Ask
-from runner.recorder import Recorder
-from runner.sandboxes import LOGS, SKILLS, WORKSPACE, Completed, Sandbox
-from runner.sandboxes.needs import NOTHING, Needs
-from runner.sandboxes.trees import Tree
-from runner.toolbox import Toolbox
-from runner.types import (
+from runner.base.errors import SandboxError
+from runner.base.trees import Tree
+from runner.base.types import (
     AuthorMode,
     Environment,
     Family,
@@ -46,6 +38,14 @@ from runner.types import (
     TrajectoryHead,
     Usage,
 )
+from runner.engine.toolbox import Toolbox
+from runner.models import Model
+from runner.protocols.conditions import condition_named
+from runner.protocols.plan import EpisodePlan
+from runner.protocols.recorder import Recorder
+from runner.protocols.steps import Ask
+from runner.sandboxes import LOGS, SKILLS, WORKSPACE, Completed, Sandbox
+from runner.sandboxes.needs import NOTHING, Needs
 
 RUN_SEED = 7
 FAMILIES = {"E1-LS1": "tidy-tables", "E1-LS2": "merge-logs"}

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from runner.authoring.author import Occasion
-from runner.authoring.contract import check_patch
-from runner.types import AuthorMode, Family, File, Patch
+from runner.authoring.contract.contract import check_patch
+from runner.base.types import AuthorMode, Family, File, Patch
 
 SLUG = "null-safe-totals"
 DESCRIPTION = (

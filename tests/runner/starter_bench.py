@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from runner.suites.task_files import solution_files, test_files, workspace_files
-from runner.types import Files, Task
+from runner.base.types import Files, Task
+from runner.suites.tasks.task_files import solution_files, test_files, workspace_files
 
 
 def put(files: Files, folder: Path) -> None:

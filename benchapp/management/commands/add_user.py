@@ -8,8 +8,8 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from benchapp.accounts import add_account
 from benchapp.models import User
+from benchapp.people.accounts import add_account
 
 
 class Command(BaseCommand):

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from benchapp import record_check
+from benchapp import audit
 from benchapp.models import Attempt, Blob, Decision, Trajectory, Trial
 
 
@@ -13,9 +13,9 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         found = unchecked = 0
-        for finding in record_check.findings():
-            found += isinstance(finding, record_check.Flaw)
-            unchecked += isinstance(finding, record_check.Unchecked)
+        for finding in audit.findings():
+            found += isinstance(finding, audit.Flaw)
+            unchecked += isinstance(finding, audit.Unchecked)
             self.stdout.write(str(finding))
         sizes = ", ".join(
             f"{model.objects.count():,} {model._meta.verbose_name_plural}"

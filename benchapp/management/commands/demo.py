@@ -11,14 +11,14 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 
-from benchapp import environ
-from benchapp.demo import DEMO
-from benchapp.installation import Installation, Unable
-from benchapp.launch_spec import Unlaunchable
-from benchapp.launching import launch
+from benchapp.deploy import environ
+from benchapp.deploy.installation import Installation, Unable
+from benchapp.deploy.static_files import collect_if_changed
+from benchapp.deploy.supervisor import AlreadyRunning
+from benchapp.experiments.demo_experiment import DEMO
+from benchapp.experiments.launch import launch
+from benchapp.experiments.launch_spec import Unlaunchable
 from benchapp.models import Experiment
-from benchapp.static_files import collect_if_changed
-from benchapp.supervising import AlreadyRunning
 
 log = logging.getLogger(__name__)
 

@@ -6,8 +6,8 @@ from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
 
-from benchapp.diagnosing.queueing import with_library
-from benchapp.diagnosing.storing import diagnose_episode
+from benchapp.analysis.diagnoses.diagnosis_queue import with_library
+from benchapp.analysis.diagnoses.stored_diagnoses import diagnose_episode
 from benchapp.models import Episode
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from benchapp.checks import Finding, findings
+from benchapp.deploy.doctor_checks import Finding, findings
 
 
 class Command(BaseCommand):

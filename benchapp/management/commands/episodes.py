@@ -6,12 +6,13 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from benchapp import log_tail, operating
+from benchapp.experiments.work import operations
 from benchapp.models import Episode, Experiment, Run
-from benchapp.recorded import slot_of
-from runner.errors import RunnerError
+from benchapp.record import log_tail
+from benchapp.record.recorded import slot_of
+from runner.base.errors import RunnerError
+from runner.base.types import Slot
 from runner.protocols.steps import Ask
-from runner.types import Slot
 
 OF_AN_EPISODE = {
     "skip": "leave out what an episode stands at and go on: the author's answer that is due, else the first blocked trial, "
@@ -44,10 +45,10 @@ def _times(failures: int) -> str:
 def _skip(episode: Episode, trial: Slot | None, reason: str) -> str:
     """A trial set aside in an episode that goes on comes before an answer that nothing has refused yet."""
     goes_on_past_trials = episode.status != Episode.Status.BLOCKED and episode.trials.blocked().exists()
-    if trial is None and not goes_on_past_trials and isinstance(operating.stands_at(episode), Ask):
-        step = operating.skip_answer(episode, reason=reason)
+    if trial is None and not goes_on_past_trials and isinstance(operations.stands_at(episode), Ask):
+        step = operations.skip_answer(episode, reason=reason)
         return f"Skipped the author's answer {step.key}; the library stays as it is, and the episode continues."
-    return f"Skipped {operating.skip(episode, trial=trial, reason=reason)}; the episode continues."
+    return f"Skipped {operations.skip(episode, trial=trial, reason=reason)}; the episode continues."
 
 
 class Command(BaseCommand):
@@ -83,15 +84,15 @@ class Command(BaseCommand):
             case "skip":
                 return _skip(self._episode(public_id), options["trial"], reason)
             case "cancel":
-                stopped = operating.cancel(self._target(public_id), reason=reason, after_trial=after_trial)
+                stopped = operations.cancel(self._target(public_id), reason=reason, after_trial=after_trial)
                 return f"Cancelled {_counted(stopped)}{'; a trial at work ends first' if after_trial else ''}."
             case "pause":
-                return f"Paused {_counted(operating.pause(self._target(public_id), reason=reason))}."
-        return f"Resumed {_counted(operating.resume(self._target(public_id), reason=reason))}."
+                return f"Paused {_counted(operations.pause(self._target(public_id), reason=reason))}."
+        return f"Resumed {_counted(operations.resume(self._target(public_id), reason=reason))}."
 
-    def _retry(self, target: operating.Target, reason: str) -> str:
+    def _retry(self, target: operations.Target, reason: str) -> str:
         """A line for each; CommandError, after the lines, where one was not retried."""
-        found = operating.retry_blocked(target, reason=reason)
+        found = operations.retry_blocked(target, reason=reason)
         for episode, problem in found:
             place = f"{episode.run.label} / {episode.key}"
             self.stdout.write(f"{episode.public_id}  {problem or 'goes on'}  {place}")
@@ -125,7 +126,7 @@ class Command(BaseCommand):
             return episode
         raise CommandError(f"there is no episode {public_id} that was launched here")
 
-    def _named(self, text: str) -> operating.Target:
+    def _named(self, text: str) -> operations.Target:
         """By its id, or an experiment by its name, where only one has it."""
         try:
             return self._target(uuid.UUID(text))
@@ -139,9 +140,9 @@ class Command(BaseCommand):
         ids = ", ".join(str(experiment.public_id) for experiment in named)
         raise CommandError(f"{len(named)} experiments are named {text[:200]!r}: give an id, one of {ids}")
 
-    def _target(self, public_id: uuid.UUID) -> operating.Target:
+    def _target(self, public_id: uuid.UUID) -> operations.Target:
         for model in (Experiment, Run, Episode):
-            found: operating.Target | None = model.objects.filter(public_id=public_id).first()
+            found: operations.Target | None = model.objects.filter(public_id=public_id).first()
             if found is not None:
                 return found
         raise CommandError(f"there is no experiment, run or episode {public_id}")

@@ -11,15 +11,15 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from benchapp.examining import tables
-from benchapp.examining.against_paper import beside_paper
-from benchapp.examining.oracle_logs import read_logs
-from benchapp.examining.release import NoRelease, Release, groups_of, read_release
-from benchapp.examining.tables import Table
-from benchapp.examining.tally import Tally, examine
-from benchapp.published.cells import Cells
-from benchapp.published.loading import published_rows
-from benchapp.published.skilllearnbench import PAPER
+from benchapp.papers.loading import published_rows
+from benchapp.papers.printed_cells import Cells
+from benchapp.papers.released import examined_tables
+from benchapp.papers.released.against_paper import beside_paper
+from benchapp.papers.released.examined_tables import Table
+from benchapp.papers.released.examined_tally import Tally, examine
+from benchapp.papers.released.oracle_logs import read_logs
+from benchapp.papers.released.release import NoRelease, Release, groups_of, read_release
+from benchapp.papers.skilllearnbench import PAPER
 
 SHOWN_PROBLEMS = 200
 
@@ -49,7 +49,7 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps(found, ensure_ascii=False, indent=1))
             return
         for table in made:
-            self.stdout.write("\n".join([*tables.render_table(table), "", ""]))
+            self.stdout.write("\n".join([*examined_tables.render_table(table), "", ""]))
         self.stdout.write(f"Problems with files: {len(problems):,}")
         for each in problems[:SHOWN_PROBLEMS]:
             place = f", {each.place}" if each.place else ""
@@ -67,13 +67,13 @@ def _tables(release: Release, *, by_model: bool, logs: bool) -> Iterator[Table]:
 
     shown, cells = tallies(by_model), Cells(row for row in published_rows(PAPER))
     if shown:
-        yield tables.tabulate_coverage(shown)
-        yield tables.tabulate_patterns(shown)
-        yield tables.tabulate_beside(beside_paper(tallies(by_model=False), cells))
-        yield tables.tabulate_lint(shown)
-        yield tables.tabulate_diagnostics(shown)
-        yield tables.tabulate_leaks(shown)
-        yield tables.tabulate_leak_places(shown)
-        yield tables.tabulate_odd_skills(shown)
+        yield examined_tables.tabulate_coverage(shown)
+        yield examined_tables.tabulate_patterns(shown)
+        yield examined_tables.tabulate_beside(beside_paper(tallies(by_model=False), cells))
+        yield examined_tables.tabulate_lint(shown)
+        yield examined_tables.tabulate_diagnostics(shown)
+        yield examined_tables.tabulate_leaks(shown)
+        yield examined_tables.tabulate_leak_places(shown)
+        yield examined_tables.tabulate_odd_skills(shown)
     if logs:
-        yield tables.tabulate_logs(list(read_logs(release)), cells)
+        yield examined_tables.tabulate_logs(list(read_logs(release)), cells)

@@ -9,9 +9,9 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.http import QueryDict
 
-from benchapp.exporting.asking import export_asked
-from benchapp.exporting.dictionary import EXPORTS
-from benchapp.exporting.export import FORMATS, Export
+from benchapp.exports.dictionary import EXPORTS
+from benchapp.exports.export_request import export_asked
+from benchapp.exports.export_run import FORMATS, Export
 
 
 class Command(BaseCommand):

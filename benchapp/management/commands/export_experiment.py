@@ -7,8 +7,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from benchapp.archiving import ENDINGS, ArchiveError
-from benchapp.archiving.writing import write_archive
+from benchapp.archive import ENDINGS, ArchiveError
+from benchapp.archive.archive_export import write_archive
 from benchapp.models import Experiment
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from benchapp.exporting.harbor_job import write_harbor_job
+from benchapp.exports.harbor_export import write_harbor_job
 from benchapp.models import Run
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from benchapp.experiments.call_recordings import export_recording
 from benchapp.models import Run
-from benchapp.recordings import export_recording
-from runner.errors import RunnerError
+from runner.base.errors import RunnerError
 from runner.models.recorded import SUFFIX, recordings_folder
 
 

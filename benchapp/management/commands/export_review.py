@@ -9,11 +9,18 @@ from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
 
-from benchapp.exporting.formats import csv_pieces, json_pieces
+from benchapp.exports.formats import csv_pieces, json_pieces
 from benchapp.models import Queue
-from benchapp.reviewing.headings import heading_of
-from benchapp.reviewing.review_exports import LABELS_AS, TAXONOMY, LabelExport, about, taxonomy_rows, taxonomy_table
-from benchapp.reviewing.taxonomy import taxonomy_of
+from benchapp.review.results.headings import heading_of
+from benchapp.review.results.review_exports import (
+    LABELS_AS,
+    TAXONOMY,
+    LabelExport,
+    about,
+    taxonomy_rows,
+    taxonomy_table,
+)
+from benchapp.review.results.taxonomy import taxonomy_of
 
 TABLES_AS = ("csv", "json", "tex")
 

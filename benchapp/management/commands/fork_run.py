@@ -5,10 +5,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from benchapp.forking import fork, scored_places
+from benchapp.experiments.forks import fork, scored_places
 from benchapp.models import Episode
-from runner.errors import RunnerError
-from runner.types import Slot
+from runner.base.errors import RunnerError
+from runner.base.types import Slot
 
 
 class Command(BaseCommand):

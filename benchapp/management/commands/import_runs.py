@@ -11,10 +11,10 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from tqdm import tqdm
 
-from benchapp.importers import AUTO, FORMATS
-from benchapp.importers.batch import COUNTED, NOTHING_READ, Report, import_paths
-from benchapp.importers.mapping import MapError, Mapping, read_map
-from benchapp.visible import one_line
+from benchapp.imports import AUTO, FORMATS
+from benchapp.imports.batch import COUNTED, NOTHING_READ, Report, import_paths
+from benchapp.imports.import_map import MapError, Mapping, read_map
+from benchapp.record.visible import one_line
 
 SHOWN_PROBLEMS = 200
 

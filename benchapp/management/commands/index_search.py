@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from benchapp.searching.indexing import index_anew, index_waiting, progress
+from benchapp.search.indexing import index_anew, index_waiting, progress
 
 
 class Command(BaseCommand):

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from runner.errors import SetupError
+from runner.base.errors import SetupError
 from runner.programs import names, pin_of
 from runner.programs.installing import install
 

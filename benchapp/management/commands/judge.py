@@ -7,10 +7,10 @@ from uuid import UUID
 from django.core.management.base import BaseCommand, CommandError
 
 from benchapp.management.commands.suggest import queue_of
-from benchapp.reviewing.judging import Budget, Outcome, judge_queue
-from runner.errors import SetupError
+from benchapp.review.suggestions.judging_queue import Budget, Outcome, judge_queue
+from runner.base.errors import SetupError
 from runner.models import MODELS, Model, make_model
-from runner.models.litellm import LiteLLM
+from runner.models.litellm.client import LiteLLM
 
 
 class Command(BaseCommand):

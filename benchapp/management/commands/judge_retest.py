@@ -5,15 +5,15 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from benchapp.judging.budget import Budget
-from benchapp.judging.measures import EVERY
-from benchapp.judging.passes import Outcome, judge_run
-from benchapp.judging.retesting import Retest, retest
-from benchapp.judging.robustness import Spread, over_replicates, over_samples, replicates_of
-from benchapp.judging.scores import judged_rows
+from benchapp.judges.judge_budget import Budget
+from benchapp.judges.judge_passes import Outcome, judge_run
+from benchapp.judges.judge_scores import judged_rows
+from benchapp.judges.judged_measures import EVERY
+from benchapp.judges.retest import Retest, retest
+from benchapp.judges.robustness import Spread, over_replicates, over_samples, replicates_of
 from benchapp.management.commands.judge import positive_int
 from benchapp.management.commands.judge_run import add_judge_options, metrics_of, model_of, run_of, told
-from runner.errors import SetupError
+from runner.base.errors import SetupError
 
 WIDTH = 44
 

@@ -6,15 +6,15 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from benchapp.judging.budget import Budget
-from benchapp.judging.passes import Outcome, judge_run
-from benchapp.judging.recordings import write_recording
+from benchapp.judges.judge_budget import Budget
+from benchapp.judges.judge_passes import Outcome, judge_run
+from benchapp.judges.judge_recordings import write_recording
 from benchapp.management.commands.judge import positive, positive_int
 from benchapp.models import Run
-from runner.errors import SetupError
+from runner.base.errors import SetupError
 from runner.judging.metrics import SCORED, Metric
 from runner.models import Model, make_model
-from runner.models.litellm import PROVIDER, LiteLLM
+from runner.models.litellm.client import PROVIDER, LiteLLM
 from runner.models.recorded import SUFFIX, recordings_folder
 
 

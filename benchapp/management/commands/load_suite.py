@@ -10,10 +10,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from benchapp.suite_files import SuiteFolder, problem_as_json, read_folder, record_folder
-from runner.errors import SetupError, SuiteProblems
+from benchapp.record.sets.suite_files import SuiteFolder, problem_as_json, read_folder, record_folder
+from runner.base.errors import SetupError, SuiteProblems
+from runner.base.text import plain
 from runner.suites import FORMATS
-from runner.trajectories.text import plain
 
 NOTHING_LOADED = 1
 SHOWN_PROBLEMS = 200

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from runner.errors import SetupError
+from runner.base.errors import SetupError
 from runner.models.preset import Preset
 from runner.models.presets import preset_files, preset_named
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from benchapp.experiments.probe_runs import TIMES, Asked, Preview, choice_of, control_of, launch_probe, preview
 from benchapp.models import Episode, Run
-from benchapp.probing import TIMES, Asked, Preview, choice_of, control_of, launch_probe, preview
-from runner.errors import RunnerError
+from runner.base.errors import RunnerError
 
 
 class Command(BaseCommand):

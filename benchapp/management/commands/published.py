@@ -10,11 +10,11 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from benchapp.exporting.spreadsheet import unrun
-from benchapp.published.findings import Erratum, findings
-from benchapp.published.loading import PublishedDataError, published_rows
-from benchapp.published.printing import MARK, flat, plain
-from benchapp.published.rows import Printed
+from benchapp.exports.spreadsheet import unrun
+from benchapp.papers.errata import Erratum, findings
+from benchapp.papers.loading import PublishedDataError, published_rows
+from benchapp.papers.printing import MARK, flat, plain
+from benchapp.papers.published_rows import Printed
 
 
 class Command(BaseCommand):

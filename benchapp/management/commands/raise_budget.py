@@ -5,10 +5,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from benchapp import jobs
-from benchapp.budgets import raise_budget
+from benchapp.experiments.work import advance
+from benchapp.experiments.work.budgets import raise_budget
 from benchapp.models import Run
-from runner.errors import RunnerError
+from runner.base.errors import RunnerError
 
 
 class Command(BaseCommand):
@@ -29,5 +29,5 @@ class Command(BaseCommand):
         except RunnerError as error:
             raise CommandError(str(error)) from error
         for episode in episodes:
-            jobs.hint(str(episode.public_id))
+            advance.hint(str(episode.public_id))
         self.stdout.write(f"raised; {len(episodes)} episodes go on")

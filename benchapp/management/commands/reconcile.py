@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from benchapp.jobs import reconcile
+from benchapp.experiments.work.advance import reconcile
 
 
 class Command(BaseCommand):

@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from benchapp.models import Experiment
-from benchapp.record_digest import record_digest
+from benchapp.record.record_digest import record_digest
 
 
 class Command(BaseCommand):

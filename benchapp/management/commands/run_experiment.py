@@ -8,17 +8,17 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 
-from benchapp.estimating import Amount, Estimate, estimate
-from benchapp.experiment_file import read_file
-from benchapp.foreseeing import Foresight, foresee
-from benchapp.launch_spec import Unlaunchable
-from benchapp.launching import launch
-from benchapp.metrics.amounts import render_rough_duration
+from benchapp.experiments.estimate import Amount, Estimate, estimate
+from benchapp.experiments.experiment_file import read_file
+from benchapp.experiments.foresight import Foresight, foresee
+from benchapp.experiments.launch import launch
+from benchapp.experiments.launch_spec import Unlaunchable
+from benchapp.experiments.preparation import Prepared, prepare
+from benchapp.experiments.schedule import schedule
+from benchapp.experiments.work.progress import Progress, progress_of
 from benchapp.models import Episode, Experiment
-from benchapp.preparing import Prepared, prepare
-from benchapp.progress import Progress, progress_of
-from benchapp.schedule import schedule
-from runner.errors import SetupError
+from benchapp.stats.metrics.amounts import render_rough_duration
+from runner.base.errors import SetupError
 
 LOOK_SECONDS = 2.0
 DONE = 0

@@ -4,8 +4,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from benchapp.sandbox_sweeping import sweep_sandboxes
-from runner.errors import SandboxError
+from benchapp.experiments.work.sandbox_sweep import sweep_sandboxes
+from runner.base.errors import SandboxError
 
 
 class Command(BaseCommand):

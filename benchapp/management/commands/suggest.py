@@ -8,9 +8,9 @@ from uuid import UUID
 import yaml
 from django.core.management.base import BaseCommand, CommandError
 
+from benchapp.analysis.trial_rules import RULES_VERSION
 from benchapp.models import Queue
-from benchapp.reviewing.rules import RULES_VERSION
-from benchapp.reviewing.suggesting import UnknownCode, suggest
+from benchapp.review.suggestions.suggestion_runs import UnknownCode, suggest
 
 MAX_NAMES_BYTES = 256 * 1024
 

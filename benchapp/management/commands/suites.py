@@ -9,8 +9,8 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from benchapp.models import Suite
-from benchapp.suite_files import suite_named
-from runner.errors import SetupError
+from benchapp.record.sets.suite_files import suite_named
+from runner.base.errors import SetupError
 from runner.suites import SUITES
 
 

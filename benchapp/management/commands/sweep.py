@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from benchapp.sweeping import StillWorking, sweep
+from benchapp.experiments.work.deletion_sweep import StillWorking, sweep
 
 
 class Command(BaseCommand):

@@ -9,8 +9,8 @@ from django_rq.workers import get_worker
 from redis.exceptions import RedisError
 from rq.logutils import setup_loghandlers
 
-from benchapp.readiness import what_migrate_would_mend
-from benchapp.workers import EpisodeWorker, preload, sweep_at_start
+from benchapp.deploy.readiness import what_migrate_would_mend
+from benchapp.experiments.work.workers import EpisodeWorker, preload, sweep_at_start
 from runner.sandboxes.processes import hide_environment
 
 

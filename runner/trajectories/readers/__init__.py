@@ -1,4 +1,4 @@
-"""One file per source format. READERS finds them by the name that `runner.trajectories.reading.sniff` gives."""
+"""One file per source format. READERS finds them by the name that `runner.trajectories.readers.reading.sniff` gives."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, BinaryIO
 
+from runner.base.text import storable, storable_value
+from runner.base.types import JsonValue, Step, Trajectory, TrajectoryHead, TrajectoryKind, Usage
 from runner.trajectories.problems import Problems
-from runner.trajectories.streams import capped
-from runner.trajectories.text import storable, storable_value
-from runner.types import JsonValue, Step, Trajectory, TrajectoryHead, TrajectoryKind, Usage
+from runner.trajectories.readers.line_streams import capped
 
 Opener = Callable[[], BinaryIO]
 Reader = Callable[["ReadTrajectory"], Iterator[Step]]

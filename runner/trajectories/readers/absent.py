@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from runner.base.types import Step
 from runner.trajectories.readers import ReadTrajectory
-from runner.types import Step
 
 
 def read(result: ReadTrajectory) -> Iterator[Step]:

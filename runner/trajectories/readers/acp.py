@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from runner.trajectories.atif import content_text
+from runner.base.text import clean, storable, storable_value
+from runner.base.types import Observation, Source, Step, ToolCall
+from runner.trajectories.atif_values import content_text
 from runner.trajectories.readers import ReadTrajectory
-from runner.trajectories.streams import json_lines
-from runner.trajectories.text import clean, storable, storable_value
-from runner.types import Observation, Source, Step, ToolCall
+from runner.trajectories.readers.line_streams import json_lines
 
 _SKILL = re.compile(r"<skill_content name=\"([^\"\n]{1,200})\">")
 _PATH = re.compile(r"<path>([^<\n]{1,4000})</path>")

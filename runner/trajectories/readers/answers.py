@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from runner.base.text import storable
+from runner.base.types import JsonValue, Step
 from runner.trajectories.readers import ReadTrajectory
 from runner.trajectories.readers.claude_messages import MessageSteps
-from runner.trajectories.text import storable
-from runner.types import JsonValue, Step
 
 
 class Answers:

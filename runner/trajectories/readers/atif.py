@@ -10,14 +10,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from runner.trajectories.atif import step_from_json
+from runner.base.text import clean, storable, storable_value
+from runner.base.types import JsonValue, Source, Step, Usage
+from runner.trajectories.atif_values import step_from_json
 from runner.trajectories.readers import ReadTrajectory, Thread
 from runner.trajectories.readers.claude_atif import CallMetrics, counted_in_part, without_copies
 from runner.trajectories.readers.exit_codes import with_failures
+from runner.trajectories.readers.line_streams import walk
 from runner.trajectories.readers.terminus import listed_skills
-from runner.trajectories.streams import walk
-from runner.trajectories.text import clean, storable, storable_value
-from runner.types import JsonValue, Source, Step, Usage
 
 _TOTALS = {
     "total_prompt_tokens": "input_tokens",

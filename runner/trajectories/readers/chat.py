@@ -11,12 +11,12 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from runner.trajectories.atif import content_text
+from runner.base.text import clean, storable, storable_value
+from runner.base.types import JsonValue, Source, Step, Usage
+from runner.trajectories.atif_values import content_text
 from runner.trajectories.readers import ReadTrajectory
 from runner.trajectories.readers.claude_messages import MessageSteps, number
-from runner.trajectories.streams import json_lines, walk
-from runner.trajectories.text import clean, storable, storable_value
-from runner.types import JsonValue, Source, Step, Usage
+from runner.trajectories.readers.line_streams import json_lines, walk
 
 _HEAD_KEYS = {"session_id": "session_id", "model": "model", "agent": "agent_name"}
 

@@ -17,8 +17,8 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from runner.trajectories.atif import ATIF_KEY
-from runner.types import JsonValue, Observation, Source, Step, Usage
+from runner.base.types import JsonValue, Observation, Source, Step, Usage
+from runner.trajectories.atif_values import ATIF_KEY
 
 _STDOUT = "\n\n[stdout]\n"
 _METADATA = "\n\n[metadata] "

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from runner.trajectories.atif import content_text
-from runner.trajectories.text import clean, storable, storable_value
-from runner.types import JsonValue, Observation, Source, Step, ToolCall, Usage
+from runner.base.text import clean, storable, storable_value
+from runner.base.types import JsonValue, Observation, Source, Step, ToolCall, Usage
+from runner.trajectories.atif_values import content_text
 
 MAX_EXTRA_CHARS = 500
 NO_MODEL = "<synthetic>"  # of messages that Claude Code writes itself

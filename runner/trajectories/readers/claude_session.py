@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from runner.trajectories.atif import content_text
+from runner.base.text import clean, storable
+from runner.base.types import JsonValue, Source, Step
+from runner.trajectories.atif_values import content_text
 from runner.trajectories.problems import Problems
 from runner.trajectories.readers import ReadTrajectory
 from runner.trajectories.readers.claude_messages import NO_MODEL, MessageSteps, small_facts
 from runner.trajectories.readers.claude_subagents import Subagents
-from runner.trajectories.streams import json_lines
-from runner.trajectories.text import clean, storable
-from runner.types import JsonValue, Source, Step
+from runner.trajectories.readers.line_streams import json_lines
 
 _NO_AGENT = "sidechain"  # older logs mark the side chain without naming the agent
 _READ = ("user", "assistant", "system", "attachment")

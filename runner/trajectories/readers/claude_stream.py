@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from runner.base.text import clean, storable, storable_value
+from runner.base.types import Source, Step, Usage
 from runner.trajectories.problems import Problems
 from runner.trajectories.readers import ReadTrajectory
 from runner.trajectories.readers.claude_messages import MessageSteps, number
 from runner.trajectories.readers.claude_subagents import Subagents
-from runner.trajectories.streams import json_lines
-from runner.trajectories.text import clean, storable, storable_value
-from runner.types import Source, Step, Usage
+from runner.trajectories.readers.line_streams import json_lines
 
 # What the program says about itself, and what a program that drives it asks and is asked.
 WITHOUT_STEP = frozenset(

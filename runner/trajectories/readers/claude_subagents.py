@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from runner.base.text import storable
 from runner.trajectories.readers import ReadTrajectory, Thread
-from runner.trajectories.text import storable
 
 MAX_SUBAGENTS = 1_000
 _STARTING = ("Task", "Agent")  # the tool's name, before and since 2.1

@@ -13,12 +13,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from runner.trajectories.atif import content_text
+from runner.base.text import clean, storable, storable_value
+from runner.base.types import JsonValue, Observation, Source, Step, ToolCall, Usage
+from runner.trajectories.atif_values import content_text
 from runner.trajectories.readers import ReadTrajectory
 from runner.trajectories.readers.claude_messages import number
-from runner.trajectories.streams import json_lines
-from runner.trajectories.text import clean, storable, storable_value
-from runner.types import JsonValue, Observation, Source, Step, ToolCall, Usage
+from runner.trajectories.readers.line_streams import json_lines
 
 MAX_WAITING = 1_000  # items under way at once; beyond it the oldest is given as it is
 

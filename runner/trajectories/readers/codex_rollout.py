@@ -15,13 +15,13 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from runner.trajectories.atif import content_text
+from runner.base.text import clean, storable, storable_value
+from runner.base.types import JsonValue, Source, Step, Usage
+from runner.trajectories.atif_values import content_text
 from runner.trajectories.readers import ReadTrajectory
 from runner.trajectories.readers.claude_messages import MessageSteps, number
 from runner.trajectories.readers.exit_codes import codex_failed
-from runner.trajectories.streams import json_lines, walk
-from runner.trajectories.text import clean, storable, storable_value
-from runner.types import JsonValue, Source, Step, Usage
+from runner.trajectories.readers.line_streams import json_lines, walk
 
 _ONE_OBJECT = re.compile(rb'\s*\{\s*"session"\s*:')
 _CALLS = ("function_call", "custom_tool_call", "local_shell_call", "web_search_call")

@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from runner.base.text import clean, storable
+from runner.base.types import JsonValue, Source, Step
 from runner.trajectories.readers import ReadTrajectory
 from runner.trajectories.readers.answers import Answers, take_init
 from runner.trajectories.readers.claude_messages import number, usage_of_parts
 from runner.trajectories.readers.kimi_wire import timestamp_of
-from runner.trajectories.streams import json_lines
-from runner.trajectories.text import clean, storable
-from runner.types import JsonValue, Source, Step
+from runner.trajectories.readers.line_streams import json_lines
 
 EXPECTED = "an event of Cursor's stream"
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from runner.types import Observation, Step
+from runner.base.types import Observation, Step
 
 GEMINI_SHELL = "run_shell_command"  # of Qwen Code too
 

@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from runner.base.text import storable, storable_value
+from runner.base.types import Source, Step, Usage
 from runner.trajectories.problems import Problems
 from runner.trajectories.readers import ReadTrajectory
 from runner.trajectories.readers.gemini import message_step
-from runner.trajectories.streams import json_lines
-from runner.trajectories.text import storable, storable_value
-from runner.types import Source, Step, Usage
+from runner.trajectories.readers.line_streams import json_lines
 
 
 def read(result: ReadTrajectory) -> Iterator[Step]:

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from runner.base.text import clean, storable, storable_value
+from runner.base.types import Source, Step, Usage
 from runner.trajectories.readers import ReadTrajectory
 from runner.trajectories.readers.answers import Answers, take_init
 from runner.trajectories.readers.claude_messages import number
-from runner.trajectories.streams import json_lines
-from runner.trajectories.text import clean, storable, storable_value
-from runner.types import Source, Step, Usage
+from runner.trajectories.readers.line_streams import json_lines
 
 EXPECTED = "an event of Gemini CLI's stream"
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from runner.base.text import storable
+from runner.base.types import JsonValue, Step, Usage
 from runner.trajectories.readers import ReadTrajectory
 from runner.trajectories.readers.chat import message_steps
 from runner.trajectories.readers.claude_messages import number
-from runner.trajectories.streams import walk
-from runner.trajectories.text import storable
-from runner.types import JsonValue, Step, Usage
+from runner.trajectories.readers.line_streams import walk
 
 ATTACHMENT = "attachment://"
 _STREAMED = frozenset({"messages", "events"})

@@ -11,10 +11,10 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from runner.base.types import JsonValue, Source, Step, Usage
 from runner.trajectories.readers import ReadTrajectory
 from runner.trajectories.readers.answers import Answers
 from runner.trajectories.readers.claude_messages import usage_of_parts
-from runner.types import JsonValue, Source, Step, Usage
 
 # What the screen shows beside the conversation.
 _WITHOUT_STEP = frozenset(

@@ -13,13 +13,13 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from runner.trajectories.atif import content_text
+from runner.base.text import clean, storable, storable_value
+from runner.base.types import JsonValue, Source, Step, Usage
+from runner.trajectories.atif_values import content_text
 from runner.trajectories.readers import ReadTrajectory
 from runner.trajectories.readers.claude_messages import MessageSteps, number, usage_of_parts
 from runner.trajectories.readers.kimi_cli_wire import CliWire, envelope_of
-from runner.trajectories.streams import json_lines
-from runner.trajectories.text import clean, storable, storable_value
-from runner.types import JsonValue, Source, Step, Usage
+from runner.trajectories.readers.line_streams import json_lines
 
 _LISTED = re.compile(r"^- ([^:\n]{1,200}):[^\n]*\n  Path: [^\n]*/SKILL\.md$", re.M)
 _LATEST_MILLISECONDS = 253_402_300_799_000  # the end of the year 9999

@@ -13,14 +13,14 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from runner.trajectories.atif import content_text
+from runner.base.text import storable, storable_value
+from runner.base.types import JsonValue, Step, Usage
+from runner.trajectories.atif_values import content_text
 from runner.trajectories.readers import ReadTrajectory
 from runner.trajectories.readers.chat import message_steps
 from runner.trajectories.readers.claude_messages import number
 from runner.trajectories.readers.exit_codes import mini_swe_agent_failed
-from runner.trajectories.streams import walk
-from runner.trajectories.text import storable, storable_value
-from runner.types import JsonValue, Step, Usage
+from runner.trajectories.readers.line_streams import walk
 
 _FENCED = re.compile(r"```(?:mswea_bash_command|bash)\s*\n(.*?)\n```", re.DOTALL)
 _STREAMED = frozenset({"messages"})

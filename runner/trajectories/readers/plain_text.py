@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from runner.base.text import clean
+from runner.base.types import Source, Step
 from runner.trajectories.readers import ReadTrajectory
-from runner.trajectories.streams import Utf8
-from runner.trajectories.text import clean
-from runner.types import Source, Step
+from runner.trajectories.readers.line_streams import Utf8
 
 MAX_BLOCK_CHARS = 64 * 1024
 PIECE = 64 * 1024

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from runner.base.text import storable
+from runner.base.types import Source, Step, Usage
 from runner.trajectories.readers import ReadTrajectory
 from runner.trajectories.readers.claude_messages import MessageSteps, number
 from runner.trajectories.readers.exit_codes import gemini_failed
-from runner.trajectories.streams import json_lines
-from runner.trajectories.text import storable
-from runner.types import Source, Step, Usage
+from runner.trajectories.readers.line_streams import json_lines
 
 
 def read(result: ReadTrajectory) -> Iterator[Step]:

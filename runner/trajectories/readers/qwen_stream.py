@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from runner.base.types import JsonValue, Step
 from runner.trajectories.readers import ReadTrajectory, claude_stream
 from runner.trajectories.readers.claude_messages import number
-from runner.types import JsonValue, Step
 
 _NAMES = {"qwen_code_version": "claude_code_version", "permission_mode": "permissionMode"}
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from runner.trajectories.atif import content_text
+from runner.base.text import clean, storable, storable_value
+from runner.base.types import JsonValue, Observation, Source, Step, ToolCall, Usage
+from runner.trajectories.atif_values import content_text
 from runner.trajectories.readers import ReadTrajectory
 from runner.trajectories.readers.chat import message_steps
 from runner.trajectories.readers.claude_messages import number
-from runner.trajectories.streams import walk
-from runner.trajectories.text import clean, storable, storable_value
-from runner.types import JsonValue, Observation, Source, Step, ToolCall, Usage
+from runner.trajectories.readers.line_streams import walk
 
 MAX_TOLD = 200  # messages before the agent's first answer
 _STREAMED = frozenset({"trajectory", "history"})

@@ -11,10 +11,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from runner.base.text import clean, storable, storable_value
+from runner.base.types import JsonValue, Observation, Source, Step, ToolCall
 from runner.trajectories.readers import ReadTrajectory
-from runner.trajectories.streams import walk
-from runner.trajectories.text import clean, storable, storable_value
-from runner.types import JsonValue, Observation, Source, Step, ToolCall
+from runner.trajectories.readers.line_streams import walk
 
 _AVAILABLE = re.compile(r"available_skills:[ \t]{0,9}\n?(\[.{2,200000}?\n\])", re.DOTALL)
 _FENCE_OPENINGS = ("```", "```json")

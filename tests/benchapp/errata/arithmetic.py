@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from benchapp.published.rows import Printed
+from benchapp.papers.published_rows import Printed
 
 
 def mean(cells: Sequence[Printed]) -> Fraction:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from benchapp.published.cells import Cells
-from benchapp.published.deltas import References
-from benchapp.published.findings import Erratum
-from benchapp.published.rows import Printed
+from benchapp.papers.deltas import References
+from benchapp.papers.errata import Erratum
+from benchapp.papers.printed_cells import Cells
+from benchapp.papers.published_rows import Printed
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 
-from benchapp.published.findings import FINDINGS
-from benchapp.published.loading import published_rows
-from benchapp.published.rows import Printed
+from benchapp.papers.errata import FINDINGS
+from benchapp.papers.loading import published_rows
+from benchapp.papers.published_rows import Printed
 from tests.benchapp.errata.checks import TracedErratum
 from tests.benchapp.errata.skillevolbench import skillevolbench_findings
 from tests.benchapp.errata.skillflow import skillflow_findings

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 
-from benchapp.published.cells import Cells
-from benchapp.published.deltas import signed
-from benchapp.published.rows import Printed, half_unit
+from benchapp.papers.deltas import signed
+from benchapp.papers.printed_cells import Cells
+from benchapp.papers.published_rows import Printed, half_unit
 from tests.benchapp.errata.checks import TracedErratum, count_findings, delta_findings, erratum
 from tests.benchapp.errata.skillevolbench_claims import broken_claims
 from tests.benchapp.errata.skillevolbench_runs import (

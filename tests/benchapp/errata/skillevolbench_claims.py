@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from benchapp.published.cells import Cells
-from benchapp.published.rows import Printed
+from benchapp.papers.printed_cells import Cells
+from benchapp.papers.published_rows import Printed
 from tests.benchapp.errata.checks import TracedErratum, WatchedCells, names_of
 from tests.benchapp.errata.skillevolbench_runs import METRICS, PAPER, TABLES, by_table
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from benchapp.published.cells import Cells
-from benchapp.published.rows import Printed
+from benchapp.papers.printed_cells import Cells
+from benchapp.papers.published_rows import Printed
 
 PAPER = "skillevolbench"
 TABLES = ("Table 1", "Table 2", "Table 9")

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 
-from benchapp.published.cells import Cells
-from benchapp.published.deltas import signed
-from benchapp.published.rows import Printed
+from benchapp.papers.deltas import signed
+from benchapp.papers.printed_cells import Cells
+from benchapp.papers.published_rows import Printed
 from tests.benchapp.errata.checks import TracedErratum, count_findings, delta_findings, erratum, names_of
 
 PAPER = "skillflow"

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from math import sqrt
 
-from benchapp.published.cells import Cells, count_of, rounds_to
-from benchapp.published.rows import Printed
+from benchapp.papers.printed_cells import Cells, count_of, rounds_to
+from benchapp.papers.published_rows import Printed
 from tests.benchapp.errata.checks import TracedErratum, count_findings, erratum, names_of
 
 PAPER = "skillgenbench"

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 
-from benchapp.published.cells import Cells, count_of, counts_make, rounds_to
-from benchapp.published.rows import Printed, half_unit
-from benchapp.published.skilllearnbench import METHODS, MODELS, PAPER, REFERENCES, TASKS
+from benchapp.papers.printed_cells import Cells, count_of, counts_make, rounds_to
+from benchapp.papers.published_rows import Printed, half_unit
+from benchapp.papers.skilllearnbench import METHODS, MODELS, PAPER, REFERENCES, TASKS
 from tests.benchapp.errata.arithmetic import mean, mean_may_be, sum_may_be
 from tests.benchapp.errata.checks import TracedErratum, erratum, names_of
 from tests.benchapp.errata.skilllearnbench_claims import broken_claims

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from benchapp.published.cells import Cells
-from benchapp.published.rows import Printed
-from benchapp.published.skilllearnbench import CLAUDE, GEMINI, METHODS, MODELS
+from benchapp.papers.printed_cells import Cells
+from benchapp.papers.published_rows import Printed
+from benchapp.papers.skilllearnbench import CLAUDE, GEMINI, METHODS, MODELS
 from tests.benchapp.errata.arithmetic import mean
 from tests.benchapp.errata.skilllearnbench_rows import AVERAGE, overall
 

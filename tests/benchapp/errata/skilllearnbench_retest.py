@@ -14,9 +14,9 @@ from itertools import combinations_with_replacement
 from math import sqrt
 from statistics import pstdev, stdev
 
-from benchapp.published.cells import Cells, count_of
-from benchapp.published.rows import Printed
-from benchapp.published.skilllearnbench import METHODS, MODELS, REFERENCES, TASKS
+from benchapp.papers.printed_cells import Cells, count_of
+from benchapp.papers.published_rows import Printed
+from benchapp.papers.skilllearnbench import METHODS, MODELS, REFERENCES, TASKS
 from tests.benchapp.errata.checks import TracedErratum, erratum
 from tests.benchapp.errata.skilllearnbench_rows import overall
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from benchapp.published.cells import Cells
-from benchapp.published.rows import Printed
-from benchapp.published.skilllearnbench import REFERENCES
+from benchapp.papers.printed_cells import Cells
+from benchapp.papers.published_rows import Printed
+from benchapp.papers.skilllearnbench import REFERENCES
 
 AVERAGE = "average of six models"
 

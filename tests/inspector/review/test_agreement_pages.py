@@ -9,10 +9,10 @@ from django.test import Client
 from django.urls import reverse
 
 from benchapp.models import AgreementReport, Queue, QueueItem, Resolution, Review, User
-from benchapp.reviewing.agreeing import Occasion, agreement_of, take_report
-from tests.factories import make_trial, make_user
+from benchapp.review.coding.queue_agreement import Occasion, agreement_of, take_report
 from tests.queries import assert_queries_flat
-from tests.review_factories import make_code, make_item, make_queue, make_review, make_version
+from tests.worlds.factories import make_trial, make_user
+from tests.worlds.review_factories import make_code, make_item, make_queue, make_review, make_version
 
 pytestmark = pytest.mark.django_db
 

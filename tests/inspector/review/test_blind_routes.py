@@ -7,18 +7,11 @@ from django.test import Client
 from django.urls import reverse
 
 from benchapp.models import QueueItem, Review, Trial, User
-from runner.types import Source, Step, ToolCall
-from tests.blind_worlds import ITEM, QUEUE, A, build
-from tests.factories import (
-    START,
-    make_episode,
-    make_run,
-    make_trial,
-    make_user,
-    record_steps,
-)
+from runner.base.types import Source, Step, ToolCall
 from tests.queries import assert_queries_flat
-from tests.review_factories import make_item, make_queue, make_review
+from tests.worlds.blind_worlds import ITEM, QUEUE, A, build
+from tests.worlds.factories import START, make_episode, make_run, make_trial, make_user, record_steps
+from tests.worlds.review_factories import make_item, make_queue, make_review
 
 pytestmark = pytest.mark.django_db
 

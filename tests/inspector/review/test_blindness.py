@@ -18,17 +18,10 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from benchapp.models import QueueItem, Review, Suite, Trial, User
-from runner.types import Source, Step
-from tests.blind_worlds import ITEM, QUEUE, A, B, Facts, build
-from tests.factories import (
-    START,
-    make_episode,
-    make_run,
-    make_trial,
-    make_user,
-    record_steps,
-)
-from tests.review_factories import make_item, make_review
+from runner.base.types import Source, Step
+from tests.worlds.blind_worlds import ITEM, QUEUE, A, B, Facts, build
+from tests.worlds.factories import START, make_episode, make_run, make_trial, make_user, record_steps
+from tests.worlds.review_factories import make_item, make_review
 
 pytestmark = pytest.mark.django_db
 

@@ -7,13 +7,13 @@ import pytest
 from django.test import Client
 
 from benchapp.models import Code, Codebook, CodebookVersion, CodeExample, Mark, Queue, Review, User
-from benchapp.reviewing import codes as acts
-from benchapp.reviewing.codebooks import clone_starter, digest_of, draft_of, freeze
-from benchapp.reviewing.codes import Wording
-from benchapp.reviewing.examples import add_example
-from tests.factories import make_trial, make_user
+from benchapp.review.codebooks import codes as acts
+from benchapp.review.codebooks.codebook_versions import clone_starter, digest_of, draft_of, freeze
+from benchapp.review.codebooks.codes import Wording
+from benchapp.review.codebooks.examples import add_example
 from tests.queries import assert_queries_flat
-from tests.review_factories import make_code, make_queue, make_review, make_version
+from tests.worlds.factories import make_trial, make_user
+from tests.worlds.review_factories import make_code, make_queue, make_review, make_version
 
 pytestmark = pytest.mark.django_db
 

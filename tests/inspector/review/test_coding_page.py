@@ -13,11 +13,11 @@ from django.urls import reverse
 from django.utils import timezone
 
 from benchapp.models import QueueItem, Review, Slot, User
-from inspector.review.coding import code_lines
-from runner.types import Source, Step
-from tests.factories import make_trial, make_user, record_steps
+from inspector.pages.review.coding.coding import code_lines
+from runner.base.types import Source, Step
 from tests.queries import count_queries
-from tests.review_factories import make_code, make_item, make_queue, make_review, make_version
+from tests.worlds.factories import make_trial, make_user, record_steps
+from tests.worlds.review_factories import make_code, make_item, make_queue, make_review, make_version
 
 pytestmark = pytest.mark.django_db
 

@@ -8,9 +8,9 @@ from django.test import Client, RequestFactory
 from django.urls import reverse
 
 from benchapp.models import Queue, QueueItem, User
-from inspector.review.exhibit import Exhibit, exhibit_of, load_unit
-from runner.types import Observation, Source, Step, ToolCall
-from tests.factories import (
+from inspector.pages.review.exhibits.exhibit import Exhibit, exhibit_of, load_unit
+from runner.base.types import Observation, Source, Step, ToolCall
+from tests.worlds.factories import (
     make_decision,
     make_episode,
     make_family,
@@ -19,7 +19,7 @@ from tests.factories import (
     make_user,
     record_steps,
 )
-from tests.review_factories import make_item, make_queue
+from tests.worlds.review_factories import make_item, make_queue
 
 pytestmark = pytest.mark.django_db
 

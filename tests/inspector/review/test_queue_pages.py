@@ -11,12 +11,13 @@ from django.urls import reverse
 from django.utils import timezone
 
 from benchapp.models import Queue, Review, Slot, User
-from benchapp.reviewing.claiming import claim, fill
-from benchapp.reviewing.drawing import Draw
-from benchapp.reviewing.making import QueueSpec, make_queue
-from benchapp.reviewing.populations import Population
-from inspector.access import local_user
-from tests.factories import (
+from benchapp.review.queues.claims import claim, fill
+from benchapp.review.queues.item_drawing import Draw
+from benchapp.review.queues.populations import Population
+from benchapp.review.queues.queue_making import QueueSpec, make_queue
+from inspector.web.access import local_user
+from tests.queries import assert_queries_flat, count_queries
+from tests.worlds.factories import (
     make_decision,
     make_episode,
     make_experiment,
@@ -26,9 +27,8 @@ from tests.factories import (
     make_trial,
     make_user,
 )
-from tests.queries import assert_queries_flat, count_queries
-from tests.review_factories import make_item, make_review, make_version
-from tests.review_factories import make_queue as make_small_queue
+from tests.worlds.review_factories import make_item, make_review, make_version
+from tests.worlds.review_factories import make_queue as make_small_queue
 
 pytestmark = pytest.mark.django_db
 NEW = "/review/queues/new/"
@@ -252,7 +252,7 @@ def blind_queue(ann: User, condition: str, facet: str = "condition") -> Queue:
     for _ in range(3):
         make_trial(make_episode(make_run(experiment, condition=condition)), success=False)
         make_trial(make_episode(make_run(experiment, condition=condition)), success=True)
-    from benchapp.comparing.choices import Choices
+    from benchapp.stats.comparing.choices import Choices
 
     population = Population(
         choices=Choices(experiment=(experiment.public_id,), condition=(condition,)), preset="failed"

@@ -10,11 +10,11 @@ from django.urls import reverse
 from django.utils import timezone
 
 from benchapp.models import Code, CodeExample, Queue, User
-from inspector.review.results_charts import FIGURES
-from tests.factories import make_trial, make_user
+from inspector.pages.review.results.results_charts import FIGURES
 from tests.queries import count_queries
-from tests.review_factories import make_item, make_queue, make_review, make_version
-from tests.review_worlds import World, make_reviewed_world, say
+from tests.worlds.factories import make_trial, make_user
+from tests.worlds.review_factories import make_item, make_queue, make_review, make_version
+from tests.worlds.review_worlds import World, make_reviewed_world, say
 
 pytestmark = pytest.mark.django_db
 

@@ -6,12 +6,12 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from benchapp.analysis.trial_rules import RULES, RULES_VERSION
 from benchapp.models import Activity, Blob, JudgeCall, Queue, Resolution, Suggestion, User
-from benchapp.reviewing.rules import RULES, RULES_VERSION
-from benchapp.reviewing.suggesting import suggest
-from tests.factories import make_trial, make_user
+from benchapp.review.suggestions.suggestion_runs import suggest
 from tests.queries import assert_queries_flat
-from tests.review_factories import make_item, make_queue, make_review, make_version
+from tests.worlds.factories import make_trial, make_user
+from tests.worlds.review_factories import make_item, make_queue, make_review, make_version
 
 pytestmark = pytest.mark.django_db
 

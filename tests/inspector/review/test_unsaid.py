@@ -9,19 +9,19 @@ from django.test import Client
 from django.urls import reverse
 
 from benchapp.models import Activity, Comment, Label, Queue, Resolution, Trial, User
-from benchapp.reviewing import codes as acts
-from benchapp.reviewing.agreeing import Occasion, agreement_of, take_report
-from benchapp.reviewing.carrying import carry
-from benchapp.reviewing.codebooks import draft_of, freeze
-from benchapp.reviewing.codes import Wording
-from benchapp.reviewing.examples import add_example, add_from_mark
-from benchapp.reviewing.overlap import answered_items
-from benchapp.reviewing.resolving import Verdict, resolve
-from benchapp.reviewing.seeing import SEEN, informed_reviews
-from benchapp.reviewing.suggesting import suggest
-from inspector.review.results_charts import FIGURES
-from tests.factories import make_family, make_trial, make_user
-from tests.review_factories import make_queue, make_review, make_version
+from benchapp.review.codebooks import codes as acts
+from benchapp.review.codebooks.carried_labels import carry
+from benchapp.review.codebooks.codebook_versions import draft_of, freeze
+from benchapp.review.codebooks.codes import Wording
+from benchapp.review.codebooks.examples import add_example, add_from_mark
+from benchapp.review.coding.answer_overlap import answered_items
+from benchapp.review.coding.queue_agreement import Occasion, agreement_of, take_report
+from benchapp.review.coding.resolutions import Verdict, resolve
+from benchapp.review.seeing import SEEN, informed_reviews
+from benchapp.review.suggestions.suggestion_runs import suggest
+from inspector.pages.review.results.results_charts import FIGURES
+from tests.worlds.factories import make_family, make_trial, make_user
+from tests.worlds.review_factories import make_queue, make_review, make_version
 
 pytestmark = pytest.mark.django_db
 

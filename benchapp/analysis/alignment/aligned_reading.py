@@ -1,0 +1,70 @@
+"""One side of an alignment, read from the record within bounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from benchapp.analysis.alignment.step_signs import Sign, sign_of
+from benchapp.models import Trajectory
+from benchapp.record.trajectory_store import iterate_beginning
+from benchapp.stats.learning.computed_runs import Recent
+from runner.base.types import Step
+from runner.trajectories.step_outline import first_text, subject
+
+MAX_STEPS = 4_000  # of one side
+MAX_LINE_CHARS = 400
+MAX_CHUNKS = 8  # of at most 1 MiB each
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """The beginning of a trajectory, as far as the bounds reach. `lines`: each step in a line. `tokens`: input (cached
+    ones among it) and output of each step, None where the step does not tell."""
+
+    signs: tuple[Sign, ...]
+    lines: tuple[str, ...]
+    tokens: tuple[tuple[int | None, int | None], ...]
+    errors: frozenset[int]  # numbers of steps with an error
+    total: int
+
+    @property
+    def left_out(self) -> int:
+        """Steps beyond the bounds, which no alignment knows of."""
+        return self.total - len(self.signs)
+
+
+LONG = 1_000  # steps from which a side is kept in mind
+KEPT: Recent[str, Side] = Recent(4)  # sides by the digest of their trajectory, of at most about 3 MB each
+
+NOTHING = Side((), (), (), frozenset(), 0)
+
+
+def read_side(trajectory: Trajectory | None) -> Side:
+    """One query. Memory: one chunk, and a few hundred bytes per step. A trajectory never changes, so long ones are kept
+    in mind from page to page, by their digest."""
+    if trajectory is None:
+        return NOTHING
+    if found := KEPT.get(trajectory.digest):
+        return found
+    side = _read(trajectory)
+    if len(side.signs) >= LONG:
+        KEPT.put(trajectory.digest, side)
+    return side
+
+
+def _read(trajectory: Trajectory) -> Side:
+    signs, lines, tokens, errors = [], [], [], set()
+    for stored, pieces in iterate_beginning(trajectory, steps=MAX_STEPS, chunks=MAX_CHUNKS):
+        step, usage = stored.step, stored.step.usage
+        signs.append(sign_of(step, pieces))
+        lines.append(_line(step))
+        tokens.append((usage.input_tokens, usage.output_tokens) if usage else (None, None))
+        if any(observation.is_error for observation in step.observations):
+            errors.add(step.number)
+    return Side(tuple(signs), tuple(lines), tuple(tokens), frozenset(errors), trajectory.steps_total)
+
+
+def _line(step: Step) -> str:
+    """What the step did, where it did something: what it said about it is no part of the alignment."""
+    about = next((text for call in step.tool_calls if (text := subject(call))), "")
+    return " ".join(about[:MAX_LINE_CHARS].split()) or first_text(step)

@@ -1,0 +1,80 @@
+"""What an alignment knows of a step: digests that tell equality, and words that tell likeness. A few hundred bytes.
+
+Equality is exact, likeness is a heuristic: words of bounded pieces, hashed into a bitmap.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from zlib import crc32
+
+from runner.base.types import Source, Step, ToolCall
+from runner.trajectories.fields import tool_call_text
+
+BITS = 1024
+HEAD_CHARS = 1_200  # of a text whose words are taken
+TAIL_CHARS = 300  # of a longer one, besides: commands and results often differ at the end
+MAX_TEXTS = 8  # calls or results of one step whose words are taken
+_WORDS = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Sign:
+    """One step. `action`: what it called, with which arguments, or what it said where it called nothing. `result`: what
+    came back. Both are digests of the whole texts; the bitmaps hold the words of their beginnings."""
+
+    source: str
+    tools: tuple[str, ...]
+    action: str
+    result: str
+    action_words: int = 0
+    result_words: int = 0
+
+    @property
+    def is_given(self) -> bool:
+        """Not the agent's own doing: what it was told."""
+        return self.source != Source.AGENT
+
+
+def sign_of(step: Step, pieces: Mapping[str, Sequence[str]] | None = None) -> Sign:
+    """`pieces`: digests of the long texts that `step` holds only the beginning of, by part: "message", "tool_calls",
+    "observation". With them equality stays exact."""
+    pieces = pieces or {}
+    calls = [tool_call_text(call) for call in step.tool_calls]
+    results = [observation.content for observation in step.observations]
+    acts = calls or [step.message]
+    about = [" ".join(_values(call)) for call in step.tool_calls[:MAX_TEXTS]]
+    return Sign(
+        source=step.source.value,
+        tools=tuple(call.name for call in step.tool_calls),
+        action=_digest([*acts, *pieces.get("tool_calls" if calls else "message", ())]),
+        result=_digest([*results, *pieces.get("observation", ())]),
+        action_words=_bitmap(about or acts),
+        result_words=_bitmap(results),
+    )
+
+
+def _values(call: ToolCall) -> list[str]:
+    """What it was called with. The names of arguments are the tool's and make no two calls more alike."""
+    return [value if isinstance(value, str) else str(value) for _, value in sorted(call.arguments.items())]
+
+
+def _digest(texts: Iterable[str]) -> str:
+    found = blake2b(digest_size=12)
+    for text in texts:
+        content = text.encode("utf-8", "surrogatepass")
+        found.update(len(content).to_bytes(8, "big") + content)
+    return found.hexdigest()
+
+
+def _bitmap(texts: Sequence[str]) -> int:
+    """A bit for every word. Two texts without a word in common share a bit only by chance."""
+    bits = 0
+    for text in texts[:MAX_TEXTS]:
+        piece = text if len(text) <= HEAD_CHARS + TAIL_CHARS else f"{text[:HEAD_CHARS]} {text[-TAIL_CHARS:]}"
+        for word in set(_WORDS.findall(piece)):
+            bits |= 1 << (crc32(word.encode("utf-8", "surrogatepass")) % BITS)
+    return bits

@@ -1,0 +1,77 @@
+"""All rules over one state of a library."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+
+from benchapp.analysis.diagnoses.file_rules import FILES
+from benchapp.analysis.diagnoses.held_against import Sources
+from benchapp.analysis.diagnoses.hits import SEVERITIES, Found, Hit, Rule
+from benchapp.analysis.diagnoses.leaks import LEAKS
+from benchapp.analysis.diagnoses.library_contract_rules import CONTRACT
+from benchapp.analysis.diagnoses.library_shelf import MAX_TEXT, Shelf
+from benchapp.analysis.diagnoses.profile import SkillFacts, facts_of
+from benchapp.analysis.diagnoses.writing_cues import WRITING
+from runner.base.types import Files
+
+RULES_VERSION = "diagnostics/3"  # raise it when a rule finds something else in the same files
+RULES: dict[str, Rule] = {rule.id: rule for rule in (*LEAKS, *CONTRACT, *WRITING, *FILES)}
+MAX_OF_RULE = 100  # findings of one rule in one library; the rest is counted
+MAX_QUOTE = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """`left_out`: rule -> findings beyond those kept. `cut`: files of which only the beginning was read."""
+
+    found: tuple[Found, ...]
+    skills: tuple[SkillFacts, ...]
+    left_out: dict[str, int]
+    cut: tuple[str, ...]
+
+    def count(self, severity: str) -> int:
+        return sum(each.severity == severity for each in self.found)
+
+
+def diagnose(files: Files, sources: Sources) -> Diagnosis:
+    """Pure. Alarms first, then warnings and notes; within them by rule, path and place."""
+    shelf = Shelf(files, sources.omitted)
+    found: list[Found] = []
+    left_out: Counter[str] = Counter()
+    broken: dict[str, set[str]] = defaultdict(set)
+    for rule in RULES.values():
+        kept = 0
+        for hit in rule.find(shelf, sources):
+            broken[rule.id].add(hit.path.partition("/")[0])
+            if kept < MAX_OF_RULE:
+                found.append(_resolve_hit(shelf, rule, hit))
+                kept += 1
+            else:
+                left_out[rule.id] += 1
+    found.sort(
+        key=lambda each: (SEVERITIES.index(each.severity), list(RULES).index(each.rule.id), each.path, each.start)
+    )
+    frozen = {rule: frozenset(skills) for rule, skills in broken.items()}
+    facts = tuple(facts_of(shelf, skill, frozen) for skill in shelf.skills)
+    cut = tuple(path for path, text in shelf.texts.items() if len(text.text) >= MAX_TEXT)
+    return Diagnosis(tuple(found), facts, dict(left_out), cut)
+
+
+def _resolve_hit(shelf: Shelf, rule: Rule, hit: Hit) -> Found:
+    text = shelf.texts.get(hit.path)
+    line = text.line(hit.start) if text and hit.end > hit.start else 0
+    quote = text.text[hit.start : hit.end][:MAX_QUOTE].replace("\0", "\N{REPLACEMENT CHARACTER}") if text else ""
+    return Found(
+        rule,
+        hit.severity or rule.severity,
+        hit.path,
+        hit.start,
+        hit.end,
+        line,
+        quote,
+        hit.says,
+        hit.trial,
+        hit.step,
+        hit.field,
+    )

@@ -1,0 +1,76 @@
+"""Reading libraries as work for the queue: after an import, after a decision, and when somebody
+asks on the page."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+import django_rq
+from django.conf import settings
+from django.db import DatabaseError
+from django.db.models import F, QuerySet
+from redis.exceptions import RedisError
+
+from benchapp.analysis.diagnoses.stored_diagnoses import diagnose_episode
+from benchapp.models import Episode
+
+log = logging.getLogger(__name__)
+
+SLICE_SECONDS = 20.0  # trials wait for a worker at most so long, and one library, because of it
+
+
+def with_library(episodes: QuerySet[Episode]) -> QuerySet[Episode]:
+    """Those that have, or had, a library to read."""
+    return episodes.exclude(library=None, decisions=None).distinct()
+
+
+def unread(episodes: QuerySet[Episode]) -> QuerySet[Episode]:
+    """Those whose present library no rule has read yet."""
+    return episodes.filter(library__files_total__gt=0).exclude(diagnoses__snapshot=F("library"))
+
+
+def read_library(episode_id: str) -> int:
+    """Safe to run twice, and beside the episode's own work: it reads what is recorded and writes only findings."""
+    episode = Episode.objects.select_related("run", "library", "family").filter(public_id=episode_id).first()
+    return diagnose_episode(episode) if episode else 0
+
+
+def read_libraries(episode_ids: list[str]) -> None:
+    """The job: one library at least, then others while there is time. What is left goes to the end of the queue, so that
+    trials take turns with a large import. A library that cannot be read is logged and stops no other."""
+    deadline = time.monotonic() + SLICE_SECONDS
+    for done, episode_id in enumerate(episode_ids, start=1):
+        try:
+            read_library(episode_id)
+        except (DatabaseError, MemoryError, OSError):
+            raise  # the machine's failure
+        except Exception:
+            log.exception("episode %s: its libraries cannot be read", episode_id)
+        if episode_ids[done:] and time.monotonic() > deadline:
+            _enqueue(episode_ids[done:])
+            return
+
+
+def ask_for(episodes: QuerySet[Episode]) -> int | None:
+    """Queues the reading of these libraries. How many; None when the broker is away, and then the command does it."""
+    asked = [str(public_id) for public_id in episodes.order_by("pk").values_list("public_id", flat=True)]
+    try:
+        if asked:
+            _enqueue(asked)
+    except (RedisError, OSError) as error:
+        log.warning("libraries are not read, the broker is away: %s", error)
+        return None
+    return len(asked)
+
+
+def _enqueue(episode_ids: list[str]) -> None:
+    first, more = episode_ids[0], len(episode_ids) - 1
+    django_rq.get_queue().enqueue(
+        read_libraries,
+        episode_ids,
+        job_timeout=settings.JOB_SECONDS,
+        result_ttl=60,
+        failure_ttl=3600,
+        description=f"read the libraries of episode {first}" + (f" and {more} more" if more else ""),
+    )

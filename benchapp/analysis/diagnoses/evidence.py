@@ -1,0 +1,302 @@
+"""What the episode's library is held against, read from the record.
+
+Order decides what can be a leak: a constant counts as taken from a trial only where the trial ended *before* the first
+state of the library that holds the constant. What an agent read out of a skill and then wrote down is no leak into it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import chain
+
+from django.db.models import Min, Q, QuerySet
+
+from benchapp.analysis.diagnoses.constants import Constant, constants_in
+from benchapp.analysis.diagnoses.held_against import Sighting, Sources, Spoken
+from benchapp.analysis.diagnoses.library_shelf import Shelf
+from benchapp.analysis.lineage.library_states import NamedLibrary
+from benchapp.models import (
+    Blob,
+    Check,
+    Entry,
+    Episode,
+    Family,
+    Seeding,
+    SnapshotFile,
+    TaskRevision,
+    Trajectory,
+    Trial,
+    Verdict,
+)
+from benchapp.record.trajectory_store import iterate_steps
+from runner.base.digests import digest_json
+from runner.base.types import Files
+from runner.trajectories.fields import fields
+
+MAX_OWN_TRIALS = 200
+MAX_OTHER_TRIALS = 60
+MAX_TRIAL_CHARS = 3_000_000  # of one trajectory that are looked through
+MAX_CHECKS = 4_000
+MAX_OUTPUTS = 40  # of verifiers, the latest before a state
+MAX_OUTPUT_CHARS = 20_000  # of each, its end
+MAX_SPOKEN_CHARS = 1_500_000  # of all that verifiers said, and of all reference texts: each word costs some 250 bytes
+MAX_REFERENCE_FILES = 400
+MAX_CONSTANTS = 4_000
+MIN_MESSAGE_WORDS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """A trial that is looked through. sequence None: of another run that is not known to have given it a library."""
+
+    trial: Trial
+    sequence: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    sighting: Sighting
+    sequence: int | None
+    family: int | None
+
+
+@dataclass
+class Evidence:
+    """The episode's side of a diagnosis. Rows are read at once, trajectories only by `look`."""
+
+    episode: Episode
+    states: Sequence[NamedLibrary]
+    seen: dict[Constant, list[Seen]] = field(default_factory=dict)
+    introduced: dict[Constant, int] = field(default_factory=dict)
+    _output_texts: dict[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def witnesses(self) -> list[Witness]:
+        return [*self._own[:MAX_OWN_TRIALS], *self._others]
+
+    @cached_property
+    def _own(self) -> list[Witness]:
+        entries = Entry.objects.filter(episode=self.episode, attempt__counts=True, attempt__trial__is_done=True)
+        entries = entries.select_related("attempt__trial__task").order_by("sequence")
+        return [Witness(entry.attempt.trial, entry.sequence) for entry in entries if entry.attempt]
+
+    @cached_property
+    def _others(self) -> list[Witness]:
+        """One trial of each task that was given no library, in other runs of the experiment: what the task shows by itself."""
+        bare = Q(snapshot=None) | Q(snapshot__files_total=0)
+        rows = Trial.objects.filter(bare, episode__run__experiment=self.episode.run.experiment_id, is_done=True)
+        rows = rows.exclude(skills_mounted__gt=0).exclude(steps=None).exclude(episode=self.episode)
+        if not self._own:  # an import may give a library without saying that its trials were given it
+            rows = rows.exclude(episode__run=self.episode.run_id)
+        first = (
+            rows.order_by()
+            .values("task")
+            .annotate(first=Min("pk"))
+            .order_by("task__family__ordinal", "task__ordinal", "task")
+        )
+        chosen = [row["first"] for row in first[:MAX_OTHER_TRIALS]]
+        found = Trial.objects.filter(pk__in=chosen).select_related("task").order_by("pk")
+        return [Witness(trial, None) for trial in found]
+
+    @cached_property
+    def families(self) -> list[Family]:
+        episode = self.episode
+        if episode.environment_id:
+            return list(Family.objects.filter(environment=episode.environment_id))
+        return [episode.family] if episode.family else []
+
+    @cached_property
+    def reference_files(self) -> list[tuple[str, str]]:
+        """(blob digest, whose skill) of curated and human skills of the same families. None for a library that began
+        as one: it holds the reference by design."""
+        run = self.episode.run
+        seeded = Entry.objects.filter(episode=self.episode, kind=Entry.Kind.SEED).exists()
+        if seeded or run.condition.startswith(("curated", "human")):
+            return []
+        rows: dict[str, str] = {}
+        for files, who in self._reference_rows():
+            for blob, path in files[:MAX_REFERENCE_FILES]:
+                rows.setdefault(blob, f"the {who} skill's {path}")
+        return list(rows.items())[:MAX_REFERENCE_FILES]
+
+    def _reference_rows(self) -> Iterator[tuple[QuerySet[SnapshotFile, tuple[str, str]], str]]:
+        wanted = {family.pk: family for family in self.families}
+        seedings = Seeding.objects.filter(family__in=wanted).order_by().values_list("family", "snapshot").distinct()
+        for family, snapshot in seedings[:50]:
+            files = SnapshotFile.objects.filter(snapshot=snapshot, skill=wanted[family].slug)
+            yield files.values_list("blob", "path"), "curated"
+        like = Q(run__condition__startswith="human") | Q(run__condition="curated-static")
+        same = Q(family__in=wanted) | Q(environment=self.episode.environment_id or -1)
+        episodes = Episode.objects.filter(like, same, run__experiment=self.episode.run.experiment_id)
+        for library, condition in (
+            episodes.exclude(library=None).values_list("library", "run__condition").distinct()[:50]
+        ):
+            yield SnapshotFile.objects.filter(snapshot=library).values_list("blob", "path"), condition
+
+    def digest(self, state: NamedLibrary) -> str:
+        """Equal as long as nothing changed that the state is held against. Reads no blob."""
+        before = self._before(state.sequence)
+        trials = [witness.trial.pk for witness in before]
+        found = Trajectory.objects.filter(attempt__trial__in=trials, attempt__counts=True, is_superseded=False)
+        digests = sorted(found.values_list("digest", flat=True))
+        printed = sorted(blob for trial, blob in self._printed if trial in set(trials))
+        return digest_json([digests, printed, sorted(trials), sorted(blob for blob, _ in self.reference_files)])
+
+    def _before(self, sequence: int) -> list[Witness]:
+        return [each for each in self.witnesses if each.sequence is None or each.sequence < sequence]
+
+    def look(self, libraries: Mapping[int, Files]) -> None:
+        """Looks the trials through for the constants of these libraries: snapshot pk -> files, every state's."""
+        for state in self.states:
+            for text in Shelf(libraries[state.snapshot.pk]).texts.values():
+                for place in constants_in(text.text):
+                    if len(self.introduced) < MAX_CONSTANTS:
+                        self.introduced.setdefault(place.constant, state.sequence)
+        if not self.introduced:
+            return
+        wanted = {constant: _spellings(constant) for constant in self.introduced}
+        for witness in self.witnesses:
+            for constant, step, name in _find_first_places(witness.trial, wanted):
+                sighting = Sighting(
+                    witness.trial.task.title, str(witness.trial.public_id), step, name, witness.sequence is not None
+                )
+                self.seen.setdefault(constant, []).append(
+                    Seen(sighting, witness.sequence, witness.trial.task.family_id)
+                )
+
+    def sources(self, state: NamedLibrary) -> Sources:
+        """What stood before this state. After `look`."""
+        before = self._before(state.sequence)
+        tasks = Counter(family for _, family in {(each.trial.task_id, each.trial.task.family_id) for each in before})
+        return Sources(
+            sightings={constant: found for constant in self.seen if (found := self._sightings(constant, tasks))},
+            tasks_seen=len({witness.trial.task_id for witness in before}),
+            trials_read=len(before),
+            trials_left_out=max(0, len(self._own) - MAX_OWN_TRIALS),
+            omitted=self._omitted,
+            public_texts=tuple(self._instructions.values()),
+            verifier_texts=tuple(_cut_to_room(chain(_read_verifier_texts(before), self._outputs(before)))),
+            hidden_checks=tuple(_read_hidden_checks(self.witnesses)),
+            references=tuple(_cut_to_room(self._references)),
+        )
+
+    def _sightings(self, constant: Constant, tasks: Counter[int | None]) -> tuple[Sighting, ...]:
+        """The first sighting in each task, own trials first. `tasks`: family -> tasks of it that were looked through."""
+        by_task: dict[str, Sighting] = {}
+        own_first = sorted(self.seen[constant], key=lambda seen: seen.sequence is None)
+        for seen in own_first:
+            if seen.sequence is None or seen.sequence < self.introduced[constant]:
+                siblings = tasks[seen.family] - 1 if seen.family else 0
+                by_task.setdefault(seen.sighting.task, replace(seen.sighting, siblings=max(0, siblings)))
+        return tuple(by_task.values())
+
+    @cached_property
+    def _omitted(self) -> frozenset[str]:
+        """What a release's manifest says was left out of it (SkillLearnBench: skills/<config>/<task>/<skill>/...)."""
+        paths = self.episode.run.experiment.spec.get("omitted", [])
+        prefix = f"skills/{self.episode.run.setup.get('config', '')}/{self.episode.key}/"
+        return frozenset(path.removeprefix(prefix) for path in paths if path.startswith(prefix))
+
+    @cached_property
+    def _instructions(self) -> dict[str, str]:
+        revisions = {witness.trial.task_revision_id for witness in self.witnesses} - {None}
+        blobs = TaskRevision.objects.filter(pk__in=revisions).exclude(instruction=None)
+        return Blob.objects.read_texts(blobs.values_list("instruction", flat=True))
+
+    def _outputs(self, before: Sequence[Witness]) -> Iterator[Spoken]:
+        """What verifiers printed, from its end."""
+        trials = {witness.trial.pk: witness.trial for witness in before}
+        told = [(trial, blob) for trial, blob in self._printed if trial in trials][-MAX_OUTPUTS:]
+        for trial, blob in told:
+            if blob not in self._output_texts:
+                self._output_texts[blob] = Blob.objects.read_text(blob)[-MAX_OUTPUT_CHARS:]
+            said = f"what the verifier of {trials[trial].task.title} printed"
+            yield Spoken(self._output_texts[blob], said, str(trials[trial].public_id), is_printed=True)
+
+    @cached_property
+    def _printed(self) -> list[tuple[int, str]]:
+        """(trial, output's digest) in the order of the witnesses, each text once."""
+        order = {witness.trial.pk: place for place, witness in enumerate(self.witnesses)}
+        found = Verdict.objects.filter(attempt__trial__in=order, attempt__counts=True).exclude(output=None)
+        first: dict[str, int] = {}
+        for trial, blob in sorted(found.values_list("attempt__trial", "output"), key=lambda row: order[row[0]]):
+            first.setdefault(blob, trial)
+        return [(trial, blob) for blob, trial in first.items()]
+
+    @cached_property
+    def _references(self) -> list[Spoken]:
+        contents = Blob.objects.read_texts(blob for blob, _ in self.reference_files)
+        return [Spoken(contents[blob], who) for blob, who in self.reference_files if blob in contents]
+
+
+def _cut_to_room(spoken: Iterable[Spoken]) -> Iterator[Spoken]:
+    """As much of it as is held in memory at once, the first first."""
+    left = MAX_SPOKEN_CHARS
+    for each in spoken:
+        if left <= 0:
+            return
+        yield replace(each, text=each.text[:left])
+        left -= len(each.text)
+
+
+def _spellings(constant: Constant) -> tuple[str, ...]:
+    if constant.kind == "number" and constant.text.isdigit():
+        return constant.text, f"{int(constant.text):,}"
+    return (constant.text,)
+
+
+def _find_first_places(trial: Trial, wanted: Mapping[Constant, tuple[str, ...]]) -> Iterator[tuple[Constant, int, str]]:
+    """(constant, step, field) of the first place of each in the counting attempt's main trajectory.
+
+    What first stands where the agent opened a skill, in that step or the next, came out of a skill: it is no sighting.
+    """
+    found = Trajectory.objects.filter(attempt__trial=trial, attempt__counts=True, is_superseded=False, kind="main")
+    for trajectory in found[:1]:
+        left, budget = dict(wanted), MAX_TRIAL_CHARS
+        opened = set(trajectory.skill_uses.exclude(step=None).exclude(kind="mounted").values_list("step", flat=True))
+        for step in iterate_steps(trajectory):
+            is_skill = step.number in opened or step.number - 1 in opened
+            for name, text in fields(step):
+                for constant in [each for each, spelled in left.items() if _occurs_in(spelled, text)]:
+                    del left[constant]
+                    if not is_skill:
+                        yield constant, step.number, name
+                budget -= len(text)
+            if budget < 0 or not left:
+                return
+
+
+def _occurs_in(spelled: tuple[str, ...], text: str) -> bool:
+    """As a word of its own: 1234 does not stand in 912345, and data/a.csv does in /app/data/a.csv."""
+    for word in spelled:
+        place = text.find(word)
+        while place >= 0:
+            end = place + len(word)
+            before, after = text[place - 1 : place], text[end : end + 1]
+            if not before.isalnum() and not after.isalnum():
+                return True
+            place = text.find(word, place + 1)
+    return False
+
+
+def _read_verifier_texts(witnesses: Sequence[Witness]) -> Iterator[Spoken]:
+    """Messages of checks."""
+    trials = {witness.trial.pk: witness.trial for witness in witnesses}
+    checks = Check.objects.filter(verdict__attempt__trial__in=trials, verdict__attempt__counts=True).exclude(message="")
+    rows = checks.order_by("pk").values_list("name", "message", "verdict__attempt__trial")
+    for name, message, trial in rows[:MAX_CHECKS]:
+        if len(message.split()) >= MIN_MESSAGE_WORDS:
+            said = f"what the check {name[:80]!r} said of {trials[trial].task.title}"
+            yield Spoken(message, said, str(trials[trial].public_id))
+
+
+def _read_hidden_checks(witnesses: Sequence[Witness]) -> Iterator[Spoken]:
+    trials = {witness.trial.pk: witness.trial for witness in witnesses}
+    checks = Check.objects.filter(group="hidden", verdict__attempt__trial__in=trials)
+    rows = checks.order_by().values("name").annotate(first=Min("verdict__attempt__trial")).order_by("name")
+    for row in rows[:MAX_CHECKS]:
+        trial = trials[row["first"]]
+        yield Spoken(row["name"], f"a hidden check of {trial.task.title}", str(trial.public_id))

@@ -1,0 +1,155 @@
+"""The alarm: text in a skill that came from one task, from its verifier or from a reference skill.
+
+Each rule compares texts and proves no more than that they share them. That a later trial meets the same text is what
+makes it matter: a library which holds an answer measures memory, not skill.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from benchapp.analysis.diagnoses.constants import Constant, constants_in
+from benchapp.analysis.diagnoses.held_against import Sighting, Sources
+from benchapp.analysis.diagnoses.hits import Hit, Rule, Severity
+from benchapp.analysis.diagnoses.library_shelf import Shelf
+from runner.authoring.copied import Corpus, words_of
+
+PLACES_SHOWN = 3  # of one constant in one file
+FEW_TASKS = 3  # below so many a constant cannot be told from a convention
+VERIFIER_WORDS = 8
+REFERENCE_WORDS = 12
+LONG_RUN = 25  # words; shorter ones may be common code
+MUCH_SHARED = 0.3  # of a file's words
+MIN_NAME = 8  # characters of a hidden check's name that is looked for
+
+_ABOUT_CHECKING = re.compile(
+    r"\bhidden (?:tests?|checks?|cases?|verifiers?)\b|\bground[- _]truth (?:expects?|uses?|values?|answers?|is)\b"
+    r"|\b(?:the )?(?:verifier|grader|evaluator|test suite|hidden test|tests?) (?:expects?|checks?|requires?|compares?|wants?"
+    r"|asserts?|looks? for|will check|verif(?:y|ies))\b"
+    r"|\b(?:oracle|reference) (?:solution|answer)s?\b|\btest_outputs?\.py\b|\breward\.(?:txt|json)\b|\bexpected_output\b"
+    r"|\bto pass the (?:tests?|verifier|checks?|grader)\b",
+    re.IGNORECASE,
+)
+
+
+def episode_constants(shelf: Shelf, sources: Sources) -> Iterator[Hit]:
+    for text in shelf.texts.values():
+        shown: dict[object, int] = {}
+        for constant, start, end in constants_in(text.text):
+            seen = sources.sightings.get(constant, ())
+            if len(seen) != 1 or shown.get(constant, 0) >= PLACES_SHOWN:
+                continue
+            if constant.kind == "path" and not seen[0].siblings:
+                continue  # names of files are mostly the family's, and nothing here could tell
+            shown[constant] = shown.get(constant, 0) + 1
+            sighting = seen[0]
+            yield Hit(
+                text.path,
+                start,
+                end,
+                _describe_sighting(constant, sighting, sources),
+                trial=sighting.trial,
+                step=sighting.step,
+                field=sighting.field,
+                severity=_weigh_sighting(sighting, sources),
+            )
+
+
+def _describe_sighting(constant: Constant, sighting: Sighting, sources: Sources) -> str:
+    said = f"{_KINDS[constant.kind]} seen in 1 of {sources.tasks_seen} tasks looked through: {sighting.task}"
+    if not sighting.own:
+        said += ", in a trial outside this episode"
+    if not sighting.siblings:
+        said += "; of its family no other task was looked through, so it may belong to the family"
+    return said
+
+
+def _weigh_sighting(sighting: Sighting, sources: Sources) -> Severity | None:
+    """None: as the rule says. One task of a family cannot tell what is the task's from what is the family's."""
+    return None if sighting.siblings and sighting.own and sources.tasks_seen >= FEW_TASKS else "warning"
+
+
+_KINDS = {"path": "A path", "id": "An id, date or address", "number": "A number"}
+
+
+def hidden_checks(shelf: Shelf, sources: Sources) -> Iterator[Hit]:
+    names = {spoken.text.lower(): spoken for spoken in sources.hidden_checks if _is_telling(spoken.text)}
+    if not names:
+        return
+    pattern = re.compile("|".join(map(re.escape, sorted(names, key=len, reverse=True))), re.IGNORECASE)
+    for text in shelf.texts.values():
+        for match in pattern.finditer(text.text):
+            spoken = names[match.group().lower()]
+            yield Hit(text.path, match.start(), match.end(), f"The name of {spoken.who}", trial=spoken.trial)
+
+
+def _is_telling(name: str) -> bool:
+    return len(name) >= MIN_NAME and ("_" in name or name.count(" ") >= 2 or "::" in name)
+
+
+def verifier_text(shelf: Shelf, sources: Sources) -> Iterator[Hit]:
+    """Words that the task's own instruction has are no leak: every agent is told them."""
+    corpus = Corpus.of((each.text for each in sources.verifier_texts), VERIFIER_WORDS).without(sources.public_texts)
+    for text in shelf.texts.values():
+        for run in corpus.runs_in(text.text, distinct=4):
+            source = sources.verifier_texts[run.source]
+            says = f"{run.words} words in a row also in {source.who}"
+            weight: Severity | None = "warning" if source.is_printed else None  # it may print what the agent wrote
+            yield Hit(text.path, run.start, run.end, says, source.trial, severity=weight)
+
+
+def reference_text(shelf: Shelf, sources: Sources) -> Iterator[Hit]:
+    """A few words of common code are weak; a long run, or a file of which much is shared, is not."""
+    corpus = Corpus.of((each.text for each in sources.references), REFERENCE_WORDS).without(sources.public_texts)
+    for text in shelf.texts.values() if corpus.shingles else ():
+        runs = list(corpus.runs_in(text.text, distinct=7))
+        shared, total = sum(run.words for run in runs), len(words_of(text.text))
+        for run in runs:
+            weak = run.words < LONG_RUN and shared / total < MUCH_SHARED
+            says = (
+                f"{run.words} words in a row also in {sources.references[run.source].who}; "
+                f"in all {shared:,} of this file's {total:,} words are shared"
+            )
+            yield Hit(text.path, run.start, run.end, says, severity="note" if weak else None)
+
+
+def talk_of_checking(shelf: Shelf, sources: Sources) -> Iterator[Hit]:
+    for text in shelf.texts.values():
+        for match in _ABOUT_CHECKING.finditer(text.text):
+            yield Hit(text.path, match.start(), match.end(), "Speaks of how the work is checked")
+
+
+LEAKS = (
+    Rule(
+        "episode-constant",
+        "leak",
+        "alarm",
+        "A path, id or number that the trials of exactly one task show, and those of no other task looked through. Paths "
+        "count only where another task of the family was looked through too.",
+        episode_constants,
+    ),
+    Rule(
+        "hidden-check-name",
+        "leak",
+        "alarm",
+        "The name of a check that agents are not shown.",
+        hidden_checks,
+        is_heuristic=False,
+    ),
+    Rule(
+        "verifier-text",
+        "leak",
+        "alarm",
+        f"At least {VERIFIER_WORDS} words in a row that a verifier wrote.",
+        verifier_text,
+    ),
+    Rule(
+        "reference-text",
+        "leak",
+        "alarm",
+        f"At least {REFERENCE_WORDS} words in a row that a curated or human skill of the same family has.",
+        reference_text,
+    ),
+    Rule("talk-of-checking", "leak", "warning", "Speaks of tests, graders or reference answers.", talk_of_checking),
+)

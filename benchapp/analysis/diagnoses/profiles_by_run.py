@@ -1,0 +1,86 @@
+"""The static profile of all skills that a run's libraries hold, on SkillGenBench's six axes (section 4.3).
+
+The paper scores eight diagnostics and averages them into six axes: contract is the mean of interface contract and
+verification, procedure that of coverage and of state and data. Cues are ours (`profile`), so the scores are not the paper's.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from django.db.models import Count, F
+
+from benchapp.analysis.diagnoses.profile import PROFILE_GROUPS
+from benchapp.models import Episode, LibraryDiagnosis, Run
+from benchapp.record.json_shape import JsonShape, Shaped
+
+# Cues that are a diagnostic of their own; all other cues of a group are one together.
+APART: Mapping[str, tuple[str, ...]] = {"contract": ("verification",), "procedure": ("state and data",)}
+
+
+@dataclass(frozen=True, slots=True)
+class Profile(Shaped):
+    """axes: in the order of PROFILE_GROUPS, shares 0..1, means over skills; empty where no skill was read. read: libraries
+    that rules have read in their present state, of `libraries` that hold a file."""
+
+    axes: tuple[float, ...]
+    skills: int
+    read: int
+    libraries: int
+
+    json_shape = JsonShape(
+        ("axes", lambda profile: dict(zip(PROFILE_GROUPS, profile.axes, strict=True)) if profile.axes else None),
+        *("overall", "skills", "libraries_read=read", "libraries"),
+    )
+
+    @property
+    def overall(self) -> float | None:
+        return fmean(self.axes) if self.axes else None
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """The skills of one run's libraries, as their diagnoses tell them."""
+
+    skills: tuple[Mapping[str, Any], ...] = ()
+    read: int = 0
+    libraries: int = 0
+
+
+def skills_read(runs: Iterable[Run]) -> dict[int, Read]:
+    """run pk -> what rules read of its present libraries, tainted episodes left out. Two queries."""
+    wanted = [run.pk for run in runs]
+    standing = Episode.objects.filter(run__in=wanted, is_tainted=False, library__files_total__gt=0)
+    libraries = dict(standing.order_by().values_list("run").annotate(Count("pk")))
+    rows = LibraryDiagnosis.objects.filter(episode__in=standing, snapshot=F("episode__library"))
+    found: dict[int, list[list[Mapping[str, Any]]]] = defaultdict(list)
+    for run, skills in rows.values_list("episode__run", "skills"):
+        found[run].append(skills)
+    return {
+        run: Read(tuple(skill for skills in found[run] for skill in skills), len(found[run]), libraries.get(run, 0))
+        for run in wanted
+    }
+
+
+def profile_of(read: Sequence[Read]) -> Profile:
+    """Of the replicates of one group: every skill weighs the same."""
+    scored = [axes_of(skill["cues"]) for each in read for skill in each.skills]
+    axes = tuple(fmean(column) for column in zip(*scored, strict=True))
+    return Profile(axes, len(scored), sum(each.read for each in read), sum(each.libraries for each in read))
+
+
+def axes_of(cues: Mapping[str, Mapping[str, bool]]) -> tuple[float, ...]:
+    """One skill on the six axes; a group that an earlier version of the rules did not know counts as without cues."""
+    return tuple(_axis(group, cues.get(group, {})) for group in PROFILE_GROUPS)
+
+
+def _axis(group: str, cues: Mapping[str, bool]) -> float:
+    apart = APART.get(group, ())
+    together = [float(there) for cue, there in cues.items() if cue not in apart]
+    diagnostics = [fmean(together)] if together else []
+    diagnostics += [float(cues[cue]) for cue in apart if cue in cues]
+    return fmean(diagnostics) if diagnostics else 0.0

@@ -1,0 +1,192 @@
+"""The refused trials of many runs, read and classed in a few queries, and kept while nothing in a run changes.
+
+Checks come from rows, the verifier's output only where no check says anything, and the end of the trajectory only where
+nothing else spoke.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+from uuid import UUID
+
+from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models.functions import Left, Length, Right
+
+from benchapp.analysis.failures.classification import Classified, Missing, Refusal, Said, classify
+from benchapp.analysis.failures.quotes import keep_answers
+from benchapp.analysis.trial_rules.course import course_of
+from benchapp.analysis.trial_rules.trial_facts import BEGINNING_CHARS, CHECKS, MESSAGE_CHARS, OUTPUT_CHARS
+from benchapp.models import Blob, Check, Chunk, Run, Trial, Verdict
+from benchapp.record.trajectory_store import read_windows
+from benchapp.stats.learning.computed_runs import RunCache
+from benchapp.stats.metrics.agent_ends import End, end_of
+from runner.base.types import CheckStatus, TrajectoryKind
+
+T = TypeVar("T")
+MAX_REFUSED = 5_000  # trials of one run that are classed; of more the first, and how many were left is told
+LAST_STEPS = 40  # of the trajectory, where nothing else speaks
+SLICE = 100  # outputs or chunks in memory at once
+KEYS = 500  # in one query
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A finished trial that its verifier refused. source: kind of its corpus, "" where there is none."""
+
+    trial: UUID
+    pk: int
+    task: str
+    source: str
+    sample: int
+    classified: Classified
+
+
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """Of one run. ends: failed trials that a limit, the agent's program or the machinery ended, which are no refusals of
+    finished work. left_out: refusals beyond those that were read."""
+
+    refused: tuple[Refused, ...] = ()
+    ends: Mapping[End, int] = field(default_factory=dict)
+    left_out: int = 0
+
+
+KEPT: RunCache[Failures] = RunCache(500)
+
+
+def failures_of(runs: Iterable[Run]) -> dict[int, Failures]:
+    """run pk -> its failures, every run given. A number of queries that does not grow with them, but by one for a hundred
+    outputs or ends of trajectories, and for five hundred refusals, of which no more are held as text at once."""
+    return KEPT.read_all(runs, _read)
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    """A failed trial as its rows tell it. verdict: the primary one's key."""
+
+    pk: int
+    run: int
+    public_id: UUID
+    task: str
+    sample: int
+    source: str
+    steps: int
+    exception_type: str
+    exception: str
+    verdict: int | None
+    output: str | None
+
+
+def _read(runs: Sequence[Run]) -> dict[int, Failures]:
+    by_run: dict[int, list[_Failed]] = defaultdict(list)
+    ends: dict[int, Counter[End]] = defaultdict(Counter)
+    for failed in _read_failed(runs):
+        if (end := end_of(failed.exception_type)) is None:
+            by_run[failed.run].append(failed)
+        else:
+            ends[failed.run][end] += 1
+    left = {run: max(0, len(found) - MAX_REFUSED) for run, found in by_run.items()}
+    shown = [failed for found in by_run.values() for failed in found[:MAX_REFUSED]]
+    classified = {pk: found for part in _slice(shown, KEYS) for pk, found in _classify_all(part).items()}
+    refused: dict[int, list[Refused]] = defaultdict(list)
+    for each in shown:
+        told = Refused(each.public_id, each.pk, each.task, each.source, each.sample, classified[each.pk])
+        refused[each.run].append(told)
+    return {run.pk: Failures(tuple(refused[run.pk]), ends[run.pk], left.get(run.pk, 0)) for run in runs}
+
+
+def _read_failed(runs: Sequence[Run]) -> Iterator[_Failed]:
+    primary = Verdict.objects.filter(attempt=OuterRef("attempts__pk"), is_primary=True)
+    rows = (
+        Trial.objects.filter(episode__run__in=[run.pk for run in runs], success=False, attempts__counts=True)
+        .order_by("pk")
+        .values_list(
+            "pk",
+            "episode__run_id",
+            "public_id",
+            "task__title",
+            "sample",
+            "task__family__environment__kind",
+            "steps",
+            "attempts__exception_type",
+            Right("attempts__exception_message", MESSAGE_CHARS),
+            Subquery(primary.values("pk")[:1]),
+            Subquery(primary.values("output_id")[:1]),
+        )
+    )
+    for pk, run, public_id, task, sample, source, steps, exception, message, verdict, output in rows.iterator():
+        said = f"{exception}: {message}" if exception else ""
+        yield _Failed(pk, run, public_id, task, sample, source or "", steps or 0, exception, said, verdict, output)
+
+
+def _classify_all(failed: Sequence[_Failed]) -> dict[int, Classified]:
+    """trial pk -> its classes."""
+    checks = _read_checks({each.verdict for each in failed if each.verdict is not None})
+    refusals = {
+        each.pk: Refusal(each.source, checks.get(each.verdict or 0, ()), "", each.exception, (), each.steps)
+        for each in failed
+    }
+    silent = [each for each in failed if not any(said.message for said in refusals[each.pk].checks)]
+    for each, output in _read_outputs(silent):
+        refusals[each.pk] = replace(refusals[each.pk], output=output)
+    found = {pk: classify(refusal) for pk, refusal in refusals.items()}
+    unclear = [each.pk for each in failed if found[each.pk].primary is None]
+    for pk, missing in _read_missing_at_the_end(unclear):
+        found[pk] = classify(replace(refusals[pk], missing=missing))
+    return found
+
+
+def _read_checks(verdicts: set[int]) -> Mapping[int, tuple[Said, ...]]:
+    """verdict pk -> its failed checks."""
+    found: dict[int, list[Said]] = defaultdict(list)
+    for keys in _slice(sorted(verdicts), KEYS):
+        for verdict, name, length, beginning, end in _failed_checks(keys).iterator():
+            message = end if length <= MESSAGE_CHARS else f"{beginning}\n{end}"
+            if len(found[verdict]) < CHECKS:
+                found[verdict].append(Said(name, keep_answers(message)))
+    return {verdict: tuple(said) for verdict, said in found.items()}
+
+
+def _failed_checks(verdicts: Sequence[int]) -> QuerySet[Check, tuple[Any, ...]]:
+    """With both ends of a long message: a stage's marker begins it, a test runner says at its end what was wrong."""
+    checks = Check.objects.filter(verdict__in=verdicts).exclude(status__in=[CheckStatus.PASSED, CheckStatus.SKIPPED])
+    ends = Length("message"), Left("message", BEGINNING_CHARS), Right("message", MESSAGE_CHARS)
+    return checks.order_by("verdict", "ordinal").values_list("verdict", "name", *ends)
+
+
+def _read_outputs(failed: Sequence[_Failed]) -> Iterator[tuple[_Failed, str]]:
+    for part in _slice([each for each in failed if each.output], SLICE):
+        contents = Blob.objects.read_many([each.output for each in part if each.output])
+        for each in part:
+            yield each, keep_answers(contents[each.output or ""][-OUTPUT_CHARS:].decode("utf-8", "replace"))
+
+
+def _read_missing_at_the_end(trials: Sequence[int]) -> Iterator[tuple[int, tuple[Missing, ...]]]:
+    """trial pk -> what its last steps did not find."""
+    for part in _slice(trials, SLICE):
+        chunks = list(_last_chunks(part))
+        windows = [(chunk, _first_step(chunk), LAST_STEPS) for chunk in chunks]
+        for chunk, steps in zip(chunks, read_windows(windows), strict=True):
+            yield chunk.trajectory.attempt.trial_id, course_of(stored.step for stored in steps).most_missing
+
+
+def _first_step(chunk: Chunk) -> int:
+    return max(chunk.first_step, chunk.first_step + chunk.steps_total - LAST_STEPS)
+
+
+def _last_chunks(trials: Sequence[int]) -> QuerySet[Chunk]:
+    of_trajectory = Chunk.objects.filter(trajectory=OuterRef("trajectory")).order_by("-ordinal")
+    return Chunk.objects.filter(
+        trajectory__attempt__trial__in=trials,
+        trajectory__attempt__counts=True,
+        trajectory__kind=TrajectoryKind.MAIN,
+        trajectory__is_superseded=False,
+        pk=Subquery(of_trajectory.values("pk")[:1]),
+    ).select_related("blob", "trajectory__attempt")
+
+
+def _slice(things: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    return (things[start : start + size] for start in range(0, len(things), size))

@@ -1,0 +1,55 @@
+"""Refusals counted by class: SkillGenBench's figure 6 has a row per source, and counts with shares in its cells."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+
+from benchapp.analysis.failures.failure_classes import FailureClass
+from benchapp.analysis.failures.failure_reading import Refused
+from benchapp.record.json_shape import JsonShape, Shaped
+
+UNCLASSIFIED = "unclassified"
+COLUMNS: tuple[str, ...] = (*(failure.value for failure in FailureClass), UNCLASSIFIED)
+
+
+@dataclass(frozen=True, slots=True)
+class Row(Shaped):
+    """`counts`: one per column, by the primary class. `further`: refusals that show the class beside another primary one."""
+
+    key: str
+    title: str
+    counts: tuple[int, ...]
+    further: tuple[int, ...]
+
+    json_shape = JsonShape(
+        *("key", "title"),
+        ("primary", lambda row: dict(zip(COLUMNS, row.counts, strict=True))),
+        ("beside_another", lambda row: dict(zip(COLUMNS, row.further, strict=True))),
+        "total",
+    )
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts)
+
+
+def column_of(refused: Refused) -> str:
+    primary = refused.classified.primary
+    return primary.value if primary else UNCLASSIFIED
+
+
+def row_of(key: str, title: str, refused: Iterable[Refused]) -> Row:
+    counts: Counter[Hashable] = Counter()
+    further: Counter[Hashable] = Counter()
+    for each in refused:
+        counts[column_of(each)] += 1
+        further.update(failure.value for failure in each.classified.others)
+    return Row(key, title, tuple(counts[name] for name in COLUMNS), tuple(further[name] for name in COLUMNS))
+
+
+def by_source(refused: Sequence[Refused], names: dict[str, str]) -> list[Row]:
+    """One row per source that has a refusal, in the order of `names`, which are their titles."""
+    found = [(key, title, [each for each in refused if each.source == key]) for key, title in names.items()]
+    return [row_of(key, title, own) for key, title, own in found if own]

@@ -1,0 +1,222 @@
+"""How the agents of a run ended, and whether its author's answers could be used: what a pass rate does not tell.
+
+A model that never calls a tool fails every task under every condition, and an author without a usable answer leaves its
+agents without skills: the numbers look like results of learning and are none. Rows alone are read, no contents.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+
+from benchapp.models import Chunk, Decision, Episode, Run, Trial
+from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.stats.learning.computed_runs import RunCache
+from benchapp.stats.metrics.agent_ends import End, end_of
+from runner.base.types import DecisionStatus
+from runner.engine.author_step import LEFT_OUT
+from runner.trajectories.readers import PLAIN_TEXT
+
+# A tenth of the trials moves a rate by ten points at most; below it, how agents ended explains no difference that a page
+# with some dozens of trials can show. The counts stand in the JSON whatever they are.
+LEAST_SHARE = 0.1
+# Half of the answers: a rejected or unreadable answer now and then is part of what is measured.
+LEAST_USABLE = 0.5
+WITHOUT_MODEL = ("nop", "oracle")  # agents that call no tool because they ask no model
+USABLE = (DecisionStatus.APPLIED, DecisionStatus.NO_OP)
+SAID: Mapping[End, str] = {
+    End.TIME: "ended at the time limit",
+    End.TURNS: "ended at the turn limit",
+    End.TOKENS: "ended at the token limit",
+    End.CONTEXT: "ended because the model's context was full",
+    End.OUTPUT: "ended with a reply that reached the limit on output tokens before it called a tool",
+    End.NO_CALL: "ended with replies that called no tool",
+    End.PROGRAM: "ended because the agent's program failed",
+    End.MACHINERY: "ended with a failure of the machinery",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """Of an author about one family. applied: of the usable ones, those that changed the library; left_out: of the
+    others, those that an operator skipped."""
+
+    family: str
+    total: int = 0
+    usable: int = 0
+    applied: int = 0
+    left_out: int = 0
+
+    def __add__(self, other: Answers) -> Answers:
+        return Answers(
+            self.family,
+            self.total + other.total,
+            self.usable + other.usable,
+            self.applied + other.applied,
+            self.left_out + other.left_out,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Endings(Shaped):
+    """Of one run, or of several added up. trials: that ended. told: of these, the ones whose trajectory tells calls; silent:
+    without any. skills: some library of it holds one. open: it goes on."""
+
+    trials: int = 0
+    told: int = 0
+    silent: int = 0
+    ends: Mapping[End, int] = field(default_factory=dict)
+    answers: tuple[Answers, ...] = ()
+    skills: bool = False
+    is_open: bool = False
+
+    json_shape = JsonShape(
+        "trials",
+        ("never_called_a_tool", JsonShape("count=silent", "of=told").read),
+        ("ends", lambda found: {end.value: found.ends[end] for end in End if found.ends.get(end)}),
+        ("author_answers", JsonShape("total=asked", "usable", "skipped=left_out").read),
+        *("equals_no_skill", "sentences"),
+    )
+
+    def __add__(self, other: Endings) -> Endings:
+        return Endings(
+            self.trials + other.trials,
+            self.told + other.told,
+            self.silent + other.silent,
+            Counter(self.ends) + Counter(other.ends),
+            _added(self.answers, other.answers),
+            self.skills or other.skills,
+            self.is_open or other.is_open,
+        )
+
+    @property
+    def asked(self) -> int:
+        return sum(each.total for each in self.answers)
+
+    @property
+    def usable(self) -> int:
+        return sum(each.usable for each in self.answers)
+
+    @property
+    def left_out(self) -> int:
+        return sum(each.left_out for each in self.answers)
+
+    @property
+    def equals_no_skill(self) -> bool:
+        """An author was asked, and no library ever held a skill: its agents worked as under no-skill."""
+        return self.asked > 0 and not self.skills and not any(each.applied for each in self.answers)
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What somebody who reads the rates must know, worst first; empty where nothing matters."""
+        return (*self._of_author(), *self._of_agents())
+
+    def _of_author(self) -> Iterator[str]:
+        far = " so far" if self.is_open else ""
+        were = "answer was" if self.asked == 1 else "answers were"
+        answers = f"{self.usable} of {self.asked} author {were} usable"
+        if self.equals_no_skill:
+            made = " and none made a skill" if self.usable else ""
+            yield f"{answers}{made}{far}: no library holds a skill, so this equals no-skill."
+        elif self.asked and self.usable < LEAST_USABLE * self.asked:
+            rest = "; the others left the library as it was" if self.usable else ": the library stayed as it was"
+            yield f"{answers}{far}{rest}."
+        lost = [each for each in self.answers if each.total and not each.usable]
+        if lost and self.usable:
+            names = ", ".join(each.family for each in lost[:5]) + (" and others" if len(lost) > 5 else "")
+            yield f"No author answer was usable in {len(lost)} of {len(self.answers)} families{far}: {names}."
+        if self.left_out:
+            yield f"An operator skipped {self.left_out} author answer{'' if self.left_out == 1 else 's'}."
+
+    def _of_agents(self) -> Iterator[str]:
+        if self.silent and self.silent >= LEAST_SHARE * self.told:
+            yield f"{self.silent} of {self.told} trials never called a tool."
+        for end, words in SAID.items():
+            count = self.ends.get(end, 0)
+            if end is End.NO_CALL and count <= self.silent:
+                continue  # said already
+            if count and count >= LEAST_SHARE * self.trials:
+                yield f"{count} of {self.trials} trials {words}."
+
+
+def _added(first: Sequence[Answers], second: Sequence[Answers]) -> tuple[Answers, ...]:
+    found = {each.family: each for each in first}
+    for each in second:
+        found[each.family] = found.get(each.family, Answers(each.family)) + each
+    return tuple(found.values())
+
+
+def sentences_of(runs: Sequence[Endings]) -> tuple[str, ...]:
+    """Of the replicates of one condition, added up."""
+    together = sum(runs, Endings())
+    alike = sum(each.equals_no_skill for each in runs)
+    if not alike or together.equals_no_skill:
+        return together.sentences
+    return (
+        f"{alike} of {len(runs)} replicates have no skill in any library, so these equal no-skill.",
+        *together.sentences,
+    )
+
+
+KEPT: RunCache[Endings] = RunCache(500)
+
+
+def endings_of(runs: Iterable[Run]) -> dict[int, Endings]:
+    """run pk -> how its trials ended, every run given. Three grouped queries, none for what is kept."""
+    wanted = list(runs)
+    found = KEPT.read_all(wanted, _read)
+    return {run.pk: replace(found[run.pk], is_open=run.is_open) for run in wanted}
+
+
+def _read(runs: Sequence[Run]) -> dict[int, Endings]:
+    pks = [run.pk for run in runs]
+    trials: dict[int, list[tuple[str, bool, bool, int]]] = defaultdict(list)
+    for run, *row in _trials(pks):
+        trials[run].append(tuple(row))  # type: ignore[arg-type]
+    answers: dict[int, list[Answers]] = defaultdict(list)
+    for run, *numbers in _answers(pks):
+        answers[run].append(Answers(*numbers))
+    with_skills = Episode.objects.filter(run__in=pks, library__skills_total__gt=0).order_by()
+    skilled = set(with_skills.values_list("run_id", flat=True).distinct())
+    return {run.pk: _endings(trials[run.pk], tuple(answers[run.pk]), run.pk in skilled) for run in runs}
+
+
+def _endings(rows: Sequence[tuple[str, bool, bool, int]], answers: tuple[Answers, ...], skills: bool) -> Endings:
+    ends: Counter[End] = Counter()
+    for kind, _, _, count in rows:
+        if (end := end_of(kind)) is not None:
+            ends[end] += count
+    return Endings(
+        trials=sum(count for *_, count in rows),
+        told=sum(count for _, told, _, count in rows if told),
+        silent=sum(count for _, told, called, count in rows if told and not called),
+        ends=ends,
+        answers=answers,
+        skills=skills,
+    )
+
+
+def _trials(runs: Sequence[int]) -> QuerySet[Trial, Any]:
+    """(run, type of what ended it, does its trajectory tell calls, has it one, how many trials)."""
+    attempt = {"trajectory__attempt__trial": OuterRef("pk"), "trajectory__attempt__counts": True}
+    chunks = Chunk.objects.filter(**attempt, trajectory__is_superseded=False)
+    telling = chunks.exclude(trajectory__source_format=PLAIN_TEXT)
+    telling = telling.exclude(trajectory__attempt__trial__episode__run__harness__in=WITHOUT_MODEL)
+    ended = Trial.objects.filter(episode__run__in=runs, is_done=True).order_by()
+    marked = ended.annotate(told=Exists(telling), called=Exists(telling.exclude(summary__tools={})))
+    return marked.values_list("episode__run", "exception_type", "told", "called").annotate(count=Count("pk"))
+
+
+def _answers(runs: Sequence[int]) -> QuerySet[Decision, Any]:
+    """(run, family, answers, usable ones, applied ones, skipped ones)."""
+    decisions = Decision.objects.filter(episode__run__in=runs).order_by("family__ordinal", "family__key")
+    return decisions.values_list("episode__run", "family__key").annotate(
+        total=Count("pk"),
+        usable=Count("pk", filter=Q(status__in=USABLE)),
+        applied=Count("pk", filter=Q(status=DecisionStatus.APPLIED)),
+        left_out=Count("pk", filter=Q(error__startswith=LEFT_OUT)),
+    )

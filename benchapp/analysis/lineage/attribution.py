@@ -1,0 +1,167 @@
+"""Counts how later trials ended whose library held certain lines. Association, not effect: they differ in more than that.
+
+Pure but for `no_skill_of`, the one query of the baseline.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from django.db.models import Count, Q
+
+from benchapp.analysis.lineage.line_history import Lineage, Worked
+from benchapp.models import Run, Trial
+from benchapp.record.json_shape import JsonShape, Shaped, encode
+from benchapp.stats.metrics.no_skill_sibling import BASELINE
+from benchapp.stats.metrics.rates import Rate
+from runner.base.types import ACQUISITION_ROLES, DEPLOYMENT_ROLES, Phase
+
+Slot = tuple[int, int | None, str]  # task, its revision, phase
+Baseline = Mapping[Slot, Rate]  # under no-skill
+
+_PHASES = [phase.value for phase in Phase]
+_ROLES = [role.value for role in (*ACQUISITION_ROLES, *DEPLOYMENT_ROLES)]
+
+
+NOTE = ("note", lambda _: "association, not effect")  # an entry of every shape that counts later trials
+BESIDE = JsonShape("tasks=slots", "own", "no_skill=beside")
+
+
+@dataclass(frozen=True, slots=True)
+class Ended(Shaped):
+    """How trials ended whose library held the lines, by whether they read a skill with them: yes, no, unknown.
+
+    `own`, `beside`: the readers, and no-skill, on the `slots` tasks that are scored on both sides.
+    """
+
+    read: Rate = Rate()
+    unread: Rate = Rate()
+    unknown: Rate = Rate()
+    own: Rate = Rate()
+    beside: Rate = Rate()
+    slots: int = 0
+
+    json_shape = JsonShape(
+        *("mounted", "read", "not_read=unread", "reading_unknown=unknown"),
+        ("beside_no_skill", lambda ended: BESIDE.read(ended) if ended.slots else None),
+    )
+
+    @property
+    def mounted(self) -> int:
+        return self.read.planned + self.unread.planned + self.unknown.planned
+
+
+@dataclass(frozen=True, slots=True)
+class Attribution(Shaped):
+    """`groups`: (phase, role) -> how those trials ended, in the order of the protocol. `trials`: (trial, whether it read)."""
+
+    total: Ended = Ended()
+    groups: Mapping[tuple[str, str], Ended] = field(default_factory=dict)
+    trials: tuple[tuple[Worked, bool | None], ...] = ()
+
+    json_shape = JsonShape(
+        *(NOTE, "*total"),
+        (
+            "by_phase_and_role",
+            lambda found: [
+                {"phase": phase, "role": role or None, **encode(ended)} for (phase, role), ended in found.groups.items()
+            ],
+        ),
+        (
+            "trials",
+            lambda found: [
+                {"trial": each.public_id, "read": read, "success": each.success} for each, read in found.trials
+            ],
+        ),
+    )
+
+
+def no_skill_of(run: Run, tasks: Iterable[int]) -> dict[Slot, Rate]:
+    """The same tasks under no-skill: runs of this experiment with the same agent model and harness, all replicates,
+    tainted episodes left out. Where no-skill did not replay a task, its first try counts as the replay."""
+    wanted = set(tasks)
+    if run.condition == BASELINE or not wanted:
+        return {}
+    rows = (
+        Trial.objects.filter(
+            episode__run__experiment=run.experiment_id,
+            episode__run__condition=BASELINE,
+            episode__run__agent_model=run.agent_model,
+            episode__run__harness=run.harness,
+            episode__is_tainted=False,
+            task__in=wanted,
+            success__isnull=False,
+        )
+        .order_by()
+        .values_list("task_id", "task_revision_id", "phase")
+        .annotate(scored=Count("pk"), passed=Count("pk", filter=Q(success=True)))
+    )
+    found = {(task, revision, phase): Rate(passed, scored, scored) for task, revision, phase, scored, passed in rows}
+    for (task, revision, phase), rate in list(found.items()):
+        if phase == Phase.ACQUISITION:
+            found.setdefault((task, revision, Phase.REPLAY.value), rate)
+    return found
+
+
+def attribute(trials: Sequence[tuple[Worked, bool | None]], baseline: Baseline) -> Attribution:
+    """`trials`: those whose library held the lines, and whether they read a skill with them."""
+    groups: dict[tuple[str, str], list[tuple[Worked, bool | None]]] = defaultdict(list)
+    for trial, read in trials:
+        groups[trial.phase, trial.role].append((trial, read))
+    ordered = sorted(groups, key=lambda key: (_place(key[0], _PHASES), _place(key[1], _ROLES), key))
+    return Attribution(
+        how_ended(trials, baseline), {key: how_ended(groups[key], baseline) for key in ordered}, tuple(trials)
+    )
+
+
+def with_lines(
+    lineage: Lineage, standing: Callable[[int], frozenset[str]], *, born: int
+) -> list[tuple[Worked, bool | None]]:
+    """The trials whose library held the lines, from the state `born` on. `standing(state)`: the skills with the lines."""
+    found = []
+    for trial in lineage.trials:
+        skills = standing(trial.state) if trial.state >= born else frozenset()
+        if skills:
+            found.append((trial, None if trial.read is None else bool(trial.read & skills)))
+    return found
+
+
+def how_ended(trials: Iterable[tuple[Worked, bool | None]], baseline: Baseline) -> Ended:
+    sides: dict[bool | None, list[Worked]] = {True: [], False: [], None: []}
+    for trial, read in trials:
+        sides[read].append(trial)
+    both = [
+        (trial, (trial.task, trial.revision, trial.phase))
+        for trial in sides[True]
+        if trial.success is not None and (trial.task, trial.revision, trial.phase) in baseline
+    ]
+    slots = {slot for _, slot in both}
+    return Ended(
+        read=rate_of(sides[True]),
+        unread=rate_of(sides[False]),
+        unknown=rate_of(sides[None]),
+        own=rate_of(trial for trial, _ in both),
+        beside=sum((baseline[slot] for slot in slots), Rate()),
+        slots=len(slots),
+    )
+
+
+def by_family(
+    trials: Sequence[tuple[Worked, bool | None]], family: int | None, baseline: Baseline
+) -> tuple[Ended, Ended]:
+    """How those of the tasks of this family ended, and those of all others."""
+    same = [pair for pair in trials if pair[0].family == family]
+    others = [pair for pair in trials if pair[0].family != family]
+    return how_ended(same, baseline), how_ended(others, baseline)
+
+
+def rate_of(trials: Iterable[Worked]) -> Rate:
+    outcomes = [trial.success for trial in trials]
+    scored = [outcome for outcome in outcomes if outcome is not None]
+    return Rate(sum(scored), len(scored), len(outcomes))
+
+
+def _place(key: str, order: Sequence[str]) -> int:
+    return order.index(key) if key in order else len(order)

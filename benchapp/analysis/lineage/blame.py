@@ -1,0 +1,126 @@
+"""Who wrote each line: from the ordered states of a library to, for every line of every file, the state it came with.
+
+Pure. A line that is unchanged keeps its origin through edits of its file, and through moves of the file or of its whole
+skill within one decision (`matching`). A line that went and came back later was written anew by whoever brought it back;
+a line that was copied into a file that lives on elsewhere belongs to whoever copied it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from benchapp.analysis.lineage.line_matching import Move, kept_lines, lines_of, moved_files
+
+Manifest = Mapping[str, str]  # path -> digest
+Contents = Mapping[str, bytes]  # digest -> content
+Written = tuple[int, ...]  # for each line of a file its number among all lines that were ever written
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The life of one line. `born`, `last`: the first and the last state that hold it."""
+
+    born: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Blame:
+    """`states[i][path]`: the lines of that file in the i-th state; `lines`: what is known of each of them.
+
+    `moves[i]`: new path -> the move that the i-th state came with.
+    """
+
+    states: tuple[Mapping[str, Written], ...]
+    lines: tuple[Line, ...]
+    moves: tuple[Mapping[str, Move], ...]
+
+    def origins(self, state: int, path: str) -> list[int]:
+        """For each line of the file the state it was written in."""
+        return [self.lines[number].born for number in self.states[state][path]]
+
+    def paths(self, state: int, path: str) -> dict[int, str]:
+        """state -> path of this file, from its first state to its last. Follows moves both ways."""
+        found = {state: path}
+        at, where = state, path
+        while at and (earlier := self._before(at, where)) is not None:
+            at, where = at - 1, earlier
+            found[at] = where
+        at, where = state, path
+        while at + 1 < len(self.states) and (later := self._after(at, where)) is not None:
+            at, where = at + 1, later
+            found[at] = where
+        return dict(sorted(found.items()))
+
+    def _before(self, state: int, path: str) -> str | None:
+        if move := self.moves[state].get(path):
+            return move.old
+        return path if path in self.states[state - 1] else None
+
+    def _after(self, state: int, path: str) -> str | None:
+        if path in self.states[state + 1]:
+            return path
+        return next((move.new for move in self.moves[state + 1].values() if move.old == path), None)
+
+    def holding(self) -> list[dict[int, frozenset[str]]]:
+        """For each state: the state a line was written in -> the skills that hold such lines."""
+        known: dict[int, frozenset[int]] = {}  # files that nobody touched share their lines
+        found = []
+        for files in self.states:
+            skills: dict[int, set[str]] = {}
+            for path, written in files.items():
+                if id(written) not in known:
+                    known[id(written)] = frozenset(self.lines[number].born for number in written)
+                for born in known[id(written)]:
+                    skills.setdefault(born, set()).add(path.partition("/")[0])
+            found.append({born: frozenset(names) for born, names in skills.items()})
+        return found
+
+
+def blame(manifests: Sequence[Manifest], contents: Contents) -> Blame:
+    """`contents` holds every digest that the manifests name; one that is not there counts as an empty file."""
+    born: list[int] = []
+    last: list[int] = []
+    states: list[dict[str, Written]] = []
+    moves: list[dict[str, Move]] = []
+
+    def write(count: int, state: int) -> range:
+        first = len(born)
+        born.extend([state] * count)
+        last.extend([len(manifests) - 1] * count)
+        return range(first, first + count)
+
+    for state, manifest in enumerate(manifests):
+        before = manifests[state - 1] if state else {}
+        moved = moved_files(before, manifest, contents)
+        files = {}
+        for path, digest in manifest.items():
+            source = moved[path].old if path in moved else path if path in before else None
+            if source is None:
+                files[path] = tuple(write(len(lines_of(contents.get(digest, b""))), state))
+                continue
+            written = states[-1][source]
+            if before[source] == digest:
+                files[path] = written
+                continue
+            kept = kept_lines(lines_of(contents.get(before[source], b"")), lines_of(contents.get(digest, b"")))
+            fresh = iter(write(kept.count(None), state))
+            files[path] = tuple(next(fresh) if place is None else written[place] for place in kept)
+        if state:
+            _end(last, states[-1], files, state - 1)
+        states.append(files)
+        moves.append(moved)
+    lines = tuple(Line(*ends) for ends in zip(born, last, strict=True))
+    return Blame(tuple(states), lines, tuple(moves))
+
+
+def _end(last: list[int], before: Mapping[str, Written], after: Mapping[str, Written], state: int) -> None:
+    """What stood before and no longer does ended with `state`. Files that nobody touched are not looked into."""
+    untouched = {id(written) for written in after.values()}
+    changed = [written for written in before.values() if id(written) not in untouched]
+    standing = {number for written in after.values() for number in written} if changed else set()
+    for written in changed:
+        for number in written:
+            if number not in standing:
+                last[number] = state

@@ -1,0 +1,213 @@
+"""The hunks of one decision, and a later library without some of them.
+
+A hunk is a run of lines that the decision changed, as the time machine draws it, or a whole file where lines do not tell
+(it came in, went away, is binary, or only its mode changed). Taking one back from a later library follows its lines
+through every state in between. Where one of these touched them there is nothing left to take back, and that is an
+error that names the state: guessing would try another change than the one that was asked about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Literal
+
+from benchapp.record.human_acts import NotPossible
+from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.record.textual_change import MAX_LINES, compare_lines, find_changed_runs, split_lines
+from runner.base.digests import digest_bytes, digest_json
+from runner.base.types import File, Files
+
+Kind = Literal["lines", "added", "deleted", "content", "mode"]
+ID_LENGTH = 10
+
+
+class HunkGone(NotPossible):
+    """The library no longer holds what the hunk wrote, so it cannot be taken back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """One state of a library, by the name the time machine gives it."""
+
+    key: str
+    files: Files
+
+
+@dataclass(frozen=True, slots=True)
+class Hunk(Shaped):
+    """`old` and `new`: half-open ranges of line numbers from 0, where `kind` is "lines"; (0, 0) otherwise."""
+
+    path: str
+    kind: Kind
+    old: tuple[int, int] = (0, 0)
+    new: tuple[int, int] = (0, 0)
+    removed: tuple[bytes, ...] = ()  # lines with their ends
+    added: tuple[bytes, ...] = ()
+    before: File | None = None  # the whole file, where `kind` is not "lines"
+    after: File | None = None
+
+    json_shape = JsonShape("id", "path", "place", "did=told")
+
+    @property
+    def id(self) -> str:
+        """Equal changes at equal places have equal ids."""
+        lines = [digest_bytes(b"".join(side)) for side in (self.removed, self.added)]
+        files = [file and [digest_bytes(file.content), file.mode] for file in (self.before, self.after)]
+        return digest_json([self.path, self.kind, self.old, self.new, lines, files])[:ID_LENGTH]
+
+    @property
+    def place(self) -> str:
+        """For people: "lines 3-5", of the state after the decision."""
+        if self.kind != "lines":
+            return {"added": "the whole file", "deleted": "the whole file", "content": "the whole file"}.get(
+                self.kind, "the mode"
+            )
+        first, last = self.new[0] + 1, self.new[1]
+        return f"line {first}" if last == first else f"lines {first}-{last}" if last > first else f"before line {first}"
+
+    @property
+    def told(self) -> str:
+        """What the decision did here."""
+        return {
+            "lines": f"{len(self.removed)} removed, {len(self.added)} added",
+            "added": "the file came in",
+            "deleted": "the file went away",
+            "content": "its content was replaced",
+            "mode": "its mode changed",
+        }[self.kind]
+
+
+def hunks_between(before: Files, after: Files) -> tuple[Hunk, ...]:
+    """Every hunk, by path and then from the top."""
+    return tuple(
+        hunk
+        for path in sorted({*before, *after})
+        if before.get(path) != after.get(path)
+        for hunk in _split_file(path, before.get(path), after.get(path))
+    )
+
+
+def without(hunks: Iterable[Hunk], line: Sequence[Library]) -> dict[str, File]:
+    """The last library of `line` without these hunks. `line`: from the state the decision left, one state after another.
+
+    HunkGone where a later state changed what a hunk wrote, or where a skill would lose its SKILL.md and keep the rest.
+    """
+    asked, last = list(hunks), line[-1].files
+    files = dict(last)
+    for path in dict.fromkeys(hunk.path for hunk in asked):
+        of_path = [hunk for hunk in asked if hunk.path == path]
+        for hunk in (each for each in of_path if each.kind != "lines"):
+            _take_back_file(hunk, line, files)
+        by_lines = [_carry(hunk, line) for hunk in of_path if hunk.kind == "lines"]
+        if by_lines:
+            files[path] = replace(files[path], content=_remove_lines(files[path].content, by_lines))
+    _require_whole_skills(last, files)
+    return files
+
+
+def _split_file(path: str, before: File | None, after: File | None) -> list[Hunk]:
+    if before is None:
+        return [Hunk(path, "added", after=after)]
+    if after is None:
+        return [Hunk(path, "deleted", before=before)]
+    found = [] if before.mode == after.mode else [Hunk(path, "mode", before=before, after=after)]
+    if before.content == after.content:
+        return found
+    if _is_one_piece(before.content, after.content):
+        return [*found, Hunk(path, "content", before=before, after=after)]
+    old, new = split_lines(before.content), split_lines(after.content)
+    return [
+        *found,
+        *(
+            Hunk(path, "lines", (i1, i2), (j1, j2), tuple(old[i1:i2]), tuple(new[j1:j2]))
+            for _, i1, i2, j1, j2 in find_changed_runs(old, new)
+        ),
+    ]
+
+
+def _is_one_piece(old: bytes, new: bytes) -> bool:
+    return b"\0" in old + new or old.count(b"\n") + new.count(b"\n") > MAX_LINES
+
+
+# --- through the states after it ----------------------------------------------------------------------------------
+
+
+def _carry(hunk: Hunk, line: Sequence[Library]) -> tuple[tuple[int, int], Hunk]:
+    """The hunk with the range of its lines in the last state."""
+    span = hunk.new
+    for earlier, later in pairwise(line):
+        old, new = earlier.files[hunk.path], later.files.get(hunk.path)
+        if new is None:
+            raise HunkGone(_explain_gone(hunk, line, f"{later.key} removed the file"))
+        moved = (
+            span if old.content == new.content else _follow(span, split_lines(old.content), split_lines(new.content))
+        )
+        if moved is None:
+            raise HunkGone(_explain_gone(hunk, line, f"{later.key} changed those lines"))
+        span = moved
+    return span, hunk
+
+
+def _follow(span: tuple[int, int], old: list[bytes], new: list[bytes]) -> tuple[int, int] | None:
+    """The same lines in the later file; None where they are not all there, one after another.
+
+    An empty span lies between two lines: both must still be neighbours, or the end of the file still its end.
+    """
+    start, end = span
+    for tag, i1, i2, j1, j2 in compare_lines(old, new):
+        if tag != "equal":
+            continue
+        if start < end:
+            holds = i1 <= start and end <= i2
+        else:
+            after_start, before_end = (
+                i1 < start or (start == j1 == 0),
+                start < i2 or (i2 == len(old) and j2 == len(new)),
+            )
+            holds = i1 <= start <= i2 and after_start and before_end
+        if holds:
+            return start - i1 + j1, end - i1 + j1
+    return None
+
+
+def _remove_lines(content: bytes, placed: list[tuple[tuple[int, int], Hunk]]) -> bytes:
+    """From the bottom up, so that the places above stay what they are."""
+    lines = split_lines(content)
+    for (start, end), hunk in sorted(placed, key=lambda each: each[0], reverse=True):
+        lines[start:end] = hunk.removed
+    return b"".join(lines)
+
+
+def _take_back_file(hunk: Hunk, line: Sequence[Library], files: dict[str, File]) -> None:
+    for _, later in pairwise(line):
+        found = later.files.get(hunk.path)
+        if hunk.kind == "mode" and found is None:
+            raise HunkGone(_explain_gone(hunk, line, f"{later.key} removed the file"))
+        if hunk.kind != "mode" and found != hunk.after:
+            did = "brought it back" if hunk.after is None else "removed it" if found is None else "changed it"
+            raise HunkGone(_explain_gone(hunk, line, f"{later.key} {did}"))
+    if hunk.kind == "added":
+        del files[hunk.path]
+    elif hunk.kind == "mode":
+        assert hunk.before is not None
+        files[hunk.path] = replace(files[hunk.path], mode=hunk.before.mode)
+    else:
+        assert hunk.before is not None
+        files[hunk.path] = hunk.before
+
+
+def _explain_gone(hunk: Hunk, line: Sequence[Library], why: str) -> str:
+    return (
+        f"hunk {hunk.id} ({hunk.path}, {hunk.place}) can no longer be taken back at {line[-1].key}: {why}"
+        f" (expected it as {line[0].key} left it; freeze {line[0].key} instead)"
+    )
+
+
+def _require_whole_skills(before: Files, after: Files) -> None:
+    """A folder that loses its SKILL.md and keeps other files is no skill any more, and no library ever was like that."""
+    for path in before:
+        slug, _, name = path.partition("/")
+        if name == "SKILL.md" and path not in after and any(kept.startswith(f"{slug}/") for kept in after):
+            raise HunkGone(f"{slug} would be left without its SKILL.md (expected: its other files taken back as well)")

@@ -1,0 +1,118 @@
+"""Rules about what the verifier said of a failed trial."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+
+from benchapp.analysis.failures.classification import classify
+from benchapp.analysis.failures.failure_classes import FailureClass
+from benchapp.analysis.failures.failure_patterns import ASSERTED, EXPECTED_GOT, number
+from benchapp.analysis.failures.quotes import find_answers, words_around
+from benchapp.analysis.trial_rules.rule_finding import Place, Reason
+from benchapp.analysis.trial_rules.trial_facts import TrialFacts
+
+_UNCALCULATED = re.compile(r"(?:cached value|not (?:been )?recalculated|formula (?:has|with) no value|data_only)", re.I)
+_CELL = re.compile(r"\b(?:[A-Z]{1,3}\d{1,5}\b|[Cc]ell\b|xlsx|[Ss]heet)")
+
+
+def numeric_mismatch(facts: TrialFacts) -> Reason | None:
+    """Failed, and a check expected one number and got another, or says that numbers are off. A factor that is a power of
+    ten, or a wrong sign, is said.
+
+    Cannot see: numbers compared without being printed; whether the formula, its input or the rounding is wrong; a count
+    that is off because rows are missing.
+    """
+    if not facts.failed:
+        return None
+    for match in _matches(facts, EXPECTED_GOT, ASSERTED):
+        expected, got = number(match["expected"]), number(match["got"] or "")
+        if expected is None or got is None or expected == got:
+            continue
+        return Reason(f"Expected {expected:g}, got {got:g}{_relation(expected, got)}.", "", _place(match))
+    return _classed(facts, FailureClass.NUMERIC, "A computed value is wrong")
+
+
+def missing_recalculation(facts: TrialFacts) -> Reason | None:
+    """Failed, and a check of a spreadsheet met None or nan where it expected a number, or speaks of cached values.
+
+    Cannot see: a cell that was never filled at all, which looks the same to a reader of cached values.
+    """
+    if not facts.failed:
+        return None
+    for match in _matches(facts, _UNCALCULATED, EXPECTED_GOT):
+        empty = match.re is _UNCALCULATED or match["none"] is not None
+        if empty and _CELL.search(match.string):
+            return Reason(
+                "A cell that needs a value has none where formulas are not calculated.", "agent", _place(match)
+            )
+    return None
+
+
+def missing_artifact(facts: TrialFacts) -> Reason | None:
+    """Failed, and a check did not find a file or another thing that was to be handed in, or it is no usable one.
+
+    Cannot see: whether it was never made, made elsewhere, or made under another name.
+    """
+    return _classed(facts, FailureClass.ASSET, "Something that was to be handed in is not there, or of no use")
+
+
+def interface_schema(facts: TrialFacts) -> Reason | None:
+    """Failed, and a check broke on the form of what was handed in: a missing key or column, text that is no JSON,
+    a function with other arguments, the right words written differently.
+
+    Cannot see: forms that the verifier reads without complaint and then finds wrong values in.
+    """
+    return _classed(facts, FailureClass.INTERFACE, "What was handed in has another form than the check reads")
+
+
+def runtime_dependency(facts: TrialFacts) -> Reason | None:
+    """Failed, and a check names a missing module or program or a breakdown, or the submitted command failed, or the trial
+    met the same missing thing at least twice, the last time in the last third of its steps.
+
+    Cannot see: a missing package that was worked around badly; whether the missing thing explains the failure.
+    """
+    return _classed(facts, FailureClass.RUNTIME, "What was handed in does not run where it is judged")
+
+
+def state_rule(facts: TrialFacts) -> Reason | None:
+    """Failed, and a check expected one word or truth and got another, or names a rule, a state or an order that was not
+    kept; or a comparison of content, not of numbers, failed.
+
+    Cannot see: which rule; a wrong input that a right rule was applied to; rules whose result is a number.
+    """
+    return _classed(facts, FailureClass.STATE, "An answer goes another way than the procedure says")
+
+
+def _classed(facts: TrialFacts, failure: FailureClass, says: str) -> Reason | None:
+    """What the classifier of failures says, as a reason."""
+    if not facts.failed:
+        return None
+    found = classify(facts.refusal)
+    sign = found.sign_of(failure)
+    if sign is None:
+        return None
+    main = "; the main class of this failure" if found.primary is failure else ""
+    return Reason(f"{says}: {sign.why}{main}.", "", Place(sign.step, sign.quote))
+
+
+def _matches(facts: TrialFacts, *patterns: re.Pattern[str]) -> Iterator[re.Match[str]]:
+    for text in facts.told:
+        for pattern in patterns:
+            yield from find_answers(pattern, text)
+
+
+def _place(match: re.Match[str]) -> Place:
+    return Place(None, words_around(match))
+
+
+def _relation(expected: float, got: float) -> str:
+    if not expected or not got:
+        return ""
+    if math.isclose(expected, -got, rel_tol=1e-3):
+        return ": the sign is wrong"
+    power = math.log10(abs(expected / got))
+    if abs(power) >= 0.9 and abs(power - round(power)) < 0.002:
+        return f": off by a factor of 10^{round(abs(power))}, perhaps a unit"
+    return ""

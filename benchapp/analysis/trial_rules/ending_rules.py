@@ -1,0 +1,88 @@
+"""Rules about trials that were ended: by a limit, by the harness, by the verifier's own tools."""
+
+from __future__ import annotations
+
+import re
+
+from benchapp.analysis.failures.quotes import words_around
+from benchapp.analysis.trial_rules.rule_finding import Place, Reason
+from benchapp.analysis.trial_rules.trial_facts import TrialFacts
+from benchapp.stats.metrics.agent_ends import HARNESS_TYPES
+from runner.base.types import CheckStatus
+
+_CONTEXT = re.compile(r"context[ _]?(?:window|length)|prompt is too long|maximum context|token limit exceeded", re.I)
+_VERIFIER_TOOL = re.compile(
+    r"(?:CalledProcessError|Unknown option|unrecognized (?:option|arguments?)|INTERNALERROR"
+    r"|[Ee]rror collecting|ERROR collecting|fixture '[^'\n]{1,80}' not found|errors? during collection)"
+)
+_VERIFIER_SETUP = re.compile(
+    r"(?:Could not find a version|No matching distribution|Failed to (?:fetch|download)"
+    r"|Could not resolve host|Temporary failure in name resolution)"
+)
+_PATH = re.compile(r"(?:/[^\s/:,;]+){2,}/?")  # names the machine, and often the condition
+
+
+def agent_timeout(facts: TrialFacts) -> Reason | None:
+    """The attempt did not pass and ended with the agent's time limit.
+
+    Cannot see: whether more time would have helped, or what the time went into.
+    """
+    if facts.success or not re.search(r"Timeout|TimedOut", facts.exception_type):
+        return None
+    if re.match(r"Verifier|Environment", facts.exception_type):
+        return None
+    return Reason(_said(facts), "", _last_step(facts))
+
+
+def context_exhausted(facts: TrialFacts) -> Reason | None:
+    """The attempt did not pass, and its exception or the last results say that the context was full.
+
+    Cannot see: contexts that the harness shortened by itself without a word.
+    """
+    if facts.success:
+        return None
+    if _CONTEXT.search(f"{facts.exception_type} {facts.exception_message}"):
+        return Reason(_said(facts), "agent", _last_step(facts))
+    course = facts.course
+    if course and course.context_full and (course.context_full.step or 0) >= course.steps_total - 2:
+        return Reason("The context was full at the end.", "agent", course.context_full)
+    return None
+
+
+def harness_failure(facts: TrialFacts) -> Reason | None:
+    """The attempt did not pass and ended with an exception of the machinery: no reward file, a container, a provider.
+
+    Cannot see: failures that a harness swallows; an agent that brought the machinery down itself.
+    """
+    if facts.success or not HARNESS_TYPES.search(facts.exception_type):
+        return None
+    return Reason(_said(facts), "harness")
+
+
+def verifier_toolchain(facts: TrialFacts) -> Reason | None:
+    """Not passed, and what the verifier says is an error of its own tools: a command with an unknown option, tests that
+    could not be collected, a download that failed, a time limit of its own.
+
+    Cannot see: a verifier that is wrong without an error; a tool of the verifier that failed because of what the agent
+    handed in.
+    """
+    if facts.success:
+        return None
+    if facts.exception_type.startswith("Verifier"):
+        return Reason(_said(facts), "verifier")
+    for text in (*facts.told, facts.output):
+        if match := _VERIFIER_TOOL.search(text) or _VERIFIER_SETUP.search(text):
+            return Reason("The verifier's own tool failed.", "verifier", Place(None, words_around(match)))
+    errors = [check for check in facts.checks if check.status == CheckStatus.ERROR]
+    if errors and len(errors) == facts.checks_total:
+        return Reason(f"All {len(errors)} checks ended in an error, none in an answer.", "verifier")
+    return None
+
+
+def _said(facts: TrialFacts) -> str:
+    message = _PATH.sub("(a path)", " ".join(facts.exception_message.split()))[:200]
+    return f"{facts.exception_type}: {message}" if message else facts.exception_type
+
+
+def _last_step(facts: TrialFacts) -> Place | None:
+    return Place(facts.course.steps_total, "") if facts.course and facts.course.steps_total else None

@@ -1,0 +1,71 @@
+"""What a rule says, and what a rule is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from benchapp.analysis.failures.quotes import cut_quote
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where something was seen: the step's number (None: in the verdict, not in a step) and the words themselves."""
+
+    step: int | None
+    quote: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one rule proposes for one item. `codes`: names it may go by, the first one ours.
+
+    attribution: a value of Attribution, or "" where the facts do not tell who failed.
+    """
+
+    rule: str
+    codes: tuple[str, ...]
+    reason: str
+    attribution: str = ""
+    step: int | None = None
+    quote: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`judge` is a pure function of facts: why the rule speaks and where, or None. Its docstring is its documentation."""
+
+    key: str
+    codes: tuple[str, ...]
+    judge: Callable[[Any], Reason | None]
+
+    @property
+    def documentation(self) -> str:
+        return " ".join((self.judge.__doc__ or "").split())
+
+    @property
+    def sees(self) -> str:
+        """When it speaks."""
+        return self.documentation.partition(BLIND)[0].strip()
+
+    @property
+    def cannot_see(self) -> str:
+        return self.documentation.partition(BLIND)[2].strip()
+
+    def apply(self, facts: Any) -> Finding | None:
+        reason = self.judge(facts)
+        if reason is None:
+            return None
+        place = reason.place or Place(None, "")
+        return Finding(self.key, self.codes, reason.text, reason.attribution, place.step, cut_quote(place.quote))
+
+
+BLIND = "Cannot see:"  # what follows it in a rule's docstring names its blind spot
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    text: str
+    attribution: str = ""
+    place: Place | None = None

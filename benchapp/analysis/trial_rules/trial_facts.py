@@ -1,0 +1,122 @@
+"""What the rules of a trial look at, read from its rows. The steps are read once, chunk by chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from benchapp.analysis.failures.classification import Refusal, Said
+from benchapp.analysis.failures.quotes import keep_answers
+from benchapp.analysis.trial_rules.course import Course, course_of
+from benchapp.models import Attempt, Trial
+from benchapp.record.trajectory_store import iterate_steps
+from runner.base.types import CheckStatus, UseKind
+
+CHECKS = 200  # failed checks looked at
+MESSAGE_CHARS = 4_000  # of a check's message, from its end: that is where a test runner says what was wrong
+BEGINNING_CHARS = 200  # of a longer one: that is where a declared evaluation says what kind of failure it is
+OUTPUT_CHARS = 20_000  # of the verifier's output, from its end
+
+
+@dataclass(frozen=True, slots=True)
+class CheckFact:
+    """A check that did not pass."""
+
+    group: str
+    name: str
+    status: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class TrialFacts:
+    """success None: no verdict tells. course None: no trajectory was recorded. mounted None: nobody knows."""
+
+    success: bool | None
+    exception_type: str = ""
+    exception_message: str = ""
+    checks: tuple[CheckFact, ...] = ()
+    checks_total: int | None = None
+    output: str = ""
+    mounted: frozenset[str] | None = None
+    read: tuple[tuple[str, int | None], ...] = ()  # skill, step
+    course: Course | None = None
+    source: str = ""  # kind of the corpus its task is from; empty: it has none
+
+    @property
+    def failed(self) -> bool:
+        return self.success is False
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """What the verifier told: messages of failed checks, else the end of its output; of pytest's only the answers."""
+        messages = [check.message for check in self.checks if check.message] or [self.output] * bool(self.output)
+        return tuple(map(keep_answers, messages))
+
+    @property
+    def refusal(self) -> Refusal:
+        """What the classifier of failures looks at."""
+        output = "" if any(check.message for check in self.checks) else keep_answers(self.output)
+        course = self.course
+        return Refusal(
+            source=self.source,
+            checks=tuple(Said(check.name, keep_answers(check.message)) for check in self.checks),
+            output=output,
+            exception=f"{self.exception_type}: {self.exception_message}" if self.exception_type else "",
+            missing=course.most_missing if course else (),
+            steps_total=course.steps_total if course else 0,
+        )
+
+
+def both_ends(message: str) -> str:
+    if len(message) <= MESSAGE_CHARS:
+        return message
+    return f"{message[:BEGINNING_CHARS]}\n{message[-MESSAGE_CHARS:]}"
+
+
+def facts_of(trial: Trial) -> TrialFacts:
+    """The facts of the counting attempt. Five queries, and one for each chunk of steps."""
+    attempt = trial.counting_attempt()
+    if attempt is None:
+        return TrialFacts(success=trial.success)
+    verdict = attempt.verdicts.filter(is_primary=True).select_related("output").first()
+    checks = verdict.checks.exclude(status=CheckStatus.PASSED).exclude(status=CheckStatus.SKIPPED) if verdict else ()
+    mounted, read = _skills(attempt, knows_mounted=trial.skills_mounted is not None)
+    main = attempt.trajectories.filter(is_superseded=False, kind="main").first()
+    return TrialFacts(
+        success=trial.success,
+        exception_type=attempt.exception_type,
+        exception_message=attempt.exception_message[-MESSAGE_CHARS:],
+        checks=tuple(
+            CheckFact(check.group, check.name, check.status, both_ends(check.message)) for check in checks[:CHECKS]
+        ),
+        checks_total=trial.checks_total,
+        output=verdict.output.content()[-OUTPUT_CHARS:].decode("utf-8", "replace")
+        if verdict and verdict.output
+        else "",
+        mounted=mounted,
+        read=read,
+        course=course_of(iterate_steps(main)) if main else None,
+        source=_source(trial),
+    )
+
+
+def _source(trial: Trial) -> str:
+    family = trial.task.family
+    return family.environment.kind if family and family.environment else ""
+
+
+def _skills(
+    attempt: Attempt, *, knows_mounted: bool
+) -> tuple[frozenset[str] | None, tuple[tuple[str, int | None], ...]]:
+    uses = list(attempt.skill_uses.order_by("step", "id").values_list("skill", "kind", "step"))
+    mounted = frozenset(skill for skill, kind, _ in uses if kind == UseKind.MOUNTED)
+    return (mounted if knows_mounted else None), tuple(_first_uses(uses))
+
+
+def _first_uses(uses: Iterable[Sequence[object]]) -> list[tuple[str, int | None]]:
+    first: dict[str, int | None] = {}
+    for skill, kind, step in uses:
+        if kind != UseKind.MOUNTED:
+            first.setdefault(str(skill), step if isinstance(step, int) else None)
+    return list(first.items())

@@ -1,0 +1,215 @@
+"""The first reading of an archive: everything is held against its digest and its model before anything is written."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any
+from uuid import UUID
+
+from benchapp.archive import FORMAT, MANIFEST, SHARED, ArchiveError
+from benchapp.archive.archive_lines import MAX_LINE, Counts, Row, run_rows, shared_rows
+from benchapp.archive.archive_tables import PUBLIC
+from benchapp.archive.archive_values import DIGEST
+from benchapp.archive.envelope import Member, reading
+from benchapp.models.blobs import MAX_BLOB_BYTES
+from runner.base.digests import LIBRARY_FORMAT, digest_bytes, digest_json
+
+MAX_MANIFEST = 16 * 1024 * 1024
+MAX_CONTENTS = 20_000_000
+MAX_TOTAL = 512 * 1024**3  # bytes of all members: where a bomb is given up
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    experiment: UUID
+    name: str
+    record_digest: str
+    files: tuple[tuple[str, int, str], ...]  # name, bytes, SHA-256; what runs share comes first
+    contents: int
+    forked_from: dict[UUID, UUID]
+    probe_of: dict[UUID, tuple[UUID, UUID | None]]  # probe -> its origin's episode, the decision it is about
+
+
+@dataclass(slots=True)
+class Checked:
+    """What the first reading learned. `ids`: public ids by table, which must be nobody's here."""
+
+    manifest: Manifest
+    counts: Counter[str] = field(default_factory=Counter)
+    ids: dict[str, list[UUID]] = field(default_factory=dict)
+
+
+def check_archive(path: Path) -> Checked:
+    """Reads the whole file once. ArchiveError for the first thing that is not as it should be."""
+    with reading(path) as members:
+        manifest = read_manifest(next(members, None))
+        found = _Reading(Checked(manifest))
+        found.contents(members, manifest.contents)
+        found.files(members, manifest)
+    return found.checked
+
+
+def read_manifest(member: Member | None) -> Manifest:
+    if member is None or member.name != MANIFEST:
+        raise ArchiveError(
+            "",
+            f"an archive that begins with {MANIFEST}",
+            f"it begins with {member.name!r:.80}" if member else "it is empty",
+        )
+    try:
+        raw = json.loads(member.whole(MAX_MANIFEST).decode())
+        if raw["format"] != FORMAT:
+            message = f"found {raw['format']!r:.60}: another version of Skillglass, or another program, wrote it"
+            raise ArchiveError(MANIFEST, f"format {FORMAT}", message)
+        return Manifest(
+            experiment=UUID(raw["experiment"]["id"]),
+            name=str(raw["experiment"]["name"])[:300],
+            record_digest=_digest(raw["record_digest"]),
+            files=tuple(_file(item, place) for place, item in enumerate(raw["files"])),
+            contents=_at_most(raw["contents"], MAX_CONTENTS),
+            forked_from={UUID(run): UUID(origin) for run, origin in raw["forked_from"].items()},
+            probe_of={UUID(probe): _probed(told) for probe, told in raw.get("probe_of", {}).items()},
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ArchiveError(MANIFEST, "what an archive says of itself", f"{type(error).__name__}: {error}") from error
+
+
+def _file(raw: dict[str, Any], place: int) -> tuple[str, int, str]:
+    expected = f"runs/{place:05d}.jsonl" if place else SHARED
+    if raw["name"] != expected:
+        raise ValueError(f"file {place + 1} is {raw['name']!r:.80} (expected {expected})")
+    return expected, _at_most(raw["bytes"], MAX_TOTAL), _digest(raw["sha256"])
+
+
+def _probed(raw: dict[str, Any]) -> tuple[UUID, UUID | None]:
+    return UUID(raw["episode"]), UUID(raw["decision"]) if raw["decision"] is not None else None
+
+
+def _are_hunks(raw: Any) -> bool:
+    names = ("id", "path", "place", "did")
+    return isinstance(raw, list) and all(
+        isinstance(hunk, dict) and all(isinstance(hunk.get(name), str) for name in names) for hunk in raw
+    )
+
+
+def _digest(raw: Any) -> str:
+    if not isinstance(raw, str) or not DIGEST.fullmatch(raw):
+        raise ValueError("a digest is 64 hex characters")
+    return raw
+
+
+def _at_most(raw: Any, most: int) -> int:
+    if type(raw) is not int or not 0 <= raw <= most:
+        raise ValueError(f"a number is over {most:,} or none")
+    return raw
+
+
+def content_of(member: Member | None) -> tuple[str, bytes]:
+    """(digest, content) of the member for one content, which is what its name says."""
+    if member is None or not member.name.startswith("blobs/") or not DIGEST.fullmatch(digest := member.name[6:]):
+        raise ArchiveError(ascii(member.name)[:80] if member else "", "a content named by its digest", "something else")
+    content = member.whole(MAX_BLOB_BYTES)
+    if (found := digest_bytes(content)) != digest:
+        raise ArchiveError(member.name, "a content with the digest it is named after", f"its digest is {found}")
+    return digest, content
+
+
+def checked_lines(member: Member | None, told: tuple[str, int, str]) -> Iterator[bytes]:
+    """The lines of a file of rows, which is what the manifest says of it; known only once the last one is read."""
+    name, size, sha256 = told
+    if member is None or (member.name, member.size) != (name, size):
+        found = f"{member.name!r:.80}, {member.size:,} bytes" if member else "the archive ends"
+        raise ArchiveError("", f"{name} of {size:,} bytes", found)
+    hashed = hashlib.sha256()
+    for line in member.lines(MAX_LINE):
+        hashed.update(line + b"\n")
+        yield line
+    if hashed.hexdigest() != sha256:
+        raise ArchiveError(name, "the digest that the manifest tells", hashed.hexdigest())
+
+
+class _Reading:
+    def __init__(self, checked: Checked) -> None:
+        self.checked = checked
+        self._held: set[bytes] = set()
+        self._used: set[bytes] = set()
+        self._snapshots: list[tuple[str, dict[str, list[object]]]] = []  # digest, path -> [digest, mode]
+        self._total = 0
+
+    def contents(self, members: Iterator[Member], expected: int) -> None:
+        before = ""
+        for _ in range(expected):
+            digest, content = content_of(next(members, None))
+            if digest <= before:
+                raise ArchiveError(f"blobs/{digest}", "contents sorted, each once", f"it follows {before}")
+            before = digest
+            self._held.add(bytes.fromhex(digest))
+            self._weigh(len(content))
+
+    def _weigh(self, size: int) -> None:
+        self._total += size
+        if self._total > MAX_TOTAL:
+            raise ArchiveError("", f"at most {MAX_TOTAL:,} bytes unpacked", "there is more")
+
+    def files(self, members: Iterator[Member], manifest: Manifest) -> None:
+        shared: Counts = {}
+        for place, told in enumerate(manifest.files):
+            self._weigh(told[1])
+            lines = checked_lines(next(members, None), told)
+            rows = run_rows(lines, told[0], shared) if place else shared_rows(lines, told[0], shared)
+            self._file(rows, of_run=bool(place))
+        if extra := next(members, None):
+            raise ArchiveError(ascii(extra.name)[:80], "nothing after the last run", "another file")
+        self._check_snapshots()
+        if len(self._used) != len(self._held):
+            raise ArchiveError("", "contents that a row names", f"{len(self._held) - len(self._used):,} that none does")
+        if self.checked.ids.get("experiment") != [manifest.experiment]:
+            raise ArchiveError(SHARED, "the one experiment that the manifest names", "another")
+
+    def _file(self, rows: Iterator[Row], *, of_run: bool) -> None:
+        before = self.checked.counts["run"]
+        for row in rows:
+            self.checked.counts[row.table.name] += 1
+            self._row(row)
+        if of_run and self.checked.counts["run"] != before + 1:
+            raise ArchiveError("", "one run in each of its files", "none, or several")
+
+    def _row(self, row: Row) -> None:
+        for name in row.table.contents:
+            if (digest := row.values.get(name)) is not None:
+                self._use(bytes.fromhex(digest), row)
+        if row.table in PUBLIC:
+            self.checked.ids.setdefault(row.table.name, []).append(row.values["public_id"])
+        match row.table.name:
+            case "snapshot":
+                self._snapshots.append((row.values["digest"], {}))
+            case "file":
+                self._snapshot_file(row)
+            case "trajectory":
+                self.checked.counts["steps"] += row.values["steps_total"]
+            case "probe" if not _are_hunks(row.values.get("reverted", [])):
+                raise ArchiveError(row.place, "hunks as id, path, place and what was done", "something else")
+
+    def _use(self, digest: bytes, row: Row) -> None:
+        if digest not in self._held:
+            raise ArchiveError(row.place, "contents that the archive holds", f"{digest.hex()} is missing")
+        self._used.add(digest)
+
+    def _snapshot_file(self, row: Row) -> None:
+        path = row.values["path"]
+        parts = PurePosixPath(path).parts
+        if not parts or path.startswith("/") or ".." in parts or "/".join(parts) != path:
+            raise ArchiveError(row.place, "a path inside the library", f"{path!r:.120}")
+        if row.values["skill"] != parts[0][:200]:
+            raise ArchiveError(row.place, "the skill its path begins with", f"{row.values['skill']!r:.80}")
+        self._snapshots[row.values["snapshot"]][1][path] = [row.values["blob"], row.values["mode"]]
+
+    def _check_snapshots(self) -> None:
+        for digest, files in self._snapshots:
+            if digest_json([LIBRARY_FORMAT, files]) != digest:
+                raise ArchiveError(SHARED, "files that add up to their snapshot's digest", f"snapshot {digest}")

@@ -1,0 +1,237 @@
+"""Writing one experiment into an archive. Memory: the keys of one run's rows and the digests of its contents."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from django.conf import settings
+from django.db.models import Model, Q, QuerySet
+
+from benchapp.archive import FORMAT, MANIFEST, SHARED, ArchiveError
+from benchapp.archive.archive_tables import RUN_TABLES, SHARED_TABLES, Table
+from benchapp.archive.archive_values import encoded
+from benchapp.archive.envelope import Writer, writing
+from benchapp.models import (
+    Attempt,
+    Blob,
+    Decision,
+    Environment,
+    Episode,
+    Experiment,
+    Family,
+    JudgedUnit,
+    KeyPoint,
+    Probe,
+    Seal,
+    Seeding,
+    Snapshot,
+    SnapshotFile,
+    Suite,
+    Task,
+    TaskRevision,
+    Trial,
+)
+from benchapp.record.record_digest import record_digest
+
+READ_AT_ONCE = 200  # contents asked for in one query
+ROWS_AT_ONCE = 2_000
+NOT_IN_IT = (
+    "reviews, labels, comments, saved comparisons, the activity log, hosts, workers, paths; "
+    "findings and the search index, which are made again from the record"
+)
+
+Numbers = dict[int, int]  # key of a row -> its place among the lines of its table
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """`sha256`: of the file, for whoever hands it on."""
+
+    record_digest: str
+    runs: int
+    contents: int
+    bytes: int
+    sha256: str
+
+
+def write_archive(experiment: Experiment, target: Path) -> Written:
+    """The whole experiment as one file, which appears when it is whole. `.tar.zst`, or by its name `.tar.gz`.
+
+    ArchiveError while something of it is running, or when its record changed meanwhile.
+    """
+    _refuse_open(experiment)
+    digest = record_digest(experiment)
+    with TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder:
+        rows = _Rows(experiment, Path(folder))
+        files = list(rows.write())
+        contents = sorted(rows.contents)
+        manifest = _manifest(experiment, digest, files, contents)
+        unfinished = Path(folder, "archive")
+        with unfinished.open("wb") as stream:
+            with writing(stream, zipped=target.name.endswith((".gz", ".tgz"))) as writer:
+                writer.add_bytes(MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False).encode())
+                _write_contents(writer, contents)
+                for file in files:
+                    with file.path.open("rb") as rows_file:
+                        writer.add(file.name, rows_file, file.bytes)
+            stream.flush()
+            os.fsync(stream.fileno())
+        if record_digest(experiment) != digest:
+            raise ArchiveError("", "a record that stands still", "it changed while it was written: repeat the export")
+        with unfinished.open("rb") as whole:
+            sha256 = hashlib.file_digest(whole, "sha256").hexdigest()
+        unfinished.chmod(0o644)
+        size = unfinished.stat().st_size
+        unfinished.replace(target)
+    return Written(digest, len(files) - 1, len(contents), size, sha256)
+
+
+def _refuse_open(experiment: Experiment) -> None:
+    running = Attempt.objects.filter(trial__episode__run__experiment=experiment, status=Attempt.Status.RUNNING)
+    if experiment.is_open or running.exists():
+        raise ArchiveError(
+            "", "an experiment that stands still", f"{experiment.name} is running: cancel or pause it first"
+        )
+
+
+def _manifest(experiment: Experiment, digest: str, files: list[_File], contents: list[bytes]) -> dict[str, Any]:
+    probes = Probe.objects.filter(run__experiment=experiment).exclude(origin=None).order_by("public_id")
+    forks = experiment.runs.exclude(forked_from=None).values_list("public_id", "forked_from__public_id")
+    return {
+        "format": FORMAT,
+        "made_by": f"Skillglass {settings.VERSION}",
+        "experiment": {"id": str(experiment.public_id), "name": experiment.name},
+        "record_digest": digest,
+        "forked_from": {str(run): str(origin) for run, origin in forks.order_by("public_id")},
+        "probe_of": {
+            str(probe): {"episode": str(origin), "decision": str(decision) if decision else None}
+            for probe, origin, decision in probes.values_list("public_id", "origin__public_id", "decision__public_id")
+        },
+        "files": [{"name": file.name, "bytes": file.bytes, "sha256": file.sha256} for file in files],
+        "contents": len(contents),
+        "not_in_it": NOT_IN_IT,
+    }
+
+
+def _write_contents(writer: Writer, digests: list[bytes]) -> None:
+    for start in range(0, len(digests), READ_AT_ONCE):
+        wanted = [digest.hex() for digest in digests[start : start + READ_AT_ONCE]]
+        found = 0
+        for blob in Blob.objects.filter(digest__in=wanted).order_by("digest").iterator(chunk_size=4):
+            writer.add_bytes(f"blobs/{blob.digest}", blob.content())
+            found += 1
+        if found != len(wanted):
+            raise ArchiveError("", "every content of the record", "one is missing: manage.py check_record names it")
+
+
+# --- rows -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """Rows already on disk."""
+
+    name: str
+    path: Path
+    bytes: int
+    sha256: str
+
+
+class _Rows:
+    def __init__(self, experiment: Experiment, folder: Path) -> None:
+        self.experiment = experiment
+        self.folder = folder
+        self.contents: set[bytes] = set()  # digests, as bytes: there may be very many
+        self._shared: dict[str, Numbers] = {}
+
+    def write(self) -> Iterator[_File]:
+        yield self._file(SHARED, _shared_rows(self.experiment), self._shared)
+        runs = self.experiment.runs.order_by("public_id").values_list("pk", flat=True)
+        for place, run in zip(count(1), runs, strict=False):
+            mine = {table: table.model._default_manager.filter(**{table.within: run}) for table in RUN_TABLES}
+            yield self._file(f"runs/{place:05d}.jsonl", mine, dict(self._shared))
+
+    def _file(self, name: str, tables: dict[Table, QuerySet[Model]], numbers: dict[str, Numbers]) -> _File:
+        path = self.folder / name.replace("/", "-")
+        hashed, size = hashlib.sha256(), 0
+        with path.open("wb") as stream:
+            for table, rows in tables.items():
+                numbers[table.name] = {}
+                for line in self._lines(table, rows, numbers):
+                    size += stream.write(line)
+                    hashed.update(line)
+        return _File(name, path, size, hashed.hexdigest())
+
+    def _lines(self, table: Table, rows: QuerySet[Model], numbers: dict[str, Numbers]) -> Iterator[bytes]:
+        names, mine = list(table.columns), numbers[table.name]
+        attributes = [field.attname for field in table.columns.values()]
+        for key, *values in rows.order_by(*table.order).values_list("pk", *attributes).iterator(ROWS_AT_ONCE):
+            told = dict(zip(names, map(encoded, values), strict=True))
+            try:
+                for name, target in table.references.items():
+                    if told[name] is not None:
+                        told[name] = numbers[target][told[name]]
+                line = json.dumps([table.name, told], ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+            except (KeyError, ValueError) as error:
+                raise ArchiveError("", f"a {table.name} that can be written", f"row {key}: {error!r}") from error
+            self.contents.update(bytes.fromhex(told[name]) for name in table.contents if told[name] is not None)
+            mine[key] = len(mine)
+            yield line.encode() + b"\n"
+
+
+def _shared_rows(experiment: Experiment) -> dict[Table, QuerySet[Model]]:
+    """What its runs share with others: only the tasks it has trials of, with all that these hang below."""
+    mine: dict[str, Any] = {"episode__run__experiment": experiment}
+    trials, decisions = Trial.objects.filter(**mine), Decision.objects.filter(**mine)
+    episodes = Episode.objects.filter(run__experiment=experiment)
+    seedings = Seeding.objects.filter(entry__episode__run__experiment=experiment)
+    seals = Seal.objects.filter(entry__episode__run__experiment=experiment)
+    probes = Probe.objects.filter(run__experiment=experiment)
+    judged = JudgedUnit.objects.filter(judging__run__experiment=experiment)
+    tasks = Task.objects.filter(Q(pk__in=trials.values("task")) | Q(pk__in=judged.values("task")))
+    families = Family.objects.filter(
+        Q(pk__in=tasks.values("family"))
+        | Q(pk__in=episodes.values("family"))
+        | Q(pk__in=decisions.values("family"))
+        | Q(pk__in=seedings.values("family"))
+    )
+    environments = Environment.objects.filter(
+        Q(pk__in=families.values("environment")) | Q(pk__in=episodes.values("environment"))
+    )
+    suites = Suite.objects.filter(
+        Q(pk=experiment.suite_id)
+        | Q(pk__in=tasks.values("suite"))
+        | Q(pk__in=families.values("suite"))
+        | Q(pk__in=environments.values("suite"))
+    )
+    snapshots = Snapshot.objects.filter(
+        Q(pk__in=trials.values("snapshot"))
+        | Q(pk__in=episodes.values("library"))
+        | Q(pk__in=decisions.values("before"))
+        | Q(pk__in=decisions.values("after"))
+        | Q(pk__in=seedings.values("snapshot"))
+        | Q(pk__in=seals.values("snapshot"))
+        | Q(pk__in=probes.values("frozen"))
+        | Q(pk__in=probes.values("library"))
+        | Q(pk__in=judged.values("snapshot"))
+    )
+    rows: tuple[QuerySet[Any], ...] = (
+        suites,
+        environments,
+        families,
+        tasks,
+        TaskRevision.objects.filter(pk__in=trials.values("task_revision")),
+        KeyPoint.objects.filter(task__in=tasks),
+        snapshots,
+        SnapshotFile.objects.filter(snapshot__in=snapshots),
+        Experiment.objects.filter(pk=experiment.pk),
+    )
+    return dict(zip(SHARED_TABLES, rows, strict=True))

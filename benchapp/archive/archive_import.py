@@ -1,0 +1,217 @@
+"""An archive into the record: checked to its last byte first, then all of its rows in one transaction, or none."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+from django.db.models import Model
+from django.utils import timezone
+
+from benchapp.archive import ArchiveError
+from benchapp.archive.archive_check import Checked, Manifest, check_archive, checked_lines, content_of, read_manifest
+from benchapp.archive.archive_lines import Counts, Row, run_rows, shared_rows
+from benchapp.archive.archive_tables import PUBLIC, TABLES
+from benchapp.archive.envelope import Member, reading
+from benchapp.audit.check_finding import Flaw
+from benchapp.audit.content_check import chunks, trajectories
+from benchapp.audit.episode_check import episode as episode_flaws
+from benchapp.audit.probe_check import made_again
+from benchapp.models import Blob, Chunk, Decision, Episode, Experiment, Probe, Run, Trajectory
+from benchapp.record.record_digest import record_digest
+
+ROWS_AT_ONCE = 1_000
+CONTENT_BYTES_AT_ONCE = 16 * 1024 * 1024
+ASKED_AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class TakenIn:
+    """`counts`: lines by table, and `steps`. is_new: False where the same record stood here already."""
+
+    experiment: Experiment
+    is_new: bool
+    counts: Counter[str]
+
+
+def take_in(path: Path, *, source: str) -> TakenIn:
+    """The experiment in the record, with the record digest that the archive tells.
+
+    ArchiveError, and nothing is changed, where the file is not what it says, or another record has its place here.
+    source: the file as the person named it.
+    """
+    checked = check_archive(path)
+    standing = Experiment.objects.filter(public_id=checked.manifest.experiment).first()
+    if standing is not None:
+        return _standing(standing, checked)
+    _refuse_taken(checked)
+    with reading(path) as members:
+        manifest = read_manifest(next(members, None))
+        if manifest != checked.manifest:
+            raise ArchiveError("", "a file that stands still", "it changed while it was read")
+        _put_contents(members, manifest.contents)
+        try:
+            with transaction.atomic():
+                experiment = _Rows(manifest, source).write(members)
+                _check_written(experiment, manifest)
+        except IntegrityError as error:
+            raise ArchiveError("", "rows that fit together and are nobody's here", str(error)[:300]) from error
+    return TakenIn(experiment, True, checked.counts)
+
+
+def _standing(experiment: Experiment, checked: Checked) -> TakenIn:
+    if experiment.deleted_at is not None:
+        raise ArchiveError("", "an experiment that is not here", f"{experiment.name} was deleted here: sweep first")
+    if (found := record_digest(experiment)) != checked.manifest.record_digest:
+        raise ArchiveError(
+            "", "the record that stands here, or none", f"{experiment.name} stands here with digest {found}"
+        )
+    _link_forks(experiment, checked.manifest)
+    _link_probes(experiment, checked.manifest)
+    return TakenIn(experiment, False, checked.counts)
+
+
+def _refuse_taken(checked: Checked) -> None:
+    """Ids come from a source or were drawn at random: one that is taken belongs to the same thing, elsewhere here."""
+    for table in PUBLIC:
+        ids = checked.ids.get(table.name, [])
+        for start in range(0, len(ids), ASKED_AT_ONCE):
+            some = ids[start : start + ASKED_AT_ONCE]
+            taken = table.model._default_manager.filter(public_id__in=some).values_list("public_id", flat=True).first()
+            if taken is not None:
+                message = f"the {table.name} {taken} stands here in another experiment"
+                raise ArchiveError("", "an experiment none of which is here", message)
+
+
+def _put_contents(members: Iterator[Member], total: int) -> None:
+    """Before the rows that point at them. What no row comes to point at is swept."""
+    waiting: list[bytes] = []
+    for _ in range(total):
+        waiting.append(content_of(next(members, None))[1])
+        if sum(map(len, waiting)) > CONTENT_BYTES_AT_ONCE or len(waiting) >= ROWS_AT_ONCE:
+            Blob.objects.put_many(waiting)
+            waiting = []
+    Blob.objects.put_many(waiting)
+
+
+@dataclass(slots=True)
+class _Rows:
+    """Lines as rows. `keys`: by table, the key of each line's row here."""
+
+    manifest: Manifest
+    source: str
+    keys: dict[str, list[int]] = field(default_factory=dict)
+    fresh: set[tuple[str, int]] = field(default_factory=set)  # lines of shared tables that were not here
+    _waiting: list[Model] = field(default_factory=list)
+
+    def write(self, members: Iterator[Member]) -> Experiment:
+        shared: Counts = {}
+        for place, told in enumerate(self.manifest.files):
+            lines = checked_lines(next(members, None), told)
+            self._file(run_rows(lines, told[0], shared) if place else shared_rows(lines, told[0], shared))
+        experiment = Experiment.objects.get(pk=self.keys["experiment"][0])
+        _link_forks(experiment, self.manifest)
+        _link_probes(experiment, self.manifest)
+        return experiment
+
+    def _file(self, rows: Iterator[Row]) -> None:
+        table = None
+        for row in rows:
+            if row.table is not table:
+                self._flush(table.name if table else "")
+                table = row.table
+                self.keys[table.name] = []
+            self._row(row)
+        self._flush(table.name if table else "")
+
+    def _row(self, row: Row) -> None:
+        name = row.table.name
+        points_at_its_own = any(
+            target == name and row.values.get(column) is not None for column, target in row.table.references.items()
+        )
+        if points_at_its_own or len(self._waiting) >= ROWS_AT_ONCE:
+            self._flush(name)  # the key of the line it points at must be known
+        values = self._with_keys(row)
+        if row.table.known_by:
+            self._shared(row, values)
+            return
+        if name == "experiment":
+            values |= {"source": self.source[:1000], "origin": _origin(values.get("origin"))}
+        if name == "trial" and values.get("is_done"):
+            values["settled_at"] = timezone.now()
+        self._waiting.append(row.table.model(**values))
+
+    def _with_keys(self, row: Row) -> dict[str, Any]:
+        values = {}
+        for name, value in row.values.items():
+            column = row.table.columns[name]
+            if value is not None and (target := row.table.references.get(name)):
+                value = self.keys[target][value]
+            values[column.attname] = value
+        return values
+
+    def _shared(self, row: Row, values: dict[str, Any]) -> None:
+        """What is here already stays as it is here."""
+        table = row.table
+        parent = table.references.get(table.known_by[0])
+        if parent is None or (parent, row.values[table.known_by[0]]) not in self.fresh:
+            known = {table.columns[name].attname: values[table.columns[name].attname] for name in table.known_by}
+            if found := table.model._default_manager.filter(**known).values_list("pk", flat=True).first():
+                self._flush(table.name)
+                self.keys[table.name].append(found)
+                return
+        self.fresh.add((table.name, row.number))
+        self._waiting.append(table.model(**values))
+
+    def _flush(self, table: str) -> None:
+        if self._waiting:
+            made = TABLES[table].model._default_manager.bulk_create(self._waiting)
+            self.keys[table] += [row.pk for row in made]
+            self._waiting = []
+
+
+def _origin(told: str | None) -> str:
+    """What ran elsewhere was imported: nobody here goes on with it. What was made up stays so."""
+    return Experiment.Origin.SYNTHETIC if told == Experiment.Origin.SYNTHETIC else Experiment.Origin.IMPORTED
+
+
+def _link_forks(experiment: Experiment, manifest: Manifest) -> None:
+    """As far as the runs they were forked from are here; repeating the import links what came since."""
+    origins: dict[UUID, int] = dict(
+        Run.objects.filter(public_id__in=manifest.forked_from.values()).values_list("public_id", "pk")
+    )
+    for run, origin in manifest.forked_from.items():
+        if origin in origins:
+            experiment.runs.filter(public_id=run, forked_from=None).update(forked_from=origins[origin])
+
+
+def _link_probes(experiment: Experiment, manifest: Manifest) -> None:
+    """As far as the episodes they come from are here, and only where an episode's own record makes the library that was
+    mounted: anybody can write an id into an archive, and a probe is shown beside the decision it is about."""
+    for probe in Probe.objects.filter(run__experiment=experiment, origin=None, public_id__in=manifest.probe_of):
+        episode, decision = manifest.probe_of[probe.public_id]
+        probe.origin = Episode.objects.filter(public_id=episode).select_related("run").first()
+        probe.decision = Decision.objects.filter(public_id=decision, episode=probe.origin).first() if decision else None
+        if probe.origin and next(made_again(probe), None) is None:
+            probe.save(update_fields=["origin", "decision"])
+
+
+def _check_written(experiment: Experiment, manifest: Manifest) -> None:
+    if (found := record_digest(experiment)) != manifest.record_digest:
+        raise ArchiveError("", f"a record with digest {manifest.record_digest}", f"its rows have {found}")
+    if flaw := next(_flaws(experiment), None):
+        raise ArchiveError("", "a record that holds together", str(flaw))
+
+
+def _flaws(experiment: Experiment) -> Iterator[Flaw]:
+    mine: dict[str, Any] = {"attempt__trial__episode__run__experiment": experiment}
+    yield from trajectories(Trajectory.objects.filter(**mine))
+    yield from chunks(Chunk.objects.filter(**{f"trajectory__{name}": mine[name] for name in mine}))
+    for run in experiment.runs.all():
+        for episode in run.episodes.select_related("run__experiment", "run__forked_from", "library"):
+            yield from episode_flaws(episode)

@@ -1,0 +1,105 @@
+"""Lines of an archive -> checked values. Every column is one the model has, every reference points back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import NOT_PROVIDED
+
+from benchapp.archive import ArchiveError
+from benchapp.archive.archive_tables import RUN_TABLES, SHARED_TABLES, TABLES, Table
+from benchapp.archive.archive_values import DIGEST, decoded
+
+MAX_LINE = 64 * 1024 * 1024  # bytes
+
+Counts = dict[str, int]  # table -> lines so far
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line: references as places among the lines of their table, contents as digests, the rest as the column has it."""
+
+    table: Table
+    number: int  # its place among the lines of its table, from 0
+    values: dict[str, Any]
+    place: str  # for a message
+
+
+def shared_rows(lines: Iterable[bytes], name: str, counts: Counts) -> Iterator[Row]:
+    """`counts` is filled, and is what the runs' lines may refer to."""
+    yield from _rows(lines, name, counts, SHARED_TABLES)
+
+
+def run_rows(lines: Iterable[bytes], name: str, shared: Counts) -> Iterator[Row]:
+    yield from _rows(lines, name, dict(shared), RUN_TABLES)
+
+
+def _rows(lines: Iterable[bytes], name: str, counts: Counts, allowed: tuple[Table, ...]) -> Iterator[Row]:
+    order = {table.name: place for place, table in enumerate(allowed)}
+    counts.update(dict.fromkeys(order, 0))
+    latest = 0
+    for number, line in enumerate(lines, start=1):
+        place = f"{name}, line {number}"
+        table, told = _split(line, place)
+        if table not in order or order[table] < latest:
+            raise ArchiveError(place, "the tables in their order", f"a line of {table!r:.60}")
+        latest = order[table]
+        yield Row(TABLES[table], counts[table], _values(TABLES[table], told, counts, place), place)
+        counts[table] += 1
+
+
+def _split(line: bytes, place: str) -> tuple[str, dict[str, Any]]:
+    try:
+        found = json.loads(line.decode(), parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise ArchiveError(place, "a line of JSON", str(error)[:200]) from error
+    match found:
+        case [str(table), dict(told)]:
+            return table, told
+    raise ArchiveError(place, "[table, {column: value}]", "something else")
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no number")
+
+
+def _values(table: Table, told: dict[str, Any], counts: Counts, place: str) -> dict[str, Any]:
+    if unknown := sorted(set(told) - set(table.columns)):
+        message = f"{', '.join(unknown)[:200]!r}: made by a newer version?"
+        raise ArchiveError(place, f"columns that a {table.name} has", message)
+    values: dict[str, Any] = {}
+    for name, field in table.columns.items():
+        if name not in told:
+            if field.default is NOT_PROVIDED and not field.null and not field.blank:
+                raise ArchiveError(place, f"a {table.name} with its {name}", "there is none")
+            continue
+        try:
+            if name in table.references:
+                values[name] = _reference(told[name], counts[table.references[name]], nullable=field.null)
+            elif name in table.contents:
+                values[name] = _content(told[name], nullable=field.null)
+            else:
+                values[name] = decoded(field, told[name])
+        except ValueError as error:
+            found = json.dumps(told[name])[:80]
+            raise ArchiveError(f"{place}, {table.name}.{name}", str(error)[:300], f"found {found}") from error
+    return values
+
+
+def _reference(value: Any, known: int, *, nullable: bool) -> int | None:
+    if value is None and nullable:
+        return None
+    if type(value) is not int or not 0 <= value < known:
+        raise ValueError("the place of an earlier line")
+    return value
+
+
+def _content(value: Any, *, nullable: bool) -> str | None:
+    if value is None and nullable:
+        return None
+    if not isinstance(value, str) or not DIGEST.fullmatch(value):
+        raise ValueError("a SHA-256 of 64 hex characters")
+    return value

@@ -1,0 +1,155 @@
+"""The outside of an archive: plain tar members of regular files in a zstd or gzip stream, read forwards, never unpacked.
+
+Python's own reader of tar follows links and reads extension headers of any size into memory; ours knows one kind of
+header and refuses every other.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import tarfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import zstandard
+
+from benchapp.archive import ArchiveError
+
+BLOCK = tarfile.BLOCKSIZE
+PIECE = 1024 * 1024
+LEVEL = 3  # contents are many and each is written once
+MAX_WINDOW = 128 * 1024 * 1024  # bytes a zstd stream may make its reader hold
+MAX_MEMBER = 8 * 1024**3  # what a plain header can say
+_MAGIC = {b"\x28\xb5\x2f\xfd": "zstd", b"\x1f\x8b": "gzip"}
+
+
+# --- writing ----------------------------------------------------------------------------------------------------
+
+
+class Writer:
+    """Members one after another. The same members give the same bytes: no times, no owners."""
+
+    def __init__(self, tar: tarfile.TarFile) -> None:
+        self._tar = tar
+
+    def add(self, name: str, content: BinaryIO, size: int) -> None:
+        info = tarfile.TarInfo(name)
+        info.size, info.mode = size, 0o644
+        self._tar.addfile(info, content)
+
+    def add_bytes(self, name: str, content: bytes) -> None:
+        self.add(name, io.BytesIO(content), len(content))
+
+
+@contextmanager
+def writing(target: BinaryIO, *, zipped: bool) -> Iterator[Writer]:
+    """zipped: gzip, for those without zstd at hand."""
+    stream: BinaryIO
+    if zipped:
+        stream = gzip.GzipFile(filename="", fileobj=target, mode="wb", compresslevel=6, mtime=0)  # type: ignore[assignment]
+    else:
+        stream = zstandard.ZstdCompressor(level=LEVEL).stream_writer(target, closefd=False)  # type: ignore[assignment]
+    with stream, tarfile.open(fileobj=stream, mode="w|", format=tarfile.USTAR_FORMAT) as tar:
+        yield Writer(tar)
+
+
+# --- reading ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Member:
+    """One file of the archive. Read it before asking for the next one: there is no way back."""
+
+    name: str
+    size: int
+    _stream: BinaryIO
+    _left: int
+
+    def read(self, most: int = PIECE) -> bytes:
+        """The next at most `most` bytes; nothing at its end."""
+        piece = _exactly(self._stream, min(most, self._left), self.name)
+        self._left -= len(piece)
+        return piece
+
+    def whole(self, limit: int) -> bytes:
+        if self.size > limit:
+            raise ArchiveError(self.name, f"at most {limit:,} bytes", f"it has {self.size:,}")
+        return self.read(self.size)
+
+    def lines(self, limit: int) -> Iterator[bytes]:
+        """Without their ends. ArchiveError for one of more than `limit` bytes, or a last one that does not end."""
+        rest = b""
+        while piece := self.read():
+            *lines, rest = (rest + piece).split(b"\n")
+            yield from lines
+            if len(rest) > limit:
+                raise ArchiveError(self.name, f"lines of at most {limit:,} bytes", "a longer one")
+        if rest:
+            raise ArchiveError(self.name, "lines that end", "the last one does not")
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[Iterator[Member]]:
+    """The members in their order. ArchiveError for whatever is no such archive."""
+    try:
+        with path.open("rb") as file, _expanded(file) as stream:
+            yield _members(stream)
+    except EOFError as error:
+        raise ArchiveError("", "a whole archive", "it ends too early") from error
+    except (gzip.BadGzipFile, zlib.error, zstandard.ZstdError) as error:
+        raise ArchiveError("", "an undamaged archive", f"it does not unpack: {error}") from error
+    except OSError as error:
+        raise ArchiveError("", "a file that can be read", error.strerror or str(error)) from error
+
+
+def _expanded(file: BinaryIO) -> BinaryIO:
+    magic = file.read(4)
+    file.seek(0)
+    kind = next((kind for start, kind in _MAGIC.items() if magic.startswith(start)), None)
+    if kind == "zstd":
+        reader = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW)
+        return reader.stream_reader(file, closefd=False)  # type: ignore[return-value]
+    if kind == "gzip":
+        return gzip.GzipFile(fileobj=file)  # type: ignore[return-value]
+    raise ArchiveError("", "a tar in zstd or gzip", "the file is neither" if magic else "the file is empty")
+
+
+def _members(stream: BinaryIO) -> Iterator[Member]:
+    while True:
+        head = _exactly(stream, BLOCK, "the next header")
+        if not any(head):
+            return
+        member = _member(head, stream)
+        yield member
+        while member.read():
+            pass
+        _exactly(stream, -member.size % BLOCK, member.name)
+
+
+def _member(head: bytes, stream: BinaryIO) -> Member:
+    try:
+        info = tarfile.TarInfo.frombuf(head, "ascii", "strict")
+    except (tarfile.HeaderError, UnicodeError) as error:
+        raise ArchiveError("", "a tar header", str(error)) from error
+    if info.type != tarfile.REGTYPE:
+        raise ArchiveError(ascii(info.name)[:120], "regular files only", "a link, folder, device or extension")
+    if not 0 <= info.size <= MAX_MEMBER:
+        raise ArchiveError(ascii(info.name)[:120], f"at most {MAX_MEMBER:,} bytes", f"{info.size:,}")
+    return Member(info.name, info.size, stream, info.size)
+
+
+def _exactly(stream: BinaryIO, size: int, place: str) -> bytes:
+    """zstd's and gzip's readers may give less than they were asked for before their end."""
+    pieces, left = [], size
+    while left:
+        piece = stream.read(min(left, PIECE))
+        if not piece:
+            raise ArchiveError(place, "a whole archive", "it ends too early")
+        pieces.append(piece)
+        left -= len(piece)
+    return b"".join(pieces)

@@ -1,0 +1,45 @@
+"""Re-reads the whole record and says what does not hold. Reads only; memory is bounded by one chunk or one episode."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from django.core.exceptions import ObjectDoesNotExist
+
+from benchapp.audit.check_finding import Flaw, Unchecked
+from benchapp.audit.codebook_check import codebooks
+from benchapp.audit.compaction_check import compactions
+from benchapp.audit.content_check import contents
+from benchapp.audit.episode_check import episode
+from benchapp.audit.probe_check import probes
+from benchapp.audit.protocol_check import ProtocolCheck
+from benchapp.audit.review_check import reviews
+from benchapp.audit.trial_check import trials
+from benchapp.models import Episode
+
+__all__ = ["Flaw", "Unchecked", "findings", "flaws"]
+
+
+def findings() -> Iterator[Flaw | Unchecked]:
+    """Everything wrong with the record, area by area, and what could not be checked."""
+    yield from contents()
+    yield from trials()
+    yield from compactions()
+    yield from codebooks()
+    yield from reviews()
+    yield from probes()
+    protocol = ProtocolCheck()
+    for row in (
+        Episode.objects.select_related("run__experiment", "run__forked_from", "environment")
+        .order_by("id")
+        .iterator(chunk_size=100)
+    ):
+        try:
+            yield from episode(row)
+            yield from protocol.episode(row)
+        except ObjectDoesNotExist as error:  # named above, row by row
+            yield Flaw("episode", str(row.public_id), f"cannot be followed: {error}")
+
+
+def flaws() -> Iterator[Flaw]:
+    return (found for found in findings() if isinstance(found, Flaw))

@@ -1,0 +1,90 @@
+"""Contents: are they there, whole, and what their digests say?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import orjson
+import zstandard
+from django.apps import apps
+from django.db.models import Exists, ForeignKey, OuterRef, QuerySet
+
+from benchapp.audit.check_finding import Flaw
+from benchapp.models import Blob, Chunk, Snapshot, Trajectory
+from benchapp.record.trajectory_store import FORMAT, references
+from runner.base.digests import LIBRARY_FORMAT, digest_bytes, digest_json
+
+
+def contents() -> Iterator[Flaw]:
+    yield from _check_references()
+    yield from _check_blobs()
+    yield from chunks(Chunk.objects.all())
+    yield from trajectories(Trajectory.objects.all())
+    yield from _check_snapshots()
+
+
+def _check_references() -> Iterator[Flaw]:
+    """Rows and contents that something points at and that are not there. The database forbids it; a torn file or a
+    restored dump may not, and a join would pass over such a row in silence."""
+    for model in apps.get_app_config("benchapp").get_models(include_auto_created=True):
+        for key in (field for field in model._meta.concrete_fields if isinstance(field, ForeignKey)):
+            target = key.related_model._default_manager.filter(pk=OuterRef(key.attname))
+            lost = model._default_manager.exclude(**{f"{key.attname}__isnull": True}).exclude(Exists(target))
+            named = "public_id" if hasattr(model, "public_id") else "pk"
+            for ident, wanted in lost.order_by("pk").values_list(named, key.attname).iterator():
+                kind = str(key.related_model._meta.verbose_name)
+                yield Flaw(str(model._meta.verbose_name), str(ident), f"its {key.name}, {kind} {wanted}, is missing")
+
+
+def _check_blobs() -> Iterator[Flaw]:
+    for blob in Blob.objects.order_by("digest").iterator(chunk_size=16):
+        try:
+            content = blob.content()
+        except zstandard.ZstdError as error:
+            yield Flaw("blob", blob.digest, f"cannot be decompressed: {error}")
+            continue
+        if (found := digest_bytes(content)) != blob.digest:
+            yield Flaw("blob", blob.digest, f"its content has digest {found}")
+        if len(content) != blob.size:
+            yield Flaw("blob", blob.digest, f"its content has {len(content)} bytes (expected {blob.size})")
+
+
+def chunks(rows: QuerySet[Chunk]) -> Iterator[Flaw]:
+    rows = rows.select_related("blob", "outline", "trajectory").order_by("id")
+    for chunk in rows.iterator(chunk_size=4):
+        ident = f"{chunk.trajectory.public_id} #{chunk.ordinal}"
+        try:
+            lines = [orjson.loads(line) for line in chunk.blob.content().splitlines()]
+            rows = len(chunk.outline.content().splitlines())
+        except (orjson.JSONDecodeError, zstandard.ZstdError) as error:
+            yield Flaw("chunk", ident, f"cannot be read: {error}")
+            continue
+        expected = list(range(chunk.first_step, chunk.first_step + chunk.steps_total))
+        if [line.get("step_id") for line in lines] != expected:
+            yield Flaw("chunk", ident, f"steps are not {chunk.first_step} to {expected[-1]}, in order")
+        if rows != chunk.steps_total:
+            yield Flaw("chunk", ident, f"its outline has {rows} rows (expected {chunk.steps_total})")
+        pieces = {digest for line in lines for digest in references(line)}
+        for digest in sorted(pieces - set(chunk.pieces.values_list("digest", flat=True))):
+            yield Flaw("chunk", ident, f"its long text {digest} is not among its pieces")
+
+
+def trajectories(rows: QuerySet[Trajectory]) -> Iterator[Flaw]:
+    for trajectory in rows.order_by("id").iterator(chunk_size=500):
+        chunks = list(trajectory.chunks.order_by("ordinal").values_list("first_step", "steps_total", "blob_id"))
+        ident = str(trajectory.public_id)
+        starts = [first for first, _, _ in chunks]
+        if starts != [1 + sum(total for _, total, _ in chunks[:place]) for place in range(len(chunks))]:
+            yield Flaw("trajectory", ident, "its chunks leave a hole or overlap")
+        if (total := sum(total for _, total, _ in chunks)) != trajectory.steps_total:
+            yield Flaw("trajectory", ident, f"its chunks hold {total} steps (expected {trajectory.steps_total})")
+        if digest_json([FORMAT, [digest for _, _, digest in chunks]]) != trajectory.digest:
+            yield Flaw("trajectory", ident, "its chunks do not add up to its digest")
+
+
+def _check_snapshots() -> Iterator[Flaw]:
+    for snapshot in Snapshot.objects.order_by("id").iterator(chunk_size=500):
+        rows = snapshot.files.values_list("path", "blob_id", "mode")
+        manifest = {path: [digest, mode] for path, digest, mode in rows}
+        if digest_json([LIBRARY_FORMAT, manifest]) != snapshot.digest:
+            yield Flaw("snapshot", snapshot.digest, "its files do not add up to its digest")

@@ -1,0 +1,49 @@
+"""Probes: is what was mounted the round it names, without exactly the hunks it names?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from benchapp.audit.check_finding import Flaw, Unchecked
+from benchapp.experiments.probe_runs import Asked, choice_of, library_without
+from benchapp.models import Probe
+from runner.base.digests import digest_json, library_digest
+from runner.base.errors import RunnerError
+
+
+def probes() -> Iterator[Flaw | Unchecked]:
+    related = ("run__experiment", "origin__run", "decision", "frozen", "library")
+    for probe in Probe.objects.select_related(*related).order_by("id").iterator(chunk_size=100):
+        yield from _check_probe(probe)
+
+
+def _check_probe(probe: Probe) -> Iterator[Flaw | Unchecked]:
+    ident, spec = str(probe.public_id), probe.run.experiment.spec.get("probe") or {}
+    ids = [hunk["id"] for hunk in probe.reverted]
+    if spec.get("library") != probe.library.digest:
+        yield Flaw("probe", ident, f"mounts {probe.library.digest}, but its experiment says {spec.get('library')}")
+    if probe.reverted_digest != (digest_json(ids) if ids else ""):
+        yield Flaw("probe", ident, "the digest of its hunks is not that of the hunks it names")
+    if not ids and probe.library_id != probe.frozen_id:
+        yield Flaw("probe", ident, "took nothing back, and yet mounts another library than the round it froze")
+    if probe.origin is None or (ids and probe.decision is None):
+        yield Unchecked("probe", ident, "the run it comes from is not here: its library cannot be made again")
+        return
+    yield from made_again(probe)
+
+
+def made_again(probe: Probe) -> Iterator[Flaw]:
+    """Where the origin's own record does not make the mounted library again, as it did at the launch."""
+    assert probe.origin is not None
+    ids = [hunk["id"] for hunk in probe.reverted]
+    number = probe.decision.number if probe.decision else None
+    try:
+        chosen = choice_of(probe.origin, Asked(probe.state, number))
+        hunks = [hunk for hunk in chosen.hunks if hunk.id in ids]
+        made = library_digest(library_without(chosen, hunks))
+    except RunnerError as error:
+        yield Flaw("probe", str(probe.public_id), f"its library cannot be made again: {error}")
+        return
+    if len(hunks) != len(ids) or made != probe.library.digest:
+        told = f"{probe.state} without its {len(ids)} hunks is {made}, but {probe.library.digest} was mounted"
+        yield Flaw("probe", str(probe.public_id), told)

@@ -1,0 +1,1 @@
+"""One installation: its processes, checks, broker and web workers."""

@@ -1,0 +1,48 @@
+"""The commands as a person at a terminal meets them: names of strangers made visible, failures of the machine in one line."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from django.core.management import ManagementUtility
+from django.core.management.base import BaseCommand, OutputWrapper
+from django.db import DatabaseError
+
+from benchapp.record.machine_failures import what_failed
+from benchapp.record.visible import visible
+
+
+class VisibleOutput(OutputWrapper):
+    def write(self, msg: Any = "", style_func: Any = None, ending: str | None = None) -> None:
+        super().write(visible(str(msg)), style_func, ending)
+
+
+class CommandLine(ManagementUtility):
+    def fetch_command(self, subcommand: str) -> BaseCommand:
+        command: BaseCommand = super().fetch_command(subcommand)
+        if type(command).__module__.startswith("benchapp."):  # Django's own colour what they say
+            command.stdout = VisibleOutput(sys.stdout)
+            told = command.stderr.style_func
+            command.stderr = VisibleOutput(sys.stderr)
+            command.stderr.style_func = told
+        return command
+
+
+def run(arguments: list[str]) -> None:
+    """Runs the command that the arguments name. SystemExit with one line where the machine or the database lets it down,
+    unless the person asks for the traceback."""
+    try:
+        CommandLine(arguments).execute()
+    except (DatabaseError, OSError) as error:
+        if "--traceback" in arguments or not (told := _what_to_say(error)):
+            raise
+        raise SystemExit(told) from error
+
+
+def _what_to_say(error: DatabaseError | OSError) -> str:
+    if told := what_failed(error):
+        return told
+    from benchapp.deploy.readiness import what_migrate_would_mend  # it needs settings, which may be what failed
+
+    return what_migrate_would_mend() if isinstance(error, DatabaseError) else ""

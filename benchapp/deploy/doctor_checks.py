@@ -1,0 +1,203 @@
+"""What is there and what is missing on this machine, and what each missing thing costs. For `manage.py doctor`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from django.conf import settings
+from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.migrations.executor import MigrationExecutor
+from django.db.utils import DatabaseError
+
+from benchapp.deploy import embedded_broker, engine_checks, environ
+from runner import programs
+from runner.base.errors import SetupError
+from runner.generators import PROVIDER, generator_folders, generator_named
+
+KEYS = {
+    "OPENAI_API_KEY": "OpenAI",
+    "ANTHROPIC_API_KEY": "Anthropic",
+    "GEMINI_API_KEY": "Google Gemini",
+    "DASHSCOPE_API_KEY": "Qwen",
+    "MOONSHOT_API_KEY": "Kimi",
+    "DEEPSEEK_API_KEY": "DeepSeek",
+    "OPENROUTER_API_KEY": "OpenRouter",
+}
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+LOW_DISK_BYTES = 2 * 1024**3
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing looked at. `cost` says what does not work without it; `needed`: the demo cannot run without it."""
+
+    name: str
+    is_there: bool
+    detail: str
+    cost: str = ""
+    needed: bool = False
+
+    @property
+    def is_fatal(self) -> bool:
+        return self.needed and not self.is_there
+
+
+def findings() -> Iterator[Finding]:
+    """Everything, the demo's needs first. Never raises for what is missing, never shows a secret's value."""
+    for look in (
+        _python,
+        _var,
+        _disk,
+        _database,
+        _broker,
+        _docker,
+        _storage,
+        _limits,
+        _buildkit,
+        _base_image,
+        _browser,
+    ):
+        yield look()
+    there = engine_checks.volumes()
+    for name in programs.names():
+        yield _program(name, there)
+    yield from generators()
+    for key, provider in KEYS.items():
+        yield _key(key, provider)
+
+
+def _python() -> Finding:
+    found = ".".join(map(str, sys.version_info[:3]))
+    return Finding("Python", sys.version_info >= (3, 11), found, "nothing runs below 3.11", needed=True)
+
+
+def _var() -> Finding:
+    folder: Path = settings.VAR_DIR
+    existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    writable = os.access(existing, os.W_OK | os.X_OK)
+    return Finding("Data folder", writable, str(folder), "nothing can be stored; set SKILLGLASS_VAR", needed=True)
+
+
+def _disk() -> Finding:
+    existing = next(parent for parent in (settings.VAR_DIR, *settings.VAR_DIR.parents) if parent.exists())
+    free = shutil.disk_usage(existing).free
+    return Finding(
+        "Disk", free >= LOW_DISK_BYTES, f"{free / 1024**3:.1f} GiB free", "large imports and runs may fail half way"
+    )
+
+
+def _database() -> Finding:
+    connection = connections[DEFAULT_DB_ALIAS]
+    kind = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}.get(connection.vendor, connection.vendor)
+    cost = "no page and no command works; check DATABASE_URL"
+    if connection.vendor == "sqlite" and not Path(connection.settings_dict["NAME"]).exists():
+        return Finding("Database", True, "SQLite, not made yet: the first start makes it", needed=True)
+    try:
+        executor = MigrationExecutor(connection)
+        open_migrations = len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
+    except (DatabaseError, OSError) as error:
+        return Finding("Database", False, f"{kind}, not reachable: {_first_line(error)}", cost, needed=True)
+    detail = "up to date" if not open_migrations else f"{open_migrations} migrations open: the next start makes them"
+    return Finding("Database", True, f"{kind}, {detail}", needed=True)
+
+
+def _broker() -> Finding:
+    if embedded_broker.answers(settings.REDIS_URL):
+        kind = "embedded Valkey" if settings.EMBEDDED_BROKER else "REDIS_URL"
+        return Finding("Broker", True, f"{kind}, answers", needed=True)
+    if not settings.EMBEDDED_BROKER:
+        return Finding(
+            "Broker", False, "REDIS_URL does not answer", "nothing can be run; pages still open", needed=True
+        )
+    detail, is_there = _embedded_broker()
+    return Finding("Broker", is_there, detail, "set REDIS_URL; without a broker nothing can be run", needed=True)
+
+
+def _embedded_broker() -> tuple[str, bool]:
+    found = _attempt("Broker", embedded_broker.broker_binary, "")
+    if not found.is_there:
+        return f"no embedded Valkey for this machine: {found.detail}", False
+    return "embedded Valkey, not running: `make demo` starts it", True
+
+
+def _docker() -> Finding:
+    cost = "suites that are not trusted cannot be run; the starter suite needs no Docker"
+    return _attempt("Docker", _docker_version, cost)
+
+
+def _docker_version() -> str:
+    with engine_checks.engine() as client:
+        return f"engine {client.version()['Version']}"
+
+
+def _storage() -> Finding:
+    return _attempt("Docker storage", engine_checks.storage, "nobody knows where images go and what room they have")
+
+
+def _limits() -> Finding:
+    return _attempt("Docker limits", engine_checks.limits, "tasks in containers run without these limits")
+
+
+def _buildkit() -> Finding:
+    cost = "the classic builder builds images: Dockerfiles with heredocs, mounts or other newer syntax cannot be built"
+    return _attempt("BuildKit", engine_checks.buildkit, cost)
+
+
+def _program(name: str, there: set[str] | None) -> Finding:
+    cost = f"no trials with {name}; run: manage.py install_program {name}"
+    return _attempt(f"Program {name}", lambda: engine_checks.program(name, there), cost)
+
+
+def generators() -> Iterator[Finding]:
+    """Each by the name an experiment file gives it, with its version and folder."""
+    try:
+        folders = generator_folders()
+    except SetupError as error:
+        yield Finding("Generators", False, _first_line(error), "no condition plug-in with any of them")
+        return
+    for name, folder in sorted(folders.items()):
+        look = partial(_generator, name, folder)
+        yield _attempt(f"{PROVIDER}/{name}", look, f"no condition plug-in with {PROVIDER}/{name}")
+
+
+def _generator(name: str, folder: Path) -> str:
+    return f"{generator_named(name).version}, {folder}"
+
+
+def _base_image() -> Finding:
+    cost = "tasks that bring no image cannot run in a container until it can be fetched; set SKILLGLASS_BASE_IMAGE"
+    return _attempt("Base image", _base_image_there, cost)
+
+
+def _base_image_there() -> str:
+    from runner.sandboxes.docker.docker_images import base_name
+
+    with engine_checks.engine() as client:
+        return f"{base_name()}, {client.images.get(base_name()).id[:19]}"
+
+
+def _attempt(name: str, look: Callable[[], str], cost: str) -> Finding:
+    try:
+        return Finding(name, True, look())
+    except Exception as error:  # whatever a client library raises when its service is away
+        return Finding(name, False, _first_line(error), cost)
+
+
+def _browser() -> Finding:
+    found = next((path for path in map(shutil.which, BROWSERS) if path), None)
+    return Finding("Chromium", found is not None, found or "not found", "browser tests are skipped; nothing else")
+
+
+def _key(name: str, provider: str) -> Finding:
+    is_set = bool(environ.text(name) or environ.text(f"{name}_FILE"))
+    return Finding(name, is_set, "set" if is_set else "not set", f"no models of {provider}")
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]

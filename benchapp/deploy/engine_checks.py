@@ -1,0 +1,93 @@
+"""What `manage.py doctor` tells of the Docker engine and of the agent programs in its volumes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from runner.base.errors import NotOnThisMachine
+from runner.programs import installed, pin_of
+from runner.sandboxes.docker.docker_buildkit import buildx, what_is_missing
+from runner.sandboxes.docker.docker_programs import volume_name
+
+# What the engine's kernel can hold a container to: its name in the engine's answer, and ours.
+LIMITS = {"MemoryLimit": "memory", "SwapLimit": "swap", "CpuCfsQuota": "processors", "PidsLimit": "processes"}
+
+
+class NoLimits(Exception):
+    """The engine leaves some limits of a task without effect."""
+
+
+class NoBuildKit(Exception):
+    """The client or the engine cannot build with BuildKit."""
+
+
+@contextmanager
+def engine() -> Iterator[Any]:
+    import docker
+
+    client = docker.from_env(timeout=5)
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+def storage() -> str:
+    """Where and how the engine keeps its images. Raises whatever the client raises when no engine answers."""
+    with engine() as client:
+        info = client.info()
+    under = dict(info.get("DriverStatus") or ()).get("Backing Filesystem", "an unknown file system")
+    size = f"{info.get('NCPU')} processors, {info.get('MemTotal', 0) / 1024**3:.1f} GiB of memory"
+    return f"{info.get('Driver')} on {under}, in {info.get('DockerRootDir')}; {size}"
+
+
+def limits() -> str:
+    """The limits that the engine enforces. NoLimits names those it does not."""
+    with engine() as client:
+        info = client.info()
+    if missing := [name for key, name in LIMITS.items() if not info.get(key)]:
+        raise NoLimits(f"the engine does not enforce: {', '.join(missing)}")
+    return f"{', '.join(LIMITS.values())} enforced by the engine; {_disk(str(info.get('DockerRootDir') or ''))}"
+
+
+def buildkit() -> str:
+    """How images of tasks are built. NoBuildKit says what to do where it is the classic builder."""
+    with engine() as client:
+        if missing := what_is_missing(client.api):
+            raise NoBuildKit(missing)
+    return f"the engine's own, through {buildx()}"
+
+
+def _disk(root: str) -> str:
+    """How well a worker like this process sees what containers write (docs/explanation/sandboxes.md)."""
+    if os.access(root, os.R_OK | os.X_OK):
+        return "disk watched from outside"
+    return f"of disk only the size of a container's layer is seen: {root} cannot be read from here"
+
+
+def volumes() -> set[str] | None:
+    """Names of the engine's volumes; None when no engine answers."""
+    try:
+        with engine() as client:
+            return {row["Name"] for row in client.api.volumes()["Volumes"] or ()}
+    except Exception:  # whatever the client raises; the engine has a line of its own
+        return None
+
+
+def program(name: str, there: set[str] | None) -> str:
+    """Version and place of a pinned program. NotOnThisMachine when it is not installed."""
+    pin = pin_of(name)
+    try:
+        found = installed(name)
+    except NotOnThisMachine as error:
+        raise NotOnThisMachine(f"pinned {pin.version} ({pin.digest[:12]}), not installed") from error
+    if there is None:
+        loaded = "no engine to load it into"
+    elif volume_name(found) in there:
+        loaded = "its volume is on the engine"
+    else:
+        loaded = "no volume on the engine yet: the first trial loads it"
+    return f"{pin.version} ({pin.digest[:12]}), installed; {loaded}"

@@ -1,0 +1,117 @@
+"""One machine's installation in the foreground: broker, web and workers as children of a supervisor."""
+
+from __future__ import annotations
+
+import http.client
+import logging
+import os
+import socket
+import sys
+import time
+
+from django.conf import settings
+from django.db import DatabaseError
+
+from benchapp.deploy import embedded_broker
+from benchapp.deploy.supervisor import Child, Supervisor
+from benchapp.experiments.work import advance
+
+log = logging.getLogger(__name__)
+
+RECONCILE_SECONDS = 5.0
+
+
+class Unable(Exception):
+    """The installation cannot start; the message says what to do."""
+
+
+class Installation:
+    """`start` and then `tend` again and again until somebody wants it to `end`."""
+
+    def __init__(self, port: int, workers: int = 2) -> None:
+        self.port, self.workers = port, workers
+        self.supervisor = Supervisor(settings.VAR_DIR / "run")
+        self.log_folder = settings.VAR_DIR / "log"
+        self._reconciled_at = 0.0
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.port}/"
+
+    def start(self) -> None:
+        """Starts every child; the record must be migrated. Unable when port or broker are not to be had."""
+        self.supervisor.end_orphans(advance.holders())
+        self._check_port()
+        if settings.EMBEDDED_BROKER:
+            try:
+                command = embedded_broker.broker_command(settings.VAR_DIR / "valkey")
+            except OSError as error:
+                raise Unable(f"the broker cannot be started: {error}") from error
+            self.supervisor.add(self._child("valkey", *command))
+        if not embedded_broker.wait_for(settings.REDIS_URL):
+            hint = f"see {self.log_folder / 'valkey.log'}" if settings.EMBEDDED_BROKER else "check REDIS_URL"
+            raise Unable(f"the broker does not answer: {hint}")
+        self.supervisor.add(self._web())
+        for number in range(1, self.workers + 1):
+            self.supervisor.add(self._manage(f"worker-{number}", "work"))
+
+    def tend(self) -> None:
+        """Starts again what ended, and gives waiting episodes their hints. Call about twice a second."""
+        self.supervisor.keep_alive()
+        if time.monotonic() - self._reconciled_at > RECONCILE_SECONDS:
+            self._reconciled_at = time.monotonic()
+            try:
+                advance.reconcile()
+            except DatabaseError:  # busy, or away for a moment: the children go on meanwhile
+                log.warning("not reconciled", exc_info=True)
+
+    def answers(self) -> bool:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+        try:
+            connection.request("GET", "/", headers={"Host": "127.0.0.1"})
+            connection.getresponse()  # whatever it says: somebody is there
+            return True
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+
+    def end(self) -> None:
+        """Lets running trials finish for a few seconds, then ends everything that was started here."""
+        try:
+            orphans = advance.holders()
+        except DatabaseError:
+            orphans = []
+        self.supervisor.end(lambda: self.supervisor.end_orphans(orphans))
+        advance.end_left_sandboxes()
+
+    def _check_port(self) -> None:
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", self.port))
+            except OSError as error:
+                message = (
+                    f"port {self.port} is not free ({error.strerror}): choose another, as in `PORT=8001 make demo`"
+                )
+                raise Unable(message) from error
+
+    def _web(self) -> Child:
+        options = ["--bind", f"127.0.0.1:{self.port}", "--workers", "2", "--threads", "4", "--timeout", "60"]
+        options += ["--worker-class", "benchapp.deploy.web_worker.WebWorker", "--worker-connections", "500"]
+        options += ["--chdir", str(settings.BASE_DIR), "--no-control-socket"]
+        return self._child("web", sys.executable, "-m", "gunicorn", "benchapp.wsgi", *options)
+
+    def _manage(self, name: str, *arguments: str) -> Child:
+        return self._child(name, sys.executable, str(settings.BASE_DIR / "manage.py"), *arguments)
+
+    def _child(self, name: str, *command: str) -> Child:
+        environment = {
+            **os.environ,
+            "PYTHONUNBUFFERED": "1",
+            # macOS ends a forked process that touches its frameworks; rq's work-horses are forks.
+            "OBJC_DISABLE_INITIALIZE_FORK_SAFETY": "YES",
+            # It answers this machine only, so whoever sits here needs no account; SINGLE_USER=0 asks for one.
+            "SINGLE_USER": os.environ.get("SINGLE_USER") or "1",
+        }
+        return Child(name, command, environment, self.log_folder / f"{name}.log")

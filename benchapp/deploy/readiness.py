@@ -1,0 +1,72 @@
+"""Whether this process can do its work now: what a load balancer or an orchestrator asks before it sends people here."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from functools import cache
+
+from django.conf import settings
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
+
+from benchapp.deploy import embedded_broker
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that is needed. `missing` is in our own words: errors of clients name hosts and users."""
+
+    name: str
+    missing: str = ""
+
+    @property
+    def is_met(self) -> bool:
+        return not self.missing
+
+
+def checks() -> list[Check]:
+    """Database, migrations, broker. Never raises for what is away."""
+    return [*_database(), _broker()]
+
+
+def _database() -> list[Check]:
+    try:
+        left = len(_shipped() - _applied())
+    except (DatabaseError, OSError) as error:
+        log.warning("not ready: the database is away: %s", error)
+        connections[DEFAULT_DB_ALIAS].close()
+        return [Check("database", "does not answer"), Check("migrations", "not known without the database")]
+    return [Check("database"), Check("migrations", f"{left} not applied: run manage.py migrate" if left else "")]
+
+
+def what_migrate_would_mend() -> str:
+    """In one line what a command that met a missing table should say; "" where none is missing, or nobody can tell."""
+    try:
+        applied = _applied()
+    except (DatabaseError, OSError):
+        return ""
+    left = len(_shipped() - applied)
+    if not left:
+        return ""
+    if not any(app == "benchapp" for app, _ in applied):
+        return "The database is not set up yet: run manage.py migrate"
+    return f"The database is behind this version ({left} not applied): run manage.py migrate"
+
+
+def _applied() -> set[tuple[str, str]]:
+    return set(MigrationRecorder(connections[DEFAULT_DB_ALIAS]).applied_migrations())
+
+
+@cache
+def _shipped() -> frozenset[tuple[str, str]]:
+    """(app, name) of every migration of this version; files do not change while a process lives."""
+    return frozenset(MigrationLoader(None, ignore_no_migrations=True).graph.nodes)
+
+
+def _broker() -> Check:
+    answers = embedded_broker.answers(settings.REDIS_URL)
+    return Check("broker", "" if answers else "does not answer")

@@ -1,0 +1,1 @@
+"""Experiments: their files, cells, plans and launches, forks and probes."""

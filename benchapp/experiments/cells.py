@@ -1,0 +1,81 @@
+"""The cells of an experiment: what its runs have in common, and what tells them apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+
+from benchapp.experiments.launch_spec import LaunchSpec
+from benchapp.models import Run
+from runner.base.errors import SetupError
+from runner.models.presets import preset_named
+from runner.protocols.conditions import condition_named
+
+PUBLISHED_HARNESS = "preset"  # as an agent's name: the harness with which the model's preset was published
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """A cell without its replicate: what an estimate or a comparison calls one line."""
+
+    agent: str
+    agent_model: str | None
+    author_model: str | None  # of the experiment, also in conditions in which no author works
+    condition: str
+
+    def __str__(self) -> str:
+        models = " + ".join(name for name in (self.agent_model, self.author_model) if name)
+        return f"{self.condition} · {self.agent}" + (f" · {models}" if models else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    arm: Arm
+    replicate: int  # from 1
+    seed: int
+
+    def __str__(self) -> str:
+        return f"{self.arm} · rep {self.replicate}"
+
+
+def pairs_of(spec: LaunchSpec) -> Iterator[tuple[str, str | None]]:
+    """Agent and agent model of every cell. SetupError where "preset" stands beside a model that is none."""
+    for agent, model in product(spec.agents, spec.agent_models):
+        yield (published_harness(model) if agent == PUBLISHED_HARNESS else agent), model
+
+
+def published_harness(model: str | None) -> str:
+    if model is None or "/" in model:
+        raise SetupError(f"the agent 'preset' needs a preset as its agent model, not {model!r}")
+    return preset_named(model).harness
+
+
+def cells_of(spec: LaunchSpec) -> tuple[Cell, ...]:
+    """Every cell, replicates of one arm side by side. The order of work is another (`benchapp.experiments.schedule`).
+
+    With two author models a condition without an author runs beside each of them, as its control. Left out is only
+    what cannot be: an outside program where a model is to write, and a model where a program is.
+    """
+    arms = [
+        Arm(agent, model, author, condition)
+        for (agent, model), author, condition in product(pairs_of(spec), spec.author_models, spec.conditions)
+        if condition_named(condition, spec.protocol).suits(author)
+    ]
+    return tuple(
+        Cell(arm, replicate, spec.seed + replicate - 1)
+        for arm in dict.fromkeys(arms)
+        for replicate in range(1, spec.replicates + 1)
+    )
+
+
+def cell_of(run: Run) -> Cell:
+    """The cell as launched: its setup holds the author model also where no author works."""
+    setup = run.setup
+    arm = Arm(
+        agent=setup["agent"]["name"],
+        agent_model=setup["agent"]["model"],
+        author_model=setup["author"]["model"],
+        condition=run.condition,
+    )
+    return Cell(arm, run.replicate or 1, run.seed or 0)

@@ -1,0 +1,241 @@
+"""What an experiment will take, told before it starts: medians of earlier trials, or "unknown". Never zero for unknown.
+
+A trial's basis are the earlier trials of the same task by the same agent and model under the same condition. An
+episode's author is estimated from earlier episodes about the same unit with the same author under the same condition.
+
+Where none of a part's basis tells its cost and the model has a price, the cost is that of their tokens at the present
+price; how many parts were priced so is told.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from statistics import median
+from typing import Any
+
+from django.db.models import Count, F, Sum
+
+from benchapp.experiments.cells import Arm
+from benchapp.experiments.preparation import Prepared
+from benchapp.models import Experiment, ModelCall, Trial
+from benchapp.record.json_shape import Shaped
+from runner.base.types import Usage
+from runner.engine.author_calls import PURPOSES
+from runner.models import make_model
+from runner.models.call_prices import prices_of
+from runner.models.prices import Prices
+from runner.protocols import slots
+from runner.protocols.plan import EpisodePlan
+
+AMOUNTS = ("tokens", "cost_usd", "seconds")
+
+
+@dataclass(frozen=True, slots=True)
+class Amount(Shaped):
+    """A sum of medians over the parts that have a basis. `value` is None where none has one."""
+
+    value: float | None = None
+    known: int = 0  # parts with a basis
+    parts: int = 0  # trials, and episodes in which an author works
+    priced: int = 0  # of cost: parts among the known whose basis tells tokens only, at the present price
+
+    @property
+    def is_whole(self) -> bool:
+        return self.value is not None and self.known == self.parts
+
+    def __add__(self, other: Amount) -> Amount:
+        told = [amount.value for amount in (self, other) if amount.value is not None]
+        parts = self.known + other.known, self.parts + other.parts, self.priced + other.priced
+        return Amount(sum(told) if told else None, *parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate(Shaped):
+    trials: int = 0
+    episodes: int = 0
+    basis: int = 0  # earlier trials that the medians rest on, each counted once per arm
+    tokens: Amount = Amount()  # input and output together
+    cost_usd: Amount = Amount()
+    seconds: Amount = Amount()  # of work, one thing after the other
+    longest_seconds: float | None = None  # of the longest episode: no number of workers goes below it
+
+    def __add__(self, other: Estimate) -> Estimate:
+        longest = [each for each in (self.longest_seconds, other.longest_seconds) if each is not None]
+        return Estimate(
+            self.trials + other.trials,
+            self.episodes + other.episodes,
+            self.basis + other.basis,
+            self.tokens + other.tokens,
+            self.cost_usd + other.cost_usd,
+            self.seconds + other.seconds,
+            max(longest, default=None),
+        )
+
+    def wall_seconds(self, workers: int) -> float | None:
+        """With so many workers; None while any part of the work has no basis."""
+        if not self.seconds.is_whole or self.seconds.value is None:
+            return None
+        return max(self.seconds.value / max(1, min(workers, self.episodes)), self.longest_seconds or 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentEstimate:
+    arms: Mapping[Arm, Estimate]  # all replicates of an arm together
+
+    @property
+    def whole(self) -> Estimate:
+        return sum(self.arms.values(), Estimate())
+
+    def as_json(self) -> dict[str, Any]:
+        arms = [
+            {
+                "condition": arm.condition,
+                "agent": arm.agent,
+                "agent_model": arm.agent_model,
+                "author_model": arm.author_model,
+                **estimate.as_json(),
+            }
+            for arm, estimate in self.arms.items()
+        ]
+        return {"arms": arms, "whole": self.whole.as_json()}
+
+
+# What one part took, earlier: amounts by name, without those that the record does not tell. "priced": what tokens
+# that tell no cost would cost now.
+Taken = dict[str, list[float]]
+
+
+@dataclass(slots=True)
+class _Past:
+    """Earlier trials and episodes, by what they must have in common with the planned ones."""
+
+    trials: dict[tuple[object, ...], Taken] = field(default_factory=lambda: defaultdict(_nothing_taken))
+    authors: dict[tuple[object, ...], Taken] = field(default_factory=lambda: defaultdict(_nothing_taken))
+    prices: dict[str, Prices | None] = field(default_factory=dict)  # by model, of those that were asked for
+
+    def price(self, model: str, usage: Usage) -> float | None:
+        """What the tokens would cost now. Looked up only where it is needed: a price list takes seconds to load."""
+        if usage.input_tokens is None or usage.output_tokens is None:
+            return None
+        if model not in self.prices:
+            self.prices[model] = prices_of(make_model(model)) if model else None
+        found = self.prices[model]
+        return None if found is None else found.cost(usage)
+
+
+def estimate(prepared: Prepared) -> ExperimentEstimate:
+    """Two queries, whatever the experiment's size."""
+    past = _past(prepared)
+    arms: dict[Arm, Estimate] = {}
+    for cell, plans in prepared.plans.items():
+        found = sum((_episode(cell.arm, plan, past) for plan in plans), Estimate())
+        known = arms.get(cell.arm)
+        # replicates rest on the same earlier trials: these are counted once
+        arms[cell.arm] = found if known is None else known + _without_basis(found)
+    return ExperimentEstimate(arms)
+
+
+def _without_basis(found: Estimate) -> Estimate:
+    return Estimate(found.trials, found.episodes, 0, found.tokens, found.cost_usd, found.seconds, found.longest_seconds)
+
+
+def _episode(arm: Arm, plan: EpisodePlan, past: _Past) -> Estimate:
+    planned = slots(plan)
+    parts = [past.trials.get(_trial_key(arm, slot.task), _nothing_taken()) for slot in planned]
+    tasks = dict.fromkeys(slot.task for slot in planned)
+    basis = sum(len(past.trials[key]["seen"]) for task in tasks if (key := _trial_key(arm, task)) in past.trials)
+    if plan.condition.has_author:
+        parts.append(past.authors.get((plan.environment.key, arm.condition, arm.author_model), _nothing_taken()))
+    amounts = {name: _sum(part[name] for part in parts) for name in AMOUNTS}
+    amounts["cost_usd"] = replace(
+        _sum(part["cost_usd"] or part["priced"] for part in parts),
+        priced=sum(1 for part in parts if part["priced"] and not part["cost_usd"]),
+    )
+    return Estimate(len(planned), 1, basis, **amounts, longest_seconds=amounts["seconds"].value)
+
+
+def _sum(parts: Iterable[list[float]]) -> Amount:
+    every = list(parts)
+    medians = [median(values) for values in every if values]
+    return Amount(sum(medians) if medians else None, len(medians), len(every))
+
+
+def _nothing_taken() -> Taken:
+    return {"seen": [], "priced": [], **{name: [] for name in AMOUNTS}}
+
+
+def _trial_key(arm: Arm, task: str) -> tuple[object, ...]:
+    return task, arm.condition, arm.agent, arm.agent_model or ""
+
+
+# --- what the record knows ----------------------------------------------------------------------------------------
+
+
+def _past(prepared: Prepared) -> _Past:
+    arms = list(prepared.setups)
+    past = _Past()
+    own = {"episode__run__experiment__origin": Experiment.Origin.RUN, "episode__run__experiment__deleted_at": None}
+    of_arms = {
+        "episode__run__experiment__suite__key": prepared.suite.key,
+        "episode__run__condition__in": {arm.condition for arm in arms},
+    }
+    _take_trials(past, own | of_arms, {arm.agent for arm in arms}, {arm.agent_model or "" for arm in arms})
+    _take_authors(past, own | of_arms, {arm.author_model for arm in arms if arm.author_model})
+    return past
+
+
+def _take_trials(past: _Past, narrowed: dict[str, Any], agents: set[str], models: set[str]) -> None:
+    done = Trial.objects.filter(
+        is_done=True, episode__run__harness__in=agents, episode__run__agent_model__in=models, **narrowed
+    )
+    for task, condition, harness, model, given, cached, received, cost, seconds in done.values_list(
+        "task__key",
+        "episode__run__condition",
+        "episode__run__harness",
+        "episode__run__agent_model",
+        "input_tokens",
+        "cached_tokens",
+        "output_tokens",
+        "cost_usd",
+        "duration_seconds",
+    ):
+        usage = Usage(input_tokens=given, cached_tokens=cached, output_tokens=received, cost_usd=cost)
+        _keep(past, past.trials[task, condition, harness, model], model, usage, seconds)
+
+
+def _take_authors(past: _Past, narrowed: dict[str, Any], authors: set[str]) -> None:
+    """Per finished episode what its author took; an episode with a call that does not tell is none of the basis."""
+    calls = ModelCall.objects.filter(
+        purpose__in=PURPOSES, episode__status="done", episode__run__author_model__in=authors, **narrowed
+    )
+    episodes = (
+        calls.order_by()
+        .values_list("episode", "episode__key", "episode__run__condition", "episode__run__author_model")
+        .annotate(
+            total=Count("pk"),
+            tokens_told=Count(F("input_tokens") + F("output_tokens")),
+            costs_told=Count("cost_usd"),
+            given=Sum("input_tokens"),
+            cached=Sum("cached_tokens"),
+            received=Sum("output_tokens"),
+            cost=Sum("cost_usd"),
+            seconds=Sum(F("finished_at") - F("started_at")),
+        )
+    )
+    for _, unit, condition, author, total, tokens_told, costs_told, given, cached, received, cost, seconds in episodes:
+        tokens = (given, cached, received) if tokens_told == total else (None, None, None)
+        usage = Usage(*tokens, cost_usd=cost if costs_told == total else None)
+        took = None if seconds is None else seconds.total_seconds()
+        _keep(past, past.authors[unit, condition, author], author, usage, took)
+
+
+def _keep(past: _Past, taken: Taken, model: str, usage: Usage, seconds: float | None) -> None:
+    told = usage.input_tokens is not None and usage.output_tokens is not None
+    tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0) if told else None
+    priced = past.price(model, usage) if usage.cost_usd is None else None
+    taken["seen"].append(1.0)
+    for name, value in zip((*AMOUNTS, "priced"), (tokens, usage.cost_usd, seconds, priced), strict=True):
+        if value is not None:
+            taken[name].append(float(value))

@@ -1,0 +1,149 @@
+"""Rerunning something scored: another run that shares the beginning of an episode and goes on from there by itself.
+
+The old run is never changed, so nobody can throw the dice again for a failure, or pull the evidence from under a later
+patch. The fork is an experiment of its own: what shares a beginning is no independent replicate, and no page pools it
+with the runs it came from unless a person compares the two.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import Literal
+
+from django.db import transaction
+
+from benchapp import models
+from benchapp.experiments.cells import Cell, cell_of
+from benchapp.experiments.launch import record_episode
+from benchapp.experiments.plans import plan_of, spec_of, suite_of
+from benchapp.experiments.prefix import copy_prefix
+from benchapp.experiments.work import advance
+from benchapp.models import Activity, Entry, Episode, Experiment, Run, Trial, User
+from benchapp.record import recorded
+from benchapp.record.human_acts import NotPossible
+from benchapp.record.sets.suite_rows import record_suite
+from runner.base.suite import Suite
+from runner.base.types import Slot
+from runner.engine.author_step import LEFT_OUT
+from runner.protocols.history import fold
+from runner.protocols.plan import EpisodePlan
+
+Dice = Literal["new", "same"]
+# A refusal belongs to the trial or the write before it, a skip is an operator's act: nothing is run at these places.
+PLACES = (Entry.Kind.TRIAL, Entry.Kind.DECISION, Entry.Kind.SEED, Entry.Kind.FREEZE)
+
+
+def fork(episode: Episode, *, before: Slot | int, dice: Dice = "new", reason: str, by: User | None = None) -> Run:
+    """A run with this one episode, recorded as far as `before` and waiting to be continued.
+
+    before: a trial that was scored, or a place on the spine. dice: throw them anew, or as in the run it comes from (a
+    model that answers the same to the same will then do the same). NotPossible where nothing was scored there, or the
+    episode is not ours; SetupError when the setup is no longer that of the launch.
+    """
+    if not reason.strip():
+        raise NotPossible("a fork needs a reason")
+    if not Episode.objects.own().filter(pk=episode.pk, is_ordered=True).exists():
+        raise NotPossible(f"episode {episode.public_id} was not launched here: there is nothing to go on with")
+    entries = list(episode.entries.in_order())
+    place = _place(episode, entries, before)
+    suite = suite_of(episode)
+    plan = plan_of(episode, suite)
+    seed = secrets.randbits(61) if dice == "new" else (episode.run.seed or 0)
+    with transaction.atomic():
+        run = _record_run(episode, seed, by)
+        forked = _record_episode(run, episode, plan, suite, entries[: place - 1])
+        _keep(episode, run, {"before": str(before), "sequence": place, "dice": dice}, reason, by)
+        transaction.on_commit(lambda: advance.hint(str(forked.public_id)))
+    return run
+
+
+def _place(episode: Episode, entries: list[Entry], before: Slot | int) -> int:
+    """The sequence of the first entry that is not taken over."""
+    if isinstance(before, int):
+        found = [entry.sequence for entry in entries if entry.sequence == before and entry.kind in PLACES]
+        told = f"place {before}"
+    else:
+        found = [
+            entry.sequence
+            for entry in entries
+            if entry.attempt is not None and recorded.slot_of(entry.attempt.trial) == before
+        ]
+        told = f"trial {before}"
+    if not found:
+        raise NotPossible(
+            f"episode {episode.public_id} has nothing scored at {told} (expected a trial that counts, or a place from 1 to"
+            f" {len(entries)} at which something was run): what is not scored is retried in place"
+        )
+    return found[0]
+
+
+def _record_run(episode: Episode, seed: int, by: User | None) -> Run:
+    origin, arm, spec = episode.run, cell_of(episode.run).arm, spec_of(episode.run)
+    name = f"{spec.name[:200]} (fork of {origin.label[:60]}, {episode.key[:20]})"
+    file = spec.narrowed(
+        name=name,
+        key="",
+        environments=[episode.key],
+        agents=[arm.agent],
+        agent_models=[arm.agent_model],
+        author_models=[arm.author_model],
+        conditions=[arm.condition],
+        replicates=1,
+        seed=seed,
+        budget={"usd": origin.budget_usd, "tokens": origin.budget_tokens},
+    )
+    experiment = Experiment.objects.create(name=name, suite=origin.experiment.suite, spec=file.file, created_by=by)
+    cell = Cell(arm, origin.replicate or 1, seed)
+    return Run.objects.create(
+        experiment=experiment,
+        forked_from=origin,
+        replicate=cell.replicate,
+        seed=cell.seed,
+        **{name: getattr(origin, name) for name in TAKEN_OVER},
+    )
+
+
+TAKEN_OVER = (
+    *("condition", "harness", "harness_version", "agent_model", "author_model", "scripted", "setup", "setup_digest"),
+    *("budget_usd", "budget_tokens"),
+)
+
+
+def _record_episode(run: Run, origin: Episode, plan: EpisodePlan, suite: Suite, prefix: list[Entry]) -> Episode:
+    forked = record_episode(run, plan, 1, record_suite(suite))
+    copy_prefix(origin, forked, prefix)
+    state = fold(recorded.history(forked))
+    forked.copied_entries = len(prefix)
+    forked.library = models.Snapshot.objects.standing_for(state.snapshot) if prefix else None
+    forked.is_tainted = (
+        plan.condition.is_tainted_by(state.skipped) or forked.decisions.filter(error__startswith=LEFT_OUT).exists()
+    )
+    forked.save(update_fields=["copied_entries", "library", "is_tainted"])
+    Run.objects.filter(pk=run.pk).touch()
+    return forked
+
+
+def _keep(episode: Episode, run: Run, detail: dict[str, object], reason: str, by: User | None) -> None:
+    Activity.objects.create(
+        actor=by,
+        actor_name=by.get_username() if by else "command line",
+        verb="fork",
+        target_kind="episode",
+        target_id=episode.public_id,
+        detail={**detail, "run": str(run.public_id)},
+        reason=reason,
+    )
+
+
+def scored_places(episode: Episode) -> list[tuple[int, str]]:
+    """(sequence, what stands there) of every place before which the episode can be forked, for a page to offer."""
+    return [(entry.sequence, _told(entry)) for entry in episode.entries.in_order() if Entry.Kind(entry.kind) in PLACES]
+
+
+def _told(entry: Entry) -> str:
+    if entry.attempt is not None:
+        trial: Trial = entry.attempt.trial
+        return f"{recorded.slot_of(trial)} ({trial.status})"
+    if entry.decision is not None:
+        return f"decision {entry.decision.number} ({entry.decision.status})"
+    return "freeze" if entry.seal is not None else f"seed of {entry.seeding.family.key}"

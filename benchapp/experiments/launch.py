@@ -1,0 +1,141 @@
+"""Launching an experiment: every run, episode and planned trial becomes a row before the first one starts."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.db import IntegrityError, transaction
+
+from benchapp import models
+from benchapp.experiments.cells import Cell
+from benchapp.experiments.estimate import estimate
+from benchapp.experiments.launch_spec import LaunchSpec, Problem, Unlaunchable, read_spec, try_spec
+from benchapp.experiments.plans import differences
+from benchapp.experiments.preparation import Prepared, prepare
+from benchapp.experiments.schedule import EPISODE_ORDER
+from benchapp.experiments.work import advance
+from benchapp.models.base import derived_id
+from benchapp.record.sets.suite_rows import SuiteRows, record_suite
+from runner.models import is_scripted
+from runner.protocols import slots
+from runner.protocols.plan import EpisodePlan
+
+
+def launch(value: dict[str, Any], *, by: models.User | None = None, keys_elsewhere: bool = False) -> models.Experiment:
+    """Records the experiment as planned and hints at its episodes. Unlaunchable when it could not run.
+
+    A file with a key is launched once: later calls give the experiment that is there. Unlaunchable when that was
+    launched from another file.
+    """
+    if value.get("key") and (found := _launched(read_spec(value))):
+        return found
+    prepared = prepare(value, keys_elsewhere=keys_elsewhere)
+    try:
+        return launch_prepared(prepared, by=by)
+    except IntegrityError:  # the same key, at the same moment (a button pressed twice)
+        if found := _launched(prepared.spec):
+            return found
+        raise
+
+
+def _launched(spec: LaunchSpec) -> models.Experiment | None:
+    """Unlaunchable when it was, and was deleted or said something else: what the file asks for would not run."""
+    found = models.Experiment.objects.filter(public_id=experiment_id(spec.key)).first() if spec.key else None
+    if found is None:
+        return None
+    if found.deleted_at is not None:
+        raise Unlaunchable(
+            [Problem("key", f"the experiment launched as {spec.key!r:.100} was deleted (expected another key)")]
+        )
+    then, _ = try_spec(found.spec)  # with today's defaults, which it may be older than
+    if changed := differences(then.file if then else found.spec, spec.file):
+        told = (
+            f"{spec.key!r:.100} was launched with another {', '.join(changed)} (expected the same file, or another key)"
+        )
+        raise Unlaunchable([Problem("key", told)])
+    return found
+
+
+def launch_prepared(prepared: Prepared, *, by: models.User | None = None) -> models.Experiment:
+    """What `prepare` found to be in order."""
+    with transaction.atomic():
+        experiment = _record(prepared, by)
+        transaction.on_commit(lambda: _hint(experiment))
+    return experiment
+
+
+def experiment_id(key: str) -> uuid.UUID:
+    return derived_id("launch", key)
+
+
+def _record(prepared: Prepared, by: models.User | None) -> models.Experiment:
+    spec, rows = prepared.spec, record_suite(prepared.suite)
+    experiment = models.Experiment.objects.create(
+        name=spec.name,
+        suite=rows.suite,
+        spec=spec.file,
+        estimate=estimate(prepared).as_json(),
+        created_by=by,
+        **({"public_id": experiment_id(spec.key)} if spec.key else {}),
+    )
+    for cell, plans in prepared.plans.items():
+        run = _record_run(experiment, spec, cell, plans[0], prepared.setups[cell.arm])
+        for ordinal, plan in enumerate(plans, start=1):
+            record_episode(run, plan, ordinal, rows)
+    return experiment
+
+
+def _record_run(
+    experiment: models.Experiment, spec: LaunchSpec, cell: Cell, plan: EpisodePlan, setup: dict[str, Any]
+) -> models.Run:
+    arm = cell.arm
+    return models.Run.objects.create(
+        experiment=experiment,
+        condition=arm.condition,
+        replicate=cell.replicate,
+        harness=arm.agent,
+        harness_version=setup["agent"]["version"],
+        agent_model=arm.agent_model or "",
+        author_model=(arm.author_model or "") if plan.condition.has_author else "",
+        scripted=any(is_scripted(name) for name in (arm.agent_model, arm.author_model, spec.judge_model) if name),
+        seed=cell.seed,
+        setup=setup,
+        setup_digest=plan.setup_digest,
+        budget_usd=spec.budget.usd,
+        budget_tokens=spec.budget.tokens,
+    )
+
+
+def record_episode(run: models.Run, plan: EpisodePlan, ordinal: int, rows: SuiteRows) -> models.Episode:
+    """The episode with every trial of its plan, waiting."""
+    unit = plan.environment
+    first = unit.families[0]
+    divides = unit.key == first.key  # the protocol's episodes are families, not environments
+    episode = models.Episode.objects.create(
+        run=run,
+        environment=rows.environments[first.environment],
+        family=rows.tasks[first.tasks[0].key].family if divides else None,
+        key=unit.key,
+        title=unit.name,
+        ordinal=ordinal,
+        protocol=plan.protocol,
+    )
+    models.Trial.objects.bulk_create(
+        models.Trial(
+            episode=episode,
+            task=rows.tasks[slot.task],
+            task_revision=rows.revisions[slot.task],
+            phase=slot.phase,
+            sample=slot.sample,
+        )
+        for slot in slots(plan)
+    )
+    return episode
+
+
+def _hint(experiment: models.Experiment) -> None:
+    """In the order of `benchapp.experiments.schedule`."""
+    episodes = models.Episode.objects.filter(run__experiment=experiment).order_by(*EPISODE_ORDER)
+    for public_id in episodes.values_list("public_id", flat=True):
+        advance.hint(str(public_id))

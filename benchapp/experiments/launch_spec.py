@@ -1,0 +1,185 @@
+"""The experiment file: its shape, checked at the edge. Every error names the field and what was expected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from runner.agents import Limits
+from runner.authoring.occasion import FeedbackLevel, Profile
+from runner.base.errors import SetupError
+
+DEFAULTS = Limits()
+Order = Literal["interleaved", "one-by-one"]
+SINGULAR = {"agent": "agents", "agent_model": "agent_models", "author_model": "author_models"}
+# Stands in for a field that is not as expected, so that the others are looked at all the same.
+PLACEHOLDERS: dict[str, Any] = {"name": "unnamed", "suite": "starter", "conditions": ["no-skill"]}
+# Kinds of errors for which pydantic speaks of its own types, in words for who wrote the file.
+SAID = {
+    "missing": "expected, and not there",
+    "string_too_short": "expected a text of at least 1 character",
+    "too_short": "expected at least one",
+    "tuple_type": "expected a list",
+    "int_type": "expected a whole number",
+    "int_parsing": "expected a whole number",
+    "float_type": "expected a number",
+    "float_parsing": "expected a number",
+    "string_type": "expected a text",
+    "bool_type": "expected true or false",
+    "bool_parsing": "expected true or false",
+    "model_type": "expected a mapping of fields",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    field: str  # as the file names it: "agent_models", "limits.max_turns"
+    message: str  # what is wrong, and what was expected
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.message}"
+
+
+class Unlaunchable(SetupError):
+    """Everything that keeps an experiment file from being launched, at once."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("the experiment cannot be launched: " + "; ".join(map(str, self.problems)))
+
+
+class LimitsSpec(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    max_turns: int = Field(DEFAULTS.max_turns, ge=1, le=1_000)
+    max_output_tokens: int = Field(DEFAULTS.max_output_tokens, ge=1)
+    max_total_tokens: int | None = Field(DEFAULTS.max_total_tokens, ge=1, lt=2**62)
+    timeout_seconds: float | None = Field(DEFAULTS.timeout_seconds, gt=0, allow_inf_nan=False)
+
+
+class BudgetSpec(BaseModel):
+    """Of each run by itself; None: no limit."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    usd: float | None = Field(None, gt=0, allow_inf_nan=False)
+    tokens: int | None = Field(None, ge=1, lt=2**62)  # input and output together
+
+
+class ProbeSpec(BaseModel):
+    """What `benchapp.experiments.probe_runs` writes: a recorded library that is frozen from the start, and the tasks tried with it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    library: str = Field(pattern=r"^[0-9a-f]{64}$")
+    tasks: tuple[str, ...] = Field(min_length=1)
+
+
+class LaunchSpec(BaseModel):
+    """One experiment: agents x agent models x author models x conditions x replicates, over a suite and a protocol."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str = Field(min_length=1, max_length=300)
+    key: str = ""  # launching the same file again gives the experiment that has it
+    suite: str
+    protocol: str = "skillevolbench"
+    environments: tuple[str, ...] = ()  # what the protocol's episodes are about; empty: all of them
+    agents: tuple[str, ...] = Field(("shell",), min_length=1)
+    agent_models: tuple[str | None, ...] = Field((None,), min_length=1)
+    author_models: tuple[str | None, ...] = Field((None,), min_length=1)
+    judge_model: str | None = None  # for artifacts of tasks that ask for a judge (docs/reference/evaluation.md)
+    conditions: tuple[str, ...] = Field(min_length=1)
+    replicates: int = Field(3, ge=1, le=100)
+    seed: int = Field(0, ge=0, lt=2**62)  # replicate r runs with seed + r - 1, in every cell
+    order: Order = "interleaved"
+    sandbox: str = "local"
+    feedback: FeedbackLevel = "process"
+    profile: Profile = "paper"
+    answers: int = Field(1, ge=1, le=10)
+    samples: int = Field(1, ge=1, le=100)
+    placebo_replay: bool = False
+    record: bool = False  # keep every host-side model call, so that the runs can be replayed
+    budget: BudgetSpec = BudgetSpec()
+    limits: LimitsSpec = LimitsSpec()
+    probe: ProbeSpec | None = None  # of a probe alone; no file that a person launches has it
+
+    @model_validator(mode="before")
+    @classmethod
+    def _singular(cls, value: Any) -> Any:
+        """`agent: shell` is short for `agents: [shell]`."""
+        if not isinstance(value, dict):
+            return value
+        both = [f"{one} and {many}" for one, many in SINGULAR.items() if one in value and many in value]
+        if both:
+            raise ValueError(f"{', '.join(both)}: expected one of the two")
+        return {SINGULAR.get(name, name): [item] if name in SINGULAR else item for name, item in value.items()}
+
+    @field_validator("environments", "agents", "agent_models", "author_models", "conditions")
+    @classmethod
+    def _once_each(cls, names: tuple[str | None, ...]) -> tuple[str | None, ...]:
+        twice = sorted({str(name) for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"{', '.join(twice)}: named twice (expected each once; `replicates` repeats a run)")
+        return names
+
+    @property
+    def file(self) -> dict[str, Any]:
+        """The experiment file as JSON values: what was given and every default. Without a judge none is told, as before
+        there were judges."""
+        unused = {name for name in ("probe", "judge_model") if getattr(self, name) is None}
+        return self.model_dump(mode="json", exclude=unused)
+
+    def narrowed(self, **changes: Any) -> Self:
+        """The same file with some fields set otherwise, checked again."""
+        return type(self).model_validate({**self.file, **changes})
+
+
+def read_spec(value: dict[str, Any]) -> LaunchSpec:
+    """Unlaunchable lists every field that is not as expected."""
+    spec, problems = try_spec(value)
+    if spec is None or problems:
+        raise Unlaunchable(problems)
+    return spec
+
+
+def try_spec(value: Any) -> tuple[LaunchSpec | None, list[Problem]]:
+    """The file as far as it can be read, and what is wrong with its shape. Faulty fields have their defaults."""
+    try:
+        return LaunchSpec.model_validate(value), []
+    except ValidationError as error:
+        problems = [_problem(found) for found in error.errors(include_url=False)]
+    faulty = {problem.field.partition(".")[0] for problem in problems}
+    if not isinstance(value, dict):
+        return None, problems
+    rest = {name: item for name, item in value.items() if SINGULAR.get(name, name) not in faulty and name in _known()}
+    try:
+        return LaunchSpec.model_validate({**PLACEHOLDERS, **rest}), problems
+    except ValidationError:  # two fields that do not go together
+        return None, problems
+
+
+def _problem(found: Any) -> Problem:
+    place = ".".join(map(str, found["loc"])) or "the whole file"
+    if found["type"] == "extra_forbidden":
+        return Problem(place, _unknown(found["loc"]))
+    shown = "" if found["type"] in ("missing", "value_error") else f" (found {found['input']!r:.100})"
+    told = SAID.get(found["type"]) or found["msg"].removeprefix("Value error, ")
+    return Problem(place, told.replace("Input should be ", "expected ", 1) + shown)
+
+
+def _unknown(place: tuple[int | str, ...]) -> str:
+    """What to write instead of a field that there is not, where one reads alike."""
+    *outer, name = map(str, place)
+    parts: dict[str, type[BaseModel]] = {"limits": LimitsSpec, "budget": BudgetSpec}
+    known = sorted(parts[outer[0]].model_fields if outer and outer[0] in parts else _known() - {"probe"})
+    alike = get_close_matches(name, known, n=1)
+    return "there is no such field (expected " + (f"{alike[0]}?)" if alike else f"one of {', '.join(known)})")
+
+
+def _known() -> set[str]:
+    return {*LaunchSpec.model_fields, *SINGULAR}

@@ -1,0 +1,113 @@
+"""From rows back to what the runner works with: the suite on disk and the plan of an episode."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchapp.experiments.cells import Arm, Cell, cell_of
+from benchapp.experiments.launch_spec import LaunchSpec, read_spec
+from benchapp.models import Episode, Run
+from benchapp.record.sets.suite_files import suite_named
+from runner import protocols
+from runner.agents import Limits
+from runner.base.errors import SetupError
+from runner.base.suite import Suite
+from runner.base.types import Environment
+from runner.engine.setup import describe_setup, setup_digest
+from runner.protocols.conditions import condition_named
+from runner.protocols.plan import EpisodePlan, Probe
+
+
+def suite_of(episode: Episode) -> Suite:
+    """The episode's suite as it lies on disk now. `plan_of` makes sure that it is still the one that was launched."""
+    return suite_named(spec_of(episode.run).suite)
+
+
+def spec_of(run: Run) -> LaunchSpec:
+    """SetupError where the file it was launched from is none, or is none any more."""
+    return read_spec(run.experiment.spec)
+
+
+def plan_of(episode: Episode, suite: Suite) -> EpisodePlan:
+    """The plan as launched. SetupError, naming what differs, when the setup is no longer that of the launch."""
+    run, spec = episode.run, spec_of(episode.run)
+    cell = cell_of(run)
+    now = setup_of(spec, cell.arm, suite)
+    if setup_digest(now) != run.setup_digest:
+        changed = ", ".join(differences(run.setup, now)) or "its digest"
+        raise SetupError(f"the setup changed since the launch: {changed}. Launch again, or restore what was launched")
+    unit = unit_named(spec.protocol, suite, episode.key)
+    return make_plan(spec, unit, cell, episode=str(episode.public_id), digest=run.setup_digest)
+
+
+def make_plan(spec: LaunchSpec, unit: Environment, cell: Cell, *, episode: str, digest: str) -> EpisodePlan:
+    return EpisodePlan(
+        episode=episode,
+        environment=unit,
+        condition=condition_named(cell.arm.condition, spec.protocol),
+        run_seed=cell.seed,
+        setup_digest=digest,
+        agent=cell.arm.agent,
+        agent_model=cell.arm.agent_model,
+        author_model=cell.arm.author_model,
+        judge_model=spec.judge_model,
+        sandbox=spec.sandbox,
+        protocol=spec.protocol,
+        feedback=spec.feedback,
+        profile=spec.profile,
+        answers=spec.answers,
+        samples=spec.samples,
+        placebo_replay=spec.placebo_replay,
+        limits=limits_of(spec),
+        record_calls=spec.record,
+        probe=None if spec.probe is None else Probe(spec.probe.library, spec.probe.tasks),
+    )
+
+
+def setup_of(spec: LaunchSpec, arm: Arm, suite: Suite) -> dict[str, Any]:
+    """What the setup digest covers. The author model belongs to it in every condition, also where the author never
+    works, so that the conditions of one author model are comparable."""
+    return describe_setup(
+        suite,
+        protocol=spec.protocol,
+        agent=arm.agent,
+        agent_model=arm.agent_model,
+        author_model=arm.author_model,
+        sandbox=spec.sandbox,
+        feedback=spec.feedback,
+        profile=spec.profile,
+        answers=spec.answers,
+        samples=spec.samples,
+        limits=limits_of(spec),
+        judge_model=spec.judge_model,
+    )
+
+
+def limits_of(spec: LaunchSpec) -> Limits:
+    return Limits(
+        max_turns=spec.limits.max_turns,
+        max_output_tokens=spec.limits.max_output_tokens,
+        max_total_tokens=spec.limits.max_total_tokens,
+        timeout_seconds=spec.limits.timeout_seconds,
+    )
+
+
+def unit_named(protocol: str, suite: Suite, key: str) -> Environment:
+    """What one episode of the protocol is about. SetupError names the known ones."""
+    units = protocols.units(protocol, suite)
+    for unit in units:
+        if unit.key == key:
+            return unit
+    known = ", ".join(unit.key for unit in units)
+    raise SetupError(f"suite {suite.key} has no environment {key!r} under {protocol}; known: {known}")
+
+
+def differences(before: Any, after: Any, place: str = "") -> list[str]:
+    """Where two JSON values differ: ["suite.digest", ...]."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        return [
+            found
+            for key in sorted(before.keys() | after.keys())
+            for found in differences(before.get(key), after.get(key), f"{place}.{key}" if place else key)
+        ]
+    return [] if before == after else [place]

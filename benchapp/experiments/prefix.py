@@ -1,0 +1,154 @@
+"""The beginning of an episode, copied into a fork of it: what was recorded, not run again.
+
+Contents (blobs, chunks, snapshots) are pointed at; rows are new, so that each run stands by itself and the old one is
+never touched. Copied attempts and calls say that they are: whoever bills leaves them out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+from django.db.models import Model
+
+from benchapp.models import (
+    Attempt,
+    Compaction,
+    Decision,
+    Entry,
+    Episode,
+    ModelCall,
+    Trajectory,
+    Trial,
+    Verdict,
+)
+from benchapp.record import recorded
+from runner.authoring.teaching import teaching_keys
+from runner.engine.host_calls import PURPOSE as AGENT_CALLS
+
+M = TypeVar("M", bound=Model)
+
+
+def copy_prefix(origin: Episode, fork: Episode, entries: Iterable[Entry]) -> None:
+    """Copies these entries, the first of the origin's spine, onto the fork's empty one. Call inside a transaction."""
+    _Prefix(origin, fork).copy(list(entries))
+
+
+class _Prefix:
+    def __init__(self, origin: Episode, fork: Episode) -> None:
+        self.origin, self.fork = origin, fork
+        slots = {(trial.phase, trial.task_id, trial.sample): trial for trial in fork.trials.all()}
+        self.trials: dict[int, Trial] = {
+            trial.pk: slots[trial.phase, trial.task_id, trial.sample] for trial in origin.trials.all()
+        }
+        self.compactions: dict[int, int] = {}  # the origin's -> the fork's
+
+    def copy(self, entries: list[Entry]) -> None:
+        self._calls(entries)
+        for entry in entries:
+            name = Entry.TARGETS[Entry.Kind(entry.kind)]
+            Entry.objects.create(
+                episode=self.fork,
+                sequence=entry.sequence,
+                kind=entry.kind,
+                recorded_at=entry.recorded_at,
+                **{name: self._target(entry)},
+            )
+
+    def _target(self, entry: Entry) -> Model:
+        match entry.kind:
+            case Entry.Kind.TRIAL:
+                return self._attempt(entry.attempt)
+            case Entry.Kind.DECISION:
+                return self._decision(entry.decision)
+            case Entry.Kind.SEED:
+                return _copied(entry.seeding)
+            case Entry.Kind.FREEZE:
+                self.fork.trials.unneeded().delete()  # as the freeze itself does
+                return _copied(entry.seal)
+            case Entry.Kind.SKIP:
+                skipped = self.trials[entry.skip.trial_id]
+                Trial.objects.filter(pk=skipped.pk).update(status=Trial.Status.SKIPPED)
+                return _copied(entry.skip, trial_id=skipped.pk)
+        return _copied(entry.refusal, trial_id=self._trial(entry.refusal.trial_id))
+
+    def _trial(self, origin: int | None) -> int | None:
+        return None if origin is None else self.trials[origin].pk
+
+    # --- attempts -------------------------------------------------------------------------------------------------
+
+    def _attempt(self, attempt: Attempt) -> Attempt:
+        """The counting attempt with everything below it, settled on the fork's trial."""
+        trial, origin = self.trials[attempt.trial_id], attempt.trial
+        trial.snapshot = origin.snapshot
+        shown = Trial.retrieved.through.objects.filter(from_trial=origin).order_by("id")
+        trial.remember_retrieved([self.trials[pk] for pk in shown.values_list("to_trial_id", flat=True)])
+        copied = _copied(attempt, trial_id=trial.pk, is_copy=True, counts=False, sandbox={}, lease_epoch=0)
+        for verdict in attempt.verdicts.all():
+            self._verdict(verdict, copied)
+        trajectories: dict[int, int] = {}
+        for trajectory in attempt.trajectories.order_by("ordinal", "id"):  # parents come before their children
+            trajectories[trajectory.pk] = self._trajectory(trajectory, copied, trajectories).pk
+        for use in attempt.skill_uses.all():
+            _copied(use, attempt_id=copied.pk, trajectory_id=trajectories.get(use.trajectory_id))
+        trial.settle(copied)
+        return copied
+
+    def _verdict(self, verdict: Verdict, attempt: Attempt) -> None:
+        copied = _copied(verdict, attempt_id=attempt.pk)
+        for below in (*verdict.checks.all(), *verdict.dimensions.all()):
+            _copied(below, verdict_id=copied.pk)
+
+    def _trajectory(self, trajectory: Trajectory, attempt: Attempt, known: dict[int, int]) -> Trajectory:
+        parent = None if trajectory.parent_id is None else known[trajectory.parent_id]
+        copied = _copied(trajectory, attempt_id=attempt.pk, parent_id=parent)
+        for chunk in trajectory.chunks.all():
+            _copied(chunk, trajectory_id=copied.pk).pieces.set(chunk.pieces.all())
+        for compaction in Compaction.objects.filter(trajectory=trajectory):
+            self.compactions[compaction.pk] = _copied(compaction, trajectory_id=copied.pk).pk
+        return copied
+
+    # --- the author -----------------------------------------------------------------------------------------------
+
+    def _calls(self, entries: list[Entry]) -> None:
+        """Answered calls that the prefix rests on: those behind its decisions, what a teacher said before them, and kept ones of its agents."""
+        decisions = [entry.decision for entry in entries if entry.decision is not None]
+        behind = {decision.call_id for decision in decisions}
+        talk = {key for decision in decisions for key in _keys_of_talk(decision)}
+        counting = [entry.attempt for entry in entries if entry.attempt is not None]
+        of_agents = tuple(
+            f"agent/{attempt.trial.phase}/{attempt.trial.task.key}/{attempt.trial.sample}/{attempt.number}/"
+            for attempt in counting
+        )
+        self.calls: dict[int, int] = {}
+        for call in self.origin.calls.filter(status=ModelCall.Status.ANSWERED).order_by("id"):
+            of_agent = call.purpose == AGENT_CALLS and call.key.startswith(of_agents)
+            if call.pk in behind or call.key in talk or of_agent:
+                self.calls[call.pk] = _copied(call, episode_id=self.fork.pk, is_copy=True).pk
+
+    def _decision(self, decision: Decision) -> Decision:
+        copied = _copied(
+            decision,
+            episode_id=self.fork.pk,
+            after_trial_id=self._trial(decision.after_trial_id),
+            call_id=None if decision.call_id is None else self.calls[decision.call_id],
+        )
+        for shown in decision.evidence.all():
+            compaction = None if shown.compaction_id is None else self.compactions[shown.compaction_id]
+            _copied(shown, decision_id=copied.pk, trial_id=self._trial(shown.trial_id), compaction_id=compaction)
+        return copied
+
+
+def _keys_of_talk(decision: Decision) -> tuple[str, ...]:
+    trial = decision.after_trial
+    return () if trial is None else teaching_keys(decision.family.key, recorded.slot_of(trial))
+
+
+def _copied(row: M, **changes: object) -> M:
+    """A new row with the same values, its own keys, and these changes (columns by their database names)."""
+    kept = {
+        field.attname: getattr(row, field.attname)
+        for field in row._meta.concrete_fields
+        if not field.primary_key and field.attname != "public_id"
+    }
+    return type(row)._default_manager.create(**{**kept, **changes})

@@ -1,0 +1,258 @@
+"""From an experiment file to everything that will run, or to everything that keeps it from running.
+
+Nothing is written here: a dry run, the launch form's check and a launch all begin with `prepare`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from django.conf import settings
+
+from benchapp.experiments.cells import PUBLISHED_HARNESS, Arm, Cell, cells_of, published_harness
+from benchapp.experiments.launch_spec import LaunchSpec, Problem, Unlaunchable, try_spec
+from benchapp.experiments.plans import make_plan, setup_of, unit_named
+from benchapp.record.sets.suite_files import suite_named
+from runner import protocols
+from runner.agents import make_agent
+from runner.agents.agent_program import ProgramAgent
+from runner.base.errors import NotOnThisMachine, SetupError
+from runner.base.suite import Suite
+from runner.base.types import AuthorMode, Environment
+from runner.engine.setup import setup_digest
+from runner.generators.generator_model import UNCONFINED, GeneratorModel
+from runner.models import Model, is_generator, make_model
+from runner.protocols.conditions import Condition, condition_named
+from runner.protocols.plan import EpisodePlan
+from runner.protocols.registry import LAUNCHED
+from runner.sandboxes import local, sandbox_kind
+
+OUTSIDE = AuthorMode.OUTSIDE
+# By whether the condition runs an outside program, and by whether the author model is one.
+_WANTED = {
+    True: "it runs an outside program (expected an author model generator/<name> beside the others)",
+    False: "its author is a model that is asked (expected one beside the generators)",
+}
+_UNUSED = {
+    True: "it is an outside program, and no condition runs one (expected the condition plug-in)",
+    False: "every condition's author is an outside program (expected generators only)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """An experiment that can run: its file, and a plan per cell and unit, named by the unit until it has a row."""
+
+    spec: LaunchSpec
+    suite: Suite
+    plans: Mapping[Cell, tuple[EpisodePlan, ...]]
+    setups: Mapping[Arm, dict[str, Any]]
+
+
+def prepare(value: dict[str, Any], *, keys_elsewhere: bool = False) -> Prepared:
+    """Unlaunchable names every field that keeps it from running. `keys_elsewhere`: the workers have the models' keys,
+    this process need not."""
+    spec, problems = try_spec(value)
+    if spec is None:
+        raise Unlaunchable(problems)
+    faulty = {problem.field.partition(".")[0] for problem in problems}
+    check = _Check(spec, keys_elsewhere=keys_elsewhere)
+    problems += [problem for problem in check.problems() if problem.field not in faulty]
+    if problems or check.suite is None:
+        raise Unlaunchable(problems)
+    return _planned(spec, check.suite)
+
+
+def _planned(spec: LaunchSpec, suite: Suite) -> Prepared:
+    cells = cells_of(spec)
+    setups = {arm: setup_of(spec, arm, suite) for arm in dict.fromkeys(cell.arm for cell in cells)}
+    digests = {arm: setup_digest(setup) for arm, setup in setups.items()}
+    units = units_of(spec, suite)
+    plans = {
+        cell: tuple(make_plan(spec, unit, cell, episode=unit.key, digest=digests[cell.arm]) for unit in units)
+        for cell in cells
+    }
+    return Prepared(spec, suite, plans, setups)
+
+
+def units_of(spec: LaunchSpec, suite: Suite) -> tuple[Environment, ...]:
+    """What the episodes of one run are about. SetupError for a name the suite does not have."""
+    if not spec.environments:
+        return protocols.units(spec.protocol, suite)
+    return tuple(unit_named(spec.protocol, suite, key) for key in spec.environments)
+
+
+class _Check:
+    """Looks at every field by itself first, and then at what does not go together."""
+
+    def __init__(self, spec: LaunchSpec, *, keys_elsewhere: bool) -> None:
+        self.spec, self.keys_elsewhere = spec, keys_elsewhere
+        self.suite: Suite | None = None
+        self._conditions: list[Condition] = []
+        self._models: dict[str, Model] = {}
+        self._pairs: dict[tuple[str, str | None], str] = {}  # harness and agent model -> the agent as the file names it
+
+    def problems(self) -> Iterator[Problem]:
+        yield from self._protocol_and_suite()
+        yield from self._sandbox()
+        yield from self._model_names("agent_models", self.spec.agent_models)
+        yield from self._model_names("author_models", self.spec.author_models)
+        yield from self._model_names("judge_model", (self.spec.judge_model,))
+        yield from self._agents()
+        yield from self._author()
+        yield from self._budget()
+        yield from self._whole()
+
+    def _protocol_and_suite(self) -> Iterator[Problem]:
+        spec = self.spec
+        known = spec.protocol in LAUNCHED
+        if not known:
+            names = ", ".join(sorted(LAUNCHED))
+            yield Problem("protocol", f"unknown protocol {spec.protocol!r} (expected one of {names})")
+        for name in spec.conditions if known else ():
+            yield from self._read("conditions", partial(condition_named, name, spec.protocol), self._conditions.append)
+        yield from self._read("suite", partial(suite_named, spec.suite), partial(setattr, self, "suite"))
+        if self.suite is not None and known:
+            for key in spec.environments:
+                yield from self._read("environments", partial(unit_named, spec.protocol, self.suite, key))
+
+    def _sandbox(self) -> Iterator[Problem]:
+        name = self.spec.sandbox
+        yield from self._read("sandbox", partial(sandbox_kind, name))
+        if name == "local" and not local.is_permitted():
+            yield Problem("sandbox", local.NOT_PERMITTED)
+        if name == "local" and self.suite is not None and not self.suite.trusted:
+            yield Problem(
+                "sandbox",
+                f"suite {self.suite.key} is not trusted: its tasks need a sandbox that confines them"
+                " (expected 'docker', not 'local')",
+            )
+
+    def _model_names(self, field: str, names: tuple[str | None, ...]) -> Iterator[Problem]:
+        for name in names:
+            if name is None:
+                continue
+            keep = partial(self._models.__setitem__, name)
+            yield from self._read(field, partial(make_model, name), keep)
+            preset = self._models[name].preset if name in self._models else None
+            for variable in preset.variables if preset and not self.keys_elsewhere else ():
+                if not os.environ.get(variable):
+                    yield Problem(field, f"{name}: the environment variable {variable} is not set")
+
+    def _agents(self) -> Iterator[Problem]:
+        """Every agent by itself, and then beside every model it is to work with."""
+        for agent in self.spec.agents:
+            if agent != PUBLISHED_HARNESS and (found := list(self._read("agents", partial(make_agent, agent)))):
+                yield from found
+                continue
+            for model in self.spec.agent_models:
+                if model is None:
+                    yield from self._read("agent_models", partial(self._pair, agent, None))
+                elif model in self._models:
+                    yield from self._read("agents", partial(self._pair, agent, model))
+        yield from self._programs()
+
+    def _pair(self, agent: str, model: str | None) -> None:
+        name = published_harness(model) if agent == PUBLISHED_HARNESS else agent
+        known = self._pairs.setdefault((name, model), agent)
+        if known != agent:
+            raise SetupError(f"{known} and {agent} are the same beside {model} (expected one of the two)")
+        try:
+            make_agent(name).needs(None if model is None else self._models[model])
+        except NotOnThisMachine:
+            if not self.keys_elsewhere:
+                raise
+
+    def _programs(self) -> Iterator[Problem]:
+        """A program is mounted into its sandbox and reaches its provider through a gateway: only a container has both."""
+        programs = dict.fromkeys(name for name, _ in self._pairs if isinstance(make_agent(name), ProgramAgent))
+        if programs and self.spec.sandbox == "local":
+            told = ", ".join(programs)
+            yield Problem("sandbox", f"{told}: programs need a sandbox in a container (expected 'docker', not 'local')")
+
+    def _author(self) -> Iterator[Problem]:
+        writing = [condition for condition in self._conditions if condition.has_author]
+        if writing and None in self.spec.author_models:
+            names = ", ".join(condition.name for condition in writing)
+            yield Problem("author_models", f"{names}: expected an author model, found none")
+            return
+        yield from self._generators()
+        known = [name for name in self.spec.author_models if name in self._models]
+        if len(known) < len(self.spec.author_models):
+            return  # told above
+        for condition in writing:
+            if not any(map(condition.suits, known)):
+                yield Problem("author_models", f"{condition.name}: {_WANTED[condition.mode_at_start is OUTSIDE]}")
+        for name in known if writing else ():
+            if not any(condition.suits(name) for condition in writing):
+                yield Problem("author_models", f"{name}: {_UNUSED[is_generator(str(name))]}")
+
+    def _generators(self) -> Iterator[Problem]:
+        for name in self.spec.agent_models:
+            if name is not None and is_generator(name):
+                yield Problem("agent_models", f"{name} writes skills and works on no task (expected an author model)")
+        for name, model in self._models.items():
+            if not isinstance(model, GeneratorModel) or self.spec.sandbox != "local":
+                continue
+            if not model.generator.bundled:
+                yield Problem("sandbox", f"{name}: {UNCONFINED}")
+            elif model.generator.image:
+                yield Problem("sandbox", f"{name} has an image of its own (expected 'docker', not 'local')")
+
+    def _budget(self) -> Iterator[Problem]:
+        """A budget in money holds only what tells its cost."""
+        if self.spec.budget.usd is None:
+            return
+        for name, model in self._models.items():
+            if not model.priced:
+                yield Problem("budget.usd", f"{name} tells no cost, so money cannot limit it (expected budget.tokens)")
+
+    def _whole(self) -> Iterator[Problem]:
+        """What only a plan can tell: a curated skill that is not there, samples where the protocol has none."""
+        if self.suite is None or len(self._conditions) < len(self.spec.conditions):
+            return
+        try:
+            units = units_of(self.spec, self.suite)
+        except SetupError:
+            return  # told above
+        if not units:
+            yield Problem("suite", f"{self.suite.key} has nothing that {self.spec.protocol} could run")
+        told, sizes = set(), []
+        for condition in self._conditions:
+            authors = sum(map(condition.suits, self.spec.author_models))
+            cell = Cell(Arm(self.spec.agents[0], None, None, condition.name), 1, self.spec.seed)
+            for unit in units:
+                size = partial(self._size, unit, cell, authors)
+                for problem in self._read("conditions", size, sizes.append):
+                    if problem.message not in told:
+                        told.add(problem.message)
+                        yield problem
+
+        yield from self._number(sum(sizes))
+
+    def _size(self, unit: Environment, cell: Cell, authors: int) -> int:
+        return authors * len(protocols.slots(make_plan(self.spec, unit, cell, episode=unit.key, digest="")))
+
+    def _number(self, once: int) -> Iterator[Problem]:
+        """`once`: trials of all conditions with their author models, with one agent and agent model. Every trial becomes
+        a row at the launch, and is planned in memory before."""
+        spec = self.spec
+        trials = once * len(spec.agents) * len(spec.agent_models) * spec.replicates
+        if trials > settings.MAX_TRIALS:
+            yield Problem(
+                "the whole file",
+                f"{trials:,} trials (expected at most {settings.MAX_TRIALS:,}, the setting MAX_TRIALS): ask for fewer"
+                " replicates, samples, models or conditions, or for parts of the suite",
+            )
+
+    def _read(
+        self, field: str, read: Callable[[], Any], keep: Callable[[Any], object] = lambda value: None
+    ) -> Iterator[Problem]:
+        try:
+            keep(read())
+        except SetupError as error:
+            yield Problem(field, str(error))

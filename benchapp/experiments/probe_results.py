@@ -1,0 +1,204 @@
+"""What probes found: passed of scored per task, beside the round with nothing taken back, the run they come from and no-skill.
+
+Four queries for any number of probes.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from benchapp.models import Probe, Run, Task, Trial
+from benchapp.stats.inference.strata import StratifiedTest, Stratum, stratified_test
+from benchapp.stats.metrics.no_skill_sibling import BASELINE
+from benchapp.stats.metrics.tally import Tally, tally_by
+from runner.base.types import ACQUISITION_ROLES, Phase
+
+# A task's trials that stand beside a probe's, which is one of deployment. Acquisition tasks are best met by their
+# replay, with a frozen library too; where nothing was replayed, by their first try.
+FROZEN = (Phase.DEPLOYMENT, Phase.EVALUATION)
+CONTROL, ORIGINAL, NO_SKILL = "control", "original", "no-skill"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """`learning`: the sides whose trials here are of acquisition; a probe's are not, so they are shown and not tested."""
+
+    task: Task
+    own: Tally
+    sides: Mapping[str, Tally]
+    learning: frozenset[str] = frozenset()
+
+    @property
+    def cells(self) -> list[tuple[Tally, bool]]:
+        """(count, whether it is of acquisition) of each side, in their order."""
+        return [(self.sides[side], side in self.learning) for side in SIDES]
+
+    def has_pair(self, side: str) -> bool:
+        """Can the probe's trials be held against this side's?"""
+        return bool(side not in self.learning and self.own.scored and self.sides[side].scored)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """`tests`: against the sides that differ from the probe in its library alone. The original is one of them only where
+    it had run with the frozen library; otherwise its counts are shown and not tested. So are trials of acquisition.
+    Nothing is tested before all trials on both sides have ended: who looks after each and stops at a small p finds
+    differences that are none."""
+
+    probe: Probe
+    lines: tuple[Line, ...]
+    tests: Mapping[str, StratifiedTest]
+    original_had_it: bool  # the original's trials ran with the library of the frozen round
+
+    @property
+    def own(self) -> Tally:
+        return sum((line.own for line in self.lines), Tally())
+
+    @property
+    def is_over(self) -> bool:
+        """Have all trials ended that were asked for, here and in the round with nothing taken back?"""
+        return self.own.is_over and self.side(CONTROL).is_over
+
+    def side(self, name: str) -> Tally:
+        return sum((line.sides[name] for line in self.lines), Tally())
+
+    @property
+    def totals(self) -> list[Tally]:
+        return [self.side(name) for name in SIDES]
+
+    @property
+    def untested(self) -> list[tuple[str, int]]:
+        """(side, tasks) that would be tested, had their trials not been of acquisition."""
+        sides = [side for side in SIDES if side != ORIGINAL or self.original_had_it]
+        counts = [(side, sum(side in line.learning for line in self.lines)) for side in sides]
+        return [(side, count) for side, count in counts if count]
+
+    @property
+    def verdicts(self) -> list[tuple[str, StratifiedTest, Tally, Tally]]:
+        """(side, test, own and other counts over the tasks scored on both sides)."""
+        return [(name, test, *self._paired(name)) for name, test in self.tests.items()]
+
+    def _paired(self, name: str) -> tuple[Tally, Tally]:
+        both = [line for line in self.lines if line.has_pair(name)]
+        return sum((line.own for line in both), Tally()), sum((line.sides[name] for line in both), Tally())
+
+
+SIDES = (CONTROL, ORIGINAL, NO_SKILL)
+_Key = tuple[int, int, str]  # run, task, phase
+_Counts = Mapping[_Key, Tally]
+
+
+def results_of(probes: Iterable[Probe]) -> list[Result]:
+    """In the order given. The probes need `standing`'s relations."""
+    found = list(probes)
+    controls = _controls(found)
+    siblings = _siblings(found)
+    runs = {probe.run_id for probe in found} | {run for each in controls.values() for run in each}
+    runs |= {probe.origin.run_id for probe in found if probe.origin} | set(siblings.values())
+    counts, tasks, libraries = _counted(runs)
+    return [_result(probe, controls[probe.pk], siblings.get(probe.pk), counts, tasks, libraries) for probe in found]
+
+
+def _controls(probes: Sequence[Probe]) -> dict[int, list[int]]:
+    """probe -> runs of the same setup with the same round, nothing taken back. None for what is such a run itself."""
+    origins = {probe.origin_id for probe in probes if probe.origin_id}
+    whole = Probe.objects.filter(origin__in=origins, reverted_digest="", run__experiment__deleted_at=None)
+    rows = list(whole.values_list("origin_id", "frozen_id", "run__setup_digest", "run_id"))
+    return {
+        probe.pk: [
+            run
+            for *place, run in rows
+            if not probe.is_control and place == [probe.origin_id, probe.frozen_id, probe.run.setup_digest]
+        ]
+        for probe in probes
+    }
+
+
+def _siblings(probes: Sequence[Probe]) -> dict[int, int]:
+    """probe -> the no-skill run beside the one it comes from, as `metrics.beside.sibling_of` finds it."""
+    origins = {probe.pk: probe.origin.run for probe in probes if probe.origin}
+    experiments = {run.experiment_id for run in origins.values()}
+    bare = Run.objects.filter(experiment__in=experiments, condition=BASELINE).order_by("-id")
+    by_place = {_place(run): run.pk for run in bare}
+    return {
+        probe: by_place[_place(run)]
+        for probe, run in origins.items()
+        if _place(run) in by_place and run.condition != BASELINE
+    }
+
+
+def _place(run: Run) -> tuple[object, ...]:
+    return run.experiment_id, run.agent_model, run.harness, run.replicate
+
+
+def _counted(runs: set[int]) -> tuple[_Counts, dict[int, list[Task]], dict[_Key, set[int | None]]]:
+    """Of all these runs. Tainted episodes are left out, as in every comparison."""
+    counts: defaultdict[_Key, Tally] = defaultdict(Tally)
+    libraries: defaultdict[_Key, set[int | None]] = defaultdict(set)
+    met: defaultdict[int, dict[int, None]] = defaultdict(dict)
+    trials = Trial.objects.filter(episode__run__in=runs, episode__is_tainted=False)
+    for (run, task, phase, snapshot), tally in tally_by(trials, "episode__run", "task", "phase", "snapshot").items():
+        counts[run, task, phase] += tally
+        libraries[run, task, phase].add(snapshot)
+        met[run][task] = None
+    tasks = Task.objects.select_related("family").in_bulk({task for each in met.values() for task in each})
+    return counts, {run: [tasks[task] for task in each] for run, each in met.items()}, libraries
+
+
+def _result(
+    probe: Probe,
+    controls: Sequence[int],
+    sibling: int | None,
+    counts: _Counts,
+    tasks: Mapping[int, list[Task]],
+    libraries: Mapping[_Key, set[int | None]],
+) -> Result:
+    own = sorted(tasks.get(probe.run_id, []), key=lambda task: (task.family_id or 0, task.ordinal, task.key))
+    origin = probe.origin.run_id if probe.origin else None
+    lines = []
+    for task in own:
+        beside = {ORIGINAL: _beside(origin, task, counts), NO_SKILL: _beside(sibling, task, counts)}
+        sides = {
+            CONTROL: sum((counts.get((run, task.pk, Phase.DEPLOYMENT), Tally()) for run in controls), Tally()),
+            **{side: count for side, (count, _) in beside.items()},
+        }
+        learning = frozenset(side for side, (_, phase) in beside.items() if phase is Phase.ACQUISITION)
+        lines.append(Line(task, counts[probe.run_id, task.pk, Phase.DEPLOYMENT], sides, learning))
+    had_it = all(_libraries(origin, task, libraries) == {probe.frozen_id} for task in own) if own and origin else False
+    tests = dict(_tests(lines, had_it=had_it))
+    return Result(probe, tuple(lines), tests, had_it)
+
+
+def _phases(task: Task) -> Iterator[Phase]:
+    yield from FROZEN
+    if task.role in ACQUISITION_ROLES:
+        yield from (Phase.REPLAY, Phase.ACQUISITION)
+
+
+def _beside(run: int | None, task: Task, counts: _Counts) -> tuple[Tally, Phase | None]:
+    """Of the first phase in which the run met the task, and which that is."""
+    for phase in _phases(task):
+        if run is not None and (run, task.pk, phase) in counts:
+            return counts[run, task.pk, phase], phase
+    return Tally(), None
+
+
+def _libraries(run: int | None, task: Task, libraries: Mapping[_Key, set[int | None]]) -> set[int | None]:
+    found = (libraries[key] for phase in _phases(task) if (key := (run or 0, task.pk, phase)) in libraries)
+    return next(found, set())
+
+
+def _tests(lines: Sequence[Line], *, had_it: bool) -> Iterator[tuple[str, StratifiedTest]]:
+    for side in SIDES:
+        is_open = any(not line.own.is_over or not line.sides[side].is_over for line in lines)
+        if is_open or (side == ORIGINAL and not had_it):
+            continue
+        strata = (
+            Stratum(line.own.passed, line.own.scored, line.sides[side].passed, line.sides[side].scored)
+            for line in lines
+            if line.has_pair(side)
+        )
+        if test := stratified_test(strata):
+            yield side, test

@@ -1,0 +1,297 @@
+"""Probes: a round of an episode's library frozen again, whole or without some hunks of one decision, and tasks rerun.
+
+That later trials which read a line did better is association. A probe changes the library on purpose and runs the same
+tasks anew, so what differs between a probe without a hunk and one with it is that hunk, and the dice. The old run is
+never touched; the probe is an experiment of its own that no comparison takes in unless a person asks for it by name.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+
+from django.conf import settings
+from django.db import transaction
+
+from benchapp.analysis.lineage.hunks import Hunk, Library, hunks_between, without
+from benchapp.analysis.lineage.library_states import LibraryState, find_round, read_history
+from benchapp.experiments.cells import Arm, Cell, cell_of
+from benchapp.experiments.estimate import ExperimentEstimate, estimate
+from benchapp.experiments.launch import launch_prepared
+from benchapp.experiments.plans import make_plan, plan_of, setup_of, spec_of, suite_of, unit_named
+from benchapp.experiments.preparation import Prepared
+from benchapp.models import Activity, Decision, Episode, Experiment, Probe, Snapshot, User
+from benchapp.record.human_acts import NotPossible
+from runner.base.digests import digest_json, library_digest
+from runner.base.types import Files, Phase
+from runner.engine.setup import setup_digest
+from runner.protocols.probe import CONDITION
+
+MAX_TIMES = 100
+TIMES = 5
+MAX_REASON = 1000
+PROTOCOL = "probe"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a person wants to know. Empty fields mean: the last state, the deployment tasks, nothing taken back.
+
+    state: as the time machine names it. decision: the number of the one whose hunks `revert` names; without it the
+    decision that made the state.
+    """
+
+    state: str = ""
+    decision: int | None = None
+    revert: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
+    times: int = TIMES
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """A probe that can be launched as it stands."""
+
+    episode: Episode
+    state: LibraryState
+    decision: Decision | None
+    hunks: tuple[Hunk, ...]  # taken back
+    library: Files
+    tasks: tuple[str, ...]
+    times: int
+    prepared: Prepared
+    estimate: ExperimentEstimate
+
+    @property
+    def trials(self) -> int:
+        return len(self.tasks) * self.times
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What an episode offers to a probe: `states` in order, and of `decision` its hunks."""
+
+    states: tuple[LibraryState, ...]
+    state: LibraryState
+    decision: Decision | None
+    hunks: tuple[Hunk, ...] = field(default=())
+
+
+def choice_of(episode: Episode, asked: Asked) -> Choice:
+    """NotPossible where the episode has no such state or decision, or its condition keeps no library."""
+    states = read_history(episode).states
+    if len(states) == 1:
+        raise NotPossible("this episode's library never held anything: there is nothing to freeze")
+    decided = _find_decision(episode, states, asked)
+    state = _find_state(states, asked.state, decided)
+    if decided is None and not asked.state:
+        decided = state.decision
+    if decided is None or not decided.changed_library:
+        return Choice(states, state, decided)
+    return Choice(states, state, decided, hunks_between(decided.before.read(), decided.after.read()))
+
+
+def _find_decision(episode: Episode, states: Sequence[LibraryState], asked: Asked) -> Decision | None:
+    if asked.decision is None:
+        state = find_round(states, asked.state)
+        return state.decision if state else None
+    found = episode.decisions.filter(number=asked.decision).select_related("before", "after").first()
+    if found is None:
+        raise NotPossible(f"there is no decision {asked.decision} in {episode.title}")
+    return found
+
+
+def _find_state(states: Sequence[LibraryState], key: str, decision: Decision | None) -> LibraryState:
+    if not key:
+        made = (state for state in states if decision is not None and state.decision == decision)
+        return next(made, states[-1])
+    if state := find_round(states, key):
+        return state
+    known = ", ".join(state.key for state in states)
+    raise NotPossible(f"the library never was at {key[:20]!r} (expected one of {known})")
+
+
+def default_tasks(episode: Episode, state: LibraryState) -> tuple[str, ...]:
+    """The deployment tasks; where the protocol has none, the tasks that were worked on after that state."""
+    deployed = episode.trials.filter(phase=Phase.DEPLOYMENT, sample=0).order_by("task__ordinal", "task__key")
+    found = tuple(deployed.values_list("task__key", flat=True))
+    if found:
+        return found
+    later = episode.entries.filter(sequence__gt=state.sequence, attempt__isnull=False).order_by("sequence")
+    after = tuple(dict.fromkeys(later.values_list("attempt__trial__task__key", flat=True)))
+    return after or tasks_of(episode)
+
+
+def tasks_of(episode: Episode) -> tuple[str, ...]:
+    """Every task of the episode, family by family."""
+    ordered = episode.trials.order_by("task__family__ordinal", "task__ordinal", "task__key")
+    return tuple(dict.fromkeys(ordered.values_list("task__key", flat=True)))
+
+
+def preview(episode: Episode, asked: Asked, *, seed: int | None = None) -> Preview:
+    """What would run, and what it would take. Writes nothing.
+
+    NotPossible says what does not fit: a state, hunk or task that is not there, a hunk that no longer applies, an
+    episode that was not launched here. SetupError when the setup is no longer that of the launch.
+    """
+    _require_own(episode)
+    chosen = choice_of(episode, asked)
+    hunks = _find_hunks(chosen, asked.revert)
+    library = library_without(chosen, hunks)
+    tasks = _choose_tasks(episode, chosen.state, asked.tasks)
+    if not 1 <= asked.times <= MAX_TIMES:
+        raise NotPossible(f"{asked.times} times (expected 1 to {MAX_TIMES})")
+    if (trials := len(tasks) * asked.times) > settings.MAX_TRIALS:
+        raise NotPossible(f"{trials:,} trials (expected at most {settings.MAX_TRIALS:,}, the setting MAX_TRIALS)")
+    prepared = _prepare(episode, chosen.state, hunks, library, tasks, asked.times, seed)
+    known = estimate(_as_origin(prepared, episode.run.condition))
+    return Preview(episode, chosen.state, chosen.decision, hunks, library, tasks, asked.times, prepared, known)
+
+
+def _require_own(episode: Episode) -> None:
+    if not Episode.objects.own().filter(pk=episode.pk, is_ordered=True).exists():
+        raise NotPossible(f"{episode.title} was not launched here: its tasks cannot be run again")
+    if episode.protocol == PROTOCOL:
+        raise NotPossible("this is a probe itself (expected the episode that learned the library)")
+
+
+def _find_hunks(chosen: Choice, ids: Sequence[str]) -> tuple[Hunk, ...]:
+    known = {hunk.id: hunk for hunk in chosen.hunks}
+    strange = [name for name in ids if name not in known]
+    if strange and chosen.decision is None:
+        raise NotPossible("no decision made this state: say whose hunks are to be taken back")
+    if strange:
+        assert chosen.decision is not None
+        told = ", ".join(islice(known, 12)) or "it changed nothing"
+        raise NotPossible(f"decision {chosen.decision.number} has no hunk {strange[0][:40]!r} (expected of: {told})")
+    return tuple(known[name] for name in dict.fromkeys(ids))
+
+
+def library_without(chosen: Choice, hunks: Sequence[Hunk]) -> Files:
+    """The files of the state without these hunks. HunkGone where one no longer applies."""
+    if not hunks:
+        return _read_files(chosen.state.snapshot)
+    made = next(place for place, state in enumerate(chosen.states) if state.decision == chosen.decision)
+    frozen = chosen.states.index(chosen.state)
+    if frozen < made:
+        told = chosen.states[made].key
+        raise NotPossible(f"at {chosen.state.key} these hunks were not written yet (expected {told} or a later state)")
+    return without(hunks, list(_read_line(chosen.states[made : frozen + 1])))
+
+
+def _read_line(states: Sequence[LibraryState]) -> Iterator[Library]:
+    for state in states:
+        yield Library(state.key, _read_files(state.snapshot))
+
+
+def _read_files(snapshot: Snapshot | None) -> Files:
+    return {} if snapshot is None else snapshot.read()
+
+
+def _choose_tasks(episode: Episode, state: LibraryState, asked: Sequence[str]) -> tuple[str, ...]:
+    known = tasks_of(episode)
+    if strange := [key for key in asked if key not in known]:
+        raise NotPossible(f"{episode.title} has no task {strange[0][:80]!r} (expected of: {', '.join(known[:12])})")
+    wanted = set(asked or default_tasks(episode, state))
+    return tuple(key for key in known if key in wanted)
+
+
+def _prepare(
+    episode: Episode,
+    state: LibraryState,
+    hunks: Sequence[Hunk],
+    library: Files,
+    tasks: tuple[str, ...],
+    times: int,
+    seed: int | None,
+) -> Prepared:
+    suite = suite_of(episode)
+    plan_of(episode, suite)  # the tasks, the agent and the model are still those that were launched
+    origin, spec = episode.run, spec_of(episode.run)
+    arm = replace(cell_of(origin).arm, condition=CONDITION)
+    told = f"{state.key} without {len(hunks)} hunk{'' if len(hunks) == 1 else 's'}" if hunks else state.key
+    probe = spec.narrowed(
+        name=f"{spec.name[:200]} (probe of {origin.label[:60]}, {episode.key[:20]}, {told})"[:300],
+        key="",
+        protocol=PROTOCOL,
+        environments=[episode.key],
+        agents=[arm.agent],
+        agent_models=[arm.agent_model],
+        author_models=[arm.author_model],
+        conditions=[CONDITION],
+        replicates=1,
+        samples=times,
+        answers=1,
+        placebo_replay=False,
+        seed=secrets.randbits(61) if seed is None else seed,
+        budget={"usd": origin.budget_usd, "tokens": origin.budget_tokens},
+        probe={"library": library_digest(library), "tasks": list(tasks)},
+    )
+    setup = setup_of(probe, arm, suite)
+    cell = Cell(arm, 1, probe.seed)
+    unit = unit_named(PROTOCOL, suite, episode.key)
+    plan = make_plan(probe, unit, cell, episode=unit.key, digest=setup_digest(setup))
+    return Prepared(probe, suite, {cell: (plan,)}, {arm: setup})
+
+
+def _as_origin(prepared: Prepared, condition: str) -> Prepared:
+    """The same trials under the condition they come from: what is known of their cost is known under that name."""
+    ((cell, plans),) = prepared.plans.items()
+    arm: Arm = replace(cell.arm, condition=condition)
+    return Prepared(prepared.spec, prepared.suite, {replace(cell, arm=arm): plans}, {arm: prepared.setups[cell.arm]})
+
+
+def control_of(found: Preview) -> Asked:
+    """The same round and tasks with nothing taken back: what tells the hunks' part from the dice's."""
+    decision = found.decision.number if found.decision else None
+    return Asked(found.state.key, decision, (), found.tasks, found.times)
+
+
+# --- launching ----------------------------------------------------------------------------------------------------
+
+
+def launch_probe(found: Preview, *, reason: str, by: User | None = None) -> Probe:
+    """Records the probe as planned and hints at its episode. NotPossible without a reason."""
+    if not reason.strip():
+        raise NotPossible("a probe needs a reason: what it is to show is kept with it")
+    library = Snapshot.objects.put(found.library)  # contents before rows
+    frozen = found.state.snapshot or Snapshot.objects.put({})
+    with transaction.atomic():
+        experiment = launch_prepared(found.prepared, by=by)
+        experiment.estimate = found.estimate.as_json()
+        experiment.save(update_fields=["estimate"])
+        probe = Probe.objects.create(
+            run=experiment.runs.get(),
+            origin=found.episode,
+            decision=found.decision,
+            state=found.state.key,
+            frozen=frozen,
+            library=library,
+            reverted=[hunk.as_json() for hunk in found.hunks],
+            reverted_digest=digest_json([hunk.id for hunk in found.hunks]) if found.hunks else "",
+            times=found.times,
+            reason=reason.strip()[:MAX_REASON],
+            actor=by,
+            actor_name=by.get_username() if by else "command line",
+        )
+        _record_activity(found, probe, experiment, by)
+    return probe
+
+
+def _record_activity(found: Preview, probe: Probe, experiment: Experiment, by: User | None) -> None:
+    Activity.objects.create(
+        actor=by,
+        actor_name=probe.actor_name,
+        verb="probe",
+        target_kind="episode",
+        target_id=found.episode.public_id,
+        detail={
+            "state": probe.state,
+            "reverted": [hunk.id for hunk in found.hunks],
+            "trials": found.trials,
+            "experiment": str(experiment.public_id),
+        },
+        reason=probe.reason,
+    )

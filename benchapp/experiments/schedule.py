@@ -1,0 +1,65 @@
+"""The order of work: conditions interleaved in time, so that whatever drifts meanwhile meets all of them alike.
+
+Episodes stand in one queue, first environment first; beside each other stand the cells of one replicate, then those of
+the next. Whoever works takes the first, does one trial and puts the episode back at the end. So conditions, agents and
+models take turns trial by trial, and an outage or a provider's silent change hits every arm at about the same place of
+its plan. `order: one-by-one` puts an episode back at the front instead: it comes to its end before the next begins.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from benchapp.experiments.cells import Cell
+from benchapp.experiments.preparation import Prepared
+from benchapp.record.json_shape import JsonShape, Shaped
+from runner.base.types import Slot
+from runner.protocols import slots
+from runner.protocols.plan import EpisodePlan
+
+# The order of episodes in the queue, as a database tells it. Runs are made in the order of their cells.
+EPISODE_ORDER = ("run__experiment_id", "ordinal", "run__replicate", "run_id")
+
+
+@dataclass(frozen=True, slots=True)
+class Planned(Shaped):
+    """One trial at its place, as a single worker comes to it when nothing fails."""
+
+    place: int  # from 1
+    cell: Cell
+    unit: str
+    slot: Slot
+
+    json_shape = JsonShape(
+        *("place", "condition=cell.arm.condition", "replicate=cell.replicate", "agent=cell.arm.agent"),
+        *("agent_model=cell.arm.agent_model", "author_model=cell.arm.author_model", "seed=cell.seed"),
+        *("episode=unit", "phase=slot.phase", "task=slot.task", "sample=slot.sample"),
+    )
+
+
+def episodes_in_order(prepared: Prepared) -> list[tuple[Cell, EpisodePlan]]:
+    """Every episode in the order of its first hint."""
+    placed = [
+        ((ordinal, cell.replicate, row), cell, plan)
+        for row, (cell, plans) in enumerate(prepared.plans.items())
+        for ordinal, plan in enumerate(plans)
+    ]
+    return [(cell, plan) for _, cell, plan in sorted(placed, key=lambda item: item[0])]
+
+
+def schedule(prepared: Prepared) -> Iterator[Planned]:
+    """Every trial of the experiment, in order."""
+    queue = deque((cell, plan, deque(slots(plan))) for cell, plan in episodes_in_order(prepared))
+    place = 0
+    while queue:
+        cell, plan, left = queue.popleft()
+        if not left:
+            continue
+        place += 1
+        yield Planned(place, cell, plan.environment.key, left.popleft())
+        if prepared.spec.order == "one-by-one":
+            queue.appendleft((cell, plan, left))
+        else:
+            queue.append((cell, plan, left))

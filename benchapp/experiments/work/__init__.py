@@ -1,0 +1,1 @@
+"""Work on launched experiments: jobs, workers, budgets, what operators do."""

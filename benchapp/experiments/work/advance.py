@@ -1,0 +1,407 @@
+"""Jobs are hints. `advance(episode)` says "there may be work here"; the record decides whether there is.
+
+A hint may be lost, doubled, late or run by a worker that dies halfway: the lease lets one process work on an episode
+at a time, the epoch fences off the others, and `reconcile` gives every free open episode a hint again.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+import traceback
+import uuid
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import django_rq
+from django.conf import settings
+from django.db import InterfaceError, OperationalError, connection
+from django.db.models import F
+from django.utils import timezone
+from redis.exceptions import RedisError
+
+from benchapp.analysis.diagnoses.diagnosis_queue import ask_for, unread
+from benchapp.experiments.plans import plan_of, suite_of
+from benchapp.experiments.schedule import EPISODE_ORDER
+from benchapp.experiments.work import budgets
+from benchapp.models import Attempt, Episode, Experiment, Run, Trial
+from benchapp.record import live, log_context, log_tail
+from benchapp.record.error_text import log_of, with_end_of_log, worded, words_of
+from benchapp.record.leases import Lease
+from benchapp.record.own_secrets import own_secrets
+from benchapp.record.processes import ProcessName, this_machine, this_process
+from benchapp.record.recording import RowRecorder
+from benchapp.record.redaction import Redactor
+from runner.base.errors import (
+    AccountRefused,
+    BudgetSpent,
+    InfrastructureError,
+    KeyRefused,
+    LeaseLost,
+    SandboxError,
+    TrialsLeft,
+)
+from runner.base.text import cut, storable
+from runner.base.types import Step
+from runner.engine import engine
+from runner.engine.cleaning import Cleaner
+from runner.engine.toolbox import Toolbox, toolbox_for
+from runner.protocols.plan import EpisodePlan
+from runner.sandboxes import local, sandbox_kind
+
+log = logging.getLogger(__name__)
+
+HINT = "advance"
+MAX_REASON = 20_000  # characters of an error and its traceback kept as the reason of a block
+MAX_MESSAGE = 8_000  # of these, of the error and the end of its log
+SUITE_PAUSE_SECONDS = 10.0  # before the next machine may look whether it has the suite
+LONGER = 1.25  # at most by so much: episodes that met one limit at one moment shall not all come back at one moment
+DATABASE_PAUSES = (0.5, 1, 2, 4, 8, 16)  # seconds
+
+
+def advance(episode_id: str) -> None:
+    """One trial of the episode with its authoring. Returns at once when somebody else is at it, or nothing is left."""
+    own = Episode.objects.own().select_related("run__experiment__suite", "environment")
+    episode = own.filter(public_id=episode_id).first()
+    lease = Lease.take(episode.pk) if episode else None
+    if episode is None or lease is None:
+        log.info("episode %s: not free, or ended", episode_id)
+        return
+    about = log_context.about(
+        experiment=episode.run.experiment.public_id, run=episode.run.public_id, episode=episode_id
+    )
+    with about, log_tail.kept(episode_id):
+        with lease:
+            more = _work(episode, lease)
+        if Episode.objects.filter(pk=episode.pk).grant():
+            log.info("episode %s: paused or cancelled, as wished", episode_id)
+            more = False
+    episode.run.follow()
+    ask_for(unread(Episode.objects.filter(pk=episode.pk)))
+    if more:
+        _drop_hints(episode_id)
+        one_by_one = episode.run.experiment.spec.get("order") == "one-by-one"
+        (hint_first if one_by_one else hint)(episode_id)
+
+
+def _work(episode: Episode, lease: Lease) -> bool:
+    """Advances under the lease and gives it back. True when the episode wants another hint now."""
+    held = {"pk": episode.pk, "epoch": lease.epoch}
+    try:
+        episode.run.follow()
+        if _stops_here(episode, lease):
+            return False
+        more = _advance(episode, lease)
+    except LeaseLost as error:
+        log.warning("episode %s: %s", episode.public_id, error)
+        return False
+    except InfrastructureError as error:
+        _postpone(episode, lease, error)
+        return False
+    except (OperationalError, InterfaceError) as error:
+        _outlast(episode, lease, error)
+        return False
+    except (BudgetSpent, KeyRefused, AccountRefused) as error:
+        _stop_run(episode, lease, error)
+        return False
+    except TrialsLeft as error:
+        log.error("episode %s: blocked: %s", episode.public_id, error)
+        Episode.objects.block(**held, reason=cut(str(error), MAX_REASON))
+        return False
+    except Exception as error:  # the worker's loop: record it, go on with other episodes
+        log.exception("episode %s: blocked: %s", episode.public_id, _told(error))
+        Episode.objects.block(**held, reason=_reason(error))
+        return False
+    if more:
+        return Episode.objects.release(**held)
+    Episode.objects.finish(**held)
+    log.info("episode %s: done", episode.public_id)
+    return False
+
+
+def _stop_run(episode: Episode, lease: Lease, error: BudgetSpent | KeyRefused | AccountRefused) -> None:
+    """What stops one episode stops the others of its run: they share the budget, the key and the models. Those under way meet it
+    themselves, at their next call; none of the others begins an attempt that could not get anywhere.
+    """
+    reason = Redactor(own_secrets()).text(storable(str(error)))[:MAX_REASON]
+    told = reason if isinstance(error, BudgetSpent) else worded(type(error).__name__, reason)
+    Episode.objects.block(episode.pk, epoch=lease.epoch, reason=told)
+    others = budgets.block_all(episode.run, told)
+    log.error("run %s: blocked, with %d more episodes: %s", episode.run.public_id, others, told)
+    if isinstance(error, BudgetSpent) and budgets.was_raised(
+        episode.run
+    ):  # after the call was refused, before we blocked
+        for going_on in budgets.let_go_on(episode.run):
+            hint(str(going_on.public_id))
+
+
+def _stops_here(episode: Episode, lease: Lease) -> bool:
+    """Clears up after earlier holders, and gives the lease back where there is nothing to do now."""
+    held = {"pk": episode.pk, "epoch": lease.epoch}
+    if end_interrupted(episode, lease.epoch) and _loops(episode, lease):
+        return True
+    if Episode.objects.filter(pk=episode.pk).exclude(wish="").exists():  # of whoever vanished; granted once we let go
+        Episode.objects.postpone(**held, until=timezone.now(), reason=episode.last_failure, counts=False)
+        return True
+    if missing := _missing_suite(episode):
+        until = timezone.now() + timedelta(seconds=SUITE_PAUSE_SECONDS)
+        Episode.objects.postpone(**held, until=until, reason=missing, counts=False)
+        log.warning("episode %s: left to other machines: %s", episode.public_id, missing)
+        return True
+    return False
+
+
+def _loops(episode: Episode, lease: Lease) -> bool:
+    """Counts a holder that vanished at its work. Blocks the episode when too many did so in a row, at one place."""
+    reason = "Its worker vanished at the work: the process was killed, ran out of memory, or its machine stopped."
+    failures = Episode.objects.count_vanished(episode.pk, epoch=lease.epoch, reason=reason)
+    if failures is None or failures <= settings.INFRASTRUCTURE_RETRIES:
+        return failures is None
+    last = Episode.objects.values_list("last_failure", flat=True).get(pk=episode.pk)
+    told = f"The machine failed {failures} times in a row, the last time because whoever worked on it vanished. {last}"
+    Episode.objects.block(episode.pk, epoch=lease.epoch, reason=told[:MAX_REASON])
+    log.error("episode %s: blocked after %d failures: its workers vanish", episode.public_id, failures)
+    return True
+
+
+def _missing_suite(episode: Episode) -> str:
+    """Why this machine cannot work on the episode though another may: it does not have the suite's folder."""
+    suite = episode.run.experiment.suite
+    if suite is None or not suite.path or Path(suite.path).is_dir():
+        return ""
+    return (
+        f"{this_machine()} has no folder {suite.path}: suite {suite.key} must lie at this path on every machine with "
+        "workers. It is left to the others."
+    )
+
+
+def _outlast(episode: Episode, lease: Lease, error: Exception) -> None:
+    """The database was away. Gives the lease back once it answers; otherwise it runs out, which leads to the same."""
+    log.warning("episode %s: the database was away: %s", episode.public_id, error)
+    for pause in DATABASE_PAUSES:
+        time.sleep(pause)
+        connection.close_if_unusable_or_obsolete()
+        try:
+            Episode.objects.postpone(
+                episode.pk, epoch=lease.epoch, until=timezone.now(), reason=_reason(error), counts=False
+            )
+            return
+        except (OperationalError, InterfaceError):
+            continue
+
+
+def _advance(episode: Episode, lease: Lease) -> bool:
+    return engine.advance(*_means(episode, lease))
+
+
+def _means(episode: Episode, lease: Lease) -> tuple[EpisodePlan, RowRecorder, Toolbox]:
+    suite = suite_of(episode)
+    plan = plan_of(episode, suite)
+    redactor = Redactor(own_secrets())
+
+    def watch(attempt: str, step: Step) -> None:
+        if lease.lost.is_set():
+            raise LeaseLost(f"episode {episode.public_id} was taken over")
+        live.publish(attempt, step)
+
+    def sleep(seconds: float) -> None:
+        """Before a model that is away is asked again. A cancel, or another holder, ends it."""
+        if lease.lost.wait(seconds):
+            raise LeaseLost(f"episode {episode.public_id} was cancelled or taken over while its model was waited for")
+
+    recorder = RowRecorder(episode, lease.epoch, worker=str(this_process()), watch=watch, redact=redactor.text)
+    toolbox = toolbox_for(plan, suite, Cleaner(redactor.text, redactor.step), sleep)
+    budgeted = replace(toolbox, budget=budgets.guard(episode), has_budget=budgets.is_set(episode.run))
+    return plan, recorder, budgeted
+
+
+def _postpone(episode: Episode, lease: Lease, error: InfrastructureError) -> None:
+    """Backs off, or blocks once the retries are spent. The pause is a lease that nobody holds.
+
+    Where the trials do not depend on one another, the one at which they were spent is set aside first. The row of
+    failures goes on: when the next trial fails too before anything succeeded, it is the machine.
+    """
+    failures = Episode.objects.values_list("failures", flat=True).get(pk=episode.pk) + 1
+    first_spent = failures == settings.INFRASTRUCTURE_RETRIES + 1
+    if failures > settings.INFRASTRUCTURE_RETRIES and not (first_spent and _pass_over(episode, lease, error)):
+        reason = f"The machine failed {failures} times in a row. {_reason(error)}"
+        Episode.objects.block(episode.pk, epoch=lease.epoch, reason=reason)
+        log.error("episode %s: blocked after %d failures: %s", episode.public_id, failures, _told(error))
+        return
+    delay = engine.retry_delay(failures, error) * random.uniform(1.0, LONGER)
+    until = timezone.now() + timedelta(seconds=delay)
+    Episode.objects.postpone(episode.pk, epoch=lease.epoch, until=until, reason=_reason(error))
+    log.warning("episode %s: failure %d, again in %.0f s: %s", episode.public_id, failures, delay, _told(error))
+
+
+def _pass_over(episode: Episode, lease: Lease, error: InfrastructureError) -> bool:
+    plan, recorder, _ = _means(episode, lease)
+    try:
+        return engine.pass_over(plan, recorder, error)
+    except LeaseLost:  # whoever has it now meets the same, and decides
+        return False
+
+
+def _reason(error: Exception) -> str:
+    """What stopped an episode, fit to be stored and shown: a provider's message may quote the key it refused."""
+    trace = "".join(traceback.format_exception(error))
+    return f"{_told(error)}\n\n{cut(Redactor(own_secrets()).text(storable(trace)), MAX_REASON - MAX_MESSAGE)}"
+
+
+def _told(error: Exception) -> str:
+    """The same without its traceback: for the log."""
+    clean = Redactor(own_secrets()).text
+    return with_end_of_log(clean(storable(words_of(error))), clean(storable(log_of(error))), MAX_MESSAGE)
+
+
+def end_interrupted(episode: Episode, epoch: int) -> int:
+    """Ends what earlier holders left: their attempts' processes first, then the attempts and calls themselves. How many
+    attempts and calls."""
+    left = Attempt.objects.filter(trial__episode=episode, status=Attempt.Status.RUNNING, lease_epoch__lt=epoch)
+    ended = sum(end_attempt(attempt) for attempt in left.select_related("trial"))
+    return ended + end_calls(episode)
+
+
+def end_attempt(attempt: Attempt) -> int:
+    """Marks a running attempt as interrupted, once whatever it left running on this machine is gone. 1, or 0."""
+    end_attempt_processes(attempt)
+    log.warning("trial %s: attempt %s was interrupted", attempt.trial.public_id, attempt.public_id)
+    ended = Attempt.objects.filter(pk=attempt.pk, status=Attempt.Status.RUNNING).update(
+        status=Attempt.Status.INTERRUPTED, finished_at=timezone.now()
+    )
+    waiting = Trial.objects.filter(pk=attempt.trial_id, is_done=False).exclude(status=Trial.Status.SKIPPED)
+    waiting.update(status=Trial.Status.WAITING)
+    return ended
+
+
+def end_calls(episode: Episode) -> int:
+    return episode.calls.end_started("interrupted: its worker vanished")
+
+
+def end_stopped() -> int:
+    """Ends what still runs for episodes that stopped without whoever worked on them: cancelled under a worker, or
+    blocked or paused after it had vanished. Nobody holds them, so nobody will end it by himself."""
+    left = Attempt.objects.filter(
+        status=Attempt.Status.RUNNING,
+        trial__episode__status__in=[Episode.Status.CANCELLED, Episode.Status.BLOCKED, Episode.Status.PAUSED],
+        trial__episode__lease_owner="",
+        trial__episode__lease_epoch__gte=F("lease_epoch"),
+        trial__episode__run__experiment__origin=Experiment.Origin.RUN,
+    )
+    return sum(end_attempt(attempt) for attempt in left.select_related("trial"))
+
+
+def end_attempt_processes(attempt: Attempt) -> None:
+    kind = str(attempt.sandbox.get("kind", ""))
+    if kind:
+        sandbox_kind(kind).end_processes(attempt.sandbox)
+
+
+def note_killed(episode_id: str, how: str) -> None:
+    """Keeps how a work-horse ended that did not end by itself. Unless somebody has taken over already."""
+    now = timezone.now()
+    log.warning("episode %s: its work-horse ended: %s", episode_id, how)
+    for episode in Episode.objects.own().open().filter(public_id=episode_id):
+        if episode.lease_owner and (name := ProcessName.parse(episode.lease_owner)) and name.is_gone:
+            told = f"At {now:%Y-%m-%d %H:%M:%S} UTC the process that worked on it ended: {how}."
+            Episode.objects.filter(pk=episode.pk, lease_epoch=episode.lease_epoch).update(last_failure=told)
+
+
+def holders() -> list[int]:
+    """Processes of this machine that work on an episode now."""
+    owners = Episode.objects.own().exclude(lease_owner="").values_list("lease_owner", flat=True)
+    return [name.pid for name in map(ProcessName.parse, owners) if name is not None and name.is_alive]
+
+
+def end_left_sandboxes() -> None:
+    """Ends what attempts of vanished processes of this machine still run here. Whoever takes their episodes over may be
+    on another machine, and reach nothing of it; or nobody will."""
+    running = Attempt.objects.filter(status=Attempt.Status.RUNNING).exclude(worker="")
+    for attempt in running:
+        if (name := ProcessName.parse(attempt.worker)) and name.is_gone:
+            try:
+                end_attempt_processes(attempt)
+            except SandboxError as error:
+                log.warning("attempt %s: its sandbox was not ended: %s", attempt.public_id, error)
+    try:
+        local.end_ownerless()  # those that no attempt names: of generators
+    except SandboxError as error:
+        log.warning("a local sandbox was not ended: %s", error)
+
+
+# --- hints ------------------------------------------------------------------------------------------------------
+
+
+def hint(episode_id: str) -> bool:
+    """Puts a hint at the end of the queue. False when the broker is away; the reconciler makes up for it."""
+    return _enqueue(episode_id, first=False)
+
+
+def hint_first(episode_id: str) -> bool:
+    """The same at the front: the next free worker goes on with this episode."""
+    return _enqueue(episode_id, first=True)
+
+
+def _enqueue(episode_id: str, *, first: bool) -> bool:
+    try:
+        django_rq.get_queue().enqueue(
+            advance,
+            episode_id,
+            job_id=f"{HINT}_{episode_id}_{uuid.uuid4().hex[:12]}",
+            job_timeout=settings.JOB_SECONDS,
+            result_ttl=60,
+            failure_ttl=3600,
+            at_front=first,
+            description=f"advance episode {episode_id}",
+        )
+    except (RedisError, OSError) as error:
+        log.warning("episode %s: no hint, the broker is away: %s", episode_id, error)
+        return False
+    return True
+
+
+def reconcile() -> int:
+    """Gives every free open episode that has no hint in the queue one, and returns how many. Safe at any time.
+
+    A lease whose holder is a process of this machine that ended is freed at once instead of when it runs out. What a
+    worker that was killed had no time to say or to end is said and ended here, where no other will come to do it.
+    """
+    now = timezone.now()
+    for episode in Episode.objects.own().held_by_the_dead():
+        freed = Episode.objects.filter(pk=episode.pk, lease_epoch=episode.lease_epoch)
+        freed.update(lease_owner="", lease_until=None)
+        log.warning("episode %s: its holder %s is gone", episode.public_id, episode.lease_owner)
+    end_stopped()
+    for run in Run.objects.ended_unsaid():
+        run.follow()
+    in_order = Episode.objects.own().free(now).order_by(*EPISODE_ORDER)
+    free = [str(found) for found in in_order.values_list("public_id", flat=True)]
+    if not free:
+        return 0
+    hinted = _hinted()
+    return sum(hint(episode_id) for episode_id in free if episode_id not in hinted)
+
+
+def _hinted() -> set[str]:
+    """Episodes with a hint waiting in the queue."""
+    try:
+        waiting: list[Any] = django_rq.get_queue().get_job_ids()
+    except (RedisError, OSError):
+        return set()
+    return {job.split("_")[1] for job in waiting if job.startswith(f"{HINT}_")}
+
+
+def _drop_hints(episode_id: str) -> None:
+    """Takes hints that wait for the episode out of the queue, before it is given the one for what is left of it. Doubled
+    ones (reconciled while a worker was about to begin, resumed twice) would each be followed by another, turn by turn.
+    One that a worker takes at this moment stays."""
+    try:
+        queue = django_rq.get_queue()
+        for job_id in [job for job in queue.get_job_ids() if job.startswith(f"{HINT}_{episode_id}_")]:
+            if queue.remove(job_id) and (job := queue.fetch_job(job_id)):
+                job.delete(remove_from_queue=False)
+    except (RedisError, OSError) as error:
+        log.warning("episode %s: doubled hints stay, the broker is away: %s", episode_id, error)

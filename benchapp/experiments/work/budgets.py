@@ -1,0 +1,167 @@
+"""What a run may spend. Every call is asked for before it is made; spending all of it blocks, it ends nothing.
+
+Counted is everything that was billed: attempts whether they count or not, those under way as far as their calls have
+been answered, and the author's calls. Episodes of a run share its budget. The budget can be passed only by calls that
+were under way when it was asked for: one per episode that runs at that moment, or as many as a program in a sandbox
+makes at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from django.db import transaction
+from django.db.models import Count, Q, QuerySet, Sum
+
+from benchapp.models import Activity, Attempt, Episode, ModelCall, Run, User
+from benchapp.stats.metrics.spending import known_part
+from runner.base.errors import BudgetSpent, SetupError
+from runner.base.types import Usage
+
+REASON = "Budget spent."  # how the reason of a block begins; raising the budget lets exactly these episodes go on
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    usd: float = 0.0
+    tokens: int = 0  # input and output
+    unpriced: int = 0  # attempts and calls whose cost is not known as a whole: its known part is in `usd`
+
+    def __add__(self, other: Spent) -> Spent:
+        return Spent(self.usd + other.usd, self.tokens + other.tokens, self.unpriced + other.unpriced)
+
+
+def spent(run: Run, *, without_attempt_of: Episode | None = None) -> Spent:
+    """Of the whole run, in two queries; without what the attempt under way in one episode has used, where its caller
+    knows that better."""
+    attempts = Attempt.objects.billed().filter(trial__episode__run=run)
+    if without_attempt_of is not None:
+        attempts = attempts.exclude(trial__episode=without_attempt_of, status=Attempt.Status.RUNNING)
+    return _sum(attempts) + _sum(ModelCall.objects.beside_attempts().filter(episode__run=run))
+
+
+def _sum(rows: QuerySet[Attempt] | QuerySet[ModelCall]) -> Spent:
+    told = rows.order_by().annotate(
+        known_input=known_part(rows, "input_tokens"), known_output=known_part(rows, "output_tokens")
+    )
+    used = Q(known_input__gt=0) | Q(known_output__gt=0)
+    sums = told.aggregate(
+        usd=Sum(known_part(rows, "cost_usd")),
+        read=Sum("known_input"),
+        written=Sum("known_output"),
+        unpriced=Count("pk", filter=used & Q(cost_usd=None)),
+    )
+    return Spent(sums["usd"] or 0.0, (sums["read"] or 0) + (sums["written"] or 0), sums["unpriced"])
+
+
+def is_set(run: Run) -> bool:
+    return run.budget_usd is not None or run.budget_tokens is not None
+
+
+def guard(episode: Episode) -> Callable[[Usage], None]:
+    """What the runner asks before each call, with what the attempt under way has used. It reads the budget anew each
+    time, so that raising it helps at once."""
+
+    def allow(under_way: Usage) -> None:
+        run = Run.objects.only("public_id", "budget_usd", "budget_tokens").get(pk=episode.run_id)
+        if not is_set(run):
+            return
+        used = Spent(
+            usd=under_way.known_usd or 0.0,
+            tokens=under_way.known_tokens,
+            unpriced=int(under_way.is_unpriced),
+        )
+        require(run, spent(run, without_attempt_of=episode) + used)
+
+    return allow
+
+
+def require(run: Run, used: Spent) -> None:
+    """BudgetSpent tells both sums and how to go on."""
+    if not _over(run, used):
+        return
+    limits = []
+    if run.budget_usd is not None:
+        unpriced = (
+            f" ({used.unpriced} attempts or calls do not tell their whole cost; what they tell is in it)"
+            if used.unpriced
+            else ""
+        )
+        limits.append(f"{used.usd:.4f} of {run.budget_usd:g} USD{unpriced}")
+    if run.budget_tokens is not None:
+        limits.append(f"{used.tokens:,} of {run.budget_tokens:,} tokens")
+    raise BudgetSpent(
+        f"{REASON} Run {run.public_id} has used {' and '.join(limits)}. Raise it, with `manage.py raise_budget"
+        f" {run.public_id}` or on the run's page, and it goes on where it stands."
+    )
+
+
+def _over(run: Run, used: Spent) -> bool:
+    over_usd = run.budget_usd is not None and used.usd >= run.budget_usd
+    return over_usd or (run.budget_tokens is not None and used.tokens >= run.budget_tokens)
+
+
+def block_all(run: Run, reason: str) -> int:
+    """Blocks the run's episodes that nobody works on, for a reason that holds for each. Those under way meet it at
+    their next call. How many were blocked."""
+    free = Episode.objects.filter(run=run, lease_owner="").open()
+    return free.update(status=Episode.Status.BLOCKED, blocked_reason=reason, lease_until=None)
+
+
+def was_raised(run: Run) -> bool:
+    """Is the budget another than when this row was read? Waits for whoever is raising it."""
+    with transaction.atomic():
+        now = Run.objects.select_for_update().get(pk=run.pk)
+    return (now.budget_usd, now.budget_tokens) != (run.budget_usd, run.budget_tokens)
+
+
+def raise_budget(
+    run: Run, *, usd: float | None = None, tokens: int | None = None, reason: str = "", by: User | None = None
+) -> list[Episode]:
+    """Sets the sums that are given, and lets what stood still for the budget go on. Gives the episodes that do.
+
+    SetupError where the new sums are lower than the old ones, already spent, or none was set at the launch.
+    """
+    with transaction.atomic():
+        # Episodes before their run, as whoever records or acts on them locks the two.
+        list(run.episodes.order_by("pk").select_for_update().values_list("pk"))
+        run = Run.objects.select_for_update().get(pk=run.pk)
+        before = {"usd": run.budget_usd, "tokens": run.budget_tokens}
+        run.budget_usd = _raised("USD", run.budget_usd, usd)
+        run.budget_tokens = _raised("tokens", run.budget_tokens, tokens)
+        if before == {"usd": run.budget_usd, "tokens": run.budget_tokens}:
+            raise SetupError(f"run {run.public_id}: the budget stays as it is; give another sum for USD or tokens")
+        if _over(run, used := spent(run)):
+            raise SetupError(
+                f"run {run.public_id} has used {used.usd:.4f} USD and {used.tokens:,} tokens: expected more than that"
+            )
+        run.save(update_fields=["budget_usd", "budget_tokens"])
+        going_on = let_go_on(run)
+        Activity.objects.create(
+            actor=by,
+            actor_name=by.get_username() if by else "command line",
+            verb="raise budget",
+            target_kind="run",
+            target_id=run.public_id,
+            detail={"was": before, "is": {"usd": run.budget_usd, "tokens": run.budget_tokens}},
+            reason=reason,
+        )
+        run.follow()
+    return going_on
+
+
+def let_go_on(run: Run) -> list[Episode]:
+    """What stands still for the budget waits for work again. Gives these episodes; nobody is told of them here."""
+    stood_still = run.episodes.filter(status=Episode.Status.BLOCKED, blocked_reason__startswith=REASON)
+    return [episode for episode in stood_still if Episode.objects.retry(episode.pk)]
+
+
+def _raised(unit: str, before: float | None, after: float | None) -> float | None:
+    if after is None:
+        return before
+    if before is None:
+        raise SetupError(f"no budget in {unit} was set at the launch, so there is none to raise")
+    if after < before:
+        raise SetupError(f"{after:g} {unit} is less than the present {before:g}: a budget is raised, not lowered")
+    return after

@@ -1,0 +1,61 @@
+"""Removes what was deleted: entombed experiments with their rows, then the contents that nothing points at any more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.db import transaction
+from django.db.models import Exists, ForeignObjectRel, Model, OuterRef, QuerySet
+from django.utils import timezone
+
+from benchapp.models import Blob, Episode, Experiment, ImportBatch, Refusal, Run, Seal, Seeding, Skip, Snapshot
+from benchapp.models.pointing import describe_pointers, filter_pointed_at
+from benchapp.stats.comparing import column_shelf
+
+
+class StillWorking(Exception):
+    """Somebody is writing. Contents are stored before the rows that point at them, so a sweep must wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    experiments: int
+    snapshots: int
+    blobs: int
+    kept: tuple[str, ...] = ()  # deleted experiments that people's work is about, and what that is
+
+
+def sweep() -> Swept:
+    """Removes for good. StillWorking while an episode is held or an import runs; nothing is removed then. A deleted
+    experiment that a review came to point at meanwhile is kept and named."""
+    if Episode.objects.filter(lease_until__gt=timezone.now()).exists():
+        raise StillWorking("an episode is running: wait for it, or pause it")
+    if ImportBatch.objects.filter(status=ImportBatch.Status.RUNNING).exists():
+        raise StillWorking("an import is running, or was interrupted: repeat it to its end first")
+    with transaction.atomic():
+        kept = filter_pointed_at(Experiment.objects.exclude(deleted_at=None))
+        entombed = Experiment.objects.exclude(deleted_at=None).exclude(pk__in=[each.pk for each in kept])
+        column_shelf.clear(Run.objects.filter(experiment__in=entombed))
+        experiments = entombed.count()
+        entombed.delete()
+        for target in (Seeding, Seal, Refusal, Skip):  # entries point at these, so no cascade reaches them
+            target._default_manager.filter(entry=None).delete()
+        names = tuple(f"{each.name} ({describe_pointers(each)})" for each in kept)
+        return Swept(experiments, _remove_unreferenced(Snapshot), _remove_unreferenced(Blob), names)
+
+
+def _remove_unreferenced(model: type[Model]) -> int:
+    rows = _unreferenced(model)
+    total = rows.count()
+    rows.delete()
+    return total
+
+
+def _unreferenced(model: type[Model]) -> QuerySet[Model]:
+    """Rows that no row of another table points at. A snapshot's own files hang below it and do not hold it."""
+    rows = model._default_manager.all()
+    for relation in model._meta.get_fields(include_hidden=True):
+        if isinstance(relation, ForeignObjectRel) and relation.one_to_many and relation.name != "files":
+            pointing = relation.related_model._default_manager.filter(**{relation.field.name: OuterRef("pk")})
+            rows = rows.filter(~Exists(pointing))
+    return rows

@@ -1,0 +1,264 @@
+"""What an operator does with open work: retry, skip, cancel, pause, resume. Every act is kept with its reason."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from benchapp.experiments.plans import plan_of, suite_of
+from benchapp.experiments.schedule import EPISODE_ORDER
+from benchapp.experiments.work import advance
+from benchapp.models import Activity, Attempt, Entry, Episode, Experiment, ModelCall, Run, Skip, Trial, User
+from benchapp.models.episodes import EpisodeQuerySet
+from benchapp.record import recorded
+from benchapp.record.human_acts import NotPossible
+from benchapp.record.processes import this_process
+from benchapp.record.recording import RowRecorder
+from runner import protocols
+from runner.base.types import Slot
+from runner.engine.author_step import leave_out
+from runner.protocols.history import fold
+from runner.protocols.plan import EpisodePlan
+from runner.protocols.steps import Ask, NextStep, RunTrial
+
+# What most acts may be meant for: everything below it that is unfinished.
+Target = Experiment | Run | Episode
+
+
+def retry(episode: Episode, *, reason: str, by: User | None = None) -> None:
+    """Lets a blocked episode go on where it stands, its blocked trials too. Nothing scored is run again."""
+    with transaction.atomic():
+        if not _episodes(episode).retry(episode.pk):
+            episode.refresh_from_db(fields=["status"])
+            raise NotPossible(f"episode {episode.public_id} is {episode.status}, not blocked")
+        episode.trials.blocked().update(status=Trial.Status.WAITING)
+        _keep("retry", episode, {"was": episode.blocked_reason[:500]}, reason, by)
+        episode.run.follow()
+    advance.hint(str(episode.public_id))
+
+
+def retry_blocked(target: Target, *, reason: str, by: User | None = None) -> list[tuple[Episode, str]]:
+    """Retries every blocked episode of it, in the order of the plan: each with "" or why it was not retried. One that
+    somebody else lets go on meanwhile does not stop the others. NotPossible when none is blocked."""
+    blocked = _episodes(target).filter(status=Episode.Status.BLOCKED).order_by(*EPISODE_ORDER)
+    found = list(blocked.select_related("run__experiment"))
+    if not found:
+        raise NotPossible(f"{_name(target)} is {target.status}, not blocked")
+    return [(episode, _retried(episode, reason, by)) for episode in found]
+
+
+def _retried(episode: Episode, reason: str, by: User | None) -> str:
+    try:
+        retry(episode, reason=reason, by=by)
+    except NotPossible as error:
+        return str(error)
+    return ""
+
+
+def stands_at(episode: Episode) -> NextStep | None:
+    """What the episode does next, set-aside trials left aside. RunnerError where its suite or setup is no longer that of
+    the launch, so that it cannot go on at all."""
+    return _due(episode, plan_of(episode, suite_of(episode)))
+
+
+def skip(episode: Episode, *, reason: str, trial: Slot | None = None, by: User | None = None) -> Slot:
+    """Leaves an open trial out and lets the episode go on: `trial`, or else the first that is blocked, or else the one
+    it stands at. Where later trials were to learn from it, this taints the episode.
+
+    Whoever works on that trial finds its lease gone, records nothing more and ends its sandbox. A paused episode stays
+    paused. NotPossible when the episode has ended, the trial is not open, it stands at an answer of the author (see
+    `skip_answer`), or no reason is given.
+    """
+    if not reason.strip():
+        raise NotPossible("a skip needs a reason")
+    plan = plan_of(episode, suite_of(episode))
+    slot = trial or _trial_at(episode, plan)
+    with transaction.atomic():
+        now = Episode.objects.select_for_update().get(pk=episode.pk)
+        _require_unfinished(episode, now, is_named=trial is not None)
+        row = _open_trial(episode, slot)
+        now.is_tainted = now.is_tainted or plan.condition.learns_from(slot.phase)
+        if not now.lease_owner or row.attempts.filter(status=Attempt.Status.RUNNING).exists():
+            now.let_go_on()
+        now.save(update_fields=["is_tainted", *Episode.GOING_ON])
+        _enter_skip(episode, row, reason, by)
+        Run.objects.filter(pk=episode.run_id).touch()
+        _keep("skip", row, {"slot": str(slot), "was": episode.blocked_reason[:500]}, reason, by)
+        episode.run.follow()
+    advance.hint(str(episode.public_id))
+    return slot
+
+
+def skip_answer(episode: Episode, *, reason: str, answer: str = "", by: User | None = None) -> Ask:
+    """Records the author's answer that is due as failed, by whose decision and why, and lets the episode go on with its
+    library as it is. `answer`: the key of the one that is meant. This taints the episode: later trials were to learn
+    from the answer.
+
+    A call that is under way is not waited for: whoever makes it finds the lease gone. Where the author may answer more
+    often (`answers`), it is asked again. NotPossible as for `skip`, and where another step is due.
+    """
+    if not reason.strip():
+        raise NotPossible("a skip needs a reason")
+    plan = plan_of(episode, suite_of(episode))
+    with transaction.atomic():
+        now = Episode.objects.select_for_update().get(pk=episode.pk)
+        _require_unfinished(episode, now, is_named=bool(answer))
+        step = _due(episode, plan)
+        if not isinstance(step, Ask):
+            raise NotPossible(f"episode {episode.public_id} does not stand at an answer of the author")
+        if answer not in ("", step.key):
+            raise NotPossible(
+                f"episode {episode.public_id} stands at the answer {step.key} by now, not at {answer[:300]}"
+            )
+        _enter_left_out(episode, now, step, reason, by)
+        _keep("skip", episode, {"answer": step.key, "was": episode.blocked_reason[:500]}, reason, by)
+        episode.run.follow()
+    advance.hint(str(episode.public_id))
+    return step
+
+
+def _enter_left_out(episode: Episode, now: Episode, step: Ask, reason: str, by: User | None) -> None:
+    """As whoever holds the episode: under a new epoch, given back in the same transaction."""
+    now.is_tainted = True
+    now.let_go_on()
+    now.lease_owner = str(this_process())[:200]
+    now.lease_until = timezone.now() + timedelta(seconds=settings.LEASE_SECONDS)
+    now.save(update_fields=["is_tainted", *Episode.GOING_ON])
+    state = fold(recorded.history(episode))
+    leave_out(step, RowRecorder(episode, now.lease_epoch), state, who=_called(by), why=reason)
+    episode.calls.end_started("interrupted: an operator skipped this answer")
+    Episode.objects.filter(pk=episode.pk).update(lease_owner="", lease_until=None)
+
+
+def _require_unfinished(seen: Episode, now: Episode, *, is_named: bool) -> None:
+    """The epoch too, where the trial is not named: somebody may have let it go on meanwhile, and it may stand at
+    another trial by now."""
+    if now.status in (Episode.Status.DONE, Episode.Status.CANCELLED):
+        raise NotPossible(f"episode {now.public_id} is {now.status}")
+    if not is_named and now.lease_epoch != seen.lease_epoch:
+        raise NotPossible(f"episode {now.public_id} went on since it was looked at")
+
+
+def _open_trial(episode: Episode, slot: Slot) -> Trial:
+    found = episode.trials.filter(phase=slot.phase, task__key=slot.task, sample=slot.sample).first()
+    if found is None:
+        raise NotPossible(f"episode {episode.public_id} has no trial {slot}")
+    if found.is_done or found.status == Trial.Status.SKIPPED:
+        raise NotPossible(f"trial {slot} is {found.status}, not open")
+    return found
+
+
+def cancel(target: Target, *, reason: str, by: User | None = None, after_trial: bool = False) -> int:
+    """Stops what is unfinished for good: now, or once the trial under way has ended. What is recorded stays.
+
+    Now: whoever works on it finds its lease gone, records nothing more and ends its sandbox. Gives the number of
+    episodes; NotPossible when there is none to stop.
+    """
+    with transaction.atomic():
+        episodes = _episodes(target)
+        stopped = episodes.wish(Episode.Wish.CANCEL) if after_trial else episodes.cancel()
+        cancelled = _episodes(target).filter(status=Episode.Status.CANCELLED)
+        ModelCall.objects.filter(episode__in=cancelled).end_started("interrupted: its episode was cancelled")
+        return _acted("cancel", target, stopped, reason, by, after_trial=after_trial)
+
+
+def pause(target: Target, *, reason: str, by: User | None = None) -> int:
+    """Lets nothing further begin: waiting episodes pause at once, others once their present trial has ended."""
+    with transaction.atomic():
+        return _acted("pause", target, _episodes(target).wish(Episode.Wish.PAUSE), reason, by)
+
+
+def resume(target: Target, *, reason: str, by: User | None = None) -> int:
+    """Lets what was paused go on where it stands."""
+    with transaction.atomic():
+        paused = _episodes(target).order_by(*EPISODE_ORDER).filter(status=Episode.Status.PAUSED)
+        waiting = list(paused.values_list("public_id", flat=True))
+        resumed = _acted("resume", target, _episodes(target).resume(), reason, by)
+        transaction.on_commit(lambda: _hint(waiting))
+    return resumed
+
+
+def _episodes(target: Target) -> EpisodeQuerySet:
+    """The target's own episodes that our workers advance."""
+    if isinstance(target, Episode):
+        return _of(Run.objects.filter(pk=target.run_id)).filter(pk=target.pk)
+    return _of(Run.objects.filter(**{"experiment" if isinstance(target, Experiment) else "pk": target.pk}))
+
+
+def _of(runs: QuerySet[Run]) -> EpisodeQuerySet:
+    """Without a join to the episode: an update of joined rows picks them first and changes them later, whatever they
+    have become by then (a trial done meanwhile would be cancelled, one taken meanwhile paused)."""
+    own = runs.filter(experiment__origin=Experiment.Origin.RUN, experiment__deleted_at=None)
+    return Episode.objects.filter(run__in=own)
+
+
+def _acted(verb: str, target: Target, episodes: int, reason: str, by: User | None, **detail: object) -> int:
+    """Keeps the act and lets run and experiment follow. NotPossible where no episode was there to be acted on."""
+    if not episodes:
+        raise NotPossible(f"{verb}: {_name(target)} has no episode to which that would apply")
+    _keep(verb, target, {"episodes": episodes, **detail}, reason, by)
+    for run in _locked_runs(target):
+        run.follow()
+    return episodes
+
+
+def _locked_runs(target: Target) -> list[Run]:
+    """All of them before the first one follows, and with it the experiment: whoever ends a trial locks its run and then
+    the experiment, and would wait for us while we wait for its run."""
+    parts = Run.objects.filter(pk__in=_episodes(target).values("run"))
+    return list(parts.order_by("pk").select_for_update())
+
+
+def _name(target: Target) -> str:
+    return f"{type(target).__name__.lower()} {target.public_id}"
+
+
+def _hint(episodes: list[UUID]) -> None:
+    for public_id in episodes:
+        advance.hint(str(public_id))
+
+
+def _trial_at(episode: Episode, plan: EpisodePlan) -> Slot:
+    if blocked := episode.trials.blocked().select_related("task").first():
+        return recorded.slot_of(blocked)
+    step = protocols.next_step(plan, recorded.history(episode))
+    if not isinstance(step, RunTrial):
+        raise NotPossible(f"episode {episode.public_id} does not stand at a trial but at {type(step).__name__}")
+    return step.slot
+
+
+def _due(episode: Episode, plan: EpisodePlan) -> NextStep | None:
+    aside = {recorded.slot_of(trial) for trial in episode.trials.blocked().select_related("task")}
+    return protocols.next_step(plan, recorded.history(episode), aside)
+
+
+def _enter_skip(episode: Episode, trial: Trial, reason: str, by: User | None) -> None:
+    Trial.objects.filter(pk=trial.pk).update(status=Trial.Status.SKIPPED)
+    Entry.objects.create(
+        episode=episode,
+        sequence=episode.next_sequence(),
+        kind=Entry.Kind.SKIP,
+        recorded_at=timezone.now(),
+        skip=Skip.objects.create(trial=trial, reason=reason, actor=by),
+    )
+
+
+def _keep(verb: str, target: Target | Trial, detail: dict[str, object], reason: str, by: User | None) -> None:
+    Activity.objects.create(
+        actor=by,
+        actor_name=_called(by),
+        verb=verb,
+        target_kind=type(target).__name__.lower(),
+        target_id=target.public_id,
+        detail=detail,
+        reason=reason,
+    )
+
+
+def _called(by: User | None) -> str:
+    return by.get_username() if by else "command line"

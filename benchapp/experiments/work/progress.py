@@ -1,0 +1,227 @@
+"""How far work has come, for whoever watches: counts, spending, time left, and what is being done right now.
+
+Every function takes a handful of queries, whatever the number of runs and trials; what only the broker knows (steps,
+workers, the queue) is left out while it is away.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from statistics import median
+from typing import Any
+
+import django_rq
+from django.conf import settings
+from django.db.models import Count, Q, QuerySet
+from django.utils import timezone
+from redis.exceptions import RedisError
+from rq import Worker
+
+from benchapp.models import Attempt, Episode, Experiment, Run, Trial
+from benchapp.record import live
+from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.stats.metrics.spending import RunSpending, spending_of
+
+CLOSED = Q(is_done=True) | Q(status=Trial.Status.SKIPPED)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress(Shaped):
+    """Of a run or an experiment."""
+
+    total: int = 0  # planned trials
+    done: int = 0  # with a counting attempt, or skipped
+    passed: int = 0
+    scored: int = 0  # of those done: told apart as passed or failed
+    running: int = 0  # attempts at work now
+    spent: tuple[RunSpending, ...] = ()  # per run; unscored attempts are billed too
+    eta_seconds: float | None = None  # None: nothing to go by, nobody at work, or nothing left
+
+    json_shape = JsonShape(
+        *("total", "done", "passed", "scored", "running", "spent_usd", "spent_tokens", "unknown_cost", "eta_seconds")
+    )
+
+    @property
+    def spent_usd(self) -> float | None:
+        """What is known to be spent; None while nothing tells its cost."""
+        told = [part.cost_usd for run in self.spent for part in run.parts if part.cost_usd is not None]
+        return sum(told) if told else None
+
+    @property
+    def spent_tokens(self) -> int | None:
+        parts = [part for run in self.spent for part in run.parts if part.tokens_known]
+        return sum((part.input_tokens or 0) + (part.output_tokens or 0) for part in parts) if parts else None
+
+    @property
+    def unknown_cost(self) -> int:
+        """Attempts and calls that tell no cost."""
+        return sum(part.things - part.cost_known for run in self.spent for part in run.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class AtWork:
+    """A running attempt and the step it is at."""
+
+    attempt: Attempt  # with trial, task, episode, run, experiment
+    step: Mapping[str, Any] | None  # the ATIF step published last
+    silent_seconds: float | None  # since its last sign of life; None: unknown
+
+    @property
+    def is_stuck(self) -> bool:
+        return self.silent_seconds is not None and self.silent_seconds > settings.STUCK_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerAtHand:
+    name: str
+    state: str  # "idle", "busy", "suspended", ...
+    episode: str | None  # public id of the episode whose hint it follows
+    since: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Workforce:
+    """None where the broker is away."""
+
+    workers: tuple[WorkerAtHand, ...] | None
+    queued: int | None  # hints waiting
+
+
+def progress_of(things: Iterable[Experiment] | Iterable[Run]) -> dict[int, Progress]:
+    """pk -> progress, of every experiment or every run given. Six queries."""
+    wanted = list(things)
+    runs = _runs_of(wanted)
+    owner = {run.pk: run.experiment_id if wanted and isinstance(wanted[0], Experiment) else run.pk for run in runs}
+    counts, durations = _counts(runs), _durations(runs)
+    spending = spending_of(runs)
+    members: defaultdict[int, list[Run]] = defaultdict(list)
+    for run in runs:
+        members[owner[run.pk]].append(run)
+    return {thing.pk: _progress(members[thing.pk], counts, durations, spending) for thing in wanted}
+
+
+def _runs_of(things: Sequence[Experiment | Run]) -> list[Run]:
+    if things and isinstance(things[0], Experiment):
+        return list(Run.objects.filter(experiment__in=[thing.pk for thing in things]))
+    return [thing for thing in things if isinstance(thing, Run)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    total: int = 0
+    done: int = 0
+    passed: int = 0
+    failed: int = 0
+    running: int = 0
+    workable: int = 0  # episodes on which somebody could work at once
+
+
+def _counts(runs: Sequence[Run]) -> dict[int, _Counts]:
+    wanted = [run.pk for run in runs]
+    trials = (
+        Trial.objects.filter(episode__run__in=wanted)
+        .order_by()
+        .values_list("episode__run")
+        .annotate(
+            total=Count("pk"),
+            done=Count("pk", filter=CLOSED),
+            passed=Count("pk", filter=Q(success=True)),
+            failed=Count("pk", filter=Q(success=False)),
+        )
+    )
+    found = {run: tuple(numbers) for run, *numbers in trials}
+    running = _per_run(Attempt.objects.filter(status=Attempt.Status.RUNNING), "trial__episode__run", wanted)
+    workable = _per_run(Episode.objects.open(), "run", wanted)
+    return {
+        run: _Counts(*found.get(run, (0, 0, 0, 0)), running=running.get(run, 0), workable=workable.get(run, 0))
+        for run in wanted
+    }
+
+
+def _per_run(rows: QuerySet[Any], field: str, runs: list[int]) -> dict[int, int]:
+    return dict(rows.filter(**{f"{field}__in": runs}).order_by().values_list(field).annotate(Count("pk")))
+
+
+def _durations(runs: Sequence[Run]) -> dict[int, list[float]]:
+    """run -> seconds that its trials took so far."""
+    taken = Trial.objects.filter(
+        episode__run__in=[run.pk for run in runs if run.is_open], duration_seconds__isnull=False
+    )
+    durations: defaultdict[int, list[float]] = defaultdict(list)
+    for run, seconds in taken.values_list("episode__run", "duration_seconds"):
+        durations[run].append(seconds)
+    return durations
+
+
+def _progress(
+    runs: Sequence[Run],
+    counts: Mapping[int, _Counts],
+    durations: Mapping[int, list[float]],
+    spending: Mapping[int, RunSpending],
+) -> Progress:
+    each = [counts[run.pk] for run in runs]
+    return Progress(
+        total=sum(count.total for count in each),
+        done=sum(count.done for count in each),
+        passed=sum(count.passed for count in each),
+        scored=sum(count.passed + count.failed for count in each),
+        running=sum(count.running for count in each),
+        spent=tuple(spending[run.pk] for run in runs),
+        eta_seconds=_eta(runs, counts, durations),
+    )
+
+
+def _eta(runs: Sequence[Run], counts: Mapping[int, _Counts], durations: Mapping[int, list[float]]) -> float | None:
+    """What is left of each run times the median of its own trials (or, before its first, of all), shared by as many as
+    are at work on them now: an estimate for people, and blind to what waits for an operator."""
+    every = [seconds for run in runs for seconds in durations.get(run.pk, ())]
+    hands = sum(counts[run.pk].running for run in runs)
+    if not every or not hands:
+        return None
+    left = sum(
+        (counts[run.pk].total - counts[run.pk].done) * median(durations.get(run.pk) or every)
+        for run in runs
+        if counts[run.pk].workable
+    )
+    return left / hands if left else None
+
+
+# --- right now ----------------------------------------------------------------------------------------------------
+
+
+def at_work(attempts: QuerySet[Attempt] | None = None, limit: int = 200) -> list[AtWork]:
+    """Running attempts, newest first: one query, one round to the broker. `attempts` narrows what is looked at."""
+    running = Attempt.objects.under_way() if attempts is None else attempts
+    found = list(running[:limit])
+    steps = live.latest_of([str(attempt.public_id) for attempt in found])
+    now = timezone.now()
+    return [_seen(attempt, steps, now) for attempt in found]
+
+
+def _seen(attempt: Attempt, steps: Mapping[str, live.Seen] | None, now: datetime) -> AtWork:
+    if steps is None:  # the broker is away: nobody knows
+        return AtWork(attempt, None, None)
+    seen = steps.get(str(attempt.public_id))
+    last = [at for at in (attempt.started_at, seen.at if seen else None) if at is not None]
+    silent = (now - max(last)).total_seconds() if last else None
+    return AtWork(attempt, seen.step if seen else None, silent)
+
+
+def workforce() -> Workforce:
+    """Who listens to the queue, on whatever machine, and how many hints wait in it."""
+    try:
+        connection = django_rq.get_connection()
+        workers = tuple(_worker(worker) for worker in Worker.all(connection=connection))
+        return Workforce(workers, django_rq.get_queue().count)
+    except (RedisError, OSError):
+        return Workforce(None, None)
+
+
+def _worker(worker: Worker) -> WorkerAtHand:
+    job = worker.get_current_job_id() or ""
+    parts = job.split("_")
+    episode = parts[1] if len(parts) == 3 else None
+    return WorkerAtHand(worker.name, str(worker.get_state()), episode, worker.birth_date)

@@ -1,0 +1,43 @@
+"""Which containers belong to nobody any more: the record knows what is being worked on, the labels know whose it is."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import timedelta
+
+from django.utils import timezone
+
+from benchapp.models import Attempt
+from runner.sandboxes.docker.docker_sweep import Leftover, Swept, sweep
+
+CLOSING = timedelta(minutes=10)  # an attempt that has just ended may still be putting its sandbox away
+
+
+def is_dead(found: Leftover) -> bool:
+    """True only where it is certain that nobody works with it.
+
+    An attempt of this record lives while it runs under its episode's current lease, wherever its worker is. What this
+    record does not know belongs to another installation, or to a test: it is dead once the process that made it has
+    ended on this machine, and is left alone otherwise.
+    """
+    attempt = _attempt(found.attempt)
+    if attempt is None:
+        return found.owner_is_gone
+    if attempt.status != Attempt.Status.RUNNING:
+        return found.owner_is_gone or attempt.finished_at is None or attempt.finished_at < timezone.now() - CLOSING
+    episode = attempt.trial.episode
+    held = episode.lease_until is not None and episode.lease_until > timezone.now()
+    return not (held and attempt.lease_epoch == episode.lease_epoch)
+
+
+def _attempt(public_id: str) -> Attempt | None:
+    try:
+        wanted = uuid.UUID(public_id)
+    except ValueError:
+        return None
+    return Attempt.objects.filter(public_id=wanted).select_related("trial__episode").first()
+
+
+def sweep_sandboxes(*, dry_run: bool = False) -> Swept:
+    """SandboxError when no engine answers."""
+    return sweep(is_dead, dry_run=dry_run)

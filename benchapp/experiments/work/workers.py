@@ -1,0 +1,133 @@
+"""The rq worker of this project: it reconciles while it has nothing to do, and right after a work-horse was killed."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import signal
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import DatabaseError, connections
+from rq import Worker
+from rq.utils import now
+
+from benchapp.experiments.work import advance
+from benchapp.experiments.work.sandbox_sweep import sweep_sandboxes
+from benchapp.search.index_following import follow_if_waiting
+from runner.agents import AGENTS
+from runner.base.errors import SandboxError
+from runner.models import MODELS
+from runner.protocols.registry import PROTOCOLS
+from runner.sandboxes import SANDBOXES
+from runner.suites import SUITES
+
+log = logging.getLogger(__name__)
+
+RECONCILE_SECONDS = 5
+SEARCH_SECONDS = 15  # between two looks at what waits for the search index
+
+
+def preload() -> None:
+    """Imports what episodes name, once, before the first fork: a work-horse then starts without importing."""
+    for registry in (AGENTS, MODELS, SANDBOXES, SUITES, PROTOCOLS):
+        for place in registry.values():
+            importlib.import_module(place.partition(":")[0])
+
+
+def sweep_at_start() -> None:
+    """Removes what dead processes of this machine left on its engine. A machine without one has nothing to sweep."""
+    try:
+        advance.end_left_sandboxes()
+        swept = sweep_sandboxes()
+    except SandboxError as error:
+        log.info("no sandboxes swept: %s", error)
+        return
+    except DatabaseError:
+        log.warning("no sandboxes swept: the database is away", exc_info=True)
+        return
+    for told in swept.failed:
+        log.warning("not swept: %s", told)
+    log.info("sandboxes swept: %d removed, %d kept", len(swept.removed), len(swept.kept))
+
+
+def _how_it_ended(status: int) -> str:
+    """Of a wait status: "signal SIGKILL", "exit code 1"."""
+    if not isinstance(status, int):
+        return "an unknown status"
+    code = os.waitstatus_to_exitcode(status)
+    if code >= 0:
+        return f"exit code {code}"
+    name = signal.Signals(-code).name if -code in set(signal.Signals) else str(-code)
+    return f"signal {name}" + (" (out of memory, perhaps, or ended by hand)" if name == "SIGKILL" else "")
+
+
+class EpisodeWorker(Worker):
+    """Listens for RECONCILE_SECONDS at a time. It is the parent of its work-horses and never works itself."""
+
+    _searched_at: datetime | None = None
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **{**options, "job_monitoring_interval": 10})
+        self._reconciled_at = now() - timedelta(hours=1)
+
+    @property
+    def dequeue_timeout(self) -> int:
+        return RECONCILE_SECONDS
+
+    def heartbeat(self, timeout: int | None = None, pipeline: Any = None) -> None:
+        """Called before and after every job and whenever listening times out."""
+        super().heartbeat(timeout, pipeline)
+        if (
+            not self.is_horse
+            and not self.horse_pid
+            and now() - self._reconciled_at > timedelta(seconds=RECONCILE_SECONDS)
+        ):
+            self._reconcile()
+            self._follow_with_search()
+
+    def handle_work_horse_killed(self, job: Any, retpid: Any, ret_val: Any, rusage: Any) -> None:
+        super().handle_work_horse_killed(job, retpid, ret_val, rusage)
+        self._tell_end(job, ret_val)
+        self._end_what_it_left()
+        self._reconcile()
+
+    def _tell_end(self, job: Any, status: int) -> None:
+        """Only its parent learns how a work-horse ended; whoever takes over counts that it did."""
+        if not job.args:  # it worked on no episode
+            return
+        try:
+            advance.note_killed(str(job.args[0]), _how_it_ended(status))
+        except DatabaseError:
+            log.warning("not noted how the work-horse of %s ended: the database is away", job.id)
+
+    def _end_what_it_left(self) -> None:
+        """Before the episode is free for others: they may be elsewhere, and this worker may live for months until the
+        next one sweeps at its start."""
+        try:
+            advance.end_left_sandboxes()
+        except DatabaseError:
+            log.warning("nothing ended of what the work-horse left: the database is away")
+
+    def _reconcile(self) -> None:
+        """The connection is closed afterwards: a work-horse is a fork and must not share it."""
+        self._reconciled_at = now()
+        try:
+            advance.reconcile()
+        except DatabaseError:
+            log.warning("not reconciled: the database is away", exc_info=True)
+        finally:
+            connections.close_all()
+
+    def _follow_with_search(self) -> None:
+        """Asks seldom: where nothing waits, the whole record was looked through to know it."""
+        if self._searched_at and now() - self._searched_at < timedelta(seconds=SEARCH_SECONDS):
+            return
+        self._searched_at = now()
+        try:
+            follow_if_waiting()
+        except DatabaseError:
+            log.warning("search: not followed, the database is away")
+        finally:
+            connections.close_all()

@@ -1,0 +1,65 @@
+"""A recorded attempt as one ATIF document (Harbor's trajectory.json): the main trajectory, its sub-agents inside it.
+
+Written piece by piece, one chunk of steps in memory at a time. Steps are stored as ATIF writes them, so most go out as
+they lie there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from benchapp.models import Attempt, Trajectory
+from benchapp.record.trajectory_store import iterate_lines
+from runner.base.types import TrajectoryHead, TrajectoryKind, Usage
+from runner.trajectories.atif_document import document_frame
+
+Json = dict[str, Any]
+
+
+def standing_trajectories(attempt: Attempt) -> list[Trajectory]:
+    """Those with steps that nothing superseded, the main one first."""
+    return sorted(
+        (each for each in attempt.trajectories.all() if not each.is_superseded and each.steps_total),
+        key=lambda each: (each.kind != TrajectoryKind.MAIN, each.ordinal, each.pk),
+    )
+
+
+def atif_pieces(attempt: Attempt, trajectories: Sequence[Trajectory]) -> Iterator[bytes]:
+    """The document, to be joined. `trajectories`: at least one, as `standing_trajectories` gives them."""
+    main, *others = trajectories
+    yield from _opened(_frame(main, _usage(attempt)), main)
+    if others:
+        yield b', "subagent_trajectories": ['
+        for place, other in enumerate(others):
+            yield b", " if place else b""
+            yield from _opened({"trajectory_id": other.name, **_frame(other, _usage(other))}, other)
+            yield b"}"
+        yield b"]"
+    yield b"}\n"
+
+
+def _opened(frame: Json, trajectory: Trajectory) -> Iterator[bytes]:
+    """Everything but the closing brace."""
+    yield json.dumps(frame, ensure_ascii=False, allow_nan=False).encode()[:-1] + b', "steps": ['
+    for place, line in enumerate(iterate_lines(trajectory)):
+        yield (b",\n" if place else b"\n") + line
+    yield b"\n]"
+
+
+def _frame(trajectory: Trajectory, usage: Usage) -> Json:
+    head = TrajectoryHead(
+        kind=TrajectoryKind(trajectory.kind),
+        name=trajectory.name,
+        source_format=trajectory.source_format,
+        agent_name=trajectory.agent_name or None,
+        agent_version=trajectory.agent_version or None,
+        model=trajectory.model or None,
+        extra={**trajectory.extra, "kind": trajectory.kind, "digest": trajectory.digest},
+    )
+    return document_frame(head, usage, trajectory.steps_total)
+
+
+def _usage(told: Attempt | Trajectory) -> Usage:
+    return Usage(told.input_tokens, told.cached_tokens, told.output_tokens, told.cost_usd)

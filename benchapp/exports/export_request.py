@@ -1,0 +1,45 @@
+"""From an address to what it asks for. A part that means nothing stops it: less narrowing would give out more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import fields, replace
+
+from django.http import QueryDict
+
+from benchapp.exports.export_run import Export
+from benchapp.stats.comparing.choices import Choices, parse_choices
+from benchapp.stats.comparing.narrowing import NAMES, Narrowing, parse_narrowing
+from benchapp.stats.metrics.catalogue import METRICS, TABLES
+
+CHOICES = frozenset(field.name for field in fields(Choices))
+
+
+def trials_asked(query: QueryDict, *, besides: Iterable[str] = ()) -> tuple[Choices, Narrowing, list[str]]:
+    """The trials that `/compare/trials/` shows: `metric=` says the same as `covered=` there."""
+    choices, narrowing, problems = _asked(query, {*NAMES, *besides})
+    if choices.metric and narrowing.covered is None and choices.metric in METRICS:
+        narrowing = replace(narrowing, covered=choices.metric)
+    numbers = choices.but(metric="", table="", published=(), option=(), seen="")
+    return numbers, narrowing, problems
+
+
+def export_asked(what: str, query: QueryDict) -> tuple[Export, list[str]]:
+    """`metric=` is the one that a page's charts show, so it narrows no export; `covered=` narrows trials."""
+    choices, narrowing, problems = _asked(query, set(NAMES))
+    if what != "trials":
+        problems += [f"{name}: narrows trials alone, not {what}" for name, _ in narrowing.pairs()]
+    return Export(what, choices, narrowing), problems
+
+
+def _asked(query: QueryDict, further: set[str]) -> tuple[Choices, Narrowing, list[str]]:
+    choices, problems = parse_choices(query)
+    narrowing, wrong = parse_narrowing(query)
+    unknown = [name for name in query if name not in CHOICES | further]
+    problems = [problem.replace(" ignored, expected", " is not known, expected") for problem in problems] + wrong
+    problems += [f"{name[:80]}: no such choice" for name in unknown]
+    if choices.metric and choices.metric not in METRICS:
+        problems.append(f"metric: {choices.metric[:80]!r} is not known, expected one of {', '.join(METRICS)}")
+    if choices.table and choices.table not in TABLES:
+        problems.append(f"table: {choices.table[:80]!r} is not known, expected one of {', '.join(TABLES)}")
+    return choices, narrowing, problems

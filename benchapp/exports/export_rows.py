@@ -1,0 +1,194 @@
+"""What each export holds: rows of plain values in the order of the dictionary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import isfinite
+from typing import Any
+from uuid import UUID
+
+from benchapp.models import Run
+from benchapp.stats.comparing.choices import Choices
+from benchapp.stats.comparing.comparison import Comparison
+from benchapp.stats.comparing.comparison_sentences import difference_in_words
+from benchapp.stats.comparing.groups import Group
+from benchapp.stats.comparing.narrowing import Narrowing, trials_behind
+from benchapp.stats.comparing.saved_comparisons import Corrected
+from benchapp.stats.metrics.catalogue import RUN_METRICS
+from benchapp.stats.metrics.metric import Metric, RunMetric
+
+Row = tuple[Any, ...]
+
+CHUNK = 2_000  # rows in memory at once
+TRIAL_LOOKUPS: Mapping[str, str] = {
+    "trial": "public_id",
+    "experiment": "episode__run__experiment__public_id",
+    "experiment_name": "episode__run__experiment__name",
+    "suite": "task__suite__key",
+    "condition": "episode__run__condition",
+    "agent_model": "episode__run__agent_model",
+    "author_model": "episode__run__author_model",
+    "harness": "episode__run__harness",
+    "scripted": "episode__run__scripted",
+    "run": "episode__run__public_id",
+    "harness_version": "episode__run__harness_version",
+    "replicate": "episode__run__replicate",
+    "setup_digest": "episode__run__setup_digest",
+    "episode": "episode__public_id",
+    "episode_key": "episode__key",
+    "ordered": "episode__is_ordered",
+    "tainted": "episode__is_tainted",
+    "environment": "task__family__environment__key",
+    "family": "task__family__key",
+    "task": "task__key",
+    "task_digest": "task_revision__digest",
+    "role": "task__role",
+    "ordinal": "task__ordinal",
+    "phase": "phase",
+    "sample": "sample",
+    "status": "status",
+    "success": "success",
+    "reward": "reward",
+    "outcome": "outcome",
+    "process": "process",
+    "overall": "overall",
+    "checks_passed": "checks_passed",
+    "checks_total": "checks_total",
+    "steps": "steps",
+    "turns": "turns",
+    "input_tokens": "input_tokens",
+    "cached_tokens": "cached_tokens",
+    "output_tokens": "output_tokens",
+    "cost_usd": "cost_usd",
+    "duration_seconds": "duration_seconds",
+    "skills_mounted": "skills_mounted",
+    "skills_read": "skills_read",
+    "attempts": "attempts_total",
+    "finished_at": "finished_at",
+    "settled_at": "settled_at",
+}
+SETTLED = len(TRIAL_LOOKUPS) - 1
+FIRST_SETTLED_COLUMN = tuple(TRIAL_LOOKUPS).index("status")  # from here on a trial learns only when it is settled
+
+
+def trial_rows(choices: Choices, narrowing: Narrowing) -> Iterator[Row]:
+    """Streamed from one query; what was settled after the pin is planned, and nothing more."""
+    trials = trials_behind(choices, narrowing).order_by("pk")
+    later = (None,) * (SETTLED + 1 - FIRST_SETTLED_COLUMN)
+    for row in trials.values_list(*TRIAL_LOOKUPS.values()).iterator(chunk_size=CHUNK):
+        if choices.as_of and row[SETTLED] and row[SETTLED] > choices.as_of:
+            row = row[:FIRST_SETTLED_COLUMN] + later
+        yield _plain(*row)
+
+
+def plain(value: Any) -> Any:
+    """As every format can hold it: None for an empty text and for what is no finite number, ids as text."""
+    if isinstance(value, str):
+        return value or None
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    if isinstance(value, tuple):
+        return [plain(each) for each in value]
+    return str(value) if isinstance(value, UUID) else value
+
+
+def aggregate_rows(comparison: Comparison, metrics: tuple[Metric, ...]) -> Iterator[Row]:
+    for group in comparison.groups.all:
+        for metric in metrics:
+            cell = comparison.cell(group, metric)
+            low, high = cell.interval or (None, None)
+            yield _plain(
+                *_cell(group),
+                group.replicates,
+                comparison.groups.is_baseline(group),
+                metric.key,
+                metric.unit.value,
+                cell.value,
+                cell.rate.passed if metric.is_share else None,
+                cell.rate.scored,
+                cell.rate.planned,
+                low,
+                high,
+                cell.replicates,
+                None,
+                None,
+                None,
+            )
+        yield from (_run_aggregate(comparison, group, metric) for metric in RUN_METRICS.values())
+
+
+def _run_aggregate(comparison: Comparison, group: Group, metric: RunMetric) -> Row:
+    """A number of whole runs: no trials are counted, and no test pairs it with the baseline's."""
+    whole, each = comparison.run_value(group, metric), comparison.run_values(group, metric)
+    return _plain(
+        *_cell(group),
+        group.replicates,
+        comparison.groups.is_baseline(group),
+        metric.key,
+        metric.unit.value,
+        whole.value,
+        *(None,) * 5,
+        tuple(value.value for value in each),
+        whole.over or None,
+        whole.of,
+        whole.note,
+    )
+
+
+def difference_rows(
+    comparison: Comparison, metrics: tuple[Metric, ...], corrected: Corrected | None = None
+) -> Iterator[Row]:
+    """`corrected`: the declared set of a saved comparison, for p_holm."""
+    for group in comparison.groups.all:
+        baseline = comparison.groups.baseline_of(group)
+        for metric in metrics:
+            if baseline is not None and comparison.difference(group, metric) is not None:
+                yield _difference(comparison, group, baseline, metric, corrected)
+
+
+def _difference(
+    comparison: Comparison, group: Group, baseline: Group, metric: Metric, corrected: Corrected | None
+) -> Row:
+    found = comparison.difference(group, metric)
+    assert found is not None
+    only_own, only_other = found.discordant or (None, None)
+    low, high = (found.interval.low, found.interval.high) if found.interval else (None, None)
+    return _plain(
+        *_cell(group),
+        metric.key,
+        metric.unit.value,
+        baseline.first.experiment.public_id,
+        baseline.condition,
+        baseline.agent_model,
+        baseline.is_unfinished,
+        found.tasks,
+        found.dropped,
+        found.clusters,
+        *found.replicates,
+        found.own,
+        found.other,
+        found.delta,
+        found.method,
+        low,
+        high,
+        found.p,
+        corrected.p(group, metric) if corrected else None,
+        found.smallest_p,
+        found.excludes_zero,
+        only_own,
+        only_other,
+        found.note,
+        difference_in_words(found, group, baseline, metric),
+    )
+
+
+def _cell(group: Group) -> Row:
+    run: Run = group.first
+    suite = run.experiment.suite
+    named = (run.experiment.public_id, run.experiment.name, suite.key if suite else None)
+    models = (run.agent_model, run.author_model, run.harness)
+    return (*named, run.condition, *models, group.scripted, group.is_unfinished)
+
+
+def _plain(*values: Any) -> Row:
+    return tuple(map(plain, values))

@@ -1,0 +1,104 @@
+"""The three formats. CSV and JSON leave in pieces; Parquet is written to a file in groups of rows."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any, BinaryIO
+
+import orjson
+
+from benchapp.exports.dictionary import Field, Kind
+from benchapp.exports.spreadsheet import unrun
+
+Row = Sequence[Any]
+
+PIECE = 500  # rows in one piece of text
+UTC_Z = orjson.OPT_UTC_Z
+ROW_GROUP = 10_000  # rows of Parquet in memory at once
+
+
+class _Echo:
+    """A file for the csv writer that hands every line back."""
+
+    def write(self, text: str) -> str:
+        return text
+
+
+def csv_pieces(fields: Sequence[Field], rows: Iterable[Row]) -> Iterator[bytes]:
+    """RFC 4180 in UTF-8: a head, then a line per row; empty where not known, true and false, times in ISO 8601 with Z.
+
+    A text that a spreadsheet would run as a formula gets an apostrophe before it.
+    """
+    writer = csv.writer(_Echo())
+    yield writer.writerow([field.name for field in fields]).encode()
+    rows = iter(rows)
+    while piece := list(islice(rows, PIECE)):
+        yield "".join(writer.writerow([_cell(value) for value in row]) for row in piece).encode()
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, datetime):
+        return _time(value)
+    if isinstance(value, (int, float)):
+        return repr(value)
+    if isinstance(value, (list, tuple)):
+        return ";".join(_cell(each) for each in value)
+    return unrun(value)
+
+
+def _time(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def json_pieces(fields: Sequence[Field], rows: Iterable[Row], about: Mapping[str, Any]) -> Iterator[bytes]:
+    """One object: everything of `about`, then "columns" (the dictionary), then "rows", one object each. Null: not known."""
+    head = orjson.dumps({**about, "columns": [field.as_json() for field in fields]}, default=str, option=UTC_Z)
+    yield head[:-1] + b',"rows":['
+    names = [field.name for field in fields]
+    rows, first = iter(rows), True
+    while piece := list(islice(rows, PIECE)):
+        text = b",\n".join(orjson.dumps(dict(zip(names, map(_json, row), strict=True))) for row in piece)
+        yield (b"\n" if first else b",\n") + text
+        first = False
+    yield b"\n]}\n"
+
+
+def _json(value: Any) -> Any:
+    return _time(value) if isinstance(value, datetime) else value
+
+
+def write_parquet(target: BinaryIO, fields: Sequence[Field], rows: Iterable[Row], about: Mapping[str, Any]) -> None:
+    """Row groups of at most ROW_GROUP rows. The dictionary lies in the metadata of every field, `about` in the file's."""
+    import pyarrow as pa  # a hundred milliseconds, and many megabytes, that no page needs
+    import pyarrow.parquet as pq
+
+    schema = pa.schema(
+        [_arrow(pa, field) for field in fields], metadata={"skillglass": orjson.dumps(about, default=str, option=UTC_Z)}
+    )
+    rows = iter(rows)
+    with pq.ParquetWriter(target, schema, compression="zstd") as writer:
+        while group := list(islice(rows, ROW_GROUP)):
+            columns = zip(*group, strict=True)
+            arrays = [pa.array(column, type=field.type) for column, field in zip(columns, schema, strict=True)]
+            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+
+
+def _arrow(pa: Any, field: Field) -> Any:
+    kinds = {
+        Kind.TEXT: pa.string(),
+        Kind.ID: pa.string(),
+        Kind.INTEGER: pa.int64(),
+        Kind.NUMBER: pa.float64(),
+        Kind.BOOLEAN: pa.bool_(),
+        Kind.TIME: pa.timestamp("us", tz="UTC"),
+        Kind.NUMBERS: pa.list_(pa.float64()),
+    }
+    told = {name: value for name, value in field.as_json().items() if value and name not in {"name", "type"}}
+    return pa.field(field.name, kinds[field.kind], metadata=told)

@@ -1,0 +1,261 @@
+"""One run as a Harbor job directory: what `harbor view` and everything else that reads Harbor's files can open.
+
+Harbor knows one attempt per trial and no library, so the counting attempt of every trial is written, and what Harbor
+has no place for (phase, sample, library, decisions) stands under `metadata` or is left out. Memory: one chunk of steps.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from benchapp.exports.atif_file import atif_pieces, standing_trajectories
+from benchapp.models import Attempt, Blob, Run, Trial, Verdict
+from runner.base.types import CheckStatus
+
+TASK_CHARS = 32  # of a task's name in its trial's, as Harbor cuts it
+IDENT_CHARS = 7
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_CTRF = {CheckStatus.PASSED: "passed", CheckStatus.FAILED: "failed", CheckStatus.SKIPPED: "skipped"}
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenJob:
+    """`not_run`: planned trials without an attempt that counts; Harbor has no place for them but a number."""
+
+    name: str
+    trials: int
+    trajectories: int
+    not_run: int
+
+
+def write_harbor_job(run: Run, folder: Path) -> WrittenJob:
+    """The job's files below `folder`, which must be empty or not there yet. FileExistsError where it is neither."""
+    if folder.exists() and any(folder.iterdir()):
+        raise FileExistsError(f"{folder}: expected a new or an empty folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    written = trajectories = 0
+    stats = _Stats(run)
+    for attempt in _attempts(run):
+        result = _trial_result(run, attempt, folder.name)
+        trajectories += _write_trial(folder / result["trial_name"], result, attempt)
+        stats.add(result)
+        written += 1
+    total = Trial.objects.filter(episode__run=run).count()
+    _dump(folder / "config.json", _job_config(run, folder.name))
+    _dump(folder / "result.json", stats.job_result(total))  # last: a job without one is unfinished to Harbor
+    return WrittenJob(folder.name, written, trajectories, total - written)
+
+
+def _attempts(run: Run) -> Iterator[Attempt]:
+    attempts = Attempt.objects.filter(trial__episode__run=run, counts=True).select_related(
+        "trial__task__suite", "trial__task_revision", "trial__episode", "trial__snapshot", "exception"
+    )
+    attempts = attempts.prefetch_related("verdicts__checks", "trajectories", "skill_uses")
+    return attempts.order_by("trial__episode__ordinal", "trial__pk").iterator(chunk_size=200)
+
+
+# --- documents --------------------------------------------------------------------------------------------------
+
+
+def _job_config(run: Run, name: str) -> Json:
+    agent = {"name": run.harness, "model_name": run.agent_model}
+    return {"job_name": name, "jobs_dir": "jobs", "n_attempts": 1, "agents": [agent]}
+
+
+def trial_name(task: str, ident: UUID) -> str:
+    """Safe as a folder's name, whatever the task is called."""
+    short = _UNSAFE.sub("-", task.rpartition("/")[2])[:TASK_CHARS].strip(".-") or "task"
+    return f"{short}__{ident.hex[:IDENT_CHARS]}{ident.hex[-IDENT_CHARS:]}"
+
+
+def _trial_config(run: Run, trial: Trial, name: str, job: str) -> Json:
+    return {
+        "task": {"path": trial.task.key, "source": trial.task.suite.key},
+        "trial_name": name,
+        "trials_dir": f"jobs/{job}",
+        "agent": {"name": run.harness, "model_name": run.agent_model},
+        "job_id": str(run.public_id),
+    }
+
+
+def _trial_result(run: Run, attempt: Attempt, job: str) -> Json:
+    trial = attempt.trial
+    name = trial_name(trial.task.key, trial.public_id)
+    provider, _, model = run.agent_model.rpartition("/")
+    return {
+        "id": str(trial.public_id),
+        "task_name": trial.task.key,
+        "trial_name": name,
+        "trial_uri": f"skillglass:trials/{trial.public_id}",
+        "task_id": {"path": trial.task.key},
+        "source": trial.task.suite.key,
+        "task_checksum": trial.task_revision.digest if trial.task_revision else "unknown",
+        "config": _trial_config(run, trial, name, job),
+        "agent_info": {
+            "name": run.harness,
+            "version": run.harness_version or "unknown",
+            "model_info": {"name": model, "provider": provider or None},
+        },
+        "agent_result": {
+            "n_input_tokens": attempt.input_tokens,
+            "n_cache_tokens": attempt.cached_tokens,
+            "n_output_tokens": attempt.output_tokens,
+            "cost_usd": attempt.cost_usd,
+            "metadata": _metadata(run, attempt),
+        },
+        "verifier_result": _verifier_result(_verdict(attempt)),
+        "exception_info": _exception_info(attempt),
+        "started_at": _moment(attempt.started_at),
+        "finished_at": _moment(attempt.finished_at),
+    }
+
+
+def _metadata(run: Run, attempt: Attempt) -> Json:
+    """What Harbor has no field for and its viewer shows as it is."""
+    trial = attempt.trial
+    return {
+        "skillglass": {
+            "run": str(run.public_id),
+            "condition": run.condition,
+            "author_model": run.author_model,
+            "scripted_model": run.scripted,
+            "episode": trial.episode.key,
+            "phase": trial.phase,
+            "sample": trial.sample,
+            "library_digest": trial.snapshot.digest if trial.snapshot else None,
+            "skill_uses": [[use.kind, use.skill, use.step] for use in attempt.skill_uses.all()],
+        }
+    }
+
+
+def _verdict(attempt: Attempt) -> Verdict | None:
+    return next((verdict for verdict in attempt.verdicts.all() if verdict.is_primary), None)
+
+
+def _verifier_result(verdict: Verdict | None) -> Json | None:
+    """None where nothing was said: Harbor's viewer counts a missing reward as 0, its files need not."""
+    if verdict is None:
+        return None
+    rewards = {name: value for name, value in verdict.rewards.items() if isinstance(value, int | float)}
+    reward = verdict.reward
+    if reward is None and verdict.success is not None and not rewards:
+        reward = float(verdict.success)
+    if reward is not None:
+        rewards["reward"] = reward
+    return {"rewards": rewards} if rewards else None
+
+
+def _exception_info(attempt: Attempt) -> Json | None:
+    if not attempt.exception_type:
+        return None
+    return {
+        "exception_type": attempt.exception_type,
+        "exception_message": attempt.exception_message,
+        "exception_traceback": attempt.exception.text() if attempt.exception else "",
+        "occurred_at": _moment(attempt.finished_at) or "1970-01-01T00:00:00Z",  # Harbor cannot say "not known"
+    }
+
+
+def _moment(value: Any) -> str | None:
+    return value.isoformat().replace("+00:00", "Z") if value else None
+
+
+# --- files ------------------------------------------------------------------------------------------------------
+
+
+def _write_trial(folder: Path, result: Json, attempt: Attempt) -> int:
+    """How many trajectories lie in it now."""
+    folder.mkdir()
+    _dump(folder / "config.json", result["config"])
+    if verdict := _verdict(attempt):
+        _write_verifier(folder / "verifier", verdict, result["verifier_result"])
+    if info := result["exception_info"]:
+        (folder / "exception.txt").write_text(info["exception_traceback"] or info["exception_message"], "utf-8")
+    trajectories = standing_trajectories(attempt)
+    if trajectories:
+        (folder / "agent").mkdir()
+        with (folder / "agent" / "trajectory.json").open("wb") as stream:
+            stream.writelines(atif_pieces(attempt, trajectories))
+    _dump(folder / "result.json", result)
+    return len(trajectories)
+
+
+def _write_verifier(folder: Path, verdict: Verdict, result: Json | None) -> None:
+    folder.mkdir()
+    if result:
+        _dump(folder / "reward.json", result["rewards"])
+    if verdict.output_id:
+        (folder / "test-stdout.txt").write_bytes(Blob.objects.read(verdict.output_id))
+    checks = list(verdict.checks.all())
+    if checks:
+        tests = [
+            {
+                "name": check.name,
+                "status": _CTRF.get(CheckStatus(check.status), "other"),
+                "duration": check.duration_seconds or 0,
+                **({"message": check.message} if check.message else {}),
+                "tags": [check.group],
+            }
+            for check in checks
+        ]
+        _dump(folder / "ctrf.json", {"results": {"tool": {"name": verdict.source}, "tests": tests}})
+
+
+def _dump(path: Path, value: Any) -> None:
+    path.write_text(json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2) + "\n", "utf-8")
+
+
+# --- sums -------------------------------------------------------------------------------------------------------
+
+
+class _Stats:
+    """The job's own sums, as its trials' results add up."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.evals: dict[str, Json] = {}
+        self.totals: dict[str, float | None] = {}
+        self.errors = self.trials = 0
+        self.times: list[str] = []
+
+    def add(self, result: Json) -> None:
+        self.trials += 1
+        self.times += [result[name] for name in ("started_at", "finished_at") if result[name]]
+        for name in ("n_input_tokens", "n_cache_tokens", "n_output_tokens", "cost_usd"):
+            value = result["agent_result"][name]
+            if value is not None:
+                self.totals[name] = (self.totals.get(name) or 0) + value
+        key = f"{self.run.harness}__{result['agent_info']['model_info']['name']}__{result['source']}"
+        stats = self.evals.setdefault(key, {"n_trials": 0, "n_errors": 0, "reward_stats": {}, "exception_stats": {}})
+        if verifier := result["verifier_result"]:
+            stats["n_trials"] += 1
+            for name, value in verifier["rewards"].items():
+                rewards = stats["reward_stats"].setdefault(name, {})
+                rewards.setdefault(str(value), []).append(result["trial_name"])
+        if info := result["exception_info"]:
+            self.errors += 1
+            stats["n_errors"] += 1
+            stats["exception_stats"].setdefault(info["exception_type"], []).append(result["trial_name"])
+
+    def job_result(self, planned: int) -> Json:
+        return {
+            "id": str(self.run.public_id),
+            "started_at": min(self.times, default=_moment(self.run.created_at)),
+            "finished_at": max(self.times, default=_moment(self.run.created_at)),
+            "n_total_trials": planned,
+            "stats": {
+                "n_completed_trials": self.trials,
+                "n_errored_trials": self.errors,
+                "n_pending_trials": planned - self.trials,
+                "evals": self.evals,
+                **self.totals,
+            },
+        }

@@ -1,0 +1,155 @@
+"""The condition table as LaTeX, for papers: booktabs, counts under every share, differences with their intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from benchapp.stats.comparing.comparison import Cell, Comparison
+from benchapp.stats.comparing.groups import Group
+from benchapp.stats.inference.difference import Difference
+from benchapp.stats.inference.shares import MIN_FOR_INTERVAL, percent_text
+from benchapp.stats.metrics.metric import Metric, Unit
+
+ESCAPES = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "$": r"\$",
+    "&": r"\&",
+    "#": r"\#",
+    "%": r"\%",
+    "_": r"\_",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"\textquotedbl{}",
+    "[": "{[}",  # after the end of a line a bracket would be its argument
+    "]": "{]}",
+}
+END = r" \\"
+
+
+def escaped(text: str) -> str:
+    """Any text as LaTeX sets it: no command, no comment, no end of line in it; controls become spaces."""
+    shown = (character if character.isprintable() else " " for character in text)
+    return "".join(ESCAPES.get(character, character) for character in shown)
+
+
+def condition_table(comparison: Comparison, metrics: Sequence[Metric]) -> str:
+    r"""A `table` of groups x metrics. Needs \usepackage{booktabs}, and a Unicode engine for names beyond ASCII.
+
+    Each group takes two lines: values with k/n, and beneath them the difference to its baseline with the 95 % interval.
+    A dagger marks groups of scripted models, a double dagger groups whose setup is unknown or differs from others.
+    """
+    lines = [
+        "% needs \\usepackage{booktabs}",
+        f"% choices: {_comment(comparison.choices.query())}",
+        f"% fingerprint: {comparison.fingerprint}",
+        r"\begin{table}",
+        r"\centering",
+        rf"\caption{{{_caption(comparison, metrics)}}}",
+        rf"\begin{{tabular}}{{l{'r' * len(metrics)}}}",
+        r"\toprule",
+        " & ".join(["Condition", *(escaped(metric.key) for metric in metrics)]) + END,
+        r"\midrule",
+    ]
+    shown = [group for group in comparison.groups.all if _has_trials(comparison, group, metrics)]
+    for group in shown:
+        lines += _group(comparison, group, metrics)
+    lines += [r"\bottomrule", r"\end{tabular}"]
+    notes = _notes(comparison, shown)
+    lines += [r"\par\smallskip\footnotesize\raggedright"] + [f"{note}\\\\" for note in notes] if notes else []
+    return "\n".join([*lines, r"\end{table}", ""])
+
+
+def _has_trials(comparison: Comparison, group: Group, metrics: Sequence[Metric]) -> bool:
+    return any(comparison.cell(group, metric).rate.planned for metric in metrics)
+
+
+def _group(comparison: Comparison, group: Group, metrics: Sequence[Metric]) -> list[str]:
+    name = escaped(group.label) + _marks(comparison, group)
+    values = " & ".join([name, *(_value(comparison.cell(group, metric)) for metric in metrics)])
+    if comparison.groups.baseline_of(group) is None:
+        return [values + END]
+    differences = [_difference(comparison.difference(group, metric), metric) for metric in metrics]
+    return [values + END, " & ".join(["", *differences]) + END]
+
+
+def _value(cell: Cell) -> str:
+    if cell.value is None:
+        return "--"
+    if not cell.metric.is_share:
+        return f"{_amount(cell.value, cell.metric)} ({cell.rate.scored})"
+    count = f"{cell.rate.passed}/{cell.rate.scored}"
+    is_count = cell.rate.scored < MIN_FOR_INTERVAL and not cell.metric.macro  # a mean over families is no k of n
+    return count if is_count else f"{percent_text(cell.value, 1)} ({count})"
+
+
+def _difference(difference: Difference | None, metric: Metric) -> str:
+    if difference is None:
+        return ""
+    delta = _signed(difference.delta, metric)
+    if difference.interval is None:
+        return delta
+    ends = f"[{_signed(difference.interval.low, metric)}, {_signed(difference.interval.high, metric)}]"
+    return rf"\textbf{{{delta}}} {ends}" if difference.excludes_zero else f"{delta} {ends}"
+
+
+def _signed(value: float, metric: Metric) -> str:
+    text = _amount(abs(value), metric)
+    if not any(digit in text for digit in "123456789"):
+        return f"${text}$"
+    return f"${'+' if value > 0 else '-'}{text}$"
+
+
+def _amount(value: float, metric: Metric) -> str:
+    if metric.is_share:
+        return f"{100 * value:.1f}"
+    digits = {Unit.USD: 4, Unit.SCORE: 2}.get(metric.unit, 0 if abs(value) >= 100 else 1)
+    return f"{value:.{digits}f}"
+
+
+def _marks(comparison: Comparison, group: Group) -> str:
+    marks = ([r"\dagger"] if group.scripted else []) + ([r"\ddagger"] if _incomparable(comparison, group) else [])
+    return f"$^{{{''.join(marks)}}}$" if marks else ""
+
+
+def _incomparable(comparison: Comparison, group: Group) -> bool:
+    return bool(comparison.setups.differs) or any(not run.setup_digest or not run.setup for run in group.runs)
+
+
+def _notes(comparison: Comparison, groups: Sequence[Group]) -> list[str]:
+    notes = []
+    if any(group.scripted for group in groups):
+        notes.append(r"$^{\dagger}$ A scripted or recorded model took part: these numbers say nothing about any LLM.")
+    if comparison.setups.differs:
+        differs = ", ".join(map(escaped, comparison.setups.differs))
+        notes.append(rf"$^{{\ddagger}}$ Not comparable as they stand: the setups differ in {differs}, or are unknown.")
+    elif any(_incomparable(comparison, group) for group in groups):
+        notes.append(r"$^{\ddagger}$ Setup unknown, so that it is equal to the others' cannot be claimed.")
+    if comparison.unfinished:
+        notes.append(escaped(comparison.unfinished))
+    if left_out := len(comparison.groups.all) - len(groups):
+        notes.append(f"Not shown: {left_out} without a trial that these metrics cover.")
+    return notes
+
+
+def _caption(comparison: Comparison, metrics: Sequence[Metric]) -> str:
+    shares = any(metric.is_share for metric in metrics)
+    said = ["Share of scored tasks that passed, in \\%, with counts." if shares else "Means, with counts."]
+    units = dict.fromkeys(metric.unit.value for metric in metrics if not metric.is_share)
+    if shares and units:
+        said.append(f"Other columns: means in {', '.join(map(escaped, units))}.")
+    said.append(
+        f"Second lines: difference to {escaped(comparison.choices.baseline)} on the tasks scored on both sides, with the"
+        r" 95\,\% interval of the primary test where one can be had; bold where it excludes 0. Uncorrected."
+    )
+    if comparison.choices.as_of:
+        said.append(f"As of {comparison.choices.as_of:%Y-%m-%d %H:%M} UTC.")
+    return " ".join(said)
+
+
+def _comment(text: str) -> str:
+    return "".join(character if character.isprintable() else " " for character in text)

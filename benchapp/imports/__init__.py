@@ -1,0 +1,132 @@
+"""Importers: one module per format, found by name here, or by what lies in a folder.
+
+A format of folders has `claims(root, folder) -> bool` (is the folder itself one?) and `find(root, folder) ->
+experiments`, which reads only as much as is needed to list them; see sources.py for what it hands over. Where it has
+`OWN`, names of folders, other formats of folders are looked for beside those; where it has `others(root, folder) ->
+folders`, everything is looked for in these: they lie in a folder of its own and are none of its parts. A format of files
+has `SUFFIXES`, `claims_file(root, entry) -> bool`, `find_files(root, entries) -> experiments`, and
+`is_companion(entries) -> (entry -> bool)`: does a program that left those logs leave this file beside them?
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import ModuleType
+
+from benchapp.imports.harbor import harbor_folders
+from benchapp.imports.logs import inspect_log, session_logs, swe_agent_logs
+from benchapp.imports.problems import ProblemList
+from benchapp.imports.reading.found_sources import FoundExperiment
+from benchapp.imports.reading.unclaimed import ARCHIVES, report_unclaimed
+from benchapp.imports.reading.walking import MAX_DEPTH, Entry, Root
+from benchapp.imports.releases import (
+    skillevolbench_runs,
+    skillflow_runs,
+    skilllearnbench_output,
+    skilllearnbench_release,
+)
+
+AUTO = "auto"
+WHOLE_FOLDERS = (
+    skillevolbench_runs,
+    skillflow_runs,
+    skilllearnbench_output,
+    skilllearnbench_release,
+)  # whatever lies in a folder they claim is theirs
+LOOSE_FILES = (inspect_log, swe_agent_logs, session_logs)
+FORMATS: dict[str, ModuleType] = {module.NAME: module for module in (harbor_folders, *WHOLE_FOLDERS, *LOOSE_FILES)}
+CLAIMED_DEPTH = 4  # how deep below the folder given a folder of these formats is looked for
+_NOT_ENTERED = frozenset({".git", "node_modules", "__pycache__"})
+
+
+def find(root: Root, format: str = AUTO) -> Iterator[FoundExperiment]:
+    """Every experiment below the folder, in the format named or in each one's own."""
+    quiet = Root(root.given, ProblemList())
+    if format == AUTO:
+        yield from _find_all(root, quiet, root.base)
+    elif FORMATS[format] in WHOLE_FOLDERS:
+        module = FORMATS[format]
+        claimed = [folder for folder, _ in _claimed(quiet, root.base, CLAIMED_DEPTH, (module,))]
+        for folder in claimed or [root.base]:
+            yield from module.find(root, folder)
+    elif FORMATS[format] in LOOSE_FILES:
+        yield from _find_loose(root, _loose(root, quiet, root.base, frozenset(), 0), (FORMATS[format],))
+    else:
+        yield from FORMATS[format].find(root, root.base)
+
+
+def find_file(root: Root, path: Path, format: str = AUTO) -> Iterator[FoundExperiment]:
+    """What one file holds; nothing where it is no log that stands alone. `root` is the folder it lies in."""
+    modules = LOOSE_FILES if format == AUTO else tuple(m for m in LOOSE_FILES if format == m.NAME)
+    entries = [entry for entry in root.listing(root.base)[1] if entry.path.name == path.name]
+    yield from _find_loose(root, entries, modules, told=frozenset({path.name}))
+
+
+def _find_all(root: Root, quiet: Root, top: Path) -> Iterator[FoundExperiment]:
+    claimed = dict(_claimed(quiet, top, CLAIMED_DEPTH, WHOLE_FOLDERS))
+    for folder, module in claimed.items():
+        yield from module.find(root, folder)
+        for other in module.others(quiet, folder) if hasattr(module, "others") else ():
+            yield from _find_all(root, quiet, other)
+    if top in claimed:
+        return
+    yield from harbor_folders.find(root, top, skip=claimed)
+    entries = _loose(quiet, quiet, top, frozenset(claimed), 0)  # the walk's own problems are told by Harbor's
+    yield from _find_loose(root, entries, LOOSE_FILES, told=harbor_folders.FILES)
+
+
+def _claimed(
+    quiet: Root, folder: Path, depth: int, modules: tuple[ModuleType, ...]
+) -> Iterator[tuple[Path, ModuleType]]:
+    """Folders that a format claims as a whole, with that format."""
+    module = next((module for module in modules if module.claims(quiet, folder)), None)
+    if module is not None:
+        yield folder, module
+    own = getattr(module, "OWN", None)
+    if depth and (own or (module is None and not harbor_folders.claims(quiet, folder))):
+        for sub in quiet.listing(folder)[0]:
+            if sub.name not in (own or ()) and sub.name not in _NOT_ENTERED:
+                yield from _claimed(quiet, sub, depth - 1, modules)
+
+
+def _loose(root: Root, quiet: Root, folder: Path, skip: frozenset[Path], depth: int) -> Iterator[Entry]:
+    """Files that stand alone: in no folder that is a job, a trial, or claimed by another format."""
+    if folder in skip or harbor_folders.claims(quiet, folder):
+        return
+    if depth > MAX_DEPTH:
+        root.report(folder, "", f"folders nested at most {MAX_DEPTH} deep", "what lies below is left out")
+        return
+    folders, files = root.listing(folder)
+    yield from files
+    for sub in folders:
+        if sub.name not in _NOT_ENTERED:
+            yield from _loose(root, quiet, sub, skip, depth + 1)
+
+
+def _find_loose(
+    root: Root, entries: Iterable[Entry], modules: tuple[ModuleType, ...], *, told: frozenset[str] = frozenset()
+) -> Iterator[FoundExperiment]:
+    """`told`: names of files of which something is said elsewhere when no format takes them."""
+    found: dict[ModuleType, list[Entry]] = {module: [] for module in modules}
+    left: list[Entry] = []
+    for entry in entries:
+        able = [module for module in modules if entry.path.suffix.lower() in module.SUFFIXES]
+        module = next((module for module in able if _is_one(root, entry, module)), None)
+        if module is not None:
+            found[module].append(entry)
+        elif (able or entry.path.suffix.lower() in ARCHIVES) and entry.path.name not in told:
+            left.append(entry)
+    for module, mine in found.items():
+        if mine:
+            yield from module.find_files(root, mine)
+    companions = [module.is_companion(mine) for module, mine in found.items() if mine]
+    report_unclaimed(root, (entry for entry in left if not any(belongs(entry) for belongs in companions)))
+
+
+def _is_one(root: Root, entry: Entry, module: ModuleType) -> bool:
+    try:
+        return bool(module.claims_file(root, entry))
+    except OSError as error:
+        root.report(entry.path, "", "a file that can be read", error.strerror or str(error))
+        return False

@@ -1,0 +1,159 @@
+"""Telling the record what an import's files did not: audited edits of runs and trials.
+
+Every edited row leaves an Activity with what it was, what it is, who says so and why. Only imported rows can be edited:
+what a launched experiment was is fixed by its setup digest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Max, Model
+
+from benchapp.models import Activity, Episode, Experiment, Family, Run, Task, Trial, User
+from runner.base.types import Phase
+
+EDITABLE = (Experiment.Origin.IMPORTED, Experiment.Origin.SYNTHETIC)
+
+
+class EditRefused(ValueError):
+    """The edit cannot be made; the message says which row and why. Nothing was changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunEdit:
+    """None leaves a field as it is."""
+
+    condition: str | None = None
+    replicate: int | None = None  # from 1
+    author_model: str | None = None  # "": the condition has no author
+
+    def changes(self) -> dict[str, Any]:
+        return _given(self)
+
+
+@dataclass(frozen=True, slots=True)
+class TrialEdit:
+    """None leaves a field as it is. Family and role belong to the task, so every trial of that task shows them."""
+
+    family: str | None = None  # key; made in the task's suite where it is new
+    role: str | None = None
+    phase: str | None = None
+
+    def changes(self) -> dict[str, Any]:
+        return _given(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """Who makes the edit: a user of the site, or the name of a command."""
+
+    user: User | None = None
+    name: str = ""
+
+    @property
+    def label(self) -> str:
+        return self.user.get_username() if self.user else self.name or "unknown"
+
+
+def edit_runs(runs: Iterable[Run], edit: RunEdit, *, author: Author, reason: str) -> int:
+    """Sets condition, replicate and author model of imported runs. Returns how many changed."""
+    _check_run_edit(edit)
+    with transaction.atomic():
+        return sum(_edit_run(run, edit, author, reason) for run in runs)
+
+
+def edit_trials(trials: Iterable[Trial], edit: TrialEdit, *, author: Author, reason: str) -> int:
+    """Sets phase of imported trials, and family and role of their tasks. Returns how many rows changed."""
+    _check_trial_edit(edit)
+    with transaction.atomic():
+        return sum(_edit_trial(trial, edit, author, reason) for trial in trials)
+
+
+def edit_task(task: Task, *, family: str | None, role: str | None, author: Author, reason: str) -> bool:
+    """Sets what is given. The task's suite must come from an import: a launched suite fixes its families."""
+    before = {"family": task.family.key if task.family else None, "role": task.role}
+    after = {**before, **({"family": family} if family else {}), **({"role": role} if role else {})}
+    if before == after:
+        return False
+    if task.suite.digest:
+        raise EditRefused(f"task {task.key}: its suite {task.suite.key} fixes family and role")
+    if family:
+        task.family, _ = Family.objects.get_or_create(suite=task.suite, key=family, defaults={"name": family})
+    task.role = role or task.role
+    task.save(update_fields=["family", "role"])
+    Run.objects.filter(pk__in=Episode.objects.filter(trials__task=task).values("run")).touch()
+    _note(task, before, after, author, reason)
+    return True
+
+
+def _edit_run(run: Run, edit: RunEdit, author: Author, reason: str) -> bool:
+    if run.experiment.origin not in EDITABLE:
+        raise EditRefused(f"run {run.public_id}: launched here, so its setup is fixed")
+    before = {name: getattr(run, name) for name in edit.changes()}
+    if before == edit.changes():
+        return False
+    for name, value in edit.changes().items():
+        setattr(run, name, value)
+    run.save(update_fields=list(edit.changes()))
+    Run.objects.filter(pk=run.pk).touch()
+    _note(run, before, edit.changes(), author, reason)
+    return True
+
+
+def _edit_trial(trial: Trial, edit: TrialEdit, author: Author, reason: str) -> bool:
+    if trial.episode.run.experiment.origin not in EDITABLE:
+        raise EditRefused(f"trial {trial.public_id}: launched here, so its slot is fixed")
+    changed = edit_task(trial.task, family=edit.family, role=edit.role, author=author, reason=reason)
+    if edit.phase is None or edit.phase == trial.phase:
+        return changed
+    before = {"phase": trial.phase, "sample": trial.sample}
+    trial.phase = edit.phase
+    trial.sample = next_sample(trial.episode_id, edit.phase, trial.task_id)
+    trial.save(update_fields=["phase", "sample"])
+    Run.objects.filter(pk=trial.episode.run_id).touch()
+    _note(trial, before, {"phase": trial.phase, "sample": trial.sample}, author, reason)
+    return True
+
+
+def next_sample(episode: int, phase: str, task: int) -> int:
+    """The first sample number after those the slot has."""
+    taken = Trial.objects.filter(episode_id=episode, phase=phase, task_id=task).aggregate(last=Max("sample"))["last"]
+    return 0 if taken is None else taken + 1
+
+
+def _note(target: Model, before: dict[str, Any], after: dict[str, Any], author: Author, reason: str) -> None:
+    Activity.objects.create(
+        actor=author.user,
+        actor_name=author.label[:200],
+        verb="edit",
+        target_kind=target._meta.model_name,
+        target_id=target.public_id,  # type: ignore[attr-defined]
+        detail={"before": before, "after": after},
+        reason=reason,
+    )
+
+
+def _check_run_edit(edit: RunEdit) -> None:
+    if edit.condition is not None and not 0 < len(edit.condition) <= 100:
+        raise EditRefused("condition: expected a name of 1 to 100 characters")
+    if edit.author_model is not None and len(edit.author_model) > 200:
+        raise EditRefused("author model: expected at most 200 characters")
+    if edit.replicate is not None and edit.replicate < 1:
+        raise EditRefused(f"replicate: expected a number from 1, found {edit.replicate}")
+
+
+def _check_trial_edit(edit: TrialEdit) -> None:
+    if edit.phase is not None and edit.phase not in set(Phase):
+        raise EditRefused(f"phase: expected one of {', '.join(Phase)}, found {edit.phase!r}")
+    if edit.family is not None and not 0 < len(edit.family) <= 200:
+        raise EditRefused("family: expected a key of 1 to 200 characters")
+    if edit.role is not None and not 0 < len(edit.role) <= 32:
+        raise EditRefused("role: expected 1 to 32 characters")
+
+
+def _given(edit: RunEdit | TrialEdit) -> dict[str, Any]:
+    return {field.name: value for field in fields(edit) if (value := getattr(edit, field.name)) is not None}

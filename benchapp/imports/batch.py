@@ -1,0 +1,223 @@
+"""One import from start to end: its ImportBatch, what came in, what could not be read."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from benchapp.analysis.diagnoses.diagnosis_queue import ask_for, with_library
+from benchapp.archive import ENDINGS, ArchiveError
+from benchapp.archive.archive_import import take_in
+from benchapp.imports import AUTO, FORMATS, find, find_file
+from benchapp.imports.audited_edits import Author
+from benchapp.imports.import_map import Mapping
+from benchapp.imports.import_recording import ExperimentRecorder
+from benchapp.imports.problems import ProblemList
+from benchapp.imports.reading.found_sources import FoundExperiment
+from benchapp.imports.reading.walking import Root
+from benchapp.imports.turns import turn
+from benchapp.models import Episode, ImportBatch, ImportProblem, Run, User
+from benchapp.search.index_following import follow
+from runner.base.text import storable
+
+logger = logging.getLogger(__name__)
+COUNTED = (
+    "experiments",
+    "runs",
+    "trials",
+    "attempts",
+    "trajectories",
+    "steps",
+    "snapshots",
+    "skills",
+    "created",
+    "changed",
+    "unchanged",
+)
+OK, NOTHING_READ, WITH_PROBLEMS = 0, 1, 3
+
+EXPECTED = f"jobs, trials, runs or logs in one of the formats {', '.join(FORMATS)}"
+
+Progress = Callable[[str, int, int], None]  # (experiment, done, total) of its trials and libraries
+
+
+@dataclass(slots=True)
+class Report:
+    """What an import did. `counts` has the names in COUNTED, and `redactions`."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    problems: ProblemList = field(default_factory=ProblemList)
+
+    @property
+    def exit_status(self) -> int:
+        if not self.counts["attempts"] and not self.counts["snapshots"]:
+            return NOTHING_READ
+        return WITH_PROBLEMS if len(self.problems) else OK
+
+    def as_json(self) -> dict[str, Any]:
+        counts = {name: self.counts[name] for name in COUNTED}
+        return {**counts, "problems": [problem.as_json() for problem in self.problems]}
+
+
+def import_paths(
+    paths: Iterable[str | Path],
+    *,
+    format: str = AUTO,
+    mapping: Mapping | None = None,
+    progress: Progress | None = None,
+    waiting: Callable[[str], None] = logger.info,
+    user: User | None = None,
+) -> Report:
+    """Brings in everything readable below the paths. Safe to repeat, to kill, and to start several times at once: what is
+    in stays in, once. `waiting` is told, in one line, which import must end first."""
+    run = _Import(format, mapping or Mapping(), progress, Author(user, "import_runs"))
+    with turn(lambda: waiting(_whom_it_waits_for())):
+        _import_all(run, [Path(path) for path in paths], user)
+    _tell_workers(run.experiments)
+    return run.report
+
+
+def _import_all(run: _Import, given: list[Path], user: User | None) -> None:
+    # It is nobody else's turn, so a batch that still says "running" was killed.
+    stale = ImportBatch.objects.filter(status=ImportBatch.Status.RUNNING)
+    stale.update(status=ImportBatch.Status.INTERRUPTED, finished_at=timezone.now())
+    names = [storable(str(path)) for path in given]
+    batch = ImportBatch.objects.create(paths=names, format=run.format, actor=user)
+    try:
+        for path in given:
+            run.import_path(path)
+            run.save(batch)
+        run.mapping.report_unused(run.report.problems)
+    except BaseException:
+        run.save(batch, status=ImportBatch.Status.INTERRUPTED)
+        raise
+    run.save(batch, status=ImportBatch.Status.DONE)
+
+
+def _whom_it_waits_for() -> str:
+    running = ImportBatch.objects.filter(status=ImportBatch.Status.RUNNING).first()
+    named = f" ({', '.join(running.paths)}, begun {running.started_at:%H:%M:%S} UTC)" if running else ""
+    return f"Another import is running{named}; this one waits until it ends."
+
+
+def _tell_workers(experiments: set[int]) -> None:
+    """One indexes what came in and reads its libraries; without one `index_search` and `diagnose_libraries` do. Libraries
+    of the whole experiment, because they are held against each other's trials; what stands is not read again."""
+    follow()
+    ask_for(with_library(Episode.objects.filter(run__experiment__in=experiments)))
+
+
+def _why_closed(path: Path) -> str:
+    """Why nothing can be said of the path; empty where that is possible. Path.exists() would raise."""
+    try:
+        path.stat()
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
+
+
+@dataclass(slots=True)
+class _Import:
+    format: str
+    mapping: Mapping
+    progress: Progress | None
+    author: Author
+    report: Report = field(default_factory=Report)
+    experiments: set[int] = field(default_factory=set)
+    runs: set[int] = field(default_factory=set)
+    saved: int = 0
+
+    def import_path(self, path: Path) -> None:
+        problems = self.report.problems
+        if reason := _why_closed(path):
+            problems.add(str(path), "", "a folder that can be read", reason)
+            return
+        if path.is_file() and path.name.endswith(ENDINGS):
+            self._import_archive(path)
+            return
+        if not path.exists():
+            problems.add(str(path), "", "a folder", "there is nothing")
+            return
+        before, told_before = self.report.counts["attempts"] + self.report.counts["snapshots"], len(problems)
+        is_folder = path.is_dir()
+        root = Root(path if is_folder else path.parent, problems)
+        for found in find(root, self.format) if is_folder else find_file(root, path, self.format):
+            self._import_experiment(found)
+        if self.report.counts["attempts"] + self.report.counts["snapshots"] > before:
+            return
+        if is_folder:
+            problems.add(str(path), "", EXPECTED, "none was found in it")
+        elif len(problems) == told_before:
+            problems.add(
+                str(path), "", "a folder, or a log that stands alone", "another file, or an archive; unpack it first"
+            )
+
+    def _import_archive(self, path: Path) -> None:
+        """Our own export: all of it or nothing."""
+        counts = self.report.counts
+        try:
+            taken = take_in(path, source=storable(str(path)))
+        except ArchiveError as error:
+            self.report.problems.add(str(path), error.place, error.expected, f"{error.message}; nothing was changed")
+            return
+        self.experiments.add(taken.experiment.pk)
+        self.runs |= set(taken.experiment.runs.values_list("pk", flat=True))
+        told = {"trials": "trial", "attempts": "attempt", "trajectories": "trajectory", "snapshots": "snapshot"}
+        counts.update({name: taken.counts[table] for name, table in told.items()} | {"steps": taken.counts["steps"]})
+        counts["created" if taken.is_new else "unchanged"] += taken.counts["attempt"]
+
+    def _import_experiment(self, found: FoundExperiment) -> None:
+        recorder = ExperimentRecorder(found.source, self.mapping, self.report.problems, self.author, self.report.counts)
+        self.experiments.add(recorder.places.experiment.pk)
+        total, done = len(found.trials) + found.libraries_total + len(found.histories), 0
+        with transaction.atomic():
+            for facts in found.tasks:
+                recorder.places.tell(facts)
+        for library in found.libraries:
+            recorder.record_library(library)
+            done += 1
+            self._tell(found.source.name, done, total)
+        for run in recorder.record_trials(found.trials):
+            self.runs.add(run)
+            done += 1
+            self._tell(found.source.name, done, total)
+        for history in found.histories:
+            recorder.record_history(history)
+            done += 1
+            self._tell(found.source.name, done, total)
+        recorder.finish()
+        if recorder.places.is_new and found.trials and not recorder.places.experiment.runs.exists():
+            self.experiments.discard(recorder.places.experiment.pk)  # all its trials came in with another folder
+            recorder.places.experiment.delete()
+            return
+        self.runs |= set(
+            Run.objects.filter(experiment=recorder.places.experiment, episodes__library__isnull=False).values_list(
+                "pk", flat=True
+            )
+        )
+
+    def _tell(self, name: str, done: int, total: int) -> None:
+        if self.progress is not None:
+            self.progress(name, done, total)
+
+    def save(self, batch: ImportBatch, status: str = ImportBatch.Status.RUNNING) -> None:
+        self.report.counts["experiments"], self.report.counts["runs"] = len(self.experiments), len(self.runs)
+        problems = list(self.report.problems)
+        with transaction.atomic():
+            ImportProblem.objects.bulk_create(
+                ImportProblem(batch=batch, **problem.as_json()) for problem in problems[self.saved :]
+            )
+            batch.counts = {name: self.report.counts[name] for name in (*COUNTED, "redactions")}
+            batch.status = status
+            batch.finished_at = None if status == ImportBatch.Status.RUNNING else timezone.now()
+            batch.save(update_fields=["counts", "status", "finished_at"])
+        self.saved = len(problems)

@@ -1,0 +1,1 @@
+"""Harbor's job and trial folders, and BenchFlow's."""

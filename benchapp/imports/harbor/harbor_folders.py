@@ -1,0 +1,164 @@
+"""Harbor job and trial folders of every generation, and BenchFlow's descendant of them.
+
+A folder is a trial or a job by what its result.json and config.json say, and by its shape where these are broken or
+missing. Trials may lie directly in a job, in any depth below the folder given, mixed from several jobs, or alone.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+
+from benchapp.imports.harbor.harbor_job import Job, job_of
+from benchapp.imports.harbor.harbor_siblings import Siblings
+from benchapp.imports.harbor.harbor_trial import HarborTrial, header_of
+from benchapp.imports.problems import ProblemList
+from benchapp.imports.reading.documents import Document, read_object
+from benchapp.imports.reading.found_sources import FoundExperiment
+from benchapp.imports.reading.passed_over import report_passed_over
+from benchapp.imports.reading.walking import MAX_DEPTH, Root
+
+NAME = "harbor"
+FILES = frozenset({"result.json", "config.json"})  # what a job's or trial's files are called
+_PARTS_OF_A_TRIAL = frozenset({"agent", "verifier", "trajectory", "steps"})
+_NOT_ENTERED = frozenset({".git", "node_modules", "__pycache__"})
+
+
+class Kind(Enum):
+    TRIAL = "trial"
+    JOB = "job"
+    BROKEN = "broken"  # has Harbor's file names, but neither content nor shape tells what it is
+    OTHER = "other"
+
+
+@dataclass(slots=True)
+class Scan:
+    """Everything found below one folder."""
+
+    trials: list[HarborTrial] = field(default_factory=list)
+    jobs: list[Job] = field(default_factory=list)
+
+
+def claims(root: Root, folder: Path) -> bool:
+    """Does the folder itself look like a job or a trial?"""
+    return _kind(_muted(root), folder) in (Kind.TRIAL, Kind.JOB)
+
+
+def find(root: Root, folder: Path, *, skip: Iterable[Path] = ()) -> Iterator[FoundExperiment]:
+    """One experiment per job, with its trials in the order of their start; folders in `skip` are not entered."""
+    scan = Scan()
+    _visit(root, folder, None, scan, frozenset(skip), 0)
+    _adopt_orphans(scan.trials)
+    _name_apart(scan.trials)
+    jobs, trials = [job.folder for job in scan.jobs], [trial.folder for trial in scan.trials]
+    report_passed_over(root, jobs, trials, frozenset(skip))
+    grouped: defaultdict[str, list[HarborTrial]] = defaultdict(list)
+    for trial in scan.trials:
+        grouped[trial.job_key].append(trial)
+    for job in scan.jobs:
+        if not grouped.get(job.key):
+            job.report_missing([])
+    for key, trials in grouped.items():
+        trials.sort(key=lambda trial: trial.order)
+        job = next((job for job in scan.jobs if job.key == key), None)
+        if job is not None:
+            job.report_missing(trials)
+        siblings = Siblings(trials, job.agents if job is not None else ())
+        for trial in trials:
+            trial.siblings = siblings
+        yield FoundExperiment(job_of(root, key, job, trials), tuple(trials))
+
+
+def _visit(root: Root, folder: Path, job: Job | None, scan: Scan, skip: frozenset[Path], depth: int) -> None:
+    if depth > MAX_DEPTH:
+        root.report(folder, "", f"folders nested at most {MAX_DEPTH} deep", "what lies below is left out")
+        return
+    kind = _kind(_muted(root), folder)
+    if kind is Kind.TRIAL:
+        scan.trials.append(HarborTrial(root, folder, header_of(_muted(root), folder), job.key if job else ""))
+        return
+    if kind is Kind.JOB:
+        job = Job.read(root, folder)
+        scan.jobs.append(job)
+    folders, _ = root.listing(folder)
+    before = len(scan.trials)
+    for sub in folders:
+        if sub.name not in _NOT_ENTERED and sub not in skip:
+            _visit(root, sub, job, scan, skip, depth + 1)
+    if kind is Kind.BROKEN:
+        if len(scan.trials) > before:  # broken, but the folder of a job by what lies in it
+            scan.jobs.append(Job.read(root, folder))
+        else:
+            _report_broken(root, folder)
+
+
+def _kind(root: Root, folder: Path) -> Kind:
+    """By content first, then by shape."""
+    documents = [
+        document
+        for name in ("result.json", "config.json")
+        if root.is_file(folder / name) and (document := read_object(root, folder / name)) is not None
+    ]
+    for document in documents:
+        if _tells_trial(document):
+            return Kind.TRIAL
+        if _tells_job(document):
+            return Kind.JOB
+    has_parts = any(root.is_dir(folder / name) for name in _PARTS_OF_A_TRIAL)
+    has_names = any(root.exists(folder / name) for name in ("result.json", "config.json"))
+    if has_parts and (has_names or all(root.is_dir(folder / name) for name in ("agent", "verifier"))):
+        return Kind.TRIAL
+    return Kind.BROKEN if has_names else Kind.OTHER
+
+
+def _tells_trial(document: Document) -> bool:
+    keys = document.raw.keys()
+    by_result = "trial_name" in keys or {"task_name", "verifier_result"} <= keys
+    by_config = "trials_dir" in keys or isinstance(document.raw.get("task"), dict) or {"task_path", "agent"} <= keys
+    return by_result or by_config
+
+
+def _tells_job(document: Document) -> bool:
+    keys = document.raw.keys()
+    return bool({"n_total_trials", "stats"} & keys) or bool(
+        {"jobs_dir", "job_name", "agents", "datasets", "orchestrator", "n_attempts"} & keys
+    )
+
+
+def _report_broken(root: Root, folder: Path) -> None:
+    for name in ("result.json", "config.json"):
+        path = folder / name
+        if root.exists(path) and read_object(root, path) is not None:
+            root.report(path, "whole file", "the result or config of a Harbor trial or job", "it is something else")
+
+
+def _muted(root: Root) -> Root:
+    """The same folder for a first look, whose problems are told when it is read in earnest."""
+    return Root(root.given, ProblemList())
+
+
+def _adopt_orphans(trials: list[HarborTrial]) -> None:
+    """A trial whose own files do not name its job belongs to the one that all its siblings name."""
+    siblings: defaultdict[Path, set[str]] = defaultdict(set)
+    for trial in trials:
+        if trial.header.job_key:
+            siblings[trial.folder.parent].add(trial.header.job_key)
+    for trial in trials:
+        named = siblings[trial.folder.parent]
+        if not trial.header.job_key and not trial.enclosing_job and len(named) == 1:
+            trial.adopt(next(iter(named)))
+
+
+def _name_apart(trials: list[HarborTrial]) -> None:
+    """Two trials with one id are both kept, the second (by path) under an id derived from its path."""
+    seen: dict[str, HarborTrial] = {}
+    for trial in sorted(trials, key=lambda trial: trial.path):
+        for ident in trial.ids:
+            if ident in seen:
+                trial.report_duplicate(ident, seen[ident].path)
+                break
+        for ident in trial.ids:
+            seen.setdefault(ident, trial)

@@ -1,0 +1,90 @@
+"""What the trials of one Harbor job tell of each other: which of their agents are not the same one, and which skills a
+trial had whose own lock cannot be read."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from benchapp.imports.harbor.harbor_run import Harness, Skills, settings_of, skills_of
+from benchapp.imports.problems import ProblemList
+from benchapp.imports.reading.documents import Document, read_object
+from benchapp.imports.reading.found_sources import TrialHeader
+from benchapp.imports.reading.walking import Root
+from runner.base.digests import digest_json
+
+if TYPE_CHECKING:
+    from benchapp.imports.harbor.harbor_trial import HarborTrial
+
+
+@dataclass
+class Siblings:
+    """The trials of one job in the order of their start, and the agents that the job's own config lists."""
+
+    trials: Sequence[HarborTrial]
+    agents: Sequence[Mapping[str, Any]]
+
+    def harness(self, header: TrialHeader) -> Harness:
+        """What the trial's agent called itself; of one that was killed before it did, what the same agent did elsewhere
+        in the job. The version that was met first is no variant, so a job that goes on under a newer one stays as it was.
+        """
+        first = self._first.get((*_agent(header), header.harness), header)
+        version = header.version or first.version
+        parts = [_digest(header.agent)] if _name(header.agent) in self._varied else []
+        if version != first.version:
+            parts.append(version)
+        return Harness(header.harness or first.harness, version, " ".join(parts))
+
+    def pinned(self, given: Iterable[str]) -> Skills | None:
+        """The skills of these names by content, where all readable locks agree on them."""
+        found = self._pinned.get(tuple(sorted(given)), set())
+        return next(iter(found)) if len(found) == 1 else None
+
+    @cached_property
+    def _varied(self) -> set[str]:
+        return _names_of_several(trial.header.agent for trial in self.trials) | _names_of_several(self.agents)
+
+    @cached_property
+    def _first(self) -> dict[tuple[str, ...], TrialHeader]:
+        """The first trial of each agent that tells its version, else its name; by the agent and by that name or none."""
+        found: dict[tuple[str, ...], TrialHeader] = {}
+        headers = [trial.header for trial in self.trials if trial.header.harness]
+        for header in sorted(headers, key=lambda header: not header.version):
+            for name in (header.harness, ""):
+                found.setdefault((*_agent(header), name), header)
+        return found
+
+    @cached_property
+    def _pinned(self) -> dict[tuple[str, ...], set[Skills]]:
+        found: defaultdict[tuple[str, ...], set[Skills]] = defaultdict(set)
+        for trial in self.trials:
+            quiet = Root(trial.root.given, ProblemList())  # each trial reports its own lock
+            path = trial.folder / "lock.json"
+            lock = read_object(quiet, path) if quiet.is_file(path) else None
+            config = Document(quiet, path, {"agent": trial.header.agent})
+            if lock is not None and (skills := skills_of(config, lock)).is_pinned:
+                found[tuple(sorted(config.object("agent").texts("skills")))].add(skills)
+        return found
+
+
+def _names_of_several(agents: Iterable[Mapping[str, Any]]) -> set[str]:
+    """Names under which agents of different settings go."""
+    settings: defaultdict[str, set[str]] = defaultdict(set)
+    for agent in agents:
+        settings[_name(agent)].add(_digest(agent))
+    return {name for name, digests in settings.items() if len(digests) > 1}
+
+
+def _agent(header: TrialHeader) -> tuple[str, str]:
+    return _name(header.agent), _digest(header.agent)
+
+
+def _name(agent: Mapping[str, Any]) -> str:
+    return digest_json([agent.get(key) for key in ("name", "import_path", "model_name", "skills")])
+
+
+def _digest(agent: Mapping[str, Any]) -> str:
+    return digest_json(settings_of(agent))[:12]

@@ -1,0 +1,300 @@
+"""One Harbor trial folder: who ran what, how it ended, what it cost, where its trajectories lie."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from benchapp.imports.harbor import benchflow
+from benchapp.imports.harbor.harbor_run import Skills, run_of, skills_of, version_of
+from benchapp.imports.harbor.harbor_siblings import Siblings
+from benchapp.imports.harbor.harbor_verdict import FILES, read_verdict, told_rewards
+from benchapp.imports.reading.documents import Document, decode, read_object
+from benchapp.imports.reading.found_sources import (
+    UNKNOWN,
+    Choice,
+    ExceptionSource,
+    TaskSource,
+    Timing,
+    TrialHeader,
+    TrialSource,
+)
+from benchapp.imports.reading.times import aware, phase_seconds, read_time, seconds_between, zoneless_text
+from benchapp.imports.reading.trajectory_files import NEVER_ENTERED, choose, is_candidate
+from benchapp.imports.reading.walking import MAX_HASHED_BYTES, Entry, Root, name_of
+from runner.base.text import storable
+from runner.base.types import Usage, Verdict
+
+MAX_EXCEPTION_BYTES = 8 * 1024 * 1024
+_READ = frozenset({"result.json", "config.json", "lock.json", "exception.txt", "timing.json", "rewards.jsonl"})
+_ACCOUNTS = frozenset({"agent", "trajectory"})  # folders that hold what the agent did
+
+
+def header_of(root: Root, folder: Path) -> TrialHeader:
+    result, config = _document(root, folder / "result.json"), _document(root, folder / "config.json")
+    embedded = result.object("config") if result.object("config") else config
+    name = result.text("trial_name", 300) or embedded.text("trial_name", 300) or name_of(folder)
+    info = result.object("agent_info")
+    job = embedded.text("job_id", 100)
+    directory = embedded.text("trials_dir", 1_000) or ""
+    return TrialHeader(
+        ident=result.text("id", 100) or "",
+        name=name,
+        job_key=f"id:{job}" if job else f"dir:{directory}" if directory else "",
+        trials_dir=directory,
+        task=_task_name(result, embedded, name),
+        started=result.text("started_at", 64) or config.text("started_at", 64) or "",
+        agent=_agent(embedded),
+        harness=info.text("name", 100) or "",
+        version=version_of(info),
+    )
+
+
+def _agent(config: Document) -> Mapping[str, Any]:
+    found = config.raw.get("agent")  # BenchFlow: a name
+    return found if isinstance(found, Mapping) else {}
+
+
+def _task_name(result: Document, config: Document, trial_name: str) -> str:
+    """trial_name holds only the first characters of a task's name, so it is no source for it."""
+    task = config.object("task") if isinstance(config.raw.get("task"), dict) else Document(config.root, config.path, {})
+    path = task.text("path", 1_000) or config.text("task_path", 1_000) or ""
+    return (
+        result.text("task_name", 300)
+        or task.text("name", 300)
+        or PurePosixPath(path).name
+        or f"unknown task of {trial_name}"
+    )[:300]
+
+
+class HarborTrial:
+    """A trial on disk; see sources.FoundTrial."""
+
+    def __init__(self, root: Root, folder: Path, header: TrialHeader, enclosing_job: str) -> None:
+        self.root, self.folder, self.header, self.enclosing_job = root, folder, header, enclosing_job
+        self.path = root.label(folder)
+        # A job is named by the id its trials give; then by the folder it was written to; then by where it lies now.
+        own = header.job_key
+        self.job_key = own if own.startswith("id:") else enclosing_job or own or f"name:{name_of(folder.parent)}"
+        self.order = (header.started, header.name, self.path)
+        self._derived = ""
+        self.siblings = Siblings((), ())
+        self.judges = True  # False: who reads this trial finds its verdict elsewhere
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        named = f"{self.job_key}/{self.header.name}{self._derived}"
+        return (f"trial:{self.header.ident}{self._derived}", named) if self.header.ident else (named,)
+
+    def adopt(self, job_key: str) -> None:
+        self.job_key = job_key
+
+    def report_duplicate(self, ident: str, other: str) -> None:
+        self.root.report(
+            self.folder, "id", "an id of its own for every trial", f"{ident} is also that of {other}; both are kept"
+        )
+        self._derived = storable("@" + "/".join(self.folder.parts[-2:]))
+
+    @cached_property
+    def _entries(self) -> dict[str, Entry]:
+        """Files that are read, by path in the trial's folder."""
+        stages = self.root.listing(self.folder / "steps")[0] if self.root.is_dir(self.folder / "steps") else []
+        found = {entry.name: entry for folder in (self.folder, *stages) for entry in self._tree(folder)}
+        return {name: found[name] for name in sorted(found) if _is_read(name)}
+
+    def _tree(self, folder: Path) -> Iterator[Entry]:
+        """Files of the trial, or of one of its stages, whose folder may have any name."""
+        folders, files = self.root.listing(folder)
+        prefix = "" if folder == self.folder else f"steps/{name_of(folder)}/"
+        for entry in files:
+            yield replace(entry, name=f"{prefix}{entry.name}")
+        for sub in folders:
+            if sub.name in _ACCOUNTS or sub.name == "verifier":
+                skip = NEVER_ENTERED if sub.name in _ACCOUNTS else frozenset()
+                for entry in self.root.tree(sub, skip=skip):
+                    yield replace(entry, name=f"{prefix}{sub.name}/{entry.name}")
+
+    def digest(self) -> str:
+        digest, left = hashlib.sha256(), MAX_HASHED_BYTES
+        for name, entry in self._entries.items():
+            try:
+                content = self.root.sha256(entry.path, left)
+            except OSError:
+                content = "unreadable"
+            left -= entry.size if entry.size <= left else 0
+            digest.update(f"{name}\0{content}\n".encode("utf-8", "surrogateescape"))
+        return digest.hexdigest()
+
+    def read(self) -> TrialSource:
+        result, config = self._document("result.json"), self._document("config.json")
+        if benchflow.is_benchflow(result, config):
+            return benchflow.read_trial(self.root, self.folder, result, config, self.header, self._choice())
+        if not result:  # where there is a file, what is wrong with it was reported as well
+            told = "nothing in it can be read" if "result.json" in self._entries else "there is none"
+            self.root.report(
+                self.folder / "result.json",
+                "",
+                "the result of a finished trial",
+                f"{told}: whether it finished is not known; kept as interrupted, not scored",
+            )
+        return self._read(result, config)
+
+    def _read(self, result: Document, config: Document) -> TrialSource:
+        own = result.object("config") if result.object("config") else config
+        lock = self._document("lock.json")
+        stages = self._stages(result)
+        started, finished = read_time(result, "started_at"), read_time(result, "finished_at")
+        verifier_seconds = phase_seconds(result.object("verifier"))
+        skills = self._skills(own, lock)
+        return TrialSource(
+            run=run_of(
+                result,
+                own,
+                skills,
+                f"{self.header.trials_dir}/{name_of(self.folder.parent)}",
+                self.siblings.harness(self.header),
+            ),
+            task=self._task(result, lock),
+            timing=Timing(
+                started_at=aware(started),
+                finished_at=aware(finished),
+                started_text=zoneless_text(result, "started_at", started),
+                finished_text=zoneless_text(result, "finished_at", finished),
+                duration_seconds=seconds_between(result, started, finished),
+                agent_seconds=_seconds(result, "agent_execution"),
+                verifier_seconds=_seconds(result, "verifier"),
+            ),
+            verdict=self._verdict(result, verifier_seconds),
+            config=dict(own.raw),
+            stage_verdicts=tuple(verdict for _, verdict in stages if verdict is not None),
+            choices=(self._choice(), *(self._choice(name) for name, _ in stages)),
+            exception=self._exception(result),
+            usage=sum(map(_usage, _parts(result, "agent_result")), Usage()),
+            skills_mounted=skills.names,
+            is_finished=bool(result),
+        )
+
+    def _skills(self, config: Document, lock: Document) -> Skills:
+        """Those its lock pins; without one, those that the locks of its siblings pin under the same names."""
+        skills, given = skills_of(config, lock), config.object("agent").texts("skills")
+        pinned = self.siblings.pinned(given) if given and not skills.is_pinned else None
+        if pinned is None:
+            return skills
+        lock.report(
+            "skills", "digests of the skills given", "there are none; those in the locks of its siblings are used"
+        )
+        return pinned
+
+    def _task(self, result: Document, lock: Document) -> TaskSource:
+        digest = result.text("task_checksum", 100) or lock.object("task").text("digest", 100)
+        name = self.header.task
+        return TaskSource(self.header.suite, name, name.rpartition("/")[2], revision=digest or UNKNOWN)
+
+    def _verdict(self, result: Document, seconds: float | None) -> Verdict | None:
+        if not self.judges:
+            return None
+        told = told_rewards(result.object("verifier_result"))
+        return read_verdict(self.root, self.folder / "verifier", told, place=result, seconds=seconds)
+
+    def _stages(self, result: Document) -> list[tuple[str, Verdict | None]]:
+        """Harbor's multi-step trials: (name, verdict) of every stage, in order. A killed trial has no result that tells
+        them: then their folders do, by name."""
+        stages: list[tuple[str, Verdict | None]] = []
+        for step in result.objects("step_results"):
+            name = step.text("step_name", 200)
+            if not name or "/" in name or name in {".", ".."}:
+                step.report(
+                    "step_name", "the name of a folder below steps/", f"found {step.raw.get('step_name')!r}"[:120]
+                )
+                continue
+            stages.append((name, self._stage_verdict(name, step)))
+        told = {name for name, _ in stages}
+        left = sorted({name.split("/")[1] for name in self._entries if name.startswith("steps/")} - told)
+        return stages + [(name, self._stage_verdict(name, Document(self.root, result.path, {}))) for name in left]
+
+    def _stage_verdict(self, name: str, step: Document) -> Verdict | None:
+        return read_verdict(
+            self.root,
+            self.folder / "steps" / name / "verifier",
+            told_rewards(step.object("verifier_result")),
+            place=step,
+            source=f"harbor stage {name}"[:100],
+            seconds=phase_seconds(step.object("verifier")),
+        )
+
+    def _choice(self, stage: str = "") -> Choice:
+        prefix = f"steps/{stage}/" if stage else ""
+        accounts = [
+            entry
+            for name, entry in self._entries.items()
+            if name.startswith(prefix)
+            and name[len(prefix) :].split("/", 1)[0] in _ACCOUNTS
+            and is_candidate(name[len(prefix) :])
+        ]
+        if not stage and not accounts:
+            accounts = [entry for name, entry in self._entries.items() if _is_loose_account(name)]
+        return choose(self.root, self.folder, accounts, stage=stage)
+
+    def _exception(self, result: Document) -> ExceptionSource | None:
+        for info in _parts(result, "exception_info")[:1]:
+            return ExceptionSource(
+                info.text("exception_type", 200) or UNKNOWN,
+                info.text("exception_message", MAX_EXCEPTION_BYTES) or "",
+                info.text("exception_traceback", MAX_EXCEPTION_BYTES) or "",
+            )
+        if result or "exception.txt" not in self._entries:
+            return None
+        content = self.root.read_ends(self.folder / "exception.txt", MAX_EXCEPTION_BYTES)
+        text = decode(self.root, self.folder / "exception.txt", content).strip() if content else ""
+        last = text.splitlines()[-1] if text else ""
+        kind, _, message = last.partition(":")
+        return ExceptionSource(kind.strip()[:200] or UNKNOWN, message.strip(), text) if text else None
+
+    def _document(self, name: str) -> Document:
+        return _document(self.root, self.folder / name)
+
+
+def _document(root: Root, path: Path) -> Document:
+    found = read_object(root, path) if root.is_file(path) else None
+    return found if found is not None else Document(root, path, {})
+
+
+def _parts(result: Document, name: str) -> list[Document]:
+    """That object of the trial; of a trial in stages, which has none, those of its stages."""
+    own = result.object(name)
+    return [own] if own else [part for step in result.objects("step_results") if (part := step.object(name))]
+
+
+def _seconds(result: Document, phase: str) -> float | None:
+    known = [seconds for part in _parts(result, phase) if (seconds := phase_seconds(part)) is not None]
+    return sum(known) if known else None
+
+
+def _usage(agent: Document) -> Usage:
+    """The totals Harbor's agent adapter reported; they may count a repeated message several times."""
+    return Usage(
+        agent.count("n_input_tokens"),
+        agent.count("n_cache_tokens"),
+        agent.count("n_output_tokens"),
+        agent.amount("cost_usd"),
+    )
+
+
+def _is_read(name: str) -> bool:
+    parts = name.split("/")
+    if parts[0] == "steps" and len(parts) > 2:
+        parts = parts[2:]
+    if parts[0] == "verifier":
+        return len(parts) == 2 and parts[1] in FILES
+    if parts[0] in _ACCOUNTS:
+        return is_candidate("/".join(parts))
+    return len(parts) == 1 and (parts[0] in _READ or _is_loose_account(parts[0]))
+
+
+def _is_loose_account(name: str) -> bool:
+    """A trajectory that lies in the trial's folder itself, as some tools leave it."""
+    return "/" not in name and name.endswith((".jsonl", "trajectory.json")) and name not in _READ

@@ -1,0 +1,119 @@
+"""What a verifier left in a Harbor trial: rewards, the reports beside them, printed output."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+
+from benchapp.imports.problems import found
+from benchapp.imports.reading.documents import Document, decode, read_json
+from benchapp.imports.reading.walking import Root
+from runner.base.text import clean, cut
+from runner.base.types import Verdict
+from runner.verifying import reports
+from runner.verifying.reports import MAX_REPORT_BYTES, REWARDS, SECTIONS, SIDE_REPORTS, SideReports
+
+MAX_OUTPUT_BYTES = 32 * 1024 * 1024
+MAX_OUTPUT_CHARS = 1024 * 1024  # kept, beginning and end
+MAX_REWARD_BYTES = 64 * 1024
+OUTPUT = "test-stdout.txt"
+FILES = (OUTPUT, *REWARDS, *SIDE_REPORTS)
+
+
+def read_verdict(
+    root: Root,
+    folder: Path,
+    told: Mapping[str, float] | None,
+    *,
+    place: Document,
+    source: str = "harbor",
+    seconds: float | None = None,
+) -> Verdict | None:
+    """The verdict of a verifier's folder. `told`: the rewards of result.json, None where it has none.
+
+    Success follows the reward whatever exception there was: 1 or more. Of several rewards the one named "reward"
+    counts; several without it leave success and reward unknown. None: there is nothing to tell.
+    """
+    files = {name: path for name in FILES if root.is_file(path := folder / name)}
+    on_disk = _rewards_on_disk(root, files)
+    if told is not None and on_disk and _total(told) != _total(on_disk):
+        place.report(
+            "rewards", "the reward the verifier wrote", f"result.json says {dict(told)}, its files {dict(on_disk)}"
+        )
+    rewards = told if told is not None else on_disk
+    side = read_side_reports(root, files)
+    output = _output(root, files[OUTPUT]) if OUTPUT in files else ""
+    if not rewards and not side.checks and not output:
+        return None
+    reward = _total(rewards or {})
+    return Verdict(
+        source=source,
+        success=None if reward is None else reward >= 1.0,
+        reward=reward,
+        outcome=side.outcome if SECTIONS.keys() & files.keys() else None,  # plain tests are no outcome and process
+        process=side.process,
+        overall=side.overall,
+        checks=tuple(side.checks),
+        dimensions=tuple(side.dimensions),
+        rewards=dict(rewards or {}),
+        output=output,
+        duration_seconds=seconds,
+        notes=tuple(map(str, side.problems)),
+    )
+
+
+def told_rewards(document: Document) -> dict[str, float] | None:
+    """Finite rewards by name of an object with `rewards`; others are reported. None: there is no such object."""
+    if not isinstance(document.raw.get("rewards"), Mapping):
+        if document.raw.get("rewards") is not None:
+            document.report("rewards", "an object of numbers", found(document.raw["rewards"]))
+        return None
+    rewards = document.object("rewards")
+    values = {str(name)[:200]: rewards.number(name) for name in rewards.raw}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _total(rewards: Mapping[str, float]) -> float | None:
+    if "reward" in rewards:
+        return rewards["reward"]
+    return next(iter(rewards.values())) if len(rewards) == 1 else None
+
+
+def _rewards_on_disk(root: Root, files: Mapping[str, Path]) -> dict[str, float]:
+    if path := files.get("reward.json"):
+        value = read_json(root, path, MAX_REWARD_BYTES)
+        if isinstance(value, Mapping):
+            return told_rewards(Document(root, path, {"rewards": value})) or {}
+        if value is not None:
+            root.report(path, "whole file", "an object of numbers", found(value))
+    if path := files.get("reward.txt"):
+        content = root.read(path, MAX_REWARD_BYTES)
+        if content is not None:
+            return _plain_reward(root, path, decode(root, path, content).strip())
+    return {}
+
+
+def _plain_reward(root: Root, path: Path, text: str) -> dict[str, float]:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        root.report(path, "whole file", "one finite number", f"found {text[:80]!r}")
+        return {}
+    return {"reward": value}
+
+
+def _output(root: Root, path: Path) -> str:
+    content = root.read_ends(path, MAX_OUTPUT_BYTES)
+    return "" if content is None else cut(clean(decode(root, path, content)), MAX_OUTPUT_CHARS)
+
+
+def read_side_reports(root: Root, files: Mapping[str, Path]) -> SideReports:
+    """The reports beside the reward. What is odd in them is told in the import's report too."""
+    contents = {name: root.read(path, MAX_REPORT_BYTES) for name, path in files.items() if name in SIDE_REPORTS}
+    read = reports.read_side_reports({name: content for name, content in contents.items() if content is not None})
+    for problem in read.problems:
+        root.report(files[problem.path], problem.place, problem.expected, problem.message)
+    return read

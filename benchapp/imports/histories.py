@@ -1,0 +1,385 @@
+"""From the moments of a source's library to decisions and a spine: one episode in one transaction.
+
+What is on the spine stays as it is where the source still tells the same; a run that went on is continued. Where a
+source tells another past than before, the new one takes the old one's place and an activity keeps what stood there;
+decisions that somebody reviews are never taken away, and the difference is reported instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from benchapp.imports.audited_edits import Author
+from benchapp.imports.packing import redacted_files
+from benchapp.imports.problems import ProblemList
+from benchapp.imports.reading.found_sources import (
+    DecisionMoment,
+    FreezeMoment,
+    HistorySource,
+    Moment,
+    RefusalMoment,
+    SeedMoment,
+    TrialMoment,
+)
+from benchapp.models import (
+    Activity,
+    Attempt,
+    Blob,
+    Decision,
+    DecisionEvidence,
+    Entry,
+    Episode,
+    Family,
+    Refusal,
+    Run,
+    Seal,
+    Seeding,
+    Snapshot,
+    Trial,
+)
+from benchapp.models.base import derived_id
+from benchapp.record.redaction import redact_text
+from benchapp.record.textual_change import measure_change
+from runner.base.digests import EMPTY_LIBRARY, canonical_json, digest_json, library_digest
+from runner.base.encoding import encode
+from runner.base.text import storable
+from runner.base.types import DecisionStatus, Files, Patch
+
+CHANGED_AT_SOURCE = "its source tells another history"
+MAX_SUMMARY = 10_000
+KINDS = {
+    TrialMoment: Entry.Kind.TRIAL,
+    DecisionMoment: Entry.Kind.DECISION,
+    SeedMoment: Entry.Kind.SEED,
+    FreezeMoment: Entry.Kind.FREEZE,
+    RefusalMoment: Entry.Kind.REFUSAL,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One entry to be: the moment, the libraries around it, and all that must be equal for it to be the same one."""
+
+    moment: Moment
+    before: str  # snapshot digests
+    after: str
+    number: int  # of the decision
+    round: int
+    at: datetime
+    told: tuple[Any, ...]
+
+    @property
+    def kind(self) -> Entry.Kind:
+        return KINDS[type(self.moment)]
+
+
+class HistoryRecorder:
+    """Writes one episode's history. `families` finds or makes the row of a family's key."""
+
+    def __init__(self, source: HistorySource, episode: Episode, author: Author, problems: ProblemList) -> None:
+        self.source, self.episode, self.author, self.problems = source, episode, author, problems
+        self.trials = {str(trial.public_id): trial for trial in episode.trials.select_related("task")}
+        self.counting = dict(
+            Attempt.objects.filter(trial__episode=episode, counts=True).values_list("trial__public_id", "pk")
+        )
+        self.sizes: dict[str, int] = {EMPTY_LIBRARY: 0}  # skills by snapshot digest
+        self.skills_total = 0  # of the last library
+        self.last: tuple[Files, str] | None = None  # the files stored last, and their digest
+
+    # --- what it is to become ------------------------------------------------------------------------------------
+
+    def places(self) -> list[Place]:
+        """Every entry there is to be. Contents are stored here: rows that point at them come later."""
+        places: list[Place] = []
+        current, number, rounds, at = EMPTY_LIBRARY, 0, 0, self.source.at
+        for moment in self.source.read():
+            before = current
+            if isinstance(moment, DecisionMoment):
+                moment = replace(moment, patch=_redacted_patch(moment.patch))
+                current, number = self._stored(moment.after), number + 1
+                moment = _settled(moment, changed=current != before)
+                rounds += moment.status is DecisionStatus.APPLIED
+                current = current if moment.status is DecisionStatus.APPLIED else before
+            elif isinstance(moment, SeedMoment):
+                current = self._stored(moment.after)
+            elif isinstance(moment, TrialMoment):
+                trial = self._trial(moment.ident)
+                if trial is None or trial.public_id not in self.counting:
+                    continue  # it never finished: it takes no place
+                at = trial.finished_at or at
+            at = getattr(moment, "at", None) or at
+            given = self._given(moment, current) if isinstance(moment, TrialMoment) else None
+            told = _told(moment, before, current, number, rounds, given)
+            places.append(Place(moment, before, current, number, rounds, at, told))
+        return places
+
+    def _stored(self, files: Files) -> str:
+        if self.last is None or self.last[0] is not files:  # moments share one mapping as long as nothing changes
+            clean = redacted_files(files)
+            digest = library_digest(clean)
+            if digest not in self.sizes:
+                self.sizes[digest] = Snapshot.objects.put(clean).skills_total
+            self.last = (files, digest)
+        return self.last[1]
+
+    def _given(self, moment: TrialMoment, current: str) -> str | None:
+        """The library the trial had: the one that stood, where the source says so."""
+        if moment.given is None:
+            return None
+        if self._stored(moment.given) == current:
+            return current
+        trial = self._trial(moment.ident)
+        name = trial.task.key if trial else moment.ident
+        self.problems.add(
+            self.source.path, name, "a trial given the library that stood then", "it was another one; left unknown"
+        )
+        return None
+
+    def _trial(self, ident: str | None) -> Trial | None:
+        return None if ident is None else self.trials.get(str(derived_id("trial", ident)))
+
+    # --- writing it ----------------------------------------------------------------------------------------------
+
+    def record(self) -> str:
+        """ "created", "changed" or "unchanged"."""
+        places = self.places()
+        self.skills_total = self.sizes[places[-1].after] if places else 0
+        return self._write(places)
+
+    def _write(self, places: Sequence[Place]) -> str:
+        with transaction.atomic():
+            self._gather()
+            old = list(self.episode.entries.in_order())
+            same = _common(places, [_told_row(entry) for entry in old])
+            if same == len(places) == len(old):
+                moved = self._point(old, places)
+                return "changed" if moved else "unchanged"
+            if same < len(old) and not self._make_room(old[same:]):
+                return "unchanged"
+            self._point(old[:same], places[:same])
+            for sequence, place in enumerate(places[same:], start=same + 1):
+                self._enter(sequence, place)
+            self._hold(places)
+            Run.objects.filter(pk=self.episode.run_id).touch()
+        return "changed" if old else "created"
+
+    def _gather(self) -> None:
+        """Trials that a map moved here bring their spine along."""
+        attempts = Entry.objects.filter(attempt__in=self.counting.values()).exclude(episode=self.episode)
+        for left in set(attempts.values_list("episode", flat=True)):
+            if self.episode.entries.exists():
+                break
+            Entry.objects.filter(episode=left).update(episode=self.episode)
+            Decision.objects.filter(episode=left).update(episode=self.episode)
+            Episode.objects.filter(pk=left).update(library=None, is_ordered=False)
+
+    def _point(self, entries: Sequence[Entry], places: Sequence[Place]) -> bool:
+        """A trial whose source changed has another attempt that counts: its entry points at that one."""
+        moved = False
+        for entry, place in zip(entries, places, strict=True):
+            if isinstance(place.moment, TrialMoment):
+                trial = self._trial(place.moment.ident)
+                counting = self.counting[trial.public_id] if trial else None
+                if entry.attempt_id != counting:
+                    Entry.objects.filter(pk=entry.pk).update(attempt=counting)
+                    moved = True
+        return moved
+
+    def _make_room(self, entries: Sequence[Entry]) -> bool:
+        decisions = [entry.decision for entry in entries if entry.decision is not None]
+        if Decision.objects.filter(pk__in=[row.pk for row in decisions], review_items__isnull=False).exists():
+            expected = "the history that was imported before, as far as somebody reviews it"
+            self.problems.add(self.source.path, "", expected, "another one; nothing of this library's history changed")
+            return False
+        if decisions:
+            self._remember(decisions)
+        for entry in entries:
+            if entry.attempt_id is None and entry.target is not None:
+                entry.target.delete()  # takes the entry with it
+        Entry.objects.filter(pk__in=[entry.pk for entry in entries]).delete()
+        return True
+
+    def _remember(self, decisions: Sequence[Decision]) -> None:
+        names = ("number", "status", "operation_type", "summary", "patch_id")
+        before = [
+            {name: getattr(row, name) for name in names} | {"before": row.before.digest, "after": row.after.digest}
+            for row in decisions
+        ]
+        Activity.objects.create(
+            actor=self.author.user,
+            actor_name=self.author.label[:200],
+            verb="supersede",
+            target_kind="episode",
+            target_id=self.episode.public_id,
+            detail={"before": {"decisions": before}},
+            reason=CHANGED_AT_SOURCE,
+        )
+
+    def _enter(self, sequence: int, place: Place) -> None:
+        target = Entry.TARGETS[place.kind]
+        Entry.objects.create(
+            episode=self.episode,
+            sequence=sequence,
+            kind=place.kind,
+            recorded_at=place.at,
+            **{target: self._target(place)},
+        )
+
+    def _target(self, place: Place) -> Any:
+        match place.moment:
+            case TrialMoment() as moment:
+                return self._given_trial(moment, place)
+            case DecisionMoment() as moment:
+                return self._decision(moment, place)
+            case SeedMoment() as moment:
+                return Seeding.objects.create(
+                    family=self._family(moment.family), snapshot=Snapshot.objects.standing_for(place.after)
+                )
+            case FreezeMoment():
+                setup = self.episode.run.setup_digest  # empty: unknown
+                return Seal.objects.create(
+                    public_id=derived_id("seal", str(self.episode.public_id), place.after),
+                    snapshot=Snapshot.objects.standing_for(place.after),
+                    library_digest=place.after,
+                    setup_digest=setup,
+                    seal=digest_json([setup, place.after]),
+                    sealed_at=place.at,
+                )
+            case RefusalMoment() as moment:
+                paths = [storable(path)[:1000] for path in moment.paths]
+                return Refusal.objects.create(trial=self._trial(moment.trial), paths=paths, reason=moment.reason)
+
+    def _given_trial(self, moment: TrialMoment, place: Place) -> Attempt:
+        trial = self._trial(moment.ident)
+        assert trial is not None
+        given = place.told[-1]
+        snapshot = None if given is None else Snapshot.objects.standing_for(given)
+        mounted = None if given is None else self.sizes.get(given)
+        Trial.objects.filter(pk=trial.pk).update(snapshot=snapshot)
+        if mounted is not None:
+            Trial.objects.filter(pk=trial.pk, skills_mounted=None).update(skills_mounted=mounted)
+        return Attempt.objects.get(pk=self.counting[trial.public_id])
+
+    def _decision(self, moment: DecisionMoment, place: Place) -> Decision:
+        before, after = (Snapshot.objects.standing_for(digest) for digest in (place.before, place.after))
+        change = {} if before == after else measure_change(before.read(), after.read()).fields()
+        patch = None if moment.patch is None else Blob.objects.put(canonical_json(encode(moment.patch)))
+        row = Decision.objects.create(
+            public_id=derived_id("decision", str(self.episode.public_id), str(place.number), digest_json(place.told)),
+            episode=self.episode,
+            number=place.number,
+            round=place.round,
+            family=self._family(moment.family),
+            mode=moment.mode,
+            after_trial=self._trial(moment.after_trial),
+            status=moment.status,
+            operation_type=_text(moment.operation_type)[:32],
+            summary=_text(moment.summary),
+            findings=_findings(moment),
+            error=_text(moment.error),
+            patch_id=patch,
+            before=before,
+            after=after,
+            decided_at=place.at,
+            **change,
+        )
+        shown = [trial for ident in moment.evidence if (trial := self._trial(ident))]
+        DecisionEvidence.objects.bulk_create(
+            DecisionEvidence(decision=row, ordinal=ordinal, trial=trial) for ordinal, trial in enumerate(shown)
+        )
+        return row
+
+    def _family(self, key: str) -> Family:
+        suite = next((trial.task.suite_id for trial in self.trials.values()), None) or self._suite()
+        return Family.objects.get_or_create(suite_id=suite, key=key[:200], defaults={"name": key[:200]})[0]
+
+    def _suite(self) -> int:
+        assert self.episode.family is not None  # an episode without trials is one that a family names
+        return int(self.episode.family.suite_id)
+
+    def _hold(self, places: Sequence[Place]) -> None:
+        last = places[-1].after if places else EMPTY_LIBRARY
+        self.episode.library = Snapshot.objects.standing_for(last)
+        self.episode.is_ordered = True
+        self.episode.save(update_fields=["library", "is_ordered"])
+
+
+def _settled(moment: DecisionMoment, *, changed: bool) -> DecisionMoment:
+    """An answer is applied when it changed the library, as everywhere in the record; a verbatim one is a no-op."""
+    if moment.status is DecisionStatus.APPLIED and not changed:
+        return replace(moment, status=DecisionStatus.NO_OP)
+    if moment.status is DecisionStatus.NO_OP and changed:
+        return replace(moment, status=DecisionStatus.APPLIED)
+    return moment
+
+
+def _common(places: Sequence[Place], rows: Sequence[tuple[Any, ...]]) -> int:
+    """How many entries from the first on are the same."""
+    pairs = enumerate(zip(places, rows, strict=False))
+    return next((index for index, (place, row) in pairs if place.told != row), min(len(places), len(rows)))
+
+
+def _told(moment: Moment, before: str, after: str, number: int, rounds: int, given: str | None) -> tuple[Any, ...]:
+    """What makes an entry this one; `_told_row` gives the same of what is recorded."""
+    match moment:
+        case TrialMoment():
+            return ("trial", str(derived_id("trial", moment.ident)), given)
+        case DecisionMoment():
+            patch = "" if moment.patch is None else digest_json(encode(moment.patch))
+            followed = "" if moment.after_trial is None else str(derived_id("trial", moment.after_trial))
+            texts = (_text(moment.operation_type)[:32], _text(moment.summary), _text(moment.error))
+            words = (moment.family[:200], str(moment.mode), followed, str(moment.status), *texts)
+            return ("decision", number, rounds, *words, patch, digest_json(_findings(moment)), before, after)
+        case SeedMoment():
+            return ("seed", moment.family[:200], after)
+        case FreezeMoment():
+            return ("freeze", after)
+        case RefusalMoment():
+            followed = "" if moment.trial is None else str(derived_id("trial", moment.trial))
+            return ("refusal", followed, tuple(storable(path)[:1000] for path in moment.paths), moment.reason)
+
+
+def _told_row(entry: Entry) -> tuple[Any, ...]:
+    if entry.attempt is not None:
+        trial = entry.attempt.trial
+        return ("trial", str(trial.public_id), trial.snapshot.digest if trial.snapshot else None)
+    if (row := entry.decision) is not None:
+        followed = "" if row.after_trial is None else str(row.after_trial.public_id)
+        words = (row.family.key, row.mode, followed, row.status, row.operation_type, row.summary, row.error)
+        libraries = (row.before.digest, row.after.digest)
+        return ("decision", row.number, row.round, *words, row.patch_id or "", digest_json(row.findings), *libraries)
+    if entry.seeding is not None:
+        return ("seed", entry.seeding.family.key, entry.seeding.snapshot.digest)
+    if entry.seal is not None:
+        return ("freeze", entry.seal.library_digest)
+    if entry.refusal is not None:
+        followed = "" if entry.refusal.trial is None else str(entry.refusal.trial.public_id)
+        return ("refusal", followed, tuple(entry.refusal.paths), entry.refusal.reason)
+    return ("skip",)
+
+
+def _redacted_patch(patch: Patch | None) -> Patch | None:
+    if patch is None:
+        return None
+    files = {storable(path)[:1000]: redact_text(storable(text)) for path, text in patch.upsert_files.items()}
+    deleted = tuple(storable(path)[:1000] for path in patch.delete_paths)
+    return Patch(_text(patch.summary), _text(patch.operation_type)[:40], files, deleted)
+
+
+def _findings(moment: DecisionMoment) -> list[dict[str, Any]]:
+    return list(_plain_findings(moment))
+
+
+def _plain_findings(moment: DecisionMoment) -> Iterator[dict[str, Any]]:
+    for found in moment.findings:
+        texts = {name: _text(getattr(found, name)) for name in ("rule", "path", "message", "severity")}
+        yield texts
+
+
+def _text(text: str) -> str:
+    return redact_text(storable(text))[:MAX_SUMMARY]

@@ -1,0 +1,140 @@
+"""A person's word on what the files do not tell: rules in YAML, matched by glob, the later one winning field by field.
+
+rules:
+  - match: {path: "*noskills*", agent: "codex"}
+    set: {condition: no-skill, replicate: 1}
+  - match: {task: "sum-*"}
+    set: {family: tables, role: canonical, phase: evaluation}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated, Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from benchapp.experiments.experiment_file import PlainYaml
+from benchapp.imports.problems import ProblemList
+from benchapp.imports.reading.found_sources import LibrarySource, RunSource, TrialSource
+from runner.base.types import Phase
+
+MAX_BYTES = 1024 * 1024
+Text = Annotated[str, Field(min_length=1, max_length=300)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="after")
+    def _says_something(self) -> _Strict:
+        if not self.model_fields_set:
+            raise ValueError(f"expected at least one of {', '.join(type(self).model_fields)}")
+        return self
+
+
+class Match(_Strict):
+    """Globs; `*` also crosses slashes. All that are given must match. `path` is the trial's, as given on the command line."""
+
+    path: Text | None = None
+    task: Text | None = None
+    agent: Text | None = None
+    model: Text | None = None
+
+
+class Settings(_Strict):
+    condition: Annotated[str, Field(min_length=1, max_length=100)] | None = None
+    replicate: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    author_model: Annotated[str, Field(max_length=200)] | None = None
+    family: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    role: Annotated[str, Field(min_length=1, max_length=32)] | None = None
+    phase: Phase | None = None
+
+
+class Rule(_Strict):
+    match: Match
+    set: Settings
+
+
+class _Map(_Strict):
+    rules: Annotated[list[Rule], Field(min_length=1)]
+
+
+class MapError(ValueError):
+    """The map cannot be used; nothing is imported. `problems` has every fault with its place."""
+
+    def __init__(self, problems: ProblemList) -> None:
+        super().__init__("the map cannot be used")
+        self.problems = problems
+
+
+@dataclass(slots=True)
+class Mapping:
+    """Rules, and which of them matched anything."""
+
+    path: str = ""
+    rules: tuple[Rule, ...] = ()
+    used: set[int] | None = None
+
+    def settings(self, *, path: str, task: str = "", agent: str = "", model: str = "") -> dict[str, Any]:
+        """What the rules set for one trial or library, by field."""
+        facts = {"path": path, "task": task, "agent": agent, "model": model}
+        found: dict[str, Any] = {}
+        for index, rule in enumerate(self.rules):
+            if all(fnmatchcase(facts[name], glob) for name, glob in rule.match.model_dump(exclude_none=True).items()):
+                self.used = (self.used or set()) | {index}
+                found |= rule.set.model_dump(exclude_unset=True)
+        return {name: value for name, value in found.items() if value is not None}
+
+    def of_trial(self, trial: TrialSource, path: str) -> dict[str, Any]:
+        return self.settings(path=path, task=trial.task.key, agent=trial.run.harness, model=trial.run.agent_model)
+
+    def of_library(self, library: LibrarySource) -> dict[str, Any]:
+        run = library.run
+        return self.settings(path=library.path, task=library.episode.key, agent=run.harness, model=run.agent_model)
+
+    def report_unused(self, problems: ProblemList) -> None:
+        for index, rule in enumerate(self.rules):
+            if index not in (self.used or set()):
+                globs = rule.match.model_dump(exclude_none=True)
+                problems.add(self.path, f"rules[{index}]", "a rule that matches something", f"{globs} matches nothing")
+
+
+def applied_to_run(run: RunSource, settings: dict[str, Any]) -> RunSource:
+    names = ("condition", "replicate", "author_model")
+    return replace(run, **{name: settings[name] for name in names if name in settings})
+
+
+def read_map(path: Path) -> Mapping:
+    """MapError with every fault where the file is no map."""
+    problems = ProblemList()
+    try:
+        content = path.read_bytes()[: MAX_BYTES + 1]
+        if len(content) > MAX_BYTES:
+            problems.add(str(path), "", f"a map of at most {MAX_BYTES:,} bytes", "a larger one")
+            raise MapError(problems)
+        found = _Map.model_validate(yaml.load(content, PlainYaml))  # noqa: S506 - a SafeLoader
+    except OSError as error:
+        problems.add(str(path), "", "a file that can be read", error.strerror or str(error))
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f"line {mark.line + 1}, column {mark.column + 1}" if mark else "whole file"
+        problems.add(str(path), place, "YAML", getattr(error, "problem", None) or str(error))
+    except ValidationError as error:
+        for place, message in _faults(error):
+            problems.add(str(path), place, "a map of import rules", message)
+    except (RecursionError, ValueError) as error:  # ValueError: no UTF-8, or a day or number that there cannot be
+        problems.add(str(path), "whole file", "YAML", f"{type(error).__name__}: {error}")
+    else:
+        return Mapping(str(path), tuple(found.rules))
+    raise MapError(problems)
+
+
+def _faults(error: ValidationError) -> Iterator[tuple[str, str]]:
+    for fault in error.errors(include_url=False, include_context=False):
+        place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in fault["loc"]).lstrip(".")
+        yield place or "whole file", fault["msg"]

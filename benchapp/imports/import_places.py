@@ -1,0 +1,201 @@
+"""Where imported things go: experiments, runs, episodes, suites, tasks, found or made once per import.
+
+Every id is derived from what identifies the thing at its source, so importing again finds the same rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from benchapp.imports.reading.found_sources import (
+    EpisodeSource,
+    ExperimentSource,
+    RunSource,
+    TaskFacts,
+    TaskSource,
+)
+from benchapp.models import Episode, Experiment, Family, KeyPoint, Run, Suite, Task, TaskRevision
+from benchapp.models.base import derived_id
+from benchapp.record.redaction import redact_text, redact_value
+
+SUITE_NAMES = {
+    "harbor": "Harbor (imported)",
+    "inspect": "Inspect (imported)",
+    "sessions": "Sessions of agents (imported)",
+    "skillevolbench": "SkillEvolBench (imported)",
+    "skillflow": "SkillFlow (imported)",
+    "skilllearnbench": "SkillLearnBench (imported)",
+    "swe-agent": "SWE-agent (imported)",
+}
+
+
+class Places:
+    """Caches rows for one experiment. Edited rows are found as they stand and never set back."""
+
+    def __init__(self, source: ExperimentSource) -> None:
+        self._suites: dict[str, Suite] = {}
+        self._families: dict[tuple[str, str], Family] = {}
+        self._tasks: dict[tuple[str, str], Task] = {}
+        self._titles: dict[int, dict[str, str]] = {}
+        self._revisions: dict[tuple[int, str], TaskRevision] = {}
+        self._runs: dict[tuple[str, ...], Run] = {}
+        self._episodes: dict[tuple[int, str], Episode] = {}
+        self.source = source
+        self.experiment = self._experiment(source)
+
+    def _experiment(self, source: ExperimentSource) -> Experiment:
+        """The experiment as its source tells it now: a job imported half-way goes on, a deleted one comes back. A part of
+        it given alone takes nothing back; the whole after a part gives it name and suite."""
+        cut_short = source.was_cut_short
+        told = {
+            "status": Experiment.Status.CANCELLED if cut_short else Experiment.Status.DONE,
+            "spec": redact_value(dict(source.spec)),
+            "started_at": source.started_at,
+            "finished_at": source.finished_at,
+            "deleted_at": None,
+        }
+        named = {
+            "name": redact_text(source.name)[:300],
+            "suite": self.suite(source.suite) if source.suite else None,
+            "source": redact_text(source.path)[:1000],
+        }
+        experiment, self.is_new = Experiment.objects.get_or_create(
+            public_id=derived_id("experiment", source.key),
+            defaults={**told, **named, "origin": Experiment.Origin.IMPORTED},
+        )
+        if self.is_new:
+            return experiment
+        if not source.tells_itself:
+            told = {"deleted_at": None}
+        elif not experiment.spec and source.spec:
+            told |= named
+        changed = [name for name, value in told.items() if getattr(experiment, name) != value]
+        if changed:
+            for name in changed:
+                setattr(experiment, name, told[name])
+            experiment.save(update_fields=changed)
+        if "status" in changed:
+            experiment.runs.update(status=Run.Status.CANCELLED if cut_short else Run.Status.DONE)
+        return experiment
+
+    def suite(self, key: str) -> Suite:
+        """Imported suites have keys of their own, apart from those whose task folders are known here."""
+        if key not in self._suites:
+            named = redact_text(key)
+            full = (key if key in SUITE_NAMES else f"harbor/{named}")[:200]
+            self._suites[key], _ = Suite.objects.get_or_create(
+                key=full,
+                defaults={"name": SUITE_NAMES.get(key, named)[:200], "public_id": derived_id("suite", full)},
+            )
+        return self._suites[key]
+
+    def family(self, suite: str, key: str) -> Family:
+        if (suite, key) not in self._families:
+            self._families[suite, key], _ = Family.objects.get_or_create(
+                suite=self.suite(suite), key=redact_text(key)[:200], defaults={"name": redact_text(key)[:200]}
+            )
+        return self._families[suite, key]
+
+    def task(self, source: TaskSource) -> Task:
+        place = (source.suite, source.key)
+        if place not in self._tasks:
+            suite = self.suite(source.suite)
+            source = replace(source, key=redact_text(source.key), title=redact_text(source.title))
+            titles = self._titles_of(suite)
+            title = (
+                source.title
+                if titles.setdefault(source.title[:300], source.key[:300]) == source.key[:300]
+                else _apart(source)
+            )
+            self._tasks[place], _ = Task.objects.select_related("family", "suite").get_or_create(
+                suite=suite,
+                key=source.key[:300],
+                defaults={
+                    "public_id": derived_id("task", suite.key, source.key),
+                    "title": title[:300],
+                    "family": self.family(source.suite, source.family) if source.family else None,
+                    "role": source.role or "",
+                    "ordinal": source.ordinal,
+                },
+            )
+        return self._tasks[place]
+
+    def _titles_of(self, suite: Suite) -> dict[str, str]:
+        """Key of the task that has each title, of those known before."""
+        if suite.pk not in self._titles:
+            self._titles[suite.pk] = dict(suite.tasks.order_by("-pk").values_list("title", "key"))
+        return self._titles[suite.pk]
+
+    def revision(self, task: Task, digest: str) -> TaskRevision:
+        place = (task.pk, digest)
+        if place not in self._revisions:
+            self._revisions[place], _ = TaskRevision.objects.get_or_create(
+                task=task,
+                digest=digest[:100],
+                defaults={"public_id": derived_id("task-revision", str(task.public_id), digest)},
+            )
+        return self._revisions[place]
+
+    def run(self, source: RunSource) -> Run:
+        if source.key not in self._runs:
+            self._runs[source.key], _ = Run.objects.get_or_create(
+                public_id=derived_id("run", self.source.key, *source.key),
+                defaults={
+                    "experiment": self.experiment,
+                    "condition": redact_text(source.condition)[:100],
+                    "replicate": source.replicate,
+                    "harness": redact_text(source.harness)[:100],
+                    "harness_version": redact_text(source.harness_version)[:100],
+                    "agent_model": redact_text(source.agent_model)[:200],
+                    "author_model": redact_text(source.author_model)[:200],
+                    "status": Run.Status.CANCELLED if self.source.was_cut_short else Run.Status.DONE,
+                    "setup": redact_value(dict(source.setup)),
+                    "source_key": redact_text(" | ".join(part for part in source.key if part))[:1000],
+                },
+            )
+        return self._runs[source.key]
+
+    def episode(self, run: Run, source: EpisodeSource, suite: str) -> Episode:
+        place = (run.pk, source.key)
+        if place not in self._episodes:
+            self._episodes[place], _ = Episode.objects.get_or_create(
+                run=run,
+                key=redact_text(source.key)[:300],
+                defaults={
+                    "public_id": derived_id("episode", str(run.public_id), source.key),
+                    "title": redact_text(source.title)[:300],
+                    "family": self.family(suite, source.family) if source.family else None,
+                    "ordinal": source.ordinal,
+                    "is_ordered": False,
+                    "status": Episode.Status.DONE,
+                },
+            )
+        return self._episodes[place]
+
+    def tell(self, facts: TaskFacts) -> None:
+        """Key points of a task: those of the source as it is now."""
+        task = self.task(facts.task)
+        rows = [
+            KeyPoint(
+                task=task,
+                kind=point.kind,
+                ordinal=point.ordinal,
+                text=redact_text(point.text),
+                reason=redact_text(point.reason),
+                reference=redact_text(point.reference),
+            )
+            for point in facts.key_points
+        ]
+        if _told(rows) != _told(task.key_points.all()):
+            task.key_points.all().delete()
+            KeyPoint.objects.bulk_create(rows)
+
+
+def _apart(source: TaskSource) -> str:
+    """A title that another task of the suite has, with what tells the two apart."""
+    return f"{source.title[:150]} ({source.key})"
+
+
+def _told(rows: Any) -> list[tuple[Any, ...]]:
+    return sorted((row.kind, row.ordinal, row.text, row.reason, row.reference) for row in rows)

@@ -1,0 +1,1 @@
+"""Logs of agent programs and evaluation tools."""

@@ -1,0 +1,245 @@
+"""Sessions of Claude Code, Codex, Gemini CLI and their like, as the programs themselves log them.
+
+A log is a trial of a task of its own, titled by what the agent was first told: nothing says that two sessions had the
+same task. The folder given is the experiment, by the end of its path; agent and model make the runs. Nothing judges a session.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+
+from benchapp.imports.logs.session_requests import first_request
+from benchapp.imports.logs.subagents import is_of_subagent, parent_of
+from benchapp.imports.reading.found_sources import (
+    UNKNOWN,
+    Choice,
+    ExperimentSource,
+    FoundExperiment,
+    RunSource,
+    TaskSource,
+    Timing,
+    TrajectorySource,
+    TrialSource,
+)
+from benchapp.imports.reading.walking import Entry, Root, name_of, tail_of
+from benchapp.record.redaction import redact_text
+from runner.base.text import storable
+from runner.base.types import TrajectoryKind
+from runner.trajectories.readers.reading import ReadTrajectory, read_trajectory, sniff
+
+NAME = "sessions"
+SUFFIXES = frozenset({".jsonl", ".json", ".txt", ".log"})
+LOGS = frozenset(
+    [
+        "claude-session",
+        "claude-stream-json",
+        "cursor-stream-json",
+        "codex-rollout",
+        "codex-jsonl",
+        "gemini-session",
+        "gemini-native",
+        "gemini-stream-json",
+        "qwen-stream-json",
+        "qwen-session",
+        "kimi-wire",
+        "atif",
+    ]
+)
+HARNESSES = {
+    "claude-session": "claude-code",
+    "claude-stream-json": "claude-code",
+    "cursor-stream-json": "cursor-cli",
+    "codex-rollout": "codex",
+    "codex-jsonl": "codex",
+    "gemini-session": "gemini-cli",
+    "gemini-native": "gemini-cli",
+    "gemini-stream-json": "gemini-cli",
+    "qwen-stream-json": "qwen-code",
+    "qwen-session": "qwen-code",
+    "kimi-wire": "kimi-cli",
+}
+_BESIDE = frozenset({"sessions-index.json", "state.json", "context.jsonl", "logs.json"})
+TITLE_CHARS = 120
+LOOKED_AT = 50  # steps, for what the agent was told and its model
+END_BYTES = 64 * 1024
+_TIME = re.compile(rb'"timestamp"\s*:\s*"([0-9T:.+Z-]{19,40})"')
+# Kimi Code's in milliseconds since 1970, those of the older kimi-cli in seconds.
+_KIMI_TIME = re.compile(rb'"(?:time|timestamp)"\s*:\s*([0-9]{9,14}(?:\.[0-9]{1,9})?)(?=\s*[,}])')
+_LATEST_SECONDS = 99_999_999_999  # a larger number counts milliseconds
+
+
+def claims_file(root: Root, entry: Entry) -> bool:
+    with root.open(entry.path) as stream:
+        return sniff(stream) in LOGS
+
+
+def is_companion(entries: Sequence[Entry]) -> Callable[[Entry], bool]:
+    """Indexes, states and kept outputs that the programs write beside their sessions."""
+    return lambda entry: (
+        entry.path.name in _BESIDE or entry.path.name.endswith(".meta.json") or entry.path.parent.name == "tool-results"
+    )
+
+
+def find_files(root: Root, entries: Sequence[Entry]) -> Iterator[FoundExperiment]:
+    sessions = [Session(root, entry) for entry in entries]
+    name = tail_of(root.base)
+    source = ExperimentSource(
+        key=f"{NAME}:{name}",
+        name=f"Sessions in {name}",
+        path=root.label(root.base),
+        spec={"format": NAME},
+        suite=NAME,
+    )
+    yield FoundExperiment(source, trials=tuple(sorted(_joined(sessions), key=lambda found: found.order)))
+
+
+def _joined(sessions: Sequence[Session]) -> list[Session]:
+    """Sub-agents' files go with their session; of several whole logs of one session each is a trial."""
+    grouped: defaultdict[str, list[Session]] = defaultdict(list)
+    for session in sessions:
+        grouped[session.key].append(session)
+    kept: list[Session] = []
+    for key, mine in grouped.items():
+        wholes = [session for session in mine if not session.is_side] or mine[:1]
+        wholes[0].sides = [session for session in mine if session.is_side and session is not wholes[0]]
+        for session in wholes[1:]:
+            expected = "an id of its own for every session"
+            told = f"{key} is also that of {wholes[0].path}; both are kept"
+            session.root.report(session.entry.path, "", expected, told)
+        for number, session in enumerate(wholes[1:], start=2):
+            ident = f"{session.ids[0]}@{tail_of(session.entry.path)}"
+            taken = any(ident == other.ids[0] for other in wholes[: number - 1])
+            session.ids = (f"{ident}#{number}" if taken else ident,)
+        kept += wholes
+    return kept
+
+
+@dataclass
+class Session:
+    """One log (sources.FoundTrial), with the files of its sub-agents."""
+
+    root: Root
+    entry: Entry
+    sides: list[Session] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.path = self.root.label(self.entry.path)
+        with self.root.open(self.entry.path) as stream:
+            start = stream.read(END_BYTES)
+        head = self._opened().head
+        self.format = head.source_format
+        self.is_side = is_of_subagent(self.format, self.entry.path.as_posix(), lambda: self.root.open(self.entry.path))
+        self.ident = parent_of(self.format, start) or head.session_id or _ident_of_path(self.format, self.entry.path)
+        self.key = f"{self.format}:{self.ident}"
+        self.ids: tuple[str, ...] = (f"{NAME}:{self.key}",)
+        self.started = next(self._times(start), "")
+        self.order = (self.started, self.entry.name)
+
+    def _opened(self) -> ReadTrajectory:
+        return read_trajectory(lambda: self.root.open(self.entry.path))
+
+    def digest(self) -> str:
+        digest = hashlib.sha256()
+        for session in (self, *self.sides):
+            digest.update(bytes.fromhex(session.root.sha256(session.entry.path)))
+        return digest.hexdigest()
+
+    @cached_property
+    def _look(self) -> tuple[str, str | None]:
+        """(what the agent was told, the model)."""
+        opened = self._opened()
+        steps = list(islice(opened.steps, LOOKED_AT))
+        model = opened.head.model or next((step.model for step in steps if step.model), None)
+        return first_request(steps), model
+
+    def read(self) -> TrialSource:
+        told, model = self._look
+        head = self._opened().head
+        started, finished = _time(self.started), _time(self._end())
+        name = self.ident
+        title = " ".join(redact_text(storable(told)).split())[:TITLE_CHARS]
+        return TrialSource(
+            run=RunSource(
+                harness=head.agent_name or HARNESSES.get(self.format, UNKNOWN),
+                harness_version=head.agent_version or "",
+                agent_model=model or UNKNOWN,
+                setup={"source": NAME, "log": self.format},
+            ),
+            task=TaskSource(NAME, f"session {name}"[:300], title or f"session {name}"),
+            timing=Timing(
+                started_at=started,
+                finished_at=finished,
+                duration_seconds=self._seconds(started, finished),
+            ),
+            verdict=None,
+            config={},
+            choices=(Choice((self._trajectory(), *(side.as_subagent(self) for side in self.sides))),),
+        )
+
+    def _seconds(self, started: datetime | None, finished: datetime | None) -> float | None:
+        """Unknown, and reported, where the log's clock ran backwards."""
+        if started is None or finished is None:
+            return None
+        seconds = (finished - started).total_seconds()
+        if seconds < 0:
+            early = f"it lies {-seconds:.1f} seconds before: how long the session took is unknown"
+            self.root.report(self.entry.path, "timestamp", "a last time after the first", early)
+            return None
+        return seconds
+
+    def _trajectory(self) -> TrajectorySource:
+        return TrajectorySource(self.entry.name, lambda: self.root.open(self.entry.path), self.entry.size)
+
+    def as_subagent(self, session: Session) -> TrajectorySource:
+        path = self.entry.path
+        name = name_of(path.parent if self.format == "kimi-wire" else path.with_suffix(""))
+        return TrajectorySource(
+            storable(os.path.relpath(path, session.entry.path.parent)),
+            lambda: self.root.open(self.entry.path),
+            self.entry.size,
+            name=name,
+            kind=TrajectoryKind.SUBAGENT,
+            parent="main",
+        )
+
+    def _end(self) -> str:
+        """The last time in the log."""
+        with self.root.open(self.entry.path) as stream:
+            stream.seek(max(0, self.entry.size - END_BYTES))
+            times = list(self._times(stream.read(END_BYTES + 1)))
+        return times[-1] if times else ""
+
+    def _times(self, lines: bytes) -> Iterator[str]:
+        """In their order, as ISO 8601."""
+        if self.format != "kimi-wire":
+            yield from (found[1].decode() for found in _TIME.finditer(lines))
+            return
+        for found in _KIMI_TIME.finditer(lines):
+            told = float(found[1])
+            seconds = told if told <= _LATEST_SECONDS else told / 1000
+            yield datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+
+
+def _ident_of_path(source_format: str, path: Path) -> str:
+    """For logs that do not tell their session's id. Kimi Code's lie in sessions/<project>/<session>/agents/<agent>/."""
+    if source_format == "kimi-wire":
+        folder = path.parent.parent.parent if path.parent.parent.name == "agents" else path.parent
+        return tail_of(folder, 2)
+    return tail_of(path)
+
+
+def _time(text: str) -> datetime | None:
+    try:
+        value = datetime.fromisoformat(text)
+        return None if value.tzinfo is None else value.astimezone(UTC)
+    except (ValueError, OverflowError):  # the year 1 east of Greenwich
+        return None

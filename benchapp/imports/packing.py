@@ -1,0 +1,323 @@
+"""From a trajectory's file to stored chunks, compactions and skill uses. The file is read once.
+
+Everything is redacted before it is stored. Rows come later, inside the transaction that records the attempt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
+from typing import Any
+
+from benchapp.imports.problems import ProblemList
+from benchapp.imports.reading.found_sources import Choice, TrajectorySource, TrialSource, place_of
+from benchapp.imports.reading.trajectory_files import references
+from benchapp.models import Attempt, Blob, Compaction, SkillUse, Trajectory
+from benchapp.record.redaction import Redactor, redact_text
+from benchapp.record.trajectory_store import Packed, pack_steps
+from runner.base.digests import canonical_json
+from runner.base.text import storable, storable_value
+from runner.base.types import Compaction as CompactionValue
+from runner.base.types import CompactionKind, File, Files, Source, Step, TrajectoryHead, TrajectoryKind, Usage, Verdict
+from runner.base.types import SkillUse as UseValue
+from runner.trajectories.compaction import compact
+from runner.trajectories.readers import PLAIN_TEXT
+from runner.trajectories.readers.reading import ReadTrajectory, read_trajectory
+from runner.trajectories.readers.skill_use import step_uses
+
+READER_VERSION = (
+    "import/2"  # raise it where readers find other things in the same source; part of no digest of a record
+)
+IN_MEMORY_BYTES = 8 * 1024 * 1024  # the steps of a longer source are not held; compactions read the stored chunks
+MAX_SOURCE_BYTES = 16 * 1024 * 1024  # a longer source is not kept beside its steps
+MAX_SUBAGENTS = 500
+MAX_KEPT_PROBLEMS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class PackedTrajectory:
+    """A stored trajectory that no row points at yet."""
+
+    head: TrajectoryHead
+    packed: Packed
+    usage: Usage
+    turns: int | None
+    path: str
+    source: str | None
+    extra: dict[str, Any]
+    compactions: tuple[CompactionValue, ...] = ()
+    uses: tuple[UseValue, ...] = ()
+
+    def save(self, attempt: Attempt, ordinal: int, parent: Trajectory | None) -> Trajectory:
+        row = self.packed.save(
+            attempt,
+            self.head,
+            usage=self.usage,
+            parent=parent,
+            ordinal=ordinal,
+            reader_version=READER_VERSION,
+            source=self.source,
+            source_path=redact_text(self.path),
+            extra=self.extra,
+        )
+        Compaction.objects.bulk_create(_compaction_row(row, value) for value in self.compactions)
+        SkillUse.objects.bulk_create(
+            SkillUse(
+                attempt=attempt,
+                trajectory=row,
+                step=use.step,
+                skill=storable(use.skill)[:200],
+                kind=use.kind,
+                path=storable(use.path or "")[:1000],
+            )
+            for use in self.uses
+        )
+        return row
+
+
+@dataclass(slots=True)
+class AttemptPacker:
+    """Packs every trajectory of one trial; names are unique, and none but the chosen one is main."""
+
+    trial: TrialSource
+    redactor: Redactor
+    path: str  # of the trial, for problems
+    problems: ProblemList
+    found: list[PackedTrajectory] = field(default_factory=list)
+    names: set[str] = field(default_factory=set)
+    told: dict[str, list[dict[str, str]]] = field(default_factory=dict)  # problems by path
+    apart: frozenset[str] = frozenset()  # agents whose lines lie in a file of their own
+    calls: dict[str, str] = field(default_factory=dict)  # agent -> the call that started it, as its parent's log says
+
+    def pack(self) -> list[PackedTrajectory]:
+        for choice in self.trial.choices:
+            self._pack_choice(choice)
+        for item in self.found:
+            if told := self.told.pop(item.path, None):
+                item.extra["problems"] = told
+        return self.found
+
+    def _pack_choice(self, choice: Choice) -> None:
+        waiting = list(choice.trajectories)
+        self.apart = frozenset(map(_agent_of, (source for source in waiting if source.kind is TrajectoryKind.SUBAGENT)))
+        self.apart -= {""}
+        spare = {source.path: source for source in choice.spare}
+        read = {source.path for source in waiting}
+        while waiting:
+            source = waiting.pop(0)
+            head = self._pack_source(source)
+            for kind, reference in references(dict(head.extra or {})) if head else ():
+                named = _resolved(source.path, reference)
+                if named in spare and named not in read:
+                    name = PurePosixPath(named).stem
+                    waiting.append(replace(spare[named], name=name, kind=kind, parent=source.name))
+                    read.add(named)
+                elif named not in read:
+                    self._report(source, kind, "a trajectory inside the trial's folder", f"refers to {reference!r}")
+
+    def _pack_source(self, source: TrajectorySource) -> TrajectoryHead | None:
+        try:
+            trajectory = read_trajectory(source.open, name=self._unique(source.name))
+            if call := self.calls.get(_agent(trajectory)):
+                trajectory.add_extra(tool_call_id=call)
+            head = self._pack_read(trajectory, source, source.kind, source.parent, "")
+            self.calls |= trajectory.facts.get("subagent_calls", {})
+            self._pack_subagents(trajectory, source, source.name if head else None)
+        except OSError as error:
+            self._report(source, "", "a file that can be read", error.strerror or str(error))
+            return None
+        return head
+
+    def _pack_subagents(self, read: ReadTrajectory, source: TrajectorySource, parent: str | None) -> None:
+        """Those it started, and those they started; what is beyond the limit is reported. A log also repeats in part what
+        an agent's own file holds as a whole."""
+        waiting = [(found, parent) for found in read.subagents if _agent(found) not in self.apart]
+        for number, (subagent, above) in enumerate(waiting):
+            if number >= MAX_SUBAGENTS:
+                self._report(source, "", f"at most {MAX_SUBAGENTS} sub-agents", f"found {len(waiting)} or more")
+                break
+            subagent.set_head(name=self._unique(subagent.head.name))
+            name = subagent.head.name
+            kept = self._pack_read(subagent, source, TrajectoryKind.SUBAGENT, subagent.head.parent or above, name)
+            waiting += [(below, name if kept else above) for below in subagent.subagents]
+
+    def _pack_read(
+        self, read: ReadTrajectory, source: TrajectorySource, kind: TrajectoryKind, parent: str | None, part: str
+    ) -> TrajectoryHead | None:
+        uses: list[UseValue] = []
+        redacted_before = self.redactor.counts.total()
+        is_short = source.size <= IN_MEMORY_BYTES
+        steps: Iterable[Step] = (self.redactor.step(step) for step in read.steps)
+        counted = _Counted(uses, self.trial.skills_mounted, read.head.name)
+        kept = list(steps) if is_short else None
+        packed = pack_steps(counted.passing(kept if kept is not None else steps))
+        self._take_problems(read, source, part)
+        if not packed.steps_total:
+            return None
+        model = read.head.model and self.redactor.text(read.head.model)
+        head = replace(read.head, kind=kind, parent=parent, model=model, extra=self._storable(read.head.extra))
+        extra = self._extra(read, source, self.redactor.counts.total() - redacted_before)
+        self.found.append(
+            PackedTrajectory(
+                head=head,
+                packed=packed,
+                usage=read.usage,
+                turns=counted.turns if read.turns is None and read.head.source_format != PLAIN_TEXT else read.turns,
+                path=source.path,
+                source=None if part else self._kept_source(source),
+                extra=extra,
+                compactions=() if part else self._compactions(source, kept, packed),
+                uses=tuple(uses),
+            )
+        )
+        return head
+
+    def _compactions(
+        self, source: TrajectorySource, kept: list[Step] | None, packed: Packed
+    ) -> tuple[CompactionValue, ...]:
+        if source.kind is TrajectoryKind.SUBAGENT:
+            return ()
+        verdict, title = self._verdict(), self.trial.task.title
+        return tuple(
+            compact(
+                packed.steps() if kept is None else kept,
+                kind,
+                verdict=verdict,
+                title=title,
+                with_checks=kind is CompactionKind.RICH,
+            )
+            for kind in CompactionKind
+        )
+
+    def _verdict(self) -> Verdict | None:
+        verdict = self.trial.verdict
+        return None if verdict is None else verdict.with_texts(Redactor(self.redactor.known).text)
+
+    def _kept_source(self, source: TrajectorySource) -> str | None:
+        if source.size > MAX_SOURCE_BYTES:
+            return None
+        with source.open() as stream:
+            content = stream.read(MAX_SOURCE_BYTES)
+        text = Redactor(self.redactor.known).document(content.decode("utf-8", "replace"))
+        return Blob.objects.put(text.encode())
+
+    def _extra(self, read: ReadTrajectory, source: TrajectorySource, redactions: int) -> dict[str, Any]:
+        extra = {**source.extra, **({"facts": read.facts} if read.facts else {})}
+        if read.head.skills_listed:
+            extra["skills_listed"] = list(read.head.skills_listed)[:1_000]
+        if read.head.session_id:
+            extra["session_id"] = read.head.session_id
+        if read.reported is not None:
+            extra["reported"] = usage_json(read.reported)
+        if redactions:
+            extra["redactions"] = redactions
+        return dict(self._storable(extra) or {})
+
+    def _storable(self, value: Any) -> Any:
+        return None if value is None else Redactor(self.redactor.known).value(storable_value(value))
+
+    def _take_problems(self, read: ReadTrajectory, source: TrajectorySource, part: str) -> None:
+        for problem in read.problems:
+            place = f"{part}, {problem.place}" if part else problem.place
+            self._report(source, place, problem.expected, problem.message)
+
+    def _report(self, source: TrajectorySource, place: str, expected: str, message: str) -> None:
+        """Tells the problem now, and keeps it with the trajectory, to be told again when its source is unchanged."""
+        message = Redactor(self.redactor.known).text(message)
+        paths = (found.path for choice in self.trial.choices for found in choice.trajectories)
+        self.problems.add(place_of(self.path, source.path, paths), place, expected, message)
+        told = self.told.setdefault(source.path, [])
+        if len(told) < MAX_KEPT_PROBLEMS:
+            told.append({"place": storable(place), "expected": storable(expected), "message": storable(message)})
+
+    def _unique(self, name: str) -> str:
+        """The name, or the name with the first number that makes it new."""
+        name = redact_text(storable(name))[:280] or "trajectory"
+        numbers = (f"{name}#{number}" for number in range(2, 1_000_000))
+        chosen = name if name not in self.names else next(found for found in numbers if found not in self.names)
+        self.names.add(chosen)
+        return chosen
+
+
+@dataclass(slots=True)
+class _Counted:
+    """Passes steps through and takes notes: skill uses, model turns."""
+
+    uses: list[UseValue]
+    mounted: tuple[str, ...] | None
+    name: str
+    agent_steps: int = 0
+    calls: int = 0
+
+    def passing(self, steps: Iterable[Step]) -> Iterator[Step]:
+        for step in steps:
+            self.uses += step_uses(step, mounted=self.mounted, trajectory=self.name)
+            if step.source is Source.AGENT and not step.is_copied_context:
+                self.agent_steps += 1
+                self.calls += step.usage is not None
+            yield step
+
+    @property
+    def turns(self) -> int:
+        """Model calls where the source tells them apart, else steps of the agent."""
+        return self.calls or self.agent_steps
+
+
+def _agent(read: ReadTrajectory) -> str:
+    """The sub-agent's id in Claude Code's logs; "" for any other trajectory."""
+    return str((read.head.extra or {}).get("agent_id") or "")
+
+
+def _agent_of(source: TrajectorySource) -> str:
+    try:
+        return _agent(read_trajectory(source.open))
+    except OSError:  # told where it is read
+        return ""
+
+
+def usage_json(usage: Usage) -> dict[str, Any]:
+    names = ("input_tokens", "cached_tokens", "output_tokens", "cost_usd")
+    return {name: value for name in names if (value := getattr(usage, name)) is not None}
+
+
+def _resolved(path: str, reference: str) -> str:
+    """Where a reference leads, in the trial's folder; a name that no file has where it leads out."""
+    parts: list[str] = []
+    for part in (PurePosixPath(path).parent / reference).parts:
+        if part == "..":
+            if not parts:
+                return ""
+            parts.pop()
+        else:
+            parts.append(part)
+    return "/".join(parts)
+
+
+def _compaction_row(trajectory: Trajectory, value: CompactionValue) -> Compaction:
+    spans = [[span.step, span.field, span.start, span.end, span.length, span.reason] for span in value.spans]
+    text, places = Blob.objects.put_many([storable(value.text).encode(), canonical_json(spans)])
+    return Compaction(
+        trajectory=trajectory,
+        kind=value.kind,
+        version=value.version,
+        text_id=text,
+        spans_id=places,
+        tokens=value.tokens,
+        steps_total=value.steps_total,
+        steps_kept=value.steps_kept,
+    )
+
+
+def redacted_files(files: Files) -> dict[str, File]:
+    """The files with secrets taken out of those that are text."""
+    redactor = Redactor()
+    found: dict[str, File] = {}
+    for path, file in files.items():
+        try:
+            text = file.content.decode()
+        except UnicodeDecodeError:
+            found[path] = file
+            continue
+        found[path] = replace(file, content=redactor.text(text).encode())
+    return found

@@ -1,0 +1,73 @@
+"""What an import could not take as it stood: which file, which place in it, what was expected, what was found."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from benchapp.record.json_shape import Shaped
+from benchapp.record.redaction import redact_text
+from benchapp.record.visible import visible
+from runner.base.text import clean, cut
+
+MAX_PER_KIND = 50  # problems with one expectation in one file; the rest is counted
+MAX_KEPT = 20_000
+MAX_MESSAGE = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Problem(Shaped):
+    path: str
+    place: str
+    expected: str
+    message: str
+
+
+class ProblemList:
+    """Every problem of one import, bounded whatever the input, and free of secrets and control characters."""
+
+    def __init__(self) -> None:
+        self._kept: list[Problem] = []
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._dropped = 0
+
+    def add(self, path: str, place: str, expected: str, message: str) -> None:
+        kind = (path, expected)
+        self._counts[kind] += 1
+        if self._counts[kind] > MAX_PER_KIND or len(self._kept) >= MAX_KEPT:
+            self._dropped += 1
+            return
+        self._kept.append(
+            Problem(
+                _line(path)[:1000],
+                _line(place)[:300],
+                _line(expected)[:500],
+                cut(redact_text(clean(message)), MAX_MESSAGE),
+            )
+        )
+
+    def __len__(self) -> int:
+        return len(self._kept) + bool(self._dropped)
+
+    def __iter__(self) -> Iterator[Problem]:
+        yield from self._kept
+        if self._dropped:
+            yield Problem(
+                "", "", "fewer problems", f"{self._dropped:,} more problems of the same kinds were counted, not kept"
+            )
+
+
+def _line(text: str) -> str:
+    """One printable line: names of files and folders are hostile as well."""
+    flat = "".join(character if character.isprintable() else "\ufffd" for character in visible(clean(str(text))))
+    return redact_text(flat)
+
+
+def found(value: Any) -> str:
+    """What a value is, for a message: its kind, and its beginning where that is short and harmless."""
+    names = {dict: "an object", list: "a list", bool: "true or false", type(None): "nothing"}
+    if type(value) in names:
+        return f"found {names[type(value)]}"
+    return f"found {str(value)[:80]!r}" if isinstance(value, str | int | float) else f"found {type(value).__name__}"

@@ -1,0 +1,202 @@
+"""One JSON file of a source: parsed leniently, its fields taken by type, everything odd reported with its place."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from benchapp.imports.problems import found
+from benchapp.imports.reading.walking import Root
+from runner.base.text import MAX_DEPTH, clean, storable_value
+from runner.trajectories.problems import Problems
+from runner.trajectories.readers.line_streams import read_value
+
+MAX_JSON_BYTES = 32 * 1024 * 1024
+NEVER_TAKEN = frozenset({"rollout_details"})  # Harbor: every token's id and log probability, hundreds of MiB
+MAX_LINES_BYTES = 256 * 1024 * 1024
+MAX_LINES = 1_000_000
+MAX_NUMBER = 2**53  # beyond it a JSON number is no exact integer, and no count of anything
+
+
+class Document:
+    """A JSON object with the file it came from. `place` is the dotted path down to it."""
+
+    __slots__ = ("path", "place", "raw", "root")
+
+    def __init__(self, root: Root, path: Path, raw: Mapping[str, Any], place: str = "") -> None:
+        self.root, self.path, self.raw, self.place = root, path, raw, place
+
+    def __bool__(self) -> bool:
+        return bool(self.raw)
+
+    def at(self, key: str) -> str:
+        return f"{self.place}.{key}" if self.place else key
+
+    def report(self, key: str, expected: str, message: str) -> None:
+        self.root.report(self.path, self.at(key) if key else self.place, expected, message)
+
+    def object(self, key: str) -> Document:
+        """The object below `key`; an empty one where there is none or something else."""
+        value = self.raw.get(key)
+        if value is not None and not isinstance(value, Mapping):
+            self.report(key, "an object or null", found(value))
+            value = None
+        return Document(self.root, self.path, value or {}, self.at(key))
+
+    def objects(self, key: str) -> Iterator[Document]:
+        """The objects of the list below `key`; other items are reported and left out."""
+        value = self.raw.get(key)
+        if value is not None and not isinstance(value, list):
+            self.report(key, "a list or null", found(value))
+            return
+        for index, item in enumerate(value or ()):
+            if isinstance(item, Mapping):
+                yield Document(self.root, self.path, item, f"{self.at(key)}[{index}]")
+            else:
+                self.report(f"{key}[{index}]", "an object", found(item))
+
+    def text(self, key: str, limit: int = 10_000) -> str | None:
+        value = self.raw.get(key)
+        if value is None:
+            return None
+        if not isinstance(value, str):
+            self.report(key, "a text or null", found(value))
+            return None
+        return clean(value)[:limit]
+
+    def number(self, key: str) -> float | None:
+        """A finite number, or None."""
+        value = self.raw.get(key)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float) or not is_finite(value):
+            self.report(key, "a finite number or null", found(value))
+            return None
+        return float(value)
+
+    def count(self, key: str) -> int | None:
+        """A whole number from 0 to 2^53, or None."""
+        value = self.number(key)
+        if value is None:
+            return None
+        if not 0 <= value <= MAX_NUMBER or value != int(value):
+            self.report(key, "a whole number from 0 to 2^53", found(self.raw[key]))
+            return None
+        return int(value)
+
+    def amount(self, key: str) -> float | None:
+        """A finite number of at least 0, or None."""
+        value = self.number(key)
+        if value is not None and value < 0:
+            self.report(key, "a number of 0 or more", found(value))
+            return None
+        return value
+
+    def texts(self, key: str) -> list[str]:
+        value = self.raw.get(key)
+        if value is not None and not isinstance(value, list):
+            self.report(key, "a list of texts or null", found(value))
+            return []
+        return [clean(item)[:1_000] for item in value or () if isinstance(item, str)]
+
+
+def is_finite(value: float | int) -> bool:
+    """False also for an integer that no float can hold."""
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
+
+
+def read_object(root: Root, path: Path) -> Document | None:
+    """The JSON object in a file; None, reported, where it holds none. A file over MAX_JSON_BYTES is read without
+    NEVER_TAKEN, in bounded memory."""
+    value = _read_large(root, path) if root.size(path) > MAX_JSON_BYTES else read_json(root, path)
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        root.report(path, "whole file", "a JSON object", found(value))
+        return None
+    return Document(root, path, value)
+
+
+def _read_large(root: Root, path: Path) -> Any:
+    problems = Problems()
+    try:
+        with root.open(path) as stream:
+            value = read_value(stream, problems, without=NEVER_TAKEN)
+    except OSError as error:
+        root.report(path, "", "a file that can be read", error.strerror or str(error))
+        return None
+    for problem in problems:
+        root.report(path, problem.place, problem.expected, problem.message)
+    return storable_value(value)
+
+
+def read_json(root: Root, path: Path, limit: int = MAX_JSON_BYTES) -> Any:
+    """The JSON value in a file with storable texts and bounded depth; None, reported, where there is none."""
+    content = root.read(path, limit)
+    if content is None:
+        return None
+    text = decode(root, path, content)
+    if not text.strip():
+        root.report(path, "whole file", "a JSON value", "the file is empty")
+        return None
+    odd: list[str] = []
+    try:
+        value = json.loads(text, parse_constant=odd.append)
+    except RecursionError:
+        root.report(path, "whole file", f"values nested at most {MAX_DEPTH} deep", "deeper nesting; it was not read")
+        return None
+    except json.JSONDecodeError as error:
+        root.report(path, f"line {error.lineno}, column {error.colno}", "JSON", error.msg)
+        return None
+    except ValueError as error:  # a number of thousands of digits
+        root.report(path, "whole file", "JSON with numbers of ordinary size", str(error))
+        return None
+    if odd:
+        root.report(path, "whole file", "finite numbers", f"{odd[0]} was taken as null")
+    return storable_value(value)
+
+
+def read_lines(root: Root, path: Path, limit: int = MAX_LINES_BYTES) -> Iterator[Document]:
+    """The JSON objects of a file with one on each line, one line held at a time; other lines are reported."""
+    read = 0
+    try:
+        with root.open(path) as stream:
+            for number in range(1, MAX_LINES + 2):
+                line = stream.readline(MAX_JSON_BYTES + 1)
+                read += len(line)
+                if not line:
+                    return
+                if read > limit or len(line) > MAX_JSON_BYTES or number > MAX_LINES:
+                    expected = f"at most {MAX_LINES:,} lines and {limit:,} bytes"
+                    root.report(path, f"line {number}", expected, "more; the rest was not read")
+                    return
+                if line.strip() and (found := _line_object(root, path, number, line)) is not None:
+                    yield found
+    except OSError as error:
+        root.report(path, "", "a file that can be read", error.strerror or str(error))
+
+
+def _line_object(root: Root, path: Path, number: int, line: bytes) -> Document | None:
+    try:
+        value = storable_value(json.loads(line.decode("utf-8-sig", "replace"), parse_constant=lambda _: None))
+    except (ValueError, RecursionError):
+        value = None
+    if isinstance(value, dict):
+        return Document(root, path, value, f"line {number}")
+    root.report(path, f"line {number}", "one JSON object on each line", f"found {line[:80]!r}")
+    return None
+
+
+def decode(root: Root, path: Path, content: bytes) -> str:
+    """UTF-8 text; invalid bytes are replaced and reported once with the offset of the first."""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        root.report(path, f"byte {error.start:,}", "valid UTF-8", "invalid bytes, shown as \ufffd")
+        return content.decode("utf-8-sig", errors="replace")

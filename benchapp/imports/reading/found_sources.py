@@ -1,0 +1,298 @@
+"""What a format's reader hands over, before anything is stored: plain values, already cleaned, not yet redacted.
+
+A format gives `Found` experiments; each has trials that can say cheaply whether they changed (`digest`) and be read in
+full (`read`), and libraries. None means that the files do not tell.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, BinaryIO, Protocol
+
+from runner.base.types import AuthorMode, DecisionStatus, Files, Finding, Patch, TrajectoryKind, Usage, Verdict
+
+UNKNOWN = "unknown"
+DEFAULT_SUITE = "harbor"
+
+
+@dataclass(frozen=True, slots=True)
+class TrialHeader:
+    """What sorts and names a trial before it is read. Empty: its files do not tell."""
+
+    ident: str
+    name: str
+    job_key: str
+    trials_dir: str
+    task: str
+    started: str
+    agent: Mapping[str, Any] = field(default_factory=dict)  # as its config has it
+    harness: str = ""  # what the agent called itself
+    version: str = ""  # of the harness
+
+    @property
+    def suite(self) -> str:
+        """The organisation of an org/name task; else one suite for all. A task's revision tells namesakes apart."""
+        return self.task.rpartition("/")[0] or DEFAULT_SUITE
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentSource:
+    key: str  # its identity at the source; equal keys are one experiment
+    name: str
+    path: str  # as the person named it
+    spec: Mapping[str, Any] = field(default_factory=dict)
+    suite: str = ""  # key, where all its tasks come from one
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    was_cut_short: bool = False  # the source says that it never finished
+
+    @property
+    def tells_itself(self) -> bool:
+        """False where all that is known of it comes from trials: a part of a job that was given alone."""
+        return bool(self.spec or self.started_at or self.finished_at or self.was_cut_short)
+
+
+@dataclass(frozen=True, slots=True)
+class RunSource:
+    """What tells one run of an experiment from another. `skills`: digest of the skills given, where it is known."""
+
+    harness: str = UNKNOWN
+    harness_version: str = ""
+    agent_model: str = UNKNOWN
+    author_model: str = UNKNOWN
+    condition: str = UNKNOWN
+    replicate: int | None = None
+    skills: str = ""
+    setup: Mapping[str, Any] = field(default_factory=dict)
+    variant: str = ""  # of the harness, where its settings or version tell it from another one of the experiment
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        replicate = "" if self.replicate is None else str(self.replicate)
+        named = (self.harness, self.agent_model, self.author_model, self.condition, replicate, self.skills)
+        return (*named, self.variant) if self.variant else named
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSource:
+    suite: str  # key
+    key: str
+    title: str
+    revision: str = UNKNOWN  # digest of the task's content
+    family: str | None = None
+    role: str | None = None
+    ordinal: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeSource:
+    """The episode a trial or library belongs to. The default is a run's single, unordered one."""
+
+    key: str = "all"
+    title: str = "all trials"
+    family: str | None = None  # key
+    ordinal: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TrajectorySource:
+    """One trajectory's file. `open` gives its bytes from the beginning, as often as it is called."""
+
+    path: str  # relative to the trial's folder
+    open: Callable[[], BinaryIO]
+    size: int
+    name: str = "main"
+    kind: TrajectoryKind = TrajectoryKind.MAIN
+    parent: str | None = None  # name of another one of the same attempt
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """`trajectories`: to be read. `spare`: other files, which a reference in one of these may name."""
+
+    trajectories: tuple[TrajectorySource, ...] = ()
+    spare: tuple[TrajectorySource, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Aware times are UTC. Where the source tells no zone its own text stays, and only the length is known."""
+
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    started_text: str = ""
+    finished_text: str = ""
+    duration_seconds: float | None = None
+    agent_seconds: float | None = None
+    verifier_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExceptionSource:
+    type: str
+    message: str
+    traceback: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TrialSource:
+    """One finished (or cut off) execution of a task."""
+
+    run: RunSource
+    task: TaskSource
+    timing: Timing
+    verdict: Verdict | None
+    config: Mapping[str, Any]
+    stage_verdicts: tuple[Verdict, ...] = ()
+    choices: tuple[Choice, ...] = ()  # of the trial itself, then of each of its stages
+    episode: EpisodeSource = EpisodeSource()
+    phase: str = "evaluation"
+    exception: ExceptionSource | None = None
+    usage: Usage = Usage()  # the source's own totals
+    skills_mounted: tuple[str, ...] | None = None  # slugs; None: not known
+    is_finished: bool = True
+    agent: str = ""  # as a --map rule names it
+
+
+class FoundTrial(Protocol):
+    """A trial on disk. `ids` identify it, the strongest first; `order` sorts the samples of one task."""
+
+    path: str
+    ids: tuple[str, ...]
+    order: tuple[str, ...]
+
+    def digest(self) -> str:
+        """Over the bytes of everything that `read` reads."""
+        ...
+
+    def read(self) -> TrialSource: ...
+
+    def report_duplicate(self, ident: str, other: str) -> None:
+        """Another trial has that id: told, and from now on `ids` are others. Only ids that files claim can clash."""
+        ...
+
+
+def is_of_other_job(ids: Iterable[str], others: Iterable[str]) -> bool:
+    """Do two trials name different jobs by id? Then they are two, though an id of theirs is the same: files can claim any."""
+    jobs, other_jobs = (
+        {ident.rpartition("/")[0] for ident in each if ident.startswith("id:")} for each in (ids, others)
+    )
+    return bool(jobs and other_jobs) and jobs.isdisjoint(other_jobs)
+
+
+def place_of(trial: str, path: str, others: Iterable[str]) -> str:
+    """Where a trajectory lies: `path` is relative to the trial's folder, but a trial can be a single file as well, whose
+    own path ends with that of one of its trajectories (`others`)."""
+    whole = next((other for other in others if trial == other or trial.endswith(f"/{other}")), None)
+    folder = trial if whole is None else trial.removesuffix(whole).rstrip("/")
+    return posixpath.normpath(f"{folder}/{path}") if path.startswith("../") else f"{folder}/{path}" if folder else path
+
+
+@dataclass(frozen=True, slots=True)
+class LibrarySource:
+    """The final library of one episode, from a source that keeps no decisions."""
+
+    run: RunSource
+    episode: EpisodeSource
+    suite: str
+    path: str
+    files: Files
+
+
+# --- the history of a library: what happened to it, in order ----------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class TrialMoment:
+    """A trial ended. `given`: the library it had, None where the files do not tell."""
+
+    ident: str  # first of the trial's ids
+    given: Files | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionMoment:
+    """One answer of the author, and the library it left behind (equal to the one before unless applied)."""
+
+    family: str  # key
+    mode: AuthorMode
+    status: DecisionStatus
+    after: Files
+    after_trial: str | None = None  # first id of the trial it followed
+    operation_type: str = ""
+    summary: str = ""
+    error: str = ""
+    patch: Patch | None = None
+    findings: tuple[Finding, ...] = ()
+    evidence: tuple[str, ...] = ()  # first ids of the trials the author was shown
+    at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SeedMoment:
+    """Skills came in without an author. `after`: the library then."""
+
+    family: str
+    after: Files
+    at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FreezeMoment:
+    at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RefusalMoment:
+    """A change that the source shows but that is not taken into the line of libraries, and why."""
+
+    paths: tuple[str, ...]
+    reason: str
+    trial: str | None = None
+
+
+Moment = TrialMoment | DecisionMoment | SeedMoment | FreezeMoment | RefusalMoment
+
+
+@dataclass(frozen=True, slots=True)
+class HistorySource:
+    """Everything that happened to one episode's library. `read` gives the moments in order, from the empty library."""
+
+    run: RunSource
+    episode: EpisodeSource
+    suite: str
+    path: str
+    trials: tuple[str, ...]  # first ids
+    read: Callable[[], Iterable[Moment]]
+    at: datetime  # stands in for times that the source does not tell
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPointSource:
+    kind: str
+    ordinal: int
+    text: str
+    reason: str = ""
+    reference: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFacts:
+    """What a source tells of a task besides trials."""
+
+    task: TaskSource
+    key_points: tuple[KeyPointSource, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FoundExperiment:
+    source: ExperimentSource
+    trials: tuple[FoundTrial, ...] = ()  # in the order in which they take their sample numbers
+    libraries: Iterable[LibrarySource] = ()  # read one at a time
+    libraries_total: int = 0
+    tasks: tuple[TaskFacts, ...] = ()
+    histories: tuple[HistorySource, ...] = ()  # recorded after the trials they speak of

@@ -1,0 +1,327 @@
+"""The line of commits of somebody else's git repository, read without trusting it.
+
+Nothing of the repository but its objects is ever given to git: the program works in an empty repository of ours and is
+told only where the objects lie. So no configuration, hook, attribute, alias, filter or remote of the other repository
+has any effect, and replacements are off. Objects borrowed from elsewhere (alternates), links among them, and a `.git`
+that points to another place are refused. Sizes are asked for before contents; time, memory and output are bounded.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import selectors
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO
+
+from benchapp.imports.reading.walking import Root
+from runner.base.text import clean
+from runner.base.types import File
+
+MAX_COMMITS = 2_000
+MAX_FILES = 5_000  # of one commit
+MAX_FILE_BYTES = 16 * 1024 * 1024
+MAX_LIBRARY_BYTES = 256 * 1024 * 1024
+MAX_READ_BYTES = 128 * 1024 * 1024  # of different contents, over one whole history; they are held while it is read
+MAX_ENTRIES = 1_000_000  # files of all its states together
+MAX_LISTING_BYTES = 16 * 1024 * 1024
+MAX_MEMORY_BYTES = 4 * 1024 * 1024 * 1024  # address space of one git process
+SECONDS = 300.0  # for one whole history
+
+_OBJECT = re.compile(r"[0-9a-f]{40}")
+_MODES = {"100644": 0o644, "100755": 0o755}
+
+
+class GitProblem(Exception):
+    """The history cannot be read. `expected` and the message are for the list of problems."""
+
+    def __init__(self, expected: str, message: str) -> None:
+        super().__init__(message)
+        self.expected = expected
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One commit of the first-parent line. `tree` names the state of the whole repository."""
+
+    ident: str
+    tree: str
+    at: datetime
+    subject: str
+
+
+class History:
+    """An opened repository. Use inside `open_history`."""
+
+    def __init__(self, root: Root, folder: Path, scratch: Path) -> None:
+        self.root, self.folder = root, folder
+        self._left, self._entries_left = MAX_READ_BYTES, MAX_ENTRIES
+        self._deadline = time.monotonic() + SECONDS
+        self._contents: dict[str, bytes] = {}
+        self._reported: set[str] = set()
+        self._git = shutil.which("git") or ""
+        self._scratch = scratch
+        if not self._git:
+            raise GitProblem("the program git on this machine, to read the library's history", "there is none")
+        self._head = _checked_head(root, folder)
+        (scratch / "objects").mkdir()
+        (scratch / "refs").mkdir()
+        (scratch / "HEAD").write_text("ref: refs/heads/none\n")
+        (scratch / "config").write_text("[core]\n\trepositoryformatversion = 0\n\tbare = true\n")
+
+    def commits(self) -> list[Commit]:
+        """From the first to the last."""
+        template = "--format=%H%x1f%T%x1f%ct%x1f%s%x1e"
+        limit = f"--max-count={MAX_COMMITS + 1}"
+        output = self._run("log", "--first-parent", limit, "--no-show-signature", template, self._head)
+        found = [commit for record in output.decode("utf-8", "replace").split("\x1e") if (commit := _commit(record))]
+        if len(found) > MAX_COMMITS:
+            raise GitProblem(f"at most {MAX_COMMITS:,} commits", "a longer history; it was not read")
+        return found[::-1]
+
+    def files(self, tree: str, below: str) -> dict[str, File]:
+        """The regular files below a folder of a tree, by path relative to it."""
+        entries = list(self._listed(tree, below))
+        missing = {ident: size for _, _, ident, size in entries if ident not in self._contents}
+        self._contents |= self._read(missing)
+        return {path: File(self._contents[ident], mode) for path, mode, ident, _ in entries}
+
+    def _listed(self, tree: str, below: str) -> Iterator[tuple[str, int, str, int]]:
+        """(path, mode, object, size)."""
+        where = f"{below}/"
+        output = self._run("ls-tree", "-r", "-z", "-l", "--full-tree", tree, "--", where)
+        records = [record for record in output.split(b"\0") if record]
+        if len(records) > MAX_FILES:
+            raise GitProblem(f"at most {MAX_FILES:,} files in one state of the library", f"found {len(records):,}")
+        self._entries_left -= len(records)
+        if self._entries_left < 0:
+            raise GitProblem(f"at most {MAX_ENTRIES:,} files in all states of the library", "more; it was not read")
+        total = 0
+        for record in records:
+            head, _, raw = record.partition(b"\t")
+            mode, _, ident, size = head.decode("ascii", "replace").split()
+            path = clean(raw.decode("utf-8", "replace")).removeprefix(where)[:1000]
+            if mode in _MODES and not size.isdigit():
+                raise GitProblem("every object of the history", f"{path} is missing or broken")
+            if not _is_inside(path):
+                self._report(path, "a path inside the library", "one that leads out of it, or is none; it was left out")
+                continue
+            if mode not in _MODES or not _OBJECT.fullmatch(ident):
+                self._report(path, "a regular file", "a link or a nested repository; it was left out")
+                continue
+            if int(size) > MAX_FILE_BYTES:
+                self._report(path, f"a file of at most {MAX_FILE_BYTES:,} bytes", f"{int(size):,}; it was left out")
+                continue
+            total += int(size)
+            if total > MAX_LIBRARY_BYTES:
+                raise GitProblem(f"a library of at most {MAX_LIBRARY_BYTES:,} bytes", "a larger one")
+            yield path, _MODES[mode], ident, int(size)
+
+    def _read(self, sizes: dict[str, int]) -> dict[str, bytes]:
+        """Contents by object, of the sizes that git told."""
+        idents, wanted = list(sizes), sum(sizes.values())
+        self._left -= wanted
+        if self._left < 0:
+            raise GitProblem(f"at most {MAX_READ_BYTES:,} bytes of contents in all", "more; the rest was not read")
+        if not idents:
+            return {}
+        output = self._run(
+            "cat-file", "--batch", given="".join(f"{ident}\n" for ident in idents), limit=wanted + 100 * len(idents)
+        )
+        found: dict[str, bytes] = {}
+        at = 0
+        for ident in idents:
+            end = output.find(b"\n", at)
+            head = output[at:end].split()
+            if end < 0 or len(head) != 3 or head[0] != ident.encode() or int(head[2]) != sizes[ident]:
+                raise GitProblem("every object of the history", f"{ident} is missing or broken")
+            found[ident] = output[end + 1 : end + 1 + sizes[ident]]
+            at = end + 2 + sizes[ident]
+        return found
+
+    def _report(self, path: str, expected: str, message: str) -> None:
+        if path not in self._reported:
+            self._reported.add(path)
+            self.root.report(self.folder, path, expected, message)
+
+    def _run(self, *arguments: str, given: str = "", limit: int = MAX_LISTING_BYTES) -> bytes:
+        objects = self.folder / ".git" / "objects"
+        process = subprocess.Popen(
+            [
+                self._git,
+                f"--git-dir={self._scratch}",
+                "-c",
+                "core.commitGraph=false",
+                "-c",
+                "core.multiPackIndex=false",
+                *arguments,
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=self._scratch,
+            env=_environment(self._scratch, objects),
+            preexec_fn=_bounded,
+        )
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            output = _exchange(process.stdin, process.stdout, given.encode(), limit, self._deadline)
+            status = process.wait(10)
+        except subprocess.TimeoutExpired:
+            raise GitProblem(f"a history that git reads in {SECONDS:.0f} seconds", "it took longer") from None
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+            process.stdin.close()
+            process.stdout.close()
+        if status:
+            raise GitProblem("a git history that is whole", f"git {arguments[0]} ended with status {status}")
+        return output
+
+
+@contextmanager
+def open_history(root: Root, folder: Path) -> Iterator[History]:
+    """The history of the repository whose working folder is `folder`. GitProblem where it cannot or must not be read."""
+    with tempfile.TemporaryDirectory(prefix="skillglass-git-") as scratch:
+        yield History(root, folder, Path(scratch))
+
+
+def _environment(scratch: Path, objects: Path) -> dict[str, str]:
+    return {
+        "PATH": os.defpath,
+        "HOME": str(scratch),
+        "LC_ALL": "C",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_ATTR_NOSYSTEM": "1",
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_LITERAL_PATHSPECS": "1",
+        "GIT_OBJECT_DIRECTORY": str(objects),
+    }
+
+
+def _bounded() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _exchange(stdin: IO[bytes], stdout: IO[bytes], given: bytes, limit: int, deadline: float) -> bytes:
+    """Writes and reads at once, so that neither side waits for the other for ever."""
+    output = bytearray()
+    with selectors.DefaultSelector() as selector:
+        selector.register(stdout, selectors.EVENT_READ)
+        if given:
+            os.set_blocking(stdin.fileno(), False)
+            selector.register(stdin, selectors.EVENT_WRITE)
+        else:
+            stdin.close()
+        while True:
+            ready = selector.select(max(0.0, deadline - time.monotonic()))
+            if not ready:
+                raise GitProblem(f"a history that git reads in {SECONDS:.0f} seconds", "it took longer")
+            for key, _ in ready:
+                if key.fileobj is stdin:
+                    given = _write(stdin, given)
+                    if not given:
+                        selector.unregister(stdin)
+                        stdin.close()
+                elif piece := os.read(stdout.fileno(), 64 * 1024):
+                    output += piece
+                    if len(output) > limit:
+                        raise GitProblem(f"at most {limit:,} bytes of listing", "more; it was not read")
+                else:
+                    return bytes(output)
+
+
+def _write(stdin: IO[bytes], given: bytes) -> bytes:
+    try:
+        return given[os.write(stdin.fileno(), given[: 32 * 1024]) :]
+    except BlockingIOError:
+        return given
+    except BrokenPipeError:
+        return b""
+
+
+def _checked_head(root: Root, folder: Path) -> str:
+    """The commit that is checked out, read by ourselves; GitProblem where the repository reaches outside."""
+    git = folder / ".git"
+    if not root.is_dir(git):
+        raise GitProblem("a git repository in the folder itself", "there is none, or one that lies elsewhere")
+    objects = git / "objects"
+    if not root.is_dir(objects):
+        raise GitProblem("the repository's objects inside it", "they are missing or lie elsewhere")
+    for name in ("alternates", "http-alternates"):
+        if root.exists(objects / "info" / name):
+            raise GitProblem("a repository that holds its own objects", "it borrows them from elsewhere; not read")
+    _refuse_links(objects)
+    head = _small(root, git / "HEAD")
+    for _ in range(5):
+        if _OBJECT.fullmatch(head):
+            return head
+        head = _reference(root, git, head.removeprefix("ref:").strip())
+    raise GitProblem("a branch that ends at a commit", "a chain of references")
+
+
+def _refuse_links(objects: Path) -> None:
+    seen = 0
+    for folder, folders, files in os.walk(objects):
+        for name in (*folders, *files):
+            seen += 1
+            try:
+                is_link = Path(folder, name).is_symlink()
+            except OSError as error:
+                raise GitProblem("objects that can be read", error.strerror or str(error)) from error
+            if is_link:
+                raise GitProblem("objects that are regular files", "a symbolic link among them; not read")
+        if seen > 500_000:
+            raise GitProblem("at most 500,000 objects", "more; not read")
+
+
+def _reference(root: Root, git: Path, name: str) -> str:
+    if not re.fullmatch(r"refs/[A-Za-z0-9._/+-]{1,200}", name) or ".." in name:
+        raise GitProblem("HEAD at a commit or a branch", f"found {name[:80]!r}")
+    if root.is_file(git / name):
+        return _small(root, git / name)
+    if root.is_file(git / "packed-refs"):
+        for line in _small(root, git / "packed-refs", 4 * 1024 * 1024).splitlines():
+            ident, _, packed = line.partition(" ")
+            if packed == name:
+                return ident
+    raise GitProblem("a branch with a commit", f"{name} has none")
+
+
+def _small(root: Root, path: Path, limit: int = 4096) -> str:
+    content = root.read(path, limit)
+    if content is None:
+        raise GitProblem("a git repository that can be read", f"{path.name} cannot be")
+    return content.decode("utf-8", "replace").strip()
+
+
+def _is_inside(path: str) -> bool:
+    """git makes no such names, but shows what somebody wrote into a tree by hand."""
+    return all(part not in ("", ".", "..") for part in path.split("/"))
+
+
+def _commit(record: str) -> Commit | None:
+    parts = record.strip("\n").split("\x1f")
+    if len(parts) != 4 or not _OBJECT.fullmatch(parts[0]) or not _OBJECT.fullmatch(parts[1]):
+        return None
+    try:
+        at = datetime.fromtimestamp(int(parts[2]), UTC)
+    except (ValueError, OverflowError, OSError):
+        at = datetime.fromtimestamp(0, UTC)
+    return Commit(parts[0], parts[1], at, clean(parts[3])[:1_000])

@@ -1,0 +1,240 @@
+"""Which of a trial's files are its trajectories.
+
+Agents leave several accounts of the same work (a stream, a session log, an ATIF conversion), so content decides: every
+candidate is sniffed, and where more than one is structured the one with the most tool calls is the main trajectory.
+Continuations and summarising sub-agents of Harbor's own ATIF writer stand beside it, and so do the sessions that an
+agent's sub-agents logged: none of them is the main one, however much it did. The others are named, not read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
+
+from benchapp.imports.logs.subagents import is_of_subagent
+from benchapp.imports.reading.found_sources import Choice, TrajectorySource
+from benchapp.imports.reading.walking import Entry, Root
+from runner.base.types import TrajectoryKind
+from runner.trajectories.readers import PLAIN_TEXT
+from runner.trajectories.readers.reading import read_trajectory, sniff
+
+# At equal tool calls the earlier one wins: it tells more (prompt, times, tokens).
+PREFERENCE = (
+    "atif",
+    "claude-session",
+    "claude-stream-json",
+    "cursor-stream-json",
+    "codex-rollout",
+    "codex-jsonl",
+    "gemini-session",
+    "gemini-stream-json",
+    "qwen-stream-json",
+    "gemini-native",
+    "qwen-session",
+    "kimi-wire",
+    "swe-agent",
+    "mini-swe-agent",
+    "terminus-episodes",
+    "acp-jsonl",
+)
+NEVER_ENTERED = frozenset(
+    "setup debug todos plans skills plugins shell-snapshots file-history statsig artifacts node_modules .git __pycache__".split()
+)  # below the folder of an agent
+MAX_COMPARED_BYTES = 64 * 1024 * 1024  # beyond it a candidate is judged by its format alone
+MAX_CANDIDATES = 200
+
+_CONTINUATION = re.compile(r"\.cont-\d+\.")
+_SUMMARISER = re.compile(r"\.summarization-\d+-")
+_SPOOL = re.compile(r"(?:^|/)(?:command|episode)-\d+/")  # what a harness piped through; the same again
+# OpenHands: each event, each model call in a file of its own
+_PIECE = re.compile(r"(?:^|/)(?:events|event_cache|completions)/[^/]+\.json$")
+_NO_TEXT = frozenset(
+    ".cast .mp4 .pane .png .jpg .jpeg .gif .webp .pdf .zip .zst .gz .xz .tar .bin .db .sqlite .py .sh .toml .yaml".split()
+)
+_STRUCTURED = frozenset({".json", ".jsonl"})
+_NOT_A_LOG = frozenset({"exit-code.txt", "settings.json", ".claude.json", ".claude.json.backup", "auth.json"})
+
+
+@dataclass(slots=True)
+class _Candidate:
+    source: TrajectorySource
+    format: str
+    tool_calls: int = 0
+    steps: int = 0
+    references: list[str] = field(default_factory=list)
+
+    @property
+    def rank(self) -> tuple[int, int, bool, int, str]:
+        """The smallest is the best."""
+        path = self.source.path
+        return (-self.tool_calls, PREFERENCE.index(self.format), bool(_SPOOL.search(path)), -self.steps, path)
+
+
+def is_candidate(name: str) -> bool:
+    """May a file with this path below an agent's folder hold a trajectory? Says nothing about its content."""
+    path = PurePosixPath(name)
+    if path.suffix.lower() in _NO_TEXT or path.name in _NOT_A_LOG or path.name.endswith(".backup"):
+        return False
+    if _SPOOL.search(name):
+        return path.name == "stdout.txt" and "command-" in name
+    return True
+
+
+def choose(root: Root, folder: Path, entries: Sequence[Entry], *, stage: str = "") -> Choice:
+    """The trajectories among `entries` (paths relative to `folder`); with `stage`, those of that stage."""
+    candidates = [found for entry in _bounded(root, folder, entries) if (found := _sniffed(root, folder, entry))]
+    structured = [found for found in candidates if found.format in PREFERENCE]
+    parts = [found for found in structured if _is_part(found)]
+    wholes = [found for found in structured if not _is_part(found)]
+    sides = [found for found in wholes if is_of_subagent(found.format, found.source.path, found.source.open)]
+    wholes = [found for found in wholes if found not in sides] or sides or _plain(candidates)
+    _report_strange(root, folder, candidates, any_found=bool(structured))
+    if not structured:
+        _report_pieces(root, folder, entries)
+    if not wholes:
+        return Choice(tuple(_part(found.source, stage) for found in parts))
+    if len(wholes) > 1:
+        wholes = _compared(wholes)
+    main, others = wholes[0], wholes[1:]
+    joined = [found for found in sides if found.format == main.format and found is not main]
+    others += [found for found in sides if found not in (main, *joined, *others)]
+    chosen = [
+        _main(main, others, stage),
+        *(_part(found.source, stage) for found in parts),
+        *(_as(found.source, TrajectoryKind.SUBAGENT, stage) for found in joined),
+    ]
+    return Choice(tuple(chosen), tuple(found.source for found in others))
+
+
+def _bounded(root: Root, folder: Path, entries: Iterable[Entry]) -> list[Entry]:
+    """The first MAX_CANDIDATES, the likely ones first; what is beyond is reported. Pieces of an account are none."""
+    ordered = sorted((entry for entry in entries if not _PIECE.search(entry.name)), key=_likelihood)
+    if len(ordered) > MAX_CANDIDATES:
+        told = f"{len(ordered):,}; not looked at: {ordered[MAX_CANDIDATES].name} and those that are less likely"
+        root.report(folder, "", f"at most {MAX_CANDIDATES} files of the agent's that may be trajectories", told)
+    return sorted(ordered[:MAX_CANDIDATES], key=lambda entry: entry.name)
+
+
+def _likelihood(entry: Entry) -> tuple[bool, bool, int, str]:
+    """The smallest is the likeliest: a trajectory by name, then logs of one value a line, then what lies highest."""
+    path = PurePosixPath(entry.name)
+    return ("trajectory" not in path.name, path.suffix != ".jsonl", len(path.parts), entry.name)
+
+
+def _report_pieces(root: Root, folder: Path, entries: Iterable[Entry]) -> None:
+    """One line for an account that a program left in hundreds of files, where there is no other."""
+    pieces = sorted(entry.name for entry in entries if _PIECE.search(entry.name))
+    if pieces:
+        told = f"{len(pieces):,} files with one event or completion each; not read"
+        root.report(folder / PurePosixPath(pieces[0]).parent, "", "a trajectory in one file", told)
+
+
+def _sniffed(root: Root, folder: Path, entry: Entry) -> _Candidate | None:
+    path = entry.path
+    try:
+        with root.open(path) as stream:
+            source_format = sniff(stream)
+    except OSError as error:
+        root.report(path, "", "a file that can be read", error.strerror or str(error))
+        return None
+    if source_format == "empty":
+        if path.suffix in _STRUCTURED:
+            root.report(path, "whole file", "a trajectory", "the file is empty")
+        return None
+    if source_format == "git-lfs-pointer":
+        root.report(path, "line 1", "the trajectory itself", "a Git LFS pointer: the content was not downloaded")
+        return None
+    return _Candidate(TrajectorySource(entry.name, lambda: root.open(path), entry.size), source_format)
+
+
+def _report_strange(root: Root, folder: Path, candidates: list[_Candidate], *, any_found: bool) -> None:
+    """JSON that is no trajectory we know, and accounts of a kind that is no trial's: worth a word where one is called a
+    trajectory, or where there is no other."""
+    for found in candidates:
+        path = PurePosixPath(found.source.path)
+        is_named = "trajectory" in path.name
+        is_json = path.suffix in _STRUCTURED or found.format != PLAIN_TEXT
+        if found.format not in PREFERENCE and is_json and (is_named or not any_found):
+            told = "none of these" if found.format == PLAIN_TEXT else f"{found.format}, which is none of these"
+            root.report(folder / path, "whole file", f"a trajectory: {', '.join(PREFERENCE)}", told)
+
+
+def _plain(candidates: list[_Candidate]) -> list[_Candidate]:
+    """The last resort: the largest plain text log directly in the agent's folder."""
+    logs = [
+        found
+        for found in candidates
+        if found.format == "plain-text"
+        and PurePosixPath(found.source.path).suffix in {".txt", ".log"}
+        and PurePosixPath(found.source.path).parent.name in {"agent", "trajectory"}
+    ]
+    return sorted(logs, key=lambda found: (-found.source.size, found.source.path))[:1]
+
+
+def _compared(wholes: list[_Candidate]) -> list[_Candidate]:
+    """Best first. What another one refers to is a part of it, never the main trajectory."""
+    for candidate in wholes:
+        if candidate.source.size <= MAX_COMPARED_BYTES:
+            _count(candidate)
+    best = sorted(wholes, key=lambda found: found.rank)
+    named = {
+        resolved
+        for found in wholes
+        for reference in found.references
+        if (resolved := _sibling(found.source.path, reference)) != found.source.path
+    }
+    return [found for found in best if found.source.path not in named] + [
+        found for found in best if found.source.path in named
+    ]
+
+
+def _count(candidate: _Candidate) -> None:
+    trajectory = read_trajectory(candidate.source.open)
+    for step in trajectory.steps:
+        candidate.steps += 1
+        candidate.tool_calls += len(step.tool_calls)
+    candidate.references = [reference for _, reference in references(trajectory.head.extra or {})]
+
+
+def references(extra: object) -> list[tuple[TrajectoryKind, str]]:
+    """(kind, path as written) of the files a trajectory's head refers to."""
+    if not isinstance(extra, dict):
+        return []
+    found = []
+    continued = extra.get("continued_trajectory_ref")
+    if isinstance(continued, str) and continued:
+        found.append((TrajectoryKind.CONTINUATION, continued))
+    for item in extra.get("subagent_trajectory_refs") or ():
+        path = item.get("trajectory_path") if isinstance(item, dict) else item
+        if isinstance(path, str) and path:
+            found.append((TrajectoryKind.SUBAGENT, path))
+    return found
+
+
+def _sibling(path: str, reference: str) -> str:
+    """The path, in the trial's folder, that a reference written in the file `path` names."""
+    return (PurePosixPath(path).parent / reference).as_posix()
+
+
+def _is_part(candidate: _Candidate) -> bool:
+    name = PurePosixPath(candidate.source.path).name
+    return candidate.format == "atif" and bool(_CONTINUATION.search(name) or _SUMMARISER.search(name))
+
+
+def _main(main: _Candidate, others: list[_Candidate], stage: str) -> TrajectorySource:
+    extra = {"other_files": [{"path": found.source.path, "format": found.format} for found in others]} if others else {}
+    if stage:
+        return replace(main.source, name=stage, kind=TrajectoryKind.STAGE, extra={**extra, "stage": stage})
+    return replace(main.source, name="main", kind=TrajectoryKind.MAIN, extra=extra)
+
+
+def _part(source: TrajectorySource, stage: str) -> TrajectorySource:
+    is_continuation = _CONTINUATION.search(PurePosixPath(source.path).name)
+    return _as(source, TrajectoryKind.CONTINUATION if is_continuation else TrajectoryKind.SUBAGENT, stage)
+
+
+def _as(source: TrajectorySource, kind: TrajectoryKind, stage: str) -> TrajectorySource:
+    name = PurePosixPath(source.path).stem
+    return replace(source, name=f"{stage}/{name}" if stage else name, kind=kind, parent=stage or "main")

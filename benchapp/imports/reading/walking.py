@@ -1,0 +1,230 @@
+"""Reading a folder that somebody else filled: nothing outside it is opened, nothing in it is followed for ever.
+
+Symbolic links are never followed. Devices, sockets and pipes are never opened. Depth, number of entries and size of
+every read are bounded; what goes over a bound is reported.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from benchapp.imports.problems import ProblemList
+from runner.base.text import left_out, storable
+
+MAX_DEPTH = 16
+MAX_ENTRIES = 2_000_000  # of the whole folder given
+TAIL = (
+    3  # parts of a path that tell things of one name apart: <split>/<submission>/trajs, <project>/<session>/wire.jsonl
+)
+MAX_TREE_FILES = 20_000  # of one trial, or one skill library
+MAX_HASHED_BYTES = 1024 * 1024 * 1024  # of one trial's files; what is larger is told by its ends
+END_BYTES = 1024 * 1024
+
+
+def name_of(path: Path) -> str:
+    """The last part of a path as a text that can be stored: names on disk need not be Unicode."""
+    return storable(path.name)
+
+
+def tail_of(path: Path, length: int = TAIL) -> str:
+    """The last parts of a path, as a text that can be stored: names what has no name of its own, wherever it lies."""
+    return storable("/".join([part for part in path.parts if part != path.anchor][-length:]))
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A regular file below a folder, with its POSIX path relative to it (storable) and its size in bytes."""
+
+    path: Path
+    name: str
+    size: int
+
+
+class Root:
+    """One folder given to the importer, and the only way its files are opened."""
+
+    def __init__(self, given: Path, problems: ProblemList) -> None:
+        self.given = given
+        self.base = given.resolve()
+        self.problems = problems
+        self._entries = 0
+        self._links: set[Path] = set()
+        self._closed: set[Path] = set()
+
+    def label(self, path: Path) -> str:
+        """The path as the person who started the import would write it."""
+        relative = os.path.relpath(path, self.base)
+        return storable(str(self.given) if relative == "." else str(self.given / relative))
+
+    def report(self, path: Path, place: str, expected: str, message: str) -> None:
+        self.problems.add(self.label(path), place, expected, message)
+
+    # --- asking -------------------------------------------------------------------------------------------------
+
+    def is_file(self, path: Path) -> bool:
+        """Is it a regular file, and no link? False, reported, where its folder does not let us look."""
+        return stat.S_ISREG(self._mode(path))
+
+    def is_dir(self, path: Path) -> bool:
+        """Is it a folder, and no link? False, reported, where its folder does not let us look."""
+        return stat.S_ISDIR(self._mode(path))
+
+    def exists(self, path: Path) -> bool:
+        """Is there anything of this name, be it a link to nothing?"""
+        return self._mode(path) != 0
+
+    def size(self, path: Path) -> int:
+        """In bytes; 0 where nothing lies or can be seen."""
+        try:
+            return path.lstat().st_size
+        except (OSError, ValueError):
+            return 0
+
+    def _mode(self, path: Path) -> int:
+        """The mode of what lies there; 0 where nothing does, or where nothing can be seen (Path.is_file() would raise)."""
+        try:
+            return path.lstat().st_mode
+        except (FileNotFoundError, NotADirectoryError, ValueError):
+            return 0
+        except OSError as error:
+            self._report_closed(path.parent, error)
+            return 0
+
+    def _report_closed(self, folder: Path, error: OSError) -> None:
+        if folder not in self._closed:
+            self._closed.add(folder)
+            self.report(folder, "", "a folder that can be read", error.strerror or type(error).__name__)
+
+    # --- listing ------------------------------------------------------------------------------------------------
+
+    def listing(self, folder: Path) -> tuple[list[Path], list[Entry]]:
+        """(sub-folders, regular files) of one folder, sorted by name. Links and odd entries are left out."""
+        folders: list[Path] = []
+        files: list[Entry] = []
+        try:
+            with os.scandir(folder) as entries:
+                for entry in sorted(entries, key=lambda entry: entry.name):
+                    self._entries += 1
+                    if self._entries > MAX_ENTRIES:
+                        self.report(folder, "", f"at most {MAX_ENTRIES:,} files and folders", "the rest is left out")
+                        break
+                    try:
+                        self._sort(entry, folders, files)
+                    except PermissionError as error:  # the folder may be listed, but not searched
+                        self._report_closed(folder, error)
+                    except OSError as error:  # gone since
+                        self.report(Path(entry.path), "", "a file that can be read", error.strerror or str(error))
+        except OSError as error:
+            self._report_closed(folder, error)
+        return folders, files
+
+    def _sort(self, entry: os.DirEntry[str], folders: list[Path], files: list[Entry]) -> None:
+        path = Path(entry.path)
+        if entry.is_symlink():
+            self._judge_link(path)
+        elif entry.is_dir(follow_symlinks=False):
+            folders.append(path)
+        elif entry.is_file(follow_symlinks=False):
+            files.append(Entry(path, storable(entry.name), entry.stat(follow_symlinks=False).st_size))
+        else:
+            self.report(path, "", "a regular file", "a device, socket or pipe; it was not opened")
+
+    def _judge_link(self, path: Path) -> None:
+        """A link that stays inside names something that is read anyway; one that leads out is reported, once."""
+        if path in self._links:
+            return
+        self._links.add(path)
+        try:
+            target = path.resolve()
+        except (OSError, RuntimeError):
+            self.report(path, "", "a link that leads somewhere", "a loop of symbolic links; it was not followed")
+            return
+        if not target.is_relative_to(self.base):
+            self.report(path, "", "a file inside the folder given", "a symbolic link that leads out; not followed")
+
+    def tree(self, folder: Path, *, skip: frozenset[str] = frozenset()) -> list[Entry]:
+        """Every regular file below a folder, sorted by path; `skip` names folders that are not entered."""
+        found: list[Entry] = []
+        for entry in self._walk(folder, folder, skip, 0):
+            found.append(entry)
+            if len(found) >= MAX_TREE_FILES:
+                self.report(folder, "", f"at most {MAX_TREE_FILES:,} files", "the rest is left out")
+                break
+        return sorted(found, key=lambda entry: entry.name)
+
+    def _walk(self, folder: Path, top: Path, skip: frozenset[str], depth: int) -> Iterator[Entry]:
+        if depth > MAX_DEPTH:
+            self.report(folder, "", f"folders nested at most {MAX_DEPTH} deep", "what lies below is left out")
+            return
+        folders, files = self.listing(folder)
+        for file in files:
+            yield Entry(file.path, storable(file.path.relative_to(top).as_posix()), file.size)
+        for sub in folders:
+            if sub.name not in skip:
+                yield from self._walk(sub, top, skip, depth + 1)
+
+    # --- opening ------------------------------------------------------------------------------------------------
+
+    def open(self, path: Path) -> BinaryIO:
+        """Opens a regular file for reading. OSError where it is none, or lies outside."""
+        if not path.resolve().is_relative_to(self.base):
+            raise OSError("lies outside the folder given")
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise OSError("not a regular file")
+            return os.fdopen(descriptor, "rb")
+        except BaseException:
+            os.close(descriptor)
+            raise
+
+    def sha256(self, path: Path, whole: int = MAX_HASHED_BYTES) -> str:
+        """Hex SHA-256 of a file's bytes; of one with more than `whole`, of its size, its time of change, its first and its
+        last bytes: a file of any size takes bounded time. OSError where it cannot be read."""
+        with self.open(path) as stream:
+            told = os.fstat(stream.fileno())
+            digest, left = hashlib.sha256(), told.st_size  # what is written from now on is for the next import
+            if left > whole:
+                digest.update(f"ends\0{told.st_size}\0{told.st_mtime_ns}\0".encode() + stream.read(END_BYTES))
+                stream.seek(max(0, told.st_size - END_BYTES))
+                left = END_BYTES
+            while left > 0 and (piece := stream.read(min(left, END_BYTES))):
+                digest.update(piece)
+                left -= len(piece)
+        return digest.hexdigest()
+
+    def read_ends(self, path: Path, limit: int) -> bytes | None:
+        """The file's bytes; of one over `limit` its first and last limit/2 around a mark, which is reported."""
+        size = self.size(path)
+        if size <= limit:
+            return self.read(path, limit)
+        try:
+            with self.open(path) as stream:
+                start = stream.read(limit // 2)
+                stream.seek(size - limit // 2)
+                end = stream.read(limit // 2)
+        except OSError as error:
+            self.report(path, "", "a file that can be read", error.strerror or str(error))
+            return None
+        mark = left_out(size - len(start) - len(end)).replace("characters", "bytes")
+        self.report(path, "", f"a file of at most {limit:,} bytes", f"a larger one; cut: {mark}")
+        return start + mark.encode() + end
+
+    def read(self, path: Path, limit: int) -> bytes | None:
+        """The file's bytes; None, reported, where it cannot be read or is over `limit`."""
+        try:
+            with self.open(path) as stream:
+                content = stream.read(limit + 1)
+        except OSError as error:
+            self.report(path, "", "a file that can be read", error.strerror or str(error))
+            return None
+        if len(content) > limit:
+            self.report(path, "", f"a file of at most {limit:,} bytes", "a larger one; it was not read")
+            return None
+        return content

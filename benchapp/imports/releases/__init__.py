@@ -1,0 +1,1 @@
+"""What the benchmarks released: run folders, libraries, replay records."""

@@ -1,0 +1,268 @@
+"""What happened to a SkillEvolBench library: its commits, put in order by the run's records and events.
+
+The order is that of the protocol, not of clocks: what came in before a trial, the trial, the answer after it, and the
+freeze after the last learning trial. A record tells the tree its trial was given, an applied patch its commit; the
+contents are those of the commits. A state that neither explains is kept as skills that came in without an author, and
+reported.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from benchapp.imports.reading.documents import Document, read_lines
+from benchapp.imports.reading.found_sources import (
+    DecisionMoment,
+    FreezeMoment,
+    Moment,
+    RefusalMoment,
+    SeedMoment,
+    TrialMoment,
+)
+from benchapp.imports.reading.git_history import Commit, GitProblem, open_history
+from benchapp.imports.reading.times import aware, read_time
+from benchapp.imports.reading.walking import Root
+from benchapp.imports.releases.skillevolbench_record import Record
+from runner.base.types import AuthorMode, DecisionStatus, File, Files, Finding, Patch, Phase, Role
+
+ACTIVE = "active"
+FAILED_REASONS = ("patch_generation_failed", "induction_failed")
+BESIDE = "beside-the-patch"
+MAX_PATHS = 1_000
+
+
+@dataclass(slots=True)
+class Library:
+    """One environment's library. Its history is read once, at the first question."""
+
+    root: Root
+    folder: Path
+    _states: list[tuple[Commit, dict[str, File]]] | None = None
+
+    @property
+    def states(self) -> list[tuple[Commit, dict[str, File]]]:
+        """(commit, files below active/) from the first commit on. Empty, reported, where the history cannot be read."""
+        if self._states is None:
+            self._states = []
+            try:
+                with open_history(self.root, self.folder) as history:
+                    self._states = [(commit, history.files(commit.tree, ACTIVE)) for commit in history.commits()]
+            except GitProblem as problem:
+                self.root.report(self.folder, ".git", problem.expected, f"{problem}; the library's history is left out")
+        return self._states
+
+    @property
+    def is_readable(self) -> bool:
+        return bool(self.states)
+
+    @property
+    def began(self) -> datetime:
+        return self.states[0][0].at if self.states else datetime.fromtimestamp(0, UTC)
+
+    def at(self, name: str | None) -> dict[str, File] | None:
+        """The files at a commit or a tree, by its hash or the beginning of one (from 7 characters on)."""
+        if not name or len(name) < 7:
+            return None
+        for commit, files in self.states:
+            if commit.ident.startswith(name) or commit.tree.startswith(name):
+                return files
+        return None
+
+    def slugs(self, name: str) -> tuple[str, ...] | None:
+        files = self.at(name)
+        return None if files is None else tuple(sorted({path.split("/", 1)[0] for path in files if "/" in path}))
+
+
+@dataclass(slots=True)
+class Events:
+    """The run's event logs, by the task they name."""
+
+    lifecycle: list[Document] = field(default_factory=list)
+    patches: list[Document] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, root: Root, folder: Path) -> Events:
+        logs: list[list[Document]] = []
+        for name in ("lifecycle.jsonl", "patches.jsonl"):
+            path = folder / name
+            logs.append(list(read_lines(root, path)) if root.is_file(path) else [])
+        return cls(*logs)
+
+    def of(self, kind: str, log: str = "lifecycle") -> list[Document]:
+        return [event for event in getattr(self, log) if event.text("event_type", 100) == kind]
+
+    def patches_after(self, task: str) -> Iterator[Document]:
+        """What the author answered after a trial, in the order of the log."""
+        for event in self.patches:
+            if (event.text("triggered_by_task", 200) or event.text("task_id", 200) or event.text("task", 200)) == task:
+                yield event
+
+    def given(self, task: str) -> str | None:
+        """The library's hash when the trial began, after what was put in before it."""
+        named = (event for event in self.of("trial_started") if event.text("task_id", 200) == task)
+        return next((event.text("library_hash", 64) for event in named), None)
+
+
+def moments(records: Sequence[Record], library: Library, events: Events) -> Iterator[Moment]:
+    """The history of one episode. `records` in the order in which their trials ended."""
+    story = _Story(library, events)
+    learning = [record for record in records if record.phase is Phase.ACQUISITION]
+    for record in learning:
+        yield from story.before(record)
+        yield story.trial(record)
+        yield from story.after(record)
+    yield from story.freeze({record.env for record in records})
+    for record in records:
+        if record.phase is not Phase.ACQUISITION:
+            yield story.trial(record)
+
+
+@dataclass(slots=True)
+class _Story:
+    library: Library
+    events: Events
+    current: Files = field(default_factory=dict)
+    shown: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))  # trials by family
+
+    def before(self, record: Record) -> Iterator[Moment]:
+        """What came in between the last answer and this trial."""
+        given = self._given(record)
+        if given is None or given == self.current:
+            return
+        curated = _naming(self.events.of("curated_seeded"), record)
+        invented = _naming(self.events.of("zero_shot_created"), record)
+        self.current = given
+        if invented is not None:
+            yield DecisionMoment(
+                family=record.family,
+                mode=AuthorMode.ZERO_SHOT,
+                status=DecisionStatus.APPLIED,
+                after=given,
+                operation_type="create",
+                at=_time(invented),
+            )
+            return
+        if curated is None:
+            self.library.root.report(
+                self.library.folder,
+                record.record,
+                "an event for every change of the library",
+                "none explains the one before this trial: kept as skills that came in without an author",
+            )
+        yield SeedMoment(record.family, given, at=None if curated is None else _time(curated))
+
+    def trial(self, record: Record) -> TrialMoment:
+        given = self._given(record)
+        if given is not None and given == self.current:
+            given = self.current  # one mapping for equal states
+        if record.phase is Phase.ACQUISITION:
+            self.shown[record.family].append(record.ids[0])
+        return TrialMoment(record.ids[0], given)
+
+    def after(self, record: Record) -> Iterator[Moment]:
+        attempts: list[str] = []
+        for event in self.events.patches_after(record.record):
+            match event.text("event_type", 100):
+                case "candidate_failed":
+                    attempts.append(event.text("error", 2_000) or "")
+                case "noop_decision":
+                    reason = event.text("reason", 2_000) or ""
+                    if reason.startswith(FAILED_REASONS):
+                        yield self._failed(record, event, "\n".join([reason, *attempts]))
+                case "patch_applied":
+                    if (applied := self._applied(record, event)) is not None:
+                        yield applied
+                case "patch_discarded_in_freeze":
+                    yield RefusalMoment((), "the library was frozen: the patch was thrown away", record.ids[0])
+
+    def freeze(self, environments: set[str]) -> Iterator[Moment]:
+        for event in self.events.of("library_frozen"):
+            if (event.text("env_id", 40) or "") in environments:
+                yield FreezeMoment(_time(event))
+                return
+
+    def _given(self, record: Record) -> dict[str, File] | None:
+        named = self.events.given(record.record) if record.phase is Phase.ACQUISITION else None
+        found = self.library.at(named)
+        return self.library.at(record.document.text("library_hash_pre", 64)) if found is None else found
+
+    def _failed(self, record: Record, event: Document, error: str) -> DecisionMoment:
+        return DecisionMoment(
+            family=record.family,
+            mode=AuthorMode.INDUCE if error.startswith("induction") else AuthorMode.REVISE,
+            status=DecisionStatus.FAILED,
+            after=self.current,
+            after_trial=record.ids[0],
+            error=error,
+            evidence=self._evidence(record),
+            at=_time(event),
+        )
+
+    def _applied(self, record: Record, event: Document) -> DecisionMoment | None:
+        commit = event.object("apply_result").text("commit_hash", 64)
+        after = self.library.at(commit)
+        if after is None:
+            event.report("apply_result.commit_hash", "a commit of the library", f"{commit!r} is not there; left out")
+            return None
+        before, self.current = self.current, after
+        operation = event.text("operation_type", 40) or ""
+        upserts, deletes = event.texts("upsert_paths")[:MAX_PATHS], event.texts("delete_paths")[:MAX_PATHS]
+        return DecisionMoment(
+            family=record.family,
+            mode=AuthorMode.INDUCE if self._is_first(record) else AuthorMode.REVISE,
+            status=DecisionStatus.APPLIED,
+            after=after,
+            after_trial=record.ids[0],
+            operation_type=operation,
+            summary=event.text("summary", 10_000) or "",
+            patch=Patch(event.text("summary", 1_000) or "", operation, _texts(after, upserts), tuple(deletes)),
+            findings=tuple(_beside(before, after, upserts, deletes)),
+            evidence=self._evidence(record),
+            at=_time(event),
+        )
+
+    def _is_first(self, record: Record) -> bool:
+        """An induction: the first answer after a family's canonical trial, where nothing was put in before it."""
+        return record.role == Role.CANONICAL and not _naming(self.events.of("curated_seeded"), record)
+
+    def _evidence(self, record: Record) -> tuple[str, ...]:
+        """The release shows its author every learning trial of the family so far."""
+        return tuple(self.shown[record.family])
+
+
+def _naming(events: Sequence[Document], record: Record) -> Document | None:
+    """The event of this trial; without a task, the one of its family."""
+    for event in events:
+        task = event.text("task_id", 200)
+        if task == record.record or (task is None and event.text("family_id", 200) == record.family):
+            return event
+    return None
+
+
+def _time(event: Document) -> datetime | None:
+    return aware(read_time(event, "ts"))
+
+
+def _texts(files: Files, paths: Sequence[str]) -> dict[str, str]:
+    """What the patch wrote, as the commit holds it: events name only the paths."""
+    found = {}
+    for path in paths:
+        inside = path.removeprefix(f"{ACTIVE}/")
+        if inside in files:
+            found[inside] = files[inside].content.decode("utf-8", "replace")
+    return found
+
+
+def _beside(before: Files, after: Files, upserts: Sequence[str], deletes: Sequence[str]) -> Iterator[Finding]:
+    """Files that changed in the same commit, but not by the patch. While it learns, a trial can write to its library."""
+    named = {path.removeprefix(f"{ACTIVE}/") for path in upserts}
+    gone = {path.removeprefix(f"{ACTIVE}/").split("/", 1)[0] for path in deletes}  # the whole skill goes
+    changed = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
+    for path in changed[:MAX_PATHS]:
+        if path not in named and path.split("/", 1)[0] not in gone:
+            message = "changed in this commit, but not by the patch: the trial before it could write here"
+            yield Finding(BESIDE, path, message, "warning")

@@ -1,0 +1,208 @@
+"""SkillEvolBench run folders: workspace/runs/<run id>/ with config.json, stores/, library/ and harbor-job/.
+
+A run folder is a run of the experiment named after the folders around it, so that runs imported one by one or together
+meet again. Its episodes are the environments (one, where the library was global); trials come from the replay records
+and the Harbor folders they name; decisions, seeds and the freeze from the events; contents from the library's commits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from benchapp.imports.reading.documents import Document, read_object
+from benchapp.imports.reading.found_sources import (
+    UNKNOWN,
+    EpisodeSource,
+    FoundExperiment,
+    HistorySource,
+    RunSource,
+)
+from benchapp.imports.reading.walking import Root, name_of
+from benchapp.imports.reading.workspaces import experiment_around, report_left
+from benchapp.imports.releases.skillevolbench_history import Events, Library, moments
+from benchapp.imports.releases.skillevolbench_record import NAME, Record, harbor_folder, order_of
+from runner.suites.skillevolbench_suite import ENVIRONMENTS
+
+__all__ = ["NAME", "claims", "find"]
+
+GLOBAL = "all"
+# The release's names of its baselines, in our words; others keep their own.
+CONDITIONS = {
+    "no_skill": "no-skill",
+    "raw_trajectory_rag": "raw-trajectory",
+    "selfgen_zero_shot": "selfgen-zero-shot",
+    "selfgen_experience": "selfgen-revision",
+    "selfgen_experience_always": "selfgen-always",
+    "selfgen_experience_always_with_tier3": "selfgen-always-tier3",
+    "curated_static": "curated-static",
+    "curated_with_revision": "curated-revision",
+    "curated_with_revision_always": "curated-always",
+    "curated_with_revision_always_with_tier3": "curated-always-tier3",
+}
+WITHOUT_AUTHOR = {"no-skill", "raw-trajectory", "curated-static"}
+_OF_BASELINE = ("library_scope", "feedback_level", "retriever_type", "skill_retrieval_k", "track", "within_env_replay")
+_OF_CONFIG = ("order_seed", "dry_run", "max_tasks")
+
+
+def claims(root: Root, folder: Path) -> bool:
+    """Is it one run's folder: stores/ beside a config.json that tells a run id and a baseline?"""
+    if not root.is_dir(folder / "stores") or not root.is_file(folder / "config.json"):
+        return False
+    config = read_object(root, folder / "config.json")
+    return config is not None and {"run_id", "baseline"} <= config.raw.keys()
+
+
+def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
+    config = read_object(root, folder / "config.json")
+    if config is None:
+        return
+    run_id = config.text("run_id", 200) or name_of(folder)
+    documents = _documents(root, folder)
+    run = run_of(config, run_id, _benchmark(root, folder), own_name(run_id, documents))
+    libraries = _libraries(root, folder)
+    records = _records(root, folder, documents, run, libraries)
+    events = Events.read(root, folder / "stores" / "events")
+    if not records:
+        root.report(folder, "", "replay records in stores/replay/records", "none: only what the folder's config says")
+    yield FoundExperiment(
+        experiment_around(root, folder, source=NAME, title="SkillEvolBench"),
+        trials=tuple(records),
+        histories=tuple(_histories(run, records, libraries, events)),
+    )
+
+
+def own_name(run_id: str, documents: list[Document]) -> str:
+    """What tells the run from one of the same id in another workspace: an id is made of settings and a minute. Its first
+    record stays the first when the run goes on."""
+    if not documents:
+        return run_id
+    first = min(documents, key=order_of)
+    return f"{run_id}@{hashlib.sha256(json.dumps(first.raw, sort_keys=True).encode()).hexdigest()[:12]}"
+
+
+def run_of(config: Document, run_id: str, benchmark: str, own: str) -> RunSource:
+    baseline, strategy = config.object("baseline"), config.object("strategy")
+    named = baseline.text("name", 100) or run_id.partition("__")[0]
+    condition = CONDITIONS.get(named, named.replace("_", "-")) or UNKNOWN
+    author = strategy.text("author_model", 200) or UNKNOWN
+    # With a model preset the author runs on another model than the strategy says: then the run's id has one part more.
+    if run_id.count("__") > 3:
+        author = UNKNOWN
+    setup: dict[str, Any] = {
+        "source": NAME,
+        "run_id": run_id,
+        "baseline": named,
+        "strategy": strategy.text("name", 100),
+    }
+    setup |= {key: baseline.raw[key] for key in _OF_BASELINE if _is_plain(baseline.raw.get(key))}
+    setup |= {key: config.raw[key] for key in _OF_CONFIG if _is_plain(config.raw.get(key))}
+    if benchmark:
+        setup["benchmark_hash"] = benchmark
+    return RunSource(
+        harness=baseline.text("harbor_agent_name", 100) or UNKNOWN,
+        agent_model=baseline.text("model_name", 200) or UNKNOWN,
+        author_model="" if condition in WITHOUT_AUTHOR else author,
+        condition=condition,
+        skills=own,
+        setup=setup,
+    )
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, str | int | float | bool)
+
+
+def _benchmark(root: Root, folder: Path) -> str:
+    path = folder / "benchmark_hash.txt"
+    content = root.read(path, 4_096) if root.is_file(path) else None
+    return content.decode("utf-8", "replace").strip()[:200] if content else ""
+
+
+def _libraries(root: Root, folder: Path) -> dict[str, Library]:
+    """By environment; under GLOBAL where one library served all."""
+    base = folder / "library"
+    if not root.is_dir(base):
+        return {}
+    if root.exists(base / ".git"):
+        return {GLOBAL: Library(root, base)}
+    return {name_of(sub): Library(root, sub) for sub in root.listing(base)[0] if root.exists(sub / ".git")}
+
+
+def _documents(root: Root, folder: Path) -> list[Document]:
+    stored = folder / "stores" / "replay" / "records"
+    if not root.is_dir(stored):
+        return []
+    paths = [entry.path for entry in root.listing(stored)[1] if entry.name.endswith(".json")]
+    return [document for path in paths if (document := read_object(root, path)) is not None]
+
+
+def _records(
+    root: Root, folder: Path, documents: list[Document], run: RunSource, libraries: dict[str, Library]
+) -> list[Record]:
+    trials = _trial_folders(root, folder)
+    found = []
+    for document in documents:
+        episode = _episode(document, libraries)
+        library = libraries.get(episode.key)
+        found.append(
+            Record(
+                document,
+                run,
+                episode,
+                harbor_folder(root, trials, document),
+                skills=_slugs(library, document.text("library_hash_pre", 64) or ""),
+            )
+        )
+    named = {record.harbor.folder for record in found if record.harbor is not None}
+    left = sorted(trial for trial in trials.values() if trial not in named)
+    report_left(root, folder / "harbor-job", left, "trials that a replay record names")
+    return sorted(found, key=lambda record: record.order)
+
+
+def _slugs(library: Library | None, given: str) -> Callable[[], tuple[str, ...] | None]:
+    """The skills of the library that a trial was given: the release mounts all of it."""
+    return lambda: library.slugs(given) if library is not None else None
+
+
+def _trial_folders(root: Root, folder: Path) -> dict[str, Path]:
+    """harbor-job/<run id>/<trial>, by name; also where the job's folder has another name."""
+    jobs = folder / "harbor-job"
+    if not root.is_dir(jobs):
+        return {}
+    return {name_of(trial): trial for job in root.listing(jobs)[0] for trial in root.listing(job)[0]}
+
+
+def _episode(document: Document, libraries: dict[str, Library]) -> EpisodeSource:
+    env = document.text("env_id", 40) or (document.text("task_id", 200) or "").partition("-")[0] or UNKNOWN
+    if GLOBAL in libraries:
+        return EpisodeSource(GLOBAL, "All environments")
+    title = ENVIRONMENTS.get(env, "").replace("-", " ").capitalize()
+    ordinal = list(ENVIRONMENTS).index(env) if env in ENVIRONMENTS else len(ENVIRONMENTS)
+    return EpisodeSource(env, f"{env}: {title}" if title else env, ordinal=ordinal)
+
+
+def _histories(
+    run: RunSource, records: list[Record], libraries: dict[str, Library], events: Events
+) -> Iterator[HistorySource]:
+    """Only of episodes whose library can be read: without its contents a decision says nothing."""
+    grouped: defaultdict[str, list[Record]] = defaultdict(list)
+    for record in records:
+        grouped[record.episode.key].append(record)
+    for key, mine in grouped.items():
+        library = libraries.get(key)
+        if library is None or not library.is_readable:
+            continue
+        yield HistorySource(
+            run=run,
+            episode=mine[0].episode,
+            suite=NAME,
+            path=library.root.label(library.folder),
+            trials=tuple(record.ids[0] for record in mine),
+            read=lambda mine=mine, library=library: moments(mine, library, events),
+            at=library.began,
+        )

@@ -1,0 +1,224 @@
+"""SkillFlow run roots: jobs/<job name>/ with one Harbor job `<job name>__<family>` per family.
+
+A run root is a run of the experiment named after the folder it lies in. In an evolving run a family is an episode: no
+state of its library but the last was kept, so the states are replayed from the patches that the trials' folders hold,
+in the order in which the trials began. Where the end of the replay is not what lies in shared_skills/, the difference
+is named: an agent wrote through the mount, or a write failed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from benchapp.imports.harbor.harbor_trial import HarborTrial, header_of
+from benchapp.imports.problems import ProblemList
+from benchapp.imports.reading.documents import Document, read_object
+from benchapp.imports.reading.found_sources import (
+    UNKNOWN,
+    EpisodeSource,
+    FoundExperiment,
+    HistorySource,
+    RunSource,
+    TaskSource,
+    TrialSource,
+)
+from benchapp.imports.reading.walking import Root, name_of
+from benchapp.imports.reading.workspaces import experiment_around, report_left
+from benchapp.imports.releases.skillflow_replay import HISTORY, SHARED, Replay
+from runner.base.types import Phase
+
+NAME = "skillflow"
+EVOLVING, BASELINE = "skill-evolution", "no-skill"
+
+
+def claims(root: Root, folder: Path) -> bool:
+    """Is it a run root with at least one job `<name>__<family>` of SkillFlow's runners, or one such job alone?"""
+    if any(root.exists(folder / name) for name in ("config.json", "result.json")):
+        return _evolves(root, folder)
+    return any(_is_family_job(root, job) for job in root.listing(folder)[0])
+
+
+def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
+    run_root = folder.parent if _evolves(root, folder) else folder
+    jobs = [folder] if _evolves(root, folder) else [job for job in root.listing(folder)[0] if _is_family_job(root, job)]
+    families = [Family(root, run_root, job) for job in jobs]
+    run = _run(run_root, families)
+    yield FoundExperiment(
+        experiment_around(root, run_root, source=NAME, title="SkillFlow"),
+        trials=tuple(trial for family in families for trial in family.trials(run)),
+        histories=tuple(family.history(run) for family in families if family.evolves),
+    )
+
+
+def others(root: Root, folder: Path) -> list[Path]:
+    """Folders in a run root that are no job of SkillFlow's runners: Harbor's own jobs lie beside them."""
+    return [] if _evolves(root, folder) else [sub for sub in root.listing(folder)[0] if not _is_family_job(root, sub)]
+
+
+def _evolves(root: Root, job: Path) -> bool:
+    return root.is_file(job / HISTORY) or (root.is_dir(job / SHARED) and root.is_file(job / "config.json"))
+
+
+def _is_family_job(root: Root, job: Path) -> bool:
+    """By what the runners leave; a baseline's jobs only by the settings that they write into every family's config."""
+    if _evolves(root, job):
+        return True
+    if "__" not in job.name or not root.is_file(job / "config.json"):
+        return False
+    config = read_object(root, job / "config.json")
+    if config is None or config.text("job_name", 500) != job.name:
+        return False
+    tasks, datasets = list(config.objects("tasks")), list(config.objects("datasets"))
+    family = job.name.rpartition("__")[2]
+    listed = bool(tasks) and all(task.text("source", 300) == family for task in tasks)
+    return listed and any(dataset.raw.get("n_tasks") == 0 for dataset in datasets)
+
+
+def _run(folder: Path, jobs: list[Family]) -> RunSource:
+    """What the jobs' configs tell of the agent. One root is one run, also where a family has no trial yet."""
+    agents = [agent for job in jobs for agent in list(job.config.objects("agents"))[:1]]
+    models = {agent.text("model_name", 200) for agent in agents} - {None, ""}
+    classes = {_harness(agent) for agent in agents} - {""}
+    evolves = any(job.evolves for job in jobs)
+    model = models.pop() if len(models) == 1 else UNKNOWN
+    authors = {name for job in jobs for name in job.replay.authors()} if evolves else set()
+    return RunSource(
+        harness=classes.pop() if len(classes) == 1 else UNKNOWN,
+        agent_model=model or UNKNOWN,
+        author_model=("" if not evolves else authors.pop() if len(authors) == 1 else UNKNOWN),
+        condition=EVOLVING if evolves else BASELINE,
+        skills=f"{name_of(folder)}@{_first_trial(jobs)}",
+        setup={"source": NAME, "run_root": name_of(folder)},
+    )
+
+
+def _first_trial(jobs: list[Family]) -> str:
+    """Its folder's name, which Harbor ends with random letters: tells the run from one of the same name in another
+    checkout. It stays the first when the run goes on."""
+    trials = [trial for job in jobs for trial in job.found]
+    first = min(trials, key=lambda trial: (not trial.header.started, trial.order), default=None)
+    return name_of(first.folder) if first is not None else ""
+
+
+def _harness(agent: Document) -> str:
+    """`libs...:NoInstallClaudeCode` is Harbor's claude-code without its installation."""
+    named = agent.text("name", 100) or (agent.text("import_path", 300) or "").rpartition(":")[2]
+    plain = named.removeprefix("NoInstall")
+    known = {"ClaudeCode": "claude-code", "Codex": "codex", "QwenCode": "qwen-code", "KimiCli": "kimi-cli"}
+    return known.get(plain, plain)
+
+
+@dataclass
+class Family:
+    """One family's job folder."""
+
+    root: Root
+    run_root: Path
+    folder: Path
+
+    def __post_init__(self) -> None:
+        name = name_of(self.folder)
+        self.key = name.removeprefix(f"{name_of(self.run_root)}__").rpartition("__")[2] or name
+        path = self.folder / "config.json"
+        found = read_object(self.root, path) if self.root.is_file(path) else None
+        self.config = found if found is not None else Document(self.root, path, {})
+        self.replay = Replay(self.root, self.folder, self.key)
+        self.evolves = self.replay.is_there
+        self.episode = EpisodeSource(self.key, self.key, family=self.key)
+
+    @cached_property
+    def found(self) -> list[HarborTrial]:
+        """In the order in which they began; that is the order in which the library grew."""
+        quiet = Root(self.root.given, ProblemList())
+        found, left = [], []
+        for folder in self.root.listing(self.folder)[0]:
+            has_result = any(self.root.is_file(folder / name) for name in ("result.json", "config.json"))
+            if has_result and folder.name != SHARED:
+                found.append(HarborTrial(self.root, folder, header_of(quiet, folder), f"{NAME}:{self.folder.name}"))
+            elif self.root.is_dir(folder / "agent"):
+                left.append(folder)
+        report_left(self.root, self.folder, left, "trials with a result or a config")
+        found.sort(key=lambda trial: trial.order)
+        self.replay.order([trial.folder for trial in found])
+        return found
+
+    def trials(self, run: RunSource) -> list[Evolved]:
+        places = {name: number for number, name in enumerate(self._ranking(), start=1)}
+        return [Evolved(self, trial, run, places) for trial in self.found]
+
+    def _ranking(self) -> list[str]:
+        """The tasks' folders in the order in which the job's config names them: from easy to hard."""
+        return [PurePosixPath(task.text("path", 1_000) or "").name for task in self.config.objects("tasks")]
+
+    def history(self, run: RunSource) -> HistorySource:
+        trials = self.trials(run)
+        idents = {trial.harbor.folder: trial.ids[0] for trial in trials}
+        return HistorySource(
+            run=run,
+            episode=self.episode,
+            suite=NAME,
+            path=self.root.label(self.folder),
+            trials=tuple(idents.values()),
+            read=lambda: self.replay.moments(idents),
+            at=self._at(),
+        )
+
+    def _at(self) -> datetime:
+        """The history tells no times; those of the trials stand in, and before the first the file's own."""
+        path = self.folder / HISTORY
+        try:
+            return datetime.fromtimestamp(path.stat(follow_symlinks=False).st_mtime, UTC)
+        except (OSError, OverflowError, ValueError):
+            return datetime.fromtimestamp(0, UTC)
+
+
+@dataclass
+class Evolved:
+    """A trial of a family (sources.FoundTrial): Harbor's, with its place in the evolution."""
+
+    family: Family
+    harbor: HarborTrial
+    run: RunSource
+    places: dict[str, int]
+
+    def __post_init__(self) -> None:
+        name = f"{self.family.run_root.name}/{self.family.folder.name}/{self.harbor.header.name}"
+        own = self.harbor.header.ident
+        self.ids = (f"{NAME}:{own}" if own else f"{NAME}:{name}", f"{NAME}:{name}")
+        self.path, self.order = self.harbor.path, self.harbor.order
+
+    def digest(self) -> str:
+        mounted = self.family.replay.slugs_before(self.harbor.folder)
+        return hashlib.sha256(f"{self.harbor.digest()}\0{mounted}".encode()).hexdigest()
+
+    def read(self) -> TrialSource:
+        source = self.harbor.read()
+        key = self._task(source)
+        return replace(
+            source,
+            run=replace(self.run, setup={**source.run.setup, **self.run.setup}),
+            task=TaskSource(
+                NAME,
+                key,
+                key,
+                revision=source.task.revision,
+                family=self.family.key,
+                ordinal=self.places.get(key, 0),
+            ),
+            episode=self.family.episode,
+            phase=Phase.EVALUATION,
+            skills_mounted=self.family.replay.slugs_before(self.harbor.folder) if self.family.evolves else None,
+            agent=self.run.harness,
+        )
+
+    def _task(self, source: TrialSource) -> str:
+        """From the path in the config: SkillFlow's own files call the trial's name the task's."""
+        task: Any = source.config.get("task")
+        path = task.get("path") if isinstance(task, dict) else None
+        return (PurePosixPath(path).name if isinstance(path, str) else "") or self.harbor.header.task

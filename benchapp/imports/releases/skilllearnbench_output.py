@@ -1,0 +1,353 @@
+"""What SkillLearnBench's own runner leaves: output/{skill_generation_log, skill_generation_results, evaluation_log}/.
+
+A config that one solver tried is a run, a task its episode with the library that was generated for it. Generating is the acquisition: the
+author's agent at work on the seed instance; where its skills were kept, each of its rounds is a decision
+(`skilllearnbench_rounds.py`). Evaluating gives the solver's trials, one sample for each repetition. Where several
+solvers tried one config, generating belongs to the run of the first, and each has the library. Judged
+metrics (evaluation_reports/) are another judge's numbers over the same trials and are not read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property, partial
+from pathlib import Path
+
+from benchapp.imports.harbor.harbor_verdict import FILES, read_verdict
+from benchapp.imports.reading.documents import Document, read_object
+from benchapp.imports.reading.found_sources import (
+    UNKNOWN,
+    Choice,
+    EpisodeSource,
+    ExceptionSource,
+    ExperimentSource,
+    FoundExperiment,
+    HistorySource,
+    LibrarySource,
+    Moment,
+    RunSource,
+    TaskSource,
+    Timing,
+    TrialSource,
+)
+from benchapp.imports.reading.trajectory_files import choose, is_candidate
+from benchapp.imports.reading.walking import Entry, Root, name_of
+from benchapp.imports.releases.skilllearnbench_release import read_library, split_config
+from benchapp.imports.releases.skilllearnbench_rounds import libraries_of, moments, rounds_of
+from runner.base.types import File, Phase, Usage, Verdict
+
+NAME = "skilllearnbench-output"
+SUITE = "skilllearnbench"
+GENERATION, RESULTS, EVALUATION = "skill_generation_log", "skill_generation_results", "evaluation_log"
+Solver = tuple[str, str]  # harness, model
+UNTOLD: Solver = (UNKNOWN, UNKNOWN)
+NO_SKILL = frozenset({"no_skill", "none", "no-skill"})
+_STAMP = re.compile(r"(?:^|-)(\d{14})_[0-9a-f]{4,}$")
+_ROUND_LOG = re.compile(r"_r(\d{1,3})\.\w+$")
+_INSTANCE = re.compile(r"-(\d{1,8})$")
+
+
+def claims(root: Root, folder: Path) -> bool:
+    return any(root.is_dir(folder / name) for name in (GENERATION, EVALUATION))
+
+
+def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
+    around = [part for part in folder.parts[-2:] if part != "/"]
+    name = "/".join(around) or name_of(folder)
+    output = Output(root, folder, name)
+    yield FoundExperiment(
+        ExperimentSource(
+            key=f"{NAME}:{name}",
+            name=f"SkillLearnBench {name}",
+            path=root.label(folder),
+            spec={"format": NAME},
+            suite=SUITE,
+        ),
+        trials=tuple(output.trials),
+        libraries=output.libraries(),
+        libraries_total=sum(1 for _ in output.given()),
+        histories=output.histories(),
+    )
+
+
+@dataclass
+class Output:
+    """One output folder."""
+
+    root: Root
+    folder: Path
+    name: str
+
+    def generated(self) -> Iterator[Trial]:
+        for config, task, folder in self.level(GENERATION):
+            for trial in self.root.listing(folder)[0]:
+                yield Trial(self, config, task, f"{task}-1", trial, Phase.ACQUISITION)
+
+    def evaluated(self) -> Iterator[Trial]:
+        for config, task, folder in self.level(EVALUATION):
+            for instance in self.root.listing(folder)[0]:
+                for trial in self.root.listing(instance)[0]:
+                    yield Trial(self, config, task, name_of(instance), trial, Phase.EVALUATION)
+
+    def libraries(self) -> Iterator[LibrarySource]:
+        for config, task, folder, solver in self.given():
+            run, files = self.run(config, solver), self.library(config, task)
+            yield LibrarySource(run, episode_of(task), SUITE, self.root.label(folder), files)
+
+    def given(self) -> Iterator[tuple[str, str, Path, Solver]]:
+        """Every library, for each who was given it; without those that come with a history."""
+        for config, task, folder in self.level(RESULTS):
+            for solver in self.solvers(config)[(config, task) in self.learned :]:
+                yield config, task, folder, solver
+
+    def histories(self) -> tuple[HistorySource, ...]:
+        found = []
+        for (config, task), learned in self.learned.items():
+            first = self.solvers(config)[0]
+            made = [trial for trial in self.trials if (trial.config, trial.family) == (config, task)]
+            made = [trial for trial in made if trial.solver == first]
+            found.append(
+                HistorySource(
+                    self.run(config, first),
+                    episode_of(task),
+                    SUITE,
+                    learned.path,
+                    tuple(trial.ids[0] for trial in made),
+                    partial(self._moments, learned, made),
+                    datetime.now(UTC),
+                )
+            )
+        return tuple(found)
+
+    def _moments(self, learned: Trial, made: list[Trial]) -> Iterable[Moment]:
+        others = [trial for trial in made if trial.phase is Phase.ACQUISITION and trial is not learned]
+        return moments(
+            rounds_of(self.root, learned.folder),
+            method=self.run(learned.config, learned.solver).condition,
+            family=learned.family,
+            learned=learned.ids[0],
+            before=[trial.ids[0] for trial in others],
+            after=[trial.ids[0] for trial in made if trial.phase is Phase.EVALUATION],
+        )
+
+    @cached_property
+    def learned(self) -> dict[tuple[str, str], Trial]:
+        """The generation that each library came out of: the newest, if it kept its rounds and the last of them is what was
+        evaluated. Elsewhere the library stands alone."""
+        newest = {(trial.config, trial.family): trial for trial in self.trials if trial.phase is Phase.ACQUISITION}
+        return {key: trial for key, trial in newest.items() if self._is_told(trial)}
+
+    def _is_told(self, trial: Trial) -> bool:
+        rounds = libraries_of(self.root, trial.folder)
+        if not rounds:
+            return False
+        result = self.folder / RESULTS / trial.config / trial.family
+        if not self.root.is_dir(result) or self.library(trial.config, trial.family) == rounds[-1][1]:
+            return True
+        expected = f"the skills of {RESULTS} in the last round"
+        self.root.report(trial.folder / "artifacts" / "skills", "", expected, "others; its rounds were left out")
+        return False
+
+    @cached_property
+    def trials(self) -> list[Trial]:
+        return sorted([*self.generated(), *self.evaluated()], key=lambda trial: trial.order)
+
+    def level(self, name: str) -> Iterator[tuple[str, str, Path]]:
+        """(config, task, folder) of every task below one of the three."""
+        base = self.folder / name
+        if self.root.is_dir(base):
+            for config in self.root.listing(base)[0]:
+                for task in self.root.listing(config)[0]:
+                    yield name_of(config), name_of(task), task
+
+    def library(self, config: str, task: str) -> dict[str, File]:
+        """Read anew each time: only its skills' names are kept, however many configs there are."""
+        folder = self.folder / RESULTS / config / task
+        files = read_library(self.root, folder) if self.root.is_dir(folder) else {}
+        self._skills[config, task] = tuple(sorted({path.split("/", 1)[0] for path in files}))
+        return files
+
+    def skills(self, config: str, task: str) -> tuple[str, ...]:
+        if (config, task) not in self._skills:
+            self.library(config, task)
+        return self._skills[config, task]
+
+    @cached_property
+    def _skills(self) -> dict[tuple[str, str], tuple[str, ...]]:
+        return {}
+
+    def run(self, config: str, solver: Solver) -> RunSource:
+        """Of a config: harness and model are the solver's, as its evaluations tell."""
+        method, author = ("no-skill", "") if config in NO_SKILL else split_config(config)
+        return RunSource(
+            harness=solver[0],
+            agent_model=solver[1],
+            author_model=author,
+            condition=method,
+            skills=f"{config}@{self.own_name}",
+            setup={"source": NAME, "config": config},
+        )
+
+    @cached_property
+    def own_name(self) -> str:
+        """The first trial's folder, a time and random letters: tells the runs from those of another checkout. It stays the
+        first when the run goes on."""
+        names = (name_of(folder) for folder in self._trial_folders())
+        return min(names, key=lambda name: (not stamp_of(name), stamp_of(name), name), default="")
+
+    def _trial_folders(self) -> Iterator[Path]:
+        for _, _, task in self.level(GENERATION):
+            yield from self.root.listing(task)[0]
+        for _, _, task in self.level(EVALUATION):
+            for instance in self.root.listing(task)[0]:
+                yield from self.root.listing(instance)[0]
+
+    def solvers(self, config: str) -> list[Solver]:
+        """Who tried the config, in the order in which they began; one that is not known where nobody tells."""
+        return self._solvers.get(config, [UNTOLD])
+
+    @cached_property
+    def _solvers(self) -> dict[str, list[Solver]]:
+        found: dict[str, list[Solver]] = {}
+        for trial in sorted(self.evaluated(), key=lambda trial: (trial.stamp, trial.name)):
+            if (solver := trial.told_solver) != UNTOLD and solver not in found.setdefault(trial.config, []):
+                found[trial.config].append(solver)
+        return found
+
+
+def stamp_of(name: str) -> str:
+    """When a trial began, YYYYMMDDhhmmss, by its folder's name."""
+    stamp = _STAMP.search(name)
+    return stamp[1] if stamp else ""
+
+
+def episode_of(task: str) -> EpisodeSource:
+    return EpisodeSource(task, task, family=task)
+
+
+@dataclass
+class Trial:
+    """One execution (sources.FoundTrial)."""
+
+    output: Output
+    config: str
+    family: str
+    instance: str
+    folder: Path
+    phase: Phase
+
+    def __post_init__(self) -> None:
+        self.path = self.output.root.label(self.folder)
+        self.name = name_of(self.folder)
+        whole = f"{self.output.name}@{self.output.own_name}"
+        self.ids = (f"{NAME}:{whole}/{self.phase}/{self.config}/{self.instance}/{self.name}"[:900],)
+        self.stamp = stamp_of(self.name)
+        self.order = (self.config, self.instance, self.stamp, self.name)
+
+    @cached_property
+    def result(self) -> Document:
+        path = self.folder / "result.json"
+        found = read_object(self.output.root, path) if self.output.root.is_file(path) else None
+        return found if found is not None else Document(self.output.root, path, {})
+
+    @property
+    def told_solver(self) -> Solver:
+        return self.result.text("agent", 100) or UNKNOWN, self.result.text("model", 200) or UNKNOWN
+
+    @property
+    def solver(self) -> Solver:
+        """Generating, and a trial whose result does not tell, belong to the first that is known."""
+        is_told = self.phase is Phase.EVALUATION and self.told_solver != UNTOLD
+        return self.told_solver if is_told else self.output.solvers(self.config)[0]
+
+    @cached_property
+    def _entries(self) -> list[Entry]:
+        """Files that are read, by path in the trial's folder."""
+        tree = self.output.root.tree(self.folder, skip=frozenset({"artifacts", "teacher", "skills"}))
+        return [entry for entry in tree if _is_read(entry.name)]
+
+    def digest(self) -> str:
+        digest = hashlib.sha256(repr(self._mounted()).encode())
+        for entry in self._entries:
+            digest.update(f"{entry.name}\0{self.output.root.sha256(entry.path)}\n".encode())
+        return digest.hexdigest()
+
+    def read(self) -> TrialSource:
+        root, result = self.output.root, self.result
+        accounts = [entry for entry in self._entries if entry.name.startswith("agent/") and is_candidate(entry.name)]
+        failure = result.text("error", 100_000)
+        if not result:
+            expected = "the result of a finished trial"
+            root.report(self.folder / "result.json", "", expected, "none that can be read: kept as interrupted")
+        number = _INSTANCE.search(self.instance)
+        return TrialSource(
+            run=self.output.run(self.config, self.solver),
+            task=TaskSource(
+                SUITE, self.instance, self.instance, family=self.family, ordinal=int(number[1]) if number else 0
+            ),
+            timing=Timing(started_text=self._began()),
+            verdict=None if failure else self._verdict(),
+            config={key: value for key, value in result.raw.items() if key not in ("agent_stdout", "agent_stderr")},
+            choices=self._choices(accounts),
+            episode=episode_of(self.family),
+            phase=self.phase,
+            exception=self._exception(failure),
+            usage=_usage(result.object("token_usage")),
+            skills_mounted=self._mounted(),
+            is_finished=bool(result) and not failure,  # an error there is the machine's: no container, no agent
+        )
+
+    def _choices(self, accounts: list[Entry]) -> tuple[Choice, ...]:
+        """A log for each round where the agent was started anew in every one, else the one log."""
+        rounds: dict[int, list[Entry]] = {}
+        for entry in accounts:
+            match = _ROUND_LOG.search(entry.name)
+            rounds.setdefault(int(match[1]) if match else 0, []).append(entry)
+        whole = choose(self.output.root, self.folder, rounds.pop(0, []))
+        stages = (choose(self.output.root, self.folder, rounds[n], stage=f"round {n}") for n in sorted(rounds))
+        return (whole, *stages)
+
+    def _verdict(self) -> Verdict | None:
+        reward = self.result.number("reward")
+        told = {"reward": reward} if reward is not None else None
+        return read_verdict(self.output.root, self.folder / "verifier", told, place=self.result, source=SUITE)
+
+    def _mounted(self) -> tuple[str, ...] | None:
+        """A solver is given the whole library of its config; an author's agent none that is told."""
+        if self.phase is Phase.ACQUISITION:
+            return None
+        if self.config in NO_SKILL:
+            return ()
+        return self.output.skills(self.config, self.family) or None
+
+    def _exception(self, failure: str | None) -> ExceptionSource | None:
+        if failure:
+            return ExceptionSource(failure.partition(":")[0][:200], failure)
+        if self.result.raw.get("agent_timed_out") is True:
+            return ExceptionSource("agent_timed_out", "the agent was ended at its limit of time")
+        return None
+
+    def _began(self) -> str:
+        """The stamp in the folder's name; it tells no zone."""
+        try:
+            return datetime.strptime(self.stamp, "%Y%m%d%H%M%S").isoformat(" ")  # noqa: DTZ007
+        except ValueError:
+            return ""
+
+
+def _is_read(name: str) -> bool:
+    parts = name.split("/")
+    if parts[0] == "verifier":
+        return len(parts) == 2 and parts[1] in FILES
+    return name == "result.json" or parts[0] == "agent"
+
+
+def _usage(told: Document) -> Usage:
+    """Input as everywhere here: with what was read from and written to a cache."""
+    names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+    parts = [count for name in names if (count := told.count(name)) is not None]
+    return Usage(sum(parts) if parts else None, told.count("cache_read_input_tokens"), told.count("output_tokens"))

@@ -1,0 +1,288 @@
+"""The SkillLearnBench release: skills/<config>/<task>/<skill>/... and eval_keypoints/<task>/<task>-N/....
+
+A config is a run whose episodes are the tasks, each with one final library and no decision: the release keeps no
+earlier round. The logs below eval_keypoints are oracle trajectories: a run of their own, without verdicts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from benchapp.imports.problems import ProblemList, found
+from benchapp.imports.reading.documents import Document, read_json, read_object
+from benchapp.imports.reading.found_sources import (
+    UNKNOWN,
+    Choice,
+    EpisodeSource,
+    ExperimentSource,
+    FoundExperiment,
+    KeyPointSource,
+    LibrarySource,
+    RunSource,
+    TaskFacts,
+    TaskSource,
+    Timing,
+    TrajectorySource,
+    TrialSource,
+)
+from benchapp.imports.reading.trajectory_files import PREFERENCE
+from benchapp.imports.reading.walking import Entry, Root, name_of
+from runner.base.text import clean
+from runner.base.types import File
+from runner.protocols.skilllearnbench import CONDITIONS
+from runner.suites.tasks.key_points import FILES
+from runner.trajectories.readers.reading import read_trajectory, sniff
+
+NAME = "skilllearnbench"
+OWN = frozenset({"skills", "eval_keypoints"})  # the folders that are read; its runner's output can lie beside them
+MAX_SKILL_FILE_BYTES = 16 * 1024 * 1024
+MAX_LIBRARY_BYTES = 256 * 1024 * 1024
+VENDORS = (
+    "claude",
+    "gemini",
+    "gpt",
+    "o3",
+    "o4",
+    "qwen",
+    "kimi",
+    "deepseek",
+    "glm",
+    "minimax",
+    "llama",
+    "mistral",
+    "grok",
+)
+
+_VENDOR = re.compile(rf"-(?=(?:{'|'.join(VENDORS)})(?:-|\d|$))", re.I)
+_NUMBERED = re.compile(r"^b\d+-")
+_INSTANCE = re.compile(r"-(\d+)$")
+
+
+def claims(root: Root, folder: Path) -> bool:
+    """Has it skills/<config>/<task>/<skill>/SKILL.md, or key points below eval_keypoints/?"""
+    if any(True for _ in _level(root, folder / "eval_keypoints", "*/*/*key-points*.json")):
+        return True
+    return any(True for _ in _level(root, folder / "skills", "*/*/*/SKILL.md"))
+
+
+def _level(root: Root, folder: Path, pattern: str) -> Iterator[Path]:
+    return folder.glob(pattern) if root.is_dir(folder) else iter(())
+
+
+def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
+    configs = [entry for entry in _folders(root, folder / "skills") if not entry.name.startswith(".")]
+    instances = [
+        Instance(root, name_of(task), instance, _identity(folder))
+        for task in _folders(root, folder / "eval_keypoints")
+        for instance in _folders(root, task)
+    ]
+    source = ExperimentSource(
+        key=f"skilllearnbench:{_identity(folder)}",
+        name="SkillLearnBench release",
+        path=root.label(folder),
+        spec={"format": NAME, "configs": [name_of(config) for config in configs], **_omitted(root, folder)},
+        suite=NAME,
+    )
+    yield FoundExperiment(
+        source,
+        trials=tuple(instance for instance in instances if instance.log is not None),
+        libraries=_libraries(root, configs),
+        libraries_total=sum(len(_folders(root, config)) for config in configs),
+        tasks=tuple(instance.facts() for instance in instances),
+    )
+
+
+def _identity(folder: Path) -> str:
+    """One experiment per folder name: the release itself has no id."""
+    return name_of(folder)
+
+
+def _omitted(root: Root, folder: Path) -> dict[str, Any]:
+    """Files that a manifest beside the release says were left out. They are named, not made up."""
+    path = folder / "MANIFEST.json"
+    manifest = read_object(root, path) if root.is_file(path) else None
+    paths = [entry.text("source_path", 1_000) for entry in manifest.objects("omitted")] if manifest else []
+    return {"omitted": [path for path in paths if path]} if paths else {}
+
+
+def _folders(root: Root, folder: Path) -> list[Path]:
+    if not root.is_dir(folder):
+        return []
+    folders, files = root.listing(folder)
+    for file in files:
+        if file.name not in {".DS_Store", ".gitkeep"}:
+            root.report(file.path, "", "only folders on this level", "a file; it was left out")
+    return folders
+
+
+# --- libraries --------------------------------------------------------------------------------------------------
+
+
+def split_config(name: str) -> tuple[str, str]:
+    """(condition, author model) of a config's folder name, cut before the first vendor; no model for human skills."""
+    if name.replace("_", "-") == "human-authored":
+        return "human-authored", ""
+    method, *model = _VENDOR.split(name, maxsplit=1)
+    return condition_of(method), model[0] if model else UNKNOWN
+
+
+def condition_of(method: str) -> str:
+    """The condition here that a method of the release is (b1-one-shot is one-shot); any other keeps its name."""
+    name = _NUMBERED.sub("", method.replace("_", "-"))
+    return name if name in CONDITIONS else method
+
+
+def _libraries(root: Root, configs: list[Path]) -> Iterator[LibrarySource]:
+    for config in configs:
+        method, model = split_config(name_of(config))
+        name = name_of(config)
+        run = RunSource(author_model=model, condition=method, setup={"source": NAME, "config": name}, skills=name)
+        for ordinal, task in enumerate(_quiet_folders(root, config)):
+            files = read_library(root, task)
+            yield LibrarySource(
+                run=run,
+                episode=EpisodeSource(name_of(task), name_of(task), family=name_of(task), ordinal=ordinal),
+                suite=NAME,
+                path=root.label(task),
+                files=files,
+            )
+
+
+def _quiet_folders(root: Root, folder: Path) -> list[Path]:
+    """The folders again, whose odd neighbours were reported when they were counted."""
+    return Root(root.given, ProblemList()).listing(folder)[0]
+
+
+def read_library(root: Root, task: Path) -> dict[str, File]:
+    """The skills of one config for one task. The folder's name is the skill's name, whatever its front matter says."""
+    files: dict[str, File] = {}
+    total = 0
+    for entry in root.tree(task):
+        content = root.read(entry.path, MAX_SKILL_FILE_BYTES)
+        if content is None:
+            continue
+        if "/" not in entry.name:
+            root.report(entry.path, "", "files inside a skill's folder", "a file beside the skills; it was left out")
+            continue
+        total += len(content)
+        if total > MAX_LIBRARY_BYTES:
+            root.report(task, "", f"a library of at most {MAX_LIBRARY_BYTES:,} bytes", "the rest is left out")
+            break
+        files[clean(entry.name)[:1000]] = File(content, 0o755 if _is_executable(entry) else 0o644)
+    _report_headless(root, task, files)
+    return files
+
+
+def _is_executable(entry: Entry) -> bool:
+    return bool(entry.path.stat(follow_symlinks=False).st_mode & 0o100)
+
+
+def _report_headless(root: Root, task: Path, files: dict[str, File]) -> None:
+    """A folder without SKILL.md is no skill that a harness would load. Faulty front matter is the skill's own affair."""
+    for skill in sorted({path.split("/", 1)[0] for path in files}):
+        if f"{skill}/SKILL.md" not in files:
+            root.report(task / skill, "", "a SKILL.md in the skill's folder", "there is none; its other files are kept")
+        elif not files[f"{skill}/SKILL.md"].content.strip():
+            root.report(task / skill / "SKILL.md", "whole file", "a skill's text", "the file is empty; it is kept")
+
+
+# --- key points and oracle trajectories -------------------------------------------------------------------------
+
+
+@dataclass
+class Instance:
+    """eval_keypoints/<task>/<task>-N: one task of the family, with key points and perhaps an oracle's log."""
+
+    root: Root
+    family: str
+    folder: Path
+    release: str
+
+    def __post_init__(self) -> None:
+        self.path = self.root.label(self.folder)
+        self.name = name_of(self.folder)
+        number = _INSTANCE.search(self.name)
+        self.ordinal = int(number[1]) if number and len(number[1]) < 9 else 0
+        self.ids: tuple[str, ...] = (f"{NAME}:{self.release}:oracle:{self.family}/{self.name}",)
+        self.order = (self.family, f"{self.ordinal:09d}", self.name)
+
+    @cached_property
+    def _files(self) -> list[Entry]:
+        return self.root.listing(self.folder)[1]
+
+    @cached_property
+    def log(self) -> Entry | None:
+        """The first log among the files, by content. A dataclaw export says nothing that the log it was made of does not."""
+        log: Entry | None = None
+        for entry in self._files:
+            if entry.name in FILES or entry.name.endswith(".dataclaw.jsonl"):
+                continue
+            try:
+                with self.root.open(entry.path) as stream:
+                    is_log = sniff(stream) in PREFERENCE
+            except OSError as error:
+                self.root.report(entry.path, "", "a file that can be read", error.strerror or str(error))
+                continue
+            if is_log and log is None:
+                log = entry
+                continue
+            told = f"a second log beside {log.name}" if is_log and log is not None else "neither"
+            self.root.report(entry.path, "", "one agent's log, or a list of key points", f"{told}; it was left out")
+        return log
+
+    @property
+    def task(self) -> TaskSource:
+        return TaskSource(NAME, self.name, self.name, family=self.family, ordinal=self.ordinal)
+
+    def facts(self) -> TaskFacts:
+        return TaskFacts(self.task, tuple(point for entry in self._files for point in self._points(entry)))
+
+    def _points(self, entry: Entry) -> Iterator[KeyPointSource]:
+        if entry.name not in FILES:
+            return
+        kind, keys = FILES[entry.name]
+        value = read_json(self.root, entry.path)
+        if not isinstance(value, list):
+            if value is not None:
+                self.root.report(entry.path, "whole file", "a list of key points", found(value))
+            return
+        document = Document(self.root, entry.path, {"items": value})
+        for ordinal, item in enumerate(value):
+            if not isinstance(item, dict):
+                self.root.report(entry.path, f"[{ordinal}]", "an object", found(item))
+                continue
+            point = Document(self.root, entry.path, item, f"[{ordinal}]")
+            text, reason, reference = (point.text(key, 100_000) for key in keys)
+            if not text:
+                document.report(f"[{ordinal}].{keys[0]}", "a text", found(item.get(keys[0])))
+                continue
+            yield KeyPointSource(kind, ordinal, text, reason or "", reference or "")
+
+    def digest(self) -> str:
+        assert self.log is not None
+        return self.root.sha256(self.log.path)
+
+    def read(self) -> TrialSource:
+        log = self.log
+        assert log is not None
+        head = read_trajectory(lambda: self.root.open(log.path)).head
+        source = TrajectorySource(log.name, lambda: self.root.open(log.path), log.size)
+        return TrialSource(
+            run=RunSource(
+                harness=head.agent_name or UNKNOWN,
+                agent_model=head.model or UNKNOWN,
+                setup={"source": NAME, "name": "oracle"},
+                skills="oracle",
+            ),
+            task=self.task,
+            timing=Timing(),
+            verdict=None,
+            config={},
+            choices=(Choice((source,)),),
+            episode=EpisodeSource(self.family, self.family, family=self.family),
+        )

@@ -1,0 +1,180 @@
+"""A pass of a judging model over a run: begun once, gone on with until every question has its answer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from django.utils import timezone
+
+from benchapp.judges.judge_budget import Budget, Stopped
+from benchapp.judges.judge_questions import Asker
+from benchapp.judges.judged_texts import Texts
+from benchapp.judges.judged_units import Ask, Work, about_points, work_of
+from benchapp.judges.references import brought, material_of, oracle_of, taken_over
+from benchapp.judges.skill_usage import judge_usage
+from benchapp.models import Attempt, JudgedUnit, Judging, Run, Snapshot
+from runner.base.encoding import decode
+from runner.base.errors import SetupError
+from runner.judging.judge_prompts import PROMPT_VERSION, steps_text
+from runner.judging.judge_reply import Point
+from runner.judging.metrics import HELD_AGAINST, SCORED, Metric
+from runner.models import Model
+
+
+@dataclass(slots=True)
+class Outcome:
+    """`units`: how all questions of the pass stand now, those of earlier calls of it among them."""
+
+    judging: Judging
+    budget: Budget
+    units: Counter[str] = field(default_factory=Counter)
+    stopped: str = ""
+
+
+def judge_run(
+    run: Run, model: Model, metrics: Sequence[Metric] = SCORED, *, repeat: int = 1, budget: Budget
+) -> Outcome:
+    """Asks whatever these metrics ask about the run and is not answered yet. SetupError where the run is still at work,
+    or the pass was begun with another version of the model."""
+    if run.is_open:
+        raise SetupError(f"run {run.public_id} is {run.status}: it is judged once it has ended")
+    judging = _begin(run, model, metrics, repeat)
+    outcome = Outcome(judging, budget)
+    going = _Pass(judging, model, budget, set(metrics))
+    try:
+        for work in work_of(run):
+            going.judge(work)
+    except Stopped as stop:
+        outcome.stopped = str(stop)
+    judging.stopped = outcome.stopped
+    judging.finished_at = None if outcome.stopped else timezone.now()
+    judging.save(update_fields=["stopped", "finished_at"])
+    outcome.units.update(judging.units.values_list("status", flat=True))
+    return outcome
+
+
+def _begin(run: Run, model: Model, metrics: Sequence[Metric], repeat: int) -> Judging:
+    judging, _ = Judging.objects.get_or_create(
+        run=run,
+        model=model.name[:200],
+        prompt_version=PROMPT_VERSION,
+        repeat=repeat,
+        defaults={"model_version": model.version, "scripted": model.scripted, "started_at": timezone.now()},
+    )
+    if judging.model_version != model.version:
+        raise SetupError(
+            f"repeat {repeat} was begun with {model.name} of version {judging.model_version}, this one is "
+            f"{model.version}: choose another --repeat"
+        )
+    asked = {*judging.metrics, *(metric.value for metric in metrics)}
+    judging.metrics, judging.finished_at, judging.stopped = [each for each in SCORED if each in asked], None, ""
+    judging.save(update_fields=["metrics", "finished_at", "stopped"])
+    return judging
+
+
+class _Pass:
+    def __init__(self, judging: Judging, model: Model, budget: Budget, metrics: set[Metric]) -> None:
+        self.judging, self.metrics = judging, metrics
+        self.texts = Texts()
+        self.asker = Asker(judging, model, budget, self.texts.redactor)
+
+    def judge(self, work: Work) -> None:
+        for snapshot in work.snapshots:
+            self._library(work, snapshot)
+        for attempt in work.attempts:
+            self._attempt(work, attempt)
+
+    # --- level 1 ------------------------------------------------------------------------------------------------
+
+    def _library(self, work: Work, snapshot: Snapshot) -> None:
+        if Metric.COVERAGE in self.metrics:
+            whole = Ask(Metric.COVERAGE, work.task, snapshot=snapshot)
+            for ask in self._about_points(whole, work, snapshot=snapshot):
+                self.asker.answer(ask, {"Library": self.texts.library(snapshot), "Key point": ask.point})
+        for metric in (Metric.EXECUTABILITY, Metric.SAFETY):
+            if metric in self.metrics:
+                self._skills(metric, work, snapshot)
+
+    def _skills(self, metric: Metric, work: Work, snapshot: Snapshot) -> None:
+        for skill in self.texts.skills(snapshot):
+            ask = Ask(metric, work.task, snapshot=snapshot, skill=skill)
+            material = {"Task": self.texts.instruction(work.task), "Skill": self.texts.skill(snapshot, skill)}
+            self.asker.answer(ask, material)
+
+    # --- level 2 ------------------------------------------------------------------------------------------------
+
+    def _attempt(self, work: Work, attempt: Attempt) -> None:
+        if Metric.USAGE in self.metrics:
+            judge_usage(self.asker, work.task, attempt)
+        asked = [metric for metric in (Metric.RECALL, Metric.ORDER, Metric.COMPLETENESS) if metric in self.metrics]
+        if asked and not self.texts.trajectory(attempt):
+            for metric in asked:
+                self.asker.note(Ask(metric, work.task, attempt=attempt), JudgedUnit.Status.NO_TRAJECTORY)
+            return
+        for metric in asked:
+            if metric is Metric.RECALL:
+                self._recall(work, attempt)
+            else:
+                self._whole(metric, work, attempt)
+
+    def _recall(self, work: Work, attempt: Attempt) -> None:
+        whole = Ask(Metric.RECALL, work.task, attempt=attempt)
+        for ask in self._about_points(whole, work, attempt=attempt):
+            self.asker.answer(ask, {"Trajectory": self.texts.trajectory(attempt), "Key point": ask.point})
+
+    def _whole(self, metric: Metric, work: Work, attempt: Attempt) -> None:
+        ask = Ask(metric, work.task, attempt=attempt)
+        steps = self._reference(work, Metric.ORACLE_STEPS)
+        if isinstance(steps, JudgedUnit.Status):
+            self.asker.note(ask, steps)
+            return
+        material = {
+            "Task": self.texts.instruction(work.task, attempt),
+            "Steps of a run that solved it": self.texts.redactor.text(steps_text(steps)),
+            "Trajectory": self.texts.trajectory(attempt),
+        }
+        self.asker.answer(ask, material)
+
+    # --- what they are held against -----------------------------------------------------------------------------
+
+    def _about_points(self, whole: Ask, work: Work, **unit: object) -> Iterator[Ask]:
+        """A question for each key point; where there is none, the whole is noted and says why."""
+        points = self._reference(work, HELD_AGAINST[whole.metric])
+        if isinstance(points, JudgedUnit.Status):
+            self.asker.note(whole, points)
+            return
+        self.judging.units.filter(key=whole.key).delete()  # noted when there was no reference yet
+        yield from about_points(whole.metric, _safe(points, self.texts), work.task, **unit)
+
+    def _reference(self, work: Work, metric: Metric) -> tuple[Point, ...] | JudgedUnit.Status:
+        """The points, or why there are none: the suite says so, nothing solved the task, or the judge could not."""
+        found = brought(work.task)
+        if found is not None:
+            return found[metric] or JudgedUnit.Status.NO_POINTS
+        unit = self._draw_points(work, metric)
+        if unit is None:
+            return JudgedUnit.Status.NO_REFERENCE
+        points = tuple(decode(Point, point) for point in unit.points)
+        if unit.status == JudgedUnit.Status.NO_POINTS:
+            return JudgedUnit.Status.NO_POINTS
+        return points or JudgedUnit.Status.NO_REFERENCE
+
+    def _draw_points(self, work: Work, metric: Metric) -> JudgedUnit | None:
+        ask = Ask(metric, work.task)
+        before = self.judging.units.filter(key=ask.key, status=JudgedUnit.Status.OK).first()
+        if before is not None:
+            return before
+        if (source := taken_over(self.judging, work.task, metric)) is not None:
+            unit = self.asker.note(ask, JudgedUnit.Status.OK)
+            unit.points, unit.source = source.points, source
+            unit.save(update_fields=["points", "source"])
+            return unit
+        attempt = oracle_of(work.task)
+        material = material_of(metric, work.task, attempt, self.texts) if attempt else None
+        return self.asker.answer(ask, material) if material else None
+
+
+def _safe(points: Sequence[Point], texts: Texts) -> list[Point]:
+    return [Point(texts.redactor.text(point.text), point.reason, point.reference) for point in points]

@@ -1,0 +1,185 @@
+"""One question of a pass, from the row that says it is asked to the row that says what came of it.
+
+A try is written down before it is made, and its reply is committed before it is read. So a killed pass loses at most the
+reply that was under way: going on, it reads what is there and asks only for what is not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import orjson
+from django.db import transaction
+from django.utils import timezone
+
+from benchapp.judges.judge_budget import Budget, Stopped
+from benchapp.judges.judged_units import Ask
+from benchapp.models import Blob, JudgedUnit, Judgement, Judging, JudgingTry
+from benchapp.models.judgements import SETTLED
+from benchapp.record.error_text import worded
+from benchapp.record.redaction import Redactor
+from runner.base.digests import canonical_json, digest_bytes
+from runner.base.encoding import decode, encode
+from runner.base.errors import AccountRefused, KeyRefused, ModelRefused, ModelUnavailable, SetupError
+from runner.base.text import storable
+from runner.base.types import ModelReply, ModelRequest
+from runner.engine.cleaning import Cleaner
+from runner.judging.forms import Form, form_of
+from runner.judging.judge_prompts import request_for
+from runner.judging.judge_reply import Item
+from runner.judging.metrics import GOOD, REFERENCES, normalised
+from runner.judging.trying import Settled, settle
+from runner.models import Model, price_table_of
+
+MAX_ERROR_CHARS = 4_000
+ANSWERED = (JudgedUnit.Status.OK, JudgedUnit.Status.PARTIAL)  # what they say is in judgements, or in points
+FAILURES_IN_A_ROW = 3  # units without a reply, after which the provider is taken to be gone
+
+
+class NoReply(Exception):
+    """The provider gave no answer to this question; others may still get theirs."""
+
+
+@dataclass(slots=True)
+class Asker:
+    judging: Judging
+    model: Model
+    budget: Budget
+    redactor: Redactor
+    failures: int = 0
+
+    def unit(self, ask: Ask) -> JudgedUnit:
+        """Its row, made where there is none."""
+        told = {
+            "metric": ask.metric,
+            "task": ask.task,
+            "snapshot": ask.snapshot,
+            "skill": ask.skill,
+            "attempt": ask.attempt,
+            "point": ask.point,
+        }
+        return JudgedUnit.objects.get_or_create(judging=self.judging, key=ask.key, defaults=told)[0]
+
+    def note(self, ask: Ask, status: JudgedUnit.Status) -> JudgedUnit:
+        """A unit that nobody needs to be asked about, or can be. What was answered before stands."""
+        unit = self.unit(ask)
+        if unit.status not in (status, *ANSWERED):
+            unit.status = status
+            unit.save(update_fields=["status"])
+        return unit
+
+    def answer(self, ask: Ask, material: Mapping[str, str]) -> JudgedUnit:
+        """The unit settled, unless it was already. Stopped where the budget or the provider has come to its end."""
+        unit = self.unit(ask)
+        if unit.status in SETTLED:
+            return unit
+        # References are drawn once for all repeats, which could not be paired on different key points.
+        repeat = 1 if ask.metric in REFERENCES else self.judging.repeat
+        request = request_for(ask.metric, material, seed_of(repeat, ask.key))
+        try:
+            settled = settle(request, form_of(ask.metric), _RecordedReplies(self, unit).ask)
+        except NoReply as error:
+            return self._note_failed(unit, str(error))
+        self.failures = 0
+        return _keep(unit, settled, form_of(ask.metric))
+
+    def _note_failed(self, unit: JudgedUnit, error: str) -> JudgedUnit:
+        unit.status, unit.problem = JudgedUnit.Status.FAILED, error
+        unit.save(update_fields=["status", "problem"])
+        self.failures += 1
+        if self.failures >= FAILURES_IN_A_ROW:
+            raise Stopped(f"{self.failures} questions in a row got no reply; the last: {error[:500]}")
+        return unit
+
+    def call(self, unit: JudgedUnit, request: ModelRequest) -> ModelReply:
+        """One call, recorded. NoReply where another question may fare better; Stopped where none will."""
+        self.budget.check()
+        row = _begun(unit, request)
+        self.budget.used_calls += 1
+        try:
+            reply = self.model.complete(request)
+        except (ModelRefused, ModelUnavailable, SetupError) as error:
+            said = self._word_error(error)
+            JudgingTry.objects.filter(pk=row.pk).update(error=said)
+            if isinstance(error, KeyRefused | AccountRefused | SetupError):
+                self._note_failure(unit, said)
+                raise Stopped(worded(type(error).__name__, said[:500])) from error
+            raise NoReply(worded(type(error).__name__, said)) from error
+        self.budget.note(reply.usage.cost_usd)
+        return self._record_reply(row, reply)
+
+    def _note_failure(self, unit: JudgedUnit, error: str) -> None:
+        JudgedUnit.objects.filter(pk=unit.pk).update(status=JudgedUnit.Status.FAILED, problem=error)
+
+    def _record_reply(self, row: JudgingTry, reply: ModelReply) -> ModelReply:
+        reply = Cleaner(lambda text: self.redactor.text(storable(text))).reply(
+            replace(reply, tool_calls=(), carried=None)  # a judge's answer is not gone on with
+        )
+        with transaction.atomic():  # a sweep between the two would take the reply
+            JudgingTry.objects.filter(pk=row.pk).update(
+                reply_id=Blob.objects.put(canonical_json(encode(reply))),
+                input_tokens=reply.usage.input_tokens,
+                output_tokens=reply.usage.output_tokens,
+                cost_usd=reply.usage.cost_usd,
+                price_table=price_table_of(self.model, reply.usage)[:64],
+            )
+        return reply
+
+    def _word_error(self, error: Exception) -> str:
+        return self.redactor.text(storable(str(error)))[:MAX_ERROR_CHARS]
+
+
+@dataclass(slots=True)
+class _RecordedReplies:
+    """Replies that stand in the record already come from there, in the order they were given."""
+
+    asker: Asker
+    unit: JudgedUnit
+
+    def ask(self, request: ModelRequest, number: int) -> ModelReply:
+        asked = digest_bytes(canonical_json(encode(request)))
+        replied = self.unit.tries.filter(request=asked).exclude(reply=None).select_related("reply").first()
+        if replied is not None and replied.reply is not None:
+            return decode(ModelReply, orjson.loads(replied.reply.content()))
+        return self.asker.call(self.unit, request)
+
+
+@transaction.atomic
+def _begun(unit: JudgedUnit, request: ModelRequest) -> JudgingTry:
+    """The try with its request, together: a sweep takes contents that nothing points at."""
+    return JudgingTry.objects.create(
+        unit=unit,
+        number=unit.tries.count() + 1,
+        request_id=Blob.objects.put(canonical_json(encode(request))),
+        asked_at=timezone.now(),
+    )
+
+
+def seed_of(repeat: int, key: str) -> int:
+    """31 bits, of nothing but the repeat and the unit: no two questions of a run are the same request."""
+    digest = hashlib.sha256(f"{repeat}:{key}".encode()).digest()
+    return int.from_bytes(digest[:4], "big") >> 1
+
+
+@transaction.atomic
+def _keep(unit: JudgedUnit, settled: Settled, form: Form) -> JudgedUnit:
+    """What came of it, together or not at all."""
+    reading = settled.reading
+    unit.status = JudgedUnit.Status(reading.fault.value) if reading.fault else JudgedUnit.Status.OK
+    unit.problem = reading.problem
+    unit.points = [encode(point) for point in reading.points] if unit.status == JudgedUnit.Status.OK else []
+    if form.points and unit.status == JudgedUnit.Status.OK and not reading.points:
+        unit.status = JudgedUnit.Status.NO_POINTS
+    unit.save(update_fields=["status", "problem", "points"])
+    rows = (_row(unit, name, item) for name, item in reading.items.items())
+    Judgement.objects.bulk_create(rows)
+    return unit
+
+
+def _row(unit: JudgedUnit, name: str, item: Item) -> Judgement:
+    if item.score is not None:
+        return Judgement(unit=unit, item=name, raw=item.score, value=normalised(item.score), reason=item.reason)
+    good = item.label in GOOD
+    return Judgement(unit=unit, item=name, raw=float(good), label=item.label, value=100.0 * good, reason=item.reason)

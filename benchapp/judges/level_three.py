@@ -1,0 +1,64 @@
+"""Level 3, task outcome: accuracy over all, seed and held-out instances, and tokens; the same numbers as everywhere.
+
+Computed by the metrics that comparisons use (`benchapp.stats.benchmarks.skilllearnbench_metrics`), so that no two pages differ. The seed is
+the first task of its family, which skills are learned on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from benchapp.judges.aggregation import Row
+from benchapp.judges.judged_units import PHASES
+from benchapp.models import Run
+from benchapp.stats.benchmarks.skilllearnbench_metrics import METRICS
+from benchapp.stats.comparing.columns import outcomes_of
+from benchapp.stats.metrics.metric import Metric
+from benchapp.stats.metrics.outcomes import Outcomes
+from benchapp.stats.metrics.rates import Rate
+
+KEYS = ("accuracy", "accuracy-seed", "accuracy-held-out", "solving-tokens")
+COLUMNS: tuple[Metric, ...] = tuple(replace(metric, phases=PHASES) for metric in METRICS if metric.key in KEYS)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """`mean`: accuracy 0..1, or tokens. `rate`: the trials behind an accuracy."""
+
+    metric: Metric
+    mean: float | None
+    rate: Rate | None
+
+
+def outcomes_by_family(run: Run) -> tuple[Mapping[int, list[Outcome]], list[Outcome]]:
+    """Family pk -> its outcomes, and those of the whole run. Tasks without a family stand under -1."""
+    outcomes = outcomes_of([run])[run.pk]
+    families = {int(pk): _measure(outcomes.where(outcomes.family == pk)) for pk in np.unique(outcomes.family)}
+    return families, _measure(outcomes)
+
+
+def outcome_rows(run: Run) -> list[Row]:
+    """One row per scored trial, as judged values have, so that accuracy spreads over samples beside them."""
+    outcomes = outcomes_of([run])[run.pk]
+    mask = COLUMNS[0].mask(outcomes) & ~np.isnan(outcomes.success)
+    picked = outcomes.where(mask)
+    columns = (picked.trial, picked.task, picked.family, picked.sample, picked.success)
+    return [
+        Row(
+            "accuracy",
+            (int(task), None, "", int(trial)),
+            int(family) if family >= 0 else None,
+            int(sample),
+            100 * float(success),
+        )
+        for trial, task, family, sample, success in zip(*columns, strict=True)
+    ]
+
+
+def _measure(outcomes: Outcomes) -> list[Outcome]:
+    return [
+        Outcome(metric, metric.mean(outcomes), metric.rate(outcomes) if metric.is_share else None) for metric in COLUMNS
+    ]

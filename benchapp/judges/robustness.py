@@ -1,0 +1,65 @@
+"""How much a run's numbers move from sample to sample and from replicate to replicate: mean and standard deviation.
+
+Source: SkillLearnBench, appendix E and Table 7, which rerun the seed instance three times. Here a value is the run's own
+(mean over tasks) of each sample, or of each replicate, and the deviation is that of a sample (n - 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, stdev
+
+from benchapp.judges.aggregation import Row, by_measure, mean_over_tasks
+from benchapp.models import Judging, Run
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """`sd` None: one value does not spread."""
+
+    n: int
+    mean: float
+    sd: float | None
+
+
+def over_samples(rows: Sequence[Row]) -> dict[str, Spread]:
+    """measure -> spread, of measures about attempts: a library has no samples."""
+    found = {}
+    for measure, mine in by_measure(rows).items():
+        samples = sorted({row.sample for row in mine if row.sample is not None})
+        means = [mean_over_tasks(row for row in mine if row.sample == sample) for sample in samples]
+        values = [mean.value for mean in means if mean is not None]
+        if values:
+            found[measure] = spread(values)
+    return found
+
+
+def over_replicates(passes: Mapping[int, Sequence[Row]]) -> dict[str, Spread]:
+    """judging pk of each replicate -> its rows; measure -> spread over those that have it."""
+    values: dict[str, list[float]] = {}
+    for rows in passes.values():
+        for measure, mine in by_measure(rows).items():
+            mean = mean_over_tasks(mine)
+            if mean is not None:
+                values.setdefault(measure, []).append(mean.value)
+    return {measure: spread(found) for measure, found in values.items()}
+
+
+def spread(values: Sequence[float]) -> Spread:
+    return Spread(len(values), fmean(values), stdev(values) if len(values) > 1 else None)
+
+
+def replicates_of(judging: Judging) -> list[Judging]:
+    """The same judge's passes over the runs that differ in nothing but the replicate, this one among them."""
+    run = judging.run
+    alike = ("condition", "harness", "agent_model", "author_model")
+    runs = Run.objects.filter(experiment=run.experiment_id, **{name: getattr(run, name) for name in alike})
+    found = Judging.objects.filter(
+        run__in=runs,
+        model=judging.model,
+        model_version=judging.model_version,
+        prompt_version=judging.prompt_version,
+        repeat=judging.repeat,
+    )
+    return list(found.order_by("run__replicate", "run_id"))

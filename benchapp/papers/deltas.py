@@ -1,0 +1,85 @@
+"""What a printed delta should be by the columns it stands beside. Computed, never stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from benchapp.papers.published_rows import Printed, decimals, half_unit
+
+RELATIVE = ", relative in %"  # end of a `reference` whose delta is a share of it, not a difference
+
+
+@dataclass(frozen=True, slots=True)
+class Recomputed:
+    """A delta by the numbers behind the columns, which may be anything from `low` to `high`; in the delta's unit.
+
+    `of_prints`: the delta of the printed numbers as they stand, rounded to the places of the printed delta. `text`: the
+    best estimate, rounded and signed likewise.
+    """
+
+    printed: Fraction
+    low: Fraction
+    high: Fraction
+    of_prints: str
+    text: str
+    room: Fraction
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether some numbers that round to the columns have a difference that rounds to the printed delta."""
+        return self.low - self.room <= self.printed <= self.high + self.room
+
+
+class References:
+    """Finds what a printed delta is against: by table, harness, model, group, condition and metric."""
+
+    def __init__(self, rows: Iterable[Printed]) -> None:
+        self._cells = {_key(row, row.condition, row.metric): row for row in rows if row.value is not None}
+
+    def recomputed(self, row: Printed) -> Recomputed | None:
+        """None where no delta is printed. LookupError where its reference is not in the table."""
+        if not row.printed_delta:
+            return None
+        return _recompute(row, self.find(row), relative=row.reference.endswith(RELATIVE))
+
+    def find(self, row: Printed) -> Printed:
+        """What the printed delta of a row is against. LookupError where the table does not have it."""
+        wanted = row.reference.removesuffix(RELATIVE)
+        condition, _, metric = wanted.partition(" ")
+        reference = self._cells.get(_key(row, condition, metric))
+        if reference is None:
+            raise LookupError(f"{row.paper}, {row.table}, {row.model}: no {wanted!r} for the delta of {row.metric}")
+        return reference
+
+
+def _key(row: Printed, condition: str, metric: str) -> tuple[str, ...]:
+    place = row.row if row.table == "Text" else ""
+    return row.paper, row.table, place, row.harness, row.model, row.group, condition, metric
+
+
+def _recompute(row: Printed, reference: Printed, *, relative: bool) -> Recomputed:
+    (low, high), (from_low, from_high) = row.possible, reference.possible
+    if relative:
+        span = (100 * (low / from_high - 1), 100 * (high / from_low - 1))
+        of_prints = 100 * (row.number / reference.number - 1)
+    else:
+        span = (low - from_high, high - from_low)
+        of_prints = row.number - reference.number
+    best = span[0] if span[0] == span[1] else of_prints
+    places = decimals(row.printed_delta)
+    return Recomputed(
+        Fraction(row.printed_delta),
+        *span,
+        signed(of_prints, places),
+        signed(best, places),
+        half_unit(row.printed_delta),
+    )
+
+
+def signed(value: Fraction, places: int) -> str:
+    """A number as papers print deltas: "+3.3", "-6.7", "0.0"; half-way cases away from zero."""
+    steps = int(abs(value) * 10**places + Fraction(1, 2))
+    text = f"{steps // 10**places}" + (f".{steps % 10**places:0{places}d}" if places else "")
+    return ("+" if value > 0 else "-") + text if steps else text

@@ -1,0 +1,41 @@
+"""What in the four papers does not add up: the errata, read from `data/findings.json`.
+
+Each names the cells it is about. `tests/benchapp/papers/test_published_findings.py` recomputes all of them from the stored numbers,
+so the file holds nothing that does not follow from them, and misses nothing that does.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, fields
+from functools import cache
+
+from benchapp.papers.loading import DATA, published_rows
+
+FINDINGS = DATA / "findings.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Erratum:
+    """One contradiction. `place`: row and column as a reader finds them; `printed` and `recomputed` as text.
+
+    `kind`: a short word for its sort ("delta", "average", "text", "no k of n", ...); `sentence`: plain words.
+    """
+
+    paper: str
+    table: str
+    place: str
+    printed: str
+    recomputed: str
+    kind: str
+    sentence: str
+
+
+@cache
+def findings(paper: str | None = None) -> tuple[Erratum, ...]:
+    """All findings, or those of one paper. PublishedDataError for a paper that is not there."""
+    published_rows(paper)  # refuses a paper that is not there
+    stored = json.loads(FINDINGS.read_text(encoding="utf-8"))
+    names = [field.name for field in fields(Erratum)]
+    found = (Erratum(**{name: row[name] for name in names}) for row in stored)
+    return tuple(finding for finding in found if paper in (None, finding.paper))

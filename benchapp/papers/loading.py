@@ -1,0 +1,87 @@
+"""Reads the reference data beside this module: one CSV file per table or text, named `<paper>-<table>.csv`."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import fields
+from fractions import Fraction
+from functools import cache
+from math import isfinite
+from pathlib import Path
+
+from benchapp.papers.published_rows import Printed
+
+DATA = Path(__file__).parent / "data"
+COLUMNS = tuple(field.name for field in fields(Printed))
+REQUIRED = ("paper", "table", "row", "metric", "unit")
+
+
+class PublishedDataError(Exception):
+    """A file of reference data that cannot be used. The message names the file, the line and what was expected."""
+
+
+@cache
+def published_rows(paper: str | None = None) -> tuple[Printed, ...]:
+    """All printed numbers, or those of one paper, in the order of the files and of the papers.
+
+    Raises PublishedDataError, also for a paper that is not there.
+    """
+    if paper is None:
+        return tuple(row for path in sorted(DATA.glob("*.csv")) for row in rows_of(path))
+    found = tuple(row for row in published_rows() if row.paper == paper)
+    if not found:
+        raise PublishedDataError(f"no published numbers of {paper!r}; known: {', '.join(papers())}")
+    return found
+
+
+def papers() -> tuple[str, ...]:
+    return tuple(sorted({row.paper for row in published_rows()}))
+
+
+def rows_of(path: Path) -> tuple[Printed, ...]:
+    """The rows of one file. Raises PublishedDataError."""
+    with path.open(newline="", encoding="utf-8") as file:
+        reader = csv.DictReader(file, restkey="beyond the header", strict=True)
+        try:
+            if tuple(reader.fieldnames or ()) != COLUMNS:
+                raise ValueError(f"expected the columns {','.join(COLUMNS)}")
+            return tuple(_parse_row(path, cells) for cells in reader)
+        except (ValueError, csv.Error) as error:
+            raise PublishedDataError(f"{path.name}, line {reader.line_num}: {error}") from None
+
+
+def _parse_row(path: Path, cells: dict[str, str]) -> Printed:
+    if set(cells) != set(COLUMNS) or None in cells.values():
+        raise ValueError(f"expected {len(COLUMNS)} cells")
+    missing = [name for name in REQUIRED if not cells[name]]
+    if missing:
+        raise ValueError(f"expected something in {', '.join(missing)}")
+    if not path.name.startswith(f"{cells['paper']}-"):
+        raise ValueError(f"expected a row of the paper the file is named after, found {cells['paper']!r}")
+    if bool(cells["printed_delta"]) != bool(cells["reference"]):
+        raise ValueError("expected a reference where there is a printed delta, and only there")
+    if cells["printed_delta"] and not _is_number(cells["printed_delta"]):
+        raise ValueError(f"expected a number as printed delta, found {cells['printed_delta']!r}")
+    return Printed(**{**cells, "value": _parse_value(cells)})  # type: ignore[arg-type]
+
+
+def _parse_value(cells: dict[str, str]) -> float | None:
+    """The number of the print, in the row's unit; None for a dash or a blank."""
+    if not cells["value"]:
+        if any(letter.isdigit() for letter in cells["printed"]):
+            raise ValueError(f"expected a value, because {cells['printed']!r} is printed")
+        if not cells["note"]:
+            raise ValueError("expected a note that says why there is no value")
+        return None
+    value = float(cells["value"])
+    if not isfinite(value):
+        raise ValueError(f"expected a finite number, found {cells['value']!r}")
+    return value
+
+
+def _is_number(text: str) -> bool:
+    try:
+        Fraction(text)
+    except ValueError:
+        return False
+    return True

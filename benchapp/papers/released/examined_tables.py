@@ -1,0 +1,239 @@
+"""What was examined, as tables for a terminal: cells are text, and what a table does not say stands in its notes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from benchapp.analysis.diagnoses.diagnosis import RULES
+from benchapp.analysis.diagnoses.hits import GROUPS, SEVERITIES, Found, Rule
+from benchapp.papers.printed_cells import Cells
+from benchapp.papers.printing import aligned
+from benchapp.papers.released.against_paper import Beside, libraries_of
+from benchapp.papers.released.examined_tally import LINT, Tally
+from benchapp.papers.released.leak_meter import COPIED
+from benchapp.papers.released.oracle_logs import OracleLog
+from benchapp.papers.released.release import HUMAN
+from benchapp.papers.skilllearnbench import METHODS, MODELS, TASKS
+from runner.authoring.pattern import PATTERNS
+from runner.authoring.word_overlap import LEAKED, LEAKED_RUN, SIZE
+
+UNKNOWN = "-"
+MAX_PLACES = 200
+_ODD = ("frontmatter", "skill-file")
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+
+
+def tabulate_coverage(tallies: Sequence[Tally]) -> Table:
+    rows = []
+    for tally in tallies:
+        is_whole = tally.name == tally.examined[0].library.method  # else one model's part of it
+        is_known = tally.examined[0].library.method in (*METHODS, HUMAN)
+        models = f"{len(tally.models)} of {len(MODELS)}" if tally.name in METHODS else UNKNOWN
+        tasks = f"{len(tally.tasks)} of {TASKS}"
+        wanted = libraries_of(tally.name) if is_whole else TASKS
+        told = f"{tally.libraries} of {wanted}" if is_known else str(tally.libraries)
+        left_out = sum(len(each.library.omitted) for each in tally.examined)
+        instructions = sum(each.library.instruction is not None for each in tally.examined)
+        rows.append((tally.name, models, tasks, told, str(tally.skills), str(left_out), f"{instructions}"))
+    columns = ("method", "models", "tasks", "libraries", "skills", "files left out", "with instruction")
+    notes = (
+        "k of what the paper has (arXiv 2604.20087: six models, twenty tasks). Files left out are named by a MANIFEST.json and",
+        "count for patterns. Where no instruction is here, words that a skill has from it are not taken out of its overlap.",
+    )
+    return Table("What this folder covers", columns, tuple(rows), notes)
+
+
+def tabulate_patterns(tallies: Sequence[Tally]) -> Table:
+    rows = []
+    for tally in tallies:
+        counts = tally.patterns
+        mean = f"{tally.skills / tally.libraries:.3f}"
+        rows.append(
+            (tally.name, str(tally.skills), mean, *(_format_share(counts[letter], tally.skills) for letter in PATTERNS))
+        )
+    return Table(
+        "Skills and their patterns",
+        ("method", "skills", "per task", "A instructions", "B scripts", "C MCP or subagents"),
+        tuple(rows),
+    )
+
+
+def tabulate_beside(lines: Iterable[Beside]) -> Table:
+    rows = tuple((each.method, each.what, each.printed, each.here, each.difference, each.why) for each in lines)
+    notes = (
+        "Printed: Figure 3 (second-hand, from a reading of the picture) and Table 5. Why is computed from the counts.",
+    )
+    columns = ("method", "what", "printed", "here", "difference", "why")
+    return Table("Beside the paper's numbers", columns, rows, notes)
+
+
+def tabulate_lint(tallies: Sequence[Tally]) -> Table:
+    """Rules of the contract; a rule that found nothing anywhere has no row."""
+    names = ((rule, rule) for rule in RULES if rule in LINT)
+    rows = _by_weight(tallies, names, lambda rule: rule.id)
+    return Table("Lint: findings in skills", ("rule", "weight", *(tally.name for tally in tallies)), rows)
+
+
+def tabulate_diagnostics(tallies: Sequence[Tally]) -> Table:
+    left_out = sum(tally.left_out for tally in tallies)
+    notes: tuple[str, ...] = (
+        "Leak rules that need trials (constants, verifiers, hidden checks) had none; human skills are the reference.",
+    )
+    if left_out:
+        notes += (f"{left_out} more findings of one rule in one library are not counted.",)
+    columns = ("group", "weight", *(tally.name for tally in tallies))
+    rows = _by_weight(tallies, GROUPS.items(), lambda rule: rule.group)
+    return Table("Diagnostics by group: findings in skills", columns, rows, notes)
+
+
+def _by_weight(
+    tallies: Sequence[Tally], titles: Iterable[tuple[str, str]], key: Callable[[Rule], str]
+) -> tuple[tuple[str, ...], ...]:
+    """A row per title and weight that has a finding in any tally. titles: (what `key` gives of a rule, name of its row)."""
+    rows = []
+    for wanted, title in titles:
+        for severity in SEVERITIES:
+            found = [
+                [pair for pair in tally.found if (key(pair[1].rule), pair[1].severity) == (wanted, severity)]
+                for tally in tallies
+            ]
+            if any(found):
+                rows.append((title, severity, *map(_count_places, tallies, found)))
+    return tuple(rows)
+
+
+def tabulate_leaks(tallies: Sequence[Tally]) -> Table:
+    rows: list[tuple[str, ...]] = []
+    for tally in tallies:
+        found = tally.meters
+        if not found:
+            rows.append((tally.name, *(UNKNOWN,) * 5))
+            continue
+        copied, whole = sum(each.is_copied for each in found), sum(each.share == 1 for each in found)
+        shares, cites = sum(each.shares for each in found), sum(bool(each.cites) for each in found)
+        rows.append(
+            (
+                tally.name,
+                str(len(found)),
+                *(_format_share(count, len(found)) for count in (shares, copied, whole, cites)),
+            )
+        )
+    columns = ("method", "skills", "shares text", f"> {COPIED:.0%}", "100%", "cites its path")
+    notes = (
+        f"SKILL.md against all text files of the task's human skills, in runs of {SIZE} words. Shares text: at least {LEAKED} runs",
+        f"or short whole lines, or {LEAKED_RUN} words in a row. Cites its path: an absolute path into a human skill's folder.",
+    )
+    return Table("Leak meter: generated skills against human skills", columns, tuple(rows), notes)
+
+
+def tabulate_leak_places(tallies: Sequence[Tally]) -> Table:
+    """The skills behind the last three columns."""
+    found = [each for tally in tallies for each in tally.meters if each.is_copied or each.cites]
+    found.sort(key=lambda each: (-(each.share or 0), each.path))
+    rows = tuple(
+        (each.path, f"{each.share:.3f}" if each.share is not None else UNKNOWN, str(each.longest), " ".join(each.cites))
+        for each in found[:MAX_PLACES]
+    )
+    return Table("Skills that copy or cite", ("skill", "share", "longest run", "cites"), rows, _note_left_out(found))
+
+
+def tabulate_odd_skills(tallies: Sequence[Tally]) -> Table:
+    """Skills that no harness reads as they stand: frontmatter that does not parse, no SKILL.md."""
+    found = [(path, each) for tally in tallies for path, each in tally.found if each.rule.id in _ODD]
+    rows = tuple((f"{path}/{each.path}", str(each.line or UNKNOWN), each.says) for path, each in found[:MAX_PLACES])
+    notes = ("They are counted in every table.", *_note_left_out(found)) if found else ()
+    return Table("Odd skills", ("file", "line", "what"), rows, notes)
+
+
+def tabulate_logs(found: Sequence[OracleLog], cells: Cells) -> Table:
+    """A row per task, then one over tasks: means over the task's logs."""
+    by_task: dict[str, list[OracleLog]] = {}
+    for log in found:
+        by_task.setdefault(log.task, []).append(log)
+    lines = [_summarise_task(task, logs, cells) for task, logs in sorted(by_task.items())]
+    columns = (
+        "task",
+        "logs",
+        "messages",
+        "calls",
+        "of last lines",
+        "input",
+        "output",
+        "USD",
+        "used",
+        "Table 9",
+        "skills used",
+    )
+    rows = [_render_line(line) for line in lines]
+    if lines:
+        rows.append(
+            _render_line(
+                ["mean of tasks", str(len(found)), *map(_mean, zip(*(line[2:10] for line in lines), strict=True)), ""]
+            )
+        )
+    printed = [cells.one("Figure 3", metric, condition="human-authored").printed for metric in ("steps", "tool_calls")]
+    notes = (
+        "Calls: every tool_use block. Of last lines: as upstream counts, one line per message. Input counts cached tokens. Used: mean",
+        "share of the task's human skills, in per cent, beside Table 9's. Figure 3 prints for human skills (over all instances,",
+        f"second-hand) {printed[0]} steps and {printed[1]} tool calls. These logs have no verdict, and are not the runs of the paper's tables.",
+    )
+    return Table("Oracle logs by task", columns, tuple(rows), notes)
+
+
+def _summarise_task(task: str, found: Sequence[OracleLog], cells: Cells) -> list[object]:
+    printed = cells.many("Table 9", "use", condition="human-authored", group=task)
+    names = sorted({f"{skill} ({', '.join(kinds)})" for log in found for skill, kinds in log.used.items()})
+    figures = [
+        _mean(getattr(log, name) for log in found)
+        for name in ("messages", "calls", "calls_of_last_lines", "input_tokens", "output_tokens", "cost_usd", "use")
+    ]
+    use = None if figures[-1] is None else 100 * figures[-1]
+    table_9 = float(printed[0].number) if printed else None
+    return [task, str(len(found)), *figures[:-1], use, table_9, "; ".join(names) or "none"]
+
+
+def _mean(values: Iterable[object]) -> float | None:
+    """None as soon as one is missing: a mean of the others would be of other logs."""
+    known = list(values)
+    numbers = [float(value) for value in known if isinstance(value, int | float)]
+    return sum(numbers) / len(numbers) if numbers and len(numbers) == len(known) else None
+
+
+def _render_line(line: Sequence[object]) -> tuple[str, ...]:
+    digits = (0, 0, 2, 2, 2, 0, 0, 3, 2, 2, 0)
+    return tuple(
+        UNKNOWN if value is None else f"{value:,.{places}f}" if isinstance(value, float) else str(value)
+        for value, places in zip(line, digits, strict=True)
+    )
+
+
+def _format_share(count: int, total: int) -> str:
+    return f"{count} ({100 * count / total:.1f}%)" if total else UNKNOWN
+
+
+def _count_places(tally: Tally, found: Sequence[tuple[str, Found]]) -> str:
+    return f"{len(found)} in {tally.places(found)}" if found else "0"
+
+
+def _note_left_out(found: Sequence[object]) -> tuple[str, ...]:
+    return (f"{len(found) - MAX_PLACES} more are not listed.",) if len(found) > MAX_PLACES else ()
+
+
+def _make_printable(text: str) -> str:
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
+
+
+def render_table(table: Table) -> Iterator[str]:
+    """Text of a release is hostile: what a terminal might obey is replaced."""
+    lines = [[_make_printable(cell) for cell in row] for row in (table.columns, *table.rows)]
+    yield from (table.title, "")
+    yield from aligned(lines) if table.rows else ("none",)
+    yield from (("", *table.notes) if table.notes else ())

@@ -1,0 +1,108 @@
+"""What the oracles' logs of a release tell: skills used, tool calls counted in two ways, tokens.
+
+Claude Code's stream-json has one content block a line. Upstream's evaluator keeps the last line of each message only, so that
+a message's thinking, text and earlier calls go missing; here every block counts (github.com/cxcscmu/SkillLearnBench).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from typing import BinaryIO
+
+from benchapp.imports.releases.skilllearnbench_release import Instance
+from benchapp.papers.released.release import Release
+from runner.base.types import Source, Step, UseKind
+from runner.trajectories.problems import Problems
+from runner.trajectories.readers.line_streams import json_lines
+from runner.trajectories.readers.reading import ReadTrajectory, read_trajectory
+from runner.trajectories.readers.skill_use import step_uses
+
+MAX_MESSAGES = 1_000_000  # of one log
+
+
+@dataclass(frozen=True, slots=True)
+class OracleLog:
+    """One log, its sub-agents among it. `used`: skill -> kinds of use; `mounted`: the task's human skills, None where the folder
+    has none. calls: one per block; calls_of_last_lines: as upstream counts, None where the log is of another format.
+    Tokens are None where the log has no totals; input counts the cached ones too.
+    """
+
+    task: str
+    instance: str
+    messages: int
+    calls: int
+    calls_of_last_lines: int | None
+    used: Mapping[str, tuple[str, ...]]
+    mounted: tuple[str, ...] | None
+    input_tokens: int | None
+    output_tokens: int | None
+    cost_usd: float | None
+
+    @property
+    def use(self) -> float | None:
+        """The share of the mounted skills that were used (section 3.2), 0 to 1."""
+        if not self.mounted:
+            return None
+        return sum(skill in self.used for skill in self.mounted) / len(self.mounted)
+
+
+def read_logs(release: Release) -> Iterator[OracleLog]:
+    """One for each instance that has a log. What a log holds that cannot be read goes to the release's problems."""
+    for instance in release.instances:
+        human = release.human(instance.family)
+        yield _read_log(instance, human.skills if human else None)
+
+
+def _read_log(instance: Instance, mounted: tuple[str, ...] | None) -> OracleLog:
+    log = instance.log
+    assert log is not None  # only instances with a log are kept
+    read = read_trajectory(lambda: instance.root.open(log.path))
+    messages = calls = 0
+    used: dict[str, dict[str, None]] = {}
+    for step in _iterate_agent_steps(read):
+        messages += 1
+        calls += len(step.tool_calls)
+        for use in step_uses(step, mounted=mounted):
+            if use.kind is not UseKind.MOUNTED:
+                used.setdefault(use.skill, {}).setdefault(use.kind.value)
+    for problem in read.problems:
+        instance.root.report(log.path, problem.place, problem.expected, problem.message)
+    last_lines = None
+    if read.head.source_format == "claude-stream-json":
+        with instance.root.open(log.path) as stream:
+            last_lines = calls_of_last_lines(stream)
+    return OracleLog(
+        instance.family,
+        instance.name,
+        messages,
+        calls,
+        last_lines,
+        {skill: tuple(kinds) for skill, kinds in sorted(used.items())},
+        mounted,
+        read.usage.input_tokens,
+        read.usage.output_tokens,
+        read.usage.cost_usd,
+    )
+
+
+def _iterate_agent_steps(read: ReadTrajectory) -> Iterator[Step]:
+    """Of the main thread, then of the sub-agents, which are known only after it."""
+    main = (step for step in read.steps)
+    others = (step for sub in read.subagents for step in sub.steps)
+    return (step for step in chain(main, others) if step.source is Source.AGENT and not step.is_copied_context)
+
+
+def calls_of_last_lines(stream: BinaryIO) -> int:
+    """Tool calls when each message id keeps its last line only."""
+    last: dict[str, int] = {}
+    for number, event in json_lines(stream, Problems()):
+        message = event.get("message")
+        if event.get("type") != "assistant" or not isinstance(message, Mapping) or len(last) >= MAX_MESSAGES:
+            continue
+        content = message.get("content")
+        blocks = content if isinstance(content, list) else []
+        calls = sum(isinstance(block, Mapping) and block.get("type") == "tool_use" for block in blocks)
+        last[str(message.get("id") or f"line {number}")] = calls
+    return sum(last.values())

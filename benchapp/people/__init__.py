@@ -1,0 +1,1 @@
+"""Accounts, their levels and logins."""

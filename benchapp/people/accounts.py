@@ -1,0 +1,81 @@
+"""Accounts: made, given a level, switched off and on. Each act is kept in the activity log; nothing is ever deleted."""
+
+from __future__ import annotations
+
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.db.models import Q, QuerySet
+
+from benchapp.models import User
+from benchapp.record.human_acts import note_activity
+
+LOCAL_USER = "local"  # the one person of a single-user installation; has no password, so nobody logs in as it
+
+
+class AccountRefused(Exception):
+    """The change would leave the installation without an admin, or cannot be made; the message says why."""
+
+
+def people() -> QuerySet[User]:
+    """Every account that somebody can log in with, now or after being switched on again, by name."""
+    return User.objects.exclude(username=LOCAL_USER).order_by("username")
+
+
+def add_account(name: str, password: str, level: str, *, by: User | None) -> User:
+    """A new active account. ValidationError by field for a name that is taken or malformed and a password too weak."""
+    user = User(username=name, level=level)
+    if name.casefold() == LOCAL_USER:
+        raise ValidationError({"username": [f"“{LOCAL_USER}” is the name of single-user mode."]})
+    if User.objects.filter(username__iexact=name).exists():
+        raise ValidationError({"username": ["There is an account of this name."]})
+    _checked_password(password, user)
+    user.set_password(password)
+    user.full_clean(exclude=["password"])
+    with transaction.atomic():
+        user.save()
+        note_activity(by, "account.added", user, detail={"account": user.username, "level": user.level})
+    return user
+
+
+def _checked_password(password: str, user: User) -> None:
+    try:
+        validate_password(password, user)
+    except ValidationError as error:
+        raise ValidationError({"password": error.messages}) from error
+
+
+def set_level(user: User, level: str, *, by: User | None, reason: str = "") -> bool:
+    """True where it changed. AccountRefused for the last admin who can log in."""
+    return _change(user, "account.level", {"level": level}, by=by, reason=reason)
+
+
+def set_active(user: User, active: bool, *, by: User | None, reason: str = "") -> bool:
+    """Switches an account off (its sessions end with the next request) or on again. True where it changed."""
+    return _change(user, "account.on" if active else "account.off", {"is_active": active}, by=by, reason=reason)
+
+
+def _change(user: User, verb: str, wanted: dict[str, str | bool], *, by: User | None, reason: str) -> bool:
+    if user.username == LOCAL_USER:
+        raise AccountRefused("The local user of single-user mode stays as it is.")
+    with transaction.atomic():
+        # Two admins who take each other's level away at the same time must not both succeed: the admins' rows are
+        # locked first. SQLite has no row locks and needs none, its transactions stand in line from their start.
+        admins = set(_admins().select_for_update().values_list("pk", flat=True))
+        now = User.objects.get(pk=user.pk)
+        before = {name: getattr(now, name) for name in wanted}
+        if before == wanted:
+            return False
+        if now.pk in admins and len(admins) == 1:
+            raise AccountRefused(f"{now.username} is the last admin: make another one first.")
+        User.objects.filter(pk=now.pk).update(**wanted)
+        detail = {"account": now.username, "before": before, "after": wanted}
+        note_activity(by, verb, now, detail=detail, reason=reason)
+    user.refresh_from_db()
+    return True
+
+
+def _admins() -> QuerySet[User]:
+    return (
+        people().filter(Q(level=User.Level.ADMIN), is_active=True).exclude(Q(password="") | Q(password__startswith="!"))
+    )

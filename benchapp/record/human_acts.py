@@ -1,0 +1,39 @@
+"""Every act of a person on the record is written down beside it: who, when, what, why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from benchapp.models import Activity, User
+from benchapp.models.base import PublicModel
+from runner.base.errors import RunnerError
+
+COMMAND_LINE = "command line"
+
+
+class NotPossible(RunnerError):
+    """The act does not fit the state of what it is meant for."""
+
+
+def note_activity(
+    actor: User | None,
+    verb: str,
+    target: PublicModel | User,
+    *,
+    detail: Mapping[str, Any] | None = None,
+    reason: str = "",
+) -> Activity:
+    """Call it inside the transaction of the act. `verb` reads "codebook.frozen"; `detail` says what was and what is.
+
+    `actor` is None for somebody at the command line. An account as target has no address; `detail` names it.
+    """
+    return Activity.objects.create(
+        actor=actor,
+        actor_name=actor.get_username() if actor else COMMAND_LINE,
+        verb=verb,
+        target_kind=type(target).__name__.lower(),
+        target_id=None if isinstance(target, User) else target.public_id,
+        detail=dict(detail or {}),
+        reason=reason,
+    )

@@ -1,0 +1,120 @@
+"""Steps as they happen, for whoever watches: a capped stream in the broker, gone an hour after its last step.
+
+Nothing depends on it. A broker that is away costs the watcher a view and the attempt nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import django_rq
+import orjson
+from redis.exceptions import RedisError
+
+from runner.base.text import storable
+from runner.base.types import Step
+from runner.trajectories.atif_values import step_to_json
+
+log = logging.getLogger(__name__)
+
+MAX_STEPS = 500  # about; the broker trims in blocks
+KEEP_SECONDS = 3600
+MAX_TEXT = 4_000  # characters of any one text
+PAUSE_SECONDS = 30.0  # after a failure: an attempt must not wait for the broker at every step
+
+_silent_until = 0.0
+
+
+def publish(attempt: str, step: Step) -> None:
+    """Adds the step to the attempt's stream. Never raises for a broker that is away."""
+    global _silent_until
+    if time.monotonic() < _silent_until:
+        return
+    try:
+        pipeline = django_rq.get_connection().pipeline(transaction=False)
+        body = orjson.dumps(_shortened(step_to_json(step)), default=str)
+        pipeline.xadd(_key(attempt), {"step": body}, maxlen=MAX_STEPS, approximate=True)
+        pipeline.expire(_key(attempt), KEEP_SECONDS)
+        pipeline.execute()
+    except (RedisError, OSError) as error:
+        _silent_until = time.monotonic() + PAUSE_SECONDS
+        log.warning("attempt %s: live steps pause for %.0f s: %s", attempt, PAUSE_SECONDS, error)
+
+
+def read(attempt: str, after: str = "0", count: int = 100) -> list[tuple[str, dict[str, Any]]]:
+    """(id, ATIF step) of the steps after the one with id `after`; texts are shortened. Empty when there are none."""
+    try:
+        found = django_rq.get_connection().xrange(_key(attempt), min=f"({after}", count=count)
+    except (RedisError, OSError):
+        return []
+    return [(place.decode(), orjson.loads(fields[b"step"])) for place, fields in found]
+
+
+def tail(attempt: str, count: int = 100) -> list[tuple[str, dict[str, Any]]] | None:
+    """The same of the last `count` steps, oldest first. None when the broker is away."""
+    try:
+        found = django_rq.get_connection().xrevrange(_key(attempt), count=count)
+    except (RedisError, OSError):
+        return None
+    return [(place.decode(), orjson.loads(fields[b"step"])) for place, fields in reversed(found)]
+
+
+def published_at(place: str) -> datetime:
+    """When the step with this id was published, by the broker's clock."""
+    return _published_at(place.encode())
+
+
+def latest(attempt: str) -> dict[str, Any] | None:
+    """The ATIF step published last; None when there is none, or the broker is away."""
+    try:
+        found = django_rq.get_connection().xrevrange(_key(attempt), count=1)
+    except (RedisError, OSError):
+        return None
+    return orjson.loads(found[0][1][b"step"]) if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A step as it was published, and when, by the broker's clock."""
+
+    at: datetime
+    step: dict[str, Any]
+
+
+def latest_of(attempts: Sequence[str]) -> dict[str, Seen] | None:
+    """attempt -> what it published last, where there is anything; in one round. None when the broker is away."""
+    try:
+        pipeline = django_rq.get_connection().pipeline(transaction=False)
+        for attempt in attempts:
+            pipeline.xrevrange(_key(attempt), count=1)
+        answers = pipeline.execute()
+    except (RedisError, OSError):
+        return None
+    return {
+        attempt: Seen(_published_at(found[0][0]), orjson.loads(found[0][1][b"step"]))
+        for attempt, found in zip(attempts, answers, strict=True)
+        if found
+    }
+
+
+def _published_at(place: bytes) -> datetime:
+    """The broker numbers what it takes by its clock: b"<milliseconds>-<count>"."""
+    return datetime.fromtimestamp(int(place.partition(b"-")[0]) / 1000, UTC)
+
+
+def _key(attempt: str) -> str:
+    return f"live:{attempt}"
+
+
+def _shortened(value: Any) -> Any:
+    if isinstance(value, str):
+        text = storable(value)
+        return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]} [... {len(text) - MAX_TEXT:,} characters]"
+    if isinstance(value, dict):
+        return {storable(key): _shortened(item) for key, item in value.items()}
+    return [_shortened(item) for item in value] if isinstance(value, list) else value

@@ -1,0 +1,164 @@
+"""One digest for an experiment's whole record, equal wherever the same record lies.
+
+Covered: everything told by a run or an import, contents by their digests. Left out: database keys, hosts and worker
+names, where an import was read from and when, human acts. Digest = SHA-256 over canonical JSON lines: one for the
+experiment, then run by run its trials, decisions and spine, in a fixed order. Memory: one run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import Any
+
+from django.db.models import Model
+
+from benchapp.models import Attempt, Decision, Entry, Episode, Experiment, Probe, Trial
+from benchapp.record.recorded import BOUND_OF
+from runner.base.digests import canonical_json
+
+FORMAT = "record/1"
+
+_RUN = ("condition", "replicate", "harness", "harness_version", "agent_model", "author_model", "seed", "setup_digest")
+# Not whose library it was: that run may be deleted, or never come along.
+_PROBE = ("state", "reverted", "reverted_digest", "times")
+_TRIAL = ("phase", "sample", "status", "success", "reward", "outcome", "process", "overall", "exception_type")
+_ATTEMPT = (
+    "number counts status started_at finished_at started_text finished_text turns input_tokens cached_tokens "
+    "output_tokens cost_usd exception_type exception_id source_tokens source_config_id"
+).split()
+_VERDICT = (
+    "source verifier_digest is_primary success reward outcome process overall rewards output_id duration_seconds"
+).split()
+_CHECK = ("group", "name", "status", "message", "duration_seconds")
+_DIMENSION = ("name", "score", "max_score", "weight", "reason")
+_TRAJECTORY = ("name", "kind", "digest", "source_format", "steps_total", "is_superseded")
+# What else a reader finds; no part of the digest.
+_READ = ("agent_seconds", "verifier_seconds", "exception_message")
+_READ_OF_TRAJECTORY = (
+    "name source_path agent_name agent_version model input_tokens cached_tokens output_tokens cost_usd extra".split()
+)
+_DECISION = (
+    "number round mode answer status operation_type summary findings error patch_id lines_added lines_removed decided_at"
+).split()
+
+_CALL = (
+    "key purpose model scripted status request_id reply_id input_tokens cached_tokens output_tokens cost_usd "
+    "started_at finished_at"
+).split()
+
+
+def record_digest(experiment: Experiment) -> str:
+    """64 hex characters."""
+    whole = hashlib.sha256()
+    for line in record_lines(experiment):
+        whole.update(canonical_json(line) + b"\n")
+    return whole.hexdigest()
+
+
+def record_lines(experiment: Experiment) -> Iterator[list[Any]]:
+    """What the digest covers, in its order."""
+    suite = experiment.suite
+    yield [FORMAT, str(experiment.public_id), experiment.name, suite.key if suite else None, experiment.spec]
+    for run in experiment.runs.order_by("public_id"):
+        yield ["run", str(run.public_id), _values(run, _RUN), run.scripted]
+        for probe in Probe.objects.filter(run=run).select_related("frozen", "library"):
+            yield ["probe", _values(probe, _PROBE), probe.frozen.digest, probe.library.digest]
+        for episode in run.episodes.order_by("key"):
+            yield from _episode_lines(episode)
+
+
+def _episode_lines(episode: Episode) -> Iterator[list[Any]]:
+    yield ["episode", episode.key, episode.protocol, episode.is_ordered, episode.is_tainted]
+    trials = episode.trials.select_related("task", "task_revision", "snapshot").prefetch_related(
+        "attempts__verdicts__checks",
+        "attempts__verdicts__dimensions",
+        "attempts__trajectories__compactions",
+        "attempts__skill_uses",
+        "retrieved__task",
+    )
+    for trial in trials.order_by("phase", "task__key", "sample"):
+        yield ["trial", *_trial(trial)]
+    decisions = episode.decisions.select_related("family", "after_trial__task", "before", "after")
+    for decision in decisions.prefetch_related("evidence__trial__task", "evidence__compaction"):
+        yield ["decision", *_decision(decision)]
+    yield from (["call", _values(call, _CALL)] for call in episode.calls.order_by("key", "id"))
+    yield ["library", episode.library.digest if episode.library else None]
+    yield from (["entry", entry.sequence, entry.kind, _target(entry)] for entry in episode.entries.in_order())
+
+
+def _values(row: Model, names: tuple[str, ...] | list[str]) -> dict[str, Any]:
+    return {name: _plain(getattr(row, name)) for name in names}
+
+
+def _plain(value: Any) -> Any:
+    return value.isoformat() if hasattr(value, "isoformat") else value
+
+
+def _slot(trial: Trial | None) -> list[Any] | None:
+    return [trial.phase, trial.task.key, trial.sample] if trial else None
+
+
+def _trial(trial: Trial) -> list[Any]:
+    revision = trial.task_revision.digest if trial.task_revision else None
+    given = trial.snapshot.digest if trial.snapshot else None
+    attempts = sorted(trial.attempts.all(), key=lambda attempt: attempt.number)
+    told = [revision, given, sorted(_slot(shown) for shown in trial.retrieved.all())]
+    return [_slot(trial), told, _values(trial, _TRIAL), [_attempt(attempt) for attempt in attempts]]
+
+
+def _attempt(attempt: Attempt) -> list[Any]:
+    verdicts = [
+        [
+            _values(verdict, (*_VERDICT, "notes") if verdict.notes else _VERDICT),  # so that others keep their digest
+            [_values(check, _CHECK) for check in verdict.checks.all()],
+            [_values(dimension, _DIMENSION) for dimension in verdict.dimensions.all()],
+        ]
+        for verdict in sorted(attempt.verdicts.all(), key=lambda item: (item.source, item.verifier_digest))
+    ]
+    trajectories = [
+        [
+            _values(trajectory, _TRAJECTORY),
+            sorted(
+                [found.kind, found.version, found.text_id, found.spans_id] for found in trajectory.compactions.all()
+            ),
+        ]
+        for trajectory in sorted(attempt.trajectories.all(), key=lambda item: (item.name, item.digest))
+    ]
+    uses = sorted([use.skill, use.kind, use.step or 0, use.path] for use in attempt.skill_uses.all())
+    told = _values(attempt, _ATTEMPT)
+    bounds = {name: getattr(attempt, name) for name in BOUND_OF.values()}
+    told |= {
+        name: value for name, value in bounds.items() if value is not None
+    }  # records without one keep their digest
+    return [told, verdicts, trajectories, uses]
+
+
+def reading_of(attempt: Attempt) -> list[Any]:
+    """All that readers found in the source of an attempt, without its number and status: equal where they found the same."""
+    told, *below = _attempt(attempt)
+    own = {name: value for name, value in told.items() if name not in ("number", "counts", "status")}
+    trajectories = [_values(found, _READ_OF_TRAJECTORY) for found in attempt.trajectories.order_by("ordinal", "name")]
+    return [own, _values(attempt, _READ), below, trajectories]
+
+
+def _decision(decision: Decision) -> list[Any]:
+    evidence = [[_slot(item.trial), item.compaction and item.compaction.text_id] for item in decision.evidence.all()]
+    libraries = [decision.before.digest, decision.after.digest]
+    return [_values(decision, _DECISION), decision.family.key, _slot(decision.after_trial), libraries, evidence]
+
+
+def _target(entry: Entry) -> Any:
+    match entry.kind:
+        case Entry.Kind.TRIAL:
+            return _slot(entry.attempt.trial)
+        case Entry.Kind.DECISION:
+            return entry.decision.number
+        case Entry.Kind.SEED:
+            return [entry.seeding.family.key, entry.seeding.snapshot.digest]
+        case Entry.Kind.FREEZE:
+            return [entry.seal.seal, entry.seal.setup_digest, entry.seal.library_digest, _plain(entry.seal.sealed_at)]
+        case Entry.Kind.REFUSAL:
+            return [_slot(entry.refusal.trial), entry.refusal.paths, entry.refusal.reason]
+        case _:
+            return [_slot(entry.skip.trial), entry.skip.reason]

@@ -1,0 +1,207 @@
+"""Reading an episode's record back into the runner's values: exactly what a recorder was given."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from typing import Any
+
+from benchapp.models import Attempt, Blob, Compaction, Entry, Episode, ModelCall, Snapshot, Trial
+from runner.base.digests import EMPTY_LIBRARY
+from runner.base.encoding import decode
+from runner.base.errors import RunnerError
+from runner.base.types import (
+    AuthorMode,
+    Check,
+    CheckGroup,
+    CheckStatus,
+    CompactionKind,
+    DecisionStatus,
+    Dimension,
+    Files,
+    ModelReply,
+    ModelRequest,
+    Phase,
+    Role,
+    Slot,
+    Span,
+    Usage,
+    Verdict,
+)
+from runner.base.types import Compaction as CompactionValue
+from runner.models.wire.continuing import CONTINUES, is_continuation, lengthened
+from runner.protocols import recorder as events
+
+
+def slot_of(trial: Trial) -> Slot:
+    """Needs trial.task."""
+    return Slot(Phase(trial.phase), trial.task.key, trial.sample)
+
+
+# Of attempts alone: the column with what is known of a sum that is not known as a whole.
+BOUND_OF = {"input_tokens": "input_at_least", "output_tokens": "output_at_least", "cost_usd": "priced_usd"}
+
+
+def usage_fields(usage: Usage) -> dict[str, Any]:
+    """Usage as the columns that attempts, calls and trajectories share."""
+    return {
+        "input_tokens": usage.input_tokens,
+        "cached_tokens": usage.cached_tokens,
+        "output_tokens": usage.output_tokens,
+        "cost_usd": usage.cost_usd,
+    }
+
+
+def billed_fields(usage: Usage) -> dict[str, Any]:
+    """The same as an attempt's columns: some of its calls may lack usage data."""
+    return {**usage_fields(usage), **{name: getattr(usage, name) for name in BOUND_OF.values()}}
+
+
+def history(episode: Episode) -> events.History:
+    """The spine with everything on it, in two queries whatever its length."""
+    entries = list(Entry.objects.filter(episode=episode).in_order())
+    retrieved = _retrieved(episode, entries)
+    return tuple(events.Entry(entry.sequence, _event(entry, retrieved)) for entry in entries)
+
+
+def _retrieved(episode: Episode, entries: list[Entry]) -> dict[int, tuple[Slot, ...]]:
+    """trial -> the trials it was shown, in the order shown. They lie earlier on the same spine."""
+    slots = {entry.attempt.trial_id: slot_of(entry.attempt.trial) for entry in entries if entry.attempt}
+    shown: defaultdict[int, list[Slot]] = defaultdict(list)
+    links = Trial.retrieved.through.objects.filter(from_trial__episode=episode).order_by("id")
+    for trial, earlier in links.values_list("from_trial_id", "to_trial_id"):
+        shown[trial].append(slots[earlier])
+    return {trial: tuple(earlier) for trial, earlier in shown.items()}
+
+
+def _event(entry: Entry, retrieved: dict[int, tuple[Slot, ...]]) -> events.Event:
+    match entry.kind:
+        case Entry.Kind.TRIAL:
+            return _trial_done(entry.attempt.trial, retrieved)
+        case Entry.Kind.DECISION:
+            return _decided(entry)
+        case Entry.Kind.SEED:
+            return events.Seeded(entry.seeding.family.key, entry.seeding.snapshot.digest)
+        case Entry.Kind.FREEZE:
+            seal = entry.seal
+            return events.Frozen(seal.snapshot.digest, seal.library_digest, seal.setup_digest, seal.seal)
+        case Entry.Kind.REFUSAL:
+            refusal = entry.refusal
+            slot = None if refusal.trial is None else slot_of(refusal.trial)
+            return events.Refused(slot, tuple(refusal.paths), refusal.reason)
+        case Entry.Kind.SKIP:
+            return events.Skipped(slot_of(entry.skip.trial), entry.skip.reason)
+    raise RunnerError(f"entry {entry.sequence} of {entry.episode_id} has the unknown kind {entry.kind!r}")
+
+
+def _trial_done(trial: Trial, retrieved: dict[int, tuple[Slot, ...]]) -> events.TrialDone:
+    task = trial.task
+    return events.TrialDone(
+        slot=slot_of(trial),
+        family=task.family.key if task.family else "",
+        role=Role(task.role) if task.role else None,
+        success=trial.success,
+        snapshot=trial.snapshot.digest if trial.snapshot else EMPTY_LIBRARY,
+        retrieved=retrieved.get(trial.pk, ()),
+    )
+
+
+def _decided(entry: Entry) -> events.Decided:
+    row = entry.decision
+    return events.Decided(
+        number=row.number,
+        round=row.round,
+        family=row.family.key,
+        mode=AuthorMode(row.mode),
+        after_trial=None if row.after_trial is None else slot_of(row.after_trial),
+        answer=row.answer,
+        status=DecisionStatus(row.status),
+        snapshot=row.after.digest,
+    )
+
+
+def library(digest: str) -> Files:
+    """The files of a snapshot. RunnerError when it was never recorded; the empty library needs no row."""
+    if digest == EMPTY_LIBRARY:
+        return {}
+    try:
+        return Snapshot.objects.get(digest=digest).read()
+    except Snapshot.DoesNotExist:
+        raise RunnerError(f"no library with digest {digest} was recorded") from None
+
+
+def compaction_row(trial: Trial, kind: CompactionKind) -> Compaction | None:
+    """Of the counting attempt, as its author or agent was given it."""
+    rows = Compaction.objects.filter(trajectory__attempt=_counting(trial), kind=kind)
+    return rows.select_related("text", "spans").order_by("id").first()
+
+
+def compaction(trial: Trial, kind: CompactionKind) -> CompactionValue:
+    row = compaction_row(trial, kind)
+    if row is None:
+        raise RunnerError(f"trial {trial.public_id} has no {kind} compaction")
+    return CompactionValue(
+        kind=CompactionKind(row.kind),
+        version=row.version,
+        text=row.text.content().decode(),
+        tokens=row.tokens,
+        spans=tuple(Span(*span) for span in json.loads(row.spans.content())),
+        steps_total=row.steps_total,
+        steps_kept=row.steps_kept,
+    )
+
+
+def verdict(trial: Trial) -> Verdict | None:
+    """The primary verdict of the counting attempt."""
+    row = _counting(trial).verdicts.filter(is_primary=True).select_related("output").first()
+    if row is None:
+        return None
+    return Verdict(
+        source=row.source,
+        success=row.success,
+        reward=row.reward,
+        outcome=row.outcome,
+        process=row.process,
+        overall=row.overall,
+        checks=tuple(
+            Check(CheckGroup(check.group), check.name, CheckStatus(check.status), check.message, check.duration_seconds)
+            for check in row.checks.all()
+        ),
+        dimensions=tuple(
+            Dimension(dimension.name, dimension.score, dimension.max_score, dimension.weight, dimension.reason)
+            for dimension in row.dimensions.all()
+        ),
+        rewards=row.rewards,
+        output=row.output.content().decode() if row.output else "",
+        verifier_digest=row.verifier_digest,
+        duration_seconds=row.duration_seconds,
+        notes=tuple(row.notes),
+    )
+
+
+def reply(episode: Episode, key: str) -> ModelReply | None:
+    call = episode.calls.filter(key=key, status=ModelCall.Status.ANSWERED).select_related("reply").first()
+    return None if call is None else decode(ModelReply, json.loads(call.reply.content()))
+
+
+def request_of(call: ModelCall, before: tuple[str, ModelRequest] | None = None) -> ModelRequest:
+    """What was sent. A turn is kept as what it adds to the turn before: `before`, its key and request, saves reading it."""
+    answered = ModelCall.objects.filter(episode=call.episode_id, status=ModelCall.Status.ANSWERED)
+    chain = [json.loads(Blob.objects.read(call.request_id))]
+    earlier: ModelRequest | None = None
+    while is_continuation(chain[-1]):
+        key = chain[-1][CONTINUES]
+        if before is not None and before[0] == key:
+            earlier = before[1]
+            break
+        chain.append(json.loads(Blob.objects.read(answered.values_list("request_id", flat=True).get(key=key))))
+    for value in reversed(chain):
+        earlier = lengthened(value, earlier)
+    return earlier
+
+
+def _counting(trial: Trial) -> Attempt:
+    attempt = trial.counting_attempt()
+    if attempt is None:
+        raise RunnerError(f"trial {trial.public_id} has no counting attempt")
+    return attempt

@@ -1,0 +1,277 @@
+"""Secrets taken out of texts and configs before anything is stored or printed.
+
+Three ways to know one: the name of the key it stands under ("api_key", "OPENAI_API_KEY", "Authorization"), its shape
+("sk-...", "ghp_...", a private key block), or having been found under such a key in the same trial's configuration.
+Each leaves the mark [redacted:<kind>]. Redacting twice changes nothing, and equal inputs give equal outputs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+from runner.base.types import Step, ToolCall
+
+SHORTEST = 8  # characters of the shortest secret with a shape
+MIN_KNOWN_CHARS = 12  # shorter values found under a secret's key are not searched for in texts: too many accidents
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A secret told by its looks. `hints`: one of them is in every match, so that most texts need no regex at all."""
+
+    kind: str
+    hints: tuple[str, ...]
+    pattern: re.Pattern[str]
+    reaches_far: bool  # it may run up to a text's end, wherever that is
+
+
+def _shape(kind: str, hints: str, pattern: str) -> Shape:
+    return Shape(kind, tuple(hints.split()), re.compile(pattern), r"\Z" in pattern)
+
+
+# In each pattern the group "secret" is what goes; without one the whole match does.
+SHAPES = (
+    _shape(
+        "private-key",
+        "-----BEGIN",
+        r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?P<secret>(?s:.){16,20000}?)(?:-----END [A-Z0-9 ]{0,40}-----|\Z)",
+    ),
+    _shape("api-key", "sk-", r"(?<![A-Za-z0-9])sk-(?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]{16,300}"),
+    _shape(
+        "github-token",
+        "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_",
+        r"\b(?:gh[pousr]_[A-Za-z0-9]{20,255}|github_pat_[A-Za-z0-9_]{20,255})",
+    ),
+    _shape("gitlab-token", "glpat-", r"\bglpat-[A-Za-z0-9_-]{16,64}"),
+    _shape("huggingface-token", "hf_", r"\bhf_[A-Za-z0-9]{24,64}\b"),
+    _shape("aws-key", "AKIA ASIA", r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"),
+    _shape("google-key", "AIza", r"\bAIza[A-Za-z0-9_-]{30,64}"),
+    _shape("slack-token", "xox", r"\bxox[abeoprs]-[A-Za-z0-9-]{10,250}"),
+    _shape("jwt", "eyJ", r"\beyJ[A-Za-z0-9_-]{8,4000}\.eyJ[A-Za-z0-9_-]{8,8000}\.[A-Za-z0-9_-]{8,2000}"),
+    _shape(
+        "bearer",
+        "earer EARER",
+        r"\b(?i:bearer)\s{1,4}(?P<secret>(?=[A-Za-z._~+/-]*[0-9])[A-Za-z0-9._~+/-]{16,4000}={0,2})",
+    ),
+    _shape(
+        "userinfo",
+        "://",
+        r"\b[A-Za-z][A-Za-z0-9+.-]{1,20}://(?P<secret>[^\s/@:'\"<>\[\]{}$]{1,200}:[^\s/@'\"<>\[\]{}$]{1,200})@",
+    ),
+    _shape(
+        "assignment",
+        "KEY= TOKEN= SECRET= PASSWORD=",
+        r"\b[A-Z][A-Z0-9_]*(?:KEY|TOKEN|SECRET|PASSWORD)=[\"']?(?P<secret>(?=[A-Za-z_./+-]*[0-9])[A-Za-z0-9_./+-]{12,500}={0,2})",
+    ),
+)
+
+HINTS = tuple((hint, shape) for shape in SHAPES for hint in shape.hints)
+
+_SECRET_NAMES = frozenset(
+    "api_key apikey api_keys token auth_token access_token refresh_token id_token session_token bot_token secret secrets"
+    " client_secret password passwd passphrase pwd authorization proxy_authorization auth credential credentials cookie"
+    " set_cookie private_key secret_key access_key x_api_key".split()
+)
+_SECRET_ENDINGS = ("_api_key", "_apikey", "_secret", "_password", "_passwd", "_token", "_secret_key", "_access_key")
+_SECRET_ENDINGS += ("_private_key", "_credentials", "_auth", "_cookie")
+_HARMLESS_ENDINGS = ("per_token", "pad_token", "eos_token", "bos_token", "unk_token", "stop_token", "next_token")
+# A JSON pair with a text, also one that is quoted inside another text (then its quotes are escaped, alike on all sides).
+_PAIR = re.compile(
+    r"(?P<before>(?P<quote>\\{0,3}\")(?P<name>[\w.-]{0,60}(?i:key|token|secret|pass|pwd|auth|cookie|credential|pat)[\w.-]{0,60})"
+    r"(?P=quote)\s{0,4}:\s{0,4}(?P=quote))(?P<value>(?:(?!(?P=quote)).){1,4000})(?P=quote)"
+)
+_PAIR_SEAM = re.compile(r'"\s{0,4}:\s{0,4}\\{0,3}"')  # what stands between the name and the value of every such pair
+_LONGEST_NAME = 160  # characters that a pair's name may have, with room to spare
+_JOINT = "\0"  # stands in no text that is stored, and no word goes on across it
+_TEMPLATE = re.compile(r"\$\{?[A-Za-z_][A-Za-z0-9_]*(?::-[^}]*)?\}?|\{\{.*\}\}|<[^<>]*>|\*+|\[redacted:[a-z-]+\]")
+
+
+@lru_cache(maxsize=4096)
+def is_secret_name(name: str) -> bool:
+    """Does a value under this key count as a secret? Counts of tokens, prices and names of keys do not."""
+    if re.fullmatch(r"[A-Z][A-Z0-9_]*_(?:KEY|PAT)", name):  # an environment variable
+        return not name.endswith(("_PUBLIC_KEY", "_CACHE_KEY", "_SORT_KEY", "_PRIMARY_KEY"))
+    flat = re.sub(r"[^a-z0-9]+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()).strip("_")
+    if flat.endswith(_HARMLESS_ENDINGS):
+        return False
+    return flat in _SECRET_NAMES or flat.endswith(_SECRET_ENDINGS)
+
+
+@dataclass(slots=True)
+class Redactor:
+    """Redacts with the secrets one trial's configuration is known to hold. `counts`: how often, by kind."""
+
+    known: tuple[str, ...] = ()
+    counts: Counter[str] = field(default_factory=Counter)
+
+    @classmethod
+    def knowing(cls, *configs: Any) -> Redactor:
+        """One that also takes out, anywhere, the values these configurations hold under a secret's key."""
+        found = {value for config in configs for value in secret_values(config)}
+        return cls(tuple(sorted(found, key=lambda value: (-len(value), value))))
+
+    def text(self, text: str) -> str:
+        if len(text) < SHORTEST:
+            return text
+        for secret in self.known:
+            if secret in text:
+                self.counts["configured"] += text.count(secret)
+                text = text.replace(secret, mark("configured"))
+        for hint, shape in HINTS:
+            if hint in text:
+                text = self._without(shape, text)
+        return text
+
+    def may_hold(self, text: str) -> bool:
+        """False where `text` would leave the text as it is, also if it is joined to others by `_JOINT`."""
+        if any(secret in text for secret in self.known):
+            return True
+        return any(hint in text and (shape.reaches_far or shape.pattern.search(text)) for hint, shape in HINTS)
+
+    def document(self, text: str) -> str:
+        """The raw text of a JSON file: as `text`, and without every quoted value under a secret's quoted key."""
+
+        def replaced(match: re.Match[str]) -> str:
+            if not is_secret_name(match["name"]) or _TEMPLATE.fullmatch(match["value"].strip()):
+                return match.group()
+            self.counts["named"] += 1
+            return f"{match['before']}{mark('named')}{match['quote']}"
+
+        return self.text(_PAIR.sub(replaced, text) if _names_a_secret(text) else text)
+
+    def value(self, value: Any, key: str = "") -> Any:
+        """A JSON value with its texts redacted, and with everything textual under a secret's key gone."""
+        if isinstance(value, str):
+            return self._named(value) if key and is_secret_name(key) else self.text(value)
+        if isinstance(value, Mapping):
+            return {self.text(str(name)): self.value(item, str(name)) for name, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.value(item, key) for item in value]
+        if key and is_secret_name(key) and isinstance(value, int | float) and not isinstance(value, bool):
+            self.counts["named"] += 1
+            return mark("named")
+        return value
+
+    def step(self, step: Step) -> Step:
+        """The step with every text redacted; the same object where nothing was found."""
+        texts: list[str] = []
+        if not _gather(step, texts) and not self.may_hold(_JOINT.join(texts)):
+            return step
+        before = self.counts.total()
+        changed = replace(
+            step,
+            message=self.text(step.message),
+            model=None if step.model is None else self.text(step.model),
+            reasoning=None if step.reasoning is None else self.text(step.reasoning),
+            tool_calls=tuple(self._call(call) for call in step.tool_calls),
+            observations=tuple(
+                replace(
+                    item,
+                    content=self.text(item.content),
+                    source_call_id=None if item.source_call_id is None else self.text(item.source_call_id),
+                    extra=self._extra(item.extra),
+                )
+                for item in step.observations
+            ),
+            extra=self._extra(step.extra),
+        )
+        return changed if self.counts.total() > before else step
+
+    def _call(self, call: ToolCall) -> ToolCall:
+        return replace(
+            call,
+            id=self.text(call.id),
+            name=self.text(call.name),
+            arguments=self.value(call.arguments),
+            extra=self._extra(call.extra),
+        )
+
+    def _extra(self, extra: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+        return None if extra is None else self.value(extra)
+
+    def _named(self, value: str) -> str:
+        if not value.strip() or _TEMPLATE.fullmatch(value.strip()):
+            return value
+        self.counts["named"] += 1
+        return mark("named")
+
+    def _without(self, shape: Shape, text: str) -> str:
+        def replaced(match: re.Match[str]) -> str:
+            whole = match.group()
+            secret = match.groupdict().get("secret", whole)
+            if _TEMPLATE.fullmatch(secret.strip()):
+                return whole
+            self.counts[shape.kind] += 1
+            return whole.replace(secret, mark(shape.kind), 1)
+
+        return shape.pattern.sub(replaced, text)
+
+
+def _gather(step: Step, texts: list[str]) -> bool:
+    """Adds all texts of the step. True where something stands under a secret's key, whatever it looks like."""
+    texts += (step.message, step.model or "")
+    if step.reasoning is not None:
+        texts.append(step.reasoning)
+    named = _gather_value(step.extra, texts)
+    for call in step.tool_calls:
+        texts += (call.id, call.name)
+        named = _gather_value(call.arguments, texts) or _gather_value(call.extra, texts) or named
+    for item in step.observations:
+        texts += (item.content, item.source_call_id or "")
+        named = _gather_value(item.extra, texts) or named
+    return named
+
+
+def _gather_value(value: Any, texts: list[str]) -> bool:
+    if isinstance(value, str):
+        texts.append(value)
+    elif isinstance(value, Mapping):
+        for name, item in value.items():
+            texts.append(str(name))
+            if is_secret_name(str(name)) or _gather_value(item, texts):
+                return True
+    elif isinstance(value, list | tuple):
+        return any(_gather_value(item, texts) for item in value)
+    return False
+
+
+def _names_a_secret(text: str) -> bool:
+    """Has the raw JSON a pair whose name is a secret's? Far cheaper than looking for all of such a pair."""
+    for seam in _PAIR_SEAM.finditer(text):
+        before = text[max(0, seam.start() - _LONGEST_NAME) : seam.start()].rstrip("\\")
+        if is_secret_name(before.rpartition('"')[2]):
+            return True
+    return False
+
+
+def mark(kind: str) -> str:
+    return f"[redacted:{kind}]"
+
+
+def redact_text(text: str) -> str:
+    """The text without anything that looks like a secret."""
+    return Redactor().text(text)
+
+
+def redact_value(value: Any) -> Any:
+    """The JSON value without what looks like a secret or stands under a secret's key."""
+    return Redactor().value(value)
+
+
+def secret_values(config: Any, key: str = "") -> Iterator[str]:
+    """Texts long enough to search for that stand under a secret's key."""
+    if isinstance(config, str):
+        value = config.strip()
+        if key and is_secret_name(key) and len(value) >= MIN_KNOWN_CHARS and not _TEMPLATE.fullmatch(value):
+            yield value
+    elif isinstance(config, Mapping):
+        for name, item in config.items():
+            yield from secret_values(item, str(name))
+    elif isinstance(config, Iterable):
+        for item in config:
+            yield from secret_values(item, key)

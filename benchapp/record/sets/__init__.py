@@ -1,0 +1,1 @@
+"""Suites as the record knows them: from folders on disk to rows."""

@@ -1,0 +1,111 @@
+"""The suites at hand: those that come with the package, and those loaded from a folder of this machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from django.db import transaction
+
+from benchapp import models
+from benchapp.record.sets.suite_rows import record_suite
+from runner.base.errors import SetupError, SuiteError
+from runner.base.suite import Suite
+from runner.base.text import plain
+from runner.base.types import Task
+from runner.suites import SUITES, format_of, load_suite, read_suite_folder
+
+LONGEST_PATH = 1_000
+LONGEST_KEY = 200
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteFolder:
+    """A suite as it lies in a folder, ready to be recorded."""
+
+    suite: Suite
+    path: Path
+    format: str
+
+    @property
+    def tasks(self) -> list[Task]:
+        families = [family for environment in self.suite.environments for family in environment.families]
+        return [task for family in families for task in family.tasks]
+
+    def as_json(self) -> dict[str, object]:
+        environments = self.suite.environments
+        return {
+            "key": self.suite.key,
+            "name": self.suite.name,
+            "format": self.format,
+            "path": str(self.path),
+            "digest": self.suite.digest,
+            "environments": len(environments),
+            "families": sum(len(environment.families) for environment in environments),
+            "tasks": len(self.tasks),
+            "notes": list(self.suite.notes),
+            "set_aside": {what: list(map(problem_as_json, mine)) for what, mine in self.suite.set_aside.items()},
+        }
+
+
+def problem_as_json(error: SetupError) -> dict[str, str]:
+    """path, place, expected and message, fit for a terminal. Of other errors than SuiteError only the message."""
+    parts = ("", "", "", str(error))
+    if isinstance(error, SuiteError):
+        parts = (error.path, error.place, error.expected, error.message)
+    return dict(zip(("path", "place", "expected", "message"), map(plain, parts), strict=True))
+
+
+def suite_named(key: str) -> Suite:
+    """The suite as it lies on disk now. SetupError names the known ones, or says that its folder is not here;
+    SuiteError and SuiteProblems say what is wrong in it."""
+    if key in SUITES:
+        return load_suite(key)
+    row = models.Suite.objects.exclude(path="").filter(key=key).first()
+    if row is None:
+        loaded = models.Suite.objects.exclude(path="").values_list("key", flat=True)
+        known = ", ".join([*sorted(SUITES), *sorted(loaded)])
+        raise SetupError(f"unknown suite {key!r}; known: {known}; manage.py load_suite takes in more")
+    if not Path(row.path).is_dir():
+        raise SetupError(
+            f"suite {key}: its folder {row.path} is not on this machine; it must lie at the same path here"
+        )
+    return replace(read_suite_folder(Path(row.path), row.format or None), key=row.key, name=row.name)
+
+
+def read_folder(path: Path, format: str | None = None, key: str | None = None, *, strict: bool = False) -> SuiteFolder:
+    """Reads and checks all of a folder; nothing is recorded. Errors and `strict` as in `read_suite_folder`."""
+    place = path.expanduser().absolute()
+    if not place.is_dir():
+        raise SetupError(f"{place}: expected a folder with a suite; there is none")
+    if len(str(place)) > LONGEST_PATH or not str(place).isprintable():
+        raise SetupError(f"{str(place)[:80]!r}: expected a printable path of at most {LONGEST_PATH:,} characters")
+    if key is not None and not (0 < len(key) <= LONGEST_KEY and key.isprintable() and key == key.strip()):
+        raise SetupError(f"--key: expected a name of 1 to {LONGEST_KEY} characters; found {key[:80]!r}")
+    found = format or format_of(place)
+    suite = read_suite_folder(place, found, strict=strict)
+    folder = SuiteFolder(replace(suite, key=key) if key else suite, place, found)
+    _refuse_taken(folder)
+    return folder
+
+
+@transaction.atomic
+def record_folder(folder: SuiteFolder) -> models.Suite:
+    """Rows of the suite, which can be launched by its key from now on. Loading it again after a change adds revisions."""
+    _refuse_taken(folder)
+    row = record_suite(folder.suite).suite
+    row.path, row.format = str(folder.path), folder.format
+    row.save(update_fields=["path", "format"])
+    return row
+
+
+def _refuse_taken(folder: SuiteFolder) -> None:
+    """A key names one suite for good: what ran under it must stay what it was."""
+    key = folder.suite.key
+    if key in SUITES:
+        raise SetupError(f"{key} is the name of a bundled suite; give this one another with --key")
+    row = models.Suite.objects.filter(key=key).first()
+    if row is None or row.path == str(folder.path) or (row.path and row.digest == folder.suite.digest):
+        return
+    whose = f"the suite loaded from {row.path}" if row.path else "a suite that came in with imported runs"
+    raise SetupError(f"{key} is the name of {whose}, with other content; give this one another with --key")

@@ -1,0 +1,82 @@
+"""A suite from disk as rows: environments, families, tasks and the revision each task is in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from benchapp import models
+from runner.base.suite import Suite
+from runner.base.types import Environment, Family, Task
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteRows:
+    suite: models.Suite
+    environments: dict[str, models.Environment] = field(default_factory=dict)
+    tasks: dict[str, models.Task] = field(default_factory=dict)
+    revisions: dict[str, models.TaskRevision] = field(default_factory=dict)
+
+
+def record_suite(suite: Suite) -> SuiteRows:
+    """Rows of the suite as it is now. A changed task gets a further revision; the old one stays with its trials."""
+    row, _ = models.Suite.objects.update_or_create(
+        key=suite.key, defaults={"name": suite.name, "version": suite.version, "digest": suite.digest}
+    )
+    rows = SuiteRows(row)
+    for ordinal, environment in enumerate(suite.environments, start=1):
+        rows.environments[environment.key] = _environment(rows, environment, ordinal)
+    return rows
+
+
+def _environment(rows: SuiteRows, environment: Environment, ordinal: int) -> models.Environment:
+    kind = environment.corpus.kind if environment.corpus else ""
+    row, _ = models.Environment.objects.update_or_create(
+        suite=rows.suite, key=environment.key, defaults={"name": environment.name, "ordinal": ordinal, "kind": kind}
+    )
+    for place, family in enumerate(environment.families, start=1):
+        _family(rows, row, family, place)
+    return row
+
+
+def _family(rows: SuiteRows, environment: models.Environment, family: Family, ordinal: int) -> None:
+    row, _ = models.Family.objects.update_or_create(
+        suite=rows.suite,
+        key=family.key,
+        defaults={
+            "environment": environment,
+            "slug": family.slug,
+            "name": family.name,
+            "description": family.description,
+            "ordinal": ordinal,
+        },
+    )
+    for task in family.tasks:
+        _task(rows, row, task)
+
+
+def _task(rows: SuiteRows, family: models.Family, task: Task) -> None:
+    row, _ = models.Task.objects.update_or_create(
+        suite=rows.suite,
+        key=task.key,
+        defaults={"family": family, "title": task.title, "role": task.role or "", "ordinal": task.ordinal},
+    )
+    instruction = models.Blob.objects.put(task.instruction.encode())
+    revision, _ = models.TaskRevision.objects.get_or_create(
+        task=row, digest=task.digest, defaults={"instruction_id": instruction}
+    )
+    rows.tasks[task.key], rows.revisions[task.key] = row, revision
+    _key_points(row, task)
+
+
+def _key_points(row: models.Task, task: Task) -> None:
+    """Those of the suite as it is now. A suite without any says nothing about those that an import brought."""
+    if not task.key_points:
+        return
+    told = [(each.kind, each.ordinal, each.text, each.reason, each.reference) for each in task.key_points]
+    columns = ("kind", "ordinal", "text", "reason", "reference")
+    if sorted(told) == sorted(row.key_points.values_list(*columns)):
+        return
+    row.key_points.all().delete()
+    models.KeyPoint.objects.bulk_create(
+        models.KeyPoint(task=row, **dict(zip(columns, values, strict=True))) for values in told
+    )

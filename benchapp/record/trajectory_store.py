@@ -1,0 +1,449 @@
+"""Trajectories in chunks, so that neither storing nor reading one needs memory for the whole.
+
+A chunk is JSON lines, one ATIF step each, closed at 1,000 steps or 1 MiB. A text over 32 KiB leaves its step for
+blobs of at most 1 MiB and is replaced by {"$blob": [digests], "length": characters, "head": its beginning}. Every
+chunk has an outline (one small JSON row per step) in a blob of its own and a summary on its row.
+
+Writing has two halves: `pack_steps` stores the content in small transactions of its own, then `Packed.save` adds the
+rows inside the transaction of whoever records the attempt. Rows therefore never point at content that is not there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+from django.db.models import F
+
+from benchapp.models import Attempt, Blob, Chunk, Trajectory
+from runner.base.digests import digest_bytes, digest_json
+from runner.base.text import storable, storable_value
+from runner.base.types import Step, TrajectoryHead, Usage
+from runner.trajectories.atif_values import step_from_json, step_to_json
+from runner.trajectories.fields import field_text, fields
+from runner.trajectories.step_outline import outline_row
+
+FORMAT = "steps/1"
+MAX_CHUNK_STEPS = 1_000
+MAX_CHUNK_BYTES = 1024 * 1024
+LONG_TEXT_BYTES = 32 * 1024
+PIECE_CHARACTERS = 256 * 1024  # at most 1 MiB of UTF-8
+HEAD_CHARACTERS = 2_000
+WHOLE_PIECES = 4  # a text of more stays cut to its beginning where a page of whole texts is read
+PAGE_PIECES = 64  # different ones that all texts of such a page may have; later texts stay cut too
+MARKED_STEPS = 50  # steps with an error or a skill that a chunk's summary names
+
+REFERENCE = "$blob"
+
+
+# --- writing ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PackedChunk:
+    digest: str
+    outline: str
+    first_step: int
+    steps_total: int
+    summary: dict[str, Any]
+    pieces: tuple[str, ...]  # digests of the long texts' blobs
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A stored trajectory that no row points at yet."""
+
+    digest: str
+    steps_total: int
+    chunks: tuple[PackedChunk, ...]
+
+    def steps(self) -> Iterator[Step]:
+        """Every step in full, one chunk in memory at a time."""
+        for chunk in self.chunks:
+            yield from _whole_steps(Blob.objects.read(chunk.digest))
+
+    def save(
+        self,
+        attempt: Attempt,
+        head: TrajectoryHead,
+        *,
+        usage: Usage | None = None,
+        parent: Trajectory | None = None,
+        ordinal: int = 0,
+        reader_version: str,
+        source: str | None = None,
+        source_path: str = "",
+        extra: dict[str, Any] | None = None,
+    ) -> Trajectory:
+        """The rows. `source` is the digest of the stored (redacted) source. Call inside the recording transaction."""
+        usage = usage or Usage()
+        trajectory = Trajectory.objects.create(
+            attempt=attempt,
+            name=head.name[:300],
+            kind=head.kind,
+            parent=parent,
+            ordinal=ordinal,
+            digest=self.digest,
+            source_format=head.source_format[:64],
+            source_path=source_path[:1000],
+            source_id=source,
+            reader_version=reader_version,
+            steps_total=self.steps_total,
+            agent_name=(head.agent_name or "")[:100],
+            agent_version=(head.agent_version or "")[:100],
+            model=(head.model or "")[:200],
+            input_tokens=usage.input_tokens,
+            cached_tokens=usage.cached_tokens,
+            output_tokens=usage.output_tokens,
+            cost_usd=usage.cost_usd,
+            extra={**(head.extra or {}), **(extra or {})},
+        )
+        self._save_chunks(trajectory)
+        return trajectory
+
+    def _save_chunks(self, trajectory: Trajectory) -> None:
+        chunks = Chunk.objects.bulk_create(
+            Chunk(
+                trajectory=trajectory,
+                ordinal=ordinal,
+                first_step=chunk.first_step,
+                steps_total=chunk.steps_total,
+                blob_id=chunk.digest,
+                outline_id=chunk.outline,
+                summary=chunk.summary,
+            )
+            for ordinal, chunk in enumerate(self.chunks)
+        )
+        Piece = Chunk.pieces.through
+        Piece.objects.bulk_create(
+            Piece(chunk=row, blob_id=digest)
+            for row, chunk in zip(chunks, self.chunks, strict=True)
+            for digest in chunk.pieces
+        )
+
+
+def pack_steps(steps: Iterable[Step]) -> Packed:
+    """Stores the steps chunk by chunk and says what rows they need. Memory: one chunk."""
+    chunks: list[PackedChunk] = []
+    draft = _Draft()
+    for step in steps:
+        draft.add(step)
+        if draft.is_full:
+            chunks.append(draft.store())
+            draft = _Draft()
+    if draft.lines:
+        chunks.append(draft.store())
+    digest = digest_json([FORMAT, [chunk.digest for chunk in chunks]])
+    return Packed(digest, sum(chunk.steps_total for chunk in chunks), tuple(chunks))
+
+
+@dataclass(slots=True)
+class _Draft:
+    """The chunk being filled."""
+
+    lines: list[bytes] = field(default_factory=list)
+    outline: list[bytes] = field(default_factory=list)
+    pieces: list[bytes] = field(default_factory=list)
+    piece_digests: set[str] = field(default_factory=set)
+    size: int = 0
+    first_step: int = 0
+    tools: Counter[str] = field(default_factory=Counter)
+    errors: list[int] = field(default_factory=list)
+    skills: list[int] = field(default_factory=list)
+    output_tokens: int = 0
+
+    @property
+    def is_full(self) -> bool:
+        # Pieces of long texts wait in memory until the chunk is stored, so they count as well.
+        return len(self.lines) >= MAX_CHUNK_STEPS or self.size >= MAX_CHUNK_BYTES
+
+    def add(self, step: Step) -> None:
+        self.first_step = self.first_step or step.number
+        line = self._line(step_to_json(step))
+        self.lines.append(line)
+        self.size += len(line)
+        row = storable_value(outline_row(step))
+        self.outline.append(orjson.dumps(row))
+        self.tools.update(storable(call.name)[:100] for call in step.tool_calls)
+        if row.get("error"):
+            self.errors.append(step.number)
+        if row.get("skills"):
+            self.skills.append(step.number)
+        self.output_tokens += (step.usage.output_tokens or 0) if step.usage else 0
+
+    def _line(self, raw: dict[str, Any]) -> bytes:
+        """The step's line. Most steps are small and plain, and need no second look at their every value."""
+        try:
+            line = orjson.dumps(raw)
+        except TypeError:  # a lone surrogate, or a number of more than 64 bits
+            return orjson.dumps(self._shortened(raw))
+        plain = len(line) <= LONG_TEXT_BYTES and b'"$' not in line and b"\\u0000" not in line
+        return line if plain else orjson.dumps(self._shortened(raw))
+
+    def _shortened(self, value: Any) -> Any:
+        """The value with its long texts replaced by references to pieces."""
+        if isinstance(value, str):
+            value = storable(value)
+            return self._reference(value) if _is_long(value) else value
+        if isinstance(value, dict):
+            return {_escaped(storable(key)): self._shortened(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self._shortened(item) for item in value]
+        return str(value) if isinstance(value, int) and value.bit_length() > 63 else value
+
+    def _reference(self, text: str) -> dict[str, Any]:
+        pieces = [text[at : at + PIECE_CHARACTERS].encode() for at in range(0, len(text), PIECE_CHARACTERS)]
+        if self.size + sum(map(len, pieces)) > MAX_CHUNK_BYTES:
+            digests = Blob.objects.put_many(pieces)
+        else:
+            self.pieces += pieces
+            self.size += sum(map(len, pieces))
+            digests = [digest_bytes(piece) for piece in pieces]
+        self.piece_digests.update(digests)
+        return {REFERENCE: digests, "length": len(text), "head": text[:HEAD_CHARACTERS]}
+
+    def store(self) -> PackedChunk:
+        body, outline = b"\n".join(self.lines), b"\n".join(self.outline)
+        digests = Blob.objects.put_many([*self.pieces, body, outline])
+        summary = {
+            "tools": dict(self.tools.most_common(20)),
+            "errors": self.errors[:MARKED_STEPS],
+            "errors_total": len(self.errors),
+            "skills": self.skills[:MARKED_STEPS],
+            "skills_total": len(self.skills),
+            "output_tokens": self.output_tokens,
+        }
+        pieces = tuple(sorted(self.piece_digests))
+        return PackedChunk(digests[-2], digests[-1], self.first_step, len(self.lines), summary, pieces)
+
+
+def _escaped(key: str) -> str:
+    """A trial may use our key for its own arguments; only an unescaped one is a reference."""
+    return f"${key}" if key.startswith("$") else key
+
+
+def _unescaped(key: str) -> str:
+    return key[1:] if key.startswith("$$") else key
+
+
+def _is_long(text: str) -> bool:
+    return len(text) > LONG_TEXT_BYTES // 4 and len(text.encode("utf-8", "surrogatepass")) > LONG_TEXT_BYTES
+
+
+# --- reading ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class StoredStep:
+    """A step whose long texts are cut to their beginning; `long` has the whole length of each such field."""
+
+    step: Step
+    long: dict[str, int]  # field name as in runner.trajectories.fields -> characters
+
+
+def read_steps(trajectory: Trajectory, first: int, count: int) -> list[StoredStep]:
+    """Steps `first` to `first + count - 1`, as far as they exist. Loads only the chunks they lie in."""
+    return [_stored(raw) for raw in _raw_steps(trajectory, first, count)]
+
+
+def read_picked(trajectory: Trajectory, numbers: Collection[int]) -> dict[int, StoredStep]:
+    """Some steps by their numbers, as far as they exist, with long texts as `read_page` gives them. Three queries; loads
+    only the chunks they lie in."""
+    starts = list(trajectory.chunks.values_list("first_step", "steps_total"))
+    wanted = [first for first, count in starts if any(first <= number < first + count for number in numbers)]
+    raws = {}
+    for chunk in trajectory.chunks.filter(first_step__in=wanted).select_related("blob"):
+        lines = chunk.blob.content().splitlines()
+        for number in numbers:
+            if chunk.first_step <= number < chunk.first_step + len(lines):
+                raws[number] = orjson.loads(lines[number - chunk.first_step])
+    return dict(zip(raws, _with_long_texts(list(raws.values())), strict=True))
+
+
+def iterate_beginning(
+    trajectory: Trajectory, *, steps: int, chunks: int
+) -> Iterator[tuple[StoredStep, dict[str, list[str]]]]:
+    """The first `steps` steps, of at most `chunks` chunks, with the digests of their long texts by part of the step
+    ("message", "tool_calls", "observation"): two long texts with one beginning need not be equal. One chunk in memory."""
+    found = (
+        trajectory.chunks.filter(ordinal__lt=chunks, first_step__lte=steps).select_related("blob").order_by("ordinal")
+    )
+    for chunk in found.iterator(chunk_size=1):
+        for line in chunk.blob.content().splitlines()[: steps - chunk.first_step + 1]:
+            raw = orjson.loads(line)
+            pieces = {part: list(references(value)) for part, value in raw.items()} if b'"$' in line else {}
+            yield _stored(raw), {part: digests for part, digests in pieces.items() if digests}
+
+
+def read_page(trajectory: Trajectory, first: int, count: int) -> list[StoredStep]:
+    """The same with long texts in full, up to a million characters each; only longer ones are cut.
+
+    Three queries for any texts: whether one of them was long must not show in how often the database was asked.
+    """
+    return _with_long_texts(list(_raw_steps(trajectory, first, count)))
+
+
+def _with_long_texts(raws: Sequence[dict[str, Any]]) -> list[StoredStep]:
+    wanted = [
+        digest for raw in raws for digests in references_to(raw) if len(digests) <= WHOLE_PIECES for digest in digests
+    ]
+    # No content has the empty digest, so the question is never empty.
+    contents = Blob.objects.read_many([*list(dict.fromkeys(wanted))[:PAGE_PIECES], ""])
+    return [_stored(raw, contents) for raw in raws]
+
+
+def read_windows(windows: Sequence[tuple[Chunk, int, int]]) -> list[list[StoredStep]]:
+    """The same for (chunk with its blob, first step, count) of any trajectories: one query for all of them."""
+    lines = [_window(chunk.blob.content().splitlines(), chunk.first_step, *place) for chunk, *place in windows]
+    raws = [[(orjson.loads(line), b'"$' in line) for line in found] for found in lines]
+    wanted = [
+        digest
+        for found in raws
+        for raw, may_refer in found
+        if may_refer
+        for digests in references_to(raw)
+        if len(digests) <= WHOLE_PIECES
+        for digest in digests
+    ]
+    contents = Blob.objects.read_many([*wanted, ""])
+    return [[_stored(raw, contents) if may_refer else _whole(raw) for raw, may_refer in found] for found in raws]
+
+
+def read_whole_steps(trajectory: Trajectory, first: int, count: int) -> list[Step]:
+    """The same with every long text in full: for a few steps at a time."""
+    return [step_from_json(_restored(raw), raw["step_id"]) for raw in _raw_steps(trajectory, first, count)]
+
+
+def _whole_steps(chunk: bytes) -> Iterator[Step]:
+    for line in chunk.splitlines():
+        raw = orjson.loads(line)
+        yield step_from_json(_restored(raw) if b'"$' in line else raw, raw["step_id"])
+
+
+def iterate_steps(trajectory: Trajectory) -> Iterator[Step]:
+    """Every step in full, one chunk in memory at a time."""
+    for chunk in trajectory.chunks.select_related("blob").order_by("ordinal").iterator(chunk_size=1):
+        yield from _whole_steps(chunk.blob.content())
+
+
+def iterate_lines(trajectory: Trajectory) -> Iterator[bytes]:
+    """Every step in full as the JSON of an ATIF step, one chunk in memory at a time."""
+    for chunk in trajectory.chunks.select_related("blob").order_by("ordinal").iterator(chunk_size=1):
+        for line in chunk.blob.content().splitlines():
+            yield orjson.dumps(_restored(orjson.loads(line))) if b'"$' in line else line
+
+
+def steps_of_chunk(chunk: bytes) -> Iterator[Step]:
+    """The steps of a chunk's content, long texts cut to their beginning; no query."""
+    return (_stored(orjson.loads(line)).step for line in chunk.splitlines())
+
+
+def read_field(trajectory: Trajectory, step: int, name: str, start: int = 0, end: int | None = None) -> str:
+    """A piece of one field's whole text. KeyError when there is no such step or field."""
+    found = read_whole_steps(trajectory, step, 1)
+    if not found:
+        raise KeyError(f"step {step}")
+    return field_text(found[0], name)[start:end]
+
+
+def read_outline(trajectory: Trajectory, first: int, count: int) -> list[dict[str, Any]]:
+    """Outline rows (see runner.trajectories.step_outline) of a range of steps."""
+    rows: list[dict[str, Any]] = []
+    for chunk in _chunks(trajectory, first, count).select_related("outline"):
+        lines = chunk.outline.content().splitlines()
+        rows += [orjson.loads(line) for line in _window(lines, chunk.first_step, first, count)]
+    return rows
+
+
+def _chunks(trajectory: Trajectory, first: int, count: int) -> Any:
+    in_reach = trajectory.chunks.filter(first_step__lt=first + count, first_step__gt=first - F("steps_total"))
+    return in_reach.order_by("ordinal")
+
+
+def _raw_steps(trajectory: Trajectory, first: int, count: int) -> Iterator[dict[str, Any]]:
+    for chunk in _chunks(trajectory, first, count).select_related("blob"):
+        lines = chunk.blob.content().splitlines()
+        yield from (orjson.loads(line) for line in _window(lines, chunk.first_step, first, count))
+
+
+def _window(lines: list[bytes], chunk_first: int, first: int, count: int) -> list[bytes]:
+    return lines[max(0, first - chunk_first) : max(0, first + count - chunk_first)]
+
+
+def _stored(raw: dict[str, Any], contents: Mapping[str, bytes] | None = None) -> StoredStep:
+    cut: dict[str, int] = {}
+    step = step_from_json(_beginning(raw, cut, contents or {}), raw["step_id"])
+    lengths = {name: len(text) for name, text in fields(step)}
+    return StoredStep(step, {name: lengths[name] + missing for name, missing in cut.items() if name in lengths})
+
+
+def _whole(raw: dict[str, Any]) -> StoredStep:
+    """Of a step without references and escaped keys: both begin with a dollar."""
+    return StoredStep(step_from_json(raw, raw["step_id"]), {})
+
+
+def _beginning(raw: dict[str, Any], cut: dict[str, int], contents: Mapping[str, bytes]) -> dict[str, Any]:
+    """The step with the heads of the long texts that `contents` lacks; fills `cut` with how many characters each field
+    then misses."""
+    result: dict[str, Any] = {}
+    for key, value in raw.items():
+        if key == "tool_calls":
+            result[key] = [_heads(item, cut, f"tool_calls/{place}", contents) for place, item in enumerate(value)]
+        elif key == "observation":
+            results = [
+                _heads(item, cut, f"observations/{place}", contents) for place, item in enumerate(value["results"])
+            ]
+            result[key] = {**value, "results": results}
+        else:
+            result[key] = _heads(value, cut, "reasoning" if key == "reasoning_content" else key, contents)
+    return result
+
+
+def _heads(value: Any, cut: dict[str, int], name: str, contents: Mapping[str, bytes]) -> Any:
+    if isinstance(value, dict):
+        if REFERENCE in value:
+            if all(digest in contents for digest in value[REFERENCE]):
+                return _text_of(value, contents)
+            cut[name] = cut.get(name, 0) + value["length"] - len(value["head"])
+            return value["head"]
+        return {_unescaped(key): _heads(item, cut, name, contents) for key, item in value.items()}
+    return [_heads(item, cut, name, contents) for item in value] if isinstance(value, list) else value
+
+
+def _restored(value: Any) -> Any:
+    """The value with every reference replaced by its text."""
+    digests = list(references(value))
+    return _filled(value, Blob.objects.read_many(digests) if digests else {})
+
+
+def references(value: Any) -> Iterator[str]:
+    """Digests of the pieces that a stored step refers to."""
+    for digests in references_to(value):
+        yield from digests
+
+
+def references_to(value: Any) -> Iterator[list[str]]:
+    """The digests of each long text that a stored step refers to, in order."""
+    if isinstance(value, dict):
+        if REFERENCE in value:
+            yield value[REFERENCE]
+            return
+        value = list(value.values())
+    if isinstance(value, list):
+        for item in value:
+            yield from references_to(item)
+
+
+def _text_of(value: Mapping[str, Any], contents: Mapping[str, bytes]) -> str:
+    return "".join(contents[digest].decode() for digest in value[REFERENCE])
+
+
+def _filled(value: Any, contents: dict[str, bytes]) -> Any:
+    if isinstance(value, dict):
+        if REFERENCE in value:
+            return _text_of(value, contents)
+        return {_unescaped(key): _filled(item, contents) for key, item in value.items()}
+    return [_filled(item, contents) for item in value] if isinstance(value, list) else value

@@ -1,0 +1,1 @@
+"""Codebooks: their versions, codes and examples, and labels carried between versions."""

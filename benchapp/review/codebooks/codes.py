@@ -1,0 +1,287 @@
+"""What may be done to the codes of a draft, and how each act keeps true where the codes came from.
+
+The origins of a code (`CodeOrigin`) are not a log of acts. After every act they say how the code, as it now stands,
+follows from the version before: renaming it and naming it back leaves it "kept". Only a split stays one whatever
+follows, because nobody but a reader can tell which part a label belongs to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from django.db import transaction
+
+from benchapp.models import Code, CodebookVersion, CodeOrigin, User
+from benchapp.record.human_acts import note_activity
+from benchapp.review.codebooks.codebook_file import MAX_CODES, MAX_DEPTH, MAX_NAME, MAX_TEXT
+from benchapp.review.codebooks.codebook_versions import CodebookRefused, hold
+from benchapp.review.codebooks.hierarchy import above, in_order
+from runner.base.digests import digest_json
+
+TEXTS = ("definition", "include", "exclude")
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """What a code is called and what it says."""
+
+    name: str
+    definition: str = ""
+    include: str = ""
+    exclude: str = ""
+
+    @classmethod
+    def of(cls, code: Code) -> Wording:
+        return cls(code.name, code.definition, code.include, code.exclude)
+
+    def checked(self) -> Wording:
+        """Without what nobody sees; raises CodebookRefused where it is too long or has no name."""
+        texts = {name: getattr(self, name).replace("\x00", "").replace("\r\n", "\n").strip() for name in TEXTS}
+        name = " ".join(self.name.replace("\x00", "").split())
+        if not 1 <= len(name) <= MAX_NAME:
+            raise CodebookRefused(f"A code needs a name of at most {MAX_NAME} characters.")
+        for key, text in texts.items():
+            if len(text) > MAX_TEXT:
+                raise CodebookRefused(f"{name}: {key} may have {MAX_TEXT:,} characters; this has {len(text):,}.")
+        return replace(self, name=name, **texts)
+
+    @property
+    def fingerprint(self) -> str:
+        """Tells whether somebody changed the code since a form was drawn."""
+        return digest_json([self.name, self.definition, self.include, self.exclude])[:16]
+
+
+def add(draft: CodebookVersion, wording: Wording, user: User | None, *, parent: Code | None = None) -> Code:
+    """A code that the version before did not have, last among those below `parent`."""
+    wording = wording.checked()
+    with transaction.atomic():
+        hold(draft)
+        _check_names(draft, [wording.name])
+        if draft.codes.count() >= MAX_CODES:
+            raise CodebookRefused(f"A version has at most {MAX_CODES} codes.")
+        code = _write(Code(version=draft, ordinal=draft.codes.count()), wording)
+        _place(code, parent, None)
+        detail = {"code": code.name, "parent": parent.name if parent else ""}
+        _note(draft, "code.added", user, **detail)
+    return code
+
+
+def rename(code: Code, name: str, user: User | None) -> Code:
+    """Another name for the same thing: labels follow by themselves."""
+    wording = replace(Wording.of(code), name=name).checked()
+    return reword(code, wording, user)
+
+
+def redefine(code: Code, user: User | None, *, definition: str, include: str, exclude: str) -> Code:
+    """The code means something else than before: its labels must be looked at again."""
+    return reword(code, Wording(code.name, definition, include, exclude), user)
+
+
+def reword(code: Code, wording: Wording, user: User | None, *, seen: str = "") -> Code:
+    """Renames and redefines at once. `seen`: the fingerprint of what the person had before them, if they had it."""
+    wording = wording.checked()
+    with transaction.atomic():
+        hold(code.version)
+        code.refresh_from_db()
+        before = Wording.of(code)
+        if seen and seen != before.fingerprint:
+            raise CodebookRefused(f"Somebody changed “{before.name}” meanwhile. Nothing was saved; look at it again.")
+        if before == wording:
+            return code
+        _check_names(code.version, [wording.name], besides=[code])
+        _write(code, wording)
+        _settle(code)
+        if wording.name != before.name:
+            _note(code.version, "code.renamed", user, code=before.name, to=wording.name)
+        changed = [text for text in TEXTS if getattr(before, text) != getattr(wording, text)]
+        if changed:
+            texts = {text: {"before": getattr(before, text), "now": getattr(wording, text)} for text in changed}
+            _note(code.version, "code.redefined", user, code=wording.name, texts=texts)
+    return code
+
+
+def move(code: Code, user: User | None, *, parent: Code | None, before: Code | None = None) -> Code:
+    """Below `parent` (None: at the top), in front of its child `before`, else last."""
+    with transaction.atomic():
+        hold(code.version)
+        code.refresh_from_db()
+        _place(code, parent, before)
+        _note(code.version, "code.moved", user, code=code.name, parent=parent.name if parent else "")
+    return code
+
+
+def split(code: Code, parts: Sequence[Wording], user: User | None) -> list[Code]:
+    """The code becomes several. The first takes its place, its examples and what is below it."""
+    parts = [part.checked() for part in parts]
+    if len(parts) < 2:
+        raise CodebookRefused("A split needs at least two parts.")
+    with transaction.atomic():
+        hold(code.version)
+        code.refresh_from_db()
+        was = code.name
+        _check_names(code.version, [part.name for part in parts], besides=[code])
+        if code.version.codes.count() + len(parts) - 1 > MAX_CODES:
+            raise CodebookRefused(f"A version has at most {MAX_CODES} codes.")
+        code.origins.update(kind=CodeOrigin.Kind.SPLIT)
+        made = [_write(code, parts[0])]
+        for part in parts[1:]:
+            # Equal ordinals are told apart by the key, so that the new ones come right behind.
+            made.append(_write(Code(version=code.version, parent=code.parent, ordinal=code.ordinal), part))
+        CodeOrigin.objects.bulk_create(
+            CodeOrigin(code=new, before_id=origin.before_id, kind=CodeOrigin.Kind.SPLIT)
+            for new in made[1:]
+            for origin in code.origins.all()
+        )
+        _renumber(code.version)
+        _note(code.version, "code.split", user, code=was, into=[part.name for part in parts])
+    return made
+
+
+def merge(codes: Sequence[Code], into: Wording, user: User | None) -> Code:
+    """Several become one, in the place of the first, with the examples of all and everything that was below them."""
+    into = into.checked()
+    keys = list(dict.fromkeys(code.pk for code in codes))
+    if len(keys) < 2:
+        raise CodebookRefused("A merge needs at least two codes.")
+    draft = codes[0].version
+    with transaction.atomic():
+        hold(draft)
+        rows = {code.pk: code for code in draft.codes.all()}
+        if not set(keys) <= set(rows):
+            raise CodebookRefused("Only codes of one draft can be merged.")
+        kept, gone = rows[keys[0]], [rows[key] for key in keys[1:]]
+        names = [rows[key].name for key in keys]
+        _check_names(draft, [into.name], besides=[kept, *gone])
+        _gather_below(kept, gone, rows)
+        _gather_origins(kept, gone)
+        for code in gone:
+            code.examples.update(code=kept)
+            code.delete()
+        _write(kept, into)
+        _settle(kept)
+        _renumber(draft)
+        _note(draft, "code.merged", user, codes=names, into=into.name)
+    return kept
+
+
+def retire(code: Code, user: User | None, *, reason: str = "") -> None:
+    """The draft goes on without it. What was below it hangs where it hung."""
+    with transaction.atomic():
+        hold(code.version)
+        code.refresh_from_db()
+        version, was = code.version, Wording.of(code)
+        code.children.update(parent=code.parent)
+        code.delete()
+        _renumber(version)
+        texts = {text: getattr(was, text) for text in TEXTS}
+        _note(version, "code.retired", user, reason=reason[:MAX_TEXT], code=was.name, texts=texts)
+
+
+# --- origins -----------------------------------------------------------------------------------------------------------
+
+
+def kind_of(before: Code, after: Code, *, is_split: bool, origins: int) -> CodeOrigin.Kind:
+    """How `after`, which follows from `origins` codes, follows from one of them."""
+    if is_split:
+        return CodeOrigin.Kind.SPLIT
+    if origins > 1:
+        return CodeOrigin.Kind.MERGED
+    if any(getattr(before, text) != getattr(after, text) for text in TEXTS):
+        return CodeOrigin.Kind.REDEFINED
+    return CodeOrigin.Kind.RENAMED if before.name != after.name else CodeOrigin.Kind.KEPT
+
+
+def _settle(code: Code) -> None:
+    """Makes the origins say what is true of the code as it stands."""
+    origins = list(code.origins.select_related("before"))
+    for origin in origins:
+        is_split = origin.kind == CodeOrigin.Kind.SPLIT
+        kind = kind_of(origin.before, code, is_split=is_split, origins=len(origins))
+        if kind != origin.kind:
+            CodeOrigin.objects.filter(pk=origin.pk).update(kind=kind)
+
+
+def _gather_origins(kept: Code, gone: Sequence[Code]) -> None:
+    """`kept` follows from whatever the others followed from. Parts of one split that meet again stay parts."""
+    known = set(kept.origins.values_list("before_id", flat=True))
+    for code in gone:
+        for origin in code.origins.all():
+            if origin.before_id not in known:
+                CodeOrigin.objects.create(code=kept, before_id=origin.before_id, kind=origin.kind)
+                known.add(origin.before_id)
+
+
+# --- the tree ----------------------------------------------------------------------------------------------------------
+
+
+def _place(code: Code, parent: Code | None, before: Code | None) -> None:
+    version = code.version
+    parents = dict(version.codes.values_list("pk", "parent_id"))
+    if parent is not None:
+        if parent.pk not in parents:
+            raise CodebookRefused(f"“{parent.name}” is no code of this draft.")
+        if code.pk in [parent.pk, *above(parent, parents)]:
+            raise CodebookRefused(f"“{code.name}” cannot hang below itself.")
+    if before is not None and (before.pk == code.pk or parents.get(before.pk, -1) != (parent.pk if parent else None)):
+        raise CodebookRefused(f"“{before.name}” is no other code at that place.")
+    code.parent = parent
+    code.save()
+    siblings = [each for each in version.codes.filter(parent=parent) if each.pk != code.pk]
+    at = next((place for place, each in enumerate(siblings) if before and each.pk == before.pk), len(siblings))
+    siblings.insert(at, code)
+    _renumber(version, siblings)
+
+
+def _renumber(version: CodebookVersion, siblings: Sequence[Code] = ()) -> None:
+    """Ordinals count the whole tree in reading order; `siblings` stand in this order among each other.
+
+    Raises CodebookRefused where the tree has become too deep.
+    """
+    rows = list(version.codes.all())
+    places = sorted(row.ordinal for row in rows if row in siblings)
+    given = {code.pk: (place, number) for number, (code, place) in enumerate(zip(siblings, places, strict=True))}
+    ordered = sorted(rows, key=lambda row: given.get(row.pk, (row.ordinal, row.pk)))
+    for place, row in enumerate(ordered):
+        row.ordinal = place
+    for place, (row, depth) in enumerate(in_order(ordered)):
+        row.ordinal = place
+        if depth >= MAX_DEPTH:
+            raise CodebookRefused(f"Codes stand on at most {MAX_DEPTH} levels; “{row.name}” would be deeper.")
+    Code.objects.bulk_update(rows, ["ordinal"])
+
+
+def _gather_below(kept: Code, gone: Sequence[Code], rows: dict[int, Code]) -> None:
+    """What hung below the others hangs below `kept`, which itself moves above the highest of them it hung below."""
+    parents = {key: row.parent_id for key, row in rows.items()}
+    keys = {code.pk for code in gone}
+    over = [key for key in above(kept, parents) if key in keys]
+    if over:
+        kept.parent = rows[over[-1]].parent
+        kept.save()
+    Code.objects.filter(version=kept.version, parent__in=keys).exclude(pk__in={kept.pk, *keys}).update(parent=kept)
+    Code.objects.filter(pk__in=keys).update(parent=None)
+
+
+# --- rows --------------------------------------------------------------------------------------------------------------
+
+
+def _write(code: Code, wording: Wording) -> Code:
+    code.name = wording.name
+    code.definition, code.include, code.exclude = wording.definition, wording.include, wording.exclude
+    code.save()
+    return code
+
+
+def _check_names(draft: CodebookVersion, names: Sequence[str], *, besides: Sequence[Code] = ()) -> None:
+    """No two codes of a version differ only in capitals."""
+    others = draft.codes.exclude(pk__in=[code.pk for code in besides]).values_list("name", flat=True)
+    taken = {name.casefold() for name in others}
+    for name in names:
+        if name.casefold() in taken:
+            raise CodebookRefused(f"There is a code “{name}” already.")
+        taken.add(name.casefold())
+
+
+def _note(draft: CodebookVersion, verb: str, user: User | None, *, reason: str = "", **detail: object) -> None:
+    note_activity(user, verb, draft.codebook, detail={"version": draft.number, **detail}, reason=reason)

@@ -1,0 +1,121 @@
+"""Places in real evidence that show what a code means, added to drafts by hand or from a reviewer's mark.
+
+An example tells that somebody labels this trial with this code. So nobody sees an example of an item they still have to
+code themselves (`hidden_examples`), and the log of acts names the code but not the trial.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Q
+
+from benchapp.models import Code, CodeExample, Decision, Mark, QueueItem, Review, Trial, User
+from benchapp.record.human_acts import note_activity
+from benchapp.review.blinding import open_to
+from benchapp.review.codebooks.codebook_file import MAX_QUOTE, MAX_TEXT
+from benchapp.review.codebooks.codebook_versions import CodebookRefused, draft_of, hold
+from benchapp.review.codebooks.version_changes import VersionDiff
+from benchapp.review.seeing import note_items_seen
+
+MAX_EXAMPLES = 50  # of one code
+MARKED = ("step", "field", "start", "end", "quote", "path")
+
+
+def add_example(
+    code: Code,
+    user: User | None,
+    *,
+    trial: Trial | None = None,
+    decision: Decision | None = None,
+    step: int | None = None,
+    quote: str = "",
+    note: str = "",
+    is_counter: bool = False,
+) -> CodeExample:
+    """By hand: a trial with a step, or a decision. Raises CodebookRefused where the trial has no such step."""
+    if (trial is None) == (decision is None):
+        raise CodebookRefused("An example stands in one trial or in one decision.")
+    if trial and step is not None and trial.steps is not None and not 1 <= step <= trial.steps:
+        raise CodebookRefused(f"That trial has steps 1 to {trial.steps}; there is no step {step}.")
+    return _add(code, user, trial=trial, decision=decision, step=step, quote=quote, note=note, is_counter=is_counter)
+
+
+def add_from_mark(mark: Mark, code: Code, user: User | None, *, note: str = "") -> list[CodeExample]:
+    """The place of a mark of a submitted review as example of `code`.
+
+    Where the code's version is frozen, the example goes to what the code became in the draft of the next version,
+    which is begun if there is none: to every part of a code that was split, since a reader has to choose.
+    """
+    item = mark.review.item
+    if mark.review.state != Review.State.SUBMITTED:
+        raise CodebookRefused("Only a mark of a submitted review can become an example.")
+    if item.queue.version.codebook_id != code.version.codebook_id:
+        raise CodebookRefused("The mark was made with another codebook.")
+    if item.snapshot_id:
+        raise CodebookRefused("An example stands in a trial or a decision; this mark stands in a library.")
+    place: dict[str, Any] = {name: getattr(mark, name) for name in MARKED}
+    with transaction.atomic():
+        codes = [code]
+        if code.version.is_frozen:
+            draft = draft_of(code.version.codebook, user)
+            codes = [link.after for link in VersionDiff(code.version, draft).links_of(code)]
+        if not codes:
+            raise CodebookRefused(f"The draft has no code that follows from “{code.name}”.")
+        return [_add(each, user, trial=item.trial, decision=item.decision, note=note, **place) for each in codes]
+
+
+def remove_example(example: CodeExample, user: User | None) -> None:
+    code = example.code
+    with transaction.atomic():
+        hold(code.version)
+        detail = {"version": code.version.number, "code": code.name}
+        example.delete()
+        note_activity(user, "example.removed", code.version.codebook, detail=detail)
+
+
+def hidden_examples(user: User, examples: Iterable[CodeExample]) -> frozenset[int]:
+    """Keys of those that this person must not see yet: they have to code that trial or decision themselves, unseen.
+
+    One query; none where there are no examples.
+    """
+    rows = [example for example in examples if example.trial_id or example.decision_id]
+    if not rows:
+        return frozenset()
+    waiting = open_to(user).filter(
+        Q(queue__hides_labels=True) | Q(queue__hides_conditions=True) | Q(queue__hides_models=True),
+        Q(trial__in=[row.trial_id for row in rows if row.trial_id])
+        | Q(decision__in=[row.decision_id for row in rows if row.decision_id]),
+    )
+    closed = set(waiting.values_list("trial_id", "decision_id"))
+    return frozenset(row.pk for row in rows if (row.trial_id, row.decision_id) in closed)
+
+
+def note_examples_seen(user: User, examples: Iterable[CodeExample]) -> None:
+    """Call it where these are shown: they tell what somebody said of the same trial or decision, maybe with another
+    codebook, since a clone takes the examples along.
+
+    One query; none where there are no examples.
+    """
+    rows = [example for example in examples if example.trial_id or example.decision_id]
+    if not rows:
+        return
+    shown = Q(trial__in={row.trial_id for row in rows if row.trial_id})
+    shown |= Q(decision__in={row.decision_id for row in rows if row.decision_id})
+    note_items_seen(user, QueueItem.objects.filter(shown))
+
+
+def _add(code: Code, user: User | None, *, quote: str, note: str, **place: Any) -> CodeExample:
+    quote, note = quote.replace("\x00", "").strip(), note.replace("\x00", "").strip()
+    if len(quote) > MAX_QUOTE or len(note) > MAX_TEXT:
+        raise CodebookRefused(f"A quote may have {MAX_QUOTE:,} characters, a note {MAX_TEXT:,}.")
+    with transaction.atomic():
+        hold(code.version)
+        if code.examples.count() >= MAX_EXAMPLES:
+            raise CodebookRefused(f"“{code.name}” has {MAX_EXAMPLES} examples; that is enough for anybody to read.")
+        example = CodeExample.objects.create(code=code, added_by=user, quote=quote, note=note, **place)
+        detail = {"version": code.version.number, "code": code.name}
+        note_activity(user, "example.added", code.version.codebook, detail=detail)
+    return example

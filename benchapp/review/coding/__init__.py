@@ -1,0 +1,1 @@
+"""What reviewers write about an item: drafts, marks, disagreements, resolutions."""

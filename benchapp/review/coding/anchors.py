@@ -1,0 +1,195 @@
+"""Where a mark points: checked against the record before it is kept.
+
+An anchor names a step and a field of the item's trial, or a file of its decision or library, and a range there. A page
+counts characters of the text it shows, the record those of the text it keeps; `Reading` leads from one to the other.
+The quote is what the reviewer saw and is kept word for word whatever happens. Only where the page really shows it at
+that range is the range kept as well: an anchor never points at words nobody marked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Protocol
+
+from benchapp.models import Mark, QueueItem, Snapshot, Trajectory
+from benchapp.record.trajectory_store import read_whole_steps
+from runner.trajectories.fields import fields
+
+MAX_QUOTE = 2_000  # characters of a marked range that are kept beside its offsets
+FIELD = re.compile(r"(message|reasoning|tool_calls/\d{1,6}|observations/\d{1,6})\Z")
+SIDES = ("before", "after")  # of a decision's files
+
+
+class Reading(Protocol):
+    """A field as a page shows it. Ranges in characters; None where nothing that is shown remains of one."""
+
+    @property
+    def text(self) -> str: ...
+    def recorded(self, start: int, end: int) -> tuple[int, int] | None: ...
+    def shown(self, start: int, end: int) -> tuple[int, int]: ...
+
+
+Reader = Callable[[Trajectory, int], Mapping[str, Reading]]  # what a page shows of the fields of one step, by name
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """A field shown as it is recorded."""
+
+    text: str
+
+    def recorded(self, start: int, end: int) -> tuple[int, int]:
+        return start, end
+
+    def shown(self, start: int, end: int) -> tuple[int, int]:
+        return start, end
+
+
+def plain_fields(trajectory: Trajectory, step: int) -> Mapping[str, Reading]:
+    found = read_whole_steps(trajectory, step, 1)
+    return {name: Plain(text) for name, text in fields(found[0])} if found else {}
+
+
+class Misplaced(ValueError):
+    """A mark names a place that the item does not have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """`trajectory`: which of the trial's trajectories, from 0. Offsets in characters, or in lines from 1 in a file."""
+
+    trajectory: int = 0
+    step: int | None = None
+    field: str = ""
+    start: int | None = None
+    end: int | None = None
+    quote: str = ""
+    path: str = ""
+
+    @property
+    def has_range(self) -> bool:
+        return self.start is not None and self.end is not None
+
+    def without_range(self) -> Place:
+        return replace(self, start=None, end=None)
+
+
+class Evidence:
+    """What the marks of one item may point at; read once, and only where a mark asks."""
+
+    def __init__(self, item: QueueItem, read: Reader = plain_fields) -> None:
+        self.item = item
+        self._read = read
+        self._readings: dict[tuple[int, int], Mapping[str, Reading]] = {}
+
+    @cached_property
+    def trajectories(self) -> list[Trajectory]:
+        """Those of the attempt that counts, in the order in which the page offers them: main ones first."""
+        if self.item.trial is None:
+            return []
+        found = Trajectory.objects.filter(
+            attempt__trial=self.item.trial, attempt__counts=True, is_superseded=False
+        ).order_by("ordinal", "id")
+        return sorted(found, key=lambda trajectory: trajectory.kind != "main")
+
+    def index_of(self, trajectory_id: int | None) -> int:
+        """The place of a trajectory in that order; 0 for none, -1 for one that was read anew since."""
+        if trajectory_id is None:
+            return 0
+        keys = [trajectory.pk for trajectory in self.trajectories]
+        return keys.index(trajectory_id) if trajectory_id in keys else -1
+
+    def as_shown(self, place: Place) -> Place:
+        """A recorded place in characters of what the page shows."""
+        if place.path or not place.has_range or place.trajectory < 0:
+            return place
+        reading = self._fields(place.trajectory, place.step or 0).get(place.field)
+        if reading is None:
+            return place.without_range()
+        start, end = reading.shown(place.start or 0, place.end or 0)
+        return replace(place, start=start, end=end)
+
+    def checked(self, place: Place) -> Place:
+        """A shown place as it is kept. Misplaced where there is no such step, field or file."""
+        if place.path:
+            return self._in_file(place)
+        if place.step is not None:
+            return self._in_step(place)
+        if place.field or place.has_range:
+            raise Misplaced("a field or a range needs a step or a file")
+        return Place(quote=place.quote)
+
+    def _in_step(self, place: Place) -> Place:
+        if not 0 <= place.trajectory < len(self.trajectories):
+            raise Misplaced(f"there is no trajectory {place.trajectory}")
+        total = self.trajectories[place.trajectory].steps_total
+        if not 1 <= (place.step or 0) <= total:
+            raise Misplaced(f"there is no step {place.step}; the last one is {total}")
+        if not place.field:
+            return place.without_range()
+        if not FIELD.match(place.field):
+            raise Misplaced(f"a step has no field {place.field!r}")
+        readings = self._fields(place.trajectory, place.step or 0)
+        if readings and place.field not in readings:
+            raise Misplaced(f"step {place.step} has no field {place.field!r}")
+        return self._ranged(place, readings.get(place.field))
+
+    def _ranged(self, place: Place, reading: Reading | None) -> Place:
+        if not place.has_range:
+            return place.without_range()
+        start, end = place.start or 0, place.end or 0
+        if start >= end:
+            raise Misplaced(f"the range {start} to {end} is empty")
+        if reading is None or not place.quote or reading.text[start:end][:MAX_QUOTE] != place.quote:
+            return place.without_range()
+        found = reading.recorded(start, min(end, len(reading.text)))
+        return replace(place, start=found[0], end=found[1]) if found else place.without_range()
+
+    def _fields(self, trajectory: int, step: int) -> Mapping[str, Reading]:
+        key = (trajectory, step)
+        if key not in self._readings:
+            self._readings[key] = self._read(self.trajectories[trajectory], step)
+        return self._readings[key]
+
+    def _in_file(self, place: Place) -> Place:
+        total = self._lines(place.field, place.path)
+        if total is None:
+            raise Misplaced(f"there is no file {place.path!r}")
+        if not place.has_range:
+            return replace(place.without_range(), step=None)
+        if not 1 <= (place.start or 0) <= (place.end or 0) <= total:
+            raise Misplaced(f"{place.path} has {total} lines, not {place.start} to {place.end}")
+        return replace(place, step=None)
+
+    def _lines(self, side: str, path: str) -> int | None:
+        """Lines of a file, None where there is none. The later side of a refused decision is what its patch asked for."""
+        if self.item.decision is not None and side == "after":
+            patch = self.item.decision.read_proposal()
+            if patch and path in patch.upsert_files:
+                return len(patch.upsert_files[path].splitlines())
+        return self._snapshot(side).files.filter(path=path).values_list("lines", flat=True).first()
+
+    def _snapshot(self, side: str) -> Snapshot:
+        item = self.item
+        if item.decision is not None and side in SIDES:
+            return item.decision.before if side == "before" else item.decision.after
+        if item.snapshot is not None and not side:
+            return item.snapshot
+        raise Misplaced(f"there are no files {side!r} in this item")
+
+
+def place_of(mark: Mark, evidence: Evidence) -> Place:
+    """The place of a kept mark, as a page is told of it: in characters of what it shows."""
+    place = Place(
+        trajectory=evidence.index_of(mark.trajectory_id),
+        step=mark.step,
+        field=mark.field,
+        start=mark.start,
+        end=mark.end,
+        quote=mark.quote,
+        path=mark.path,
+    )
+    return evidence.as_shown(place)

@@ -1,0 +1,337 @@
+"""What a reviewer writes about an item: drafts that are saved again and again, and the answer that then stands.
+
+Every save names the revision it started from. A conditional UPDATE decides whether it still is the latest; where it is
+not, the save raises `Conflict` with what another tab wrote meanwhile, and nothing is overwritten. A submitted or
+skipped review never changes (`Review` guards that); only the guess of a condition is added to it, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from django.core.exceptions import PermissionDenied
+from django.db import IntegrityError, transaction
+from django.db.models import F, Value
+from django.db.models.functions import Greatest
+from django.utils import timezone
+
+from benchapp.models import Label, Mark, Queue, QueueItem, Review, User
+from benchapp.record.human_acts import note_activity
+from benchapp.review.coding.anchors import Evidence, Misplaced, Place, place_of
+from benchapp.review.coding.draft import Draft, MarkDraft, storable
+from benchapp.review.coding.queue_agreement import note_submitted
+from benchapp.review.queues.claims import fill, unfilled
+
+MAX_REASON = 500
+CLOSED = "The queue was closed; the draft is kept."
+
+
+class Conflict(Exception):
+    """Another tab saved a newer draft; `review` is what stands now."""
+
+    def __init__(self, review: Review) -> None:
+        super().__init__("Another tab saved a newer draft of this item.")
+        self.review = review
+
+
+class Finished(Exception):
+    """The review was submitted or skipped before; it never changes."""
+
+    def __init__(self, review: Review) -> None:
+        super().__init__(f"This item was {review.get_state_display().lower()} already; what was said stands.")
+        self.review = review
+
+
+class Unfinished(ValueError):
+    """What keeps a draft from being submitted, one sentence each."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__(" ".join(problems))
+        self.problems = list(problems)
+
+
+class Refused(ValueError):
+    """The draft names a code or a place that the item does not have, or the item has no place for one more answer."""
+
+
+def save_draft(item: QueueItem, user: User, draft: Draft, *, revision: int, evidence: Evidence | None = None) -> Review:
+    """Replaces what the person's draft says, if `revision` still is the latest (0: none was saved yet).
+
+    Raises Conflict, Finished, Refused (with the mark that is wrong), PermissionDenied for whom the queue does not name.
+    """
+    _check_may_answer(item, user)
+    found = _Checked(item, user, draft, evidence)
+    with transaction.atomic():
+        return _save(item, user, draft, revision, found)
+
+
+def submit(
+    item: QueueItem,
+    user: User,
+    draft: Draft,
+    *,
+    revision: int,
+    nothing_wrong: bool = False,
+    evidence: Evidence | None = None,
+) -> Review:
+    """Saves the draft and lets it stand for good. An answer without a code must say `nothing_wrong`: no empty by haste.
+
+    Raises what `save_draft` raises, and Unfinished with every reason.
+    """
+    _check_may_answer(item, user)
+    problems = unfinished(item, draft, nothing_wrong=nothing_wrong)
+    found = _Checked(item, user, draft, evidence)
+    problems += found.problems()
+    if problems:
+        raise Unfinished(problems)
+    with transaction.atomic():
+        _keep_open(item)
+        review = _save(item, user, draft, revision, found)
+        _finish(review, Review.State.SUBMITTED)
+        note_activity(user, "review.submitted", review, detail=_detail(item, draft))
+    note_submitted(review)
+    return review
+
+
+def skip(
+    item: QueueItem, user: User, draft: Draft, *, revision: int, reason: str, evidence: Evidence | None = None
+) -> Review:
+    """Says that this person cannot answer the item, and why. What they wrote stays with it."""
+    _check_may_answer(item, user)
+    reason = str(storable(" ".join(reason.split())))
+    if not reason or len(reason) > MAX_REASON:
+        raise Unfinished([f"Say in 1 to {MAX_REASON} characters why it is skipped."])
+    _check_open(item)
+    found = _Checked(item, user, draft, evidence)
+    with transaction.atomic():
+        _keep_open(item)
+        review = _save(item, user, draft, revision, found)
+        _finish(review, Review.State.SKIPPED, skip_reason=reason)
+        note_activity(user, "review.skipped", review, detail=_detail(item, draft), reason=reason)
+    note_submitted(review)
+    return review
+
+
+def guess(item: QueueItem, user: User, condition: str) -> Review:
+    """Keeps which condition the person thinks it was; "" says they do not know. Once, and only after submitting."""
+    review = item.reviews.filter(reviewer=user).first()
+    if review is None or review.state != Review.State.SUBMITTED or not asks_guess(item, review):
+        raise Refused("Nothing is to be guessed here.")
+    if condition and condition not in guess_options(item):
+        raise Refused("That condition is none of this queue's.")
+    asked = Review.objects.filter(pk=review.pk, state=Review.State.SUBMITTED, guessed_at=None)
+    if not asked.update(guess=condition, guessed_at=timezone.now()):
+        raise Refused("It was guessed before; the first guess stands.")
+    review.refresh_from_db()
+    return review
+
+
+def asks_guess(item: QueueItem, review: Review) -> bool:
+    """A guess is still to be asked for: the queue hid the conditions, there are several, and none was made."""
+    waiting = review.state == Review.State.SUBMITTED and review.guessed_at is None
+    return item.queue.hides_conditions and waiting and len(guess_options(item)) > 1
+
+
+def guess_options(item: QueueItem) -> list[str]:
+    """The conditions among the items of the queue, in the order of the alphabet."""
+    path = {"trial": "trial__episode__run", "decision": "decision__episode__run", "snapshot": "episode__run"}
+    name = f"{path[item.queue.unit]}__condition"
+    found = item.queue.items.order_by().values_list(name, flat=True).distinct()
+    return sorted({condition for condition in found if condition})
+
+
+def unfinished(item: QueueItem, draft: Draft, *, nothing_wrong: bool) -> list[str]:
+    """What is missing before this can stand, as far as the draft itself tells."""
+    problems = [] if item.queue.is_open else [CLOSED]
+    coded = any(mark.labels for mark in draft.marks)
+    if not coded and not nothing_wrong:
+        problems.append("No code is set. Say so if nothing is wrong here (n).")
+    if coded and nothing_wrong:
+        problems.append("It says that nothing is wrong, and it carries codes.")
+    for place, mark in enumerate(draft.marks, start=1):
+        if not mark.labels and not mark.memo.strip():
+            problems.append(f"Mark {place} has neither a code nor a memo.")
+    return problems
+
+
+def draft_of(review: Review | None, evidence: Evidence) -> dict[str, object]:
+    """The stored draft as `Draft` reads it, with JSON's own types; an empty one for None."""
+    if review is None:
+        return {"marks": [], "memo": "", "confidence": None, "seconds": 0}
+    marks = review.marks.prefetch_related("labels__code").order_by("ordinal", "id")
+    return {
+        "marks": [_mark_as_json(mark, evidence) for mark in marks],
+        "memo": review.memo,
+        "confidence": review.confidence,
+        "seconds": review.seconds,
+    }
+
+
+class _Checked:
+    """The draft's places and codes, found in the record before the transaction that writes them."""
+
+    def __init__(self, item: QueueItem, user: User, draft: Draft, evidence: Evidence | None) -> None:
+        self.item, self.evidence = item, evidence or Evidence(item)
+        rows = Mark.objects.filter(review__item=item, review__reviewer=user).prefetch_related("labels__code")
+        self.known = {mark.public_id: mark for mark in rows}
+        self.carried = {
+            (mark.public_id, label.code.public_id): label for mark in self.known.values() for label in mark.labels.all()
+        }
+        self.codes = dict(item.queue.version.codes.values_list("public_id", "pk"))
+        self.places = [self._place(number, mark) for number, mark in enumerate(draft.marks, start=1)]
+        self.labels = [self._labels(number, mark) for number, mark in enumerate(draft.marks, start=1)]
+
+    def problems(self) -> list[str]:
+        """What only the record tells about submitting: labels of another version that nobody looked at."""
+        problems = []
+        for number, labels in enumerate(self.labels, start=1):
+            if any(label.needs_look for label in labels):
+                problems.append(f"Mark {number} carries a code that must be looked at again.")
+            elif any(label.code_id not in self.codes.values() for label in labels):
+                problems.append(f"Mark {number} carries a code of another version.")
+        return problems
+
+    def _place(self, number: int, mark: MarkDraft) -> tuple[Place, int | None]:
+        """(the checked place, key of its trajectory). What did not move keeps its range and its trajectory."""
+        known = self.known.get(mark.id)
+        if known is not None and place_of(known, self.evidence) == mark.place:
+            return replace(mark.place, start=known.start, end=known.end), known.trajectory_id
+        try:
+            place = self.evidence.checked(mark.place)
+        except Misplaced as error:
+            raise Refused(f"Mark {number}: {error}.") from error
+        return place, self.evidence.trajectories[place.trajectory].pk if place.step is not None else None
+
+    def _labels(self, number: int, mark: MarkDraft) -> list[Label]:
+        labels = []
+        for draft in mark.labels:
+            carried = self.carried.get((mark.id, draft.code))
+            code = self.codes.get(draft.code) or (carried and carried.code_id)
+            if code is None:
+                raise Refused(f"Mark {number}: the codebook has no code {draft.code}.")
+            looks = draft.needs_look and carried is not None and carried.needs_look
+            labels.append(Label(code_id=code, needs_look=looks, carried_from_id=carried and carried.carried_from_id))
+        return labels
+
+
+def _save(item: QueueItem, user: User, draft: Draft, revision: int, found: _Checked) -> Review:
+    review = _next_revision(item, user, draft, revision)
+    review.marks.all().delete()
+    marks = Mark.objects.bulk_create(
+        Mark(
+            public_id=mark.id,
+            review=review,
+            ordinal=ordinal,
+            trajectory_id=trajectory,
+            step=place.step,
+            field=place.field,
+            start=place.start,
+            end=place.end,
+            quote=place.quote,
+            path=place.path,
+            attribution=mark.attribution,
+            is_first_failure=mark.first,
+            memo=mark.memo,
+        )
+        for ordinal, (mark, (place, trajectory)) in enumerate(zip(draft.marks, found.places, strict=True))
+    )
+    for mark, labels in zip(marks, found.labels, strict=True):
+        for label in labels:
+            label.mark = mark
+    Label.objects.bulk_create([label for labels in found.labels for label in labels])
+    return review
+
+
+def _next_revision(item: QueueItem, user: User, draft: Draft, revision: int) -> Review:
+    """The person's review, one revision on. Of two saves from one revision the second finds no row and raises."""
+    mine = Review.objects.filter(item=item, reviewer=user)
+    written = mine.filter(revision=revision, state=Review.State.DRAFT).update(
+        revision=F("revision") + 1,
+        memo=draft.memo,
+        confidence=draft.confidence,
+        seconds=Greatest(F("seconds"), Value(float(draft.seconds))),
+        saved_at=timezone.now(),
+    )
+    if not written and not mine.exists():
+        try:
+            with transaction.atomic():
+                return Review.objects.create(
+                    item=item,
+                    reviewer=user,
+                    revision=revision + 1,
+                    memo=draft.memo,
+                    confidence=draft.confidence,
+                    seconds=draft.seconds,
+                )
+        except IntegrityError:  # two tabs began at once
+            written = 0
+    review = mine.get()
+    if not written:
+        raise Finished(review) if review.is_final else Conflict(review)
+    return review
+
+
+def _finish(review: Review, state: str, **fields: str) -> None:
+    draft = Review.objects.filter(pk=review.pk, state=Review.State.DRAFT)
+    draft.update(state=state, submitted_at=timezone.now(), **fields)
+    review.refresh_from_db()
+    fill(review.item, review.reviewer, review)
+
+
+def _check_may_answer(item: QueueItem, user: User) -> None:
+    if not may_code(item, user):
+        raise PermissionDenied("You are not a reviewer of this queue.")
+    if not has_place(item, user):
+        raise Refused("Every place of this item was answered by others meanwhile, and their answers are open to you.")
+
+
+def _keep_open(item: QueueItem) -> None:
+    """In the transaction that makes a review final: until it ends nobody closes the queue or carries it over, so that no
+    review ends up behind what was carried."""
+    if not Queue.objects.filter(pk=item.queue_id, closed_at=None).update(closed_at=None):
+        raise Unfinished([CLOSED])
+
+
+def _check_open(item: QueueItem) -> None:
+    if not item.queue.is_open:
+        raise Unfinished([CLOSED])
+
+
+def may_code(item: QueueItem, user: User) -> bool:
+    """Those whom the queue names. A closed queue still takes their drafts, so that nothing written is lost."""
+    return user.may(User.Level.REVIEWER) and item.queue.reviewers.filter(pk=user.pk).exists()
+
+
+def has_place(item: QueueItem, user: User) -> bool:
+    """Whether an answer of theirs can begin or go on. Nobody begins one after all places are taken: nothing of the item
+    is hidden from them then."""
+    return item.slots.filter(unfilled()).exists() or item.reviews.filter(reviewer=user).exists()
+
+
+def _detail(item: QueueItem, draft: Draft) -> dict[str, object]:
+    return {
+        "item": str(item.public_id),
+        "queue": str(item.queue.public_id),
+        "marks": len(draft.marks),
+        "labels": sum(len(mark.labels) for mark in draft.marks),
+        "seconds": round(draft.seconds, 1),
+    }
+
+
+def _mark_as_json(mark: Mark, evidence: Evidence) -> dict[str, object]:
+    place = place_of(mark, evidence)
+    return {
+        "id": str(mark.public_id),
+        "trajectory": place.trajectory,
+        "step": place.step,
+        "field": place.field,
+        "start": place.start,
+        "end": place.end,
+        "quote": place.quote,
+        "path": place.path,
+        "labels": [{"code": str(label.code.public_id), "needs_look": label.needs_look} for label in mark.labels.all()],
+        "attribution": mark.attribution,
+        "first": mark.is_first_failure,
+        "memo": mark.memo,
+    }

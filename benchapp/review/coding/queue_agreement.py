@@ -1,0 +1,258 @@
+"""How far the people of a queue agree, before anybody discussed anything, and the reports that keep it.
+
+Only submitted reviews of the queue's own version count, and only items of the overlap, which was drawn when the queue was
+made. What was carried over from another version is told apart: those people answered other questions.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Count, F, Q
+
+from benchapp.models import AgreementReport, Code, Queue, Resolution, Review, User
+from benchapp.models.base import derived_id
+from benchapp.record.human_acts import note_activity
+from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.review.coding.answer_overlap import Answer, Answered, Step, answered_items
+from benchapp.stats.agreement.alpha import Unit
+from benchapp.stats.agreement.bootstrap import Estimate, estimate
+from benchapp.stats.agreement.confusion import Cell, confusion
+from benchapp.stats.agreement.distances import Distance, masi_distance, nominal_distance
+from benchapp.stats.agreement.kappa import CodeAgreement, Counted, agreed, code_agreement, pairs
+
+Occasion = AgreementReport.Occasion
+
+
+@dataclass(frozen=True, slots=True)
+class Measure(Shaped):
+    """Alpha of one question, and the pairs of answers that are equal."""
+
+    estimate: Estimate
+    equal: Counted
+
+    json_shape = JsonShape("*estimate", "equal")
+
+
+@dataclass(frozen=True, slots=True)
+class Closeness(Shaped):
+    """Of pairs of reviews that both name a first upstream failure: the same step, and at most one step apart in the
+    same trajectory. one_only: pairs in which one names one and the other does not, of pairs in which anybody does."""
+
+    same: Counted
+    near: Counted
+    one_only: Counted
+
+
+@dataclass(frozen=True, slots=True)
+class Carried(Shaped):
+    """Answers made under another version, and what alpha on codes would be with them."""
+
+    answers: int
+    codes: Measure
+
+    json_shape = JsonShape("answers", "codes_with_them=codes")
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Of one queue now. items: of the overlap. complete: of these, with all their reviews. top: codes folded into those
+    at the top of the codebook, None where there is no other level. by_code: a code with others beneath it is used where any
+    of these is. informed: reviews left out because their authors could read others' before. confusion: of codes as given; key of code or None -> pairs of reviews.
+    """
+
+    items: int
+    complete: int
+    double: int
+    reviewers: int
+    skipped: int
+    informed: int
+    unit: str
+    codes: Measure
+    top: Measure | None
+    attribution: Measure
+    first_failure: Closeness
+    by_code: tuple[tuple[Code, CodeAgreement], ...]
+    confusion: Counter[Cell]
+    carried: Carried | None
+
+    @property
+    def cluster(self) -> str:
+        return "task" if self.unit == Queue.Unit.TRIAL else "episode"
+
+    def as_json(self) -> dict[str, Any]:
+        names = {code.pk: str(code.public_id) for code, _ in self.by_code}
+        cells = [(names.get(a), names.get(b), n) for (a, b), n in self.confusion.items()]
+        return {
+            "overlap_items": self.items,
+            "complete_items": self.complete,
+            "items": self.double,
+            "reviewers": self.reviewers,
+            "skipped_reviews": self.skipped,
+            "informed_reviews": self.informed,
+            "drawn_together": self.cluster,
+            "codes": self.codes.as_json(),
+            "top_codes": self.top.as_json() if self.top else None,
+            "attribution": self.attribution.as_json(),
+            "first_failure": self.first_failure.as_json(),
+            "by_code": [
+                {"code": str(code.public_id), "name": code.name, **found.as_json()} for code, found in self.by_code
+            ],
+            "confusion": [{"code": a, "with": b, "pairs": n} for a, b, n in sorted(cells, key=str)],
+            "carried": self.carried.as_json() if self.carried else None,
+        }
+
+
+def agreement_of(queue: Queue) -> Agreement:
+    """As it is now; six queries."""
+    codes = list(queue.version.codes.all())
+    return measured(queue, [item for item in answered_items(queue) if item.is_overlap], codes)
+
+
+def measured(queue: Queue, items: Sequence[Answered], codes: Sequence[Code]) -> Agreement:
+    """Pure: rows come in as values."""
+    own = [(item, [answer for answer in item.answers if answer.counts]) for item in items]
+    double = [(item, answers) for item, answers in own if len(answers) > 1]
+    units = [_unit(answers) for _, answers in double]
+    clusters = [item.cluster for item, _ in double]
+    above = _above(codes)
+    folded = [{who: frozenset(above[code][-1] for code in said) for who, said in unit.items()} for unit in units]
+    spread = [
+        {who: frozenset(each for code in said for each in above[code]) for who, said in unit.items()} for unit in units
+    ]
+    told = [{answer.reviewer: answer.attribution for answer in answers if answer.attribution} for _, answers in double]
+    return Agreement(
+        items=len(items),
+        complete=sum(item.is_complete for item in items),
+        double=len(double),
+        reviewers=len({answer.reviewer for _, answers in double for answer in answers}),
+        skipped=sum(item.skipped for item in items),
+        informed=sum(answer.informed for item in items for answer in item.answers),
+        unit=queue.unit,
+        codes=_measure(units, clusters, masi_distance),
+        top=_measure(folded, clusters, masi_distance) if any(code.parent_id for code in codes) else None,
+        attribution=_measure(told, clusters, nominal_distance),
+        first_failure=closeness([[answer.first for answer in answers] for _, answers in double]),
+        by_code=tuple((code, code_agreement(spread, code.pk)) for code in codes),
+        confusion=confusion(units),
+        carried=_carried(items),
+    )
+
+
+def _unit(answers: Sequence[Answer]) -> Unit:
+    return {answer.reviewer: answer.codes for answer in answers}
+
+
+def _measure(units: Sequence[Unit], clusters: Sequence[Hashable], distance: Distance) -> Measure:
+    return Measure(estimate(units, clusters, distance), agreed(units))
+
+
+def _carried(items: Sequence[Answered]) -> Carried | None:
+    answers = sum(answer.carried for item in items for answer in item.answers)
+    if not answers:
+        return None
+    units = [_unit([answer for answer in item.answers if not answer.informed]) for item in items]
+    return Carried(answers, _measure(units, [item.cluster for item in items], masi_distance))
+
+
+def _above(codes: Sequence[Code]) -> dict[int, list[int]]:
+    """Key of code -> itself and the codes above it, the one at the top last."""
+    parents = {code.pk: code.parent_id for code in codes}
+    found = {}
+    for code in parents:
+        found[code] = [code]
+        while (parent := parents.get(found[code][-1])) is not None:
+            found[code].append(parent)
+    return found
+
+
+def closeness(firsts: Sequence[Sequence[Step | None]]) -> Closeness:
+    """`firsts`: per item, what each of its reviews calls the first upstream failure."""
+    found = pairs([dict(enumerate(each)) for each in firsts])
+    both = [(one, other) for one, other in found if one and other]
+    anyone = [pair for pair in found if any(pair)]
+    same = sum(one == other for one, other in both)
+    near = sum(one[0] == other[0] and abs(one[1] - other[1]) <= 1 for one, other in both)
+    n = len(both)
+    return Closeness(Counted(same, n), Counted(near, n), Counted(len(anyone) - n, len(anyone)))
+
+
+# --- reports ----------------------------------------------------------------------------------------------------------
+
+
+def take_report(queue: Queue, occasion: str, user: User | None) -> AgreementReport:
+    """Keeps the agreement as it is now. The queue's completion and the opening of its disagreements happen once each,
+    and the report of that moment stands: whoever comes second gets it. Asking makes a new one every time."""
+    public_id = None if occasion == Occasion.ASKED else _once(queue, occasion)
+    if public_id and (taken := AgreementReport.objects.filter(public_id=public_id).first()):
+        return taken
+    found = agreement_of(queue)
+    fields = {
+        "queue": queue,
+        "version": queue.version,
+        "occasion": occasion,
+        "is_before_discussion": not was_discussed(queue),
+        "items_total": found.double,
+        "reviewers_total": found.reviewers,
+        "values": found.as_json(),
+        "taken_by": user,
+    }
+    with transaction.atomic():
+        if public_id is None:
+            report, created = AgreementReport.objects.create(**fields), True
+        else:
+            report, created = AgreementReport.objects.get_or_create(public_id=public_id, defaults=fields)
+        if created and user:
+            note_activity(user, f"agreement.{_VERBS[Occasion(occasion)]}", queue, detail=_detail(report))
+    return report
+
+
+_VERBS = {Occasion.COMPLETE: "completed", Occasion.DISCUSSION: "opened", Occasion.ASKED: "kept"}
+
+
+def _once(queue: Queue, occasion: str) -> Any:
+    return derived_id("agreement report", str(queue.public_id), occasion)
+
+
+def _detail(report: AgreementReport) -> Mapping[str, Any]:
+    return {
+        "report": str(report.public_id),
+        "items": report.items_total,
+        "alpha": report.values["codes"]["alpha"],
+        "before_discussion": report.is_before_discussion,
+    }
+
+
+def was_opened(queue: Queue) -> bool:
+    """Whether anybody opened the disagreements."""
+    return AgreementReport.objects.filter(queue=queue, occasion=Occasion.DISCUSSION).exists()
+
+
+def was_discussed(queue: Queue) -> bool:
+    """Whether reviewers may know each other's answers from here. What they tell each other elsewhere nobody can see."""
+    return was_opened(queue) or Resolution.objects.filter(item__queue=queue).exists()
+
+
+def standing_report(queue: Queue) -> AgreementReport | None:
+    """The one to publish: the last that was taken before anybody discussed."""
+    return AgreementReport.objects.filter(queue=queue, is_before_discussion=True).first()
+
+
+def note_submitted(review: Review) -> AgreementReport | None:
+    """Call it once a review is submitted or skipped: takes the report as soon as the overlap has all its reviews."""
+    queue = review.item.queue
+    if not review.item.is_overlap or not _is_complete(queue):
+        return None
+    return take_report(queue, Occasion.COMPLETE, review.reviewer)
+
+
+def _is_complete(queue: Queue) -> bool:
+    """Every item of the overlap has as many final reviews as it needs, and some item needs two."""
+    final = Count("reviews", filter=Q(reviews__state__in=(Review.State.SUBMITTED, Review.State.SKIPPED)))
+    overlap = queue.items.filter(is_overlap=True)
+    lacking = overlap.annotate(finals=final).filter(finals__lt=F("reviews_needed"))
+    return overlap.filter(reviews_needed__gt=1).exists() and not lacking.exists()

@@ -1,0 +1,247 @@
+"""What a queue is drawn from: a selection of Compare, narrowed to a preset, as trials, decisions or libraries.
+
+A population is named by an address, the one of Compare's trials with `unit=` and `preset=` beside it, so that any
+filter and any mark of a chart can be reviewed. Everything is filtered in the database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+from django.http import QueryDict
+
+from benchapp.exports.export_request import trials_asked
+from benchapp.models import Decision, Episode, Experiment, Queue, Run, Trial
+from benchapp.stats.comparing.choices import Choices
+from benchapp.stats.comparing.groups import MODEL, Group, Groups
+from benchapp.stats.comparing.narrowing import Narrowing, in_words, later, success_is, trials_behind
+from benchapp.stats.comparing.selection import selected
+from runner.base.types import DecisionStatus
+
+Unit = Queue.Unit
+FORM = ("unit", "preset")  # parts of a population's address that Compare does not know
+PRESETS: Mapping[str, Mapping[str, str]] = {  # unit -> preset -> what it says after "trials", "decisions", ...
+    Unit.TRIAL: {
+        "all": "that ran",
+        "failed": "that failed",
+        "passed": "that passed",
+        "unscored": "without a verdict",
+        "silent-bypass": "that failed with skills mounted and none read",
+        "regressions": "that failed where the baseline passed",
+        "improvements": "that passed where the baseline failed",
+    },
+    Unit.DECISION: {
+        "all": "of every outcome",
+        DecisionStatus.APPLIED: "that changed the library",
+        DecisionStatus.NO_OP: "that changed nothing",
+        DecisionStatus.REJECTED: "that broke a rule",
+        DecisionStatus.FAILED: "that could not be had or read",
+    },
+    Unit.SNAPSHOT: {"all": "that hold a file"},
+}
+NOUNS = {Unit.TRIAL: "trials", Unit.DECISION: "decisions", Unit.SNAPSHOT: "final libraries"}
+WITHOUT_PASSES = ("failed", "silent-bypass", "regressions")  # presets beside which passes can be drawn as controls
+NARROWED_BY = {  # what else than the runs narrows a unit
+    Unit.DECISION: ("environment", "family"),
+    Unit.SNAPSHOT: ("environment", "family"),
+}
+STRATA: Mapping[str, Mapping[str, str]] = {  # unit -> facet -> where it stands
+    Unit.TRIAL: {
+        "condition": "episode__run__condition",
+        "agent_model": "episode__run__agent_model",
+        "environment": "task__family__environment__key",
+        "family": "task__family__key",
+        "role": "task__role",
+        "phase": "phase",
+    },
+    Unit.DECISION: {
+        "condition": "episode__run__condition",
+        "agent_model": "episode__run__agent_model",
+        "author_model": "episode__run__author_model",
+        "environment": "family__environment__key",
+        "family": "family__key",
+        "status": "status",
+    },
+    Unit.SNAPSHOT: {
+        "condition": "run__condition",
+        "agent_model": "run__agent_model",
+        "author_model": "run__author_model",
+        "environment": "environment__key",
+        "family": "family__key",
+    },
+}
+HIDES = {
+    "condition": "conditions",
+    "agent_model": "models",
+    "author_model": "models",
+}  # facet -> what blindness hides it
+
+
+@dataclass(frozen=True, slots=True)
+class Population:
+    """`rows` are trials, decisions or, for libraries, the episodes that own them."""
+
+    unit: str = Unit.TRIAL
+    choices: Choices = Choices()
+    narrowing: Narrowing = Narrowing()
+    preset: str = "all"
+
+    def rows(self) -> QuerySet[Any]:
+        """In SQL, unordered. Only what there is something to read of: trials that ran, libraries that hold a file."""
+        if self.unit == Unit.TRIAL:
+            trials = trials_behind(self.choices, self.narrowing).filter(is_done=True)
+            return trials.filter(_preset(self.preset, self.choices))
+        if self.unit == Unit.DECISION:
+            decisions = Decision.objects.filter(episode__run__in=self._runs(), **self._places("family__")).order_by()
+            return decisions if self.preset == "all" else decisions.filter(status=self.preset)
+        held = Episode.objects.filter(run__in=self._runs(), library__files_total__gt=0, **self._places(""))
+        return held.order_by()
+
+    def total(self) -> int:
+        return int(self.rows().count())
+
+    def by_stratum(self, facet: str = "") -> dict[str, list[UUID]]:
+        """Value of the facet -> public ids of the rows; without a facet all stand under "". "unknown" where the record
+        tells none."""
+        where = STRATA[self.unit][facet] if facet else None
+        found: dict[str, list[UUID]] = {}
+        for public_id, value in self.rows().values_list("public_id", where or "public_id"):
+            found.setdefault(str(value or "unknown") if where else "", []).append(public_id)
+        return dict(sorted(found.items()))
+
+    def passes(self) -> Population:
+        """The passed ones of the same selection: what controls are drawn from."""
+        return Population(self.unit, self.choices, self.narrowing.without("outcome"), "passed")
+
+    def query(self) -> str:
+        """The address that names it, as `parse_population` reads it."""
+        own = [("unit", self.unit), ("preset", self.preset)]
+        return urlencode([*self.choices.pairs(), *self.narrowing.pairs(), *own])
+
+    def shown_query(self) -> str:
+        """The part of it that Compare's list of trials understands."""
+        return urlencode([*self.choices.pairs(), *self.narrowing.pairs()])
+
+    def says(self) -> str:
+        """Without the selection: "trials that failed where the baseline passed"."""
+        return f"{NOUNS[Unit(self.unit)]} {PRESETS[self.unit][self.preset]}"
+
+    def narrowed_by(self) -> list[tuple[str, Any, str]]:
+        """(part of the address, its value, what it says) for everything that narrows the selection; not the pin, which
+        every queue has."""
+        experiments = Experiment.objects.filter(public_id__in=self.choices.experiment)
+        names = dict(experiments.values_list("public_id", "name")) if self.choices.experiment else {}
+        return [
+            (name, value, f"experiment {names.get(value, value)}" if name == "experiment" else text)
+            for name, value, text in in_words(self.choices, self.narrowing)
+            if name != "as_of"
+        ]
+
+    def _runs(self) -> QuerySet[Any]:
+        return selected(self.choices).order_by().values("pk")
+
+    def _places(self, prefix: str) -> dict[str, Any]:
+        """Environment and family; an empty text asks for those of which the record tells none."""
+        wanted: dict[str, Any] = {}
+        family = prefix.rstrip("_") or "family"
+        for name, path in {"environment": f"{prefix}environment", "family": family}.items():
+            if (value := getattr(self.narrowing, name)) is not None:
+                wanted |= {f"{path}__key": value} if value else {path: None}
+        return wanted
+
+
+def parse_population(query: QueryDict, *, preset: str = "all") -> tuple[Population, list[str]]:
+    """The population of an address, and a sentence per part that means nothing: then nothing may be drawn, since less
+    narrowing would draw from more than was asked for. `preset`: of trials, where the address names none.
+
+    `outcome=failed` of Compare's list of trials says the same as the preset, and becomes it.
+    """
+    choices, narrowing, problems = trials_asked(query, besides=FORM)
+    unit = query.get("unit") or Unit.TRIAL
+    if unit not in PRESETS:
+        problems.append(f"unit: {unit[:80]!r} is not known, expected one of {', '.join(PRESETS)}")
+        unit = Unit.TRIAL
+    if named := query.get("preset"):
+        preset = named
+    elif unit != Unit.TRIAL:
+        preset = "all"
+    elif narrowing.outcome and not narrowing.covered:  # a metric may count something else than passes
+        preset, narrowing = narrowing.outcome, narrowing.without("outcome")
+    if preset not in PRESETS[unit]:
+        problems.append(f"preset: {preset[:80]!r} is not known, expected one of {', '.join(PRESETS[unit])}")
+        preset = "all"
+    for name, _ in narrowing.pairs():
+        if name not in NARROWED_BY.get(Unit(unit), (name,)):
+            problems.append(f"{name}: narrows trials alone, not {NOUNS[Unit(unit)]}")
+    return Population(unit, choices, narrowing, preset), problems
+
+
+def population_of(unit: str, query: str) -> QuerySet[Any]:
+    """The rows of a stored population, as the record stands now. ValueError where the address means nothing any more."""
+    return reopened(unit, query).rows()
+
+
+def reopened(unit: str, query: str) -> Population:
+    given = QueryDict(query, mutable=True)
+    given["unit"] = unit
+    population, problems = parse_population(given)
+    if problems:
+        raise ValueError("; ".join(problems))
+    return population
+
+
+def _preset(preset: str, choices: Choices) -> Q:
+    failed, passed = success_is(False, choices), success_is(True, choices)
+    if preset == "unscored":
+        return Q(success=None) | (later(choices) if choices.as_of else Q())
+    if preset == "silent-bypass":
+        return failed & Q(skills_mounted__gt=0, skills_read=0)
+    if preset == "regressions":
+        return failed & Q(pk__in=_where_baseline(choices, now=failed, before=passed))
+    if preset == "improvements":
+        return passed & Q(pk__in=_where_baseline(choices, now=passed, before=failed))
+    return {"all": Q(), "failed": failed, "passed": passed}[preset]
+
+
+def _where_baseline(choices: Choices, *, now: Q, before: Q) -> list[int]:
+    """Keys of the trials that are `now` and whose counterpart under the baseline is `before`.
+
+    The counterpart is of the run that Compare holds this one against (`Groups.baseline_of`), with the same replicate,
+    task, phase and sample. Joined here, not in SQL: which run is held against which is a rule over groups of runs.
+    """
+    baselines = _baseline_runs(choices)
+    slots = ("episode__run", "task", "phase", "sample")
+    there = set(_in_runs({pk for pks in baselines.values() for pk in pks}).filter(before).values_list(*slots))
+    found = []
+    for pk, run, *slot in _in_runs(baselines).filter(now).values_list("pk", *slots):
+        if any((baseline, *slot) in there for baseline in baselines[run]):
+            found.append(pk)
+    return found
+
+
+def _in_runs(runs: Collection[int]) -> QuerySet[Trial]:
+    return Trial.objects.filter(episode__run__in=list(runs), is_done=True).order_by()
+
+
+def _baseline_runs(choices: Choices) -> dict[int, list[int]]:
+    """Key of a selected run -> those of its baseline's runs with the same replicate; runs without one are left out. The
+    baseline need not be selected itself."""
+    axis = "agent_model" if choices.baseline.startswith(MODEL) else "condition"
+    groups = Groups.of(selected(choices.but(**{axis: ()})), choices.baseline)
+    chosen = set(selected(choices).values_list("pk", flat=True))
+    found = {}
+    for group in groups.all:
+        baseline = groups.baseline_of(group)
+        for run in group.runs if baseline else ():
+            if run.pk in chosen and (pks := _same_replicate(run, baseline)):
+                found[run.pk] = pks
+    return found
+
+
+def _same_replicate(run: Run, baseline: Group | None) -> list[int]:
+    return [other.pk for other in baseline.runs if other.replicate == run.replicate] if baseline else []

@@ -1,0 +1,241 @@
+"""Making a queue: what was chosen becomes its items and slots, in one transaction, and is fixed from then on."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from statistics import median
+from uuid import UUID
+
+from django.db import transaction
+from django.utils import timezone
+
+from benchapp.models import CodebookVersion, Decision, Episode, Queue, QueueItem, Review, Slot, Trial, User
+from benchapp.record.human_acts import note_activity
+from benchapp.review.queues.claims import free_slots
+from benchapp.review.queues.item_drawing import STRATIFIED, Draw, Drawn, Undrawable, draw
+from benchapp.review.queues.populations import WITHOUT_PASSES, Population
+
+MAX_ITEMS = 5_000  # of one queue: more than a team reads
+NEW = 500  # rows looked up at once
+TIMED = 2_000  # of the newest reviews tell how long one takes
+
+
+class Refused(ValueError):
+    """The queue cannot be made, or not be changed so; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSpec:
+    """All that fixes a queue."""
+
+    name: str
+    version: CodebookVersion
+    population: Population
+    draw: Draw
+    reviewers: tuple[User, ...] = ()
+    instructions: str = ""
+    hides_labels: bool = True
+    hides_suggestions: bool = True
+    hides_conditions: bool = True
+    hides_models: bool = True
+    reservation_seconds: int = 1800
+
+
+class Sketch:
+    """What a population and a draw would give, before anything is saved. Raises what `make_queue` would raise."""
+
+    def __init__(self, population: Population, how: Draw, people: int) -> None:
+        self.population, self.how, self.people = population, how, people
+
+    @cached_property
+    def strata(self) -> dict[str, list[UUID]]:
+        return self.population.by_stratum(self.how.facet if self.how.sampling == STRATIFIED else "")
+
+    @property
+    def total(self) -> int:
+        return sum(map(len, self.strata.values()))
+
+    @cached_property
+    def items(self) -> list[Drawn]:
+        """Refused where nothing can be drawn, or more than anybody could review."""
+        if not self.total:
+            raise Refused(f"No {self.population.says()} match this selection, so there is nothing to review.")
+        try:
+            items = draw(self.strata, self.how, self._passes())
+        except Undrawable as error:
+            raise Refused(str(error)) from None
+        if len(items) > MAX_ITEMS:
+            raise Refused(f"{len(items):,} items are more than {MAX_ITEMS:,}: draw a random sample of them.")
+        if self.people and self.how.reviews > self.people:
+            raise Refused(
+                f"{self.how.reviews} reviews of one item take {self.how.reviews} reviewers; {self.people} are assigned."
+            )
+        return items
+
+    @property
+    def by_stratum(self) -> list[tuple[str, int, int]]:
+        """(stratum, items drawn, items there are), controls left out."""
+        drawn = [item.stratum for item in self.items if not item.is_control]
+        return [(stratum, drawn.count(stratum), len(ids)) for stratum, ids in self.strata.items()]
+
+    @property
+    def controls(self) -> int:
+        return sum(item.is_control for item in self.items)
+
+    @property
+    def overlap(self) -> int:
+        return sum(item.is_overlap for item in self.items)
+
+    @property
+    def reviews(self) -> int:
+        return sum(item.reviews for item in self.items)
+
+    @property
+    def per_person(self) -> float | None:
+        return self.reviews / self.people if self.people else None
+
+    def _passes(self) -> dict[str, list[UUID]]:
+        if not self.how.controls:
+            return {}
+        if self.population.unit != Queue.Unit.TRIAL or self.population.preset not in WITHOUT_PASSES:
+            raise Refused("Passes as controls stand beside failures: choose failed trials, or no controls.")
+        return self.population.passes().by_stratum(self.how.facet if self.how.sampling == STRATIFIED else "")
+
+
+def seconds_per_item(unit: str) -> float | None:
+    """Median of the newest submitted reviews of such units, by active time; None while nobody reviewed any. What was carried
+    over took its time elsewhere."""
+    timed = Review.objects.filter(
+        state=Review.State.SUBMITTED, item__queue__unit=unit, seconds__gt=0, carried_from=None
+    )
+    newest = timed.order_by("-submitted_at").values_list("seconds", flat=True)[:TIMED]
+    return median(newest) if newest else None
+
+
+def make_queue(spec: QueueSpec, *, user: User) -> Queue:
+    """Refused in words where it cannot be made; then nothing is saved. The population is pinned to this moment."""
+    if not spec.version.is_frozen:
+        raise Refused(f"{spec.version} is a draft: freeze it first, so that every label means the same.")
+    _check_people(spec.reviewers)
+    with transaction.atomic():
+        pinned = spec.population.choices.as_of or timezone.now()
+        population = replace(spec.population, choices=spec.population.choices.but(as_of=pinned))
+        sketch = Sketch(population, spec.draw, len(spec.reviewers))
+        items = sketch.items
+        queue = _queue(spec, population, sketch.total, user)
+        queue.reviewers.set(spec.reviewers)
+        _put_items(queue, items)
+        note_activity(user, "queue.created", queue, detail=_detail(spec, sketch))
+    return queue
+
+
+def close(queue: Queue, *, user: User, reason: str = "") -> bool:
+    """Nothing is handed out any more; what is in stays. False where it was closed before."""
+    with transaction.atomic():
+        if Queue.objects.filter(pk=queue.pk, closed_at=None).update(closed_at=timezone.now()) != 1:
+            return False
+        note_activity(user, "queue.closed", queue, reason=reason)
+    queue.refresh_from_db(fields=["closed_at"])
+    return True
+
+
+def assign(queue: Queue, person: User, *, user: User) -> bool:
+    """False where they were assigned before."""
+    _check_people([person])
+    with transaction.atomic():
+        if queue.reviewers.filter(pk=person.pk).exists():
+            return False
+        queue.reviewers.add(person)
+        note_activity(user, "queue.assigned", queue, detail={"reviewer": person.get_username()})
+    return True
+
+
+def withdraw(queue: Queue, person: User, *, user: User) -> bool:
+    """What they hold goes back; what they submitted or began stays theirs. False where they were not assigned."""
+    with transaction.atomic():
+        if not queue.reviewers.filter(pk=person.pk).exists():
+            return False
+        queue.reviewers.remove(person)
+        freed = free_slots(queue, person)
+        note_activity(
+            user, "queue.withdrawn", queue, detail={"reviewer": person.get_username(), "slots given back": freed}
+        )
+    return True
+
+
+def _check_people(people: Collection[User]) -> None:
+    for person in people:
+        if not person.may(User.Level.REVIEWER):
+            raise Refused(f"{person.get_username()} may not review: the account is {person.level} or inactive.")
+
+
+def _queue(spec: QueueSpec, population: Population, total: int, user: User) -> Queue:
+    how = spec.draw
+    return Queue.objects.create(
+        name=spec.name,
+        version=spec.version,
+        unit=population.unit,
+        instructions=spec.instructions,
+        population=population.query(),
+        population_total=total,
+        sampling=how.sampling,
+        strata=how.facet if how.sampling == STRATIFIED else "",
+        seed=how.seed,
+        reviews_per_item=how.reviews,
+        overlap_share=how.overlap if how.reviews > 1 else 0.0,
+        hides_labels=spec.hides_labels,
+        hides_suggestions=spec.hides_suggestions,
+        hides_conditions=spec.hides_conditions,
+        hides_models=spec.hides_models,
+        reservation_seconds=spec.reservation_seconds,
+        created_by=user,
+    )
+
+
+def _put_items(queue: Queue, drawn: Sequence[Drawn]) -> None:
+    targets = _targets(queue.unit, [item.public_id for item in drawn])
+    items = QueueItem.objects.bulk_create(
+        QueueItem(
+            queue=queue,
+            ordinal=ordinal,
+            stratum=each.stratum[: QueueItem._meta.get_field("stratum").max_length],
+            inclusion=each.inclusion,
+            is_control=each.is_control,
+            is_overlap=each.is_overlap,
+            reviews_needed=each.reviews,
+            **targets[each.public_id],
+        )
+        for ordinal, each in enumerate(drawn)
+    )
+    Slot.objects.bulk_create(Slot(item=item, place=place) for item in items for place in range(item.reviews_needed))
+
+
+def _targets(unit: str, public_ids: Sequence[UUID]) -> dict[UUID, Mapping[str, int]]:
+    """Public id -> what an item points at, as key columns."""
+    found: dict[UUID, Mapping[str, int]] = {}
+    for start in range(0, len(public_ids), NEW):
+        some = public_ids[start : start + NEW]
+        if unit == Queue.Unit.SNAPSHOT:
+            episodes = Episode.objects.filter(public_id__in=some).values_list("public_id", "pk", "library")
+            found |= {public_id: {"episode_id": pk, "snapshot_id": library} for public_id, pk, library in episodes}
+            continue
+        model, name = (Trial, "trial_id") if unit == Queue.Unit.TRIAL else (Decision, "decision_id")
+        rows = model._default_manager.filter(public_id__in=some).values_list("public_id", "pk")
+        found |= {public_id: {name: pk} for public_id, pk in rows}
+    return found
+
+
+def _detail(spec: QueueSpec, sketch: Sketch) -> dict[str, object]:
+    return {
+        "name": spec.name,
+        "version": str(spec.version),
+        "population": sketch.population.query(),
+        "population_total": sketch.total,
+        "items": len(sketch.items),
+        "controls": sketch.controls,
+        "overlap": sketch.overlap,
+        "seed": spec.draw.seed,
+        "reviewers": sorted(person.get_username() for person in spec.reviewers),
+    }

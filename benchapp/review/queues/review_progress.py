@@ -1,0 +1,146 @@
+"""How far a queue and its people are: counted by the database, in a fixed number of queries."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from statistics import median
+
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
+from django.utils import timezone
+
+from benchapp.models import Label, Queue, Resolution, Review, Slot, User
+from benchapp.review.queues.claims import free, unfilled
+
+State = Review.State
+
+
+@dataclass(frozen=True, slots=True)
+class PersonProgress:
+    """`left`: items that still lack a review and that this person has not finished; several people share them.
+    `seconds`: median active time per item submitted here, not carried over; None before the first one."""
+
+    user: User
+    is_assigned: bool
+    done: int
+    drafts: int
+    skipped: int
+    left: int
+    seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueProgress:
+    """`filled` of `slots` reviews are in; `held`: slots somebody has now."""
+
+    queue: Queue
+    items: int
+    slots: int
+    filled: int
+    held: int
+    own_left: int = 0
+    own_done: int = 0
+
+    @property
+    def is_done(self) -> bool:
+        return self.filled == self.slots
+
+
+def progress_of(queues: Sequence[Queue], user: User) -> list[QueueProgress]:
+    """One value per queue, in that order, with what is left for this person; three queries for all of them."""
+    now = timezone.now()
+    slots = Slot.objects.filter(item__queue__in=queues).order_by()
+    counts = {
+        row["item__queue"]: row
+        for row in slots.values("item__queue").annotate(
+            items=Count("item", distinct=True),
+            slots=Count("pk"),
+            filled=Count("pk", filter=Q(review__isnull=False)),
+            held=Count("pk", filter=Q(review=None, held_until__gt=now)),
+        )
+    }
+    left = dict(_for_them(slots, user, now).values_list("item__queue").annotate(Count("item", distinct=True)))
+    finished = Review.objects.filter(item__queue__in=queues, reviewer=user).exclude(state=State.DRAFT).order_by()
+    done = dict(finished.values_list("item__queue").annotate(Count("pk")))
+    none = {"items": 0, "slots": 0, "filled": 0, "held": 0}
+    found = []
+    for queue in queues:
+        row = counts.get(queue.pk, none)
+        numbers = {name: row[name] for name in none}
+        found.append(QueueProgress(queue, **numbers, own_left=left.get(queue.pk, 0), own_done=done.get(queue.pk, 0)))
+    return found
+
+
+def awaiting(queues: Collection[Queue]) -> dict[int, int]:
+    """Key of queue -> items whose reviews are all in and use different codes, with no resolution yet; one query.
+
+    Reviews differ where some code is in fewer of them than there are (statuses.differ says the same of one item).
+    """
+    of_item = "mark__review__item"
+    submitted = Review.objects.filter(item=OuterRef(of_item), state=State.SUBMITTED).order_by()
+    total = submitted.values("item").annotate(n=Count("pk")).values("n")
+    used = (
+        Label.objects.filter(mark__review__state=State.SUBMITTED, mark__review__item__queue__in=queues)
+        .filter(~Exists(Slot.objects.filter(unfilled(), item=OuterRef(of_item))))
+        .filter(~Exists(Resolution.objects.filter(item=OuterRef(of_item), superseded_at=None)))
+        .order_by()
+        .values_list("mark__review__item__queue", of_item, "code")
+        .annotate(users=Count("mark__review", distinct=True), of=Subquery(total))
+        .filter(users__lt=F("of"))
+    )
+    return Counter(queue for queue, _ in {row[:2] for row in used})
+
+
+def people_of(queue: Queue) -> list[PersonProgress]:
+    """Everybody assigned, and everybody who did something in it, by name; four queries."""
+    assigned = {user.pk: user for user in queue.reviewers.all()}
+    states: dict[int, Counter[str]] = defaultdict(Counter)
+    seconds: dict[int, list[float]] = defaultdict(list)
+    reviews = Review.objects.filter(item__queue=queue).order_by()
+    for person, state, took, carried in reviews.values_list("reviewer", "state", "seconds", "carried_from"):
+        states[person][state] += 1
+        if state == State.SUBMITTED and took > 0 and carried is None:
+            seconds[person].append(took)
+    others = User.objects.in_bulk([pk for pk in states if pk not in assigned])
+    lacking, finished = _lacking(queue)
+    return [
+        PersonProgress(
+            user,
+            user.pk in assigned,
+            done=states[user.pk][State.SUBMITTED],
+            drafts=states[user.pk][State.DRAFT],
+            skipped=states[user.pk][State.SKIPPED],
+            left=lacking - finished[user.pk] if user.pk in assigned and queue.is_open else 0,
+            seconds=median(seconds[user.pk]) if seconds[user.pk] else None,
+        )
+        for user in sorted([*assigned.values(), *others.values()], key=lambda user: user.get_username())
+    ]
+
+
+def own_drafts(user: User) -> Iterable[Review]:
+    """Of open queues, the one last saved first."""
+    drafts = Review.objects.filter(reviewer=user, state=State.DRAFT, item__queue__closed_at=None)
+    mine = Slot.objects.filter(unfilled(), item=OuterRef("item"), holder=user)
+    open_slots = Slot.objects.filter(free(timezone.now()), item=OuterRef("item"))
+    return (
+        drafts.annotate(is_held=Exists(mine), is_open=Exists(open_slots))
+        .select_related("item__queue")
+        .order_by("-saved_at", "-pk")
+    )
+
+
+def _lacking(queue: Queue) -> tuple[int, Counter[int]]:
+    """How many items lack a review, and how many of those each person has finished."""
+    lacks = Q(item__slots__review=None)
+    items = queue.items.filter(slots__review=None).distinct().count()
+    finished = Review.objects.filter(lacks, item__queue=queue).exclude(state=State.DRAFT).order_by()
+    counts = finished.values_list("reviewer").annotate(Count("item", distinct=True))
+    return items, Counter(dict(counts))
+
+
+def _for_them(slots: QuerySet[Slot], user: User, now: datetime) -> QuerySet[Slot]:
+    """Slots this person could fill: their own, and free ones of items they have not finished."""
+    finished = Review.objects.filter(item=OuterRef("item"), reviewer=user).exclude(state=State.DRAFT)
+    return slots.filter(Q(holder=user, review=None) | free(now)).filter(~Exists(finished))

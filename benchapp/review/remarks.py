@@ -1,0 +1,117 @@
+"""Remarks on steps, lines and charts: said once, answered, retracted by their author; mentions tell whom they are for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from django.db import transaction
+from django.db.models import F, Q, QuerySet
+from django.utils import timezone
+
+from benchapp.models import Comment, Mention, User
+from benchapp.record.human_acts import note_activity
+from benchapp.review.blinding import closed_runs, closed_trials, unsaid_by
+from benchapp.review.comment_places import Place
+
+MAX_CHARS = 10_000
+MAX_MENTIONS = 50
+# A name as accounts may have it, not the tail of an e-mail address; a full stop after it ends the sentence.
+_MENTION = re.compile(r"(?<![\w@.+-])@([\w@+-](?:[\w@.+-]*[\w@+-])?)")
+
+
+class CommentRefused(Exception):
+    """Nothing to say, too much of it, or not one's own to take back; the message says which."""
+
+
+def write_comment(place: Place, author: User, text: str, *, parent: Comment | None = None) -> Comment:
+    """Keeps it and tells whoever it mentions. An answer to an answer joins the same thread."""
+    text = text.strip()
+    if not text:
+        raise CommentRefused("There is nothing in it yet.")
+    if len(text) > MAX_CHARS:
+        raise CommentRefused(f"At most {MAX_CHARS:,} characters; this has {len(text):,}.")
+    if parent is not None and parent.place != place.name:
+        raise CommentRefused("The comment it answers hangs on another place.")
+    with transaction.atomic():
+        comment = Comment.objects.create(
+            on=place.on,
+            place=place.name,
+            address=place.address,
+            trial=place.trial,
+            run=place.run,
+            parent=(parent.parent or parent) if parent else None,
+            author=author,
+            text=text,
+        )
+        Mention.objects.bulk_create(Mention(comment=comment, user=user) for user in _mentioned(text, besides=author))
+        note_activity(author, "comment.written", comment, detail={"on": place.on})
+    return comment
+
+
+def mentions_in(text: str) -> list[str]:
+    """The names after an @, each once, in order; whether anybody has that name is not asked."""
+    return list(dict.fromkeys(_MENTION.findall(text)))[:MAX_MENTIONS]
+
+
+def _mentioned(text: str, *, besides: User) -> Iterable[User]:
+    named = Q()
+    for name in mentions_in(text):
+        named |= Q(username__iexact=name)
+    return User.objects.filter(named, is_active=True).exclude(pk=besides.pk) if named else ()
+
+
+def retract_comment(comment: Comment, by: User) -> bool:
+    """Its text is shown no more, that it was there is. False where it was retracted before."""
+    if comment.author_id != by.pk:
+        raise CommentRefused("Only its author takes a comment back.")
+    with transaction.atomic():
+        standing = Comment.objects.filter(pk=comment.pk, retracted_at=None)
+        if standing.update(retracted_at=timezone.now()) != 1:
+            return False
+        note_activity(by, "comment.retracted", comment, detail={"on": comment.on})
+    return True
+
+
+def comments_for(user: User) -> QuerySet[Comment]:
+    """Those this person may read: not of deleted experiments, not on pages that a blind review closes to them, not what
+    others remark on what they have still to code without knowing what others said."""
+    standing = Q(trial=None) | Q(trial__episode__run__experiment__deleted_at=None)
+    standing &= Q(run=None) | Q(run__experiment__deleted_at=None)
+    open_to = Comment.objects.filter(standing).exclude(trial__in=closed_trials(user)).exclude(run__in=closed_runs(user))
+    unsaid = unsaid_by(user)
+    early = Q(trial__in=unsaid.exclude(trial=None).values("trial"))
+    early |= Q(run__in=unsaid.exclude(decision=None).values("decision__episode__run"), on=Comment.On.LINE)
+    early |= Q(run__in=unsaid.exclude(episode=None).values("episode__run"), on=Comment.On.LINE)
+    return open_to.exclude(early, ~Q(author=user)).select_related("author")
+
+
+def thread_at(place: Place, reader: User) -> list[tuple[Comment, list[Comment]]]:
+    """Each remark with its answers, oldest first, as far as they may read it. One query."""
+    said = list(comments_for(reader).filter(place=place.name).order_by("written_at", "id"))
+    answers: dict[int, list[Comment]] = {}
+    for comment in said:
+        if comment.parent_id:
+            answers.setdefault(comment.parent_id, []).append(comment)
+    return [(comment, answers.get(comment.pk, [])) for comment in said if comment.parent_id is None]
+
+
+def mentions_of(user: User) -> QuerySet[Mention]:
+    """What mentions this person and stands: unread first, newest first among them."""
+    readable = comments_for(user).filter(retracted_at=None).values("pk")
+    mentions = Mention.objects.filter(user=user, comment__in=readable).select_related("comment__author")
+    return mentions.order_by(F("read_at").desc(nulls_first=True), "-comment__written_at", "-pk")
+
+
+def unread_mentions(user: User) -> int:
+    """One query, for the frame of every page."""
+    return mentions_of(user).filter(read_at=None).order_by().count()
+
+
+def read_mentions(user: User, *, place: str = "") -> int:
+    """Marks them read: all, or those that hang on one place. Returns how many were not before. What a blind review still
+    hides from them stays unread."""
+    unread = Mention.objects.filter(user=user, read_at=None, comment__in=comments_for(user).values("pk"))
+    if place:
+        unread = unread.filter(comment__place=place)
+    return unread.update(read_at=timezone.now())

@@ -1,0 +1,1 @@
+"""What a queue found: the taxonomy, shares with intervals, exports."""

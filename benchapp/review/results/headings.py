@@ -1,0 +1,136 @@
+"""What every figure and table of results carries: which codebook, how many items, how far people agreed before they talked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchapp.models import AgreementReport, Queue
+from benchapp.review.queues.populations import reopened
+from benchapp.review.results.queue_results import Basis, Coding
+
+NOT_COMPUTED = "not computed"
+
+
+@dataclass(frozen=True, slots=True)
+class Alpha:
+    """Of the report that was taken before anybody discussed. Values are None where alpha is undefined."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    items: int
+
+    def says(self) -> str:
+        if self.value is None:
+            return "undefined"
+        ends = "" if self.low is None or self.high is None else f" ({self.low:.2f} to {self.high:.2f})"
+        return f"{self.value:.2f}{ends}".replace("-", "−")
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """n: items coded, of `drawn`; overlap: with two reviews or more. alphas: one for each queue, None: not computed."""
+
+    codebook: str
+    version: int
+    digest: str
+    queues: tuple[str, ...]
+    populations: tuple[str, ...]
+    population_total: int
+    unit: str
+    drawn: int
+    counted: dict[Basis, int]
+    overlap: int
+    alphas: tuple[Alpha | None, ...]
+    scripted: bool
+
+    @property
+    def n(self) -> int:
+        return sum(self.counted[basis] for basis in (Basis.RESOLVED, Basis.AGREED, Basis.SINGLE, Basis.SPLIT))
+
+    @property
+    def alpha(self) -> Alpha | None:
+        """Only of a single queue: alphas of several are not averaged."""
+        return self.alphas[0] if len(self.alphas) == 1 else None
+
+    @property
+    def alpha_said(self) -> str:
+        return "; ".join(alpha.says() if alpha else NOT_COMPUTED for alpha in self.alphas)
+
+    @property
+    def one_line(self) -> str:
+        """What stands under a figure that is taken away."""
+        return (
+            f"{self.codebook} v{self.version} ({self.digest[:12]}), n = {self.n} of {self.drawn} drawn,"
+            f" {self.overlap} in the overlap, alpha {self.alpha_said}"
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        alpha = self.alpha
+        return {
+            "codebook": self.codebook,
+            "version": self.version,
+            "version_digest": self.digest,
+            "queues": self.queues,
+            "populations": self.populations,
+            "population_total": self.population_total,
+            "unit": self.unit,
+            "items_drawn": self.drawn,
+            "items_coded": self.n,
+            "items_by_basis": {basis.value: count for basis, count in self.counted.items()},
+            "items_overlap": self.overlap,
+            "alpha": alpha.value if alpha else None,
+            "alpha_low": alpha.low if alpha else None,
+            "alpha_high": alpha.high if alpha else None,
+            "alpha_items": alpha.items if alpha else None,
+            "alpha_says": self.alpha_said,
+            "scripted": self.scripted,
+        }
+
+
+def heading_of(coding: Coding) -> Heading:
+    """One query, and one for each queue."""
+    version, queues = coding.version, coding.queues
+    alphas = alphas_of(queues)
+    return Heading(
+        version.codebook.name,
+        version.number,
+        version.digest,
+        tuple(queue.name for queue in queues),
+        tuple(population_said(queue) for queue in queues),
+        sum(queue.population_total for queue in queues),
+        coding.unit,
+        len(coding.drawn),
+        coding.counted(),
+        coding.overlap,
+        tuple(alphas.get(queue.pk) for queue in queues),
+        any(item.facts.scripted for item in coding.items),
+    )
+
+
+def alphas_of(queues: Sequence[Queue]) -> dict[int, Alpha]:
+    """Queue -> alpha over code sets, of the last report taken before discussion. Queues without one are not in it."""
+    found: dict[int, Alpha] = {}
+    reports = AgreementReport.objects.filter(queue__in=queues, is_before_discussion=True)
+    for report in reports.order_by("queue", "taken_at", "pk"):
+        found[report.queue_id] = _alpha(report)
+    return found
+
+
+def _alpha(report: AgreementReport) -> Alpha:
+    told = report.values["codes"]
+    interval = told.get("interval") or {}
+    low, high = interval.get("low"), interval.get("high")
+    return Alpha(told.get("alpha"), low, high, report.items_total)
+
+
+def population_said(queue: Queue) -> str:
+    """The stored population in words; its address where that means nothing any more."""
+    try:
+        population = reopened(queue.unit, queue.population)
+    except ValueError:
+        return queue.population
+    narrowed = ", ".join(text for _, _, text in population.narrowed_by())
+    return population.says() + (f" ({narrowed})" if narrowed else "")

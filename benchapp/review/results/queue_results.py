@@ -1,0 +1,276 @@
+"""What a queue's reviews say of each item, and what the record says of it: read in a handful of queries, counted elsewhere."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from benchapp.models import Code, CodebookVersion, Label, Mark, Queue, QueueItem, Resolution, Review
+from benchapp.review.queues.review_facets import PATHS, Facts, facts_of, in_common
+
+
+class Basis(StrEnum):
+    """Where an item's codes come from."""
+
+    RESOLVED = "resolved"  # an adjudicator's standing answer
+    AGREED = "agreed"  # several reviews with the same codes
+    SINGLE = "one review"
+    SPLIT = "unresolved"  # several reviews that differ, and nobody has decided
+    SKIPPED = "skipped"  # everybody who finished could not code it
+    OPEN = "open"  # nobody has submitted anything
+
+
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """One answer to "what went wrong here?": a resolution's, or a review's. blamed: (code, attribution) as given."""
+
+    codes: frozenset[int]
+    blamed: frozenset[tuple[int, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Coded:
+    """An item with the answers that count for it, each as much as the others: none where it is skipped or open.
+
+    reviews: how many people submitted one. stratum: what it was drawn from, unique over several queues.
+    """
+
+    pk: int
+    public_id: UUID
+    queue: int
+    stratum: tuple[int, str]
+    inclusion: float
+    is_control: bool
+    facts: Facts
+    basis: Basis
+    voices: tuple[Voice, ...]
+    reviews: int
+
+    @property
+    def is_coded(self) -> bool:
+        return bool(self.voices)
+
+    def share(self, codes: frozenset[int]) -> float:
+        """How far it carries any of these codes: the part of its answers that does, 0..1."""
+        return sum(bool(voice.codes & codes) for voice in self.voices) / len(self.voices) if self.voices else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """One review that was submitted: what it says by itself, whatever was resolved later. guess: the condition the
+    reviewer took it for; empty: they did not know; None: nobody asked."""
+
+    pk: int
+    item: int
+    reviewer: int
+    codes: frozenset[int]
+    at: datetime | None
+    seconds: float
+    guess: str | None
+    is_carried: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FirstFailure:
+    """Where a reviewer saw the first upstream failure: step of steps, from 1."""
+
+    item: int
+    step: int
+    of: int
+
+
+@dataclass(frozen=True, slots=True)
+class Coding:
+    """Everything queues of one version say. codes: in the order of the codebook."""
+
+    version: CodebookVersion
+    queues: tuple[Queue, ...]
+    codes: tuple[Code, ...]
+    items: tuple[Coded, ...]
+    reviews: tuple[Submitted, ...]
+    first_failures: tuple[FirstFailure, ...]
+
+    @property
+    def unit(self) -> str:
+        return self.queues[0].unit
+
+    @property
+    def drawn(self) -> list[Coded]:
+        """The items that stand for the population; controls were drawn from outside it."""
+        return [item for item in self.items if not item.is_control]
+
+    @property
+    def overlap(self) -> int:
+        """Items that at least two people reviewed."""
+        return sum(item.reviews > 1 for item in self.items)
+
+    def counted(self) -> dict[Basis, int]:
+        counts = dict.fromkeys(Basis, 0)
+        for item in self.drawn:
+            counts[item.basis] += 1
+        return counts
+
+    def within(self, code: Code) -> frozenset[int]:
+        """The code and all beneath it: a parent is carried where any of its children is."""
+        return within(self.codes)[code.pk]
+
+
+class NotTogether(ValueError):
+    """These queues cannot be counted together; the message says why."""
+
+
+def coding_of(queues: Sequence[Queue]) -> Coding:
+    """Of one queue, or of several with the same version and unit whose populations have nothing in common. Eight queries,
+    and one more for each of several queues."""
+    _check(queues)
+    version = queues[0].version
+    codes = tuple(version.codes.select_related("parent"))
+    reviews = tuple(_submitted(queues, {code.pk for code in codes}))
+    items = tuple(_items(queues, reviews, {code.pk for code in codes}))
+    units = [(item.facts.unit_kind, item.facts.unit) for item in items]
+    if len(set(units)) < len(units):
+        raise NotTogether("Some items are in more than one of these queues: added up they would count twice.")
+    _check_populations(queues)
+    return Coding(version, tuple(queues), codes, items, reviews, tuple(_first_failures(queues)))
+
+
+def _check(queues: Sequence[Queue]) -> None:
+    versions = {queue.version_id for queue in queues}
+    if len(versions) > 1:
+        raise NotTogether(
+            "These queues use different codebook versions. Carry one over first: versions are not pooled."
+        )
+    if len({queue.unit for queue in queues}) > 1:
+        raise NotTogether("These queues review different things: trials, decisions and libraries are not added up.")
+
+
+def _check_populations(queues: Sequence[Queue]) -> None:
+    """Where one cannot be read any more nothing can be known of it, and results say so."""
+    if len(queues) < 2:
+        return
+    try:
+        shared = in_common(queues)
+    except ValueError:
+        return
+    if shared:
+        raise NotTogether(
+            f"What these queues were drawn from has {shared:,} {queues[0].unit}s in common, drawn or not: added up they"
+            " would be weighted twice."
+        )
+
+
+def within(codes: Iterable[Code]) -> dict[int, frozenset[int]]:
+    """Key of a code -> keys of it and of everything beneath it."""
+    codes = list(codes)
+    parents = {code.pk: code.parent_id for code in codes}
+    found: dict[int, set[int]] = {code.pk: {code.pk} for code in codes}
+    for code in codes:
+        above, seen = parents.get(code.pk), {code.pk}
+        while above is not None and above not in seen and above in found:
+            found[above].add(code.pk)
+            seen.add(above)
+            above = parents.get(above)
+    return {pk: frozenset(members) for pk, members in found.items()}
+
+
+# --- rows ------------------------------------------------------------------------------------------------------------
+
+
+def _submitted(queues: Sequence[Queue], known: set[int]) -> Iterable[Submitted]:
+    rows = Review.objects.filter(item__queue__in=queues, state=Review.State.SUBMITTED).order_by("submitted_at", "pk")
+    labelled = defaultdict(set)
+    for review, code in _labels(queues, known).values_list("mark__review_id", "code_id"):
+        labelled[review].add(code)
+    names = ("pk", "item_id", "reviewer_id", "submitted_at", "seconds", "guess", "guessed_at", "carried_from_id")
+    for pk, item, reviewer, at, seconds, guess, guessed_at, carried in rows.values_list(*names):
+        asked = guess if guessed_at else None
+        yield Submitted(pk, item, reviewer, frozenset(labelled[pk]), at, seconds, asked, carried is not None)
+
+
+def _labels(queues: Sequence[Queue], known: set[int]) -> Any:
+    """Labels of submitted reviews with codes of this version: another version's are never pooled with them."""
+    mine = {"mark__review__item__queue__in": queues, "mark__review__state": Review.State.SUBMITTED}
+    return Label.objects.filter(**mine, code_id__in=known)
+
+
+def _items(queues: Sequence[Queue], reviews: Sequence[Submitted], known: set[int]) -> Iterable[Coded]:
+    resolved = _resolved(queues)
+    skipped = set(
+        Review.objects.filter(item__queue__in=queues, state=Review.State.SKIPPED).values_list("item_id", flat=True)
+    )
+    blamed = defaultdict(set)
+    given = _labels(queues, known).values_list("mark__review_id", "code_id", "mark__attribution")
+    for review, code, attribution in given:
+        blamed[review].add((code, attribution))
+    said: dict[int, list[Voice]] = defaultdict(list)
+    for review in reviews:
+        said[review.item].append(Voice(review.codes, frozenset(blamed[review.pk])))
+    names = ("pk", "public_id", "queue_id", "stratum", "inclusion", "is_control")
+    unit = queues[0].unit
+    rows = QueueItem.objects.filter(queue__in=queues).order_by("queue_id", "ordinal")
+    for pk, public_id, queue, stratum, inclusion, is_control, *facts in rows.values_list(*names, *PATHS[unit].values()):
+        voices = tuple(said.get(pk, ()))
+        basis, standing = _standing(resolved.get(pk), voices, pk in skipped)
+        told = facts_of(unit, facts)
+        place = (queue, stratum)
+        yield Coded(pk, public_id, queue, place, inclusion, is_control, told, basis, standing, len(voices))
+
+
+def _standing(resolved: Voice | None, voices: tuple[Voice, ...], skipped: bool) -> tuple[Basis, tuple[Voice, ...]]:
+    """Where its codes come from, and the answers that count: an adjudicator's alone, else everybody's."""
+    if resolved is not None:
+        return Basis.RESOLVED, (resolved,)
+    if not voices:
+        return (Basis.SKIPPED if skipped else Basis.OPEN), ()
+    if len(voices) == 1:
+        return Basis.SINGLE, voices
+    return (Basis.AGREED if len({voice.codes for voice in voices}) == 1 else Basis.SPLIT), voices
+
+
+def _resolved(queues: Sequence[Queue]) -> dict[int, Voice]:
+    """Item -> the standing resolution's answer."""
+    rows = Resolution.objects.filter(item__queue__in=queues, superseded_at=None)
+    found: dict[int, tuple[str, set[int]]] = {}
+    for item, attribution, code in rows.values_list("item_id", "attribution", "codes"):
+        found.setdefault(item, (attribution, set()))[1].update([] if code is None else [code])
+    return {
+        item: Voice(frozenset(codes), frozenset((code, attribution) for code in codes))
+        for item, (attribution, codes) in found.items()
+    }
+
+
+def _first_failures(queues: Sequence[Queue]) -> Iterable[FirstFailure]:
+    """Of submitted reviews, where the mark names a step of a trajectory."""
+    marks = Mark.objects.filter(
+        is_first_failure=True,
+        review__item__queue__in=queues,
+        review__state=Review.State.SUBMITTED,
+        review__item__is_control=False,
+        step__gt=0,
+        trajectory__steps_total__gt=0,
+    )
+    for item, step, total in marks.values_list("review__item_id", "step", "trajectory__steps_total").order_by("pk"):
+        yield FirstFailure(item, min(step, total), total)
+
+
+def settled(coding: Coding) -> Coding:
+    """Without the items whose reviews differ and nobody decided: those count as missing then."""
+    kept = tuple(
+        item if item.basis is not Basis.SPLIT else _emptied(item) for item in coding.items
+    )  # still drawn, so still in the weights of their stratum
+    return Coding(coding.version, coding.queues, coding.codes, kept, coding.reviews, coding.first_failures)
+
+
+def _emptied(item: Coded) -> Coded:
+    told = (item.pk, item.public_id, item.queue, item.stratum, item.inclusion, item.is_control, item.facts)
+    return Coded(*told, item.basis, (), item.reviews)
+
+
+def narrowed(coding: Coding, chosen: Mapping[str, frozenset[str]]) -> list[bool]:
+    """Which of the drawn items lie in the chosen part: every facet's value among those chosen for it."""
+    return [all(getattr(item.facts, name) in values for name, values in chosen.items()) for item in coding.drawn]

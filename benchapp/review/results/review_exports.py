@@ -1,0 +1,329 @@
+r"""Results as files: the taxonomy as rows and as a LaTeX table, and every label with its anchor.
+
+Notes live apart from runs: no export of runs holds any of this, and here quotes and memos leave only when asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from django.conf import settings
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from benchapp.exports.dictionary import Field, Kind
+from benchapp.exports.formats import UTC_Z, csv_pieces, json_pieces
+from benchapp.exports.latex import END, escaped
+from benchapp.models import Label, Queue, QueueItem, Resolution, Review, User
+from benchapp.review.blinding import closed_runs, closed_trials
+from benchapp.review.results.headings import NOT_COMPUTED, Heading
+from benchapp.review.results.population_shares import Share
+from benchapp.review.results.taxonomy import Per, Row, Taxonomy
+from benchapp.stats.inference.interval import Interval
+from benchapp.stats.inference.shares import MIN_FOR_INTERVAL
+
+MISSING_INTERVAL = "fewer than ten coded, or fewer than six clusters"
+NO_TRIALS = "the units are no trials, or the population cannot be counted any more"
+CARRIED = (  # on every row: a table is copied without its head
+    Field("codebook", Kind.TEXT, "name of the codebook"),
+    Field("version", Kind.INTEGER, "its version"),
+    Field("version_digest", Kind.TEXT, "SHA-256 of the version's codes"),
+    Field("queues", Kind.TEXT, "queues the numbers are from"),
+    Field("items_coded", Kind.INTEGER, "items that count, of the part that was chosen or not", "items"),
+    Field("items_overlap", Kind.INTEGER, "items that at least two people reviewed", "items"),
+    Field("alpha", Kind.NUMBER, "Krippendorff's alpha over code sets, before discussion", missing=NOT_COMPUTED),
+)
+RATES: Mapping[Per, str] = {
+    Per.POPULATION: "units of the population that carry it, per 100",
+    Per.FAILED: "failed trials that carry it, per 100 failed in the same selection",
+    Per.ATTEMPTED: "trials of the population that carry it, per 100 trials of the same selection that ran",
+}
+ENDS = {
+    "low": "low end of its 95 % interval, clusters as drawn anew",
+    "high": "high end of it",
+    "sampling_low": "low end of the 95 % interval for coding every unit of this population",
+    "sampling_high": "high end of it",
+}
+
+
+def _rate_fields(per: Per, meaning: str) -> tuple[Field, ...]:
+    missing = "nothing coded" if per is Per.POPULATION else f"nothing coded; or {NO_TRIALS}"
+    ends = (
+        Field(f"per_100_{per}_{name}", Kind.NUMBER, said, "per 100", MISSING_INTERVAL) for name, said in ENDS.items()
+    )
+    return Field(f"per_100_{per}", Kind.NUMBER, meaning, "per 100", missing), *ends
+
+
+TAXONOMY = (
+    Field("code", Kind.TEXT, "name of the code"),
+    Field("parent", Kind.TEXT, "the code above it, which counts all beneath it", missing="at the top"),
+    Field("depth", Kind.INTEGER, "levels below the top"),
+    Field("definition", Kind.TEXT, "what it means", missing="none was written"),
+    Field("k", Kind.NUMBER, "items that carry it; a fraction where reviewers of an item disagree", "items"),
+    Field("n", Kind.INTEGER, "items coded", "items"),
+    Field("clusters", Kind.INTEGER, "episodes (or tasks, for plain imports) they are from"),
+    *(field for per, meaning in RATES.items() for field in _rate_fields(per, meaning)),
+    Field("estimated_total", Kind.NUMBER, "units of the population that carry it (Horvitz-Thompson)", "units"),
+    Field("controls_k", Kind.NUMBER, "passes drawn as controls that carry it", "items", "no controls were coded"),
+    Field("controls_n", Kind.INTEGER, "passes drawn as controls and coded", "items", "no controls were coded"),
+    *CARRIED,
+)
+
+
+def taxonomy_rows(taxonomy: Taxonomy, heading: Heading) -> Iterator[Sequence[Any]]:
+    names = {code.pk: code.name for code in taxonomy.coding.codes}
+    alpha = heading.alpha.value if heading.alpha else None
+    queues = "; ".join(heading.queues)
+    carried = (heading.codebook, heading.version, heading.digest, queues, heading.n, heading.overlap, alpha)
+    for row in taxonomy.rows:
+        share = row.shares[Per.POPULATION]
+        rates = [value for per in Per for value in _rate(row.shares.get(per))]
+        code = (row.code.name, names.get(row.code.parent_id), row.depth, row.code.definition or None)
+        yield *code, share.k, share.n, share.clusters, *rates, row.estimated, *(row.controls or (None, None)), *carried
+
+
+def _rate(share: Share | None) -> tuple[float | None, ...]:
+    if share is None or share.value is None:
+        return (None,) * (1 + len(ENDS))
+    return 100 * share.value, *_ends(share.interval), *_ends(share.sampling)
+
+
+def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
+    return (100 * interval.low, 100 * interval.high) if interval else (None, None)
+
+
+def about(taxonomy: Taxonomy, heading: Heading) -> dict[str, Any]:
+    """What a reader of the file has to know besides its rows."""
+    chosen = {name: sorted(values) for name, values in taxonomy.chosen.items()}
+    made = {"skillglass": settings.VERSION, "as_of": timezone.now()}
+    return {"export": "taxonomy", "rows_are": "One row per code.", **made, **heading.as_json(), "chosen": chosen}
+
+
+# --- LaTeX -----------------------------------------------------------------------------------------------------------
+
+
+def taxonomy_table(taxonomy: Taxonomy, heading: Heading) -> str:
+    r"""A `table` of codes. Needs \usepackage{booktabs}, and a Unicode engine for names beyond ASCII."""
+    pers = taxonomy.pers
+    heads = {Per.POPULATION: r"\% of population", Per.FAILED: "per 100 failed", Per.ATTEMPTED: "per 100 attempted"}
+    lines = [
+        "% needs \\usepackage{booktabs}",
+        r"\begin{table}",
+        r"\centering",
+        rf"\caption{{{_caption(taxonomy, heading)}}}",
+        rf"\begin{{tabular}}{{lr{'r' * len(pers)}}}",
+        r"\toprule",
+        " & ".join(["Code", "$k/n$", *(heads[per] for per in pers)]) + END,
+        r"\midrule",
+        *(_line(row, pers) + END for row in taxonomy.rows),
+        r"\bottomrule",
+        r"\end{tabular}",
+        r"\end{table}",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _line(row: Row, pers: Sequence[Per]) -> str:
+    share = row.shares[Per.POPULATION]
+    name = rf"\hspace{{{row.depth}em}}" * bool(row.depth) + escaped(row.code.name)
+    return " & ".join([name, f"{number(share.k)}/{share.n}", *(_value(row.shares[per]) for per in pers)])
+
+
+def _value(share: Share) -> str:
+    """Below ten items the counts say it all."""
+    if share.value is None or share.n < MIN_FOR_INTERVAL:
+        return "--"
+    ends = _ends(share.interval)
+    return f"{100 * share.value:.1f}" + ("" if None in ends else f" [{ends[0]:.1f}, {ends[1]:.1f}]")
+
+
+def number(count: float) -> str:
+    """A count that may be a fraction."""
+    return f"{count:.0f}" if count == int(count) else f"{count:.1f}"
+
+
+def _caption(taxonomy: Taxonomy, heading: Heading) -> str:
+    noun = {"trial": "trials", "decision": "decisions", "snapshot": "libraries"}[heading.unit]
+    chosen = "; ".join(f"{name} {', '.join(sorted(values))}" for name, values in taxonomy.chosen.items())
+    said = [
+        f"Codebook {escaped(heading.codebook)}, version {heading.version} ({heading.digest[:12]}).",
+        f"$n = {heading.n}$ {noun} coded of {heading.drawn} drawn from {heading.population_total}"
+        f" ({escaped('; '.join(heading.populations))}); {heading.overlap} reviewed at least twice,"
+        f" Krippendorff's $\\alpha$ before discussion: {escaped(heading.alpha_said.replace('−', '-'))}.",
+        f"Only {escaped(chosen)}." if chosen else "",
+        "A code counts everything beneath it; an item may carry several. Weighted by inclusion probability, with"
+        r" 95\,\% intervals over clusters (episodes, or tasks of plain imports).",
+        "A scripted or recorded model took part: these numbers say nothing about any LLM." if heading.scripted else "",
+    ]
+    return " ".join(filter(None, said))
+
+
+# --- labels ------------------------------------------------------------------------------------------------------------
+
+ANCHOR = "the mark speaks of the whole item"
+LABELS = (
+    Field("item", Kind.ID, "the item under review"),
+    Field("queue", Kind.ID, "its queue"),
+    Field("unit", Kind.TEXT, "trial, decision or snapshot"),
+    Field(
+        "unit_id", Kind.TEXT, "public id of the trial or decision, digest of the snapshot", missing="still blind to you"
+    ),
+    Field("codebook", Kind.TEXT, "name of the codebook"),
+    Field("version", Kind.INTEGER, "its version"),
+    Field("version_digest", Kind.TEXT, "SHA-256 of the version's codes"),
+    Field("said_by", Kind.TEXT, "review, or resolution for an adjudicator's answer"),
+    Field("reviewer", Kind.TEXT, "pseudonym of the person"),
+    Field("state", Kind.TEXT, "submitted, skipped or resolved"),
+    Field("code", Kind.TEXT, "the code", missing="nothing is wrong there, or it was skipped"),
+    Field("attribution", Kind.TEXT, "who or what failed", missing="not said"),
+    Field("first_failure", Kind.BOOLEAN, "the mark is the first upstream failure", missing="no mark"),
+    Field("trajectory_digest", Kind.TEXT, "trajectory the mark stands in", missing=ANCHOR),
+    Field("step", Kind.INTEGER, "step from 1", missing=ANCHOR),
+    Field("field", Kind.TEXT, "field of the step", missing=ANCHOR),
+    Field("path", Kind.TEXT, "skill file", missing="not a mark in a file"),
+    Field(
+        "start", Kind.INTEGER, "first character of the field's text from 0, or line of the file from 1", missing=ANCHOR
+    ),
+    Field("end", Kind.INTEGER, "end of it", missing=ANCHOR),
+    Field("confidence", Kind.INTEGER, "1 low to 3 high", missing="not said"),
+    Field("category", Kind.TEXT, "why reviewers differed, as the adjudicator saw it", missing="not a resolution"),
+    Field("at", Kind.TIME, "when it was submitted, skipped or resolved"),
+    Field("seconds", Kind.NUMBER, "time at work on the item", "seconds", "not a review"),
+    Field("inclusion", Kind.NUMBER, "probability with which the item was drawn"),
+    Field("is_control", Kind.BOOLEAN, "a pass drawn beside the failures"),
+    Field("is_overlap", Kind.BOOLEAN, "in the overlap"),
+    Field("carried", Kind.BOOLEAN, "carried over from a queue of another version"),
+    Field("hid_labels", Kind.BOOLEAN, "other people's labels were hidden until submitted"),
+    Field("hid_suggestions", Kind.BOOLEAN, "suggestions were hidden until submitted"),
+    Field("hid_conditions", Kind.BOOLEAN, "conditions were hidden"),
+    Field("hid_models", Kind.BOOLEAN, "models were hidden"),
+)
+QUOTE = Field("quote", Kind.TEXT, "the marked text, from the trial", missing="no text was marked")
+MEMOS = (
+    Field("memo", Kind.TEXT, "memo of the mark, or of the resolution", missing="none"),
+    Field("review_memo", Kind.TEXT, "memo of the review, or the reason it was skipped", missing="none"),
+)
+LABELS_AS = {
+    "csv": "text/csv; charset=utf-8",
+    "json": "application/json",
+    "jsonl": "application/x-ndjson",
+}
+MARK_PLACE = ("attribution", "is_first_failure", "trajectory__digest", "step", "field", "path", "start", "end")
+
+
+@dataclass(frozen=True, slots=True)
+class LabelExport:
+    """One row per label; a review without any, and a skipped one, have a row of their own: they are answers too. `asker`
+    still blind to a unit does not learn which it is; None: the command line."""
+
+    queue: Queue
+    asker: User | None
+    quotes: bool = False
+    memos: bool = False
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return LABELS + ((QUOTE,) if self.quotes else ()) + (MEMOS if self.memos else ())
+
+    def about(self) -> dict[str, Any]:
+        version = self.queue.version
+        told = {"codebook": version.codebook.name, "version": version.number, "version_digest": version.digest}
+        made = {"skillglass": settings.VERSION, "as_of": timezone.now(), "queue": self.queue.public_id}
+        rows = "One row per label; reviews without labels, skipped ones and resolutions have rows of their own."
+        return {"export": "labels", "rows_are": rows, **made, **told}
+
+    def pieces(self, form: str) -> Iterator[bytes]:
+        if form == "csv":
+            return csv_pieces(self.fields, self.rows())
+        if form == "json":
+            return json_pieces(self.fields, self.rows(), self.about())
+        return self._lines()
+
+    def _lines(self) -> Iterator[bytes]:
+        """One JSON object a line."""
+        names = [field.name for field in self.fields]
+        for row in self.rows():
+            yield orjson.dumps(dict(zip(names, row, strict=True)), option=orjson.OPT_APPEND_NEWLINE | UTC_Z)
+
+    def rows(self) -> Iterator[Sequence[Any]]:
+        units = dict(self._units())
+        yield from self._labels(units)
+        yield from self._without_labels(units)
+        yield from self._resolutions(units)
+
+    def _units(self) -> Iterator[tuple[int, tuple[Any, ...]]]:
+        """Item -> what is said of it before and after the label."""
+        closed = self._closed()
+        names = ("public_id", "trial__public_id", "decision__public_id", "snapshot__digest", "inclusion")
+        rows = self.queue.items.values_list("pk", *names, "is_control", "is_overlap")
+        for pk, item, trial, decision, digest, *drawn in rows:
+            yield pk, (item, None if pk in closed else str(trial or decision or digest), drawn)
+
+    def _closed(self) -> frozenset[int]:
+        """Items whose unit the asker may not know yet, because of this queue or of another."""
+        if self.asker is None:
+            return frozenset()
+        items = QueueItem.objects.filter(queue=self.queue).order_by()
+        runs = closed_runs(self.asker).values("pk")
+        hidden = items.filter(trial__in=closed_trials(self.asker).values("pk")).values_list("pk", flat=True)
+        of_runs = items.filter(decision__episode__run__in=runs) | items.filter(episode__run__in=runs)
+        return frozenset({*hidden, *(of_runs.values_list("pk", flat=True) if self.queue.unit != "trial" else ())})
+
+    def _row(self, unit: tuple[Any, ...], said: Sequence[Any], more: Mapping[str, Any]) -> Sequence[Any]:
+        item, unit_id, drawn = unit
+        version, queue = self.queue.version, self.queue
+        book = (version.codebook.name, version.number, version.digest)
+        hid = (queue.hides_labels, queue.hides_suggestions, queue.hides_conditions, queue.hides_models)
+        if unit_id is None:  # their words would tell as much as its name
+            more = {**more, "quote": "", "memo": "", "review_memo": ""}
+        asked = ([more["quote"] or None] if self.quotes else []) + (
+            [more["memo"] or None, more["review_memo"] or None] if self.memos else []
+        )
+        carried = (more["carried"],)
+        return (str(item), str(queue.public_id), queue.unit, unit_id, *book, *said, *drawn, *carried, *hid, *asked)
+
+    def _labels(self, units: Mapping[int, Any]) -> Iterator[Sequence[Any]]:
+        """In the order of the items, the reviews and the marks."""
+        final = {"mark__review__item__queue": self.queue, "mark__review__state": Review.State.SUBMITTED}
+        place = (f"mark__{name}" for name in MARK_PLACE)
+        whose = ("item_id", "reviewer__pseudonym", "confidence", "submitted_at", "seconds", "carried_from_id", "memo")
+        names = ("code__name", *place, "mark__quote", "mark__memo", *(f"mark__review__{name}" for name in whose))
+        order = ("mark__review__item__ordinal", "mark__review_id", "mark__ordinal", "mark_id", "pk")
+        for code, *mark, quote, memo, item, who, sure, at, seconds, carried, said in (
+            Label.objects.filter(**final).order_by(*order).values_list(*names)
+        ):
+            given = ("review", who, "submitted", code, *_told(mark), sure, None, at, seconds)
+            more = {"quote": quote, "memo": memo, "review_memo": said, "carried": carried is not None}
+            yield self._row(units[item], given, more)
+
+    def _without_labels(self, units: Mapping[int, Any]) -> Iterator[Sequence[Any]]:
+        for review in self._bare_reviews():
+            nothing = (None,) * (1 + len(MARK_PLACE))
+            said = ("review", review.reviewer.pseudonym, review.state, *nothing, review.confidence, None)
+            more = {"quote": "", "memo": "", "review_memo": review.memo or review.skip_reason}
+            carried = {"carried": review.carried_from_id is not None}
+            yield self._row(units[review.item_id], (*said, review.submitted_at, review.seconds), {**more, **carried})
+
+    def _bare_reviews(self) -> QuerySet[Review]:
+        final = Review.objects.filter(item__queue=self.queue).exclude(state=Review.State.DRAFT)
+        labelled = Label.objects.filter(mark__review__item__queue=self.queue).values("mark__review")
+        bare = final.exclude(pk__in=labelled) | final.filter(state=Review.State.SKIPPED)
+        return bare.select_related("reviewer").order_by("item__ordinal", "pk")
+
+    def _resolutions(self, units: Mapping[int, Any]) -> Iterator[Sequence[Any]]:
+        standing = Resolution.objects.filter(item__queue=self.queue, superseded_at=None)
+        names = ("item_id", "adjudicator__pseudonym", "attribution", "category", "memo", "resolved_at", "codes__name")
+        for item, who, attribution, category, memo, at, code in standing.order_by(
+            "item__ordinal", "codes__ordinal"
+        ).values_list(*names):
+            place = (attribution or None, *(None,) * (len(MARK_PLACE) - 1))
+            said = ("resolution", who, "resolved", code, *place, None, category, at, None)
+            yield self._row(units[item], said, {"quote": "", "memo": memo, "review_memo": "", "carried": False})
+
+
+def _told(values: Sequence[Any]) -> list[Any]:
+    return [None if value == "" else value for value in values]

@@ -1,0 +1,218 @@
+"""The taxonomy: how often each code is carried, of the population, per 100 failed and per 100 attempted."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+
+import numpy as np
+
+from benchapp.models import Code, Queue
+from benchapp.review.queues.review_facets import Cell, Extent, extent_of
+from benchapp.review.results.population_shares import Flags, Sample, Share, horvitz_thompson, shares
+from benchapp.review.results.queue_results import Coded, Coding, coding_of
+from benchapp.stats.inference.interval import Floats
+
+Chosen = Mapping[str, frozenset[str]]
+
+
+class Per(StrEnum):
+    """What a frequency is counted against."""
+
+    POPULATION = "population"  # 100 units of what the queue was drawn from
+    FAILED = "failed"  # 100 failed trials of the same selection
+    ATTEMPTED = "attempted"  # 100 trials of the same selection that ran
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One code at its place in the tree, depth from 0. estimated: units of the population that carry it
+    (Horvitz-Thompson). controls: (k, n) among the passes drawn beside it; None where there are none."""
+
+    code: Code
+    depth: int
+    shares: Mapping[Per, Share]
+    estimated: float
+    controls: tuple[float, int] | None
+
+    @property
+    def is_used(self) -> bool:
+        return any(share.k for share in self.shares.values())
+
+
+@dataclass(frozen=True)
+class Taxonomy:
+    """`chosen` narrows everything to a part of the population. `extent`: None where the units are no trials, or where the
+    population's address means nothing any more: then nothing can be said per 100 failed or attempted."""
+
+    coding: Coding
+    extent: Extent | None
+    chosen: Chosen
+
+    @cached_property
+    def sampled(self) -> tuple[Coded, ...]:
+        """The coded items that stand for the population."""
+        return tuple(item for item in self.coding.drawn if item.is_coded)
+
+    @cached_property
+    def sample(self) -> Sample:
+        return sample_of(self.coding.drawn)
+
+    @cached_property
+    def tree(self) -> list[tuple[Code, int]]:
+        """Codes with their depth, parents before children, in the order of the codebook."""
+        return tree_of(self.coding.codes)
+
+    @cached_property
+    def carried(self) -> Floats:
+        """How far each sampled item carries each code of the tree, [items, codes]."""
+        members = [self.coding.within(code) for code, _ in self.tree]
+        rows = [[item.share(each) for each in members] for item in self.sampled]
+        return np.array(rows, dtype=float).reshape(len(rows), len(members))
+
+    @property
+    def pers(self) -> list[Per]:
+        return list(Per) if self.extent else [Per.POPULATION]
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        found = {per: self.frequencies(per) for per in self.pers}
+        estimated = horvitz_thompson(self.sample, self.carried * self.inside(self.chosen)[:, np.newaxis])
+        return [
+            Row(
+                code,
+                depth,
+                {per: found[per][place] for per in self.pers},
+                float(estimated[place]),
+                self._controls(code),
+            )
+            for place, (code, depth) in enumerate(self.tree)
+        ]
+
+    def frequencies(self, per: Per, within: Chosen | None = None) -> list[Share]:
+        """One per code of the tree, in the chosen part, and in `within` where that narrows it further."""
+        chosen = {**self.chosen, **(within or {})}
+        inside = self.inside(chosen)
+        if per is Per.POPULATION:
+            return shares(self.sample, self.carried, inside)
+        there = self._extent(chosen)
+        if per is Per.FAILED and self._has_passes:
+            return shares(self.sample, self.carried, inside & self._failed)
+        whole = there.failed if per is Per.FAILED else there.attempted
+        part = there.population / whole if whole else None
+        return [share.times(part) for share in shares(self.sample, self.carried, inside)]
+
+    def inside(self, chosen: Chosen) -> Flags:
+        return np.array(
+            [all(getattr(item.facts, name) in values for name, values in chosen.items()) for item in self.sampled],
+            dtype=bool,
+        )
+
+    @property
+    def counts(self) -> Cell | None:
+        """How many trials of the chosen part ran, failed and are of the population; None where that is not known."""
+        return self._extent(self.chosen) if self.extent else None
+
+    def values(self, facet: str) -> list[str]:
+        """The facet's values among the coded items of the chosen part, the most frequent first."""
+        inside = self.inside(self.chosen)
+        counts = Counter(getattr(item.facts, facet) for item, is_in in zip(self.sampled, inside, strict=True) if is_in)
+        return sorted(counts, key=lambda value: (-counts[value], value))
+
+    def groups(self, facet: str, per: Per) -> dict[str, list[Share]]:
+        """Value of the facet -> one share per code of the tree."""
+        return {value: self.frequencies(per, {facet: frozenset([value])}) for value in self.values(facet)}
+
+    @cached_property
+    def _failed(self) -> Flags:
+        return np.array([item.facts.failed is True for item in self.sampled], dtype=bool)
+
+    @property
+    def _has_passes(self) -> bool:
+        """Whether the population holds more than failures, so that the failed are a part of it."""
+        return any(item.facts.failed is not True for item in self.coding.drawn)
+
+    def _extent(self, chosen: Chosen) -> Cell:
+        if self.extent is None:
+            raise ValueError("only trials are attempted, and only where the population can be read")
+        return self.extent.within(chosen)
+
+    def _controls(self, code: Code) -> tuple[float, int] | None:
+        members = self.coding.within(code)
+        found = [item for item in self.coding.items if item.is_control and item.is_coded and self._is_in(item)]
+        return (sum(item.share(members) for item in found), len(found)) if found else None
+
+    def _is_in(self, item: Coded) -> bool:
+        return all(getattr(item.facts, name) in values for name, values in self.chosen.items())
+
+
+def taxonomy_of(queues: Sequence[Queue], chosen: Chosen | None = None) -> Taxonomy:
+    """Of queues of one version (else NotTogether), counted as they stand now."""
+    coding = coding_of(queues)
+    return Taxonomy(coding, extent_if_known(queues), chosen or {})
+
+
+def extent_if_known(queues: Sequence[Queue]) -> Extent | None:
+    """None where the units are no trials, or where a stored population means nothing any more."""
+    if queues[0].unit != Queue.Unit.TRIAL:
+        return None
+    try:
+        return extent_of(queues)
+    except ValueError:
+        return None
+
+
+def sample_of(drawn: Sequence[Coded]) -> Sample:
+    """The coded ones of the drawn items. Each stands for 1 / inclusion units, and, where a stratum is not coded to its end
+    or some of it was skipped, for its share of those that are missing there too: as if they were missing by lot."""
+    coded = [item for item in drawn if item.is_coded]
+    total, done = Counter(item.stratum for item in drawn), Counter(item.stratum for item in coded)
+    strata = {stratum: place for place, stratum in enumerate(done)}
+    clusters: dict[tuple[str, int], int] = {}
+    for item in coded:
+        clusters.setdefault(item.facts.cluster, len(clusters))
+    sizes: dict[tuple[int, str], float] = defaultdict(float)
+    for item in drawn:
+        sizes[item.stratum] += 1 / item.inclusion
+    return Sample(
+        np.array([total[item.stratum] / done[item.stratum] / item.inclusion for item in coded], dtype=float),
+        np.array([strata[item.stratum] for item in coded], dtype=np.int64),
+        np.array([clusters[item.facts.cluster] for item in coded], dtype=np.int64),
+        np.array([round(sizes[stratum]) for stratum in strata], dtype=float),
+    )
+
+
+def uncoded_strata(drawn: Sequence[Coded]) -> list[str]:
+    """Strata of which nothing is coded: no weight can make up for them."""
+    done = {item.stratum for item in drawn if item.is_coded}
+    return sorted({item.stratum[1] or "all" for item in drawn if item.stratum not in done})
+
+
+def tree_of(codes: Sequence[Code]) -> list[tuple[Code, int]]:
+    children: dict[int | None, list[Code]] = defaultdict(list)
+    known = {code.pk for code in codes}
+    for code in codes:
+        children[code.parent_id if code.parent_id in known else None].append(code)
+    found: list[tuple[Code, int]] = []
+
+    def walk(parent: int | None, depth: int) -> None:
+        for code in children[parent]:
+            found.append((code, depth))
+            walk(code.pk, depth + 1)
+
+    walk(None, 0)
+    return found
+
+
+def blame(items: Sequence[Coded], code: frozenset[int]) -> dict[str, float]:
+    """Attribution -> items whose answers blame it for one of these codes, unweighted; an item may blame several. "": the
+    code was given and nobody was blamed."""
+    counts: Counter[str] = Counter()
+    for item in items:
+        for voice in item.voices:
+            for attribution in {attribution for given, attribution in voice.blamed if given in code}:
+                counts[attribution] += 1 / len(item.voices)  # type: ignore[assignment]
+    return dict(counts)

@@ -1,0 +1,50 @@
+"""Who may see what others said in a queue: nobody who has still to say it themselves, here or in another queue."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from django.db.models import Q, QuerySet
+
+from benchapp.models import Queue, QueueItem, User
+from benchapp.review.blinding import open_to, same_unit, unsaid_by
+
+
+def still_to_code(queues: Sequence[Queue], user: User) -> int:
+    """Items of blind queues among these that this person may still answer. One query."""
+    blind = [queue.pk for queue in queues if queue.is_open and (queue.hides_labels or queue.is_blind)]
+    return open_to(user).filter(queue__in=blind).count() if blind else 0
+
+
+def asked_elsewhere(queues: Collection[Queue], user: User) -> frozenset[int]:
+    """Keys of those of these queues that would tell what others said of a unit that another queue still asks them about.
+
+    Where that other queue hides conditions or models as well, a queue counts as soon as it has a unit of the same task
+    (of the same episode, for decisions and libraries). Else the refusal itself would tell which trial the item is about,
+    and what the selection of this queue says of it. A short query and another one.
+    """
+    unsaid = unsaid_by(user)
+    alike = _could_be(unsaid.filter(Q(queue__hides_conditions=True) | Q(queue__hides_models=True)))
+    alike &= ~Q(queue__in=unsaid.values("queue"))  # in their own queue everybody knows which tasks there are
+    items = QueueItem.objects.filter(same_unit(unsaid) | alike, queue__in=[queue.pk for queue in queues])
+    return frozenset(items.exclude(pk__in=unsaid.values("pk")).order_by().values_list("queue", flat=True).distinct())
+
+
+def too_early(queues: Collection[Queue], user: User) -> frozenset[int]:
+    """Keys of those of these queues of which any number made of labels would tell this person too much. Four queries."""
+    own = unsaid_by(user).filter(queue__in=[queue.pk for queue in queues])
+    return asked_elsewhere(queues, user) | set(own.values_list("queue", flat=True).distinct())
+
+
+def _could_be(items: QuerySet[QueueItem]) -> Q:
+    """Of items in whatever queue: those that one of these could be, for all its reader may know."""
+    found = Q(trial__task__in=items.exclude(trial=None).values("trial__task"))
+    for path in ("decision__episode__key", "episode__key"):
+        found |= Q(**{f"{path}__in": items.exclude(**{path: None}).values(path)})
+    return found
+
+
+ELSEWHERE = (
+    "This would tell what others said of something that another queue still asks you about. It opens when you have"
+    " answered there."
+)

@@ -1,0 +1,89 @@
+"""Who read what others said, and which later answers are therefore not independent.
+
+People who may read a queue before they answer in it are many: an admin who is assigned later, whoever made it and leaves it
+for a while, closes it, or carries it over. Nothing keeps them from it; the log of acts keeps that they did, and agreement
+leaves out what they say afterwards of what they could read.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Exists, OuterRef, QuerySet
+
+from benchapp.models import Activity, Queue, QueueItem, Review, User
+from benchapp.record.human_acts import note_activity
+
+SEEN = "labels.seen"  # of a queue as a whole, or of one item of it
+UNIT = ("item__trial", "item__decision", "item__snapshot", "item__episode")
+
+
+def note_seen(user: User, queue: Queue, item: QueueItem | None = None) -> None:
+    """Call it where what others said is shown. Kept once, where there is something this person has not said themselves.
+
+    `item`: only what was said of it is shown, else what was said in the whole queue. A queue that hides no labels shows
+    all of them to everybody.
+    """
+    if item and queue.hides_labels:
+        note_items_seen(user, QueueItem.objects.filter(pk=item.pk))
+    elif _said_by_others(user, queue.items).exists() and not _acts(user).filter(target_id=queue.public_id).exists():
+        with transaction.atomic():
+            note_activity(user, SEEN, queue)
+
+
+def note_items_seen(user: User, items: QuerySet[QueueItem]) -> None:
+    """The same where a page shows what was said of several items, each by itself. One query where nothing is to be kept."""
+    known = _acts(user).filter(target_id=OuterRef("public_id"))
+    found = list(_said_by_others(user, items).filter(~Exists(known)))
+    if found:
+        with transaction.atomic():
+            for item in found:
+                note_activity(user, SEEN, item)
+
+
+def informed_reviews(queue: Queue) -> frozenset[int]:
+    """Keys of the submitted reviews of this queue whose author had seen labels of a unit's queue before, when somebody
+    else had already said something there. One query where nobody had, else two more."""
+    reviewers = Review.objects.filter(item__queue=queue).order_by().values("reviewer")
+    rows = Activity.objects.filter(verb=SEEN, actor__in=reviewers)
+    if not queue.hides_labels:  # whoever made it let everybody read along; what was read elsewhere still counts
+        rows = rows.exclude(target_id=queue.public_id).exclude(target_id__in=queue.items.values("public_id"))
+    acts = list(rows.values_list("actor", "target_id", "at"))
+    if not acts:
+        return frozenset()
+    own = Review.objects.filter(item__queue=queue, state=Review.State.SUBMITTED, reviewer__in={act[0] for act in acts})
+    said = _said_in({target for _, target, _ in acts})
+    found = set()
+    for pk, reviewer, at, *unit in own.values_list("pk", "reviewer", "submitted_at", *UNIT):
+        seen = [target for actor, target, when in acts if actor == reviewer and when < at]
+        others = (other for target in seen for other in said[target, tuple(unit)])
+        if any(who != reviewer and when < at for who, when in others):
+            found.add(pk)
+    return frozenset(found)
+
+
+def _said_in(targets: Iterable[Any]) -> dict[tuple[Any, Any], list[tuple[int, datetime]]]:
+    """(public id of a queue or an item, unit) -> who said something there, and when."""
+    targets = list(targets)
+    reviews = Review.objects.filter(state=Review.State.SUBMITTED)
+    rows = reviews.filter(item__queue__public_id__in=targets) | reviews.filter(item__public_id__in=targets)
+    found = defaultdict(list)
+    names = ("item__queue__public_id", "item__public_id", "reviewer", "submitted_at")
+    for queue, item, reviewer, at, *unit in rows.values_list(*names, *UNIT):
+        found[queue, tuple(unit)].append((reviewer, at))
+        found[item, tuple(unit)].append((reviewer, at))
+    return found
+
+
+def _said_by_others(user: User, items: QuerySet[QueueItem]) -> QuerySet[QueueItem]:
+    """Those of which somebody else said something and this person nothing: to skip an item is to say nothing of it."""
+    submitted = Review.objects.filter(item=OuterRef("pk"), state=Review.State.SUBMITTED)
+    return items.filter(Exists(submitted.exclude(reviewer=user)), ~Exists(submitted.filter(reviewer=user)))
+
+
+def _acts(user: User) -> QuerySet[Activity]:
+    return Activity.objects.filter(verb=SEEN, actor=user)

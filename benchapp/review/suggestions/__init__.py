@@ -1,0 +1,1 @@
+"""What rules and judging models propose, held against what people settled on."""

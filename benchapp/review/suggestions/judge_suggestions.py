@@ -1,0 +1,123 @@
+"""Reading what a judging model answered. It is a text from outside: every part of it is checked, none is believed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from benchapp.models import Attribution, Code
+from benchapp.review.suggestions.judge_evidence import Evidence
+from runner.base.text import storable
+from runner.base.types import FILTERED, ModelReply
+from runner.models.json_reply import PLAIN, objects_among, refuses
+
+MAX_REPLY_CHARS = 200_000
+MAX_LABELS = 12
+MAX_TEXT_CHARS = 1_000
+MAX_BRACES = 50  # looked at for the beginning of the answer
+CONFIDENCES = ("low", "medium", "high")
+
+
+class Unreadable(ValueError):
+    """Nothing in the reply could be used; says why."""
+
+
+class Refused(ValueError):
+    """The model, or its provider, would not answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One label of the judge that stood every check."""
+
+    code: Code
+    attribution: str
+    step: int | None
+    quote: str
+    reason: str
+    confidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """`problems`: one sentence for each label that was left out."""
+
+    labels: tuple[Judged, ...]
+    problems: tuple[str, ...] = ()
+
+
+def read_reply(reply: ModelReply, evidence: Evidence, find: Callable[[str], Code | None]) -> Judgement:
+    """The labels that stand the checks. Refused, or Unreadable where no object, or none of its labels, can be used."""
+    if reply.finish_reason == FILTERED:
+        raise Refused(reply.text[:MAX_TEXT_CHARS] or "the reply was withheld")
+    entries = _entries(reply)
+    labels: dict[int, Judged] = {}
+    problems: list[str] = []
+    for place, entry in enumerate(entries[:MAX_LABELS], start=1):
+        try:
+            label = _label(entry, evidence, find)
+        except Unreadable as problem:
+            problems.append(f"label {place}: {problem}")
+        else:
+            labels.setdefault(label.code.pk, label)
+    if len(entries) > MAX_LABELS:
+        problems.append(f"{len(entries) - MAX_LABELS} labels beyond the first {MAX_LABELS}")
+    if entries and not labels:
+        raise Unreadable("; ".join(problems))
+    return Judgement(tuple(labels.values()), tuple(problems))
+
+
+def _entries(reply: ModelReply) -> list[Any]:
+    text = reply.text
+    if len(text) > MAX_REPLY_CHARS:
+        raise Unreadable(f"{len(text):,} characters, expected at most {MAX_REPLY_CHARS:,}")
+    # Models put words or a fence around it, or into another object.
+    objects = objects_among(text, PLAIN, limit=MAX_BRACES, inner=True)
+    found = next((value for value in objects if isinstance(value.get("labels"), list)), None)
+    if found is None and refuses(text):
+        raise Refused(text[:MAX_TEXT_CHARS])
+    if found is None:
+        cut_off = " (it was cut off at the limit of tokens)" if reply.finish_reason == "length" else ""
+        raise Unreadable(f"no JSON object with a list named labels{cut_off}")
+    entries: list[Any] = found["labels"]
+    return entries
+
+
+def _label(entry: Any, evidence: Evidence, find: Callable[[str], Code | None]) -> Judged:
+    if not isinstance(entry, dict):
+        raise Unreadable("expected an object")
+    name = _text(entry, "code")
+    code = find(name)
+    if code is None:
+        raise Unreadable(f"the codebook has no code {name!r}")
+    step = _step(entry.get("step"), evidence)
+    quote = _text(entry, "quote")
+    if not quote:
+        raise Unreadable(f"{name}: no quote")
+    if not evidence.shows(quote, step):
+        raise Unreadable(f"{name}: the quote does not stand in {'the evidence' if step is None else f'step {step}'}")
+    attribution = _text(entry, "attribution").lower()
+    if attribution not in ("", *Attribution.values):
+        raise Unreadable(f"{name}: attribution {attribution!r} is not known")
+    confidence = _text(entry, "confidence").lower()
+    if confidence not in ("", *CONFIDENCES):
+        raise Unreadable(f"{name}: confidence {confidence!r} is not known")
+    return Judged(code, attribution, step, quote, _text(entry, "reason"), confidence)
+
+
+def _step(value: Any, evidence: Evidence) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= evidence.steps_total:
+        raise Unreadable(f"step {str(value)[:40]!r}, expected null or 1 to {evidence.steps_total}")
+    return value
+
+
+def _text(entry: dict[str, Any], key: str) -> str:
+    value = entry.get(key)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise Unreadable(f"{key} is {type(value).__name__}, expected text")
+    return storable(value).strip()[:MAX_TEXT_CHARS]  # JSON can spell what the reply's own text cannot hold

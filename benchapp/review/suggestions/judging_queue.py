@@ -1,0 +1,217 @@
+"""A judging model over the items of a queue: every question and every answer is kept, also the useless ones.
+
+A call is written down before it is made and again when its reply is there, each in its own transaction; only then is
+the reply read. So a killed judge leaves a call that says "started", and beginning again asks only what was not answered.
+
+The judge proposes; it never labels, and it never sees a label. Human labels that somebody tunes a prompt or a codebook
+on are not the ones to evaluate it on (docs/reference/suggestions.md).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import orjson
+from django.db import transaction
+from django.db.models import Count, Q
+from django.utils import timezone
+
+from benchapp.judges.judge_budget import Budget, Stopped
+from benchapp.models import Blob, JudgeCall, Queue, QueueItem, Suggestion
+from benchapp.record.error_text import words_of
+from benchapp.record.own_secrets import own_secrets
+from benchapp.record.redaction import Redactor
+from benchapp.review.suggestions.judge_evidence import Evidence, evidence_of
+from benchapp.review.suggestions.judge_prompt import PROMPT_VERSION, request_for
+from benchapp.review.suggestions.judge_suggestions import Judged, Judgement, Refused, Unreadable, read_reply
+from benchapp.review.suggestions.suggestion_runs import Names
+from runner.base.errors import ModelRefused, ModelUnavailable, SetupError
+from runner.base.text import storable, storable_value
+from runner.base.types import ModelReply, ModelRequest
+from runner.engine.cleaning import Cleaner
+from runner.models import Model
+from runner.models.json_reply import ask_until_usable
+
+log = logging.getLogger(__name__)
+
+STARTED, ANSWERED, REFUSED, UNREADABLE, FAILED = "started", "answered", "refused", "unreadable", "failed"
+READINGS = 2  # an unreadable reply is asked again once
+FORGOTTEN_AFTER = timedelta(minutes=30)  # a call that is "started" for so long lost its judge
+MAX_ERROR_CHARS = 4_000
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a run of the judge did: items by how they ended, and why it stopped early (empty: it did not)."""
+
+    budget: Budget
+    items: dict[str, int] = field(default_factory=dict)
+    stopped: str = ""
+
+    def count(self, status: str) -> None:
+        self.items[status] = self.items.get(status, 0) + 1
+
+
+def source_of(model: str) -> str:
+    return f"judge {model}"[:200]
+
+
+def judge_queue(queue: Queue, model: Model, budget: Budget, *, only_reviewed: bool = False) -> Outcome:
+    """Asks about every item that this model and prompt have not answered yet, in order, one after the other.
+
+    only_reviewed: those that somebody has submitted a review of, which is all an evaluation needs.
+    """
+    end_forgotten(queue)
+    outcome = Outcome(budget)
+    codes = list(queue.version.codes.select_related("parent").order_by("ordinal", "id"))
+    names = Names.of(queue.version)
+    try:
+        for item in _items(queue, model, only_reviewed):
+            budget.check()
+            evidence = evidence_of(item)
+            outcome.count(_judge(item, model, request_for(queue.version, codes, evidence), evidence, names, budget))
+    except Stopped as stop:
+        outcome.stopped = str(stop)
+    return outcome
+
+
+def _items(queue: Queue, model: Model, only_reviewed: bool) -> Iterator[QueueItem]:
+    asked = Q(judge_calls__model=model.name, judge_calls__prompt_version=PROMPT_VERSION)
+    items = queue.items.annotate(
+        settled=Count("judge_calls", filter=asked & Q(judge_calls__status__in=(ANSWERED, REFUSED))),
+        unreadable=Count("judge_calls", filter=asked & Q(judge_calls__status=UNREADABLE)),
+    ).filter(settled=0, unreadable__lt=READINGS)
+    if only_reviewed:
+        items = items.filter(pk__in=queue.items.filter(reviews__state="submitted").values("pk"))
+    related = ("trial__task", "trial__task_revision__instruction", "trial__episode__run__experiment")
+    also = ("decision__before", "decision__after", "decision__episode__run__experiment", "snapshot")
+    for pk in list(items.order_by("ordinal").values_list("pk", flat=True)):
+        yield QueueItem.objects.select_related("queue", *related, *also, "episode__run__experiment").get(pk=pk)
+
+
+def _judge(
+    item: QueueItem, model: Model, request: ModelRequest, evidence: Evidence, names: Names, budget: Budget
+) -> str:
+    """Asks until an answer can be read, a refusal comes or the readings are used up. The item's status."""
+    calls: list[JudgeCall] = []
+
+    def ask(asked: ModelRequest, _: int) -> ModelReply:
+        budget.check()
+        calls.append(_start(item, model, asked))
+        return _ask(calls[-1], model, asked, budget)
+
+    def read(reply: ModelReply) -> tuple[str, str]:
+        try:
+            return _keep(calls[-1], read_reply(reply, evidence, names.find)), ""
+        except Refused as refusal:
+            return _end(calls[-1], REFUSED, str(refusal)), ""
+        except Unreadable as problem:
+            complaint = f"That could not be read: {problem}. Answer with the JSON object alone."
+            return _end(calls[-1], UNREADABLE, str(problem)), complaint
+
+    return ask_until_usable(request, ask, read, tries=READINGS)[-1]
+
+
+def _start(item: QueueItem, model: Model, request: ModelRequest) -> JudgeCall:
+    return JudgeCall.objects.create(
+        queue=item.queue,
+        item=item,
+        model=model.name[:200],
+        prompt_version=PROMPT_VERSION,
+        scripted=model.scripted,
+        status=STARTED,
+        request_id=Blob.objects.put(_packed(_request_as_json(model, request))),
+    )
+
+
+def _ask(call: JudgeCall, model: Model, request: ModelRequest, budget: Budget) -> ModelReply:
+    """The reply, recorded. Stopped where the provider cannot be reached or will not take us at all."""
+    budget.used_calls += 1
+    try:
+        reply = model.complete(request)
+    except (ModelRefused, ModelUnavailable, SetupError) as error:
+        _end(call, FAILED, str(error))
+        raise Stopped(Redactor(own_secrets()).text(words_of(error))[:500]) from error
+    budget.note(reply.usage.cost_usd)
+    reply = _clean(reply)
+    JudgeCall.objects.filter(pk=call.pk).update(
+        reply_id=Blob.objects.put(_packed(_reply_as_json(reply))),
+        input_tokens=reply.usage.input_tokens,
+        output_tokens=reply.usage.output_tokens,
+        cost_usd=reply.usage.cost_usd,
+    )
+    return reply
+
+
+def _clean(reply: ModelReply) -> ModelReply:
+    redactor = Redactor(own_secrets())
+    return Cleaner(lambda text: redactor.text(storable(text))).reply(reply)
+
+
+def _end(call: JudgeCall, status: str, error: str) -> str:
+    said = Redactor(own_secrets()).text(storable(error))[:MAX_ERROR_CHARS]
+    JudgeCall.objects.filter(pk=call.pk).update(status=status, error=said)
+    return status
+
+
+def _keep(call: JudgeCall, judgement: Judgement) -> str:
+    """The answer and what it proposes, together or not at all. What was left out of it is told in `error`."""
+    with transaction.atomic():
+        _end(call, ANSWERED, "; ".join(judgement.problems))
+        Suggestion.objects.bulk_create(_row(call, label) for label in judgement.labels)
+    return ANSWERED
+
+
+def _row(call: JudgeCall, label: Judged) -> Suggestion:
+    sure = f" (confidence: {label.confidence})" if label.confidence else ""
+    return Suggestion(
+        item_id=call.item_id,
+        source=source_of(call.model),
+        source_version=call.prompt_version,
+        code=label.code,
+        code_name=label.code.name,
+        attribution=label.attribution,
+        step=label.step,
+        quote=label.quote,
+        reason=f"{label.reason}{sure}".strip(),
+        call=call,
+    )
+
+
+def end_forgotten(queue: Queue) -> int:
+    """Calls whose judge was killed are ended, so that nobody takes them for being under way."""
+    left = queue.judge_calls.filter(status=STARTED, called_at__lt=timezone.now() - FORGOTTEN_AFTER)
+    return left.update(status=FAILED, error="interrupted: its judge vanished")
+
+
+def _request_as_json(model: Model, request: ModelRequest) -> dict[str, Any]:
+    return {
+        "model": model.name,
+        "messages": [dict(message) for message in request.messages],
+        "temperature": request.temperature,
+        "max_tokens": request.max_tokens,
+        "json_object": request.json_object,
+    }
+
+
+def _reply_as_json(reply: ModelReply) -> dict[str, Any]:
+    return {
+        "text": reply.text,
+        "finish_reason": reply.finish_reason,
+        "model": reply.model,
+        "not_sent": list(reply.not_sent),
+        "usage": {
+            "input_tokens": reply.usage.input_tokens,
+            "cached_tokens": reply.usage.cached_tokens,
+            "output_tokens": reply.usage.output_tokens,
+            "cost_usd": reply.usage.cost_usd,
+        },
+    }
+
+
+def _packed(value: dict[str, Any]) -> bytes:
+    return orjson.dumps(Redactor(own_secrets()).value(storable_value(value)), option=orjson.OPT_SORT_KEYS)

@@ -1,0 +1,252 @@
+"""Suggestions held against what people settled on: code by code, rule by rule, and which items it was.
+
+What people say of an item is the standing resolution; where there is none, the codes on which all its reviews agree, once
+it has as many as it was to get. Items on which reviews differ and nobody decided are left out: there is nothing to hold
+anything against. Finding and leaving alone are counted apart (TPR and TNR): with rare codes a source that never says
+anything is right most of the time.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from django.db.models import Count, Q, Sum
+
+from benchapp.analysis.trial_rules import PATCH_RULES, RULES_VERSION, TRIAL_RULES
+from benchapp.analysis.trial_rules.rule_finding import Rule
+from benchapp.models import Code, JudgeCall, Queue, Suggestion, User
+from benchapp.review.blinding import open_to, same_unit
+from benchapp.review.results.queue_results import Basis, coding_of
+from benchapp.review.suggestions.judging_queue import ANSWERED, source_of
+from benchapp.review.suggestions.suggestion_runs import RULES_SOURCE, Names
+from benchapp.stats.metrics.rates import Rate
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """Item -> codes that people settled on. basis: how many items by where that comes from."""
+
+    codes: Mapping[int, frozenset[int]]
+    basis: Mapping[Basis, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Who proposes. looked: the items it has an answer for, an empty one included. said: item -> codes."""
+
+    name: str
+    version: str
+    looked: frozenset[int]
+    said: Mapping[int, frozenset[int]]
+    scripted: bool = False
+
+    @property
+    def key(self) -> str:
+        return f"{self.name} {self.version}"
+
+    @property
+    def is_rules(self) -> bool:
+        return self.name == RULES_SOURCE
+
+
+class Kind(StrEnum):
+    """How people and a source met on one code of one item."""
+
+    MATCHED = "matched"
+    PEOPLE = "people"  # only people
+    SOURCE = "source"  # only the source
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """Four counts of items for one code: both say it, only people, only the source, neither."""
+
+    code: Code
+    both: int
+    people_only: int
+    source_only: int
+    neither: int
+
+    @property
+    def found(self) -> Rate:
+        """TPR: of the items that people gave the code, those to which the source did."""
+        return _rate(self.both, self.both + self.people_only)
+
+    @property
+    def left_alone(self) -> Rate:
+        """TNR: of the items that people did not give the code, those to which the source did not either."""
+        return _rate(self.neither, self.neither + self.source_only)
+
+    @property
+    def right(self) -> Rate:
+        """Precision: of the items to which the source gave the code, those to which people did."""
+        return _rate(self.both, self.both + self.source_only)
+
+    @property
+    def was_used(self) -> bool:
+        return bool(self.both + self.people_only + self.source_only)
+
+
+@dataclass(frozen=True, slots=True)
+class RuleRecord:
+    """One rule: on how many items it spoke, and over the settled ones how often it was right and what it found.
+
+    right and found are None where the version has no code for it.
+    """
+
+    rule: Rule
+    code: Code | None
+    spoke: int
+    right: Rate | None
+    found: Rate | None
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeBill:
+    """The calls of one judge by status, with what they used. priced: calls whose cost is known."""
+
+    model: str
+    version: str
+    scripted: bool
+    statuses: Mapping[str, int]
+    calls: int
+    input_tokens: int | None
+    output_tokens: int | None
+    cost_usd: float | None
+    priced: int
+
+    def of(self, status: str) -> int:
+        return self.statuses.get(status, 0)
+
+
+def _rate(k: int, n: int) -> Rate:
+    return Rate(k, n, n)
+
+
+def truth_of(queue: Queue) -> Truth:
+    coding = coding_of([queue])
+    needed = dict(queue.items.values_list("pk", "reviews_needed"))
+    codes: dict[int, frozenset[int]] = {}
+    basis = dict.fromkeys((Basis.RESOLVED, Basis.AGREED, Basis.SINGLE), 0)
+    for item in coding.items:
+        if item.basis not in basis or (item.basis is not Basis.RESOLVED and item.reviews < needed[item.pk]):
+            continue
+        basis[item.basis] += 1
+        codes[item.pk] = item.voices[0].codes
+    return Truth(codes, basis)
+
+
+def sources_of(queue: Queue) -> list[Source]:
+    """The rules of the present version, then every judge that has answered, each prompt version by itself."""
+    said: dict[tuple[str, str], dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
+    looked: dict[tuple[str, str], set[int]] = defaultdict(set)
+    rows = Suggestion.objects.filter(item__queue=queue).order_by()
+    for source, version, item, code in rows.values_list("source", "source_version", "item_id", "code_id"):
+        if source != RULES_SOURCE or version == RULES_VERSION:
+            looked[source, version].add(item)
+            if code is not None:
+                said[source, version][item].add(code)
+    scripted = set()
+    calls = queue.judge_calls.filter(status=ANSWERED).order_by()
+    for model, version, is_scripted, item in calls.values_list("model", "prompt_version", "scripted", "item_id"):
+        looked[source_of(model), version].add(item)
+        if is_scripted:
+            scripted.add((source_of(model), version))
+    keys = sorted(looked, key=lambda key: (key[0] != RULES_SOURCE, key))
+    return [
+        Source(
+            *key, frozenset(looked[key]), {item: frozenset(codes) for item, codes in said[key].items()}, key in scripted
+        )
+        for key in keys
+    ]
+
+
+def matches_of(codes: Sequence[Code], truth: Truth, source: Source) -> list[Match]:
+    """One row for each code, over the items that are settled and that the source has looked at."""
+    items = source.looked & truth.codes.keys()
+    rows = []
+    for code in codes:
+        own = {item for item in items if code.pk in truth.codes[item]}
+        other = {item for item in items if code.pk in source.said.get(item, ())}
+        rows.append(Match(code, len(own & other), len(own - other), len(other - own), len(items - own - other)))
+    return rows
+
+
+def pairs_of(truth: Truth, source: Source, kind: Kind, code: Code | None = None) -> list[tuple[int, int]]:
+    """(item, code) where they met in that way, in the order of the items' keys."""
+    found = []
+    for item in sorted(source.looked & truth.codes.keys()):
+        own, other = truth.codes[item], source.said.get(item, frozenset())
+        met = {Kind.MATCHED: own & other, Kind.PEOPLE: own - other, Kind.SOURCE: other - own}[kind]
+        found += [(item, pk) for pk in sorted(met) if code is None or code.pk == pk]
+    return found
+
+
+def rule_records(queue: Queue, truth: Truth) -> list[RuleRecord]:
+    """Every rule for this unit, also those that never spoke. A rule may have been sent to another code by a mapping:
+    the code of its suggestions tells."""
+    spoke: dict[str, set[int]] = defaultdict(set)
+    codes: dict[str, int | None] = {}
+    rows = Suggestion.objects.filter(item__queue=queue, source=RULES_SOURCE, source_version=RULES_VERSION)
+    looked = set()
+    for rule, item, code in rows.order_by().values_list("rule", "item_id", "code_id"):
+        looked.add(item)
+        if rule:
+            spoke[rule].add(item)
+            codes[rule] = code
+    names = Names.of(queue.version)
+    by_pk = {code.pk: code for code in names.codes.values()}
+    settled = looked & truth.codes.keys()
+    records = []
+    for rule in TRIAL_RULES if queue.unit == Queue.Unit.TRIAL else PATCH_RULES:
+        code = by_pk.get(codes[rule.key] or 0) if rule.key in codes else names.find(*rule.codes)
+        records.append(_record(rule, code, spoke[rule.key], settled, truth))
+    return records
+
+
+def _record(rule: Rule, code: Code | None, spoke: set[int], settled: set[int], truth: Truth) -> RuleRecord:
+    if code is None:
+        return RuleRecord(rule, None, len(spoke), None, None)
+    own = {item for item in settled if code.pk in truth.codes[item]}
+    said = spoke & settled
+    return RuleRecord(rule, code, len(spoke), _rate(len(own & said), len(said)), _rate(len(own & said), len(own)))
+
+
+def judge_bills(queue: Queue) -> list[JudgeBill]:
+    """One query. Sums are over what is known; None where nothing is."""
+    sums = ("input_tokens", "output_tokens", "cost_usd")
+    rows = JudgeCall.objects.filter(queue=queue).order_by().values("model", "prompt_version", "scripted", "status")
+    grouped: dict[tuple[str, str, bool], list[dict[str, Any]]] = defaultdict(list)
+    for row in rows.annotate(
+        calls=Count("pk"), priced=Count("cost_usd"), **{f"sum_{name}": Sum(name) for name in sums}
+    ):
+        grouped[row["model"], row["prompt_version"], row["scripted"]].append(row)
+    return [
+        JudgeBill(
+            *key,
+            statuses={row["status"]: row["calls"] for row in found},
+            calls=sum(row["calls"] for row in found),
+            **{name: _known_sum(row[f"sum_{name}"] for row in found) for name in sums},
+            priced=sum(row["priced"] for row in found),
+        )
+        for key, found in sorted(grouped.items())
+    ]
+
+
+def _known_sum(values: Any) -> Any:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def still_blind(queue: Queue, user: User) -> int:
+    """Items that this person may still answer, here or in another queue, without knowing what that queue hides.
+
+    Above 0 the queue's suggestions as a whole are closed to them: they stand beside labels, and quote. One query.
+    """
+    hides = Q(queue__hides_suggestions=True) | Q(queue__hides_labels=True)
+    hides |= Q(queue__hides_conditions=True) | Q(queue__hides_models=True)
+    return queue.items.filter(same_unit(open_to(user).filter(hides).order_by())).count()

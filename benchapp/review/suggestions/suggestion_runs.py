@@ -1,0 +1,186 @@
+"""Rules over the items of a queue: what they propose is stored as suggestions, and shown when the queue allows it.
+
+A rule proposes a code by name. Where the queue's version has a code of that name the suggestion points at it; where it
+has none the name is kept and nothing is lost: the next version may have it. An item on which no rule spoke gets one
+empty suggestion, so that "looked at, nothing found" and "never looked at" stay apart.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import django_rq
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from redis.exceptions import RedisError
+
+from benchapp.analysis.trial_rules import PATCH_RULES, RULES, RULES_VERSION, TRIAL_RULES, examine
+from benchapp.analysis.trial_rules.authored import facts_of_decision, facts_of_library
+from benchapp.analysis.trial_rules.rule_finding import Finding
+from benchapp.analysis.trial_rules.trial_facts import facts_of
+from benchapp.models import Code, CodebookVersion, Queue, QueueItem, Suggestion, User
+from benchapp.record.redaction import redact_text
+from benchapp.review.blinding import Hidden, hidden_in
+from runner.base.text import storable
+
+log = logging.getLogger(__name__)
+
+RULES_SOURCE = "rules"
+SKILL_RULES = frozenset({"silent-bypass", "read-and-failed", "skill-missing"})  # they tell the condition
+JOB_SECONDS = 3600
+
+
+class UnknownCode(ValueError):
+    """A mapping names a rule or a code that does not exist."""
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The codes of a version by what they are called: case, spaces and punctuation aside."""
+
+    codes: Mapping[str, Code]
+    mapped: Mapping[str, str]  # rule -> name of a code, over the rule's own names
+
+    @classmethod
+    def of(cls, version: CodebookVersion, mapped: Mapping[str, str] | None = None) -> Names:
+        """UnknownCode where the mapping names a rule that there is not, or a code that the version has not."""
+        names = cls({plain(code.name): code for code in version.codes.all()}, dict(mapped or {}))
+        for rule, name in names.mapped.items():
+            if rule not in RULES:
+                raise UnknownCode(f"{rule!r} is no rule; expected one of {', '.join(RULES)}")
+            if names.find(name) is None:
+                raise UnknownCode(f"{rule}: {version} has no code {name!r}")
+        return names
+
+    def find(self, *names: str) -> Code | None:
+        return next((code for name in names if (code := self.codes.get(plain(name)))), None)
+
+    def of_finding(self, finding: Finding) -> tuple[Code | None, str]:
+        """(the code, the name it goes by)."""
+        if mapped := self.mapped.get(finding.rule):
+            return self.find(mapped), mapped
+        code = self.find(*finding.codes)
+        return code, code.name if code else finding.codes[0]
+
+
+def plain(name: str) -> str:
+    return " ".join(re.findall(r"\w+", name.casefold()))
+
+
+def suggest(target: Queue | QueueItem, *, mapped: Mapping[str, str] | None = None) -> int:
+    """Runs the rules over the item, or over every item of the queue, one at a time; returns how many items had a finding.
+
+    Safe to repeat: what the same version of the rules said before is replaced only where it would say something else.
+    """
+    queue = target if isinstance(target, Queue) else target.queue
+    names = Names.of(queue.version, mapped)
+    items = _items(queue) if isinstance(target, Queue) else [target]
+    return sum(_suggest(item, names) for item in items)
+
+
+def _items(queue: Queue) -> Iterator[QueueItem]:
+    """One after the other, each loaded when it is its turn."""
+    for pk in list(queue.items.order_by("ordinal").values_list("pk", flat=True)):
+        yield QueueItem.objects.select_related(
+            "trial__task__family__environment", "decision__before", "decision__after", "snapshot", "episode"
+        ).get(pk=pk)
+
+
+def findings_of(item: QueueItem) -> list[Finding]:
+    """What the rules say of the unit of this item."""
+    if item.trial:
+        return examine(facts_of(item.trial), TRIAL_RULES)
+    if item.decision:
+        return examine(facts_of_decision(item.decision), PATCH_RULES)
+    assert item.snapshot is not None, "an item is one unit (queue_item_is_one_unit)"
+    return examine(facts_of_library(item.snapshot, item.episode), PATCH_RULES)
+
+
+def _suggest(item: QueueItem, names: Names) -> bool:
+    findings = findings_of(item)
+    rows = [_row(item, finding, *names.of_finding(finding)) for finding in findings]
+    rows = rows or [Suggestion(item=item, source=RULES_SOURCE, source_version=RULES_VERSION)]
+    with transaction.atomic():
+        earlier = item.suggestions.filter(source=RULES_SOURCE, source_version=RULES_VERSION)
+        if [_says(row) for row in earlier.order_by("id")] != [_says(row) for row in rows]:
+            earlier.delete()
+            Suggestion.objects.bulk_create(rows)
+    return bool(findings)
+
+
+def _row(item: QueueItem, finding: Finding, code: Code | None, name: str) -> Suggestion:
+    return Suggestion(
+        item=item,
+        source=RULES_SOURCE,
+        rule=finding.rule,
+        source_version=RULES_VERSION,
+        code=code,
+        code_name=name,
+        attribution=finding.attribution,
+        step=finding.step,
+        quote=redact_text(storable(finding.quote)),
+        reason=redact_text(storable(finding.reason)),
+    )
+
+
+def _says(row: Suggestion) -> tuple[object, ...]:
+    return (row.rule, row.code_id, row.code_name, row.attribution, row.step, row.quote, row.reason)
+
+
+# --- showing them -----------------------------------------------------------------------------------------------
+
+
+def standing(items: Sequence[QueueItem] | QuerySet[QueueItem]) -> QuerySet[Suggestion]:
+    """The suggestions that count: of the rules those of the present version; of a judge all that its calls gave."""
+    found = Suggestion.objects.filter(item__in=items).select_related("code", "call")
+    return found.filter(~Q(source=RULES_SOURCE) | Q(source_version=RULES_VERSION)).order_by("item", "id")
+
+
+def suggestions_for(item: QueueItem, user: User) -> list[Suggestion] | Hidden:
+    """What may be shown beside the item now; `Hidden` while the queue hides suggestions from this person.
+
+    Where conditions or models are hidden but suggestions are not, a rule's words could tell them: then only codes, steps
+    and attribution are shown, and rules about skills not at all.
+    """
+    hidden = hidden_in(item, user)
+    if hidden.suggestions:
+        return hidden
+    found = [row for row in standing([item]) if row.code_name]
+    if not hidden.facts:
+        return found
+    shown = [row for row in found if row.rule not in SKILL_RULES]
+    for row in shown:  # not saved: these are copies for the page
+        row.quote, row.reason = "", ""
+    return shown
+
+
+# --- in the background ------------------------------------------------------------------------------------------
+
+
+def suggest_in_queue(public_id: str) -> int:
+    """The job: the rules over one queue."""
+    queue = Queue.objects.select_related("version").get(public_id=public_id)
+    found = suggest(queue)
+    log.info("queue %s: the rules found something in %d items", queue.public_id, found)
+    return found
+
+
+def ask_for_suggestions(queue: Queue) -> bool:
+    """Puts the job into the queue of jobs. False when the broker is away: then `manage.py suggest` does it."""
+    try:
+        django_rq.get_queue().enqueue(
+            suggest_in_queue,
+            str(queue.public_id),
+            job_id=f"suggest_{queue.public_id}",
+            job_timeout=JOB_SECONDS,
+            result_ttl=60,
+            failure_ttl=3600,
+            description=f"rules over queue {queue.name[:80]}",
+        )
+    except (RedisError, OSError) as error:
+        log.warning("queue %s: no job for the rules, the broker is away: %s", queue.public_id, error)
+        return False
+    return True

@@ -1,0 +1,148 @@
+"""Where the words of a query stand in a text, and which piece of it a hit shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from benchapp.search.filters import fact_phrases, phrases_of
+from benchapp.search.query import Query
+from benchapp.search.search_index import Phrase
+from benchapp.search.sections import Section
+from benchapp.search.tokens import Atom, atoms
+
+EXCERPT_CHARS = 280
+BEFORE_CHARS = 90  # of them before the first mark
+MAX_EXCERPTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    start: int
+    end: int
+    term: int  # which one of the query
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """A piece of one text: (text, is it marked). `before`, `after`: whether the text goes on there."""
+
+    section: str
+    pieces: tuple[tuple[str, bool], ...]
+    before: bool
+    after: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a hit shows: the step where it opens (None: it has none), how many of the terms stand there, the excerpts,
+    and the first marked text."""
+
+    step: int | None
+    terms: int
+    excerpts: tuple[Excerpt, ...]
+    quote: str
+
+
+def show(sections: Sequence[Section], query: Query) -> Shown:
+    """The step with most of the query's terms, the first of several, and excerpts around what stands in it."""
+    groups = [phrases_of(term) for term in query.terms if not term.negated]
+    wanted = [phrase for part in query.filters if not part.negated for phrase in fact_phrases(part)]
+    marked = [_Marked(section, tuple(marks(section.text, groups)), _tells(section, wanted)) for section in sections]
+    if not marked:
+        return Shown(None, 0, (), "")
+    steps: dict[int | None, set[object]] = {}
+    for each in marked:
+        steps.setdefault(each.section.step, set()).update([mark.term for mark in each.found], each.facts)
+    best = max(steps, key=lambda step: len(steps[step]))  # the first of equals: dicts keep their order
+    here = [each for each in marked if each.section.step == best]
+    told = [each for each in here if each.found] or [each for each in here if each.facts] or here[:1]
+    excerpts = tuple(_excerpt(each.section, each.found) for each in told[:MAX_EXCERPTS])
+    first = next(((each, each.found[0]) for each in told if each.found), None)
+    quote = first[0].section.text[first[1].start : first[1].end] if first else ""
+    return Shown(best, len({mark.term for each in here for mark in each.found}), excerpts, quote)
+
+
+@dataclass(frozen=True, slots=True)
+class _Marked:
+    """`facts`: which of the query's facts the section is."""
+
+    section: Section
+    found: tuple[Mark, ...]
+    facts: frozenset[str]
+
+
+def _tells(section: Section, wanted: Sequence[Phrase]) -> frozenset[str]:
+    return frozenset(phrase.tokens[0] for phrase in wanted if section.fact and _begins(section.fact, phrase))
+
+
+def marks(text: str, groups: Sequence[Sequence[Phrase]]) -> Iterator[Mark]:
+    """Every place where a phrase of a group stands, in order, no two over each other."""
+    if not _may_hold(text, groups):
+        return
+    words = list(atoms(text))
+    end = 0
+    for place, atom in enumerate(words):
+        if atom.start < end:
+            continue
+        for term, group in enumerate(groups):
+            stop = max((_matched(words, place, phrase) for phrase in group), default=0)
+            if stop:
+                end = words[stop - 1].end
+                yield Mark(atom.start, end, term)
+                break
+
+
+def _may_hold(text: str, groups: Sequence[Sequence[Phrase]]) -> bool:
+    """False where no phrase of the groups can stand: of plain ASCII every token is a piece of the text in small letters.
+    Most texts of a hit are told so, without taking them apart."""
+    if not text.isascii():
+        return bool(groups)
+    small = text.lower()
+    return any(all(token in small for token in phrase.tokens) for group in groups for phrase in group)
+
+
+def _matched(words: Sequence[Atom], place: int, phrase: Phrase) -> int:
+    """Behind which atom the phrase ends that begins at this place; 0 where it does not stand here."""
+    size = len(phrase.tokens)
+    if _begins(words[place].token, phrase) and (
+        size == 1 or _stands([atom.token for atom in words[place : place + size]], phrase)
+    ):
+        return place + size
+    parts = words[place].parts
+    return place + 1 if parts and any(_stands(parts[at : at + size], phrase) for at in range(len(parts))) else 0
+
+
+def _begins(token: str, phrase: Phrase) -> bool:
+    first = phrase.tokens[0]
+    return token == first or (phrase.prefix and len(phrase.tokens) == 1 and token.startswith(first))
+
+
+def _stands(found: Sequence[str], phrase: Phrase) -> bool:
+    if len(found) != len(phrase.tokens) or tuple(found[:-1]) != phrase.tokens[:-1]:
+        return False
+    return found[-1].startswith(phrase.tokens[-1]) if phrase.prefix else found[-1] == phrase.tokens[-1]
+
+
+def _excerpt(section: Section, found: Sequence[Mark]) -> Excerpt:
+    text = section.text
+    start = _at_word(text, max(0, found[0].start - BEFORE_CHARS)) if found else 0
+    end = min(len(text), start + EXCERPT_CHARS)
+    pieces: list[tuple[str, bool]] = []
+    at = start
+    for mark in found:
+        if mark.start >= end:
+            break
+        stop = min(mark.end, end)
+        pieces += [(text[at : mark.start], False), (text[mark.start : stop], True)]
+        at = stop
+    pieces.append((text[at:end], False))
+    return Excerpt(section.name, tuple(piece for piece in pieces if piece[0]), start > 0, end < len(text))
+
+
+def _at_word(text: str, place: int) -> int:
+    """Not in the middle of a word, if a space is near."""
+    if place == 0:
+        return 0
+    near = [found for sign in (" ", "\n") if (found := text.find(sign, place, place + 24)) >= 0]
+    return min(near) + 1 if near else place

@@ -1,0 +1,248 @@
+"""The filter language: text in, what is asked out, or where it goes wrong and what was expected there.
+
+    role:adversarial failed model:~opus skill:csv-* tool:bash "KeyError" -word
+
+A query is a list of parts, all of which must hold. A part is a word, a text in quotes, either with `*` behind it for
+"begins with", or a filter `name:value`; `-` before a part turns it round. A value is exact, `~part` (contains) or
+`glob*`; `a,b` is any of several. Quotes keep spaces and take a word's special meaning away. There is no OR between
+parts and there are no brackets: a filter of several values is the OR that is needed.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from benchapp.search.search_fields import FIELDS, SHORT, Field
+from benchapp.search.tokens import asked
+
+MAX_QUERY = 1_000  # characters
+MAX_PARTS = 30
+MAX_VALUES = 20
+LIKE = 0.7  # how alike a name must be to be proposed
+_FILTER = re.compile(r"([A-Za-z_]+):")
+_GLOB = "*?"
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """How a filter compares: `is` (equal, case does not count), `has` (contains) or `glob`."""
+
+    how: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    name: str
+    values: tuple[Value, ...]
+    negated: bool = False
+    start: int = field(default=0, compare=False)
+    end: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """Words to be found side by side. `quoted`: as they stand; else also as parts of an identifier."""
+
+    text: str
+    quoted: bool = False
+    prefix: bool = False
+    negated: bool = False
+    start: int = field(default=0, compare=False)
+    end: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong from `start` to `end` of the query, and what would be right."""
+
+    start: int
+    end: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """`problems` empty: the parts are all there is. Otherwise nothing should be searched for."""
+
+    text: str
+    terms: tuple[Term, ...] = ()
+    filters: tuple[Filter, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.terms or self.filters or self.problems)
+
+
+def parse(text: str) -> Query:
+    """Never raises; whatever cannot be understood is a problem with its place."""
+    if len(text) > MAX_QUERY:
+        said = f"at most {MAX_QUERY:,} characters; this has {len(text):,}"
+        return Query(text[:MAX_QUERY], problems=(Problem(MAX_QUERY, len(text), said),))
+    reader = _Reader(text)
+    parts = list(reader.parts())
+    if len(parts) > MAX_PARTS:
+        said = f"at most {MAX_PARTS} parts; this has {len(parts)}"
+        reader.problems.append(Problem(parts[MAX_PARTS].start, len(text), said))
+    terms = tuple(part for part in parts if isinstance(part, Term))
+    filters = tuple(part for part in parts if isinstance(part, Filter))
+    return Query(text, terms, filters, tuple(reader.problems))
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self.text, self.at = text, 0
+        self.problems: list[Problem] = []
+
+    def parts(self) -> Iterator[Term | Filter]:
+        while True:
+            self._skip_space()
+            if self.at >= len(self.text):
+                return
+            if part := self._part():
+                yield part
+
+    def _skip_space(self) -> None:
+        while self.at < len(self.text) and self.text[self.at].isspace():
+            self.at += 1
+
+    def _part(self) -> Term | Filter | None:
+        start = self.at
+        negated = self.text[start] == "-" and start + 1 < len(self.text) and not self.text[start + 1].isspace()
+        self.at += negated
+        if match := _FILTER.match(self.text, self.at):
+            name = match.group(1)
+            if known := FIELDS.get(name.lower()):
+                self.at = match.end()
+                return self._filter(known, negated, start)
+            if problem := self._misnamed(name, match.end(), start):
+                self._word()
+                self.problems.append(Problem(start, self.at, problem))
+                return None
+        return self._term(negated, start)
+
+    def _misnamed(self, name: str, end: int, start: int) -> str:
+        """Why `name:` is no filter. Empty where it is rather a text: a capital letter, a bare colon, an address."""
+        rest = self.text[end : end + 2]
+        if not name.islower() or not rest.strip() or rest[0].isspace() or rest.startswith(("/", ":")):
+            return ""
+        near = difflib.get_close_matches(name, FIELDS, n=1, cutoff=LIKE)
+        hint = f"did you mean {near[0]}:?" if near else f"there are {', '.join(FIELDS)}."
+        return f"there is no filter {name}:, {hint} For the text itself put it in quotes."
+
+    def _filter(self, known: Field, negated: bool, start: int) -> Filter | None:
+        values = []
+        while True:
+            value = self._value()
+            if value is not None:
+                values.append(value)
+            if self.at >= len(self.text) or self.text[self.at] != ",":
+                break
+            self.at += 1
+        if not values or len(values) > MAX_VALUES:
+            said = f"{known.name}: takes at most {MAX_VALUES} values" if values else known.wants()
+            self.problems.append(Problem(start, self.at, said))
+            return None
+        for value in values:
+            if problem := known.refuses(value.how, value.text):
+                self.problems.append(Problem(start, self.at, problem))
+                return None
+        return Filter(known.name, tuple(values), negated, start, self.at)
+
+    def _value(self) -> Value | None:
+        how = "is"
+        if self.text[self.at : self.at + 1] == "~":
+            how, self.at = "has", self.at + 1
+        quoted = self.text[self.at : self.at + 1] == '"'
+        text = self._quoted() if quoted else self._run(",")
+        if not text:
+            return None
+        return Value("glob", text) if how == "is" and not quoted and set(text) & set(_GLOB) else Value(how, text)
+
+    def _term(self, negated: bool, start: int) -> Term | Filter | None:
+        quoted = self.text[self.at] == '"'
+        text = self._quoted() if quoted else self._word()
+        prefix = False
+        if quoted:
+            prefix = self.text[self.at : self.at + 1] == "*"
+            self.at += prefix
+        elif text.endswith("*"):
+            prefix, text = True, text.rstrip("*")
+        if not quoted and not prefix and text.lower() in SHORT:
+            name, value = SHORT[text.lower()]
+            return Filter(name, (Value("is", value),), negated, start, self.at)
+        if not asked(text):
+            if not (quoted and not text and self.problems and self.problems[-1].start >= start):
+                said = "nothing here can be found: words are made of letters and digits"
+                self.problems.append(Problem(start, self.at, said))
+            return None
+        return Term(text, quoted, prefix, negated, start, self.at)
+
+    def _word(self) -> str:
+        return self._run("")
+
+    def _run(self, until: str) -> str:
+        start = self.at
+        while self.at < len(self.text) and not self.text[self.at].isspace() and self.text[self.at] not in until:
+            self.at += 1
+        return self.text[start : self.at]
+
+    def _quoted(self) -> str:
+        """The text between two quotes; within, a backslash keeps a quote or a backslash."""
+        start, found = self.at, []
+        self.at += 1
+        while self.at < len(self.text):
+            character = self.text[self.at]
+            if character == '"':
+                self.at += 1
+                return "".join(found)
+            if character == "\\" and self.text[self.at + 1 : self.at + 2] in {'"', "\\"}:
+                self.at += 1
+                character = self.text[self.at]
+            found.append(character)
+            self.at += 1
+        self.problems.append(Problem(start, len(self.text), 'this quote is never closed: put a " where the text ends'))
+        return ""
+
+
+# --- back to text ---------------------------------------------------------------------------------------------------
+
+
+def render(query: Query) -> str:
+    """A text that means the same: `parse(render(query))` has equal parts."""
+    return " ".join([*(render_filter(part) for part in query.filters), *(_term_text(part) for part in query.terms)])
+
+
+def render_filter(part: Filter) -> str:
+    values = ",".join(_value_text(value) for value in part.values)
+    return f"{'-' * part.negated}{part.name}:{values}"
+
+
+def _value_text(value: Value) -> str:
+    if value.how == "glob":
+        return value.text
+    sign = "~" if value.how == "has" else ""
+    return sign + (value.text if _is_bare(value.text) else quote(value.text))
+
+
+def _is_bare(text: str) -> bool:
+    return bool(re.fullmatch(r"[^\s\",~*?]+", text))
+
+
+def _term_text(term: Term) -> str:
+    text = quote(term.text) if term.quoted else term.text
+    return f"{'-' * term.negated}{text}{'*' * term.prefix}"
+
+
+def quote(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def without(query: Query, part: Filter | Term) -> str:
+    """The query's text without one of its parts, the rest as it was written."""
+    return " ".join((query.text[: part.start] + query.text[part.end :]).split())

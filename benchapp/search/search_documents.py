@@ -1,0 +1,197 @@
+"""What there is to index, and the documents that each of it gives. The record is the queue: what has no SearchSource waits.
+
+A queue of its own would have to be written by every importer and recorder, and one forgotten place would leave holes
+that nobody sees. Asked of the record, nothing is forgotten, whatever was rolled back, restored or committed late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db.models import Exists, F, Model, OuterRef, Q, QuerySet
+
+from benchapp.models import (
+    Blob,
+    Chunk,
+    Comment,
+    Decision,
+    Entry,
+    Episode,
+    SearchDocument,
+    Seeding,
+    Snapshot,
+    SnapshotFile,
+    Trajectory,
+    Verdict,
+)
+from benchapp.record.trajectory_store import StoredStep, read_windows
+from benchapp.search.sections import (
+    Passage,
+    Section,
+    decision_sections,
+    file_sections,
+    is_cut,
+    passages,
+    verdict_sections,
+)
+from benchapp.search.tokens import stream
+
+Kind = SearchDocument.Kind
+HEAVY_STEPS = 25  # read at once of a chunk whose steps refer to long texts
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A document to be: its columns and its tokens."""
+
+    columns: dict[str, Any]
+    tokens: list[str]
+
+
+@dataclass(slots=True)
+class Drafts:
+    """Of one source."""
+
+    owner: dict[str, Model]
+    documents: list[Draft] = field(default_factory=list)
+    library: str = ""
+    cut: int = 0
+    problem: str = ""
+
+    def add(self, sections: list[Section] | tuple[Section, ...], facts: tuple[str, ...] = (), **columns: Any) -> None:
+        if tokens := stream((section.text for section in sections), facts):
+            self.documents.append(Draft(columns, tokens))
+
+
+# --- trajectories ---------------------------------------------------------------------------------------------------
+
+
+def of_trajectory(trajectory: Trajectory) -> Drafts:
+    """Its steps in passages. A passage never reaches over the end of a chunk, so one chunk suffices to show it."""
+    trial = trajectory.attempt.trial
+    drafts = Drafts({"trajectory": trajectory})
+    place = {"run_id": trial.episode.run_id, "episode_id": trial.episode_id, "trial_id": trial.pk}
+    chunks = trajectory.chunks.select_related("blob").annotate(heavy=Exists(_pieces())).order_by("ordinal")
+    for chunk in chunks.iterator(chunk_size=1):
+        for steps in _steps_of(chunk):
+            drafts.cut += sum(map(is_cut, steps))
+            for passage in passages(steps):
+                drafts.add(passage.sections, passage.facts, kind=Kind.STEP, **place, **_place(chunk, passage))
+    return drafts
+
+
+def _pieces() -> QuerySet[Any]:
+    return Chunk.pieces.through.objects.filter(chunk=OuterRef("pk"))
+
+
+def _steps_of(chunk: Chunk) -> Iterator[list[StoredStep]]:
+    """All at once, or a few at a time where long texts would fill the memory."""
+    size = HEAVY_STEPS if chunk.heavy else chunk.steps_total  # type: ignore[attr-defined]
+    for first in range(chunk.first_step, chunk.first_step + chunk.steps_total, size):
+        yield from read_windows([(chunk, first, size)])
+
+
+def _place(chunk: Chunk, passage: Passage) -> dict[str, Any]:
+    return {
+        "chunk": chunk,
+        "first_step": passage.first,
+        "last_step": passage.last,
+        "start": passage.start,
+        "end": passage.end,
+    }
+
+
+# --- the rest -------------------------------------------------------------------------------------------------------
+
+
+def of_verdict(verdict: Verdict) -> Drafts:
+    trial = verdict.attempt.trial
+    drafts = Drafts({"verdict": verdict})
+    place = {"run_id": trial.episode.run_id, "episode_id": trial.episode_id, "trial_id": trial.pk}
+    drafts.add(verdict_sections(verdict), kind=Kind.CHECK, **place)
+    return drafts
+
+
+def of_decision(decision: Decision) -> Drafts:
+    """What the author said, and each file as it left it where it changed it."""
+    drafts = Drafts({"decision": decision})
+    place = {"run_id": decision.episode.run_id, "episode_id": decision.episode_id}
+    drafts.add(decision_sections(decision), kind=Kind.DECISION, **place)
+    if decision.changed_library:
+        _add_files(drafts, decision.after, place, besides=decision.before.manifest())
+    return drafts
+
+
+def of_seeding(seeding: Seeding) -> Drafts:
+    """The files that came in without an author; those that were in the library before it are not told again."""
+    episode = seeding.entry.episode
+    drafts = Drafts({"seeding": seeding})
+    known = SearchDocument.objects.filter(episode=episode, kind=Kind.FILE).values_list("path", "digest")
+    _add_files(drafts, seeding.snapshot, {"run_id": episode.run_id, "episode_id": episode.pk}, besides=dict(known))
+    return drafts
+
+
+def of_library(episode: Episode) -> Drafts:
+    drafts = Drafts({"episode": episode}, library=episode.library.digest)
+    _add_files(drafts, episode.library, {"run_id": episode.run_id, "episode_id": episode.pk}, besides={})
+    return drafts
+
+
+def _add_files(drafts: Drafts, snapshot: Snapshot, place: dict[str, Any], *, besides: Mapping[str, str]) -> None:
+    for file in snapshot.files.all():
+        if besides.get(file.path) != file.blob_id:
+            sections = file_sections(file.path, _content(file))
+            drafts.add(sections, kind=Kind.FILE, skill=file.skill, path=file.path, digest=file.blob_id, **place)
+
+
+def _content(file: SnapshotFile) -> bytes:
+    return Blob.objects.read(file.blob_id)
+
+
+def of_comment(comment: Comment) -> Drafts:
+    drafts = Drafts({"comment": comment})
+    trial = comment.trial
+    run = trial.episode.run_id if trial else comment.run_id
+    drafts.add([Section("note", comment.text)], kind=Kind.NOTE, run_id=run, trial=trial)
+    return drafts
+
+
+# --- what waits -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SourceKind:
+    """`all` is everything there is to index of this kind, `waiting` what has not been."""
+
+    name: str
+    all: Callable[[], QuerySet[Any]]
+    waiting: Callable[[], QuerySet[Any]]
+    drafts: Callable[[Any], Drafts]
+
+
+def _unordered() -> QuerySet[Episode]:
+    """Episodes whose library came without a history."""
+    entries = Entry.objects.filter(episode=OuterRef("pk"))
+    return Episode.objects.filter(~Exists(entries), library__files_total__gt=0)
+
+
+def _of(model: type[Model], *related: str) -> Callable[[], QuerySet[Any]]:
+    return lambda: model._default_manager.filter(search_source=None).select_related(*related)
+
+
+def _waiting_libraries() -> QuerySet[Episode]:
+    stale = Q(search_source=None) | ~Q(search_source__library=F("library__digest"))
+    return _unordered().filter(stale).select_related("library")
+
+
+# Small ones first: what somebody said is found at once, however much was imported.
+KINDS = (
+    SourceKind("comment", Comment.objects.all, _of(Comment, "trial__episode"), of_comment),
+    SourceKind("seeding", Seeding.objects.all, _of(Seeding, "snapshot", "entry__episode"), of_seeding),
+    SourceKind("episode", _unordered, _waiting_libraries, of_library),
+    SourceKind("decision", Decision.objects.all, _of(Decision, "episode", "before", "after"), of_decision),
+    SourceKind("verdict", Verdict.objects.all, _of(Verdict, "attempt__trial__episode"), of_verdict),
+    SourceKind("trajectory", Trajectory.objects.all, _of(Trajectory, "attempt__trial__episode"), of_trajectory),
+)

@@ -1,0 +1,84 @@
+"""What can be filtered by: the names, what each means, the values it takes, and what it asks of the record."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+
+from benchapp.models.searching import SearchDocument
+from benchapp.models.trials import Trial
+from runner.base.types import ACQUISITION_ROLES, DEPLOYMENT_ROLES, Phase
+
+MANY = 12  # values of a closed list that a message names
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """`values`: the closed list of what it takes, empty where anything may stand. `how`: the comparisons it knows."""
+
+    name: str
+    means: str
+    values: tuple[str, ...] = ()
+    how: tuple[str, ...] = ("is", "has", "glob")
+    example: str = ""
+
+    def wants(self) -> str:
+        """For somebody who wrote the name and no value."""
+        if self.values:
+            return f"{self.name}: needs a value, one of {', '.join(self.values)}"
+        return f"{self.name}: needs a value, as in {self.name}:{self.example} ({self.means})"
+
+    def refuses(self, how: str, text: str) -> str:
+        """Why it does not take this value; empty where it does."""
+        if how not in self.how:
+            if self.values:
+                return self._not_one(text)
+            return (
+                f"{self.name}: knows {self.name}:{self.example} and {self.name}:{self.example[:3]}*, no other patterns"
+            )
+        if how == "glob" and self.name == "tool" and (text.count("*") != 1 or not text.endswith("*") or "?" in text):
+            return f"tool: takes one * and at the end, as in tool:{self.example[:3]}*"
+        return self._not_one(text) if self.values and text.lower() not in self.values else ""
+
+    def _not_one(self, text: str) -> str:
+        near = difflib.get_close_matches(text.lower(), self.values, n=1)
+        hint = f"did you mean {near[0]}? It" if near else "it"
+        return f"{self.name}: {text!r} is not known; {hint} takes {', '.join(self.values[:MANY])}"
+
+
+_STATUSES = [
+    Trial.Status.FAILED,
+    Trial.Status.PASSED,
+    Trial.Status.UNSCORED,
+    Trial.Status.SKIPPED,
+    Trial.Status.RUNNING,
+]
+STATUSES = tuple(status.value for status in _STATUSES)
+ROLES = tuple(role.value for role in (*ACQUISITION_ROLES, *DEPLOYMENT_ROLES))
+_CLOSED = ("is",)
+
+_ALL = (
+    Field("kind", "where it was found", tuple(SearchDocument.Kind.values), _CLOSED),
+    Field("is", "how its trial ended, or error: a tool's result that is an error", (*STATUSES, "error"), _CLOSED),
+    Field("phase", "the phase of its trial", tuple(phase.value for phase in Phase), _CLOSED),
+    Field("role", "the role of its task in the family", ROLES, _CLOSED),
+    Field("condition", "the memory condition of its run", example="selfgen-*"),
+    Field("model", "the agent's model", example="~opus"),
+    Field("author", "the author's model", example="~opus"),
+    Field("harness", "the agent program", example="codex"),
+    Field("experiment", "the name or id of its experiment", example="~demo"),
+    Field("run", "the id of its run", how=_CLOSED, example="0f3c..."),
+    Field("task", "the key or title of its task", example="E1-F1-*"),
+    Field("family", "the key or name of its family", example="E1-F1"),
+    Field("skill", "skill files and decisions of that skill; steps and checks of trials that read it", example="csv-*"),
+    Field("mounted", "trials in which that skill was at hand", example="csv-*"),
+    Field("tool", "steps that call that tool", how=("is", "glob"), example="bash"),
+    Field("path", "the path of a skill file", example="*/SKILL.md"),
+    Field("by", "who wrote a note", example="ann"),
+)
+FIELDS: dict[str, Field] = {each.name: each for each in _ALL}
+
+# Words that are filters by themselves; in quotes they are words.
+SHORT: dict[str, tuple[str, str]] = {
+    **{status: ("is", status) for status in ("passed", "failed", "unscored", "skipped")}
+}

@@ -1,0 +1,1 @@
+"""Numbers: metrics, differences and their intervals, comparisons, agreement."""

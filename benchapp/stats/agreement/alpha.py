@@ -1,0 +1,93 @@
+"""Krippendorff's alpha for any distance, any number of reviewers and missing answers.
+
+Krippendorff, "Content Analysis", 3rd edition (2013), chapter 12: alpha = 1 - observed / expected disagreement, over the
+units that at least two reviewers answered. 1: all agree. 0: as far apart as answers dealt out at random. Below: further.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from benchapp.stats.agreement.distances import Distance
+from benchapp.stats.inference.interval import ZERO, Floats
+
+# What each reviewer said of one unit. Who said nothing is not in it.
+Unit = Mapping[Hashable, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """All that alpha needs to know, by cluster, so that clusters can be drawn again by weighting rows.
+
+    counts: how often each value was given, [clusters, values]. apart: the sum over the cluster's units of the distances
+    of all ordered pairs of answers, each unit's divided by its answers less one, [clusters]. distances: [values, values].
+    units: with two answers or more; the others are left out.
+    """
+
+    counts: Floats
+    apart: Floats
+    distances: Floats
+    units: int
+
+    @property
+    def clusters(self) -> int:
+        return len(self.apart)
+
+    @property
+    def answers(self) -> int:
+        return int(self.counts.sum())
+
+    @property
+    def varies(self) -> bool:
+        """False where every answer is the same: then nothing shows whether reviewers can tell units apart."""
+        return int((self.counts.sum(axis=0) > 0).sum()) > 1
+
+
+def tally(units: Sequence[Unit], distance: Distance, *, clusters: Sequence[Hashable] | None = None) -> Tally:
+    """`clusters` names the cluster of each unit, as long as `units`; without it each unit is its own."""
+    names = list(range(len(units))) if clusters is None else list(clusters)
+    if len(names) != len(units):
+        raise ValueError(f"tally: expected a cluster for each of {len(units)} units, got {len(names)}")
+    paired = [(name, list(unit.values())) for name, unit in zip(names, units, strict=True) if len(unit) > 1]
+    values = list(dict.fromkeys(value for _, answers in paired for value in answers))
+    place = {value: index for index, value in enumerate(values)}
+    rows = {name: index for index, name in enumerate(dict.fromkeys(name for name, _ in paired))}
+    distances = np.array([[distance(one, other) for other in values] for one in values], dtype=float)
+    counts, apart = np.zeros((len(rows), len(values))), np.zeros(len(rows))
+    for name, answers in paired:
+        given = [place[answer] for answer in answers]
+        np.add.at(counts[rows[name]], given, 1.0)
+        apart[rows[name]] += distances[np.ix_(given, given)].sum() / (len(given) - 1)
+    return Tally(counts, apart, distances.reshape(len(values), len(values)), len(paired))
+
+
+def alpha(units: Sequence[Unit], distance: Distance) -> float | None:
+    """None where no unit has two answers, or where all answers are the same."""
+    return alpha_of(tally(units, distance))
+
+
+def alpha_of(found: Tally) -> float | None:
+    if not found.varies:
+        return None
+    weights = np.ones((1, found.clusters))
+    return float(alpha_many(found, weights)[0])
+
+
+def alpha_many(found: Tally, weights: Floats) -> Floats:
+    """Alpha of each reweighting of the clusters, [k, clusters] -> [k]. NaN where a reweighting leaves no variation."""
+    observed, expected = disagreements(found, weights)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(1.0 - observed / np.where(expected > ZERO, expected, np.nan))
+
+
+def disagreements(found: Tally, weights: Floats) -> tuple[Floats, Floats]:
+    """Observed and expected disagreement, [k, clusters] -> [k] each: mean distances of two answers of one unit, and of
+    any two answers of all."""
+    counts = weights @ found.counts
+    total = counts.sum(axis=1)
+    expected = ((counts @ found.distances) * counts).sum(axis=1) / (total * (total - 1))
+    return (weights @ found.apart) / total, expected

@@ -1,0 +1,40 @@
+"""Which codes stand for each other: code by code, over every pair of reviews of one item."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
+
+from benchapp.stats.agreement.alpha import Unit
+from benchapp.stats.agreement.kappa import pairs
+
+NONE = None  # the row and column of "no code left to stand against it"
+Cell = tuple[Hashable, Hashable]
+
+
+def cells_of(one: frozenset[Hashable], other: frozenset[Hashable]) -> Iterator[Cell]:
+    """The cells that a pair of code sets counts in, each once.
+
+    A code in both counts on the diagonal. What only one of them has stands against what only the other has: every such
+    code of the one with every such code of the other. Where one of them has nothing left, the other's stand against
+    NONE, and two empty sets meet at (NONE, NONE). Codes that agree never stand against others.
+    """
+    for code in one & other:
+        yield code, code
+    left, right = one - other, other - one
+    if not one and not other:
+        yield NONE, NONE
+    for a in left or ({NONE} if right else ()):
+        for b in right or {NONE}:
+            yield a, b
+
+
+def confusion(units: Sequence[Unit]) -> Counter[Cell]:
+    """How many pairs of reviews count in each cell. Reviewers have no order: (a, b) and (b, a) hold the same number."""
+    found: Counter[Cell] = Counter()
+    for one, other in pairs(units):
+        for a, b in cells_of(one, other):
+            found[a, b] += 1
+            if a != b:
+                found[b, a] += 1
+    return found

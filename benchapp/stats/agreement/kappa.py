@@ -1,0 +1,95 @@
+"""Agreement on one code at a time: used or not used."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.stats.agreement.alpha import Unit, alpha
+from benchapp.stats.agreement.distances import nominal_distance
+
+COHEN = "Cohen's kappa"
+KRIPPENDORFF = "Krippendorff's alpha, nominal"
+
+
+@dataclass(frozen=True, slots=True)
+class Counted(Shaped):
+    """k of n."""
+
+    k: int
+    n: int
+
+    json_shape = JsonShape("k", "n", "share")
+
+    @property
+    def share(self) -> float | None:
+        return self.k / self.n if self.n else None
+
+
+@dataclass(frozen=True, slots=True)
+class CodeAgreement(Shaped):
+    """agree: pairs of reviews that both use the code, or both do not, of all pairs. both: pairs that both use it, of
+    those where at least one does; a rare code agrees mostly by absence, and this does not count that. used: reviews.
+    """
+
+    value: float | None
+    coefficient: str
+    agree: Counted
+    both: Counted
+    used: Counted
+    note: str = ""
+
+
+def pairs(units: Sequence[Unit]) -> list[tuple[Any, Any]]:
+    """The answers of every two reviewers of one unit."""
+    return [pair for unit in units for pair in combinations(unit.values(), 2)]
+
+
+def agreed(units: Sequence[Unit]) -> Counted:
+    """Pairs of answers that are equal, of all pairs."""
+    found = pairs(units)
+    return Counted(sum(one == other for one, other in found), len(found))
+
+
+def code_agreement(units: Sequence[Unit], code: Hashable) -> CodeAgreement:
+    """Units whose answers are sets of codes, [those with two answers or more]; kappa where the same two people gave
+    all of them, else Krippendorff's nominal alpha, which takes any number of reviewers and missing answers."""
+    double = [{who: code in codes for who, codes in unit.items()} for unit in units if len(unit) > 1]
+    found = pairs(double)
+    answers = [answer for unit in double for answer in unit.values()]
+    both, either = sum(a and b for a, b in found), sum(a or b for a, b in found)
+    coefficient, value = coefficient_of(double)
+    note = ""
+    if value is None:
+        always = "use it" if both else "leave it out"
+        note = f"all reviews {always}" if double else "no item has two answers"
+    return CodeAgreement(
+        value, coefficient, agreed(double), Counted(both, either), Counted(sum(answers), len(answers)), note
+    )
+
+
+def coefficient_of(units: Sequence[Unit]) -> tuple[str, float | None]:
+    """Which coefficient suits who answered, and its value; None where the answers do not vary."""
+    people = {frozenset(unit) for unit in units}
+    if len(people) == 1 and len(next(iter(people))) == 2:
+        return COHEN, cohen_kappa(units)
+    return KRIPPENDORFF, alpha(units, nominal_distance)
+
+
+def cohen_kappa(units: Sequence[Unit]) -> float | None:
+    """Cohen (1960), for units that the same two people answered: (agreed - by chance) / (1 - by chance), where chance
+    keeps each person's own frequencies. None where chance alone agrees always."""
+    if not units:
+        return None
+    one, other = sorted(units[0], key=str)
+    answers = [(unit[one], unit[other]) for unit in units]
+    n = len(answers)
+    values = {value for pair in answers for value in pair}
+    firsts, seconds = [a for a, _ in answers], [b for _, b in answers]
+    chance = sum(firsts.count(value) * seconds.count(value) for value in values)
+    if chance == n * n:
+        return None
+    return (sum(a == b for a, b in answers) / n - chance / n**2) / (1 - chance / n**2)

@@ -1,0 +1,1 @@
+"""The metrics of the published benchmarks, as their papers define them."""

@@ -1,0 +1,74 @@
+"""SkillEvolBench's six success rates (paper section 4.5, equation 6), recomputed from tallies of trials.
+
+Which trials each covers: acquisition T1-T3 for LSR, replay of T1-T3 for RSR, frozen deployment T4-T6 for ESR, and
+of these T4 alone for CSSR, T5 for ARSR, T6 for CompSR.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from benchapp.stats.metrics.metric import Metric
+from benchapp.stats.metrics.rates import Rate
+from benchapp.stats.metrics.tally import Tally
+from runner.base.types import Phase, Role
+
+PAPER = "SkillEvolBench, section 4.5, equation 6"
+
+METRICS = (
+    Metric(
+        "LSR",
+        "acquisition",
+        "learning success: tasks passed while the library is being written",
+        (Phase.ACQUISITION,),
+        source=PAPER,
+    ),
+    Metric(
+        "RSR",
+        "replay",
+        "replay success: the same tasks again with the finished library",
+        (Phase.REPLAY,),
+        source=PAPER,
+    ),
+    Metric(
+        "ESR",
+        "deployment",
+        "evaluation success: unseen tasks with the frozen library",
+        (Phase.DEPLOYMENT,),
+        source=PAPER,
+    ),
+    Metric(
+        "CSSR",
+        "context shift",
+        "deployment tasks in another context",
+        (Phase.DEPLOYMENT,),
+        Role.CONTEXT_SHIFT,
+        source=PAPER,
+    ),
+    Metric(
+        "ARSR",
+        "adversarial",
+        "deployment tasks built against a wrong rule",
+        (Phase.DEPLOYMENT,),
+        Role.ADVERSARIAL,
+        source=PAPER,
+    ),
+    Metric(
+        "CompSR",
+        "composition",
+        "deployment tasks that need several skills",
+        (Phase.DEPLOYMENT,),
+        Role.COMPOSITION,
+        source=PAPER,
+    ),
+)
+
+
+def rates_of(tallies: Mapping[tuple[str, str], Tally]) -> dict[str, Rate]:
+    """(phase, role) -> tally gives metric key -> rate. A metric without a planned trial has no entry."""
+    rates: dict[str, Rate] = {}
+    for place, tally in tallies.items():
+        for metric in METRICS:
+            if metric.covers(*place):
+                rates[metric.key] = rates.get(metric.key, Rate()) + tally.rate
+    return rates

@@ -1,0 +1,112 @@
+"""SkillFlow's table (section 2.5 and Table 1) over the trials of any run: a family is an episode, worked in order.
+
+Every number stands twice, over all tasks and without the first task of each family: there the library is empty, so no skill
+can be used and none can help. %use over all tasks therefore has a ceiling below 100 % (146 of 166 in the paper's suite).
+The paper's released code counts a task without a result as absent and one without a trajectory as 0 turns; here both are unknown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from statistics import fmean
+
+from benchapp.stats.metrics.facts import RunFacts
+from benchapp.stats.metrics.metric import FIRST_TRIES, Better, Metric, RunMetric, RunValue, Unit
+
+PAPER = "SkillFlow, section 2.5 and Table 1"
+
+OVER_ALL = (
+    Metric("completion", "completion", "tasks completed", FIRST_TRIES, source=PAPER),
+    Metric(
+        "turns",
+        "turns",
+        "agent turns per task; harnesses count them differently, so never compared across harnesses",
+        FIRST_TRIES,
+        column="turns",
+        unit=Unit.TURNS,
+        better=Better.LOWER,
+        source=PAPER,
+    ),
+    Metric(
+        "cost",
+        "cost",
+        "USD per task, of the attempt that counts; the author's calls are not in it",
+        FIRST_TRIES,
+        column="cost_usd",
+        unit=Unit.USD,
+        better=Better.LOWER,
+        source=PAPER,
+    ),
+    Metric(
+        "output-tokens",
+        "output tokens",
+        "output tokens per task",
+        FIRST_TRIES,
+        column="output_tokens",
+        unit=Unit.TOKENS,
+        better=Better.LOWER,
+        source=PAPER,
+    ),
+    Metric(
+        "use",
+        "% use",
+        "tasks in which a skill was read, invoked or executed, of all tasks",
+        FIRST_TRIES,
+        column="used",
+        better=Better.NEITHER,
+        source=PAPER,
+    ),
+)
+
+
+def _past_first(metric: Metric) -> Metric:
+    """The same number without the first task of each ordered episode."""
+    return replace(
+        metric,
+        key=f"{metric.key}-past-first",
+        name=f"{metric.name}, past first",
+        meaning=f"{metric.meaning}; without the first task of each ordered episode",
+        past_first=True,
+    )
+
+
+METRICS = tuple(found for metric in OVER_ALL for found in (metric, _past_first(metric)))
+
+
+def skills_retained(facts: RunFacts) -> RunValue:
+    """Mean over episodes of the skills in the final library."""
+    if not facts.libraries:
+        return RunValue(None, note="no episode owns a library")
+    return RunValue(fmean(library.skills for library in facts.libraries), len(facts.libraries), "episodes")
+
+
+def skills_ever(facts: RunFacts) -> RunValue:
+    """Mean over episodes of the skills the library ever held, seeded ones left out: those the author wrote."""
+    churn = facts.churn
+    if not facts.libraries or not churn.episodes:
+        return RunValue(None, note="no episode owns a library")
+    if not churn.recorded:
+        return RunValue(None, note="the libraries came without their history")
+    return RunValue(churn.created / churn.recorded, churn.recorded, "episodes")
+
+
+RUN_METRICS = (
+    RunMetric(
+        "skills-retained",
+        "skills retained",
+        "skills in the final library, mean over episodes",
+        Unit.SKILLS,
+        Better.NEITHER,
+        "SkillFlow, section 2.5; the released code's #Skills",
+        skills_retained,
+    ),
+    RunMetric(
+        "skills-ever",
+        "skills ever created",
+        "skills the author ever wrote into the library, deleted ones included, mean over episodes",
+        Unit.SKILLS,
+        Better.NEITHER,
+        "SkillFlow, Table 1's caption (#Skills as cumulative number)",
+        skills_ever,
+    ),
+)

@@ -1,0 +1,60 @@
+"""SkillLearnBench's outcome numbers (section 3.2, equation 2): first per task of the paper, then over its tasks.
+
+What the paper calls a task is a family here, and its instances are the family's tasks; instance 1 is the seed that skills are
+learned from, the others are held out. Acc = mean over families of the mean over the family's instances, so a family of six
+instances weighs as much as one of two. With several samples an instance first gets the mean of its samples.
+"""
+
+from __future__ import annotations
+
+from benchapp.stats.metrics.metric import Better, Instances, Metric, Unit
+from runner.base.types import Phase
+
+PAPER = "SkillLearnBench, section 3.2, equation 2"
+PHASES = (Phase.EVALUATION, Phase.DEPLOYMENT)  # imported runs tell no phases; here instances follow the seal
+
+METRICS = (
+    Metric(
+        "accuracy", "accuracy", "instances passed, per family and then over families", PHASES, source=PAPER, macro=True
+    ),
+    Metric(
+        "accuracy-seed",
+        "accuracy, seed",
+        "the same over seed instances, which the skills were learned from",
+        PHASES,
+        source="SkillLearnBench, Figure 2 c",
+        instances=Instances.SEED,
+        macro=True,
+    ),
+    Metric(
+        "accuracy-held-out",
+        "accuracy, held-out",
+        "the same over instances 2 and up, which no skill was learned from",
+        PHASES,
+        source="SkillLearnBench, Figure 2 c",
+        instances=Instances.HELD_OUT,
+        macro=True,
+    ),
+    Metric(
+        "solving-tokens",
+        "tokens",
+        "input (cached input among it) and output tokens per instance, per family and then over families",
+        PHASES,
+        column="total_tokens",
+        unit=Unit.TOKENS,
+        better=Better.LOWER,
+        source="SkillLearnBench, section 3.2 and Table 6",
+        macro=True,
+    ),
+    Metric(
+        "usage",
+        "skill usage",
+        "skills used of those mounted, per instance, then per family and over families; unknown where none was mounted",
+        PHASES,
+        column="usage",
+        unit=Unit.SCORE,
+        better=Better.NEITHER,
+        source="SkillLearnBench, section 3.2 (skill usage rate)",
+        macro=True,
+    ),
+)

@@ -1,0 +1,75 @@
+"""Groups that differ in nothing but the budget an author had: "naive-prompt@8000" is naive-prompt with 8,000 tokens."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Count, Q, Sum
+
+from benchapp.models import ModelCall, Run
+from benchapp.stats.comparing.groups import Group
+from runner.engine.author_calls import AUTHOR, GENERATOR
+from runner.protocols.conditions import LEAST, base_name
+
+WRITING = (AUTHOR, GENERATOR)  # purposes of the calls that write a library
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """One method by one author for one agent, at rising budgets: (tokens, group)."""
+
+    method: str
+    author: str
+    stops: tuple[tuple[int, Group], ...]
+
+    @property
+    def first(self) -> Group:
+        return self.stops[0][1]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What authors spent on libraries. output_tokens: of all their answers; None where any answer tells none."""
+
+    libraries: int = 0
+    output_tokens: int | None = None
+
+    @property
+    def per_library(self) -> float | None:
+        return self.output_tokens / self.libraries if self.libraries and self.output_tokens is not None else None
+
+
+def budget_of(condition: str) -> int | None:
+    """Output tokens for one library, from the condition's name. None without a number, or with one too small to be a budget:
+    other methods carry their rounds there."""
+    value = condition.partition("@")[2]
+    number = int(value) if re.fullmatch(r"[1-9][0-9]{0,8}", value) else 0
+    return number if number >= LEAST["generation_tokens"] else None
+
+
+def sweeps_of(groups: Iterable[Group]) -> list[Sweep]:
+    """In the order in which the groups come; a single budget is a sweep of one."""
+    members: dict[tuple[object, ...], list[tuple[int, Group]]] = {}
+    for group in groups:
+        if (budget := budget_of(group.condition)) is not None:
+            experiment, condition, *others = group.identity
+            members.setdefault((experiment, base_name(condition), *others), []).append((budget, group))
+    found = [tuple(sorted(stops, key=lambda stop: stop[0])) for stops in members.values()]
+    return [Sweep(base_name(stops[0][1].condition), stops[0][1].author_model, stops) for stops in found]
+
+
+def written_by(runs: Sequence[Run], as_of: datetime | None = None) -> dict[int, Written]:
+    """run pk -> what its author wrote with. One query."""
+    calls = ModelCall.objects.beside_attempts().filter(purpose__in=WRITING, episode__run__in=[run.pk for run in runs])
+    if as_of is not None:
+        calls = calls.filter(started_at__lte=as_of)
+    counts = {
+        "libraries": Count("episode", distinct=True),
+        "tokens": Sum("output_tokens"),
+        "untold": Count("pk", filter=Q(output_tokens__isnull=True, status=ModelCall.Status.ANSWERED)),
+    }
+    rows = calls.order_by().values_list("episode__run").annotate(**counts)
+    return {run: Written(libraries, None if untold else tokens) for run, libraries, tokens, untold in rows}

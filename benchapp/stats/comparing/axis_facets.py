@@ -1,0 +1,90 @@
+"""What there is to choose from: every axis with its values, and how many runs each would leave."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC
+from typing import Any
+
+from benchapp.models import Run
+from benchapp.stats.comparing.choices import Choices
+
+AXES: Mapping[str, str] = {  # choice -> what the page calls it
+    "experiment": "Experiment",
+    "suite": "Suite",
+    "condition": "Condition",
+    "agent_model": "Agent model",
+    "author_model": "Author model",
+    "harness": "Harness",
+    "replicate": "Replicate",
+}
+READ = ("experiment__public_id", "experiment__suite__key", *tuple(AXES)[2:], "created_at", "experiment__name")
+NAME = len(READ) - 1
+CREATED = len(READ) - 2
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """`runs`: how many the page would show of it, the other axes as they are chosen."""
+
+    value: str
+    label: str
+    runs: int
+    chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Facet:
+    axis: str
+    title: str
+    values: tuple[Value, ...]
+
+    @property
+    def chosen(self) -> int:
+        return sum(value.chosen for value in self.values)
+
+
+def facets_of(choices: Choices) -> list[Facet]:
+    """One query over the runs' own columns. An axis with a single value is left out unless something of it is chosen."""
+    rows = list(Run.objects.standing().order_by("id").values_list(*READ))
+    rows = [row for row in rows if _in_time(row, choices)]
+    facets = [_facet(place, axis, rows, choices) for place, axis in enumerate(AXES)]
+    return [facet for facet in facets if len(facet.values) > 1 or facet.chosen]
+
+
+def _facet(place: int, axis: str, rows: Iterable[tuple[Any, ...]], choices: Choices) -> Facet:
+    chosen = getattr(choices, axis)
+    counts: Counter[Any] = Counter()
+    labels: dict[Any, str] = {}
+    for row in rows:
+        value = row[place]
+        labels.setdefault(value, row[NAME] if axis == "experiment" else _label(axis, value))
+        counts[value] += _passes(row, choices, but=axis)
+    values = [
+        Value("" if value is None else str(value), labels[value], counts[value], value in chosen)
+        for value in labels
+        if value is not None
+    ]
+    absent = [Value(str(value), f"{value} (no such run)", 0, True) for value in chosen if value not in labels]
+    return Facet(axis, AXES[axis], (*values, *absent))
+
+
+def _passes(row: tuple[Any, ...], choices: Choices, *, but: str) -> bool:
+    return all(
+        not (wanted := getattr(choices, axis)) or row[place] in wanted for place, axis in enumerate(AXES) if axis != but
+    )
+
+
+def _in_time(row: tuple[Any, ...], choices: Choices) -> bool:
+    day = row[CREATED].astimezone(UTC).date()
+    return (
+        (choices.as_of is None or row[CREATED] <= choices.as_of)
+        and (choices.since is None or day >= choices.since)
+        and (choices.until is None or day <= choices.until)
+    )
+
+
+def _label(axis: str, value: Any) -> str:
+    return "none" if axis == "author_model" and value == "" else str(value)

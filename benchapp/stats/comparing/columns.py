@@ -1,0 +1,127 @@
+"""Trials as columns, read from the record once and kept while nothing in them has changed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from functools import lru_cache
+from hashlib import blake2b
+from itertools import count, groupby
+from typing import Any
+
+from django.db import connection
+from django.db.models import F, QuerySet
+
+from benchapp.models import Episode, Run, Task, Trial
+from benchapp.stats.comparing import column_shelf
+from benchapp.stats.learning.computed_runs import RunCache
+from benchapp.stats.metrics.outcomes import (
+    CORPUS_CODES,
+    PHASE_CODES,
+    ROLE_CODES,
+    Outcomes,
+    empty_outcomes,
+    outcomes_from,
+)
+
+MAX_NAMED = 500  # keys in one IN
+MAX_KEPT = 250_000  # trials in one process: some 50 MB
+EPISODE = ("pk", "run_id", "key", "is_ordered", "is_tainted")
+TASK = ("pk", "family_id", "family__environment_id", "family__environment__kind", "role", "ordinal")
+NUMBERS = {  # lookup -> column; a duration in seconds is one of the columns of the same unit
+    "reward": "reward",
+    "outcome": "outcome",
+    "process": "process",
+    "overall": "overall",
+    "turns": "turns",
+    "input_tokens": "input_tokens",
+    "cached_tokens": "cached_tokens",
+    "output_tokens": "output_tokens",
+    "cost_usd": "cost_usd",
+    "duration_seconds": "seconds",
+    "skills_mounted": "skills_mounted",
+    "skills_read": "skills_read",
+}
+TRIAL = ("episode_id", "pk", "task_id", "phase", "sample", "snapshot_id", "is_done", "success", *NUMBERS)
+TRIAL_COLUMNS = ("episode", "trial", "task", "phase", "sample", "library", "done", "success", *NUMBERS.values())
+
+
+KEPT: RunCache[Outcomes] = RunCache(MAX_KEPT, len)
+
+
+def outcomes_of(runs: Iterable[Run]) -> dict[int, Outcomes]:
+    """run pk -> its trials. Three queries for all runs whose columns are at hand neither in this process nor on its disk."""
+    return KEPT.read_all(runs, _take_or_read)
+
+
+def _take_or_read(runs: list[Run]) -> dict[int, Outcomes]:
+    found = {run.pk: columns for run in runs if (columns := column_shelf.take(run)) is not None}
+    missing = [run for run in runs if run.pk not in found]
+    read = _read(missing) if missing else {}
+    for run in missing:
+        found[run.pk] = read.get(run.pk) or empty_outcomes()
+        if not run.is_open:  # one at work has another revision after every trial
+            column_shelf.keep(run, found[run.pk])
+    return found
+
+
+def settled_after(runs: Iterable[Run], moment: datetime) -> set[int]:
+    """Keys of trials of these runs that the record settled, or settled anew, after that moment."""
+    later = Trial.objects.filter(episode__run__in=[run.pk for run in runs], settled_at__gt=moment)
+    return set(later.values_list("pk", flat=True))
+
+
+def _read(runs: Sequence[Run]) -> dict[int, Outcomes]:
+    episodes = Episode.objects.filter(run__in=[run.pk for run in runs])
+    facts = {pk: told for pk, *told in episodes.values_list(*EPISODE)}
+    in_order = Trial.objects.filter(episode__in=episodes).order_by(
+        "episode__run_id", "episode_id", "phase", F("finished_at").asc(nulls_last=True), "pk"
+    )
+    by_run = {run: list(found) for run, found in groupby(_rows(in_order), lambda row: facts[row[0]][0])}
+    tasks = _tasks({row[2] for found in by_run.values() for row in found})
+    return {run: _columns(found, facts, tasks) for run, found in by_run.items()}
+
+
+def _rows(trials: QuerySet[Trial]) -> Iterator[tuple[Any, ...]]:
+    """As the database gives them. Numbers need no conversion of Django's, which would cost as much as the query."""
+    with connection.cursor() as cursor:
+        cursor.execute(*trials.values_list(*TRIAL).query.sql_with_params())
+        while found := cursor.fetchmany(5000):
+            yield from found
+
+
+def _tasks(keys: set[int]) -> dict[int, tuple[Any, ...]]:
+    found = Task.objects.order_by()
+    found = found.filter(pk__in=keys) if len(keys) <= MAX_NAMED else found
+    return {pk: tuple(told) for pk, *told in found.values_list(*TASK)}
+
+
+def _columns(
+    rows: list[tuple[Any, ...]], episodes: Mapping[int, Sequence[Any]], tasks: Mapping[int, Sequence[Any]]
+) -> Outcomes:
+    columns: dict[str, Sequence[Any]] = dict(zip(TRIAL_COLUMNS, zip(*rows, strict=True), strict=True))
+    _, keys, columns["ordered"], columns["tainted"] = zip(*(episodes[pk] for pk in columns["episode"]), strict=True)
+    family, environment, kind, role, columns["ordinal"] = zip(*(tasks[pk] for pk in columns["task"]), strict=True)
+    columns["cluster"] = list(map(_cluster, columns["ordered"], keys, family, columns["task"]))
+    columns["position"] = _positions(columns["episode"], columns["phase"])
+    columns["library"] = [-1 if key is None else key for key in columns["library"]]
+    columns["family"] = [-1 if key is None else key for key in family]
+    columns["environment"] = [-1 if key is None else key for key in environment]
+    columns["phase"] = [PHASE_CODES[phase] for phase in columns["phase"]]
+    columns["role"] = [ROLE_CODES.get(name, 0) for name in role]
+    columns["corpus"] = [CORPUS_CODES.get(name or "", 0) for name in kind]
+    return outcomes_from(columns)
+
+
+@lru_cache(maxsize=20_000)
+def _cluster(is_ordered: bool, episode: str, family: int | None, task: int) -> int:
+    """Equal in every run for trials that share a library: by the key of an episode that owns one, else by the family."""
+    name = f"episode:{episode}" if is_ordered else f"family:{family}" if family is not None else f"task:{task}"
+    return int.from_bytes(blake2b(name.encode(), digest_size=7).digest())
+
+
+def _positions(episodes: Sequence[int], phases: Sequence[str]) -> list[int]:
+    """Place of each trial inside its episode and phase; the rows come in the order of their ends."""
+    counters: dict[tuple[int, str], Iterator[int]] = defaultdict(count)
+    return [next(counters[key]) for key in zip(episodes, phases, strict=True)]

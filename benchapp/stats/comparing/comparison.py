@@ -1,0 +1,272 @@
+"""Groups of runs beside each other: their cells, their differences to a baseline, and what stands in the way."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from copy import copy
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from benchapp.models import Run
+from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.stats.comparing.choices import Choices
+from benchapp.stats.comparing.columns import KEPT, outcomes_of, settled_after
+from benchapp.stats.comparing.groups import Group, Groups
+from benchapp.stats.comparing.selection import MAX_RUNS, added, selected
+from benchapp.stats.inference.difference import Difference, compare
+from benchapp.stats.inference.sides import TaskMeans
+from benchapp.stats.learning.computed_runs import Recent
+from benchapp.stats.learning.replay_gains import Replay, replay_of
+from benchapp.stats.metrics.comparability import Comparability, compare_setups
+from benchapp.stats.metrics.facts import RunFacts, facts_of, mean_of
+from benchapp.stats.metrics.metric import Metric, RunMetric, RunValue
+from benchapp.stats.metrics.noise import Noise, noise_of
+from benchapp.stats.metrics.outcomes import MEASURED, Outcomes
+from benchapp.stats.metrics.rates import Rate
+from benchapp.stats.metrics.tally import Tally
+from runner.base.types import Phase
+
+# Columns of a trial that are the same in every database: no keys.
+FINGERPRINTED = ("phase", "role", "sample", "ordinal", "tainted", *MEASURED)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell(Shaped):
+    """One metric of one group. `rate` adds the replicates' counts up; `value` is the mean of the replicates' means.
+
+    interval: of `value`, Wilson's, of a single run whose value is k of n independent trials, from ten of them on. Several
+    replicates have differences, not this.
+    """
+
+    metric: Metric
+    rate: Rate
+    value: float | None
+    replicates: tuple[float | None, ...]
+    interval: tuple[float, float] | None = None
+
+    json_shape = JsonShape(
+        "value",
+        ("passed", lambda cell: cell.rate.passed if cell.metric.is_share else None),
+        *("scored=rate.scored", "planned=rate.planned"),
+        ("low", lambda cell: cell.interval and cell.interval[0]),
+        ("high", lambda cell: cell.interval and cell.interval[1]),
+        "replicates",
+    )
+
+
+class Comparison:
+    """Everything the compare pages and charts draw, computed when asked for and remembered.
+
+    One query for the runs, one for trials whose columns are not at hand; all else is arithmetic.
+    """
+
+    def __init__(self, choices: Choices, runs: Sequence[Run], truncated: int = 0) -> None:
+        self.choices = choices
+        self.runs = tuple(runs)
+        self.truncated = truncated  # runs that match and are not shown: too many
+        self._cells: dict[tuple[tuple[object, ...], str], Cell] = {}
+        self._described: dict[tuple[tuple[object, ...], str], Difference | None] = {}
+        self._replays: dict[tuple[object, ...], Replay | None] = {}
+        self._means: dict[tuple[object, ...], list[TaskMeans]] = {}
+        self._differences: dict[tuple[tuple[object, ...], str], Difference | None] = {}
+
+    def under(self, choices: Choices) -> Comparison:
+        """The same numbers, remembered together, under choices that need no others: of a metric, a table, an option."""
+        if choices == self.choices:
+            return self
+        _ = self.groups, self.fingerprint  # computed before the copy, so that both have them
+        other = copy(self)
+        other.choices = choices
+        return other
+
+    @cached_property
+    def groups(self) -> Groups:
+        unfinished = {run.pk for run in self.runs if not Tally.of(self.outcomes[run.pk]).is_over}
+        return Groups.of(self.runs, self.choices.baseline, unfinished)
+
+    # --- outcomes ------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def outcomes(self) -> dict[int, Outcomes]:
+        """run pk -> its trials, as the record knew them at the pin."""
+        found = outcomes_of(self.runs)
+        return {pk: outcomes.without(self._later) for pk, outcomes in found.items()} if self._later else found
+
+    @cached_property
+    def _later(self) -> set[int]:
+        pin = self.choices.as_of
+        return settled_after(self.runs, pin) if pin else set()
+
+    @property
+    def revised(self) -> int:
+        """Trials of the runs shown that the record settled, or settled anew, after the pin; left out here."""
+        return len(self._later)
+
+    def of_group(self, group: Group) -> list[Outcomes]:
+        """One per replicate."""
+        return [self.outcomes[run.pk] for run in group.runs]
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Twelve hex characters over which runs there are, what they are called, and all that their trials tell; equal for
+        the same picture. Author calls and libraries, which only numbers of whole runs read, are not in it."""
+        whole = hashlib.sha256()
+        for run in sorted(self.runs, key=lambda run: run.public_id):
+            named = (run.condition, run.agent_model, run.author_model, run.harness, run.replicate)
+            whole.update(run.public_id.bytes + repr(named).encode())
+            outcomes = self.outcomes[run.pk]
+            for name in FINGERPRINTED:
+                whole.update(getattr(outcomes, name).tobytes())
+        return whole.hexdigest()[:12]
+
+    # --- numbers -------------------------------------------------------------------------------------------------
+
+    def cell(self, group: Group, metric: Metric) -> Cell:
+        key = group.identity, metric.key
+        if key not in self._cells:
+            outcomes = self.of_group(group)
+            means = tuple(metric.mean(each) for each in outcomes)
+            known = [mean for mean in means if mean is not None]
+            rate = sum((metric.rate(each) for each in outcomes), Rate())
+            interval = metric.interval(outcomes[0]) if len(outcomes) == 1 else None
+            self._cells[key] = Cell(metric, rate, fmean(known) if known else None, means, interval)
+        return self._cells[key]
+
+    def difference(self, group: Group, metric: Metric) -> Difference | None:
+        """To its baseline, over the tasks scored on both sides. None for a baseline and where nothing can be compared."""
+        key = group.identity, metric.key
+        if key not in self._differences:
+            baseline = self.groups.baseline_of(group)
+            self._differences[key] = self.between(group, baseline, metric) if baseline else None
+        return self._differences[key]
+
+    def described(self, group: Group, metric: Metric) -> Difference | None:
+        """The same with the secondary intervals, which describe and decide nothing."""
+        key = group.identity, metric.key
+        if key not in self._described:
+            baseline = self.groups.baseline_of(group)
+            self._described[key] = self.between(group, baseline, metric, describe=True) if baseline else None
+        return self._described[key]
+
+    def between(self, group: Group, baseline: Group, metric: Metric, *, describe: bool = False) -> Difference | None:
+        found = compare(*self.sides(group, baseline, metric), describe=describe, by_family=metric.macro)
+        return found.within(1.0) if found and metric.is_share else found
+
+    def sides(self, group: Group, baseline: Group, metric: Metric) -> tuple[list[TaskMeans], list[TaskMeans]]:
+        """What a difference rests on: per replicate of each side the means of its tasks."""
+        phases = self._reference(baseline, metric)
+        return self._task_means(group, metric, None), self._task_means(baseline, metric, phases)
+
+    def _task_means(self, group: Group, metric: Metric, phases: tuple[Phase, ...] | None) -> list[TaskMeans]:
+        """Remembered, because a baseline is held against every other group of its model."""
+        key = group.identity, metric.key, phases
+        if key not in self._means:
+            self._means[key] = [metric.task_means(outcomes, phases) for outcomes in self.of_group(group)]
+        return self._means[key]
+
+    def _reference(self, baseline: Group, metric: Metric) -> tuple[Phase, ...] | None:
+        """Replay is held against no-skill's first try at the same tasks (the paper's reference), and against the replay of
+        any other baseline that has one."""
+        if metric.phases != (Phase.REPLAY,):
+            return None
+        replayed = any(outcomes.covering((Phase.REPLAY,)).any() for outcomes in self.of_group(baseline))
+        against_no_skill = self.groups.compares_with_no_skill and baseline.condition == self.groups.baseline
+        if against_no_skill or not replayed:
+            return (Phase.ACQUISITION,)
+        return None
+
+    def has(self, metric: Metric) -> bool:
+        """Is there a trial this metric covers?"""
+        return any(self.cell(group, metric).rate.planned for group in self.groups.all)
+
+    # --- numbers of whole runs -----------------------------------------------------------------------------------
+
+    @cached_property
+    def facts(self) -> dict[int, RunFacts]:
+        """run pk -> its libraries, decisions and bill. Six queries, made only where a number of whole runs is shown."""
+        return facts_of(self.runs, self.outcomes, self.choices.as_of)
+
+    def run_values(self, group: Group, metric: RunMetric) -> list[RunValue]:
+        """One per replicate."""
+        return [metric.compute(self.facts[run.pk]) for run in group.runs]
+
+    def run_value(self, group: Group, metric: RunMetric) -> RunValue:
+        return mean_of(self.run_values(group, metric))
+
+    def replay(self, group: Group) -> Replay | None:
+        """Its replay against its acquisition, minus the baseline's replay of the same tasks where there is one."""
+        if group.identity not in self._replays:
+            baseline = self.groups.baseline_of(group)
+            others = self.of_group(baseline) if baseline else []
+            self._replays[group.identity] = replay_of(self.of_group(group), others)
+        return self._replays[group.identity]
+
+    @cached_property
+    def noise(self) -> Noise:
+        return noise_of(self.runs, self.outcomes)
+
+    # --- what stands in the way ----------------------------------------------------------------------------------
+
+    @cached_property
+    def setups(self) -> Comparability:
+        return compare_setups(self.runs)
+
+    @property
+    def scripted(self) -> bool:
+        return any(run.scripted for run in self.runs)
+
+    def tally(self, group: Group) -> Tally:
+        """All trials of its runs, as the record knew them at the pin."""
+        return sum((Tally.of(outcomes) for outcomes in self.of_group(group)), Tally())
+
+    @cached_property
+    def unfinished(self) -> str:
+        """One sentence where runs compared here have trials that did not end; empty where every planned one has."""
+        still = [group for group in self.groups.all if group.is_unfinished]
+        if not still:
+            return ""
+        tally, groups = sum(map(self.tally, still), Tally()), len(self.groups.all)
+        which = f"{len(still)} of {groups} groups {'is' if len(still) == 1 else 'are'}"
+        if len(still) == groups:
+            which = "The only group is" if groups == 1 else f"All {groups} groups are"
+        return (
+            f"{which} unfinished: {tally.done:,} of {tally.total:,} planned trials have ended. What comes may change every"
+            " number, and what ended first need not be like the rest."
+        )
+
+    @cached_property
+    def tainted(self) -> int:
+        """Episodes left out because an operator skipped a trial that later ones were to learn from."""
+        return sum(len(np.unique(each.episode[each.tainted])) for each in self.outcomes.values())
+
+
+def comparison_of(choices: Choices) -> Comparison:
+    runs = list(selected(choices)[: MAX_RUNS + 1])
+    truncated = selected(choices).count() - MAX_RUNS if len(runs) > MAX_RUNS else 0
+    return _remembered(choices, runs[:MAX_RUNS], truncated).under(choices)
+
+
+def added_since(choices: Choices) -> int:
+    """Runs that match and came after the pin: announced, and not mixed in."""
+    return added(choices).count()
+
+
+# The last few comparisons of this process: a page, its charts and its exports ask for the same one after another.
+RECENT: Recent[Any, Comparison] = Recent(8)
+
+
+def forget() -> None:
+    """Drops what this process remembers."""
+    RECENT.clear()
+    KEPT.clear()
+
+
+def _remembered(choices: Choices, runs: Iterable[Run], truncated: int) -> Comparison:
+    shown = list(runs)
+    key = (choices.key(), tuple((run.public_id, run.revision) for run in shown))
+    return RECENT.get_or_make(key, lambda: Comparison(choices, shown, truncated))

@@ -1,0 +1,72 @@
+"""What a comparison says in words: one plain sentence per difference, and one about all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from benchapp.stats.comparing.comparison import Comparison
+from benchapp.stats.comparing.groups import Group
+from benchapp.stats.inference.difference import Difference
+from benchapp.stats.inference.sentences import SHARES, Wording, amounts, sentence
+from benchapp.stats.metrics.metric import Metric, Unit
+
+LEVEL = 0.05
+DIGITS = {Unit.USD: 4, Unit.TOKENS: 0, Unit.SCORE: 2}
+
+
+def says(comparison: Comparison, group: Group, metric: Metric) -> str:
+    """Of a group's difference to its baseline, from the primary test; empty where there is none."""
+    difference, baseline = comparison.difference(group, metric), comparison.groups.baseline_of(group)
+    if difference is None or baseline is None:
+        return ""
+    return difference_in_words(difference, group, baseline, metric)
+
+
+def difference_in_words(difference: Difference, group: Group, baseline: Group, metric: Metric) -> str:
+    own, other = _apart(group, baseline)
+    return sentence(difference, own=own, other=other, metric=metric.key, wording=wording_of(metric))
+
+
+def wording_of(metric: Metric) -> Wording:
+    wording = SHARES if metric.is_share else amounts(metric.unit.value, DIGITS.get(metric.unit, 1))
+    return replace(wording, verb=None, over="families") if metric.macro else wording
+
+
+def verdict(comparison: Comparison, groups: Iterable[Group], metric: Metric) -> str:
+    """How many groups differ from their baseline in this metric by more than chance would usually give."""
+    found = [found for group in groups if (found := comparison.difference(group, metric)) is not None]
+    tested = [difference for difference in found if difference.method != "none"]
+    if not found:
+        return ""
+    if not tested:
+        return (
+            f"{metric.key}: none of {_differences(len(found))} can be tested: too few episodes, and no replicates on both"
+            " sides."
+        )
+    told = [difference for difference in tested if _told(difference)]
+    up = sum(difference.delta > 0 for difference in told)
+    which = f" ({up} up, {len(told) - up} down)" if told else ""
+    chance = 0.05 * len(tested)
+    return (
+        f"{metric.key}: {len(told) or 'none'} of {_differences(len(tested))} can be told from chance{which}. Uncorrected: of"
+        f" {len(tested)} without any effect about {chance:.1f} would look so."
+    )
+
+
+def _told(difference: Difference) -> bool:
+    """By the primary interval; by p where the same difference everywhere leaves a test and no interval."""
+    return difference.excludes_zero or (
+        difference.interval is None and difference.p is not None and difference.p <= LEVEL
+    )
+
+
+def _differences(count: int) -> str:
+    return f"{count} difference{'' if count == 1 else 's'} to the baseline"
+
+
+def _apart(group: Group, baseline: Group) -> tuple[str, str]:
+    """The names that tell the two apart: conditions where they differ, else agent models."""
+    if group.condition != baseline.condition:
+        return group.condition, baseline.condition
+    return group.agent_model, baseline.agent_model

@@ -1,0 +1,72 @@
+"""pass@k of the groups of a comparison with its published intervals, split by source as SkillGenBench's Table 2 is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.stats.comparing.comparison import Comparison
+from benchapp.stats.comparing.groups import Group
+from benchapp.stats.metrics.passk import (
+    METRICS,
+    SOLVED,
+    Drawn,
+    SolvedMetric,
+    drawn,
+    drawn_difference,
+    name_of,
+    samples_of,
+)
+from benchapp.stats.metrics.rates import Rate
+
+
+@dataclass(frozen=True, slots=True)
+class Part(Shaped):
+    """One group over all tasks, or over those of one source. `rate` counts tasks, replicates added up. difference: to the
+    group's baseline; None for a baseline, and where no task is complete on both sides."""
+
+    metric: SolvedMetric
+    rate: Rate
+    drawn: Drawn | None
+    difference: Drawn | None
+
+    json_shape = JsonShape(
+        *("metric=metric.key", "solved=rate.passed", "complete=rate.scored", "tasks=rate.planned"),
+        *("estimate=drawn", "difference"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Passes(Shaped):
+    """One group: all its tasks first, then those of each source that it has tasks of."""
+
+    group: Group
+    name: str
+    parts: tuple[Part, ...]
+
+    json_shape = JsonShape("label=group.label", "name", "parts")
+
+
+def has_samples(comparison: Comparison) -> bool:
+    """Is any finished library tried several times on a task?"""
+    return any(bool((SOLVED.covered(outcomes).sample > 0).any()) for outcomes in comparison.outcomes.values())
+
+
+def passes_of(comparison: Comparison, groups: Iterable[Group]) -> list[Passes]:
+    """Nothing where no task has a second sample: then it is the plain rate, which the table has."""
+    if not has_samples(comparison):
+        return []
+    return [_passes(comparison, group) for group in groups if comparison.cell(group, SOLVED).rate.planned]
+
+
+def _passes(comparison: Comparison, group: Group) -> Passes:
+    found = [metric for metric in METRICS if comparison.cell(group, metric).rate.planned]
+    name = name_of(samples_of(comparison.of_group(group)))
+    return Passes(group, name, tuple(_part(comparison, group, metric) for metric in found))
+
+
+def _part(comparison: Comparison, group: Group, metric: SolvedMetric) -> Part:
+    own, baseline = comparison.of_group(group), comparison.groups.baseline_of(group)
+    difference = drawn_difference(own, comparison.of_group(baseline), metric) if baseline else None
+    return Part(metric, comparison.cell(group, metric).rate, drawn(own, metric), difference)

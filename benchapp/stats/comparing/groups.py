@@ -1,0 +1,168 @@
+"""Runs that differ in nothing but the replicate form a group: one row of a table, one mark of a chart."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from benchapp.models import Run
+from benchapp.stats.comparing.choices import NO_SKILL
+
+SEPARATOR = " · "
+MODEL = "model:"  # a baseline of this kind names an agent model instead of a condition
+UNFINISHED = "unfinished"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The replicates of one cell of one experiment. `label` tells it apart from the other groups beside it.
+    `is_unfinished`: a run of it has trials that did not end; the label says so."""
+
+    runs: tuple[Run, ...]
+    label: str = ""
+    is_unfinished: bool = False
+
+    @property
+    def first(self) -> Run:
+        return self.runs[0]
+
+    @property
+    def condition(self) -> str:
+        return self.first.condition
+
+    @property
+    def agent_model(self) -> str:
+        return self.first.agent_model
+
+    @property
+    def author_model(self) -> str:
+        return self.first.author_model
+
+    @property
+    def harness(self) -> str:
+        return self.first.harness
+
+    @property
+    def replicates(self) -> int:
+        return len(self.runs)
+
+    @property
+    def scripted(self) -> bool:
+        return any(run.scripted for run in self.runs)
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        run = self.first
+        return (run.experiment_id, run.condition, run.agent_model, run.author_model, run.harness)
+
+    @property
+    def narrowing(self) -> dict[str, tuple[object, ...]]:
+        """The choices that leave only this group's runs."""
+        run = self.first
+        return {
+            "experiment": (run.experiment.public_id,),
+            "condition": (run.condition,),
+            "agent_model": (run.agent_model,),
+            "author_model": (run.author_model,),
+            "harness": (run.harness,),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """All groups of a comparison, and which of them another is held against."""
+
+    all: tuple[Group, ...]
+    baseline: str
+    _by_place: dict[tuple[object, ...], list[Group]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, runs: Iterable[Run], baseline: str, unfinished: Collection[int] = ()) -> Groups:
+        """`unfinished`: keys of runs with trials that did not end."""
+        members: dict[tuple[object, ...], list[Run]] = {}
+        for run in runs:
+            members.setdefault(Group((run,)).identity, []).append(run)
+        groups = [
+            Group(tuple(found), is_unfinished=any(run.pk in unfinished for run in found)) for found in members.values()
+        ]
+        labelled = [replace(group, label=label) for group, label in zip(groups, _labels(groups), strict=True)]
+        places: dict[tuple[object, ...], list[Group]] = {}
+        for group in labelled:
+            for place in _places(group):
+                places.setdefault((place, group.condition, group.agent_model), []).append(group)
+        return cls(tuple(labelled), baseline, places)
+
+    def baseline_of(self, group: Group) -> Group | None:
+        """The group that is equal in all but what the baseline names. None for the baseline itself and where there is none.
+
+        The same experiment is looked into first, then, when the suite is known, the others of that suite. Of several the one
+        with the same author model is meant, and none where that leaves a choice; a single one may have another author, as
+        no-skill has none.
+        """
+        condition, model = group.condition, group.agent_model
+        if self.baseline.startswith(MODEL):
+            model = self.baseline.removeprefix(MODEL)
+        else:
+            condition = self.baseline
+        if (condition, model) == (group.condition, group.agent_model):
+            return None
+        for place in _places(group):
+            if found := self._by_place.get((place, condition, model)):
+                same = [other for other in found if other.author_model == group.author_model] or found
+                return same[0] if len(same) == 1 else None
+        return None
+
+    def is_baseline(self, group: Group) -> bool:
+        if self.baseline.startswith(MODEL):
+            return group.agent_model == self.baseline.removeprefix(MODEL)
+        return group.condition == self.baseline
+
+    @property
+    def compares_with_no_skill(self) -> bool:
+        return self.baseline == NO_SKILL
+
+
+def _places(group: Group) -> list[tuple[object, ...]]:
+    """Where a group's baseline is looked for: in its experiment, then in its suite."""
+    experiment = group.first.experiment
+    places: list[tuple[object, ...]] = [("experiment", experiment.pk, group.harness)]
+    if experiment.suite_id is not None:
+        places.append(("suite", experiment.suite_id, group.harness))
+    return places
+
+
+def _labels(groups: Sequence[Group]) -> list[str]:
+    """Of each group's facts those in which the groups differ; the condition always."""
+    experiments = experiment_names(groups)
+    facts = [
+        (
+            group.condition if group.condition != Run.UNKNOWN else "condition unknown",
+            group.agent_model if group.agent_model != Run.UNKNOWN else "model unknown",
+            f"author {group.author_model}" if group.author_model and group.author_model != group.agent_model else "",
+            group.harness,
+            experiments[group.first.experiment_id],
+        )
+        for group in groups
+    ]
+    told = [place for place in range(5) if place == 0 or len({fact[place] for fact in facts} - {""}) > 1]
+    labels = [SEPARATOR.join(text for place in told if (text := fact[place])) for fact in facts]
+    times = Counter(labels)
+    labels = [
+        label if times[label] == 1 else f"{label}{SEPARATOR}author {group.author_model or 'none'}"
+        for group, label in zip(groups, labels, strict=True)
+    ]
+    return [
+        f"{label}{SEPARATOR}{UNFINISHED}" if group.is_unfinished else label
+        for group, label in zip(groups, labels, strict=True)
+    ]
+
+
+def experiment_names(groups: Sequence[Group]) -> dict[int, str]:
+    """Primary key -> name, with the beginning of the id where two experiments have the same."""
+    found = {group.first.experiment_id: group.first.experiment for group in groups}
+    times = Counter(experiment.name for experiment in found.values())
+    return {
+        pk: each.name if times[each.name] == 1 else f"{each.name} ({str(each.public_id)[:8]})"
+        for pk, each in found.items()
+    }

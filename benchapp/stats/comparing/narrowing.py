@@ -1,0 +1,218 @@
+"""The trials behind a mark: a part of a comparison's trials, named in the address beside its choices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from benchapp.models import Trial
+from benchapp.stats.comparing.choices import Choices, Query
+from benchapp.stats.comparing.comparison import comparison_of
+from benchapp.stats.comparing.selection import selected
+from benchapp.stats.metrics.catalogue import METRICS
+from benchapp.stats.metrics.metric import Instances, Metric
+from runner.base.types import Phase, Role
+
+OUTCOMES = ("passed", "failed", "unscored")
+REPLAYS = {  # cell of the 2x2 of replay against acquisition -> (first try, replay)
+    "fail_pass": (False, True),
+    "pass_fail": (True, False),
+    "pass_pass": (True, True),
+    "fail_fail": (False, False),
+}
+# column of a metric that counts passes -> the field behind it, and where it is 1
+COUNTED = {"success": ("success", Q(success=True)), "used": ("skills_read", Q(skills_read__gt=0))}
+KNOWN: dict[str, tuple[str, ...]] = {
+    "role": tuple(role.value for role in Role),
+    "phase": tuple(phase.value for phase in Phase),
+    "outcome": OUTCOMES,
+    "replay": tuple(REPLAYS),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Narrowing:
+    """Each part is None where it narrows nothing. An empty text means "the record tells none": `family=`.
+
+    `covered`: key of the metric whose trials these are. `environment`, `family` and `task` are keys of the suite.
+    """
+
+    covered: str | None = None
+    environment: str | None = None
+    family: str | None = None
+    task: str | None = None
+    role: str | None = None
+    phase: str | None = None
+    outcome: str | None = None
+    replay: str | None = None
+
+    def pairs(self) -> list[tuple[str, str]]:
+        return [(name, value) for name in NAMES if (value := getattr(self, name)) is not None]
+
+    def without(self, name: str) -> Narrowing:
+        return replace(self, **{name: None})
+
+    @property
+    def metric(self) -> Metric | None:
+        return METRICS[self.covered] if self.covered else None
+
+
+NAMES = tuple(field.name for field in fields(Narrowing))
+
+
+def parse_narrowing(query: Query) -> tuple[Narrowing, list[str]]:
+    """The narrowing of an address, and one sentence per part that means nothing: then nothing may be shown, since less
+    narrowing would show more than was asked for."""
+    given: dict[str, str] = {}
+    problems = []
+    for name in NAMES:
+        values = query.getlist(name)
+        if len(values) > 1:
+            problems.append(f"{name}: {len(values)} values given, expected one")
+        elif values:
+            wrong = list(_problem(name, values[0]))
+            problems += wrong
+            if not wrong:
+                given[name] = values[0]
+    return Narrowing(**given), problems
+
+
+def _problem(name: str, value: str) -> Iterator[str]:
+    known = tuple(METRICS) if name == "covered" else KNOWN.get(name)
+    if known and value not in known and not (name == "role" and value == ""):
+        yield f"{name}: {value[:80]!r} is not known, expected one of {', '.join(known)}"
+    elif len(value) > 300 or "\x00" in value:
+        yield f"{name}: expected a key of at most 300 characters"
+
+
+def trials_behind(choices: Choices, narrowing: Narrowing) -> QuerySet[Trial]:
+    """In SQL, unordered. A metric's trials leave out tainted episodes, as the metric does."""
+    trials = Trial.objects.filter(episode__run__in=selected(choices).order_by().values("pk")).order_by()
+    wanted = Q()
+    for name, lookup in PLACES.items():
+        value = getattr(narrowing, name)
+        if value is not None:
+            wanted &= Q(**{lookup: value}) if value or name == "role" else Q(**{PARENTS[name]: None})
+    if narrowing.metric:
+        trials = _covered(trials, narrowing.metric, choices)
+    if narrowing.outcome:
+        wanted &= outcome_is(narrowing.outcome, choices, narrowing.metric)
+    if narrowing.replay:
+        first, again = REPLAYS[narrowing.replay]
+        wanted &= Q(phase=Phase.REPLAY) & success_is(again, choices)
+        trials = trials.filter(Exists(first_tries().filter(success_is(first, choices))))
+    return trials.filter(wanted)
+
+
+PLACES = {
+    "environment": "task__family__environment__key",
+    "family": "task__family__key",
+    "task": "task__key",
+    "role": "task__role",
+    "phase": "phase",
+}
+PARENTS = {"environment": "task__family__environment", "family": "task__family", "task": "task", "phase": "phase"}
+
+
+def _covered(trials: QuerySet[Trial], metric: Metric, choices: Choices) -> QuerySet[Trial]:
+    """Those that `Metric.mask` keeps."""
+    trials = trials.filter(episode__is_tainted=False)
+    if metric.phases:
+        trials = trials.filter(phase__in=metric.phases)
+    if {Phase.ACQUISITION, Phase.DEPLOYMENT} <= set(metric.phases):
+        trials = trials.exclude(rehearsal())
+    if metric.role is not None:
+        trials = trials.filter(task__role=metric.role)
+    if metric.instances is Instances.SEED:
+        trials = trials.filter(task__ordinal=1)
+    elif metric.instances is Instances.HELD_OUT:
+        trials = trials.filter(task__ordinal__gt=1)
+    if metric.corpora:
+        trials = trials.filter(task__family__environment__kind__in=metric.corpora)
+    if metric.past_first:
+        trials = trials.filter(episode__is_ordered=True).exclude(pk__in=_firsts(choices))
+    return trials
+
+
+def rehearsal() -> Q:
+    """Those that `Outcomes.rehearsals` names: tried while learning, of tasks that the run deploys on too."""
+    deployed = Trial.objects.filter(
+        episode__run=OuterRef("episode__run"), task=OuterRef("task"), phase=Phase.DEPLOYMENT
+    )
+    return Q(Exists(deployed), phase=Phase.ACQUISITION)
+
+
+def _firsts(choices: Choices) -> list[int]:
+    """Keys of the trials of each episode's first task. The columns know them, and are at hand wherever a mark was drawn;
+    a subquery per trial would take seconds for fifty thousand."""
+    return [int(pk) for each in comparison_of(choices).outcomes.values() for pk in each.trial[each.first]]
+
+
+def first_tries() -> QuerySet[Trial]:
+    """The acquisition trials of the same slot as the outer replay trial."""
+    same = {name: OuterRef(name) for name in ("episode", "task", "sample")}
+    return Trial.objects.filter(phase=Phase.ACQUISITION, **same)
+
+
+def success_is(value: bool, choices: Choices) -> Q:
+    return Q(success=value) & ~later(choices) if choices.as_of else Q(success=value)
+
+
+def outcome_is(outcome: str, choices: Choices, metric: Metric | None = None) -> Q:
+    """By the column a metric of shares counts, else by success: passed where it is 1, unscored where it is not known, as
+    the record knew it at the pin."""
+    field, passes = COUNTED[metric.column if metric and metric.is_share else "success"]
+    unknown = Q(**{f"{field}__isnull": True})
+    if choices.as_of:
+        unknown |= later(choices)
+    found = {"passed": passes & ~unknown, "failed": ~passes & ~unknown, "unscored": unknown}
+    return found[outcome]
+
+
+def later(choices: Choices) -> Q:
+    """Settled after the pin: planned then, and not scored yet."""
+    return Q(settled_at__isnull=False, settled_at__gt=choices.as_of)
+
+
+def in_words(choices: Choices, narrowing: Narrowing) -> list[tuple[str, Any, str]]:
+    """(part of the address, its value, what it says) for everything that narrows."""
+    said = [(name, getattr(narrowing, name), _part(name, getattr(narrowing, name))) for name, _ in narrowing.pairs()]
+    for name, title in CHOICES_SAID.items():
+        given = getattr(choices, name)
+        for value in given if isinstance(given, tuple) else (given,):
+            if value not in (None, ""):
+                said.append((name, value, f"{title} {value}"))
+            elif isinstance(given, tuple):
+                said.append((name, value, f"no {title}"))
+    return said
+
+
+CHOICES_SAID = {
+    "experiment": "experiment",
+    "suite": "suite",
+    "condition": "condition",
+    "agent_model": "agent model",
+    "author_model": "author model",
+    "harness": "harness",
+    "replicate": "replicate",
+    "since": "taken in since",
+    "until": "taken in until",
+    "as_of": "as of",
+}
+
+
+def _part(name: str, value: str) -> str:
+    if name == "covered":
+        metric = METRICS[value]
+        return f"counted by {metric.key}: {metric.meaning}; tainted episodes left out"
+    if name == "outcome":
+        return {"passed": "passed", "failed": "failed", "unscored": "not scored"}[value]
+    if name == "replay":
+        first, again = ("passed" if passed else "failed" for passed in REPLAYS[value])
+        return f"first try {first}, replay {again}"
+    if name == "phase":
+        return f"{value} phase"
+    return f"{name} {value}" if value else f"no {name} told"

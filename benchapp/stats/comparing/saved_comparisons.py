@@ -1,0 +1,195 @@
+"""Saved comparisons: what was looked at, as of when, and the differences declared to be corrected together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from django.http import QueryDict
+from django.utils import timezone
+
+from benchapp.models import Comparison as SavedComparison
+from benchapp.models import User
+from benchapp.stats.comparing.choices import Choices, parse_choices
+from benchapp.stats.comparing.comparison import Comparison, added_since, comparison_of
+from benchapp.stats.comparing.comparison_sentences import LEVEL, difference_in_words
+from benchapp.stats.comparing.groups import SEPARATOR, Group
+from benchapp.stats.inference.clusters import clusters_for, smallest_p
+from benchapp.stats.inference.difference import Difference
+from benchapp.stats.inference.holm import holm
+from benchapp.stats.metrics.catalogue import METRICS
+from benchapp.stats.metrics.metric import Metric
+
+
+@dataclass(frozen=True, slots=True)
+class Hypothesis:
+    """One declared difference. `difference` is None where no task was scored on both sides: it counts all the same."""
+
+    group: Group
+    baseline: Group
+    metric: Metric
+    difference: Difference | None
+    holm: float | None
+
+    @property
+    def p(self) -> float | None:
+        return self.difference.p if self.difference else None
+
+    @property
+    def title(self) -> str:
+        return self.group.label.split(SEPARATOR)[0]
+
+    @property
+    def lines(self) -> list[str]:
+        """What tells the group apart beyond its condition."""
+        return self.group.label.split(SEPARATOR)[1:]
+
+    @property
+    def against(self) -> str:
+        """The baseline by the name in which it differs: everything else is equal."""
+        same = self.baseline.condition == self.group.condition
+        return self.baseline.agent_model if same else self.baseline.condition
+
+    @property
+    def says(self) -> str:
+        if self.difference is None:
+            return f"{self.metric.key}: no task was scored on both sides, so there is nothing to compare."
+        return difference_in_words(self.difference, self.group, self.baseline, self.metric)
+
+
+@dataclass(frozen=True, slots=True)
+class Corrected:
+    """Every group that has a baseline x every declared metric, corrected together by Holm."""
+
+    hypotheses: tuple[Hypothesis, ...]
+    _by_place: Mapping[tuple[tuple[object, ...], str], float | None] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, comparison: Comparison, metrics: Iterable[Metric]) -> Corrected:
+        groups = comparison.groups
+        pairs = [(group, baseline) for group in groups.all if (baseline := groups.baseline_of(group)) is not None]
+        declared = [(group, baseline, metric) for metric in metrics for group, baseline in pairs]
+        differences = [comparison.difference(group, metric) for group, _, metric in declared]
+        ps = {str(place): found.p if found else None for place, found in enumerate(differences)}
+        corrected = holm(ps)
+        found = tuple(
+            Hypothesis(*named, difference, corrected[str(place)])
+            for place, (named, difference) in enumerate(zip(declared, differences, strict=True))
+        )
+        return cls(found, {(each.group.identity, each.metric.key): each.holm for each in found})
+
+    @property
+    def futile(self) -> str:
+        """Why no outcome of these differences could be told from chance; empty where one could, and where none is tested."""
+        tested = [each.difference for each in self.hypotheses if each.difference is not None]
+        if not tested or self._least() <= LEVEL:
+            return ""
+        count, clusters = len(self.hypotheses), max(found.clusters for found in tested)
+        said = f"with {clusters} episode{'' if clusters == 1 else 's'} the sign-flip test reaches p = {smallest_p(clusters):.2g} at best"
+        if count > 1:
+            said += f", which is {self._least():.2g} after Holm's correction over {count} differences"
+        return f"No outcome here could be told from chance: {said}. {_needed(count)}"
+
+    def _least(self) -> float:
+        """The smallest corrected p that any outcome could give: every test at the smallest p it can reach."""
+        best = {
+            str(place): None if each.difference is None else each.difference.smallest_p or 0.0
+            for place, each in enumerate(self.hypotheses)
+        }
+        return min(p for p in holm(best).values() if p is not None)
+
+    def p(self, group: Group, metric: Metric) -> float | None:
+        """None where there is no p value, and where the difference was not declared."""
+        return self._by_place.get((group.identity, metric.key))
+
+    @property
+    def tested(self) -> int:
+        return sum(each.p is not None for each in self.hypotheses)
+
+
+def _needed(differences: int) -> str:
+    episodes = clusters_for(LEVEL / differences)
+    fewer = ", or fewer differences" if differences > 1 else ""
+    more = "More episodes do not help" if episodes is None else f"It takes {episodes} episodes"
+    return f"{more}{fewer}, or two learning runs or more on both sides."
+
+
+def save_comparison(
+    choices: Choices, metrics: Iterable[Metric], *, name: str, user: User | None = None
+) -> SavedComparison:
+    """Appends. Choices that pin no moment are pinned now; what the link had been made with gives way to what is there."""
+    pinned = choices if choices.pins else choices.but(as_of=timezone.now())
+    fingerprint = comparison_of(pinned).fingerprint
+    return SavedComparison.objects.create(
+        name=name,
+        query=pinned.query(seen=fingerprint),
+        metrics=[metric.key for metric in metrics],
+        fingerprint=fingerprint,
+        created_by=user,
+    )
+
+
+class Reopened:
+    """A saved comparison computed again from the record, and how the record has moved on since."""
+
+    def __init__(self, saved: SavedComparison) -> None:
+        self.saved = saved
+        self.choices, self.problems = parse_choices(QueryDict(saved.query))
+
+    @cached_property
+    def comparison(self) -> Comparison:
+        return comparison_of(self.choices)
+
+    @cached_property
+    def metrics(self) -> tuple[Metric, ...]:
+        return tuple(METRICS[key] for key in self.saved.metrics if key in METRICS)
+
+    @property
+    def unknown_metrics(self) -> list[str]:
+        """Declared then, and not computed by this version."""
+        return [key for key in self.saved.metrics if key not in METRICS]
+
+    @cached_property
+    def corrected(self) -> Corrected:
+        return Corrected.of(self.comparison, self.metrics)
+
+    @cached_property
+    def added(self) -> int:
+        return added_since(self.choices)
+
+    @property
+    def same_numbers(self) -> bool:
+        return self.comparison.fingerprint == self.saved.fingerprint
+
+    def moved_on(self) -> list[str]:
+        """One sentence for each way in which the record is no longer what was saved; empty: everything is as it was."""
+        said = []
+        if self.added:
+            came = (
+                f"{self.added} {'run that matches' if self.added == 1 else 'runs that match'} came after it was saved"
+            )
+            said.append(f"{came}, and {'is' if self.added == 1 else 'are'} left out here.")
+        if self.comparison.revised:
+            trials = self.comparison.revised
+            said.append(
+                f"{trials} trial{'' if trials == 1 else 's'} of these runs {'was' if trials == 1 else 'were'} settled, or settled anew,"
+                " since; their results are left out here."
+            )
+        if not self.same_numbers:
+            said.append(
+                f"The numbers are not those it was saved with (fingerprint {self.comparison.fingerprint}, then"
+                f" {self.saved.fingerprint}): results were settled anew, edited, or runs were deleted."
+            )
+        return said
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "id": self.saved.public_id,
+            "name": self.saved.name,
+            "created_at": self.saved.created_at,
+            "query": self.saved.query,
+            "metrics": self.saved.metrics,
+            "fingerprint": self.saved.fingerprint,
+        }

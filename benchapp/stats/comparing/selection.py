@@ -1,0 +1,53 @@
+"""Which runs the choices name, and what has come since they were pinned."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, time, timedelta
+
+from django.db.models import Q, QuerySet
+
+from benchapp.models import Run
+from benchapp.stats.comparing.choices import Choices
+from runner.protocols.probe import CONDITION as PROBE
+
+MAX_RUNS = 600  # beside each other; the four published campaigns together have about as many
+ORDER = ("experiment__suite__key", "experiment__created_at", "experiment_id", "id")
+
+
+def matching(choices: Choices) -> QuerySet[Run]:
+    """Standing runs that pass every filter, whenever they came; probes only where their experiment is named."""
+    wanted = Q(experiment__deleted_at=None)
+    lists = {
+        "experiment__public_id__in": choices.experiment,
+        "experiment__suite__key__in": choices.suite,
+        "condition__in": choices.condition,
+        "agent_model__in": choices.agent_model,
+        "author_model__in": choices.author_model,
+        "harness__in": choices.harness,
+        "replicate__in": choices.replicate,
+    }
+    wanted &= Q(**{lookup: values for lookup, values in lists.items() if values})
+    if not choices.experiment:  # a probe is no learning run: it is compared where somebody names it
+        wanted &= ~Q(condition=PROBE)  # nor is the fork of one, which has no row that says so
+    if choices.since:
+        wanted &= Q(created_at__gte=_start(choices.since))
+    if choices.until:
+        wanted &= Q(created_at__lt=_start(choices.until) + timedelta(days=1))
+    return Run.objects.filter(wanted)
+
+
+def selected(choices: Choices) -> QuerySet[Run]:
+    """Those of them that were there when the page was pinned; all where it is not."""
+    # Hundreds of runs share a few experiments: one instance of each, and not one for every run.
+    runs = matching(choices).prefetch_related("experiment__suite").order_by(*ORDER)
+    return runs.filter(created_at__lte=choices.as_of) if choices.as_of else runs
+
+
+def added(choices: Choices) -> QuerySet[Run]:
+    """Those that match and came after the pin."""
+    runs = matching(choices)
+    return runs.filter(created_at__gt=choices.as_of) if choices.as_of else runs.none()
+
+
+def _start(day: object) -> datetime:
+    return datetime.combine(day, time.min, UTC)  # type: ignore[arg-type]

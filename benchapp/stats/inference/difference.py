@@ -1,0 +1,118 @@
+"""The difference between two conditions: one primary test, chosen by a fixed rule, and what only describes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.stats.inference.clusters import bootstrap_t, sign_flip, student_interval
+from benchapp.stats.inference.families import family_bootstrap
+from benchapp.stats.inference.interval import Interval, Outcome
+from benchapp.stats.inference.proportions import newcombe_paired, pairs
+from benchapp.stats.inference.replicates import MIN_REPLICATES, stratified, welch
+from benchapp.stats.inference.sides import Paired, TaskMeans, pair
+
+__all__ = ["BOOTSTRAP_FROM", "Difference", "Interval", "TaskMeans", "compare"]
+
+BOOTSTRAP_FROM = 20  # clusters from which the bootstrap-t interval stands beside, instead of Student's
+
+
+@dataclass(frozen=True, slots=True)
+class Difference(Shaped):
+    """Own minus other on the tasks both were scored on, in the metric's unit (shares: -1..1).
+
+    tasks, clusters, replicates (own, other): what it rests on; dropped: tasks scored somewhere but not everywhere.
+    own, other: means over the tasks and all replicates; delta: their difference, which every interval is about.
+    method: "welch", "sign-flip" or "none". smallest_p: the smallest p the sign-flip test can give here.
+    secondary: intervals that describe and decide nothing. discordant: tasks that only own passed, that only other
+    passed, where both have one pass-or-fail result a task. note: why something is missing.
+    """
+
+    tasks: int
+    clusters: int
+    replicates: tuple[int, int]
+    own: float
+    other: float
+    delta: float
+    method: str
+    interval: Interval | None
+    p: float | None
+    smallest_p: float | None
+    secondary: tuple[Interval, ...] = ()
+    discordant: tuple[int, int] | None = None
+    dropped: int = 0
+    note: str = ""
+
+    json_shape = JsonShape(
+        *("tasks", "clusters", "replicates", "own", "other", "delta", "method", "interval", "p", "smallest_p"),
+        *("secondary", "discordant", "dropped", "note", "excludes_zero"),
+    )
+
+    @property
+    def excludes_zero(self) -> bool:
+        """Whether the primary interval does; the others never decide."""
+        return self.interval is not None and self.interval.excludes_zero
+
+    def within(self, bound: float) -> Difference:
+        """With every interval cut to what a difference can be: -bound..bound. Two rates cannot be 112 points apart."""
+        interval = self.interval.within(bound) if self.interval else None
+        return replace(self, interval=interval, secondary=tuple(each.within(bound) for each in self.secondary))
+
+
+def compare(
+    own: Sequence[TaskMeans], other: Sequence[TaskMeans], *, describe: bool = True, by_family: bool = False
+) -> Difference | None:
+    """Compare two conditions, each given by its replicates; None where they share no task.
+
+    Without `describe` the secondary intervals, which cost more than the test, are left out. `by_family`: every family
+    weighs the same, whatever the number of its tasks; else every task.
+    """
+    paired = pair(own, other, by_family=by_family)
+    if paired is None:
+        return None
+    outcome = primary(paired)
+    counts = pairs(paired.own[0], paired.other[0]) if paired.binary else None
+    return Difference(
+        tasks=len(paired.task),
+        clusters=paired.clusters,
+        replicates=paired.replicates,
+        own=float((paired.own @ paired.weight).mean()),
+        other=float((paired.other @ paired.weight).mean()),
+        delta=float(paired.delta @ paired.weight),
+        method=outcome.method,
+        interval=outcome.interval,
+        p=outcome.p,
+        smallest_p=outcome.smallest_p,
+        secondary=tuple(_secondary(paired, outcome.method)) if describe else (),
+        discordant=counts.discordant if counts else None,
+        dropped=paired.dropped,
+        note=outcome.note,
+    )
+
+
+def primary(paired: Paired) -> Outcome:
+    """The one test that decides: over replicates where both sides have two, else over clusters."""
+    if min(paired.replicates) < MIN_REPLICATES:
+        return sign_flip(paired.cluster_means, paired.shares)
+    outcome = welch(paired.own @ paired.weight, paired.other @ paired.weight)
+    if outcome.interval:
+        return outcome
+    instead = sign_flip(paired.cluster_means, paired.shares)
+    return replace(instead, note="; ".join(filter(None, (outcome.note, instead.note))))
+
+
+def _secondary(paired: Paired, method: str) -> Iterator[Interval]:
+    """What describes: each under assumptions that its name states and that the primary test does not need."""
+    if method == "sign-flip":
+        means, shares = paired.cluster_means, paired.shares
+        few = len(means) < BOOTSTRAP_FROM
+        yield from filter(None, [student_interval(means, shares) if few else bootstrap_t(means, shares).interval])
+    if method == "welch" and paired.clusters > 1:
+        own, other = (np.stack([paired.in_clusters(row) for row in side]) for side in (paired.own, paired.other))
+        yield from filter(None, [stratified(own, other, paired.shares).interval])
+    if paired.binary and paired.one_task_per_family:
+        yield newcombe_paired(pairs(paired.own[0], paired.other[0]))
+    yield from filter(None, [family_bootstrap(paired.delta, paired.cluster, paired.family, paired.weight)])

@@ -1,0 +1,140 @@
+"""A difference in one plain sentence, from its primary test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from benchapp.stats.inference.clusters import ENUMERATED
+from benchapp.stats.inference.difference import Difference
+from benchapp.stats.inference.replicates import SMALLER, is_lopsided
+from benchapp.stats.inference.shares import percent_text
+from benchapp.stats.metrics.amounts import render_signed
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """How a metric's numbers are said. value: a mean; change: a difference with its sign.
+
+    verb: what a condition did to the tasks counted, for metrics of passes; None where the values are no passes.
+    over: what the means are over, where it is not the tasks.
+    """
+
+    value: Callable[[float], str]
+    change: Callable[[float], str]
+    verb: str | None = None
+    over: str = ""
+
+
+SHARES = Wording(
+    value=lambda share: f"{percent_text(share, 1)} %",
+    change=lambda share: f"{render_signed(100 * share, 1)} points",
+    verb="solved",
+)
+
+
+def amounts(unit: str, digits: int = 1) -> Wording:
+    """Wording of metrics that are no shares: turns, tokens, USD. Numbers come with thousands separators."""
+    return Wording(
+        value=lambda value: f"{value:,.{digits}f} {unit}",
+        change=lambda value: f"{render_signed(value, digits)} {unit}",
+    )
+
+
+def sentence(
+    difference: Difference,
+    *,
+    own: str,
+    other: str,
+    metric: str,
+    unit: str = "tasks",
+    clusters: str = "episodes",
+    wording: Wording = SHARES,
+) -> str:
+    """One sentence: what each side reached, the difference, its interval and test, and what it covers.
+
+    unit and clusters: what the tasks and the clusters are called, in the plural.
+    """
+    parts = [
+        f"{metric}: {_sides(difference, own, other, unit, wording)}: {_delta(difference, clusters, wording)}",
+        _verdict(difference, clusters, wording),
+        _covers(difference, unit),
+    ]
+    return "; ".join(filter(None, parts)) + "."
+
+
+def _sides(difference: Difference, own: str, other: str, unit: str, wording: Wording) -> str:
+    n = difference.tasks
+    if difference.discordant is not None and wording.verb:
+        passed = round(difference.own * n), round(difference.other * n)
+        return f"{own} {wording.verb} {passed[0]} of {n} {unit}, {other} {passed[1]} of {n} of the same"
+    over = f" (means over {wording.over})" if wording.over else ""
+    means = f"{own} {wording.value(difference.own)}, {other} {wording.value(difference.other)}{over}"
+    if difference.replicates == (1, 1):
+        return f"{means} on the same {n} {unit}"
+    return f"{means} on the same {n} {unit}, {_runs(difference.replicates)}"
+
+
+def _runs(replicates: tuple[int, int]) -> str:
+    own, other = replicates
+    return f"{own} learning runs each" if own == other else f"{own} against {other} learning runs"
+
+
+def _delta(difference: Difference, clusters: str, wording: Wording) -> str:
+    said = wording.change(difference.delta)
+    if difference.interval is None:
+        return said
+    interval = difference.interval
+    ends = _bare(wording, interval.low), wording.change(interval.high)
+    level = f"{100 * interval.level:.0f} % interval {ends[0]} to {ends[1]}"
+    return f"{said} ({level}; {_test(difference, clusters)}, {_p(difference.p)})"
+
+
+def _bare(wording: Wording, value: float) -> str:
+    """The low end without its unit, where the unit is the last word."""
+    return wording.change(value).rsplit(" ", 1)[0]
+
+
+def _test(difference: Difference, clusters: str) -> str:
+    if difference.method == "welch":
+        lopsided = f", {SMALLER}" if is_lopsided(*difference.replicates) else ""
+        return f"Welch's t over the means of learning runs{lopsided}"
+    even = difference.replicates[0] == difference.replicates[1]
+    exact = "exact " if difference.clusters <= ENUMERATED and even else ""
+    return f"{exact}sign-flip over {difference.clusters} {clusters}"
+
+
+def _p(p: float | None) -> str:
+    if p is None:
+        return "no p"
+    if p < 0.001:
+        return "p < 0.001"
+    return f"p = {p:.2f}" if p >= 0.1 else f"p = {p:.3f}"
+
+
+def _verdict(difference: Difference, clusters: str, wording: Wording) -> str:
+    if difference.method == "none":
+        return _too_few(difference, clusters)
+    if difference.interval is None:
+        return f"{difference.note} ({_test(difference, clusters)}, {_p(difference.p)})"
+    if difference.excludes_zero:
+        return "more than chance alone would usually give"
+    return "no difference can be told from chance here"
+
+
+def _too_few(difference: Difference, clusters: str) -> str:
+    if difference.clusters == 1:
+        return f"all tasks share one of the {clusters}, so nothing can be told from chance"
+    return (
+        f"{difference.clusters} {clusters} are too few to tell anything from chance "
+        f"(the smallest p they can reach is {difference.smallest_p:.2g})"
+    )
+
+
+def _covers(difference: Difference, unit: str) -> str:
+    runs = difference.replicates
+    dropped = f"{difference.dropped} {unit} not scored in every run are left out" if difference.dropped else ""
+    if difference.method == "none" or min(runs) > 1:
+        return dropped
+    which = "one learning run per condition" if max(runs) == 1 else "one learning run on one side"
+    return "; ".join(filter(None, (f"{which}: this covers {unit}, not reruns", dropped)))

@@ -1,0 +1,162 @@
+"""Two conditions lined up on the tasks that both were scored on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from benchapp.stats.inference.interval import Floats, Ints
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TaskMeans:
+    """One replicate of one condition on the tasks that were scored in it. Four columns of equal length n.
+
+    task: unique keys, the same on both sides of a comparison. cluster: what shared a library (the episode); only who
+    is together with whom counts, so keys need not agree between replicates or sides. Where nothing was shared, give
+    each task its own. family: the task's family, a fact of the suite. value: mean over the task's samples (0 or 1
+    where there is one), in the metric's unit; never NaN: a task without a verdict has no row.
+    """
+
+    task: Ints
+    cluster: Ints
+    family: Ints
+    value: Floats
+
+    def __post_init__(self) -> None:
+        for name, kind in (("task", np.int64), ("cluster", np.int64), ("family", np.int64), ("value", np.float64)):
+            column = np.asarray(getattr(self, name), dtype=kind)
+            if column.ndim != 1 or len(column) != len(self.task):
+                raise ValueError(f"TaskMeans.{name}: expected one column of {len(self.task)}, got {column.shape}")
+            object.__setattr__(self, name, column)
+        if len(np.unique(self.task)) != len(self.task):
+            raise ValueError("TaskMeans.task: expected each task once; take the mean over its samples first")
+        if not np.isfinite(self.value).all():
+            raise ValueError("TaskMeans.value: expected finite numbers; leave a task without a verdict out")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Paired:
+    """n tasks scored in every replicate of both sides, in the order of their keys.
+
+    task, family: [n]. cluster: [n], 0..clusters-1, see `pair`. own: [r, n], other: [s, n].
+    weight: what a task weighs in every mean of these, [n], sum 1.
+    dropped: tasks scored in some replicate but not in all, which no number here uses.
+    """
+
+    task: Ints
+    cluster: Ints
+    family: Ints
+    own: Floats
+    other: Floats
+    weight: Floats
+    dropped: int
+
+    @property
+    def clusters(self) -> int:
+        return int(self.cluster.max()) + 1
+
+    @property
+    def replicates(self) -> tuple[int, int]:
+        return len(self.own), len(self.other)
+
+    @property
+    def delta(self) -> Floats:
+        """Own minus other for each task, over the means of the replicates: [n]."""
+        return np.asarray(self.own.mean(axis=0) - self.other.mean(axis=0))
+
+    @property
+    def shares(self) -> Floats:
+        """What each cluster weighs: [clusters], sum 1."""
+        return np.bincount(self.cluster, weights=self.weight)
+
+    @property
+    def cluster_means(self) -> Floats:
+        """Mean of `delta` in each cluster: [clusters]. Weighed by `shares` they give the mean over tasks again."""
+        return self.in_clusters(self.delta)
+
+    def in_clusters(self, values: Floats) -> Floats:
+        """Mean of one value per task in each cluster: [n] -> [clusters]."""
+        return np.asarray(np.bincount(self.cluster, weights=self.weight * values) / self.shares)
+
+    @property
+    def binary(self) -> bool:
+        """One replicate a side and one pass-or-fail sample a task: counts say everything."""
+        values = np.concatenate((self.own, self.other))
+        return self.replicates == (1, 1) and bool(np.isin(values, (0.0, 1.0)).all())
+
+    @property
+    def one_task_per_family(self) -> bool:
+        return len(np.unique(self.family)) == len(self.family)
+
+
+def weights_of(tasks: Ints, families: Ints, *, by_family: bool) -> Floats:
+    """What each task weighs, [n], sum 1: all the same, or all families the same and in each its tasks. A task without a
+    family is its own."""
+    if not by_family:
+        return np.full(len(tasks), 1 / len(tasks))
+    _, place = np.unique(np.where(families >= 0, families, -2 - tasks), return_inverse=True)
+    sizes = np.bincount(place)
+    return np.asarray(1 / (len(sizes) * sizes[place]))
+
+
+def pair(own: Sequence[TaskMeans], other: Sequence[TaskMeans], *, by_family: bool = False) -> Paired | None:
+    """Line up the replicates of two sides; None where no task was scored in all of them. `by_family`: see `weights_of`.
+
+    Tasks that one side's episodes hold together stay together: clusters are the finest groups that no episode of any
+    replicate crosses. Where one side's episodes contain the other's, these are the larger ones.
+    """
+    sides = [*own, *other]
+    if not own or not other:
+        return None
+    task, seen = _common([side.task for side in sides])
+    if not len(task):
+        return None
+    rows = [_rows(side, task) for side in sides]
+    values = np.stack([side.value[row] for side, row in zip(sides, rows, strict=True)])
+    family = sides[0].family[rows[0]]
+    return Paired(
+        task=task,
+        cluster=_joined([side.cluster[row] for side, row in zip(sides, rows, strict=True)]),
+        family=family,
+        own=values[: len(own)],
+        other=values[len(own) :],
+        weight=weights_of(task, family, by_family=by_family),
+        dropped=seen - len(task),
+    )
+
+
+def _common(columns: Sequence[Ints]) -> tuple[Ints, int]:
+    """Tasks found in all columns [n of each], sorted, [n]; and the number of those found in any."""
+    first, rest = columns[0], columns[1:]
+    if all(np.array_equal(first, column) for column in rest):  # the usual case, and by far the cheapest
+        return np.sort(first), len(first)
+    seen, counts = np.unique(np.concatenate(columns), return_counts=True)
+    return seen[counts == len(columns)], len(seen)
+
+
+def _rows(side: TaskMeans, task: Ints) -> Ints:
+    """Where each of `task` stands in the side: [n]."""
+    order = np.argsort(side.task)
+    return np.asarray(order[np.searchsorted(side.task, task, sorter=order)])
+
+
+def _joined(partitions: Sequence[Ints]) -> Ints:
+    """Labels 0.. of the finest partition that all the given ones refine, [n] each -> [n]: tasks linked
+    through any shared cluster."""
+    first_one = partitions[0]
+    if all(np.array_equal(first_one, labels) for labels in partitions[1:]):
+        return np.asarray(np.unique(first_one, return_inverse=True)[1], dtype=np.int64)
+    n = len(first_one)
+    heads, tails = [], []
+    for labels in partitions:
+        _, first, group = np.unique(labels, return_index=True, return_inverse=True)
+        heads.append(np.arange(n))
+        tails.append(first[group])
+    edges = np.concatenate(heads), np.concatenate(tails)
+    graph = coo_array((np.ones(len(edges[0]), dtype=np.int8), edges), shape=(n, n))
+    return np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64)

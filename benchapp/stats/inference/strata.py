@@ -1,0 +1,80 @@
+"""Two ways to run the same tasks, each task several times with each: an exact test that compares only like with like."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import comb
+
+import numpy as np
+
+from benchapp.stats.inference.interval import Floats
+
+LEVEL = 0.05
+SAME = 1 + 1e-9  # outcomes as likely as the one seen, but for rounding, are as extreme
+
+
+@dataclass(frozen=True, slots=True)
+class Stratum:
+    """One task: passed and scored trials on both sides."""
+
+    passed: int
+    scored: int
+    other_passed: int
+    other_scored: int
+
+    @property
+    def is_paired(self) -> bool:
+        return self.scored > 0 and self.other_scored > 0
+
+
+@dataclass(frozen=True, slots=True)
+class StratifiedTest:
+    """`p`: two-sided. `smallest`: the p that all passed against none passed would give; above LEVEL nothing that could
+    have been seen would have told the sides apart."""
+
+    p: float
+    smallest: float
+    tasks: int
+
+    @property
+    def is_enough(self) -> bool:
+        return self.smallest <= LEVEL
+
+
+def stratified_test(strata: Iterable[Stratum]) -> StratifiedTest | None:
+    """The exact conditional test of a common odds ratio of 1 over 2x2 tables (Gart 1970, Biometrika 57, 471).
+
+    Given how many passed in each task on both sides together, the number of these on the first side is hypergeometric,
+    and their sum over tasks is the convolution. p adds all sums that are at most as likely as the one seen. It takes
+    trials of one task with one library as independent reruns, so it speaks of these tasks and these libraries alone.
+    None where no task was scored on both sides.
+    """
+    paired = [each for each in strata if each.is_paired]
+    if not paired:
+        return None
+    chances, lowest = np.ones(1), 0
+    for each in paired:
+        found, first = _chances(each.scored, each.other_scored, each.passed + each.other_passed)
+        chances, lowest = np.convolve(chances, found), lowest + first
+    seen = sum(each.passed for each in paired) - lowest
+    return StratifiedTest(_p(chances, seen), _smallest(paired), len(paired))
+
+
+def _chances(own: int, other: int, passed: int) -> tuple[Floats, int]:
+    """P(so many of `passed` on the first side), from the least possible number on, [numbers]; and that number."""
+    first, last = max(0, passed - other), min(own, passed)
+    ways = comb(own + other, passed)
+    return np.array([comb(own, k) * comb(other, passed - k) / ways for k in range(first, last + 1)]), first
+
+
+def _p(chances: Floats, seen: int) -> float:
+    """Of all counts no likelier than the one at place `seen` of chances [numbers]."""
+    return float(min(1.0, chances[chances <= chances[seen] * SAME].sum()))
+
+
+def _smallest(strata: list[Stratum]) -> float:
+    chances = np.ones(1)
+    for each in strata:
+        chances = np.convolve(chances, _chances(each.scored, each.other_scored, each.scored)[0])
+    return _p(chances, len(chances) - 1)

@@ -1,0 +1,1 @@
+"""What learning did: library sizes, reuse of skills, replay, what followed a reading."""

@@ -1,0 +1,239 @@
+"""From a skill that lies there to a trial that passes: available, read, followed, passed. Per run and per skill.
+
+Available: the library given to the trial holds the skill; where no library is recorded, it was seen to be mounted. Read:
+read, invoked or executed in the counting attempt. Followed: by the heuristic of `benchapp.stats.learning.following`. Passed: the
+trial's own verdict. Counted are trials that have ended, outside tainted episodes. What reading and passing have to do with
+each other these numbers cannot say: trials that read differ from those that do not before they read. Association.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from django.db.models import QuerySet
+
+from benchapp.models import Run, SkillUse, SnapshotFile, Trial
+from benchapp.record.json_shape import Shaped
+from benchapp.stats.learning.following import Following
+from benchapp.stats.metrics.tally import Tally
+from runner.base.types import UseKind
+
+LEAST_SHARE = 0.25  # of the cues, from which on a skill counts as followed
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The first use of a skill in a trial. `trajectory` and `step` say where; None where the source does not."""
+
+    kind: str
+    trajectory: int | None
+    step: int | None
+    digest: str = ""  # of the trajectory
+
+
+@dataclass(frozen=True, slots=True)
+class Chance:
+    """One skill available to one trial, and what became of that.
+
+    `is_own`: the skill is that of the trial's family; None where no skill of the episode is named after a family, so that
+    nobody can tell whose it is. `others`: other skills of its library that the trial read. `following` is None where it was
+    not looked for or could not be.
+    """
+
+    trial: int
+    episode: int
+    skill: str
+    snapshot: int | None
+    library: str  # digest of the snapshot
+    instruction: str  # digest of the task's text
+    success: bool | None
+    is_own: bool | None
+    reading: Reading | None
+    others: tuple[str, ...] = ()
+    following: Following | None = None
+
+    def followed(self, least: float) -> bool | None:
+        if self.reading is None:
+            return False
+        return self.following.is_followed(least) if self.following else None
+
+    @property
+    def is_for_it(self) -> bool:
+        """Might the trial have been expected to read it? Not where the skill is known to be another family's."""
+        return self.is_own is not False
+
+
+@dataclass(frozen=True, slots=True)
+class Funnel(Shaped):
+    """Trials at each stage, each with how they ended. `judged`: read, and it is known whether they followed."""
+
+    available: Tally
+    read: Tally
+    judged: Tally
+    followed: Tally
+
+    @property
+    def unread(self) -> Tally:
+        return _less(self.available, self.read)
+
+    @property
+    def not_followed(self) -> Tally:
+        return _less(self.judged, self.followed)
+
+    @property
+    def unknown(self) -> int:
+        """Trials that read, of which nobody can tell whether they followed."""
+        return self.read.total - self.judged.total
+
+
+def chances_of(run: Run, trials: QuerySet[Trial] | None = None) -> list[Chance]:
+    """Every (trial, skill) of the run, in the order of the trials. Four queries, no blob. `trials` narrows them; whose a
+    skill is, the whole run decides."""
+    wanted = Trial.objects.all() if trials is None else trials
+    wanted = wanted.filter(episode__run=run, episode__is_tainted=False, is_done=True)
+    facts = ("pk", "episode_id", "success", "task__family__slug", "snapshot_id", "snapshot__digest")
+    facts += ("task_revision__instruction_id",)
+    rows = list(wanted.order_by("episode__ordinal", "episode_id", "pk").values_list(*facts))
+    uses = _uses(wanted)
+    held = held_by({row[4] for row in rows if row[4]})
+    slugs = _family_slugs(run)
+    found: list[Chance] = []
+    for trial, episode, success, family, snapshot, library, instruction in rows:
+        mounted, read = uses.get(trial, (set(), {}))
+        given = held.get(snapshot, set()) if snapshot else mounted
+        for skill in sorted(given):
+            is_own = None if skill not in slugs[episode] else skill == family
+            others = tuple(sorted(other for other in read if other != skill and other in given))
+            texts = library or "", instruction or ""
+            found.append(Chance(trial, episode, skill, snapshot, *texts, success, is_own, read.get(skill), others))
+    return found
+
+
+def funnel_of(chances: Iterable[Chance], least: float = LEAST_SHARE) -> Funnel:
+    """Counted in trials: one that read two skills stands once at each stage, at the furthest it came with any of them."""
+    trials: dict[int, list[Chance]] = defaultdict(list)
+    for chance in chances:
+        trials[chance.trial].append(chance)
+    stages: dict[str, list[bool | None]] = {name: [] for name in ("available", "read", "judged", "followed")}
+    for group in trials.values():
+        success, read = group[0].success, [chance for chance in group if chance.reading]
+        known = [chance.followed(least) for chance in read]
+        stages["available"].append(success)
+        if read:
+            stages["read"].append(success)
+        if any(each is not None for each in known):
+            stages["judged"].append(success)
+        if any(known):
+            stages["followed"].append(success)
+    return Funnel(**{name: _tally(outcomes) for name, outcomes in stages.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class SkillFunnel:
+    """One skill of one episode: the same name in another episode is another skill."""
+
+    episode: int
+    skill: str
+    funnel: Funnel
+    own: Funnel | None  # over the trials of its family; None where nobody can tell whose it is
+    chances: tuple[Chance, ...]
+
+    @property
+    def bypassed(self) -> list[Chance]:
+        return bypassed(self.chances)
+
+    @property
+    def rivals(self) -> list[Chance]:
+        return rivals(self.chances)
+
+    @property
+    def failed(self) -> list[Chance]:
+        return read_and_failed(self.chances)
+
+
+def by_skill(chances: Iterable[Chance], least: float = LEAST_SHARE) -> list[SkillFunnel]:
+    """In the order in which the episodes and their skills first occur; within an episode by name."""
+    groups: dict[tuple[int, str], list[Chance]] = defaultdict(list)
+    for chance in chances:
+        groups[chance.episode, chance.skill].append(chance)
+    order = {episode: place for place, episode in enumerate(dict.fromkeys(episode for episode, _ in groups))}
+    found = []
+    for (episode, skill), group in sorted(groups.items(), key=lambda item: (order[item[0][0]], item[0][1])):
+        own = [chance for chance in group if chance.is_own]
+        known = any(chance.is_own is not None for chance in group)
+        funnels = funnel_of(group, least), funnel_of(own, least) if known else None
+        found.append(SkillFunnel(episode, skill, *funnels, tuple(group)))
+    return found
+
+
+def bypassed(chances: Iterable[Chance]) -> list[Chance]:
+    """Silent bypass: the skill was there for the trial, and neither it nor another of the library was read."""
+    return [chance for chance in chances if chance.is_for_it and chance.reading is None and not chance.others]
+
+
+def rivals(chances: Iterable[Chance]) -> list[Chance]:
+    """The skill was there for the trial, and others of the library were read instead."""
+    return [chance for chance in chances if chance.is_for_it and chance.reading is None and chance.others]
+
+
+def read_and_failed(chances: Iterable[Chance]) -> list[Chance]:
+    return [chance for chance in chances if chance.reading is not None and chance.success is False]
+
+
+def with_following(chances: Sequence[Chance], found: Mapping[tuple[int, str], Following]) -> list[Chance]:
+    """`found` by (trial, skill)."""
+    return [
+        replace(chance, following=found[chance.trial, chance.skill])
+        if (chance.trial, chance.skill) in found
+        else chance
+        for chance in chances
+    ]
+
+
+def _family_slugs(run: Run) -> dict[int, set[str]]:
+    """episode -> the slugs of the families it has trials of, planned ones too."""
+    found: dict[int, set[str]] = defaultdict(set)
+    met = Trial.objects.filter(episode__run=run, task__family__isnull=False).order_by().distinct()
+    for episode, slug in met.values_list("episode_id", "task__family__slug"):
+        found[episode].add(slug)
+    return found
+
+
+def _uses(trials: QuerySet[Trial]) -> dict[int, tuple[set[str], dict[str, Reading]]]:
+    """trial -> (mounted, skill -> its first use). A use without a step comes last, whatever the database thinks of null."""
+    rows = SkillUse.objects.filter(attempt__counts=True, attempt__trial__in=trials).order_by("id")
+    found: dict[int, tuple[set[str], dict[str, Reading]]] = {}
+    for trial, skill, kind, trajectory, step, digest in rows.values_list(
+        "attempt__trial_id", "skill", "kind", "trajectory_id", "step", "trajectory__digest"
+    ):
+        mounted, read = found.setdefault(trial, (set(), {}))
+        if kind == UseKind.MOUNTED:
+            mounted.add(skill)
+        elif skill not in read or _is_before(step, read[skill].step):
+            read[skill] = Reading(kind, trajectory, step, digest or "")
+    return found
+
+
+def _is_before(step: int | None, other: int | None) -> bool:
+    return step is not None and (other is None or step < other)
+
+
+def held_by(snapshots: set[int]) -> dict[int, set[str]]:
+    """snapshot -> the skills it holds: folders with a SKILL.md."""
+    found: dict[int, set[str]] = defaultdict(set)
+    files = SnapshotFile.objects.filter(snapshot__in=snapshots, path__endswith="/SKILL.md").order_by()
+    for snapshot, skill in files.values_list("snapshot_id", "skill"):
+        found[snapshot].add(skill)
+    return found
+
+
+def _tally(outcomes: Sequence[bool | None]) -> Tally:
+    scored = [outcome for outcome in outcomes if outcome is not None]
+    return Tally(len(outcomes), len(outcomes), len(scored), sum(scored))
+
+
+def _less(one: Tally, other: Tally) -> Tally:
+    names = ("total", "done", "scored", "passed")
+    return Tally(*(getattr(one, name) - getattr(other, name) for name in names))

@@ -1,0 +1,239 @@
+"""What the libraries of runs were, task by task: read from the spine, the decisions and the manifests. No blob is loaded.
+
+One history per run, kept until the run's record grows. Four queries, whatever the number of runs.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from django.db.models import Case, CharField, F, Q, QuerySet, Value, When
+from django.db.models.functions import Length, Substr
+
+from benchapp.models import Decision, Entry, Episode, Run, SnapshotFile
+from benchapp.stats.learning.computed_runs import RunCache
+from benchapp.stats.metrics.outcomes import LEARNING
+from runner.base.types import DecisionStatus
+
+FILE_KINDS = ("SKILL.md", "references", "scripts", "assets", "other")
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What one snapshot holds. `files`: FILE_KINDS -> count. `skills`: folders with a SKILL.md."""
+
+    skills: frozenset[str] = frozenset()
+    files: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(FILE_KINDS, 0))
+    bytes: int = 0
+
+
+EMPTY = Manifest()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One decision (whatever its outcome) or one seeded skill. `after`: the library from then on; None: as before.
+
+    `position`: tasks of acquisition or evaluation that had ended.
+    """
+
+    position: int
+    at: datetime
+    status: str  # of the decision; "seeded" for a seed
+    after: Manifest | None
+    files_changed: int = 0
+    lines_added: int = 0
+    lines_removed: int = 0
+
+
+SEEDED = "seeded"
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeHistory:
+    """`tasks`: when each task of acquisition or evaluation entered the spine, in its order. `present`: what the episode
+    holds now; None: it owns no library."""
+
+    episode: int
+    key: str
+    title: str
+    tainted: bool
+    tasks: tuple[datetime, ...]
+    changes: tuple[Change, ...]
+    present: Manifest | None
+
+    def standing_at(self, moment: datetime | None) -> EpisodeHistory:
+        """As the record knew it then. A library that came without a history is taken as it is."""
+        if moment is None or not (self.tasks or self.changes):
+            return self
+        tasks = tuple(at for at in self.tasks if at <= moment)
+        changes = tuple(change for change in self.changes if change.at <= moment)
+        if len(changes) == len(self.changes):
+            present = self.present
+        else:
+            present = next((change.after for change in reversed(changes) if change.after is not None), EMPTY)
+        return EpisodeHistory(self.episode, self.key, self.title, self.tainted, tasks, changes, present)
+
+
+KEPT: RunCache[tuple[EpisodeHistory, ...]] = RunCache(600)  # runs; some 20 kB each
+
+
+def histories_of(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, tuple[EpisodeHistory, ...]]:
+    """run pk -> its episodes in their order, as the record knew them at `as_of`."""
+    found = KEPT.read_all(runs, _read)
+    return {pk: tuple(episode.standing_at(as_of) for episode in episodes) for pk, episodes in found.items()}
+
+
+def endings_of(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, tuple[EpisodeHistory, ...]]:
+    """The same with `present` alone, and without a history: two queries over a fraction of the manifests.
+
+    Where a library has changed since `as_of`, only its history tells how it stood.
+    """
+    wanted = list(runs)
+    if any(KEPT.get(run) is None for run in wanted) and not _changed_after(wanted, as_of):
+        return _endings([run.pk for run in wanted])
+    return histories_of(wanted, as_of)
+
+
+def _changed_after(runs: Sequence[Run], as_of: datetime | None) -> bool:
+    if as_of is None:
+        return False
+    decided = Decision.objects.filter(episode__run__in=runs, decided_at__gt=as_of)
+    seeded = Entry.objects.filter(episode__run__in=runs, kind=Entry.Kind.SEED, recorded_at__gt=as_of)
+    return decided.exists() or seeded.exists()
+
+
+def _endings(runs: Sequence[int]) -> dict[int, tuple[EpisodeHistory, ...]]:
+    present = Episode.objects.filter(run__in=runs, library__isnull=False)
+    manifests = _manifests_of(Q(snapshot__in=present.order_by().values("library")))
+    found: dict[int, list[EpisodeHistory]] = {run: [] for run in runs}
+    for run, pk, key, title, tainted, library in _episodes(runs):
+        ending = None if library is None else manifests.get(library, EMPTY)
+        found[run].append(EpisodeHistory(pk, key, title, tainted, (), (), ending))
+    return {run: tuple(of_run) for run, of_run in found.items()}
+
+
+def _episodes(runs: Sequence[int]) -> QuerySet[Episode, tuple[int, int, str, str, bool, int | None]]:
+    episodes = Episode.objects.filter(run__in=runs).order_by("run_id", "ordinal", "pk")
+    return episodes.values_list("run_id", "pk", "key", "title", "is_tainted", "library_id")
+
+
+def _read(wanted: Sequence[Run]) -> dict[int, tuple[EpisodeHistory, ...]]:
+    runs = [run.pk for run in wanted]
+    manifests = _manifests(runs)
+    spine, seeds = _spine(runs)
+    changes = _changes(runs, spine, seeds, manifests)
+    found: dict[int, list[EpisodeHistory]] = {run: [] for run in runs}
+    for run, pk, key, title, tainted, library in _episodes(runs):
+        present = None if library is None else manifests.get(library, EMPTY)
+        tasks = tuple(at for _, at in spine.get(pk, ()))
+        found[run].append(EpisodeHistory(pk, key, title, tainted, tasks, tuple(changes.get(pk, ())), present))
+    return {run: tuple(of_run) for run, of_run in found.items()}
+
+
+Spine = dict[int, list[tuple[int, datetime]]]  # episode pk -> (sequence, time) of its tasks, in order
+Seeds = list[tuple[int, int, datetime, int]]  # episode pk, sequence, time, snapshot pk
+
+
+def _spine(runs: Sequence[int]) -> tuple[Spine, Seeds]:
+    """Where the learning tasks and the seeds stand. A task that was run in several samples is one place for each."""
+    entries = Entry.objects.filter(episode__run__in=runs).filter(
+        Q(kind=Entry.Kind.SEED) | Q(kind=Entry.Kind.TRIAL, attempt__trial__phase__in=LEARNING)
+    )
+    tasks: Spine = defaultdict(list)
+    seeds: Seeds = []
+    rows = entries.order_by("episode_id", "sequence").values_list(
+        "episode_id", "sequence", "recorded_at", "seeding__snapshot_id"
+    )
+    for episode, sequence, at, snapshot in rows.iterator(chunk_size=5000):
+        if snapshot is None:
+            tasks[episode].append((sequence, at))
+        else:
+            seeds.append((episode, sequence, at, snapshot))
+    return tasks, seeds
+
+
+def _changes(
+    runs: Sequence[int], spine: Spine, seeds: Seeds, manifests: Mapping[int, Manifest]
+) -> dict[int, list[Change]]:
+    """episode pk -> its decisions and seeds in the order of the spine."""
+    placed: dict[int, list[tuple[int, Change]]] = defaultdict(list)
+
+    def position(episode: int, sequence: int) -> int:
+        return bisect_left(spine.get(episode, ()), (sequence,))
+
+    for episode, sequence, at, snapshot in seeds:
+        change = Change(position(episode, sequence), at, SEEDED, manifests.get(snapshot, EMPTY))
+        placed[episode].append((sequence, change))
+    decisions = Decision.objects.filter(episode__run__in=runs).order_by("episode_id", "number")
+    rows = decisions.values_list(
+        "episode_id",
+        "entry__sequence",
+        "decided_at",
+        "status",
+        "before_id",
+        "after_id",
+        "files_changed",
+        "lines_added",
+        "lines_removed",
+    )
+    for episode, sequence, at, status, before, after, *counts in rows.iterator(chunk_size=5000):
+        applied = status == DecisionStatus.APPLIED and after != before
+        change = Change(
+            position(episode, sequence or 0), at, status, manifests.get(after, EMPTY) if applied else None, *counts
+        )
+        placed[episode].append((sequence or 0, change))
+    return {
+        episode: [change for _, change in sorted(of_episode, key=lambda pair: pair[0])]
+        for episode, of_episode in placed.items()
+    }
+
+
+INSIDE = Substr("path", Length("skill") + 2)  # the path inside the skill's folder
+KIND = Case(
+    When(inside="SKILL.md", then=Value(FILE_KINDS[0])),
+    *(
+        When(**{f"head{len(kind) + 1}": f"{kind}/", "then": Value(kind)})
+        for kind in ("references", "scripts", "assets")
+    ),
+    default=Value(FILE_KINDS[-1]),
+    output_field=CharField(),
+)
+
+
+def _files(files: QuerySet[SnapshotFile]) -> QuerySet[SnapshotFile]:
+    """(snapshot, skill, kind, bytes) of each file. Folders are told apart by exact case, which LIKE does not do everywhere.
+
+    Not grouped: at ninety thousand files the database's sorting costs more than reading the rows.
+    """
+    heads = {f"head{length}": Substr("inside", 1, length) for length in (7, 8, 11)}
+    typed = files.order_by().annotate(inside=INSIDE).annotate(**heads).annotate(kind=KIND)
+    return typed.values_list("snapshot_id", "skill", "kind", "size")
+
+
+def _manifests(runs: Sequence[int]) -> dict[int, Manifest]:
+    """snapshot pk -> what it holds, for every library that an episode of these runs holds or held."""
+    of_runs = Decision.objects.filter(episode__run__in=runs, status=DecisionStatus.APPLIED).exclude(after=F("before"))
+    seeded = Entry.objects.filter(episode__run__in=runs, kind=Entry.Kind.SEED)
+    present = Episode.objects.filter(run__in=runs, library__isnull=False)
+    return _manifests_of(
+        Q(snapshot__in=of_runs.order_by().values("after"))
+        | Q(snapshot__in=seeded.order_by().values("seeding__snapshot"))
+        | Q(snapshot__in=present.order_by().values("library"))
+    )
+
+
+def _manifests_of(wanted: Q) -> dict[int, Manifest]:
+    skills: dict[int, set[str]] = defaultdict(set)
+    files: dict[int, dict[str, int]] = defaultdict(lambda: dict.fromkeys(FILE_KINDS, 0))
+    sizes: dict[int, int] = defaultdict(int)
+    for snapshot, skill, kind, size in _files(SnapshotFile.objects.filter(wanted)).iterator(chunk_size=5000):
+        files[snapshot][kind] += 1
+        sizes[snapshot] += size
+        if kind == FILE_KINDS[0]:
+            skills[snapshot].add(skill)
+    return {pk: Manifest(frozenset(skills.get(pk, ())), files[pk], sizes[pk]) for pk in files}

@@ -1,0 +1,159 @@
+"""Looks for what a skill names in what a trial did after reading it: the only part of the funnel that loads texts.
+
+Trajectories and snapshots never change, so what was found once is kept in this process. One call reads a bounded number
+of bytes; what it did not come to is told, not guessed.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from benchapp.models import Blob, Chunk, SnapshotFile
+from benchapp.record.trajectory_store import steps_of_chunk
+from benchapp.stats.learning.computed_runs import Recent
+from benchapp.stats.learning.following import TEXTS, Following, cues_of, following
+from benchapp.stats.learning.funnel import Chance
+from runner.base.types import Step
+
+MAX_BYTES = 48 * 1024 * 1024  # of trajectories, uncompressed, that one call reads
+MAX_TRAJECTORY_BYTES = 8 * 1024 * 1024  # of one of them, from its beginning
+MAX_KEPT = 50_000  # (trial, skill) pairs in memory; some hundred bytes each
+MAX_TRAJECTORIES = 5_000  # that one call reads
+
+_Key = tuple[str, int | None, str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """`found` by (trial, skill). `left`: readings that there was no room for. `cut`: of trajectories too long to be read
+    to their end, so that what they did late was not seen."""
+
+    found: Mapping[tuple[int, str], Following]
+    left: int
+    cut: int
+
+
+# By the digests of the texts something was found in.
+KEPT: Recent[_Key, tuple[Following, bool]] = Recent(MAX_KEPT)
+
+
+def look_for_following(chances: Iterable[Chance], *, max_bytes: int = MAX_BYTES) -> Looked:
+    """Of every chance that was read, where the library and the place of the reading are recorded."""
+    read = [chance for chance in chances if _is_placed(chance)]
+    known = {key: value for chance in read if (value := KEPT.get(key := _key(chance))) is not None}
+    missing = [chance for chance in read if _key(chance) not in known]
+    plan = _plan({chance.reading.trajectory for chance in missing if chance.reading}, max_bytes)
+    known.update(_look([chance for chance in missing if chance.reading.trajectory in plan.owners], plan))
+    found = {(chance.trial, chance.skill): known[_key(chance)][0] for chance in read if _key(chance) in known}
+    left = sum(chance.reading.trajectory in plan.left for chance in missing if chance.reading)
+    return Looked(found, left, sum(was_cut for _, was_cut in known.values()))
+
+
+def _is_placed(chance: Chance) -> bool:
+    reading = chance.reading
+    return bool(reading and reading.step and reading.trajectory and chance.snapshot)
+
+
+def _key(chance: Chance) -> _Key:
+    reading = chance.reading
+    assert reading is not None
+    return reading.digest, reading.step, chance.library, chance.skill, chance.instruction
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """Which chunks are read: chunk -> trajectory, in order. `cut`: trajectories whose later chunks are not. `left`: those
+    of which none is."""
+
+    chunks: Mapping[int, int]
+    cut: frozenset[int]
+    left: frozenset[int]
+
+    @property
+    def owners(self) -> set[int]:
+        return set(self.chunks.values())
+
+
+def _plan(wanted: Iterable[int | None], max_bytes: int) -> _Plan:
+    sizes: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    rows = Chunk.objects.filter(trajectory__in=list(wanted)).order_by("trajectory_id", "ordinal")
+    for trajectory, chunk, size in rows.values_list("trajectory_id", "pk", "blob__size"):
+        sizes[trajectory].append((chunk, size))
+    chunks: dict[int, int] = {}
+    cut, left = set(), set()
+    room = max_bytes
+    for place, (trajectory, parts) in enumerate(sizes.items()):
+        own, taken = min(room, MAX_TRAJECTORY_BYTES) if place < MAX_TRAJECTORIES else -1, []
+        for chunk, size in parts:
+            if size > own:
+                cut.add(trajectory)
+                break
+            own, room = own - size, room - size
+            taken.append(chunk)
+        chunks.update(dict.fromkeys(taken, trajectory))
+        if not taken:
+            left.add(trajectory)
+    return _Plan(chunks, frozenset(cut), frozenset(left))
+
+
+def _look(chances: Sequence[Chance], plan: _Plan) -> dict[_Key, tuple[Following, bool]]:
+    cues = _cues(chances)
+    instructions = _texts({chance.instruction for chance in chances if chance.instruction})
+    by_trajectory: dict[int | None, list[Chance]] = defaultdict(list)
+    for chance in chances:
+        by_trajectory[chance.reading.trajectory if chance.reading else None].append(chance)
+    answers: dict[_Key, tuple[Following, bool]] = {}
+    for trajectory, steps in _trajectories(plan):
+        for chance in by_trajectory[trajectory]:
+            assert chance.reading is not None
+            assert chance.reading.step is not None
+            assert chance.snapshot is not None
+            names, told = cues[chance.snapshot, chance.skill], instructions.get(chance.instruction, "")
+            found = following(names, steps, read_at=chance.reading.step, instruction=told)
+            answers[_key(chance)] = found, trajectory in plan.cut
+            if trajectory not in plan.cut:
+                KEPT.put(_key(chance), answers[_key(chance)])
+    return answers
+
+
+def _trajectories(plan: _Plan) -> Iterator[tuple[int, list[Step]]]:
+    """(pk, its steps with tool calls), one trajectory in memory at a time. One query."""
+    rows = Chunk.objects.filter(pk__in=list(plan.chunks)).order_by("trajectory_id", "ordinal")
+    present: int | None = None
+    steps: list[Step] = []
+    for chunk in rows.select_related("blob").iterator(chunk_size=4):
+        if present is not None and present != chunk.trajectory_id:
+            yield present, steps
+            steps = []
+        present = chunk.trajectory_id
+        steps += [step for step in steps_of_chunk(chunk.blob.content()) if step.tool_calls]
+    if present is not None:
+        yield present, steps
+
+
+def _cues(chances: Iterable[Chance]) -> dict[tuple[int, str], tuple[str, ...]]:
+    """(snapshot, skill) -> its cues. Equal texts are read and searched once."""
+    wanted = {(chance.snapshot, chance.skill) for chance in chances if chance.snapshot is not None}
+    rows = SnapshotFile.objects.filter(
+        snapshot__in={snapshot for snapshot, _ in wanted}, skill__in={skill for _, skill in wanted}
+    )
+    files: dict[tuple[int, str], dict[str, str]] = defaultdict(dict)
+    for snapshot, skill, path, blob in rows.values_list("snapshot_id", "skill", "path", "blob_id"):
+        if (snapshot, skill) in wanted:
+            files[snapshot, skill][path.partition("/")[2]] = blob
+    texts = _texts({blob for each in files.values() for path, blob in each.items() if path.lower().endswith(TEXTS)})
+    done: dict[tuple[tuple[str, str], ...], tuple[str, ...]] = {}
+    found: dict[tuple[int, str], tuple[str, ...]] = dict.fromkeys(wanted, ())
+    for place, paths in files.items():
+        manifest = tuple(sorted(paths.items()))
+        if manifest not in done:
+            done[manifest] = cues_of({path: texts.get(blob, "") for path, blob in paths.items()})
+        found[place] = done[manifest]
+    return found
+
+
+def _texts(digests: set[str]) -> dict[str, str]:
+    contents = Blob.objects.read_many(sorted(digests))
+    return {digest: content.decode("utf-8", "replace") for digest, content in contents.items()}

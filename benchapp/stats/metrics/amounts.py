@@ -1,0 +1,79 @@
+"""How numbers are written for people: shares, counts, dollars, lengths of time. What is not known is the caller's word."""
+
+from __future__ import annotations
+
+from benchapp.stats.inference.shares import percent_text
+from benchapp.stats.metrics.metric import Unit
+
+MINUTE, HOUR, DAY = 60, 3600, 86400
+MAGNITUDES = ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k"))
+
+
+def render_number(value: float, digits: int = 2) -> str:
+    """A reward or score with at most `digits` places: 1.0 -> "1", 0.333 -> "0.33"."""
+    text = f"{value:.{digits}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def render_count(count: float) -> str:
+    """A count of tokens or steps in three figures: 412345 -> "412k"."""
+    for limit, letter in MAGNITUDES:
+        if count >= limit * 0.9995:
+            value = count / limit
+            return f"{value:.1f}{letter}" if value < 9.95 else f"{value:.0f}{letter}"
+    return str(count)
+
+
+def render_usd(cost: float, below: float = 0.01) -> str:
+    """Dollars: two places, four where the amount is smaller than `below`."""
+    return f"${cost:.4f}" if 0 < cost < below else f"${cost:,.2f}"
+
+
+def render_signed(value: float, digits: int) -> str:
+    """With its sign, a true minus and thousands separators; what rounds to zero has no sign."""
+    text = f"{value:+,.{digits}f}".replace("-", "\N{MINUS SIGN}")
+    return text if any(digit in text for digit in "123456789") else text[1:]
+
+
+def render_duration(seconds: float) -> str:
+    """As it was measured: 12.34 -> "12.3 s", 192 -> "3 min 12 s"."""
+    if seconds < MINUTE:
+        return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
+    if seconds < HOUR:
+        return f"{seconds // MINUTE:.0f} min {seconds % MINUTE:02.0f} s"
+    return f"{seconds // HOUR:.0f} h {seconds % HOUR // MINUTE:02.0f} min"
+
+
+def render_rough_duration(seconds: float) -> str:
+    """An estimate in its two largest units: "40 s", "3 min 20 s", "2 h 5 min", "4 d 1 h"."""
+    whole = max(0, round(seconds))
+    parts = []
+    for name, length in (("d", DAY), ("h", HOUR), ("min", MINUTE), ("s", 1)):
+        if whole >= length:
+            parts.append(f"{whole // length} {name}")
+            whole %= length
+        elif parts:
+            break
+    return " ".join(parts[:2]) or "0 s"
+
+
+def render_metric(value: float, unit: Unit) -> str:
+    """A metric's value as the tables write it: shares as percent without the sign, dollars with theirs."""
+    if unit is Unit.SHARE:
+        return percent_text(value, 1)
+    if unit is Unit.USD:
+        return render_usd(value, below=0.1)
+    if unit is Unit.SCORE:
+        return f"{value:.2f}"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.1f}"
+
+
+def render_change(value: float, unit: Unit) -> str:
+    """A difference of two values of a metric, with its sign; of shares in percentage points."""
+    if unit is Unit.SHARE:
+        return render_signed(100 * value, 1)
+    if unit is Unit.USD:
+        return render_signed(value, 4 if abs(value) < 0.1 else 2)
+    if unit is Unit.SCORE:
+        return render_signed(value, 2)
+    return render_signed(value, 0 if abs(value) >= 100 else 1)

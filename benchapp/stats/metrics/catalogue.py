@@ -1,0 +1,103 @@
+"""Every metric there is, in the sets a table shows together. `docs/reference/metrics.md` explains each.
+
+A table has metrics over trials, which differences can be tested on, and numbers of whole runs, which are shown as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from benchapp.stats.benchmarks import skillevolbench_metrics, skillflow_metrics, skilllearnbench_metrics
+from benchapp.stats.metrics import passk, run_metrics
+from benchapp.stats.metrics.metric import FIRST_TRIES, Better, Metric, RunMetric, Unit
+from benchapp.stats.metrics.outcomes import PHASES, Outcomes
+from runner.base.types import Phase
+
+__all__ = ["DEFAULT_METRIC", "FIRST_TRIES", "METRICS", "RUN_METRICS", "RUN_TABLES", "TABLES", "table_for"]
+
+RECORD = "the record: mean over the trials that tell it"
+GRADES = (("outcome", "outcome"), ("process", "process"), ("overall", "overall"))
+GRADED = "what the verifier grades as {}, 0 to 1, mean over trials; partial credit, so no count of passes"
+
+
+def _grade(column: str, name: str) -> tuple[Metric, ...]:
+    """The grade in every first try, and in deployment alone."""
+    whole = Metric(
+        f"mean-{column}",
+        f"mean {name}",
+        GRADED.format(name) + "; first tries",
+        FIRST_TRIES,
+        column=column,
+        unit=Unit.SCORE,
+        source="SkillEvolBench, section 4.5 (outcome, process and overall score)",
+    )
+    deployed = replace(
+        whole,
+        key=f"deployment-{column}",
+        name=f"{name}, deployment",
+        meaning=GRADED.format(name) + "; deployment alone",
+        phases=(Phase.DEPLOYMENT,),
+    )
+    return whole, deployed
+
+
+def _used(key: str, name: str, meaning: str, column: str, unit: Unit) -> Metric:
+    return Metric(key, name, meaning, (), column=column, unit=unit, better=Better.LOWER, source=RECORD)
+
+
+USAGE = (
+    _used("input-per-trial", "input", "input tokens per trial, cached ones among them", "input_tokens", Unit.TOKENS),
+    _used(
+        "cached-per-trial", "cached input", "input tokens read from a cache, per trial", "cached_tokens", Unit.TOKENS
+    ),
+    _used("output-per-trial", "output", "output tokens per trial", "output_tokens", Unit.TOKENS),
+    _used("cost-per-trial", "cost", "USD per trial, of the attempt that counts", "cost_usd", Unit.USD),
+    _used("seconds-per-trial", "time", "seconds from start to end of the attempt that counts", "seconds", Unit.SECONDS),
+    replace(
+        _used("mounted-per-trial", "skills mounted", "skills a trial was given", "skills_mounted", Unit.SKILLS),
+        better=Better.NEITHER,
+    ),
+    replace(
+        _used(
+            "read-per-trial", "skills read", "skills read, invoked or executed in a trial", "skills_read", Unit.SKILLS
+        ),
+        better=Better.NEITHER,
+    ),
+)
+
+TABLES: dict[str, tuple[Metric, ...]] = {
+    "success": skillevolbench_metrics.METRICS,
+    "scores": tuple(metric for column, name in GRADES for metric in _grade(column, name)),
+    "skillflow": skillflow_metrics.METRICS,
+    "skilllearnbench": skilllearnbench_metrics.METRICS,
+    "skillgenbench": passk.METRICS,
+    "usage": USAGE,
+}
+METRICS: dict[str, Metric] = {metric.key: metric for metrics in TABLES.values() for metric in metrics}
+
+RUN_TABLES: dict[str, tuple[RunMetric, ...]] = {
+    "success": run_metrics.REPLAY,
+    "scores": (),
+    "skillflow": skillflow_metrics.RUN_METRICS,
+    "skilllearnbench": run_metrics.PASSING,
+    "skillgenbench": run_metrics.PASSING,
+    "usage": (*run_metrics.SOLVING, *run_metrics.LIBRARY),
+}
+RUN_METRICS: dict[str, RunMetric] = {metric.key: metric for metrics in RUN_TABLES.values() for metric in metrics}
+DEFAULT_METRIC = "ESR"
+
+
+def table_for(outcomes: Iterable[Outcomes]) -> str:
+    """The set that fits these trials: SkillGenBench's where skills come from corpora; of those with acquisition or deployment
+    SkillEvolBench's where tasks have roles, and SkillLearnBench's where they have none; SkillLearnBench's too where unordered
+    families have several instances; else SkillFlow's."""
+    protocol = {PHASES.index(Phase.ACQUISITION), PHASES.index(Phase.DEPLOYMENT)}
+    known = list(outcomes)
+    if any((each.corpus > 0).any() for each in known):
+        return "skillgenbench"
+    if any(not protocol.isdisjoint(each.phase.tolist()) for each in known):
+        return "success" if any((each.role > 0).any() for each in known) else "skilllearnbench"
+    if any(((each.ordinal > 1) & (each.family >= 0) & ~each.ordered).any() for each in known):
+        return "skilllearnbench"
+    return "skillflow"

@@ -1,0 +1,53 @@
+"""Which runs may be compared: equal setups except for the axes that are being compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from benchapp.models import Run
+from runner.base.digests import canonical_json
+
+# What an experiment varies on purpose, by its place in a setup (`runner.engine.setup`; condition, replicate and seed are no
+# part of one). Everything else must be equal.
+AXES = frozenset({"agent.name", "agent.version", "agent.model", "author.model"})
+# Another model has another version; one model in two versions is not the same model.
+VERSIONS = {"agent.model_version": "agent.model", "author.model_version": "author.model"}
+
+
+@dataclass(frozen=True, slots=True)
+class Comparability:
+    """`differs`: names of setup entries that are not equal everywhere. `unknown`: runs that tell no setup at all."""
+
+    differs: tuple[str, ...]
+    unknown: int
+    runs: int
+
+    @property
+    def is_comparable(self) -> bool:
+        return not self.differs and not self.unknown
+
+
+def compare_setups(runs: Iterable[Run]) -> Comparability:
+    """Names what differs between the setups of these runs beyond the compared axes. Unknown is never equal."""
+    found = list(runs)
+    setups = [dict(_leaves(run.setup)) for run in found if run.setup_digest and run.setup]
+    names = sorted({name for setup in setups for name in setup} - AXES)
+    differs = [name for name in names if _differs(name, setups)]
+    return Comparability(tuple(differs), len(found) - len(setups), len(found))
+
+
+def _differs(name: str, setups: list[dict[str, object]]) -> bool:
+    """Is this entry unequal anywhere; a version, among setups that agree in what it is the version of?"""
+    of = VERSIONS.get(name)
+    values = {(canonical_json(setup.get(of)) if of else b"", canonical_json(setup.get(name))) for setup in setups}
+    return len(values) > len({owner for owner, _ in values})
+
+
+def _leaves(value: object, place: str = "") -> Iterator[tuple[str, object]]:
+    """("limits.max_turns", 40), ... for every value of a setup that is no mapping with entries of its own."""
+    if isinstance(value, Mapping) and value:
+        for name, item in value.items():
+            yield from _leaves(item, f"{place}.{name}" if place else str(name))
+    else:
+        yield place, value

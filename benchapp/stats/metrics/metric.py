@@ -1,0 +1,174 @@
+"""What a metric over trials is: the mean of one column over the trials it covers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from benchapp.stats.inference.sides import TaskMeans, weights_of
+from benchapp.stats.metrics.outcomes import CORPUS_CODES, Ints, Mask, Outcomes
+from benchapp.stats.metrics.rates import Rate
+from runner.base.types import Phase, Role
+
+if TYPE_CHECKING:
+    from benchapp.stats.metrics.facts import RunFacts
+
+
+FIRST_TRIES = (Phase.ACQUISITION, Phase.DEPLOYMENT, Phase.EVALUATION)  # a replay meets its tasks a second time
+
+
+class Unit(StrEnum):
+    SHARE = "share"  # 0..1, a count of passes, shown in percent
+    SCORE = "score"  # 0..1, a mean of grades
+    TURNS = "turns"
+    TOKENS = "tokens"
+    USD = "USD"
+    SECONDS = "seconds"
+    SKILLS = "skills"
+    COUNT = "count"
+
+
+class Better(StrEnum):
+    HIGHER = "higher"
+    LOWER = "lower"
+    NEITHER = ""
+
+
+class Instances(StrEnum):
+    """Which tasks of a family: SkillLearnBench learns from the seed, instance 1, and holds the others out."""
+
+    ALL = ""
+    SEED = "seed"
+    HELD_OUT = "held-out"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """`column` of `Outcomes` averaged over the trials of `phases` (none: every phase) and of `role` (None: every role).
+
+    `meaning` is the definition in one line, `source` says where it comes from (paper section or released code).
+    `macro`: mean over a task's samples, then over the tasks of a family, then over families, so that a family with
+    many tasks weighs no more than one with few; else the mean over trials. A task without a family is its own.
+    """
+
+    key: str
+    name: str
+    meaning: str
+    phases: tuple[Phase, ...] = ()
+    role: Role | None = None
+    column: str = "success"
+    unit: Unit = Unit.SHARE
+    better: Better = Better.HIGHER
+    source: str = ""
+    past_first: bool = False  # without the first task of each episode, and of ordered episodes alone
+    instances: Instances = Instances.ALL
+    macro: bool = False
+    corpora: tuple[str, ...] = ()  # kinds of source material; none: every task, with a corpus or without
+
+    @property
+    def is_share(self) -> bool:
+        return self.unit is Unit.SHARE
+
+    @property
+    def phase(self) -> Phase | None:
+        """The only phase it covers; None where it covers several."""
+        return self.phases[0] if len(self.phases) == 1 else None
+
+    def covers(self, phase: str, role: str) -> bool:
+        return (not self.phases or phase in self.phases) and self.role in (None, role)
+
+    def mask(self, outcomes: Outcomes, phases: tuple[Phase, ...] | None = None) -> Mask:
+        """The trials it is about, [n] over all of them, tainted episodes left out; `phases` stand in for its own."""
+        mask = outcomes.covering(self.phases if phases is None else phases, self.role) & ~outcomes.tainted
+        if self.past_first:
+            mask &= outcomes.ordered & ~outcomes.first
+        if self.instances is Instances.SEED:
+            mask &= outcomes.ordinal == 1
+        elif self.instances is Instances.HELD_OUT:
+            mask &= outcomes.ordinal > 1
+        if self.corpora:
+            mask &= np.isin(outcomes.corpus, [CORPUS_CODES[kind] for kind in self.corpora])
+        return mask
+
+    def covered(self, outcomes: Outcomes, phases: tuple[Phase, ...] | None = None) -> Outcomes:
+        return outcomes.where(self.mask(outcomes, phases))
+
+    def rate(self, outcomes: Outcomes) -> Rate:
+        """k of n for a share: a trial counts as passed where the column is 1."""
+        values = outcomes.column(self.column)[self.mask(outcomes)]
+        return Rate(int((values >= 1).sum()), int((~np.isnan(values)).sum()), len(values))
+
+    @property
+    def counted(self) -> str:
+        """What `rate` counts."""
+        return "trials"
+
+    def parts(self, outcomes: Outcomes, by: str) -> Iterator[tuple[int, Rate, float | None]]:
+        """(key, counts, mean) of every environment or family, whose column `by` is, that it has a trial in."""
+        places: Ints = getattr(outcomes, by)
+        for place in np.unique(places[self.mask(outcomes) & (places >= 0)]).tolist():
+            part = outcomes.where(places == place)
+            yield place, self.rate(part), self.mean(part)
+
+    def interval(self, outcomes: Outcomes) -> tuple[float, float] | None:
+        """Wilson's, of a share that is k of n: not of a mean over families, which is another number, and not where a task has
+        several trials, which are no independent draws."""
+        if not self.is_share or self.macro or self._repeats(outcomes):
+            return None
+        return self.rate(outcomes).interval
+
+    def _repeats(self, outcomes: Outcomes) -> bool:
+        tasks = outcomes.task[self.mask(outcomes)]
+        return len(np.unique(tasks)) < len(tasks)
+
+    def mean(self, outcomes: Outcomes) -> float | None:
+        """Over the trials that have a value; None where none has."""
+        if self.macro:
+            return self._macro_mean(outcomes)
+        values = outcomes.column(self.column)[self.mask(outcomes)]
+        known = values[~np.isnan(values)]
+        return float(known.mean()) if len(known) else None
+
+    def _macro_mean(self, outcomes: Outcomes) -> float | None:
+        tasks = self.task_means(outcomes)
+        if not len(tasks.task):
+            return None
+        return float(tasks.value @ weights_of(tasks.task, tasks.family, by_family=True))
+
+    def task_means(self, outcomes: Outcomes, phases: tuple[Phase, ...] | None = None) -> TaskMeans:
+        """Per task the mean over its samples that have a value; tasks without one are left out."""
+        values = outcomes.column(self.column)
+        known = np.flatnonzero(self.mask(outcomes, phases) & ~np.isnan(values))
+        tasks, first, place = np.unique(outcomes.task[known], return_index=True, return_inverse=True)
+        means = np.bincount(place, weights=values[known]) / np.bincount(place) if len(tasks) else np.empty(0)
+        return TaskMeans(tasks, outcomes.cluster[known][first], outcomes.family[known][first], means)
+
+
+@dataclass(frozen=True, slots=True)
+class RunValue:
+    """A number of one run. `over`: how many things (`of`: "episodes", "tasks", ...) it rests on. None: `note` says why."""
+
+    value: float | None
+    over: int = 0
+    of: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunMetric:
+    """A number of a whole run that is no mean over trials, and so has no task to be paired by: shown without a test.
+
+    `compute` takes the facts of one run (`benchapp.stats.metrics.facts`).
+    """
+
+    key: str
+    name: str
+    meaning: str
+    unit: Unit
+    better: Better
+    source: str
+    compute: Callable[[RunFacts], RunValue]

@@ -1,0 +1,86 @@
+"""A run beside its no-skill sibling: the same tasks, scored on both sides, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from benchapp.models import Run, Square, Trial
+from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.stats.benchmarks.skillevolbench_metrics import METRICS
+from benchapp.stats.metrics.metric import Metric
+from benchapp.stats.metrics.rates import Rate
+from runner.base.types import Phase
+
+BASELINE = "no-skill"
+
+# (phase, role, task pk, sample) -> success
+Outcomes = Mapping[tuple[str, str, int, int], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Beside(Shaped):
+    """Both rates cover the same tasks. `phase`: the sibling's, which differs where it replays nothing."""
+
+    own: Rate
+    sibling: Rate
+    phase: Phase
+
+    json_shape = JsonShape(
+        *("tasks", "passed=own.passed", "sibling_passed=sibling.passed", "sibling_phase=phase", "difference")
+    )
+
+    @property
+    def tasks(self) -> int:
+        return self.own.scored
+
+    @property
+    def difference(self) -> float:
+        """A share: own minus sibling."""
+        return (self.own.passed - self.sibling.passed) / self.tasks
+
+
+def sibling_of(run: Run) -> Run | None:
+    """The no-skill run of the same experiment, models, harness and replicate. None for a no-skill run itself."""
+    if run.condition == BASELINE:
+        return None
+    return run.experiment.runs.filter(
+        condition=BASELINE, agent_model=run.agent_model, harness=run.harness, replicate=run.replicate
+    ).first()
+
+
+def outcomes_of(squares: Iterable[Square]) -> dict[tuple[str, str, int, int], bool]:
+    """Those without a score are left out."""
+    return {
+        (square.phase, square.role, square.task_id, square.sample): square.success
+        for square in squares
+        if square.success is not None
+    }
+
+
+def stored_outcomes(run: Run) -> dict[tuple[str, str, int, int], bool]:
+    rows = Trial.objects.filter(episode__run=run, episode__is_tainted=False).scored()
+    return {
+        tuple(place): success
+        for *place, success in rows.values_list("phase", "task__role", "task_id", "sample", "success")
+    }
+
+
+def beside(own: Outcomes, sibling: Outcomes) -> dict[str, Beside]:
+    """metric key -> comparison, for each metric with at least one task scored on both sides."""
+    found = {metric.key: _compare(metric, own, sibling) for metric in METRICS}
+    return {key: comparison for key, comparison in found.items() if comparison is not None}
+
+
+def _compare(metric: Metric, own: Outcomes, sibling: Outcomes) -> Beside | None:
+    """Replay meets the sibling's replay, or, where it replays nothing, its first try at the same tasks."""
+    for phase in (metric.phase, Phase.ACQUISITION) if metric.phase == Phase.REPLAY else (metric.phase,):
+        pairs = [
+            (passed, sibling[phase.value, role, *slot])
+            for (own_phase, role, *slot), passed in own.items()
+            if metric.covers(own_phase, role) and (phase.value, role, *slot) in sibling
+        ]
+        if pairs:
+            mine, theirs = (sum(side) for side in zip(*pairs, strict=True))
+            return Beside(Rate(mine, len(pairs), len(pairs)), Rate(theirs, len(pairs), len(pairs)), phase)
+    return None

@@ -1,0 +1,147 @@
+"""How often the same agent on the same task, shown the same, ends differently: the noise that every comparison stands on.
+
+Two scored trials are a pair when experiment, harness, agent model and task are equal and both were shown the same: the same
+library (one content digest), or none at all, and no earlier trajectories. Which pairs there are depends on the plan:
+samples of one run; a replay beside its first try where the library did not change (the no-skill arm, a curated library
+that is never revised); replicates; and, between conditions, the first task of each episode, before anything was learned.
+
+A trial of an unordered import names no library: it is paired inside its own run alone, where nothing is written between
+the trials. Everything else of unknown evidence is left out and counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchapp.models import Run, Snapshot, Trial
+from benchapp.stats.metrics.outcomes import Ints, Mask, Outcomes
+from runner.base.digests import EMPTY_LIBRARY
+
+NO_SKILL = "no-skill"
+NOTHING = 0  # shown no library
+UNKNOWN = -1  # shown something the record does not tell
+
+
+@dataclass(frozen=True, slots=True)
+class Flips:
+    """`flips` of `pairs` ended differently."""
+
+    flips: int = 0
+    pairs: int = 0
+
+    @property
+    def rate(self) -> float | None:
+        return self.flips / self.pairs if self.pairs else None
+
+    def __sub__(self, other: Flips) -> Flips:
+        return Flips(self.flips - other.flips, self.pairs - other.pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """`total` adds the four sources up: `samples` of one run and phase, `phases` of one run (a replay beside its first
+    try), `replicates` of one cell, `conditions` (two cells that showed the same). `without_library` is part of `total`.
+
+    `rate`: the share of flips, each of the `places` (a task under one kind of evidence) weighing once, because one with
+    many trials has many pairs. None where there is no pair. `unknown`: scored trials whose evidence is not known.
+    """
+
+    samples: Flips = Flips()
+    phases: Flips = Flips()
+    replicates: Flips = Flips()
+    conditions: Flips = Flips()
+    total: Flips = Flips()
+    without_library: Flips = Flips()
+    rate: float | None = None
+    places: int = 0
+    tasks: int = 0
+    unknown: int = 0
+
+
+def noise_of(runs: Sequence[Run], outcomes: Mapping[int, Outcomes]) -> Noise:
+    """Of these runs, tainted episodes left out; `outcomes`: run pk -> trials. Two queries."""
+    empty = Snapshot.objects.filter(digest=EMPTY_LIBRARY).values_list("pk", flat=True).first() or -1
+    through = Trial.retrieved.through.objects.filter(from_trial__episode__run__in=[run.pk for run in runs])
+    retrieved = set(through.values_list("from_trial_id", flat=True).distinct())
+    return flips_among(runs, outcomes, empty, retrieved)
+
+
+def flips_among(runs: Sequence[Run], outcomes: Mapping[int, Outcomes], empty: int, retrieved: set[int]) -> Noise:
+    """`empty`: key of the empty library's snapshot, -1: none is recorded. `retrieved`: keys of trials that were shown earlier trajectories."""
+    benches: dict[tuple[object, ...], int] = {}
+    cells: dict[tuple[object, ...], int] = {}
+    columns: list[Ints] = []
+    unknown = 0
+    for run in runs:
+        kept, evidence = _evidence(run, outcomes[run.pk], empty, retrieved)
+        unknown += int((evidence == UNKNOWN).sum())
+        known = evidence != UNKNOWN
+        trials, evidence = kept.where(known), evidence[known]
+        bench = (run.experiment_id, run.harness, run.harness_version, run.agent_model)
+        cell = (*bench, run.condition, run.author_model)
+        same = (benches.setdefault(bench, len(benches)), cells.setdefault(cell, len(cells)), run.pk)
+        fixed = [np.full(len(trials), value, dtype=np.int64) for value in same]
+        columns.append(
+            np.stack(
+                [fixed[0], trials.task, evidence, fixed[1], fixed[2], trials.phase, trials.success.astype(np.int64)]
+            )
+        )
+    table = np.concatenate(columns, axis=1) if columns else np.empty((7, 0), dtype=np.int64)
+    return _noise(table, unknown)
+
+
+def _evidence(run: Run, outcomes: Outcomes, empty: int, retrieved: set[int]) -> tuple[Outcomes, Ints]:
+    """The scored trials that were shown no trajectories, and for each what library it was shown, as a code, [n]."""
+    shown = np.isin(outcomes.trial, list(retrieved)) if retrieved else np.zeros(len(outcomes), dtype=bool)
+    kept = outcomes.where(~outcomes.tainted & ~np.isnan(outcomes.success) & ~shown)
+    evidence = kept.library.copy()
+    bare: Mask = kept.library < 0
+    evidence[bare] = NOTHING if run.condition == NO_SKILL else UNKNOWN
+    alone = bare & ~kept.ordered & (evidence == UNKNOWN)
+    evidence[alone] = -1 - run.pk  # below UNKNOWN, and no other run's
+    if empty >= 0:
+        evidence[kept.library == empty] = NOTHING
+    return kept, evidence
+
+
+def _noise(table: Ints, unknown: int) -> Noise:
+    """Rows of `table` [7, n]: bench, task, evidence, cell, run, phase, success. Each partition refines the one before."""
+    place, cell, run, phase = (_partition(table[:depth]) for depth in (3, 4, 5, 6))
+    success = table[6]
+    passed, tried = _counts(place, success)
+    pairs = tried * (tried - 1) // 2
+    many = pairs > 0
+    total, in_cell, in_run, in_phase = (_flips(*_counts(labels, success)) for labels in (place, cell, run, phase))
+    bare = table[2] == NOTHING
+    return Noise(
+        samples=in_phase,
+        phases=in_run - in_phase,
+        replicates=in_cell - in_run,
+        conditions=total - in_cell,
+        total=total,
+        without_library=_flips(*_counts(_partition(table[:3, bare]), success[bare])),
+        rate=float((passed * (tried - passed) / np.maximum(pairs, 1))[many].mean()) if many.any() else None,
+        places=int(many.sum()),
+        tasks=len(np.unique(table[1][many[place]])),
+        unknown=unknown,
+    )
+
+
+def _partition(columns: Ints) -> Ints:
+    """Labels 0.. of equal columns: [rows, n] -> [n]."""
+    if not columns.shape[1]:
+        return np.empty(0, dtype=np.int64)
+    return np.unique(columns, axis=1, return_inverse=True)[1].reshape(-1)
+
+
+def _counts(labels: Ints, success: Ints) -> tuple[Ints, Ints]:
+    """Per label [n]: passes and trials, [labels] each."""
+    return np.bincount(labels, weights=success).astype(np.int64), np.bincount(labels)
+
+
+def _flips(passed: Ints, tried: Ints) -> Flips:
+    """Of passes and trials per place, [places] each."""
+    return Flips(int((passed * (tried - passed)).sum()), int((tried * (tried - 1) // 2).sum()))

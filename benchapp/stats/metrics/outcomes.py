@@ -1,0 +1,165 @@
+"""The trials of one run as columns: what every metric over trials is computed from. Pure numpy.
+
+Fifty thousand model instances cost seconds; the same rows as columns cost a fraction, are small enough to keep, and let
+metrics and intervals be array arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchapp.stats.benchmarks.corpus_kinds import CORPORA
+from runner.base.types import Phase, Role
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+LEARNING = (Phase.ACQUISITION, Phase.EVALUATION)  # the tasks between which a library is written
+PHASES: tuple[str, ...] = tuple(phase.value for phase in Phase)
+ROLES: tuple[str, ...] = ("", *(role.value for role in Role))  # "": the source tells none
+PHASE_CODES = {name: code for code, name in enumerate(PHASES)}
+ROLE_CODES = {name: code for code, name in enumerate(ROLES)}
+CORPUS_CODES = {name: code for code, name in enumerate(CORPORA)}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcomes:
+    """One place per planned trial, in all columns alike. NaN: not known, never zero.
+
+    `trial`, `task`, `family`, `environment`, `episode` are keys of the record; -1 where there is none. `cluster` is equal
+    for trials that share a library, in every run alike: the episode where one owns a library, else the family, else
+    the task. `phase`, `role` and `corpus` count into PHASES, ROLES and CORPORA; the
+    last is the kind of source material that the task's environment has. `ordinal` is the task's place in
+    its family, from 1; 0: not told. `position` is the place inside episode and phase in the
+    order of running, from 0. `library` is the key of the snapshot a trial was given, -1 where the record holds none.
+    `ordered`: its episode ran its tasks one after another.
+    """
+
+    trial: Ints
+    task: Ints
+    family: Ints
+    environment: Ints
+    episode: Ints
+    cluster: Ints
+    phase: Ints
+    role: Ints
+    corpus: Ints
+    sample: Ints
+    ordinal: Ints
+    position: Ints
+    library: Ints
+    tainted: Mask
+    done: Mask
+    ordered: Mask
+    success: Floats
+    reward: Floats
+    outcome: Floats
+    process: Floats
+    overall: Floats
+    turns: Floats
+    input_tokens: Floats
+    cached_tokens: Floats
+    output_tokens: Floats
+    cost_usd: Floats
+    seconds: Floats
+    skills_mounted: Floats
+    skills_read: Floats
+
+    def __len__(self) -> int:
+        return len(self.trial)
+
+    def column(self, name: str) -> Floats:
+        """A measured column, or one of DERIVED: [n]."""
+        if name in DERIVED:
+            return DERIVED[name](self)
+        values: Floats = getattr(self, name)
+        return values
+
+    @property
+    def first(self) -> Mask:
+        """[n]: the trials of the first learning task of an ordered episode: nothing was learned yet that could help them."""
+        learning = self.ordered & self.covering(LEARNING)
+        begins = np.flatnonzero(learning & (self.position == 0))
+        places, of_trial = np.unique(self.episode, return_inverse=True)
+        task = np.full(len(places), -1, dtype=np.int64)
+        begins = begins[
+            np.argsort(-self.phase[begins], kind="stable")
+        ]  # where there are two phases the earlier one wins
+        task[of_trial[begins]] = self.task[begins]
+        return learning & (self.task == task[of_trial])
+
+    def where(self, mask: Mask) -> Outcomes:
+        """Only the trials the mask [n] keeps."""
+        return Outcomes(*(getattr(self, field.name)[mask] for field in fields(self)))
+
+    @property
+    def rehearsals(self) -> Mask:
+        """[n]: acquisition trials of tasks that are deployed too: SkillLearnBench learns on the seed instance and then counts
+        it among all instances. What was tried while learning is no result of the library."""
+        deployed = self.task[self.phase == PHASE_CODES[Phase.DEPLOYMENT]]
+        return (self.phase == PHASE_CODES[Phase.ACQUISITION]) & np.isin(self.task, deployed)
+
+    def covering(self, phases: Sequence[str] = (), role: str | None = None) -> Mask:
+        """[n]: the trials of these phases (none given: all) and of this role (None: all).
+
+        Of acquisition together with deployment the rehearsals are left out: a task that is deployed counts there.
+        """
+        mask: Mask = np.ones(len(self), dtype=bool)
+        if phases:
+            mask &= np.logical_or.reduce([self.phase == PHASE_CODES[phase] for phase in phases])
+        if {Phase.ACQUISITION, Phase.DEPLOYMENT} <= set(phases):
+            mask &= ~self.rehearsals
+        if role is not None:
+            mask &= self.role == ROLE_CODES[role]
+        return mask
+
+    def without(self, trials: Collection[int]) -> Outcomes:
+        """With these trials planned and not scored yet."""
+        gone = np.isin(self.trial, list(trials))
+        if not gone.any():
+            return self
+        blank = {name: np.where(gone, np.nan, self.column(name)) for name in MEASURED}
+        return replace(self, done=self.done & ~gone, **blank)
+
+
+def _used(outcomes: Outcomes) -> Floats:
+    """[n]: 1 where a skill was used, 0 where none was, NaN where it is not known."""
+    return np.where(np.isnan(outcomes.skills_read), np.nan, outcomes.skills_read > 0)
+
+
+def _usage(outcomes: Outcomes) -> Floats:
+    """[n]: 0..1, NaN where no skill was mounted."""
+    given = np.where(outcomes.skills_mounted > 0, outcomes.skills_mounted, np.nan)
+    return np.minimum(outcomes.skills_read / given, 1.0)
+
+
+def _total_tokens(outcomes: Outcomes) -> Floats:
+    """[n]: NaN where either part is not known."""
+    return outcomes.input_tokens + outcomes.output_tokens
+
+
+# Columns that follow from others. used: 1 where a skill was read, invoked or executed. usage: skills used of those mounted,
+# unknown where none was; reads of skills that are not of the library cannot lift it over 1. total_tokens: input,
+# which includes cached input, and output.
+DERIVED: dict[str, Callable[[Outcomes], Floats]] = {"used": _used, "usage": _usage, "total_tokens": _total_tokens}
+MEASURED = tuple(field.name for field in fields(Outcomes) if field.type == "Floats")
+
+
+def empty_outcomes() -> Outcomes:
+    return Outcomes(*(np.empty(0, dtype=_dtype(str(field.type))) for field in fields(Outcomes)))
+
+
+def outcomes_from(columns: dict[str, Sequence[Any]]) -> Outcomes:
+    """From one sequence per field; None in a measured one is "not known"."""
+    arrays = {field.name: np.array(columns[field.name], dtype=_dtype(str(field.type))) for field in fields(Outcomes)}
+    return Outcomes(**arrays)
+
+
+def _dtype(annotation: str) -> type:
+    return {"Ints": np.int64, "Floats": np.float64, "Mask": np.bool_}[annotation]

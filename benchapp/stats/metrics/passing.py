@@ -1,0 +1,98 @@
+"""pass@k: would at least one of k tries have passed?
+
+Two numbers go by that name. The unbiased estimator (Chen et al. 2021, "Evaluating Large Language Models Trained on Code",
+equation 1) asks for the expectation over which k of the n tries one happens to have: 1 - C(n-c, k) / C(n, k). SkillGenBench
+(section 4.1) takes the tries it ran, up to three, and counts a task as solved if any of them passed. With n = k the two are the
+same number; with fewer tries than k the second still gives one, which is too low.
+
+Limits: pass@k never falls when k grows and rises with every extra try, skill or no skill, so it may be compared only at
+equal k and equal tries. It needs a verifier at hand to pick the passing try, and it hides unsteadiness: a task passed
+once in three tries counts like one passed three times. Tries that share a library are not independent draws of learning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import comb
+
+import numpy as np
+
+from benchapp.stats.metrics.outcomes import Floats, Ints, Outcomes
+from runner.base.types import Phase
+
+# What a finished library is tried on: acquisition came before it, and what was tried there is no result of it.
+PHASES = (Phase.DEPLOYMENT, Phase.EVALUATION)
+
+LIMITS = (
+    "pass@k rises with every extra try: compare it only at equal k and equal numbers of tries.",
+    "It assumes that somebody can tell which of the k tries passed, and a task passed once counts like one passed always.",
+    "Tries that share a library are not independent: they say nothing about learning anew.",
+)
+
+
+def pass_at_k(n: int, c: int, k: int) -> float:
+    """The chance that k of n tries, of which c passed, hold a pass: 1 - C(n-c, k) / C(n, k). NaN where n < k."""
+    if not 0 <= c <= n or k < 1:
+        raise ValueError(f"pass_at_k({n}, {c}, {k}): expected 0 <= c <= n and k >= 1")
+    return float("nan") if n < k else 1 - comb(n - c, k) / comb(n, k)
+
+
+@dataclass(frozen=True, slots=True)
+class PassPoint:
+    """`value`: mean over `tasks` of pass@k, a share; NaN where no task has k scored tries. `samples`: scored tries of
+    these tasks. `left_out`: tasks with a scored try, but fewer than k."""
+
+    k: int
+    value: float
+    tasks: int
+    samples: int
+    left_out: int
+
+
+def pass_curve(
+    outcomes: Outcomes | Iterable[Outcomes], ks: Sequence[int] = (1, 2, 3), phases: Sequence[Phase] = PHASES
+) -> list[PassPoint]:
+    """pass@k of one run: its scored samples are the tries of a task, unscored ones are none. Tainted episodes are left
+    out. Of several runs (replicates): the mean of their values, tasks and samples added up."""
+    if isinstance(outcomes, Outcomes):
+        tries, passes = _tries(outcomes, phases)
+        return [_point(tries, passes, k) for k in ks]
+    curves = [pass_curve(run, ks, phases) for run in outcomes]
+    return [_mean(k, [curve[place] for curve in curves]) for place, k in enumerate(ks)]
+
+
+def solved_within(outcomes: Outcomes, k: int, phases: Sequence[Phase] = PHASES) -> tuple[int, int]:
+    """SkillGenBench's pass@k: (tasks of which any of the first k samples passed, tasks with a scored one among them).
+
+    Of a task that was tried fewer than k times the tries there are count, so with unequal tries this is a lower bound.
+    """
+    mask = outcomes.covering(phases) & ~outcomes.tainted & (outcomes.sample < k) & ~np.isnan(outcomes.success)
+    tasks = outcomes.task[mask]
+    return len(np.unique(tasks[outcomes.success[mask] == 1])), len(np.unique(tasks))
+
+
+def _tries(outcomes: Outcomes, phases: Sequence[Phase]) -> tuple[Ints, Floats]:
+    """Per task: scored samples, and how many of them passed, [tasks] each."""
+    mask = outcomes.covering(phases) & ~outcomes.tainted & ~np.isnan(outcomes.success)
+    _, place = np.unique(outcomes.task[mask], return_inverse=True)
+    return np.bincount(place), np.bincount(place, weights=outcomes.success[mask])
+
+
+def _point(tries: Ints, passes: Floats, k: int) -> PassPoint:
+    """From the tries and passes per task, [tasks] each."""
+    enough = tries >= k
+    values = [pass_at_k(int(n), int(c), k) for n, c in zip(tries[enough], passes[enough], strict=True)]
+    value = float(np.mean(values)) if values else float("nan")
+    return PassPoint(k, value, len(values), int(tries[enough].sum()), int((~enough).sum()))
+
+
+def _mean(k: int, points: Sequence[PassPoint]) -> PassPoint:
+    known = [point.value for point in points if point.tasks]
+    return PassPoint(
+        k,
+        float(np.mean(known)) if known else float("nan"),
+        sum(point.tasks for point in points),
+        sum(point.samples for point in points),
+        sum(point.left_out for point in points),
+    )

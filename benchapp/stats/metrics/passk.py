@@ -1,0 +1,201 @@
+"""SkillGenBench's pass@k (section 4.1): a task is solved if any of the samples that were run of it passed.
+
+The unit is the task, so it can be paired, drawn again and tested like any success. A task counts once all its planned
+samples are scored: one with a missing score and no pass may still be solved, and one with a pass cannot stand in for
+it. How many do not count is told wherever the number is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchapp.stats.benchmarks.corpus_kinds import CODE, DOC
+from benchapp.stats.inference.interval import Floats, Interval, Ints
+from benchapp.stats.inference.percentile import MIN_CLUSTERS, by_cluster, by_task
+from benchapp.stats.inference.sides import Paired, TaskMeans, pair
+from benchapp.stats.metrics.metric import Metric
+from benchapp.stats.metrics.outcomes import Mask, Outcomes
+from benchapp.stats.metrics.passing import PHASES
+from benchapp.stats.metrics.rates import Rate
+from runner.base.types import Phase
+
+PAPER = "SkillGenBench, section 4.1 (pass@3) and Table 2"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tries:
+    """One run on its tasks, by the keys of these; all columns [n]. planned, scored and passed count samples. corpus: the key
+    of the task's environment, -1 where there is none."""
+
+    task: Ints
+    cluster: Ints
+    family: Ints
+    corpus: Ints
+    planned: Ints
+    scored: Ints
+    passed: Ints
+
+    @property
+    def complete(self) -> Mask:
+        return np.asarray(self.scored == self.planned)
+
+    @property
+    def solved(self) -> Mask:
+        return np.asarray(self.passed > 0)
+
+    def means(self, cluster: Ints) -> TaskMeans:
+        """1 where the task is solved and 0 where it is not, of the complete ones. cluster: [n]."""
+        kept = self.complete
+        return TaskMeans(self.task[kept], cluster[kept], self.family[kept], self.solved[kept].astype(float))
+
+
+def tries_of(outcomes: Outcomes) -> Tries:
+    """Of the trials given: choose phases and leave tainted episodes out before."""
+    task, first, place = np.unique(outcomes.task, return_index=True, return_inverse=True)
+    n = len(task)
+    scored, passed = ~np.isnan(outcomes.success), outcomes.success == 1
+    return Tries(
+        task,
+        outcomes.cluster[first],
+        outcomes.family[first],
+        outcomes.environment[first],
+        np.bincount(place, minlength=n),
+        np.bincount(place[scored], minlength=n),
+        np.bincount(place[passed], minlength=n),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SolvedMetric(Metric):
+    """A share of tasks, not of trials: `rate` counts tasks, of which `planned` are all and `scored` the complete ones."""
+
+    def tries(self, outcomes: Outcomes) -> Tries:
+        return tries_of(self.covered(outcomes))
+
+    def rate(self, outcomes: Outcomes) -> Rate:
+        tries = self.tries(outcomes)
+        return Rate(int((tries.solved & tries.complete).sum()), int(tries.complete.sum()), len(tries.task))
+
+    @property
+    def counted(self) -> str:
+        return "tasks"
+
+    def _repeats(self, outcomes: Outcomes) -> bool:
+        return False  # its unit is the task, whatever the number of samples
+
+    def mean(self, outcomes: Outcomes) -> float | None:
+        return self.rate(outcomes).value
+
+    def task_means(self, outcomes: Outcomes, phases: tuple[Phase, ...] | None = None) -> TaskMeans:
+        tries = tries_of(self.covered(outcomes, phases))
+        return tries.means(tries.cluster)
+
+    def corpus_means(self, outcomes: Outcomes) -> TaskMeans:
+        """The same with the corpus as the cluster; a task without one stands for itself."""
+        tries = self.tries(outcomes)
+        return tries.means(np.where(tries.corpus >= 0, tries.corpus, -2 - tries.task))
+
+
+SOLVED = SolvedMetric(
+    "solved",
+    "pass@k",
+    "tasks of which any planned sample passed, k being the samples that were run; tasks with an unscored sample are left out",
+    PHASES,
+    source=PAPER,
+)
+SOLVED_CODE = SolvedMetric(
+    "solved-code",
+    "pass@k, Code",
+    "the same over tasks whose source is a repository",
+    PHASES,
+    source=PAPER,
+    corpora=CODE,
+)
+SOLVED_DOC = SolvedMetric(
+    "solved-doc",
+    "pass@k, Doc",
+    "the same over tasks whose source is documents, of code or of a domain",
+    PHASES,
+    source=PAPER,
+    corpora=DOC,
+)
+METRICS = (SOLVED, SOLVED_CODE, SOLVED_DOC)
+
+
+def samples_of(runs: Sequence[Outcomes], metric: SolvedMetric = SOLVED) -> tuple[int, int]:
+    """(fewest, most) samples planned of a task; (0, 0) where there is no task."""
+    planned = [tries.planned for outcomes in runs if len((tries := metric.tries(outcomes)).task)]
+    return (int(min(each.min() for each in planned)), int(max(each.max() for each in planned))) if planned else (0, 0)
+
+
+def name_of(samples: tuple[int, int]) -> str:
+    """What the number may be called: "pass@3" where every task had three samples, else no k stands in it."""
+    fewest, most = samples
+    return f"pass@{most}" if fewest == most else f"pass@k, k {fewest} to {most}"
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A mean over tasks, or a difference of two, with its tasks drawn again. Shares, -1..1 for a difference.
+
+    tasks: complete in every run it rests on; left_out: those complete in some and not in all, or in none. by_corpus: corpora
+    drawn whole. notes: why an interval is missing, or should not be trusted.
+    """
+
+    value: float
+    tasks: int
+    left_out: int
+    corpora: int
+    by_task: Interval | None
+    by_corpus: Interval | None
+    notes: tuple[str, ...]
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether there are corpora enough for the interval over them."""
+        return self.corpora >= MIN_CLUSTERS
+
+
+def drawn(runs: Sequence[Outcomes], metric: SolvedMetric = SOLVED) -> Drawn | None:
+    """pass@k of the replicates of one group. None where no task is complete in all of them."""
+    means = [metric.corpus_means(outcomes) for outcomes in runs]
+    paired = pair(means, means[:1])  # against itself: only to line the replicates up
+    return _drawn(paired, paired.own.mean(axis=0), _planned(runs, metric)) if paired else None
+
+
+def drawn_difference(own: Sequence[Outcomes], other: Sequence[Outcomes], metric: SolvedMetric = SOLVED) -> Drawn | None:
+    """Own minus other, paired by task. None where no task is complete on both sides."""
+    sides = [[metric.corpus_means(outcomes) for outcomes in side] for side in (own, other)]
+    paired = pair(*sides)
+    return _drawn(paired, paired.delta, _planned([*own, *other], metric)) if paired else None
+
+
+def _planned(runs: Sequence[Outcomes], metric: SolvedMetric) -> int:
+    return len(np.unique(np.concatenate([metric.covered(outcomes).task for outcomes in runs])))
+
+
+def _drawn(paired: Paired, values: Floats, planned: int) -> Drawn:
+    """values: one per task of the pair, [n]."""
+    corpora = paired.clusters
+    tasks, whole = by_task(values), by_cluster(values, paired.cluster)
+    return Drawn(
+        float(values.mean()),
+        len(values),
+        planned - len(values),
+        corpora,
+        tasks,
+        whole,
+        tuple(_notes(corpora, tasks, whole)),
+    )
+
+
+def _notes(corpora: int, tasks: Interval | None, whole: Interval | None) -> Iterator[str]:
+    if tasks is None:
+        yield "every task shows the same, so drawing tasks again shows nothing else"
+    elif whole is None:
+        yield "one corpus" if corpora == 1 else "every corpus shows the same"
+    if whole is not None and corpora < MIN_CLUSTERS:
+        yield f"{corpora} corpora are too few: the interval over corpora is not to be trusted"

@@ -1,0 +1,50 @@
+"""Rates: k of n, with the interval that such a count supports. Pure arithmetic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.stats.inference.shares import MIN_FOR_INTERVAL, wilson
+
+
+@dataclass(frozen=True, slots=True)
+class Rate(Shaped):
+    """`passed` of `scored`; `planned` counts every trial the plan holds, scored or not.
+
+    Missing is not zero: a trial without a verdict stands in `planned` and in no percentage.
+    """
+
+    passed: int = 0
+    scored: int = 0
+    planned: int = 0
+
+    json_shape = JsonShape("passed", "scored", "planned", "rate=value", "low", "high")
+
+    @property
+    def value(self) -> float | None:
+        return self.passed / self.scored if self.scored else None
+
+    @property
+    def percent(self) -> float | None:
+        return None if self.value is None else 100 * self.value
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Wilson, 95 %, from ten scored trials on."""
+        return wilson(self.passed, self.scored) if self.scored >= MIN_FOR_INTERVAL else None
+
+    @property
+    def low(self) -> float | None:
+        return self.interval[0] if self.interval else None
+
+    @property
+    def high(self) -> float | None:
+        return self.interval[1] if self.interval else None
+
+    @property
+    def missing(self) -> int:
+        return self.planned - self.scored
+
+    def __add__(self, other: Rate) -> Rate:
+        return Rate(self.passed + other.passed, self.scored + other.scored, self.planned + other.planned)

@@ -1,0 +1,161 @@
+"""What runs used: tokens and cost of every attempt that was billed, whether it counted or not, of author and judge calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Case, Count, F, Q, QuerySet, Sum, When
+from django.db.models.expressions import Combinable
+from django.db.models.functions import Coalesce
+
+from benchapp.models import Attempt, ModelCall, Run
+from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.record.recorded import BOUND_OF
+from benchapp.stats.learning.computed_runs import RunCache, has_ended
+from runner.base.types import Phase
+from runner.engine.host_calls import JUDGE
+
+
+@dataclass(frozen=True, slots=True)
+class Spending(Shaped):
+    """Sums over what is known; `*_known` of `things` say how many told all of it. None: nothing told."""
+
+    things: int = 0  # attempts, or calls
+    input_known: int = 0
+    output_known: int = 0
+    tokens_known: int = 0  # input and output
+    cost_known: int = 0
+    input_tokens: int | None = None
+    cached_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+
+    def __add__(self, other: Spending) -> Spending:
+        """Nothing known on both sides stays None."""
+        return Spending(*(_added(getattr(self, field.name), getattr(other, field.name)) for field in fields(self)))
+
+    @property
+    def is_partial(self) -> bool:
+        return self.cost_known < self.things and self.cost_usd is not None
+
+
+def _added(one: float | None, other: float | None) -> Any:
+    return other if one is None else one if other is None else one + other
+
+
+@dataclass(frozen=True, slots=True)
+class RunSpending(Shaped):
+    """Of one run: `first_tries` and `replays`, the attempts at its tasks; `author`, the calls that wrote its library; `judge`,
+    the calls that told whether artifacts are right. Replays and judges are what measuring cost: part of the bill, and of
+    no method's cost, because no replay solves a task that counts."""
+
+    first_tries: Spending = Spending()
+    author: Spending = Spending()
+    judge: Spending = Spending()
+    replays: Spending = Spending()
+
+    json_shape = JsonShape("agent", "author", "judge")
+
+    @property
+    def agent(self) -> Spending:
+        return self.first_tries + self.replays
+
+    @property
+    def parts(self) -> tuple[Spending, ...]:
+        """Of the bill, which a budget limits."""
+        return self.agent, self.author, self.judge
+
+    @property
+    def cost_usd(self) -> float | None:
+        """Of first tries and author; None where the cost of anything of theirs is unknown, or nothing was done."""
+        if not self.first_tries.things or self.unknown_cost:
+            return None
+        return (self.first_tries.cost_usd or 0.0) + (self.author.cost_usd or 0.0)
+
+    @property
+    def unknown_cost(self) -> int:
+        """First tries and calls of the author that tell no cost."""
+        return sum(part.things - part.cost_known for part in (self.first_tries, self.author))
+
+    @property
+    def tokens(self) -> int | None:
+        """Input, cached input among it, and output of first tries and author; None where anything of theirs tells none."""
+        parts = [part for part in (self.first_tries, self.author) if part.things]
+        if not self.first_tries.things or any(part.tokens_known < part.things for part in parts):
+            return None
+        return sum((part.input_tokens or 0) + (part.output_tokens or 0) for part in parts)
+
+
+SUMS = {
+    "in_all": Count("pk"),
+    "with_input": Count("input_tokens"),
+    "with_output": Count("output_tokens"),
+    "with_tokens": Count("pk", filter=Q(input_tokens__isnull=False, output_tokens__isnull=False)),
+    "with_cost": Count("cost_usd"),
+    "input": Sum("input_tokens"),
+    "cached": Sum("cached_tokens"),
+    "output": Sum("output_tokens"),
+}
+
+
+def known_part(rows: QuerySet[Attempt] | QuerySet[ModelCall], name: str) -> Combinable:
+    """The number of each row, or the known part of it: only attempts may know a part."""
+    return Coalesce(name, BOUND_OF[name]) if rows.model is Attempt else F(name)
+
+
+def spent_by(rows: QuerySet[Attempt] | QuerySet[ModelCall], *fields: str) -> dict[Any, Spending]:
+    """Value of the field, or values of several as a tuple -> what its attempts or calls used, in one grouped query."""
+    sums, n = {**SUMS, "cost": Sum(known_part(rows, "cost_usd"))}, len(fields)
+    told = rows.order_by().values_list(*fields).annotate(**sums)
+    return {each[0] if n == 1 else each[:n]: Spending(*each[n:]) for each in told}
+
+
+KEPT: RunCache[RunSpending] = RunCache(
+    20_000
+)  # of finished runs: what is still at work spends on without settling a trial
+
+
+def spending_of(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, RunSpending]:
+    """run pk -> what it used, every run given. With `as_of`, without what was settled or begun after it.
+
+    Two grouped queries for all whose numbers are not at hand.
+    """
+    if as_of is not None:
+        return _read_spending(list(runs), as_of)
+    return KEPT.read_all(runs, _read_spending, has_ended)
+
+
+def _read_spending(runs: list[Run], as_of: datetime | None = None) -> dict[int, RunSpending]:
+    calls = ModelCall.objects.beside_attempts().filter(episode__run__in=[run.pk for run in runs])
+    if as_of is not None:
+        calls = calls.filter(started_at__lte=as_of)
+    agent, none = _agents_spending(runs, as_of), Spending()
+    said = spent_by(
+        calls.annotate(judges=Case(When(purpose=JUDGE, then=True), default=False)), "episode__run", "judges"
+    )
+    return {
+        run.pk: RunSpending(
+            first_tries=agent.get((run.pk, False), none),
+            author=said.get((run.pk, False), none),
+            judge=said.get((run.pk, True), none),
+            replays=agent.get((run.pk, True), none),
+        )
+        for run in runs
+    }
+
+
+def _agents_spending(runs: Iterable[Run], as_of: datetime | None) -> dict[tuple[int, bool], Spending]:
+    """(run pk, is it replay?) -> what these attempts used: every execution that was billed, interrupted and unscored ones
+    too. One query.
+
+    With `as_of`, an attempt whose trial was settled anew later goes with its trial.
+    """
+    attempts = Attempt.objects.billed().filter(trial__episode__run__in=[run.pk for run in runs])
+    if as_of is not None:
+        settled = Q(trial__settled_at__isnull=True) | Q(trial__settled_at__lte=as_of)
+        attempts = attempts.filter(settled & (Q(started_at__isnull=True) | Q(started_at__lte=as_of)))
+    replayed = attempts.annotate(replays=Case(When(trial__phase=Phase.REPLAY, then=True), default=False))
+    return spent_by(replayed, "trial__episode__run", "replays")

@@ -1,0 +1,44 @@
+"""What the scripted model knows, one module per family of the bundled suites."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from demo.playbooks import (
+    duplicate_merging,
+    freight_charges,
+    gauge_reports,
+    instances,
+    key_alignment,
+    null_safe_aggregation,
+    regatta_scoring,
+    timeline_repair,
+)
+from demo.playbooks.playbook import Case, Lesson, Playbook
+
+__all__ = ["LESSONS", "PLAYBOOKS", "Case", "Lesson", "Playbook", "recognise"]
+
+
+def _with(playbook: Playbook, further: tuple[Case, ...]) -> Playbook:
+    return replace(playbook, cases=(*playbook.cases, *further))
+
+
+PLAYBOOKS: tuple[Playbook, ...] = (
+    _with(null_safe_aggregation.PLAYBOOK, instances.AVERAGES),
+    _with(key_alignment.PLAYBOOK, instances.JOINS),
+    _with(timeline_repair.PLAYBOOK, instances.TIMELINES),
+    duplicate_merging.PLAYBOOK,
+    gauge_reports.PLAYBOOK,
+    freight_charges.PLAYBOOK,
+    regatta_scoring.PLAYBOOK,
+)
+LESSONS: dict[str, Lesson] = {lesson.key: lesson for playbook in PLAYBOOKS for lesson in playbook.lessons}
+
+
+def recognise(instruction: str) -> tuple[Playbook, Case] | None:
+    """The family and case an instruction belongs to, or None where the model has no idea."""
+    for playbook in PLAYBOOKS:
+        case = playbook.case_of(instruction)
+        if case is not None:
+            return playbook, case
+    return None

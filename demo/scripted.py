@@ -1,0 +1,164 @@
+"""A deterministic stand-in for a language model: same interface, no language (docs/explanation/scripted-model.md)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from demo.scripted_agent import Turn, attempt
+from demo.scripted_author import answer
+from demo.scripted_generator import generate, is_generation
+from demo.scripted_judge import judge, read_question
+from demo.scripted_learner import learn
+from demo.scripted_profile import PROFILES, Dice, Profile
+from demo.scripted_prompt import mode_of
+from demo.scripted_teaching import advise, ask
+from runner.base.errors import ModelRefused, SetupError
+from runner.base.types import ModelReply, ModelRequest, ToolCall, Usage
+
+CHARS_PER_TOKEN = 4
+TOOLS = {"shell", "submit"}
+VERSION = "4"  # raise it by hand whenever a profile, a playbook or anything else here changes what is replied
+# What a prompt is for -> who answers it, given the user's messages. Every other JSON object is asked of the skill author.
+VOICES: Mapping[str, Callable[[list[str], Dice, Profile], str]] = {
+    **dict.fromkeys(("write", "craft", "reflect", "correct", "refine"), learn),
+    "questions": ask,
+    "advice": advise,
+}
+
+
+class Scripted:
+    """Works as agent where tools are offered, and else as whom the prompt asks: author, generator, student, teacher, judge.
+
+    Every reply follows from the request's seed and messages alone: the model holds no state between two calls.
+    Tokens are ceil(characters / 4); cost is unknown, as nobody charges for it.
+    """
+
+    scripted = True
+    preset = None
+    price_table = ""
+    priced = False
+    version = VERSION
+
+    def __init__(self, name: str = "scripted/apprentice") -> None:
+        kind = name.partition("/")[2]
+        if kind not in PROFILES:
+            raise SetupError(
+                f"unknown scripted model {name!r}; known: " + ", ".join(f"scripted/{key}" for key in PROFILES)
+            )
+        self.name = name
+        self.profile = PROFILES[kind]
+
+    def complete(self, request: ModelRequest) -> ModelReply:
+        """ModelRefused where the request is neither an agent's turn with a shell nor a call of an author or a judge."""
+        dice = Dice(_seed(request))
+        if request.tools:
+            return self._act(request, dice)
+        said = _contents(request, "user")
+        text = self._answer_prompt(said, request, dice)
+        if text is None:
+            raise ModelRefused(
+                f"{self.name} answers an agent's turn (tools) or a call of an author or a judge (json_object), nothing else"
+            )
+        return self._reply(request, text)
+
+    def _answer_prompt(self, said: list[str], request: ModelRequest, dice: Dice) -> str | None:
+        """What it says to a prompt without tools; None where nobody here answers such a one."""
+        if request.json_object and said and is_generation(said[0]):
+            return generate(said[0], dice, self.profile, request.max_tokens)
+        if request.json_object and (question := read_question(said)):
+            return judge(question, dice, self.profile)
+        voice = VOICES.get(mode_of(said[0]) if said else "", answer if request.json_object else None)
+        return None if voice is None else voice(said, dice, self.profile)
+
+    def _act(self, request: ModelRequest, dice: Dice) -> ModelReply:
+        offered = {str(tool.get("function", {}).get("name")) for tool in request.tools}
+        if not offered >= TOOLS:
+            raise ModelRefused(
+                f"{self.name} works with the tools shell and submit; offered: {', '.join(sorted(offered))}"
+            )
+        instructions = _contents(request, "user")
+        if not instructions:
+            raise ModelRefused(f"{self.name} expects a user message with the instruction")
+        observations = _observations(request.messages)
+        turn = _turn_after(instructions[0], observations, dice, self)
+        call = (
+            ToolCall(f"call_{len(observations) + 1}", "submit", {})
+            if turn.command is None
+            else ToolCall(f"call_{len(observations) + 1}", "shell", {"command": turn.command})
+        )
+        return self._reply(request, turn.text, (call,), turn.reasoning)
+
+    def _reply(
+        self, request: ModelRequest, text: str, calls: tuple[ToolCall, ...] = (), reasoning: str | None = None
+    ) -> ModelReply:
+        said = text + (reasoning or "") + "".join(call.name + json.dumps(dict(call.arguments)) for call in calls)
+        finish = "tool_calls" if calls else "stop"
+        return ModelReply(text, calls, _usage(request, said), finish, self.name, reasoning)
+
+
+def _turn_after(instruction: str, observations: Sequence[str], dice: Dice, model: Scripted) -> Turn:
+    """Plays the attempt again up to the present turn: what it does next follows from what it has seen."""
+    play = attempt(instruction, dice, model.profile)
+    turn = next(play)
+    for observation in observations:
+        try:
+            turn = play.send(observation)
+        except StopIteration:
+            return Turn("The work is done.", None)
+    return turn
+
+
+def _observations(messages: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What each earlier turn was answered with: its tool results, or nothing where it called no tool."""
+    results = {
+        str(message.get("tool_call_id")): _text(message) for message in messages if message.get("role") == "tool"
+    }
+    turns = [message for message in messages if message.get("role") == "assistant"]
+    return [
+        "\n".join(results.get(str(call.get("id")), "") for call in message.get("tool_calls") or ()) for message in turns
+    ]
+
+
+def _contents(request: ModelRequest, role: str) -> list[str]:
+    return [_text(message) for message in request.messages if message.get("role") == role]
+
+
+def _text(message: Mapping[str, Any]) -> str:
+    """A message's text; the list form of the chat format is joined."""
+    content = message.get("content")
+    if isinstance(content, list):
+        return "".join(str(part.get("text", "")) for part in content if isinstance(part, Mapping))
+    return content if isinstance(content, str) else ""
+
+
+def _seed(request: ModelRequest) -> int:
+    if request.seed is not None:
+        return request.seed
+    # Without a seed the first two messages stand in for one; later ones would change the dice in mid-attempt.
+    text = json.dumps([dict(message) for message in request.messages[:2]], sort_keys=True, default=str)
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
+
+
+def _usage(request: ModelRequest, said: str) -> Usage:
+    """Cached is what the previous turn had sent already: everything before the last reply."""
+    sizes = [len(_text(message)) + _size(message.get("tool_calls")) for message in request.messages]
+    tools = _size([dict(tool) for tool in request.tools])
+    replies = [place for place, message in enumerate(request.messages) if message.get("role") == "assistant"]
+    cached = tools + sum(sizes[: replies[-1]]) if replies else 0
+    return Usage(
+        input_tokens=_tokens(tools + sum(sizes)),
+        cached_tokens=cached // CHARS_PER_TOKEN,
+        output_tokens=_tokens(len(said)),
+        cost_usd=None,
+    )
+
+
+def _size(value: object) -> int:
+    return len(json.dumps(value)) if value else 0
+
+
+def _tokens(characters: int) -> int:
+    return -(-characters // CHARS_PER_TOKEN)

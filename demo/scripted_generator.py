@@ -1,0 +1,170 @@
+"""The scripted model as SkillGenBench's generator: reads a corpus, and in the task-conditioned setting a task, and writes skills.
+
+It knows how its lessons sound, but one enters a skill only when a line of the corpus teaches it. Records of trials make it
+overlook less of that, and add nothing that the corpus does not say.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from demo.playbooks import PLAYBOOKS, Lesson, Playbook, recognise
+from demo.playbooks.habits import HABITS
+from demo.scripted_profile import Dice, Profile
+from demo.skill_text import add_citation, add_lesson, new_skill, teaches
+
+CHARS_PER_TOKEN = 4
+SETTING = re.compile(r"\A## Occasion\n(?:.*\n)?setting: task-(?:agnostic|conditioned)$", re.MULTILINE)
+FENCE = re.compile(r"`{3,}$")
+FILE = re.compile(r"^### (\S+)$")
+UNCITED = re.compile(r"tier3-uncited, (\S+?)/((?:scripts|references|assets)/\S+):")
+BLUNDERS = ("too narrow", "uncited file", "malformed")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A generator's call as the prompt states it."""
+
+    mode: str
+    task: str  # "" where none is revealed
+    corpus: str
+    evidence: str
+    found: str
+    skills: Mapping[str, str]  # path -> text
+
+
+def is_generation(message: str) -> bool:
+    return SETTING.match(message) is not None
+
+
+def generate(message: str, dice: Dice, profile: Profile, room: int | None) -> str:
+    """The reply's text: one JSON object, or now and then something that is none. `room`: output tokens it may use."""
+    call = read_call(message)
+    if call.mode == "refine":
+        return _refine(call, dice, profile)
+    blunder = dice.pick("which-blunder", BLUNDERS) if dice.chance("blunder", profile.blunders) else ""
+    files: dict[str, str] = {}
+    for playbook in _playbooks(call):
+        lessons = _lessons(call, playbook, dice, profile)
+        skill = _skill(playbook, lessons, blunder)
+        if room is None or len(_object("", {**files, **skill})) + 200 <= room * CHARS_PER_TOKEN:
+            files |= skill
+    if not files:
+        files = {"source-notes/SKILL.md": _notes(call)}
+    summary = f"{len(files)} files from the material, in mode {call.mode}."
+    text = _object(summary, files)
+    return text[: len(text) * 2 // 3] if blunder == "malformed" else text
+
+
+def read_call(message: str) -> Call:
+    """The prompt's own sections: a heading inside a fenced text is none. What is missing is empty."""
+    parts = dict(_sections(message))
+    mode = re.search(r"^mode: (\S+)", parts.get("Occasion", ""), re.MULTILINE)
+    return Call(
+        mode=mode[1] if mode else "distill",
+        task=parts.get("Task", ""),
+        corpus=parts.get("Corpus", ""),
+        evidence=parts.get("Evidence", ""),
+        found=parts.get("What a program found", ""),
+        skills=dict(_files(parts.get("Skills of this family", ""))),
+    )
+
+
+def _sections(message: str) -> Iterator[tuple[str, str]]:
+    title, lines, fence = "", list[str](), ""
+    for line in message.split("\n"):
+        if FENCE.match(line) and fence in ("", line):
+            fence = "" if fence else line
+        if not fence and line.startswith("## "):
+            yield title, "\n".join(lines)
+            title, lines = line[3:].strip(), []
+        else:
+            lines.append(line)
+    yield title, "\n".join(lines)
+
+
+def _files(section: str) -> Iterator[tuple[str, str]]:
+    path, lines, fence = "", list[str](), ""
+    for line in section.split("\n"):
+        if fence and line == fence:
+            yield path, "\n".join([*lines, ""])
+            lines, fence = [], ""
+        elif fence:
+            lines.append(line)
+        elif FENCE.match(line):
+            fence = line
+        elif match := FILE.match(line):
+            path = match[1]
+
+
+def _playbooks(call: Call) -> list[Playbook]:
+    """The one that the task asks for; without a task every one of which the corpus has something to say."""
+    if call.task:
+        found = recognise(call.task)
+        return [found[0]] if found else []
+    return [playbook for playbook in PLAYBOOKS if any(_taught(lesson, call.corpus) for lesson in playbook.lessons)]
+
+
+def _taught(lesson: Lesson, text: str) -> bool:
+    return any(map(lesson.taught_by, text.splitlines()))
+
+
+def _lessons(call: Call, playbook: Playbook, dice: Dice, profile: Profile) -> list[Lesson]:
+    """What the corpus teaches, without what it overlooks: in the corpus alone, not where a trial shows the gap too."""
+    return [
+        lesson
+        for lesson in (*playbook.lessons, *HABITS)
+        if _taught(lesson, call.corpus)
+        and (lesson.shows_in(call.evidence) or not dice.chance(f"overlook/{lesson.key}", profile.overlooks))
+    ]
+
+
+def _skill(playbook: Playbook, lessons: list[Lesson], blunder: str) -> dict[str, str]:
+    text = new_skill(playbook.slug, playbook.title, f"{playbook.title}.", playbook, ())
+    for lesson in lessons:
+        text = add_lesson(text, lesson, narrow_to="data.csv" if blunder == "too narrow" else "")
+    files = {f"{playbook.slug}/SKILL.md": text}
+    if blunder == "uncited file":
+        rules = "\n".join(f"- {lesson.rule}" for lesson in lessons)
+        files[f"{playbook.slug}/references/{playbook.slug}-rules.md"] = f"# Rules of {playbook.title}\n\n{rules}\n"
+    return files
+
+
+def _refine(call: Call, dice: Dice, profile: Profile) -> str:
+    """The draft with what the program found mended, and with what it overlooked the first time."""
+    changed = {}
+    for path, before in call.skills.items():
+        if not path.endswith("/SKILL.md"):
+            continue
+        slug, text = path.partition("/")[0], before
+        for found, cited in UNCITED.findall(call.found):
+            text = add_citation(text, cited) if found == slug else text
+        playbook = next((each for each in PLAYBOOKS if each.slug == slug), None)
+        for lesson in _lessons(call, playbook, dice, profile) if playbook else ():
+            text = text if teaches(text, lesson) else add_lesson(text, lesson)
+        if text != before:
+            changed[path] = text
+    summary = (
+        f"Mended {', '.join(sorted(changed))}."
+        if changed
+        else "Nothing to mend: the draft says what the material says."
+    )
+    return _object(summary, changed)
+
+
+def _notes(call: Call) -> str:
+    """It has no idea what this is about: the first lines of prose, as they stand."""
+    prose = [
+        line.strip() for line in call.corpus.splitlines() if len(line) > 60 and not line.startswith(("-", "#", "`"))
+    ]
+    steps = "\n".join(f"{number}. {line}" for number, line in enumerate(prose[:8], start=1))
+    head = "name: source-notes\ndescription: What the source material says first. Use it when a task refers to the material."
+    return f"---\n{head}\n---\n\n# Source notes\n\n{steps or '1. Read the task to its end.'}\n"
+
+
+def _object(summary: str, files: Mapping[str, str]) -> str:
+    value = {"summary": summary, "upsert_files": dict(files), "delete_paths": []}
+    return json.dumps(value, ensure_ascii=False, indent=1)

@@ -1,0 +1,102 @@
+"""The table of a chart as text: for the page, and as CSV."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from io import StringIO
+from typing import Any
+
+from benchapp.exports.spreadsheet import unrun
+from benchapp.stats.inference.shares import percent_text
+from inspector.charts.chart import Column, Table
+
+MINUS = "\N{MINUS SIGN}"
+MAX_ROWS = 400  # on a page; CSV and JSON have all
+
+
+@dataclass(frozen=True, slots=True)
+class TextCell:
+    """`text` is empty where the value is not known; numbers stand to the right."""
+
+    text: str
+    is_number: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TextRow:
+    cells: tuple[TextCell, ...]
+    url: str
+
+
+def text_rows(table: Table) -> list[TextRow]:
+    """The first `MAX_ROWS`, as the page shows them."""
+    units = [column.unit for column in table.columns]
+    numeric = numeric_columns(table)
+    return [
+        TextRow(
+            tuple(
+                TextCell(value_text(value, unit), is_number)
+                for value, unit, is_number in zip(row.values, units, numeric, strict=True)
+            ),
+            row.url,
+        )
+        for row in table.rows[:MAX_ROWS]
+    ]
+
+
+def numeric_columns(table: Table) -> list[bool]:
+    """Which columns hold numbers and nothing else."""
+    columns = zip(*(row.values for row in table.rows), strict=True) if table.rows else ((),) * len(table.columns)
+    return [_all_numbers([value for value in column if value is not None]) for column in columns]
+
+
+def _all_numbers(values: list[Any]) -> bool:
+    return bool(values) and all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+
+
+def value_text(value: Any, unit: str = "") -> str:
+    """Percentages and points with one digit, points with their sign; others with two behind the point, below one with four."""
+    if value is None or value == "":
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if not isinstance(value, int | float):
+        return str(value)
+    if unit == "pp":
+        text = f"{value:+.1f}"
+        text = text if float(text) else text.lstrip("+-")
+    elif unit == "%":
+        text = percent_text(value / 100, 1)
+    else:
+        text = _short(value)
+    return text.replace("-", MINUS)
+
+
+def _short(value: float) -> str:
+    if isinstance(value, int) or abs(value) >= 1000:
+        return f"{value:,.0f}"
+    if abs(value) < 1e-4 and value:
+        return f"{value:.4g}"
+    return f"{value:.{2 if abs(value) >= 1 else 4}f}".rstrip("0").rstrip(".") or "0"
+
+
+def csv_text(table: Table, absolute: Callable[[str], str]) -> str:
+    """A header with units, then one line per row in full precision; a last column leads to the trials where rows do."""
+    linked = any(row.url for row in table.rows)
+    file = StringIO(newline="")
+    writer = csv.writer(file)
+    writer.writerow([*map(_head, table.columns), *(["trials"] if linked else [])])
+    for row in table.rows:
+        writer.writerow([*_guarded(row.values), *([absolute(row.url) if row.url else ""] if linked else [])])
+    return file.getvalue()
+
+
+def _head(column: Column) -> str:
+    return unrun(f"{column.key} ({column.unit})" if column.unit else column.key)
+
+
+def _guarded(values: Iterable[Any]) -> list[Any]:
+    """Unknown as an empty cell; text that a spreadsheet would run gets an apostrophe in front."""
+    return ["" if value is None else unrun(value) if isinstance(value, str) else value for value in values]

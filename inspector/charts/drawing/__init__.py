@@ -1,0 +1,1 @@
+"""What charts are drawn with: panels, traces, palette, labels."""

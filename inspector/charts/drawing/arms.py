@@ -1,0 +1,60 @@
+"""The panels of charts that show one model each: the groups of one model in one harness of one experiment."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from benchapp.models import Run
+from benchapp.stats.comparing.groups import Group, experiment_names
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """`title` names it by the facts in which the arms differ. `rows`: what each group is called inside it."""
+
+    title: str
+    groups: tuple[Group, ...]
+    rows: tuple[str, ...]
+
+    def find(self, condition: str) -> Group | None:
+        return next((group for group in self.groups if group.condition == condition), None)
+
+
+def names_of(groups: Sequence[Group]) -> dict[tuple[object, ...], str]:
+    """What to call each of these groups, by its identity, where all stand in one panel: as short as they stay apart."""
+    arms = arms_of(groups)
+    return {
+        group.identity: row if len(arms) == 1 else f"{row} · {arm.title}"
+        for arm in arms
+        for group, row in zip(arm.groups, arm.rows, strict=True)
+    }
+
+
+def arms_of(groups: Sequence[Group]) -> list[Arm]:
+    """In the order in which they come. Give only the groups that are drawn: facts in which they agree are not told."""
+    members: dict[tuple[object, ...], list[Group]] = {}
+    for group in groups:
+        members.setdefault((group.first.experiment_id, group.agent_model, group.harness), []).append(group)
+    found = list(members.values())
+    experiments = experiment_names(groups)
+    facts = [(model_name(of[0]), of[0].harness, experiments[of[0].first.experiment_id]) for of in found]
+    told = [place for place in range(3) if place == 0 or len({fact[place] for fact in facts}) > 1]
+    titles = [" · ".join(fact[place] for place in told) for fact in facts]
+    return [Arm(title, tuple(of), _rows(of)) for title, of in zip(titles, found, strict=True)]
+
+
+def model_name(group: Group) -> str:
+    """As it is; a scripted one is called so."""
+    name = group.agent_model if group.agent_model != Run.UNKNOWN else "model unknown"
+    return f"{name} (scripted)" if group.scripted and "scripted" not in name else name
+
+
+def _rows(groups: Sequence[Group]) -> tuple[str, ...]:
+    """The condition, and the author model where one condition has several."""
+    times = Counter(group.condition for group in groups)
+    return tuple(
+        f"{group.condition} · author {group.author_model or 'none'}" if times[group.condition] > 1 else group.condition
+        for group in groups
+    )

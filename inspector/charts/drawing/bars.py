@@ -1,0 +1,203 @@
+"""Horizontal bars in small multiples: stacked parts with their numbers inside, or one bar each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import cycle
+
+from plotly import graph_objects as go
+
+from inspector.charts.drawing.palette import BACKGROUND, INK, MUTED, series
+from inspector.charts.drawing.panels import MAX_PANELS, panels, plain, short
+
+BAR = 28  # px of one bar with the room around it
+MAX_BARS = 30  # one below the other; a page shows about as many at once
+HATCHING = {"fillmode": "overlay", "fgcolor": BACKGROUND, "fgopacity": 0.3, "size": 8, "solidity": 0.1}
+WIDTH = 1150  # px of a wide page's panels together
+ROOM = 1.3  # the axis goes on behind the bars, for the words at their ends
+LETTER = 8  # px of a digit in a bar, with some room
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Of a part: its colour, its hatching, and the colour of the number inside, which keeps 3.9:1 in both themes."""
+
+    fill: str
+    pattern: str
+    text: str
+
+
+LOOKS = tuple(
+    Look(series(place).colour, pattern, text)
+    for place, pattern, text in (
+        (0, "", BACKGROUND),
+        (1, "/", INK),
+        (4, "\\", INK),
+        (3, ".", BACKGROUND),
+        (6, "x", BACKGROUND),
+        (5, "-", BACKGROUND),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A piece of a bar. `value` None is not known and takes no room; `text` stands inside, `hover` says it all."""
+
+    name: str
+    value: float | None
+    text: str
+    hover: str
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """`after` stands behind the bar's end: its total, or why there is none."""
+
+    label: str
+    parts: tuple[Part, ...]
+    after: str = ""
+
+    @property
+    def length(self) -> float:
+        return sum(part.value or 0.0 for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One panel: `axis` says what its bars measure, with the unit. `whole`: where the axis ends, such as 100 %."""
+
+    title: str
+    axis: str
+    bars: tuple[Bar, ...]
+    whole: float | None = None
+
+    @property
+    def reach(self) -> float:
+        return self.whole or max((bar.length for bar in self.bars), default=0.0) or 1.0
+
+
+def stack_bars(
+    blocks: Sequence[Block | None], kinds: Mapping[str, Look], *, across: int = 2, share_x: bool = False
+) -> go.Figure:
+    """The first panels that fit. `kinds`: the names of the parts in their order, with their looks. None leaves a panel's
+    place empty.
+
+    Labels stand left of the first panel of a row: blocks in one row must have the same bars.
+    """
+    shown = blocks[:MAX_PANELS]
+    across = min(across, len(shown))
+    rows = max(2, *(len(block.bars) for block in shown if block))
+    titles = [block.title if block else "" for block in shown]
+    used = [name for name in kinds if any(part.name == name for block in shown if block for part in _parts(block))]
+    names = used if len(used) > 1 else []
+    figure, place_of = panels(titles, across=across, height=rows * BAR, share_x=False, share_y=False, legend=names)
+    longest = max(block.reach for block in shown if block)
+    legend: set[str] = set()
+    for place, block in enumerate(shown):
+        where = place_of(place)
+        if block is None:
+            figure.update_xaxes(visible=False, **where)
+            figure.update_yaxes(visible=False, **where)
+            continue
+        reach = longest if share_x else block.reach
+        for name, look in kinds.items():
+            trace = _trace(block, name, look, WIDTH / across / ROOM / reach)
+            if trace is not None:
+                figure.add_trace(trace.update(showlegend=name not in legend), **where)
+                legend.add(name)
+        _add_ends(figure, block, where)
+        _lay_axes(figure, block, rows, reach, where)
+    figure.update_layout(
+        barmode="stack", bargap=0.2, showlegend=len(legend) > 1, meta={"min_width": 240 + 260 * across}
+    )
+    return figure
+
+
+def _parts(block: Block) -> list[Part]:
+    return [part for bar in block.bars for part in bar.parts]
+
+
+def rows_of(across: int, *sets: Sequence[Block]) -> list[Block | None]:
+    """The blocks of all sets, each set beginning a new row of panels."""
+    filled: list[Block | None] = []
+    for blocks in sets:
+        filled += [None] * (-len(filled) % across)
+        filled += blocks
+    return filled
+
+
+def kinds_of_part(*names: str) -> dict[str, Look]:
+    """Each with the next of the looks."""
+    return dict(zip(names, cycle(LOOKS), strict=False))
+
+
+def _lay_axes(figure: go.Figure, block: Block, rows: int, reach: float, place: dict[str, int]) -> None:
+    figure.update_yaxes(
+        tickvals=list(range(len(block.bars))),
+        ticktext=[short(bar.label, 44) for bar in block.bars],
+        range=[rows - 0.5, -0.5],
+        showticklabels=place["col"] == 1,
+        showgrid=False,
+        zeroline=False,
+        **place,
+    )
+    title = {"text": plain(block.axis), "font": {"size": 12}}
+    figure.update_xaxes(range=[0, reach * ROOM], title=title, **place)
+    if block.whole:
+        figure.update_xaxes(tickvals=[block.whole * part / 4 for part in range(5)], **place)
+
+
+def _trace(block: Block, name: str, look: Look, room: float) -> go.Bar | None:
+    """The parts of one kind. `room`: px of one unit of value on a wide page; a number that would not fit is left to the
+    hover text and the table."""
+    rows = [(row, part) for row, bar in enumerate(block.bars) for part in bar.parts if part.name == name]
+    if not rows:
+        return None
+    fits = [(part.value or 0) * room > LETTER * len(part.text) for _, part in rows]
+    return go.Bar(
+        x=[part.value for _, part in rows],
+        y=[row for row, _ in rows],
+        orientation="h",
+        name=plain(name),
+        legendgroup=plain(name),
+        marker={"color": look.fill, "pattern": {"shape": look.pattern, **HATCHING}, "line": {"width": 0}},
+        text=[plain(part.text) if fit else "" for (_, part), fit in zip(rows, fits, strict=True)],
+        textposition="inside",
+        insidetextanchor="middle",
+        insidetextfont={"size": 11, "color": look.text},
+        textangle=0,
+        constraintext="none",
+        hovertext=[part.hover for _, part in rows],
+        hoverinfo="text",
+        customdata=[part.url for _, part in rows],
+    )
+
+
+def _add_ends(figure: go.Figure, block: Block, place: dict[str, int]) -> None:
+    """The words behind the bars, and at zero where there is no bar."""
+    ends = [(row, bar) for row, bar in enumerate(block.bars) if bar.after]
+    if ends:
+        figure.add_trace(
+            go.Scatter(
+                x=[bar.length for _, bar in ends],
+                y=[row for row, _ in ends],
+                mode="text",
+                text=[f" {plain(bar.after)}" for _, bar in ends],
+                textposition="middle right",
+                textfont={"size": 12, "color": [INK if bar.length else MUTED for _, bar in ends]},
+                hoverinfo="skip",
+                showlegend=False,
+                cliponaxis=False,
+            ),
+            **place,
+        )
+
+
+def note_crowd(total: int, what: str, drawn: int = MAX_BARS) -> tuple[str, ...]:
+    """The note of a chart that has more bars than it draws; none where all are drawn."""
+    if total <= drawn:
+        return ()
+    return (f"{drawn} of {total} {what} are drawn; the table has all. Narrow the choice to see others.",)

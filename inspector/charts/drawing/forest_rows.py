@@ -1,0 +1,170 @@
+"""What a row of the forest plot says: one difference to a baseline, own or printed in a paper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from benchapp.papers.published_rows import Printed
+from benchapp.stats.comparing.comparison_sentences import says
+from benchapp.stats.comparing.groups import MODEL, SEPARATOR, Group
+from benchapp.stats.inference.difference import Difference
+from benchapp.stats.metrics.metric import Metric
+from inspector.charts.sheet import Sheet
+
+METHODS = {
+    "welch": "Welch's t over replicate means",
+    "sign-flip": "sign-flip over episode means",
+    "none": "no test",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ForestRow:
+    """Numbers in the unit shown: percentage points for shares, else the metric's own. `own`, `other`: the two values."""
+
+    label: str
+    source: str
+    against: str
+    metric: str
+    delta: float
+    own: float
+    other: float
+    own_count: str = ""
+    other_count: str = ""
+    low: float | None = None
+    high: float | None = None
+    method: str = ""
+    p: float | None = None
+    smallest_p: float | None = None
+    tasks: int | None = None
+    clusters: int | None = None
+    replicates: str = ""
+    says: str = ""
+    url: str = ""
+
+    @property
+    def is_own(self) -> bool:
+        return self.source == "own"
+
+    @property
+    def has_interval(self) -> bool:
+        return self.low is not None and self.high is not None
+
+    @property
+    def excludes_zero(self) -> bool:
+        return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
+
+
+def own_rows(sheet: Sheet, metric: Metric) -> list[ForestRow]:
+    """One per group that has a baseline and shares a scored task with it, in the order of the comparison."""
+    found = []
+    for group in sheet.comparison.groups.all:
+        difference, baseline = sheet.comparison.difference(group, metric), sheet.comparison.groups.baseline_of(group)
+        if difference is not None and baseline is not None:
+            found.append(_own(sheet, group, baseline, metric, difference))
+    return found
+
+
+def tell_apart(rows: Iterable[ForestRow]) -> tuple[list[str], list[str]]:
+    """What each row is called beside the others: the parts of its label that they do not all have, its condition always;
+    and the parts that all of them have."""
+    labels = [row.label.split(SEPARATOR) for row in rows]
+    shared = set.intersection(*map(set, labels)) if len(labels) > 1 else set()
+    names = [SEPARATOR.join([parts[0], *(part for part in parts[1:] if part not in shared)]) for parts in labels]
+    return names, [part for part in labels[0][1:] if part in shared] if labels else []
+
+
+def _own(sheet: Sheet, group: Group, baseline: Group, metric: Metric, difference: Difference) -> ForestRow:
+    scale = 100 if metric.is_share else 1
+    interval = difference.interval
+    own, other = difference.replicates
+    return ForestRow(
+        label=group.label,
+        source="own",
+        against=baseline.label,
+        metric=metric.key,
+        delta=_clean(difference.delta * scale),
+        own=_clean(difference.own * scale),
+        other=_clean(difference.other * scale),
+        own_count=_count(difference.own, difference.tasks * own, metric),
+        other_count=_count(difference.other, difference.tasks * other, metric),
+        low=_clean(interval.low * scale) if interval else None,
+        high=_clean(interval.high * scale) if interval else None,
+        method=_method(difference),
+        p=difference.p,
+        smallest_p=difference.smallest_p,
+        tasks=difference.tasks,
+        clusters=difference.clusters,
+        replicates=f"{own} and {other}",
+        says=says(sheet.comparison, group, metric),
+        url=sheet.trials_url(group, metric=metric),
+    )
+
+
+def _method(difference: Difference) -> str:
+    """The test by name, and why something of it is missing."""
+    return "; ".join(filter(None, (METHODS.get(difference.method, difference.method), difference.note)))
+
+
+def _clean(value: float) -> float:
+    """Free of the noise behind the tenth digit."""
+    return round(value, 10)
+
+
+def _count(mean: float, of: int, metric: Metric) -> str:
+    """ "18/30" where the mean is of passes; task means over several samples may have no such k."""
+    k = mean * of
+    if not metric.is_share or metric.macro:
+        return ""
+    return f"{k:.0f}/{of}" if abs(k - round(k)) < 1e-6 else f"{k:.1f}/{of}"
+
+
+def published_rows_of(rows: Iterable[Printed], metric: str, baseline: str) -> Iterator[ForestRow]:
+    """Differences recomputed from two printed values over all groups: no paper prints an interval for one.
+
+    Against what the paper says the row's delta is against, where it names it and its condition is the baseline chosen; else
+    against the same metric of the baseline. Each pair once, however many tables repeat it.
+    """
+    if baseline.startswith(MODEL):
+        return
+    whole = [row for row in rows if not row.group and row.value is not None and row.table.startswith("Table")]
+    values = {(row.paper, row.table, row.harness, row.model, row.condition, row.metric): row for row in whole}
+    seen = set()
+    for row in whole:
+        pair = (row.paper, row.harness, row.model, row.condition)
+        if row.metric != metric or not row.condition or row.condition == baseline or pair in seen:
+            continue
+        condition, reference = _reference(row, baseline)
+        other = values.get((row.paper, row.table, row.harness, row.model, condition, reference))
+        if other is not None:
+            seen.add(pair)
+            yield _printed(row, other)
+
+
+def _reference(row: Printed, baseline: str) -> tuple[str, str]:
+    condition, _, metric = row.reference.rpartition(" ")
+    return (condition, metric) if condition == baseline else (baseline, row.metric)
+
+
+def _printed(row: Printed, other: Printed) -> ForestRow:
+    assert row.value is not None
+    assert other.value is not None
+    delta = _clean(row.value - other.value)
+    told = f"; printed as {row.printed_delta}" if row.printed_delta else ""
+    who = " · ".join(part for part in (row.condition, row.model, row.harness) if part)
+    return ForestRow(
+        label=who,
+        source=f"{row.paper}, {row.table}",
+        against=other.condition if other.metric == row.metric else f"{other.condition} {other.metric}",
+        metric=row.metric,
+        delta=delta,
+        own=row.value,
+        other=other.value,
+        own_count=f"{row.k}/{row.n}" if row.k is not None else "",
+        other_count=f"{other.k}/{other.n}" if other.k is not None else "",
+        method="printed values, no interval published",
+        tasks=None,
+        says=f"{row.paper}, {row.table}: {row.printed} under {row.condition}, {other.printed} under {other.condition}{told}; "
+        "no interval is published.",
+    )

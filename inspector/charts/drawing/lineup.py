@@ -1,0 +1,87 @@
+"""Which groups stand in which panel, and as lines of what style, where one panel cannot hold them all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from plotly import graph_objects as go
+
+from benchapp.stats.comparing.groups import Group
+from inspector.charts.drawing.arms import arms_of
+from inspector.charts.drawing.palette import by_name, veil
+from inspector.charts.drawing.panels import MAX_PANELS, note_left_out, panels, plain, short
+from inspector.charts.drawing.traces import Legend, Point, scatter
+
+MAX_LINES = 8  # in one panel; more cannot be told apart
+HEIGHT = 240  # px of a panel's inside
+
+
+@dataclass(frozen=True, slots=True)
+class Facet:
+    """One panel: its title and, by the name of the line, the group it stands for."""
+
+    title: str
+    lines: tuple[tuple[str, Group], ...]
+
+
+def facets_of(groups: Iterable[Group], *, apart: bool = False) -> list[Facet]:
+    """All groups in one panel while they are few, else a panel per model with a line for each condition. `apart`: a panel
+    per group while these are few, for lines that would cover one another."""
+    found = list(groups)
+    if apart and len(found) <= MAX_PANELS:
+        return [Facet(group.label, ((group.label, group),)) for group in found]
+    if len(found) <= MAX_LINES:
+        return [Facet("", tuple((group.label, group) for group in found))]
+    return [Facet(arm.title, tuple(zip(arm.rows, arm.groups, strict=True))) for arm in arms_of(found)]
+
+
+def curves(
+    facets: Sequence[Facet], points_of: Callable[[Group], Sequence[Point]], *, corners: bool = False, across: int = 3
+) -> go.Figure:
+    """Lines with markers on shared axes, one style per name in every panel; the first panels that fit are drawn.
+
+    A point without `y` breaks its line. `corners`: a value holds until the next one.
+    """
+    shown = facets[:MAX_PANELS]
+    styles = by_name(list(dict.fromkeys(name for facet in shown for name, _ in facet.lines)))
+    legend = any(len(facet.lines) > 1 for facet in shown)
+    figure, place_of = panels(
+        [facet.title for facet in shown], across=across, height=HEIGHT, legend=styles if legend else ()
+    )
+    named = Legend()
+    for place, facet in enumerate(shown):
+        for name, group in facet.lines:
+            points = points_of(group)
+            if not points:
+                continue
+            style = styles[name]
+            trace = scatter(
+                points,
+                mode="lines+markers",
+                name=short(name),
+                legendgroup=plain(name),
+                showlegend=named.is_first(name),
+                line={"color": style.colour, "dash": style.dash, "width": 2, "shape": "hv" if corners else "linear"},
+                marker=style.mark(8),
+                error_y=_spread(points, veil(style.colour, 0.5)) if len(facet.lines) == 1 else None,
+            )
+            figure.add_trace(trace, **place_of(place))
+    figure.update_layout(showlegend=legend, meta={"min_width": 360 if len(shown) == 1 else 820})
+    return figure
+
+
+def _spread(points: Sequence[Point], colour: str) -> dict[str, Any]:
+    above = [point.spread[1] - point.y if point.spread and point.y is not None else 0 for point in points]
+    below = [point.y - point.spread[0] if point.spread and point.y is not None else 0 for point in points]
+    visible = any(above) or any(below)
+    return {"array": above, "arrayminus": below, "color": colour, "thickness": 1, "width": 3, "visible": visible}
+
+
+def crowd_notes(facets: Sequence[Facet]) -> tuple[str, ...]:
+    """What is said where groups are spread over panels, or where there are too many of those."""
+    notes = note_left_out(len(facets), "agent models")
+    if max((len(facet.lines) for facet in facets), default=0) > MAX_LINES:
+        notes += ("Styles repeat where a panel has many lines; choose conditions to see fewer.",)
+    return notes

@@ -1,0 +1,239 @@
+"""Small multiples on equal axes, and heatmaps that carry their numbers inside the cells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from math import ceil
+from typing import Any
+
+from plotly import graph_objects as go
+from plotly.subplots import make_subplots
+
+from inspector.charts.drawing.palette import DIVERGING, INK, SEQUENTIAL, layout
+
+MAX_PANELS = 12  # more are too small to read beside each other
+ROW = 27  # px of a heatmap's row
+HEAD = 34  # px above a panel, for its title
+FOOT = 46  # px below it, for its ticks
+TICKS = 28  # px below it, where the axis has no title
+BARE_HEAD = 10  # px above panels that have no title
+LEGEND = 26  # px below all panels, for a line of names
+LEGEND_WIDTH = 1000  # px of such a line, about
+LONGEST = 52  # characters of a label on an axis
+TILTED = 30  # characters of one that is tilted
+LETTER = 6.5  # px of a character, about
+TALL_BAR = 120  # px of a colour bar that has room for five values
+BESIDE = 260  # px beside the cells, for names and the colour bar
+NARROWEST = 46  # px of a cell that still holds its number
+WIDTH = 760  # px beside the names of the rows, about
+BARE = {"showgrid": False, "zeroline": False, "ticks": ""}
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """`value` None: blank. `text` stands inside, `hover` says all there is to say, `url` leads to the trials."""
+
+    value: float | None = None
+    text: str = ""
+    hover: str = ""
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Heat:
+    """One panel: cells by (row, column), by their names. A place without a cell is blank."""
+
+    title: str
+    cells: Mapping[tuple[str, str], Cell]
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """What the colours of all panels mean: from `low` to `high`, diverging around 0 or rising."""
+
+    low: float
+    high: float
+    diverging: bool
+    unit: str
+
+    @classmethod
+    def around_zero(cls, values: Iterable[float | None], unit: str, at_least: float = 0.0) -> Scale:
+        """As far to one side as to the other, so that equal differences get equal strength."""
+        reach = max([at_least, *(abs(value) for value in values if value is not None)]) or 1.0
+        return cls(-reach, reach, True, unit)
+
+    @property
+    def axis(self) -> dict[str, Any]:
+        colours = DIVERGING if self.diverging else SEQUENTIAL
+        return {"cmin": self.low, "cmax": self.high, "colorscale": colours}
+
+    def bar(self, height: float) -> dict[str, Any]:
+        """The bar beside panels that are `height` px tall: at their top, each of its values with the unit."""
+        steps = 4 if height >= TALL_BAR else 2
+        values = [self.low + (self.high - self.low) * step / steps for step in range(steps + 1)]
+        return {
+            "thickness": 10,
+            "outlinewidth": 0,
+            "ticks": "",
+            "lenmode": "pixels",
+            "len": min(height, 2 * TALL_BAR),
+            "y": 1,
+            "yanchor": "top",
+            "ypad": 0,
+            "tickvals": values,
+            "ticktext": [self._named(value) for value in values],
+        }
+
+    def _named(self, value: float) -> str:
+        digits = 0 if max(abs(self.low), abs(self.high)) >= 20 else 1
+        number = signed(value, digits) if self.diverging else f"{value:,.{digits}f}"
+        return f"{number} {self.unit}"
+
+
+def plain(text: object) -> str:
+    """For plotly, which reads a few HTML tags and entities in its texts: here they mean nothing."""
+    return escape(str(text), quote=False)
+
+
+def short(text: str, longest: int = LONGEST) -> str:
+    """A label that fits an axis, its middle left out where it is too long."""
+    if len(text) <= longest:
+        return plain(text)
+    half = (longest - 1) // 2
+    return plain(f"{text[:half]}…{text[-half:]}")
+
+
+def lines(*texts: str) -> str:
+    """A hover text, one line each; empty ones are left out. The texts are taken as they are: clean them first."""
+    return "<br>".join(text for text in texts if text)
+
+
+def panels(
+    titles: Sequence[str],
+    *,
+    across: int,
+    height: float,
+    share_x: bool = True,
+    share_y: bool = True,
+    legend: Iterable[str] = (),
+    head: float = HEAD,
+    foot: float = FOOT,
+) -> tuple[go.Figure, Callable[[int], dict[str, int]]]:
+    """An empty figure of panels, each `height` px tall, and a function from a panel's number to its `row` and `col`.
+
+    `legend`: the names it will have. Without room for them plotly takes it from the panels.
+    """
+    across = max(1, min(across, len(titles)))
+    down = ceil(len(titles) / across)
+    head = head if any(titles) else min(head, BARE_HEAD)
+    gap, bottom = head + foot, foot + LEGEND * _legend_lines(legend)
+    inner = down * height + (down - 1) * gap
+    beside, between = min(0.06, 0.12 / across), gap / inner if down > 1 else 0
+    # The layout comes first and in one piece: plotly takes a tenth of a second to check it again when it is changed.
+    whole = layout(height=inner + head + bottom, margin={"t": head, "b": bottom, "l": 8, "r": 12, "pad": 4})
+    whole["annotations"] = [
+        _title(title, place % across * (1 + beside) / across, 1 - place // across * (height + gap) / inner)
+        for place, title in enumerate(titles)
+        if title
+    ]
+    figure = make_subplots(
+        rows=down,
+        cols=across,
+        shared_xaxes="all" if share_x else False,
+        shared_yaxes="all" if share_y else False,
+        horizontal_spacing=beside,
+        vertical_spacing=between,
+        figure=go.Figure(layout=whole),
+    )
+    if share_x and down > 1:
+        figure.update_xaxes(showticklabels=True)
+    return figure, lambda place: {"row": place // across + 1, "col": place % across + 1}
+
+
+def _legend_lines(names: Iterable[str]) -> int:
+    """Each name has its mark before it and some air."""
+    return ceil(sum(56 + LETTER * len(name) for name in names) / LEGEND_WIDTH)
+
+
+def _title(title: str, x: float, y: float) -> dict[str, Any]:
+    """Starts where its panel starts."""
+    return {
+        "text": short(title, 60),
+        "x": x,
+        "y": y,
+        "xref": "paper",
+        "yref": "paper",
+        "xanchor": "left",
+        "yanchor": "bottom",
+        "align": "left",
+        "showarrow": False,
+        "font": {"size": 13, "color": INK},
+    }
+
+
+def heatmaps(
+    heats: Sequence[Heat],
+    rows: Sequence[str],
+    columns: Sequence[str],
+    scale: Scale,
+    *,
+    across: int = 2,
+    limit: int = MAX_PANELS,
+) -> go.Figure:
+    """The first `limit` panels, all with the same rows from the top, the same columns and the same colours."""
+    shown = heats[:limit]
+    names, tilt = _column_names(columns, min(across, len(shown)))
+    room = {"head": tilt or HEAD, "foot": TICKS} if len(shown) == 1 else {"foot": tilt or TICKS}
+    figure, place_of = panels([heat.title for heat in shown], across=across, height=max(2, len(rows)) * ROW, **room)
+    for place, heat in enumerate(shown):
+        figure.add_trace(_heatmap(heat, rows, columns), **place_of(place))
+    below = {"tickangle": -45, "side": "top" if len(shown) == 1 else "bottom"} if tilt else {}
+    figure.update_xaxes(tickvals=list(range(len(columns))), ticktext=names, **BARE, **below)
+    labels = [short(row) for row in rows]
+    figure.update_yaxes(tickvals=list(range(len(rows))), ticktext=labels, range=[len(rows) - 0.5, -0.5], **BARE)
+    down = ceil(len(shown) / across)
+    inner = down * max(2, len(rows)) * ROW + (down - 1) * (room.get("head", HEAD) + room["foot"])
+    figure.layout.coloraxis = {**scale.axis, "colorbar": scale.bar(inner)}
+    figure.layout.meta = {"min_width": BESIDE + min(across, len(shown)) * len(columns) * NARROWEST}
+    return figure
+
+
+def _column_names(columns: Sequence[str], across: int) -> tuple[list[str], float]:
+    """What stands under the columns, and the px it needs where it must be tilted; 0 where it fits."""
+    longest = max(map(len, columns), default=0)
+    if longest * LETTER <= WIDTH / across / max(1, len(columns)):
+        return [plain(column) for column in columns], 0
+    names = [short(column, TILTED) for column in columns]
+    return names, min(longest, TILTED) * LETTER * 0.71 + 24
+
+
+def _heatmap(heat: Heat, rows: Sequence[str], columns: Sequence[str]) -> go.Heatmap:
+    cells = [[heat.cells.get((row, column), Cell()) for column in columns] for row in rows]
+    return go.Heatmap(
+        z=[[cell.value for cell in of_row] for of_row in cells],
+        text=[[cell.text for cell in of_row] for of_row in cells],
+        hovertext=[[cell.hover for cell in of_row] for of_row in cells],
+        customdata=[[cell.url for cell in of_row] for of_row in cells],
+        texttemplate="%{text}",
+        textfont={"color": INK, "size": 12},
+        hoverinfo="text",
+        xgap=2,
+        ygap=2,
+        coloraxis="coloraxis",
+        name=plain(heat.title),
+    )
+
+
+def note_left_out(panels_total: int, narrow_by: str, drawn: int = MAX_PANELS) -> tuple[str, ...]:
+    """The note of a figure that has more panels than it can draw; none where all are drawn."""
+    if panels_total <= drawn:
+        return ()
+    return (f"{drawn} of {panels_total} panels are drawn; the table has all. Choose {narrow_by} to see others.",)
+
+
+def signed(value: float, digits: int = 1) -> str:
+    """With its sign, a true minus, and no sign on what rounds to zero."""
+    text = f"{value:+,.{digits}f}".replace("-", "\N{MINUS SIGN}")
+    return text if any(digit in text for digit in "123456789") else text[1:]

@@ -1,0 +1,35 @@
+"""Numbers as charts write them: in the unit of their metric, short enough for a bar."""
+
+from __future__ import annotations
+
+from benchapp.stats.inference.shares import percent_text
+from benchapp.stats.metrics.metric import Unit
+from inspector.web.text.formats import compact, number, usd
+
+UNITS = {Unit.SHARE: "%"}
+
+
+def unit_of(unit: Unit) -> str:
+    return UNITS.get(unit, unit.value)
+
+
+def write_value(value: float | None, unit: Unit) -> str:
+    """0.5 -> "50 %", 4123 tokens -> "4.1k"; "unknown" for None."""
+    if value is None:
+        return "unknown"
+    if unit is Unit.SHARE:
+        return f"{percent_text(value, 1)} %"
+    if unit is Unit.USD:
+        return str(usd(value))
+    if unit is Unit.TOKENS:
+        return tokens(value)
+    return str(number(value, 2 if unit is Unit.SCORE else 1))
+
+
+def tokens(count: float) -> str:
+    return str(compact(round(count)))
+
+
+def plural(count: int, one: str, many: str = "") -> str:
+    """(1, "task") -> "1 task"; (2, "library", "libraries") -> "2 libraries"."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"

@@ -1,0 +1,75 @@
+"""From points to plotly's traces: what every trace has in common, so that a chart says only what is its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from plotly import graph_objects as go
+
+from inspector.charts.drawing.panels import LONGEST, short
+
+LEAST_ROWS = 3  # rows below each other fill at least the height of so many
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """`hover` is clean text with `<br>` between its lines; `url` leads to the trials behind it. `spread`: lowest
+    and highest of what `y` is the mean of."""
+
+    x: float | None
+    y: float | None
+    hover: str
+    url: str = ""
+    spread: tuple[float, float] | None = None
+
+
+class Legend:
+    """The names that stand in the legend already: a series that comes in several panels stands there once."""
+
+    def __init__(self) -> None:
+        self._names: set[str] = set()
+
+    def is_first(self, name: str) -> bool:
+        """Whether this is the name's first trace; it is not from then on."""
+        first = name not in self._names
+        self._names.add(name)
+        return first
+
+
+def scatter(points: Sequence[Point], **more: Any) -> go.Scatter:
+    """Marks or a line through them, with their hover texts and their addresses. `more`: plotly's own words."""
+    return plain_scatter(points, customdata=[point.url for point in points], cliponaxis=False, **more)
+
+
+def plain_scatter(points: Sequence[Point], **more: Any) -> go.Scatter:
+    """The same for points that lead nowhere, such as published ones."""
+    return go.Scatter(
+        x=[point.x for point in points],
+        y=[point.y for point in points],
+        hovertext=[point.hover for point in points],
+        hoverinfo="text",
+        **more,
+    )
+
+
+def connect(pairs: Sequence[tuple[Point, Point]], **line: Any) -> go.Scatter:
+    """A line of its own for each pair of points, without a hover text."""
+    return go.Scatter(
+        x=[x for one, other in pairs for x in (one.x, other.x, None)],
+        y=[y for one, other in pairs for y in (one.y, other.y, None)],
+        mode="lines",
+        line=line,
+        hoverinfo="skip",
+        showlegend=False,
+    )
+
+
+def lay_rows(labels: Sequence[str], *, least: int = 0, longest: int = LONGEST) -> dict[str, Any]:
+    """The y axis of rows below each other, the first at the top, each with its label."""
+    return {
+        "tickvals": list(range(len(labels))),
+        "ticktext": [short(label, longest) for label in labels],
+        "range": [max(least, len(labels)) - 0.5, -0.5],
+    }

@@ -1,0 +1,1 @@
+"""The charts, one module each."""

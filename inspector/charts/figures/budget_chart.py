@@ -1,0 +1,204 @@
+"""Success within a budget of tokens, read off finished trials. After SkillGenBench, figure 8."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from math import ceil, floor
+
+import numpy as np
+from plotly import graph_objects as go
+
+from benchapp.papers.published_rows import Printed
+from benchapp.stats.comparing.groups import Group
+from benchapp.stats.metrics.metric import Metric
+from benchapp.stats.metrics.outcomes import Outcomes
+from inspector.charts.chart import Chart, Column, Drawing, Table
+from inspector.charts.drawing.lineup import crowd_notes, curves, facets_of
+from inspector.charts.drawing.palette import series
+from inspector.charts.drawing.panels import lines, panels, plain
+from inspector.charts.drawing.quantities import tokens
+from inspector.charts.drawing.traces import Point, lay_rows, plain_scatter
+from inspector.charts.sheet import Sheet
+
+PAPER = "skillgenbench"
+STEPS = 10
+NOT_PUBLISHED = (
+    "SkillGenBench's sweep of the generator's budget is another thing and not published as numbers; its text prints the "
+    "range of the plateau for four models."
+)
+COLUMNS = (
+    Column("group", "group"),
+    Column("budget", "budget", "tokens"),
+    Column("solved", "solved within it", "%"),
+    Column("passed", "solved", "trials"),
+    Column("trials", "trials with tokens", "trials"),
+    Column("unknown", "left out: tokens unknown", "trials"),
+    Column("source", "source"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetRow:
+    """Of `trials` scored trials whose tokens are known, those that passed with at most `budget` tokens, or a printed number.
+
+    `solved`: in percent; `unknown`: scored trials whose tokens are not known.
+    """
+
+    group: str
+    source: str
+    solved: float | None
+    budget: int | None = None
+    passed: int | None = None
+    trials: int | None = None
+    unknown: int | None = None
+    url: str = ""
+
+    @property
+    def point(self) -> Point:
+        solved = f"{self.passed} of {self.trials} trials solved"
+        hover = lines(plain(self.group), f"within {self.budget:,} tokens", solved)
+        return Point(self.budget, self.solved, hover, self.url)
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Scored trials of a group: tokens and success of each whose tokens are known, and how many are not."""
+
+    tokens: np.ndarray[tuple[int], np.dtype[np.float64]]
+    success: np.ndarray[tuple[int], np.dtype[np.float64]]
+    unknown: int
+
+    def within(self, budgets: Iterable[int], group: str, url: str) -> list[BudgetRow]:
+        trials, found = len(self.tokens), []
+        for budget in budgets:
+            passed = int(self.success[self.tokens <= budget].sum())
+            found.append(BudgetRow(group, "own", 100 * passed / trials, budget, passed, trials, self.unknown, url))
+        return found
+
+
+def spent_of(runs: Sequence[Outcomes], metric: Metric, which: str) -> Spent:
+    """`which`: "output", or "all" for input and output together. Replicates are put together."""
+    covered = [metric.covered(outcomes) for outcomes in runs]
+    used = np.concatenate([each.output_tokens + (each.input_tokens if which == "all" else 0) for each in covered])
+    success = np.concatenate([each.success for each in covered])
+    scored = ~np.isnan(success)
+    known = scored & ~np.isnan(used)
+    return Spent(used[known], success[known], int((scored & ~known).sum()))
+
+
+def budgets_over(amounts: Iterable[float]) -> list[int]:
+    """Some ten budgets of two figures in equal ratios, from at most the least amount to one that holds all."""
+    found = [amount for amount in amounts if amount > 0]
+    if not found:
+        return []
+    low, high = min(found), max(found)
+    steps = [_two_figures(low * (high / low) ** (step / STEPS), floor) for step in range(STEPS)]
+    return sorted({max(1, budget) for budget in (*steps, _two_figures(high, ceil))})
+
+
+def _two_figures(amount: float, rounded: Callable[[float], int]) -> int:
+    unit = 10 ** max(0, len(str(int(amount))) - 2)
+    return int(rounded(amount / unit)) * unit
+
+
+def draw(sheet: Sheet) -> Drawing:
+    metric, which = sheet.metric, sheet.options.get("tokens", "all")
+    found: dict[Group, Spent] = {}
+    if metric is not None and metric.column == "success":
+        of_groups = ((group, sheet.comparison.of_group(group)) for group in sheet.comparison.groups.all)
+        found = {group: spent for group, runs in of_groups if len((spent := spent_of(runs, metric, which)).tokens)}
+    published = plateaus(sheet)
+    if not found:
+        return _printed_alone(published)
+    budgets = budgets_over(amount for spent in found.values() for amount in (spent.tokens.min(), spent.tokens.max()))
+    steps = {
+        group: spent.within(budgets, group.label, sheet.trials_url(group, metric=metric))
+        for group, spent in found.items()
+    }
+    facets = facets_of(found)
+    figure = curves(facets, lambda group: [step.point for step in steps[group]])
+    word = "tokens (input and output)" if which == "all" else "output tokens"
+    figure.update_xaxes(type="log", title={"text": f"budget, {word}"}, tickvals=budgets, ticktext=list(_ticks(budgets)))
+    best = max(step.solved or 0 for of_group in steps.values() for step in of_group)
+    figure.update_yaxes(range=[-3, min(103, 10 + 10 * (best // 10 + 1))])
+    figure.update_yaxes(title={"text": "solved within the budget, %"}, col=1)
+    table = Table.of(COLUMNS, (*chain(*steps.values()), *_printed_rows(published)))
+    return Drawing(figure, table, (*_notes(found), *crowd_notes(facets)))
+
+
+def _ticks(budgets: Sequence[int]) -> Iterable[str]:
+    """A word at some of them, so that the words do not touch."""
+    apart = ceil(len(budgets) / 5)
+    return (tokens(budget).replace(".0", "") if place % apart == 0 else "" for place, budget in enumerate(budgets))
+
+
+def plateaus(sheet: Sheet) -> dict[str, tuple[Printed, Printed]]:
+    """Model -> the lowest and the highest printed value of its plateau, percent."""
+    rows = [row for row in sheet.published if row.paper == PAPER and row.metric.startswith("pass@3_plateau_")]
+    ends = {(row.model, row.metric.rpartition("_")[2]): row for row in rows if row.value is not None}
+    models = dict.fromkeys(model for model, _ in ends)
+    return {
+        model: (ends[model, "lowest"], ends[model, "highest"])
+        for model in models
+        if {(model, "lowest"), (model, "highest")} <= ends.keys()
+    }
+
+
+def _printed_alone(published: Mapping[str, tuple[Printed, Printed]]) -> Drawing:
+    if not published:
+        absent = "No scored trial of these runs tells its tokens, or the metric counts no passed tasks."
+        return Drawing(None, Table(COLUMNS), absent=f"{absent} {NOT_PUBLISHED}")
+    figure, place_of = panels(["Published: plateau of pass@3, SkillGenBench"], across=1, height=40 * len(published))
+    for place, (model, (low, high)) in enumerate(published.items()):
+        figure.add_trace(_range(place, model, low, high), **place_of(0))
+    figure.update_yaxes(**lay_rows(list(published)), showgrid=False, zeroline=False)
+    figure.update_xaxes(rangemode="tozero", ticksuffix=" %", title={"text": "pass@3, approximate, as printed"})
+    figure.update_layout(showlegend=False)
+    return Drawing(figure, Table.of(COLUMNS, _printed_rows(published)), (NOT_PUBLISHED,))
+
+
+def _range(place: int, model: str, low: Printed, high: Printed) -> go.Scatter:
+    style = series(1)
+    points = []
+    for row in (low, high):
+        hover = lines(plain(model), f"{row.printed} %, {row.table}, {row.row}", plain(row.note))
+        points.append(Point(row.value, place, hover))
+    return plain_scatter(
+        points,
+        mode="lines+markers+text",
+        line={"color": style.colour, "width": 3},
+        marker={"color": style.colour, "symbol": "square", "size": 9},
+        text=[low.printed, high.printed],
+        textposition="top center",
+    )
+
+
+def _printed_rows(published: Mapping[str, tuple[Printed, Printed]]) -> Iterable[BudgetRow]:
+    for model, ends in published.items():
+        for row, end in zip(ends, ("lowest", "highest"), strict=True):
+            source = f"SkillGenBench, {row.row}; {end} of the plateau of pass@3 over the generator's budget"
+            yield BudgetRow(model, source, solved=row.value)
+
+
+def _notes(found: Mapping[Group, Spent]) -> Iterable[str]:
+    yield (
+        "Share of scored trials that passed and had used at most so many tokens in the attempt that counts. The agents "
+        "knew of no such budget: a real one might have changed what they did. Replicates are put together."
+    )
+    if unknown := sum(spent.unknown for spent in found.values()):
+        yield f"{unknown:,} scored trials tell no tokens and are left out of numerator and denominator."
+    yield NOT_PUBLISHED
+
+
+CHART = Chart(
+    key="budget",
+    title="Success within a budget",
+    question="How much is solved within so many tokens?",
+    draw=draw,
+    after="SkillGenBench, Figure 8",
+    uses_metric=True,
+    published=(PAPER,),
+    options={"tokens": ("all", "output")},
+)

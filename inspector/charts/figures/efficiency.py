@@ -1,0 +1,193 @@
+"""Success against what it used: cost, output tokens or turns, in pairs from the baseline to a condition.
+
+Source: SkillEvolBench, figure 7 (a panel per condition); SkillFlow, figures 5, 9 and 10. The frontier follows SkillFlow's
+released code: over both ends of all pairs, less used and more solved first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from benchapp.stats.comparing.groups import Group
+from benchapp.stats.metrics.metric import Better, Metric, Unit
+from inspector.charts.chart import Chart, Column, Drawing, Table
+from inspector.charts.drawing.arms import model_name
+from inspector.charts.drawing.chart_pairs import Axis, End, PairPanel, draw_pairs, frontier
+from inspector.charts.drawing.gain import scale_value
+from inspector.charts.drawing.marks import PAPER, Mark, MarkPair, published_pairs, write_usage
+from inspector.charts.drawing.panels import lines, note_left_out, plain
+from inspector.charts.drawing.quantities import unit_of
+from inspector.charts.sheet import Sheet
+
+AXES = {
+    "cost": Axis("cost", "cost_usd", "agent cost per task", "USD", True),
+    "output_tokens": Axis("output_tokens", "output_tokens", "output tokens per task", "tokens", True),
+    "turns": Axis("turns", "turns", "turns per task", "turns", False),
+}
+FIRST_KNOWN = "first known"  # of the axes, in their order
+UNITS = {"cost_usd": Unit.USD, "output_tokens": Unit.TOKENS, "turns": Unit.TURNS}
+
+
+def draw(sheet: Sheet) -> Drawing:
+    axis, pairs = _chosen(sheet)
+    table = _table(sheet.metric, axis, pairs)
+    found: dict[str, list[MarkPair]] = {}
+    for pair in pairs:
+        found.setdefault(pair.own.panel, []).append(pair)
+    drawn = [_panel(title, of) for title, of in found.items()]
+    drawn = [panel for panel in drawn if panel.ends]
+    if not drawn:
+        return Drawing(None, table, absent=_absent(sheet, axis, bool(pairs)))
+    y_title = _y_title(sheet.metric, {pair.own.source for pair in pairs})
+    figure = draw_pairs(drawn, axis, y_title, share_x=axis.key != "turns")
+    return Drawing(figure, table, tuple(_notes(sheet, axis, pairs, len(drawn))))
+
+
+def _chosen(sheet: Sheet) -> tuple[Axis, list[MarkPair]]:
+    """The axis asked for, else the first that these runs can stand on; the cost of a scripted or local model is unknown."""
+    wanted = sheet.options.get("x", FIRST_KNOWN)
+    axes = list(AXES.values()) if wanted == FIRST_KNOWN else [AXES[wanted]]
+    for axis in axes:
+        own, printed = list(_own(sheet, axis)), list(published_pairs(sheet.published, axis))
+        if any(mark.end.stands for pair in own or printed for mark in pair.marks):
+            return axis, [*own, *printed]
+    axis = axes[0]
+    return axis, [*_own(sheet, axis), *published_pairs(sheet.published, axis)]
+
+
+def _panel(title: str, pairs: Sequence[MarkPair]) -> PairPanel:
+    bases = {pair.base.condition for pair in pairs if pair.base}
+    return PairPanel(title, bases.pop() if len(bases) == 1 else "baseline", title, tuple(pair.pair for pair in pairs))
+
+
+# --- own runs ----------------------------------------------------------------------------------------------------
+
+
+def _own(sheet: Sheet, axis: Axis) -> Iterator[MarkPair]:
+    """A pair per group that has a baseline; a lone end for one that has none and is none."""
+    metric, groups = sheet.metric, sheet.comparison.groups
+    if metric is None:
+        return
+    for group in groups.all:
+        baseline = groups.baseline_of(group)
+        if baseline is None and groups.is_baseline(group) and len(groups.all) > 1:
+            continue
+        panel = f"{group.condition} · {group.harness}" if axis.key == "turns" else group.condition
+        base = _mark(sheet, metric, axis, baseline, panel) if baseline else None
+        yield MarkPair(base, _mark(sheet, metric, axis, group, panel))
+
+
+def _mark(sheet: Sheet, metric: Metric, axis: Axis, group: Group, panel: str) -> Mark:
+    """Both axes are means over the same trials, then over replicates; what was used over those that tell it."""
+    reached, used = sheet.comparison.cell(group, metric), sheet.comparison.cell(group, _used(metric, axis))
+    y = None if reached.value is None else scale_value(metric, reached.value)
+    name = model_name(group)
+    counts = f"{reached.rate.passed}/{reached.rate.scored}" if metric.is_share else f"{reached.rate.scored} trials"
+    missing = used.rate.planned - used.rate.scored
+    hover = lines(
+        f"<b>{plain(name)}</b>, {plain(group.harness)}",
+        plain(group.condition),
+        "no value" if y is None else f"{plain(metric.key)} {y:.1f}{' %' if metric.is_share else ''} ({counts})",
+        write_usage(axis, used.value),
+        f"told by {used.rate.scored} of {used.rate.planned} trials" if missing else "",
+        f"mean of {group.replicates} replicates" if group.replicates > 1 else "",
+    )
+    end = End(used.value, y, hover, sheet.trials_url(group, metric=metric))
+    passed = reached.rate.passed if metric.is_share else None
+    rest = (used.rate.scored, passed, reached.rate.scored, reached.rate.planned)
+    return Mark(panel, "own runs", name, group.harness, group.condition, end, *rest)
+
+
+def _used(metric: Metric, axis: Axis) -> Metric:
+    """What the trials of this metric used."""
+    return Metric(
+        f"{metric.key}/{axis.column}",
+        axis.title,
+        f"{axis.title}, over the trials of {metric.key}",
+        metric.phases,
+        metric.role,
+        column=axis.column,
+        unit=UNITS[axis.column],
+        better=Better.LOWER,
+        past_first=metric.past_first,
+        instances=metric.instances,
+        macro=metric.macro,
+        corpora=metric.corpora,
+    )
+
+
+# --- table and words ---------------------------------------------------------------------------------------------
+
+
+def _table(metric: Metric | None, axis: Axis, pairs: Sequence[MarkPair]) -> Table:
+    best: dict[str, list[End]] = {}
+    for pair in pairs:
+        best.setdefault(pair.own.panel, []).extend(mark.end for mark in pair.marks)
+    edge = {id(end) for ends in best.values() for end in frontier(ends)}
+
+    def is_on_frontier(mark: Mark) -> str | None:
+        return ("yes" if id(mark.end) in edge else "no") if mark.end.stands else None
+
+    columns = (
+        Column("panel", "panel"),
+        Column("source", "source"),
+        Column("model", "agent model"),
+        Column("harness", "harness"),
+        Column("condition", "condition"),
+        Column(axis.key, axis.title, axis.unit, lambda mark: mark.end.x),
+        Column("told", "trials that tell it", read=lambda mark: mark.known),
+        Column(
+            "value",
+            metric.key if metric else "completion",
+            unit_of(metric.unit) if metric else "%",
+            lambda mark: mark.end.y,
+        ),
+        Column("passed", "passed"),
+        Column("scored", "scored"),
+        Column("planned", "planned"),
+        Column("frontier", "on the frontier of its panel", read=is_on_frontier),
+    )
+    return Table.of(columns, (mark for pair in pairs for mark in pair.marks))
+
+
+def _y_title(metric: Metric | None, sources: set[str]) -> str:
+    if metric is None or "own runs" not in sources:
+        return "completion, %"
+    also = " (published: completion)" if len(sources) > 1 and metric.key != "completion" else ""
+    return f"{metric.key}, {unit_of(metric.unit)}{also}"
+
+
+def _notes(sheet: Sheet, axis: Axis, pairs: Sequence[MarkPair], total: int) -> Iterator[str]:
+    yield (
+        "Hollow: the baseline. Filled: the condition. A dashed line joins the two of one model. The frontier goes over "
+        "both; what is on it is marked in the table."
+    )
+    marks = {(mark.model, mark.harness, mark.condition, mark.source): mark for pair in pairs for mark in pair.marks}
+    missing = sum(not mark.end.stands for mark in marks.values())
+    if missing:
+        yield f"{missing} of {len(marks)} ends tell no result or no {axis.title} above zero and are not drawn."
+    if any(pair.own.source == "own runs" for pair in pairs):
+        yield f"Own runs: the {axis.title} of the same trials as the result, all of an attempt that counted; no author calls."
+    if axis.key == "turns":
+        yield "Harnesses count turns differently: each has its own panel, its own axis and its own frontier."
+    yield "SkillEvolBench's figure 7 is not published as numbers."
+    yield from note_left_out(total, "a condition")
+
+
+def _absent(sheet: Sheet, axis: Axis, anything: bool) -> str:
+    if not anything:
+        return "No run is chosen, and no published number is laid over."
+    other = " or ".join(each.title for each in AXES.values() if each is not axis)
+    return f"None of the chosen runs tells both a result and any {axis.title} above zero. Choose {other}."
+
+
+CHART = Chart(
+    key="efficiency",
+    title="Success against cost",
+    question="What does the success cost?",
+    draw=draw,
+    after="SkillEvolBench, figure 7; SkillFlow, figures 5, 9 and 10",
+    uses_metric=True,
+    published=(PAPER,),
+    options={"x": (FIRST_KNOWN, *AXES)},
+)

@@ -1,0 +1,287 @@
+"""The forest plot: every difference to the baseline with its primary interval, against the line of no difference.
+
+A mark is filled only where the interval excludes 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from textwrap import wrap
+from typing import Any
+
+from plotly import graph_objects as go
+
+from benchapp.stats.metrics.metric import Better, Metric
+from inspector.charts.chart import Chart, Column, Drawing, Table
+from inspector.charts.drawing.forest_rows import ForestRow, own_rows, published_rows_of, tell_apart
+from inspector.charts.drawing.palette import INK, MUTED, Style, series
+from inspector.charts.drawing.panels import LETTER, lines, panels, plain, short, signed
+from inspector.charts.drawing.traces import Legend, Point, plain_scatter
+from inspector.charts.sheet import Sheet
+
+ROW = 25  # px
+MAX_ROWS = 60  # drawn in one panel
+MAX_ROWS_OF_MANY = 30  # in several panels, the same in each
+LABEL = 56  # characters
+ACROSS = 3
+OWN, PRINTED = series(0), series(1)
+PUBLISHED_FIRST = ("ESR", "completion", "accuracy")  # shown where no own run says which metric
+
+# kind of row -> what the legend calls it, and how its mark looks
+KINDS: dict[str, tuple[str, Style]] = {
+    "told": ("95 % interval excludes 0", Style(OWN.colour, "circle", "solid")),
+    "untold": ("95 % interval includes 0", Style(OWN.colour, "circle-open", "solid")),
+    "bare": ("no interval: too few episodes, or no spread", Style(MUTED, "diamond-open", "solid")),
+    "printed": ("published, no interval printed", Style(PRINTED.colour, "square", "solid")),
+}
+
+
+def draw(sheet: Sheet) -> Drawing:
+    metrics = _metrics(sheet)
+    unit = _unit(metrics)
+    rows = {metric.key: own_rows(sheet, metric) for metric in metrics}
+    for key in list(rows) or _published_metric(sheet):
+        baseline = sheet.comparison.groups.baseline
+        rows.setdefault(key, []).extend(published_rows_of(sheet.published, key, baseline))
+    every = [row for of_metric in rows.values() for row in of_metric]
+    table = Table.of(_columns(unit), every)
+    if not every:
+        return Drawing(None, table, absent=_absent(sheet))
+    rows = {key: of_metric for key, of_metric in rows.items() if of_metric}
+    limit = MAX_ROWS if len(rows) == 1 else MAX_ROWS_OF_MANY
+    kept = list(dict.fromkeys(_name(row) for of_metric in rows.values() for row in of_metric))[:limit]
+    shown = {key: [row for row in of_metric if _name(row) in kept] for key, of_metric in rows.items()}
+    return Drawing(
+        _figure(shown, unit, sheet.comparison.groups.baseline), table, tuple(_notes(sheet, metrics, rows, shown))
+    )
+
+
+def _metrics(sheet: Sheet) -> tuple[Metric, ...]:
+    """The chosen one, or all shares: differences in other units have no common axis."""
+    if sheet.options.get("metrics") == "all":
+        return tuple(metric for metric in sheet.metrics if metric.is_share)
+    return (sheet.metric,) if sheet.metric else ()
+
+
+def _unit(metrics: Sequence[Metric]) -> str:
+    return "pp" if not metrics or metrics[0].is_share else metrics[0].unit.value
+
+
+def _published_metric(sheet: Sheet) -> tuple[str, ...]:
+    printed = {row.metric for row in sheet.published}
+    wanted = (sheet.comparison.choices.metric, *PUBLISHED_FIRST)
+    return tuple(key for key in wanted if key in printed)[:1]
+
+
+# --- the figure --------------------------------------------------------------------------------------------------------
+
+
+def _figure(rows: dict[str, list[ForestRow]], unit: str, baseline: str) -> go.Figure:
+    """A panel per metric. The rows of all panels are the same groups, so that a row can be read across."""
+    lines_of = sorted(
+        {_name(row): row for of_metric in rows.values() for row in of_metric}.items(),
+        key=lambda line: not line[1].is_own,
+    )
+    places = {name: place for place, (name, _) in enumerate(lines_of)}
+    alone = len(rows) == 1
+    kinds = {_kind(row) for of_metric in rows.values() for row in of_metric}
+    figure, place_of = panels(
+        [""] if alone else list(rows),
+        across=ACROSS,
+        height=max(3, len(places)) * ROW,
+        legend=[KINDS[kind][0] for kind in kinds],
+    )
+    legend = Legend()
+    for panel, of_metric in enumerate(rows.values()):
+        for trace in _traces(of_metric, places, legend):
+            figure.add_trace(trace, **place_of(panel))
+        figure.update_xaxes(title_text=f"difference to {short(baseline)}, {unit}", **place_of(panel))
+    figure.update_xaxes(range=_range(row for of_metric in rows.values() for row in of_metric), zeroline=True)
+    _name_rows(figure, [row for _, row in lines_of])
+    figure.update_layout(barmode="overlay", showlegend=True, meta={"min_width": 700})
+    if alone:
+        _say_beside(figure, next(iter(rows.values())), places)
+    return figure
+
+
+def _name_rows(figure: go.Figure, rows: Sequence[ForestRow]) -> None:
+    """The rows from the top, own ones first; the mark tells which are published, the hover and the table where."""
+    own, _ = tell_apart(row for row in rows if row.is_own)
+    names = [*own, *(row.label for row in rows if not row.is_own)]
+    figure.update_yaxes(
+        range=[len(rows) - 0.4, -0.6],
+        tickvals=list(range(len(rows))),
+        ticktext=[short(name, LABEL) for name in names],
+        showgrid=False,
+        zeroline=False,
+        ticks="",
+    )
+
+
+def _traces(rows: Iterable[ForestRow], places: dict[str, int], legend: Legend) -> list[go.Scatter]:
+    """One trace per kind of row; each kind stands in the legend once."""
+    kinds: dict[str, list[ForestRow]] = {}
+    for row in rows:
+        kinds.setdefault(_kind(row), []).append(row)
+    traces = []
+    for kind in KINDS:
+        if kind in kinds:
+            traces.append(_marks(kind, kinds[kind], places, legend))
+    return traces
+
+
+def _kind(row: ForestRow) -> str:
+    if not row.is_own:
+        return "printed"
+    if not row.has_interval:
+        return "bare"
+    return "told" if row.excludes_zero else "untold"
+
+
+def _marks(kind: str, rows: Sequence[ForestRow], places: dict[str, int], legend: Legend) -> go.Scatter:
+    name, style = KINDS[kind]
+    around = {
+        "type": "data",
+        "symmetric": False,
+        "array": [0 if row.high is None else row.high - row.delta for row in rows],
+        "arrayminus": [0 if row.low is None else row.delta - row.low for row in rows],
+        "color": style.colour,
+        "thickness": 1.6,
+        "width": 0,
+        "visible": kind in {"told", "untold"},
+    }
+    points = [Point(row.delta, places[_name(row)], _hover(row), row.url) for row in rows]
+    return plain_scatter(
+        points,
+        customdata=[row.url for row in rows],
+        error_x=around,
+        mode="markers",
+        marker=style.mark(9, line={"width": 1.6, "color": style.colour}),
+        name=name,
+        legendgroup=kind,
+        showlegend=legend.is_first(kind),
+    )
+
+
+def _name(row: ForestRow) -> str:
+    """Tells a row from every other: one model may be printed in two papers, and run here too."""
+    return row.label if row.is_own else f"{row.label} ({row.source})"
+
+
+def _range(rows: Iterable[ForestRow]) -> list[float]:
+    """Wide enough for every interval and for the line of no difference."""
+    ends = [end for row in rows for end in (row.low, row.high, row.delta) if end is not None]
+    low, high = min([0.0, *ends]), max([0.0, *ends])
+    room = 0.06 * (high - low) or 1.0
+    return [low - room, high + room]
+
+
+def _say_beside(figure: go.Figure, rows: Iterable[ForestRow], places: dict[str, int]) -> None:
+    """The numbers of each row at its right, as forest plots have them: a reader without a pointer needs no hover.
+
+    All at once: plotly copies every annotation there is whenever it is given one more.
+    """
+    beside = [_beside(row, places[_name(row)]) for row in rows]
+    longest = max(len(each["text"]) for each in beside) - len("<b></b>")
+    room = 24 + LETTER * longest
+    figure.update_layout(annotations=[*figure.layout.annotations, *beside], margin={"r": room})
+
+
+def _beside(row: ForestRow, place: int) -> dict[str, Any]:
+    counts = f"{row.own_count} to {row.other_count}" if row.own_count and row.other_count else ""
+    return {
+        "x": 1,
+        "xref": "paper",
+        "xanchor": "left",
+        "xshift": 10,
+        "y": place,
+        "yref": "y",
+        "showarrow": False,
+        "align": "left",
+        "text": f"<b>{signed(row.delta)}</b>{_ends(row)}  {counts}",
+        "font": {"size": 11, "color": INK},
+    }
+
+
+def _ends(row: ForestRow) -> str:
+    if row.low is None or row.high is None:
+        return ""
+    return f"  {signed(row.low)} to {signed(row.high)}"
+
+
+def _hover(row: ForestRow) -> str:
+    tested = f"{row.method} ({row.clusters} episodes)" if row.is_own else row.method
+    said = " <br>".join(plain(line) for line in wrap(row.says, 88))
+    return lines(f"<b>{plain(row.label)}</b> against {plain(row.against)}, {row.metric}", plain(tested), said)
+
+
+# --- the table, and what is said -----------------------------------------------------------------------------------------
+
+
+def _columns(unit: str) -> tuple[Column, ...]:
+    value = "%" if unit == "pp" else unit
+    return (
+        Column("group", "group", read=lambda row: row.label),
+        Column("source", "source"),
+        Column("metric", "metric"),
+        Column("against", "baseline"),
+        Column("value", "group", value, lambda row: row.own),
+        Column("count", "passed", read=lambda row: row.own_count or None),
+        Column("baseline_value", "baseline", value, lambda row: row.other),
+        Column("baseline_count", "passed", read=lambda row: row.other_count or None),
+        Column("tasks", "tasks compared"),
+        Column("difference", "difference", unit, lambda row: row.delta),
+        Column("low", "95 % from", unit),
+        Column("high", "to", unit),
+        Column("method", "method"),
+        Column("p", "p"),
+        Column("smallest_p", "smallest p possible"),
+        Column("episodes", "episodes", read=lambda row: row.clusters),
+        Column("replicates", "replicates", read=lambda row: row.replicates or None),
+        Column("says", "in words"),
+    )
+
+
+def _absent(sheet: Sheet) -> str:
+    groups, baseline = sheet.comparison.groups, sheet.comparison.groups.baseline
+    if not groups.all:
+        return "No run matches these choices."
+    if sheet.metric is None:
+        return "None of these runs has a trial that a metric covers."
+    if not any(groups.baseline_of(group) for group in groups.all):
+        return f"No group has a baseline here: there is no run under {baseline} that is otherwise equal to one of them."
+    return f"No group shares a scored task with its baseline under {baseline} in {sheet.metric.key}."
+
+
+def _notes(
+    sheet: Sheet, metrics: Sequence[Metric], rows: dict[str, list[ForestRow]], shown: dict[str, list[ForestRow]]
+) -> Iterable[str]:
+    every = [row for of_metric in rows.values() for row in of_metric]
+    _, shared = tell_apart(row for row in every if row.is_own)
+    if shared:
+        yield f"All own rows: {', '.join(shared)}."
+    if any(row.is_own for row in every):
+        yield (
+            "Points are differences over the tasks scored on both sides. One interval each, not corrected for their number."
+        )
+    if any(not row.is_own for row in every):
+        yield "Published rows are differences of printed values; the papers print no interval for them."
+    if metrics and metrics[0].better is Better.LOWER:
+        yield f"{metrics[0].key}: lower is better."
+    left = [metric.key for metric in sheet.metrics if not metric.is_share] if len(metrics) > 1 else []
+    if left:
+        yield f"In other units, each by its own choice: {', '.join(left)}."
+    hidden = sum(len(of_metric) - len(shown[key]) for key, of_metric in rows.items())
+    if hidden:
+        yield f"{hidden} rows are in the table and not drawn; choose fewer groups to see them."
+
+
+CHART = Chart(
+    key="forest",
+    title="Differences to the baseline",
+    question="Which differences to the baseline can be told from chance?",
+    draw=draw,
+    uses_metric=True,
+    published=("skillevolbench", "skillflow", "skilllearnbench"),
+    options={"metrics": ("chosen", "all")},
+)

@@ -1,0 +1,234 @@
+"""Where a condition gains or loses against its baseline: by environment, or family by family.
+
+Source: SkillFlow, figures 6 and 11; an environment's cell is the plain mean of its families' differences, as its released
+code computes a domain's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from plotly import graph_objects as go
+
+from benchapp.stats.comparing.groups import Group
+from benchapp.stats.metrics.metric import Better, Metric
+from inspector.charts.chart import Chart, Column, Drawing, Table
+from inspector.charts.drawing.arms import names_of
+from inspector.charts.drawing.gain import (
+    Gain,
+    Side,
+    difference_unit,
+    gain_of,
+    paired_of,
+    scale_value,
+    write_difference,
+)
+from inspector.charts.drawing.panels import Cell, Heat, Scale, heatmaps, lines, plain
+from inspector.charts.drawing.places import Place, environments_of, families_of
+from inspector.charts.drawing.quantities import unit_of
+from inspector.charts.sheet import Sheet
+
+MAX_GROUPS = 40  # rows by environment, columns by family
+MAX_PLACES = 200
+AT_LEAST = {True: 10.0, False: 0.0}  # of a share: the colours reach at least ten points
+NOT_PUBLISHED = "The paper's own figures are not published as numbers."
+NONE = Place("", "no environment", "no environment", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """One group in one place: the differences of the families there, each over the same tasks of both sides."""
+
+    name: str
+    baseline: str
+    group: Group
+    place: Place
+    gains: tuple[Gain, ...]
+    metric: Metric
+    url: str
+
+    @property
+    def delta(self) -> float:
+        """Plain mean of the families' differences, in the metric's unit."""
+        return fmean(gain.delta for gain in self.gains)
+
+    @property
+    def tasks(self) -> int:
+        return sum(gain.tasks for gain in self.gains)
+
+    def _sides(self, side: str) -> list[Side]:
+        return [getattr(gain, side) for gain in self.gains]
+
+    def mean(self, side: str) -> float:
+        """Of "own" or "other", over the families, as shown."""
+        return scale_value(self.metric, fmean(each.value for each in self._sides(side)))
+
+    def passed(self, side: str) -> float | None:
+        return round(sum(each.total for each in self._sides(side)), 10) if self.metric.is_share else None
+
+    def count(self, side: str) -> int:
+        return sum(each.of for each in self._sides(side))
+
+    @property
+    def reached(self) -> str:
+        """What both sides reached: counts for a share, else means over the families."""
+        if not self.metric.is_share:
+            own, other = (fmean(each.value for each in self._sides(side)) for side in ("own", "other"))
+            return f"{own:,.4g} against {other:,.4g} {self.metric.unit.value}"
+        own, other = (
+            f"{sum(each.total for each in self._sides(side)):.4g}/{self.count(side)}" for side in ("own", "other")
+        )
+        return f"{own} against {other}"
+
+
+Families = Mapping[int, Gain]  # by primary key
+Pairs = Sequence[tuple[Group, Group, Families]]
+Names = Mapping[tuple[object, ...], str]  # by a group's identity
+
+
+def draw(sheet: Sheet) -> Drawing:
+    metric, by_family = sheet.metric, sheet.options.get("by") == "family"
+    if metric is None:
+        return Drawing(None, Table(_columns(None, by_family)), absent=f"No run is chosen. {NOT_PUBLISHED}")
+    pairs = list(_pairs(sheet, metric))
+    names = names_of([*(group for group, *_ in pairs), *{b.identity: b for _, b, _ in pairs}.values()])
+    tiles = _by_family(sheet, metric, pairs, names) if by_family else _by_environment(sheet, metric, pairs, names)
+    table = Table.of(_columns(metric, by_family), tiles)
+    if not tiles:
+        return Drawing(None, table, absent=_absent(sheet, metric))
+    groups = [names[group.identity] for group, *_ in pairs]
+    places = list(dict.fromkeys(tile.place.label for tile in tiles))
+    figure = _figure(metric, tiles, groups[:MAX_GROUPS], places[:MAX_PLACES], by_family)
+    return Drawing(figure, table, tuple(_notes(metric, by_family, len(groups), len(places))))
+
+
+def _pairs(sheet: Sheet, metric: Metric) -> Iterator[tuple[Group, Group, Families]]:
+    """Every group that has a baseline, with its difference in each family that both sides have a scored task in."""
+    for group in sheet.comparison.groups.all:
+        baseline = sheet.comparison.groups.baseline_of(group)
+        paired = paired_of(sheet.comparison, group, baseline, metric) if baseline else None
+        if baseline and paired:
+            families = dict.fromkeys(paired.family.tolist())
+            yield group, baseline, {family: gain_of(paired, paired.family == family) for family in families}
+
+
+def _by_family(sheet: Sheet, metric: Metric, pairs: Pairs, names: Names) -> list[Tile]:
+    """In the order of the suite; tasks that stand in no family are left out."""
+    places = families_of({family for *_, families in pairs for family in families if family >= 0})
+    return [
+        _tile(sheet, metric, names, group, baseline, place, (families[family],))
+        for family, place in places.items()
+        for group, baseline, families in pairs
+        if family in families
+    ]
+
+
+def _by_environment(sheet: Sheet, metric: Metric, pairs: Pairs, names: Names) -> list[Tile]:
+    families_seen = families_of({family for *_, families in pairs for family in families if family >= 0})
+    within = {family: place.within for family, place in families_seen.items()}
+    places: dict[int | None, Place] = dict(environments_of(key for key in within.values() if key is not None))
+    if None in within.values():
+        places[None] = NONE
+    tiles = []
+    for environment, place in places.items():
+        for group, baseline, families in pairs:
+            gains = [gain for family, gain in families.items() if family in within and within[family] == environment]
+            if gains:
+                tiles.append(_tile(sheet, metric, names, group, baseline, place, tuple(gains)))
+    return tiles
+
+
+def _figure(
+    metric: Metric, tiles: Sequence[Tile], groups: Sequence[str], places: Sequence[str], by_family: bool
+) -> go.Figure:
+    """Rows are what there is most room for downwards: groups beside few environments, families under few groups."""
+    cells = {(tile.name, tile.place.label): _cell(tile) for tile in tiles}
+    scale = Scale.around_zero(
+        (cell.value for cell in cells.values()), difference_unit(metric), AT_LEAST[metric.is_share]
+    )
+    if by_family:
+        turned = {(place, group): cell for (group, place), cell in cells.items()}
+        return heatmaps([Heat("", turned)], places, groups, scale, across=1)
+    return heatmaps([Heat("", cells)], groups, places, scale, across=1)
+
+
+def _tile(
+    sheet: Sheet, metric: Metric, names: Names, group: Group, baseline: Group, place: Place, gains: tuple[Gain, ...]
+) -> Tile:
+    where = {} if place is NONE else {place.kind: place.key}
+    url = sheet.trials_url(group, metric=metric, **where)
+    return Tile(names[group.identity], names[baseline.identity], group, place, gains, metric, url)
+
+
+def _cell(tile: Tile) -> Cell:
+    metric, text = tile.metric, write_difference(tile.metric, tile.delta)
+    over = f", mean over {len(tile.gains)} families" if len(tile.gains) > 1 else ""
+    runs = tile.gains[0].replicates
+    hover = lines(
+        f"<b>{plain(tile.name)}</b> against {plain(tile.baseline)}",
+        plain(tile.place.full),
+        f"{plain(metric.key)} {text} {difference_unit(metric)}{over}",
+        f"{tile.reached} on the same {tile.tasks} tasks",
+        f"replicates: {runs[0]} against {runs[1]}" if max(runs) > 1 else "",
+    )
+    return Cell(scale_value(metric, tile.delta), text, hover, tile.url)
+
+
+def _columns(metric: Metric | None, by_family: bool) -> tuple[Column, ...]:
+    unit = unit_of(metric.unit) if metric else "%"
+    return (
+        Column("place", "family" if by_family else "environment", read=lambda row: row.place.full),
+        Column("group", "group", read=lambda row: row.name),
+        Column("baseline", "baseline"),
+        Column(
+            "difference",
+            "mean difference of the families",
+            difference_unit(metric) if metric else "pp",
+            lambda row: scale_value(row.metric, row.delta),
+        ),
+        Column("families", "families", read=lambda row: len(row.gains)),
+        Column("tasks", "tasks on both sides"),
+        Column("value", "group, mean over families", unit, lambda row: row.mean("own")),
+        Column("passed", "group passed", read=lambda row: row.passed("own")),
+        Column("of", "of", read=lambda row: row.count("own")),
+        Column("baseline_value", "baseline, mean over families", unit, lambda row: row.mean("other")),
+        Column("baseline_passed", "baseline passed", read=lambda row: row.passed("other")),
+        Column("baseline_of", "of", read=lambda row: row.count("other")),
+    )
+
+
+def _notes(metric: Metric, by_family: bool, groups: int, places: int) -> Iterator[str]:
+    kind = (
+        "A cell is one family"
+        if by_family
+        else "A cell is the plain mean of its families' differences, not weighted by tasks"
+    )
+    yield f"{metric.key}, {metric.name}. {kind}; each difference uses the tasks scored on both sides. No test is made."
+    yield "Blank: no task in common."
+    if metric.better is Better.LOWER:
+        yield f"Lower is better for {metric.key}: a difference below 0 is a gain."
+    if groups > MAX_GROUPS:
+        yield f"{MAX_GROUPS} of {groups} groups are drawn; the table has all. Choose a condition or a model to see others."
+    if places > MAX_PLACES:
+        yield f"{MAX_PLACES} of {places} {'families' if by_family else 'environments'} are drawn; the table has all."
+    yield NOT_PUBLISHED
+
+
+def _absent(sheet: Sheet, metric: Metric) -> str:
+    baseline = sheet.comparison.choices.baseline
+    if not sheet.comparison.runs:
+        return f"No run is chosen. {NOT_PUBLISHED}"
+    return f"No group shares a scored task of {metric.key} in a family with its baseline, {baseline}."
+
+
+CHART = Chart(
+    key="gains",
+    title="Gains by environment and family",
+    question="Where does it help, and where does it hurt?",
+    draw=draw,
+    after="SkillFlow, figures 6 and 11",
+    uses_metric=True,
+    options={"by": ("environment", "family")},
+)

@@ -1,0 +1,213 @@
+"""pass@k against the tokens an author may write a library with. After SkillGenBench, figure 8 (appendix A.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from plotly import graph_objects as go
+
+from benchapp.stats.comparing.author_budgets import Sweep, Written, sweeps_of, written_by
+from benchapp.stats.comparing.groups import Group, experiment_names
+from benchapp.stats.inference.interval import Interval
+from benchapp.stats.metrics.passk import SOLVED, Drawn, drawn, name_of, samples_of
+from benchapp.stats.metrics.rates import Rate
+from inspector.charts.chart import Chart, Column, Drawing, Table
+from inspector.charts.drawing.arms import model_name
+from inspector.charts.drawing.lineup import HEIGHT, MAX_LINES
+from inspector.charts.drawing.palette import Style, by_name, veil
+from inspector.charts.drawing.panels import MAX_PANELS, lines, note_left_out, panels, plain, short
+from inspector.charts.drawing.quantities import tokens
+from inspector.charts.drawing.traces import Legend, Point, scatter
+from inspector.charts.sheet import Sheet
+
+COLUMNS = (
+    Column("method", "method", read=lambda row: row.sweep.method),
+    Column("author", "author", read=lambda row: row.sweep.author),
+    Column("group", "group", read=lambda row: row.group.label),
+    Column("budget", "budget for one library", "tokens"),
+    Column("name", "called"),
+    Column("value", "solved", "%", lambda row: row.percent),
+    Column("low", "95 % from, over tasks", "%", lambda row: row.interval and 100 * row.interval.low),
+    Column("high", "to", "%", lambda row: row.interval and 100 * row.interval.high),
+    Column("solved", "solved", "tasks, all replicates", lambda row: row.rate.passed),
+    Column("complete", "complete", "tasks, all replicates", lambda row: row.rate.scored),
+    Column("planned", "planned", "tasks, all replicates", lambda row: row.rate.planned),
+    Column("spent", "author's output per library", "tokens", lambda row: row.written.per_library),
+    Column("libraries", "libraries written", read=lambda row: row.written.libraries),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """One group at its budget. `written`: replicates added up."""
+
+    sweep: Sweep
+    budget: int
+    group: Group
+    name: str
+    rate: Rate
+    drawn: Drawn | None
+    written: Written
+    url: str
+
+    @property
+    def percent(self) -> float | None:
+        return None if self.drawn is None else 100 * self.drawn.value
+
+    @property
+    def interval(self) -> Interval | None:
+        return self.drawn.by_task if self.drawn else None
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    name: str
+    panel: str
+    stops: tuple[Stop, ...]
+
+
+def draw(sheet: Sheet) -> Drawing:
+    found = _lines(sheet)
+    if not any(stop.drawn for line in found for stop in line.stops):
+        absent = "No run here had a budget to write its library with (a condition such as naive-prompt@8000)."
+        return Drawing(None, Table(COLUMNS), absent=absent)
+    titles = list(dict.fromkeys(line.panel for line in found))
+    table = Table.of(COLUMNS, (stop for line in found for stop in line.stops))
+    return Drawing(_figure(found, titles[:MAX_PANELS]), table, tuple(_notes(found, titles)))
+
+
+def _lines(sheet: Sheet) -> list[Line]:
+    comparison = sheet.comparison
+    sweeps = sweeps_of(comparison.groups.all)
+    runs = [run for sweep in sweeps for _, group in sweep.stops for run in group.runs]
+    written = written_by(runs, comparison.choices.as_of) if runs else {}
+    names = _names(sweeps)
+    return [
+        Line(
+            name,
+            sweep.author or "no author",
+            tuple(_stop(sheet, sweep, budget, group, written) for budget, group in sweep.stops),
+        )
+        for sweep, name in zip(sweeps, names, strict=True)
+    ]
+
+
+def _names(sweeps: Sequence[Sweep]) -> list[str]:
+    """The method, and of agent model, harness and experiment those in which the sweeps differ."""
+    experiments = experiment_names([sweep.first for sweep in sweeps])
+    facts = [
+        (model_name(sweep.first), sweep.first.harness, experiments[sweep.first.first.experiment_id]) for sweep in sweeps
+    ]
+    told = [place for place in range(3) if len({fact[place] for fact in facts}) > 1]
+    return [
+        " · ".join((sweep.method, *(fact[place] for place in told))) for sweep, fact in zip(sweeps, facts, strict=True)
+    ]
+
+
+def _stop(sheet: Sheet, sweep: Sweep, budget: int, group: Group, written: Mapping[int, Written]) -> Stop:
+    comparison = sheet.comparison
+    runs = comparison.of_group(group)
+    return Stop(
+        sweep,
+        budget,
+        group,
+        name_of(samples_of(runs)),
+        comparison.cell(group, SOLVED).rate,
+        drawn(runs),
+        _together([written.get(run.pk, Written()) for run in group.runs]),
+        sheet.trials_url(group, metric=SOLVED),
+    )
+
+
+def _together(found: Sequence[Written]) -> Written:
+    known = [each.output_tokens for each in found if each.libraries]
+    told = [each for each in known if each is not None]
+    return Written(sum(each.libraries for each in found), sum(told) if told and len(told) == len(known) else None)
+
+
+def _figure(found: Sequence[Line], titles: Sequence[str]) -> go.Figure:
+    styles = by_name([line.name for line in found])
+    figure, place_of = panels(titles, across=2, height=HEIGHT, legend=styles)
+    named = Legend()
+    for line in found:
+        if line.panel not in titles:
+            continue
+        where, style = place_of(titles.index(line.panel)), styles[line.name]
+        figure.add_trace(_band(line, style), **where)
+        figure.add_trace(_curve(line, style, named), **where)
+    budgets = sorted({stop.budget for line in found for stop in line.stops})
+    figure.update_xaxes(type="log", tickvals=budgets, ticktext=_ticks(budgets))
+    figure.update_xaxes(title={"text": "budget for one library, output tokens"})
+    figure.update_yaxes(range=[-3, 103], tickvals=[0, 25, 50, 75, 100])
+    figure.update_yaxes(title={"text": "solved, %"}, col=1)
+    return figure.update_layout(showlegend=True, meta={"min_width": 360 if len(titles) == 1 else 720})
+
+
+def _ticks(budgets: Sequence[int]) -> list[str]:
+    return [tokens(budget).replace(".0", "") for budget in budgets]
+
+
+def _curve(line: Line, style: Style, named: Legend) -> go.Scatter:
+    points = [Point(stop.budget, stop.percent, _hover(line, stop), stop.url) for stop in line.stops if stop.drawn]
+    return scatter(
+        points,
+        mode="lines+markers",
+        name=short(line.name),
+        legendgroup=plain(line.name),
+        showlegend=named.is_first(line.name),
+        line={"color": style.colour, "dash": style.dash, "width": 2},
+        marker=style.mark(8),
+    )
+
+
+def _band(line: Line, style: Style) -> go.Scatter:
+    """There along the high ends and back along the low ones."""
+    ends = [(stop.budget, stop.interval) for stop in line.stops if stop.interval]
+    there = [(budget, 100 * interval.high) for budget, interval in ends]
+    back = [(budget, 100 * interval.low) for budget, interval in reversed(ends)]
+    return go.Scatter(
+        x=[budget for budget, _ in (*there, *back)],
+        y=[end for _, end in (*there, *back)],
+        mode="lines",
+        line={"width": 0},
+        fill="toself",
+        fillcolor=veil(style.colour, 0.12),
+        hoverinfo="skip",
+        showlegend=False,
+        legendgroup=plain(line.name),
+        name=plain(f"{line.name}, 95 %"),
+    )
+
+
+def _hover(line: Line, stop: Stop) -> str:
+    interval, spent = stop.interval, stop.written.per_library
+    return lines(
+        plain(f"{line.name} · author {line.panel}"),
+        f"{stop.budget:,} tokens: {stop.name} {stop.percent:.1f} %",
+        f"95 % over tasks: {100 * interval.low:.0f} to {100 * interval.high:.0f}" if interval else "no spread",
+        f"{stop.rate.passed} of {stop.rate.scored} complete tasks, {stop.rate.planned} planned",
+        f"written with {spent:,.0f} tokens per library" if spent is not None else "tokens written with: unknown",
+    )
+
+
+def _notes(found: Sequence[Line], titles: Sequence[str]) -> Iterable[str]:
+    yield "Solved: tasks of which any sample passed, of those whose samples are all scored (pass@k)."
+    yield "The band draws tasks 2,000 times (percentile): it covers tasks and neither corpora nor another generation."
+    yield "The budget is a limit. What authors spent stands beside it in the table; a method that never reaches it gains nothing from more."
+    if any(stop.rate.missing for line in found for stop in line.stops):
+        yield "Some tasks have an unscored sample and are left out: points may rest on different tasks, see the table."
+    if len({stop.name for line in found for stop in line.stops}) > 1:
+        yield "Tasks were tried differently often: compare only where the number is called the same."
+    if max(sum(line.panel == title for line in found) for title in titles) > MAX_LINES:
+        yield "Styles repeat where a panel has many lines; choose conditions to see fewer."
+    yield from note_left_out(len(titles), "author models")
+
+
+CHART = Chart(
+    key="generation-budget",
+    title="Generation budget",
+    question="Does an author that may write more make better libraries?",
+    draw=draw,
+    after="SkillGenBench, Figure 8",
+)

@@ -1,0 +1,199 @@
+"""Size of the finished library against success: does a richer library help?
+
+Source: SkillEvolBench, figure 5: a panel per model, open marks for ordinary conditions, filled marks where tier-3 files
+are demanded, lines to the no-skill run of the same model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from plotly import graph_objects as go
+
+from benchapp.stats.comparing.choices import NO_SKILL
+from benchapp.stats.comparing.comparison import Cell
+from benchapp.stats.comparing.groups import Group
+from benchapp.stats.learning.library_sizes import LibrarySize, final_libraries
+from benchapp.stats.metrics.metric import Metric
+from inspector.charts.chart import Chart, Column, Drawing, Table
+from inspector.charts.drawing.arms import Arm, arms_of
+from inspector.charts.drawing.gain import scale_value
+from inspector.charts.drawing.palette import MUTED, Style, by_name
+from inspector.charts.drawing.panels import MAX_PANELS, lines, note_left_out, panels, plain, short
+from inspector.charts.drawing.quantities import unit_of
+from inspector.charts.drawing.traces import Legend, Point, connect, scatter
+from inspector.charts.figures.file_kinds import COUNTED, Composition, composition, kind_columns
+from inspector.charts.sheet import Sheet
+from runner.protocols.conditions import CONDITIONS, conditions_without_library
+
+TIER3 = "-tier3"
+HEIGHT = 230  # px of a panel's inside
+WITHOUT_LIBRARY = conditions_without_library()
+NOT_PUBLISHED = "The paper's own figure is not published as numbers."
+
+COLUMNS = (
+    Column("panel", "model"),
+    Column("condition", "condition"),
+    Column("files", "files in the finished library", read=lambda row: round(row.whole.counted, 10)),
+    *kind_columns(COUNTED, "files", 10),
+    Column("other", "other files, not counted", read=lambda row: round(row.whole.files["other"], 10)),
+    Column("skills", "skills", read=lambda row: row.whole.skills),
+    Column("libraries", "libraries added up per run", read=lambda row: row.whole.libraries / row.whole.runs),
+    Column("replicates", "replicates with a library", read=lambda row: row.whole.runs),
+    Column("value", "metric"),
+    Column("passed", "passed", read=lambda row: row.cell.rate.passed if row.cell.metric.is_share else None),
+    Column("scored", "scored", read=lambda row: row.cell.rate.scored),
+    Column("planned", "planned", read=lambda row: row.cell.rate.planned),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SizeRow:
+    """One group: its libraries and its value. `condition`: what it is called in its panel."""
+
+    panel: str
+    condition: str
+    group: Group
+    url: str
+    whole: Composition
+    cell: Cell
+
+    @property
+    def value(self) -> float | None:
+        """As shown: percent for a share."""
+        return None if self.cell.value is None else scale_value(self.cell.metric, self.cell.value)
+
+    @property
+    def point(self) -> Point:
+        files = ", ".join(f"{self.whole.files[kind]:g} {kind}" for kind in COUNTED)
+        hover = lines(
+            plain(self.panel),
+            f"<b>{plain(self.condition)}</b>",
+            f"{self.whole.counted:g} files: {files}",
+            _counts(self.cell, self.group),
+        )
+        return Point(self.whole.counted, self.value, hover, self.url)
+
+
+def draw(sheet: Sheet) -> Drawing:
+    metric = sheet.metric
+    if metric is None or not sheet.comparison.runs:
+        return Drawing(None, Table(COLUMNS), absent=f"No run is chosen. {NOT_PUBLISHED}")
+    libraries = final_libraries(sheet.comparison.runs, sheet.comparison.choices.as_of)
+
+    def rows_of(groups: Sequence[Group]) -> list[tuple[Arm, list[SizeRow]]]:
+        return [(arm, list(_rows(sheet, metric, arm, libraries))) for arm in arms_of(groups)]
+
+    owning = [(arm, rows) for arm, rows in rows_of(sheet.comparison.groups.all) if rows]
+    # Arms are named apart from those they are drawn beside.
+    apart = (
+        [group for arm, rows in owning if _has_value(rows) is has for group in arm.groups] for has in (True, False)
+    )
+    drawn, bare = map(rows_of, apart)
+    table = Table.of(_columns(metric), [row for _, rows in (*drawn, *bare) for row in rows])
+    if not drawn:
+        return Drawing(None, table, absent=f"None of the chosen runs has both a library and a value for {metric.key}.")
+    return Drawing(_figure(sheet, metric, drawn), table, _notes(metric, len(drawn)))
+
+
+def _rows(sheet: Sheet, metric: Metric, arm: Arm, libraries: Mapping[int, Sequence[LibrarySize]]) -> Iterator[SizeRow]:
+    """Of every group of the arm that has a library; empty ones count."""
+    for group, name in zip(arm.groups, arm.rows, strict=True):
+        whole = composition([libraries.get(run.pk, ()) for run in group.runs])
+        if whole is not None and group.condition not in WITHOUT_LIBRARY:
+            url, cell = sheet.trials_url(group, metric=metric), sheet.comparison.cell(group, metric)
+            yield SizeRow(arm.title, name, group, url, whole, cell)
+
+
+def _has_value(rows: Sequence[SizeRow]) -> bool:
+    return any(row.value is not None for row in rows)
+
+
+def _figure(sheet: Sheet, metric: Metric, arms: Sequence[tuple[Arm, Sequence[SizeRow]]]) -> go.Figure:
+    shown_arms = arms[:MAX_PANELS]
+    styles = by_name(mechanism(row.group.condition) for _, rows in arms for row in rows)
+    figure, place_of = panels([arm.title for arm, _ in shown_arms], across=3, height=HEIGHT, legend=styles)
+    named = Legend()
+    for place, (arm, rows) in enumerate(shown_arms):
+        points = [(row, row.point) for row in rows if row.value is not None]
+        base = arm.find(NO_SKILL)
+        start = _no_skill(sheet, metric, base) if base else None
+        if start:
+            ends = [(start, point) for _, point in points]
+            figure.add_trace(connect(ends, color=MUTED, width=1, dash="dot"), **place_of(place))
+            figure.add_trace(_trace(NO_SKILL, start, styles[NO_SKILL], named), **place_of(place))
+        for row, point in points:
+            condition = row.group.condition
+            style = styles[mechanism(condition)]
+            style = style if is_tier3(condition) else style.open
+            figure.add_trace(_trace(condition, point, style, named), **place_of(place))
+    few = max(row.whole.counted for _, rows in shown_arms for row in rows) <= 10
+    figure.update_xaxes(rangemode="tozero", dtick=1 if few else None, title_text="files in the finished library")
+    figure.update_yaxes(title_text=f"{plain(metric.key)}, {unit_of(metric.unit)}", col=1)
+    return figure
+
+
+def _no_skill(sheet: Sheet, metric: Metric, group: Group) -> Point | None:
+    cell = sheet.comparison.cell(group, metric)
+    if cell.value is None:
+        return None
+    hover = lines(f"<b>{NO_SKILL}</b>", _counts(cell, group))
+    return Point(0, scale_value(metric, cell.value), hover, sheet.trials_url(group, metric=metric))
+
+
+def _trace(name: str, point: Point, style: Style, named: Legend) -> go.Scatter:
+    """One mark; a condition stands in the legend once."""
+    return scatter(
+        [point],
+        mode="markers",
+        marker=style.mark(11, line={"width": 2}),
+        name=short(name),
+        legendgroup=plain(name),
+        showlegend=named.is_first(name),
+    )
+
+
+def mechanism(condition: str) -> str:
+    """What a condition is called with or without the demand for tier-3 files."""
+    return condition.removesuffix(TIER3) if is_tier3(condition) else condition
+
+
+def is_tier3(condition: str) -> bool:
+    known = CONDITIONS.get(condition)
+    return known.tier3_required if known else condition.endswith(TIER3)
+
+
+def _counts(cell: Cell, group: Group) -> str:
+    metric = cell.metric
+    mean = (
+        "no value" if cell.value is None else f"{scale_value(metric, cell.value):.1f}{' %' if metric.is_share else ''}"
+    )
+    counted = f"{cell.rate.passed}/{cell.rate.scored}" if metric.is_share else f"{cell.rate.scored} trials"
+    runs = f", {group.replicates} replicates" if group.replicates > 1 else ""
+    return f"{plain(metric.key)} {mean} ({counted}{runs})"
+
+
+def _columns(metric: Metric) -> tuple[Column, ...]:
+    value = Column("value", metric.key, unit_of(metric.unit))
+    return tuple(value if column.key == "value" else column for column in COLUMNS)
+
+
+def _notes(metric: Metric, total: int) -> tuple[str, ...]:
+    return (
+        "Filled marks: conditions that demand tier-3 files (references, scripts, assets). Open marks: all others.",
+        f"Lines lead from the no-skill run of the same model. {', '.join(COUNTED)} count; a run's libraries are added up; "
+        f"with several replicates both axes show the mean over them. Size was not assigned: this is association.",
+        NOT_PUBLISHED,
+        *note_left_out(total, "an agent model"),
+    )
+
+
+CHART = Chart(
+    key="library-size",
+    title="Library size and success",
+    question="Does a larger library help?",
+    draw=draw,
+    after="SkillEvolBench, figure 5",
+    uses_metric=True,
+)

@@ -1,0 +1,168 @@
+"""pass@k where tasks have several samples. After SkillGenBench, figure 7 (pass@3 of methods and backbones)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from math import isnan
+
+from plotly import graph_objects as go
+
+from benchapp.papers.published_rows import Printed
+from benchapp.stats.comparing.groups import Group
+from benchapp.stats.metrics.outcomes import Outcomes
+from benchapp.stats.metrics.passing import LIMITS, PassPoint, pass_curve, solved_within
+from inspector.charts.chart import Chart, Column, Drawing, Table
+from inspector.charts.drawing.lineup import crowd_notes, curves, facets_of
+from inspector.charts.drawing.palette import MUTED
+from inspector.charts.drawing.panels import lines, panels, plain
+from inspector.charts.drawing.quantities import plural
+from inspector.charts.drawing.traces import Point, lay_rows, plain_scatter
+from inspector.charts.sheet import Sheet
+
+PAPER = "skillgenbench"
+MAX_K = 10
+NOT_PUBLISHED = "SkillGenBench's figure 7 is not published as numbers; its text prints some of its cells."
+COLUMNS = (
+    Column("group", "group"),
+    Column("k", "k"),
+    Column("value", "pass@k, unbiased", "%"),
+    Column("tasks", "tasks with k scored samples", "tasks, all replicates"),
+    Column("samples", "their scored samples", "samples"),
+    Column("left_out", "tasks with fewer", "tasks, all replicates"),
+    Column("any_passed", "tasks with a pass among the first k", "tasks, all replicates"),
+    Column("any_tried", "tasks tried", "tasks, all replicates"),
+    Column("source", "source"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PassRow:
+    """pass@k of a group, or as it is printed; `value` in percent."""
+
+    group: str
+    source: str
+    k: int
+    value: float | None
+    tasks: int | None = None
+    samples: int | None = None
+    left_out: int | None = None
+    any_passed: int | None = None
+    any_tried: int | None = None
+    url: str = ""
+
+    @property
+    def point(self) -> Point:
+        hover = lines(
+            plain(self.group),
+            f"pass@{self.k}: {self.value:.1f} %",
+            f"{plural(self.tasks or 0, 'task')}, {plural(self.samples or 0, 'sample')}",
+            f"{plural(self.left_out, 'task')} with fewer samples left out" if self.left_out else "",
+        )
+        return Point(self.k, self.value, hover, self.url)
+
+
+def draw(sheet: Sheet) -> Drawing:
+    found = {group: points for group in sheet.comparison.groups.all if (points := curve_of(sheet, group))}
+    published = printed(sheet)
+    if not found and not published:
+        absent = "No task of these runs has two scored samples, so there is no pass@k beyond the plain rate."
+        return Drawing(None, Table(COLUMNS), absent=f"{absent} {NOT_PUBLISHED}")
+    table = Table.of(
+        COLUMNS,
+        (
+            *chain(*found.values()),
+            *(PassRow(label_of(row), f"SkillGenBench, {row.row}", 3, row.value) for row in published),
+        ),
+    )
+    if not found:
+        return Drawing(_printed_figure(published), table, (NOT_PUBLISHED, LIMITS[0]))
+    facets = facets_of(found)
+    figure = curves(facets, lambda group: [row.point for row in found[group]])
+    if published and len(facets) == 1:
+        _lay_over(figure, published)
+    figure.update_xaxes(title={"text": "k, samples allowed"}, dtick=1)
+    figure.update_yaxes(range=[-3, 103], tickvals=[0, 25, 50, 75, 100])
+    figure.update_yaxes(title={"text": "pass@k, %"}, col=1)
+    return Drawing(figure, table, (*_notes(bool(published)), *crowd_notes(facets)))
+
+
+def curve_of(sheet: Sheet, group: Group) -> list[PassRow]:
+    """k from 1 on while tasks have so many scored samples; nothing where none has two."""
+    runs, url = sheet.comparison.of_group(group), sheet.trials_url(group)
+    known = [point for point in pass_curve(runs, range(1, MAX_K + 1)) if not isnan(point.value)]
+    return [_row(group, runs, point, url) for point in known] if len(known) > 1 else []
+
+
+def _row(group: Group, runs: Sequence[Outcomes], point: PassPoint, url: str) -> PassRow:
+    counted = [solved_within(outcomes, point.k) for outcomes in runs]
+    passed, tried = (sum(column) for column in zip(*counted, strict=True))
+    numbers = (100 * point.value, point.tasks, point.samples, point.left_out, passed, tried)
+    return PassRow(group.label, "own", point.k, *numbers, url)
+
+
+def printed(sheet: Sheet) -> list[Printed]:
+    """pass@3 of a generator with a backbone, or averaged over backbones."""
+    return [
+        row
+        for row in sheet.published
+        if row.paper == PAPER and row.metric == "pass@3" and row.value is not None and row.condition
+    ]
+
+
+def label_of(row: Printed) -> str:
+    return " · ".join(text for text in (row.condition, row.model, row.group) if text)
+
+
+def _lay_over(figure: go.Figure, published: Sequence[Printed]) -> None:
+    """Open squares at k = 3, the only k the paper uses."""
+    figure.add_trace(_marks([Point(3, row.value, _printed_hover(row)) for row in published]))
+    figure.update_layout(showlegend=True)
+
+
+def _printed_figure(published: Sequence[Printed]) -> go.Figure:
+    ordered = sorted(published, key=lambda row: -(row.value or 0))
+    figure, _ = panels(["Published: pass@3, SkillGenBench"], across=1, height=30 * len(ordered))
+    trace = _marks([Point(row.value, place, _printed_hover(row)) for place, row in enumerate(ordered)])
+    trace.update(mode="markers+text", text=[f" {row.printed}" for row in ordered], textposition="middle right")
+    figure.add_trace(trace)
+    figure.update_yaxes(**lay_rows([label_of(row) for row in ordered]), zeroline=False)
+    highest = max(row.value or 0 for row in ordered)
+    figure.update_xaxes(range=[0, 1.15 * highest], ticksuffix=" %", title={"text": "pass@3, as printed"})
+    return figure.update_layout(showlegend=False)
+
+
+def _marks(points: Sequence[Point]) -> go.Scatter:
+    return plain_scatter(
+        points,
+        mode="markers",
+        name="published pass@3 (SkillGenBench)",
+        marker={"color": MUTED, "symbol": "square-open", "size": 10, "line": {"width": 2}},
+    )
+
+
+def _printed_hover(row: Printed) -> str:
+    return lines(plain(label_of(row)), f"pass@3: {row.printed} %", plain(f"{row.row}. {row.note}"))
+
+
+def _notes(published: bool) -> Iterable[str]:
+    yield (
+        "The unbiased estimator over a task's scored samples, the mean over tasks, then over replicates; tasks with fewer "
+        "than k scored samples are left out at k, so neighbouring points may rest on different tasks."
+    )
+    yield "The table also counts tasks with a pass among the first k samples, as SkillGenBench does."
+    yield from LIMITS
+    if published:
+        yield "Published marks: other tasks, agents and verifiers; not directly comparable."
+    yield NOT_PUBLISHED
+
+
+CHART = Chart(
+    key="pass-at-k",
+    title="pass@k",
+    question="How much would more tries at the same task bring?",
+    draw=draw,
+    after="SkillGenBench, Figure 7",
+    published=(PAPER,),
+)

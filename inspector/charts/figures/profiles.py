@@ -1,0 +1,172 @@
+"""What kind of learner each group is: a dot per measure, its place among the groups, its raw number beside it.
+
+Source: SkillLearnBench, figure 3, there a radar over six normalised dimensions with a table of raw values. A radar's area
+depends on the order of its axes; dots on a common row do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from plotly import graph_objects as go
+
+from benchapp.stats.metrics.metric import Unit
+from inspector.charts.chart import Chart, Column, Drawing, Table
+from inspector.charts.drawing.bars import MAX_BARS, note_crowd
+from inspector.charts.drawing.measures import Measure, Measured, own_measures, printed_measures
+from inspector.charts.drawing.palette import Style, series
+from inspector.charts.drawing.panels import lines, panels, plain
+from inspector.charts.drawing.quantities import plural, write_value
+from inspector.charts.drawing.traces import LEAST_ROWS, Point, lay_rows, scatter
+from inspector.charts.sheet import Sheet
+
+ROW = 24  # px
+ACROSS = 3
+SOURCES = {"own": series(0), "published": series(1).open}
+COLUMNS = (
+    Column("group", "group"),
+    Column("measure", "measure", read=lambda row: row.measure.name),
+    Column("value", "value", read=lambda row: row.value),
+    Column("unit", "unit", read=lambda row: row.measure.unit_name),
+    Column("place", "place between lowest (0) and highest (1)"),
+    Column("over", "rests on", read=lambda row: row.measured.over),
+    Column("source", "source"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """A group in one measure. `place`: 0 for the lowest and 1 for the highest of the groups of its source; 0.5 where all are
+    equal; None where it has no value."""
+
+    source: str
+    group: str
+    measure: Measure
+    measured: Measured
+    place: float | None
+
+    @property
+    def url(self) -> str:
+        return self.measured.url
+
+    @property
+    def value(self) -> float | None:
+        """In the unit shown."""
+        value = self.measured.value
+        return 100 * value if value is not None and self.measure.unit is Unit.SHARE else value
+
+    @property
+    def text(self) -> str:
+        if self.measured.printed:
+            return self.measured.printed
+        if self.measured.value is None:
+            return "blank" if self.measure.unit is None else "unknown"
+        return write_value(self.measured.value, self.measure.unit or Unit.COUNT)
+
+
+def dots_of(source: str, groups: Sequence[str], measure: Measure) -> list[Dot]:
+    """In the order of the groups."""
+    places = places_of([each.value for each in measure.values])
+    return [
+        Dot(source, group, measure, measured, place)
+        for group, measured, place in zip(groups, measure.values, places, strict=True)
+    ]
+
+
+def places_of(values: Sequence[float | None]) -> list[float | None]:
+    """Min-max over the values that are known: 0 for the lowest, 1 for the highest; [n] -> [n]."""
+    known = [value for value in values if value is not None]
+    low, high = (min(known), max(known)) if known else (0.0, 0.0)
+    reach = high - low
+    return [None if value is None else (value - low) / reach if reach else 0.5 for value in values]
+
+
+def draw(sheet: Sheet) -> Drawing:
+    sets = [("own", *own_measures(sheet)), ("published", *printed_measures(sheet))]
+    sets = [(source, labels, measures) for source, labels, measures in sets if labels and measures]
+    if not sets:
+        return Drawing(None, Table(COLUMNS), absent="No trial of these runs has a number to draw a profile from.")
+    dots = (dot for source, labels, measures in sets for each in measures for dot in dots_of(source, labels, each))
+    drawn = [
+        (source, labels[:MAX_BARS], [each.first(MAX_BARS) for each in measures]) for source, labels, measures in sets
+    ]
+    return Drawing(_figure(drawn), Table.of(COLUMNS, dots), _notes(sets))
+
+
+Sets = Sequence[tuple[str, Sequence[str], Sequence[Measure]]]
+
+
+def _figure(sets: Sets) -> go.Figure:
+    places: list[tuple[str, Sequence[str], Measure | None]] = []
+    for source, labels, measures in sets:
+        places += [(source, labels, measure) for measure in measures]
+        places += [(source, labels, None)] * (-len(places) % ACROSS)
+    most = max(len(labels) for _, labels, _ in sets)
+    titles = [_title(source, measure) if measure else "" for source, _, measure in places]
+    figure, place_of = panels(titles, across=ACROSS, height=max(LEAST_ROWS, most) * ROW, share_x=False, share_y=False)
+    for number, (source, labels, measure) in enumerate(places):
+        where = place_of(number)
+        if measure is None:
+            figure.update_xaxes(visible=False, **where).update_yaxes(visible=False, **where)
+            continue
+        figure.add_trace(_trace(measure, dots_of(source, labels, measure), SOURCES[source]), **where)
+        figure.update_yaxes(
+            **lay_rows(labels, least=max(LEAST_ROWS, most), longest=34),
+            showticklabels=where["col"] == 1,
+            zeroline=False,
+            **where,
+        )
+    # room for the numbers right of the dots
+    figure.update_xaxes(range=[-0.12, 1.55], tickvals=[0, 1], ticktext=["lowest", "highest"], zeroline=False)
+    return figure.update_layout(showlegend=False, meta={"min_width": 960})
+
+
+def _title(source: str, measure: Measure) -> str:
+    unit = "" if measure.unit_name in measure.name else f", {measure.unit_name}"
+    return f"{measure.name}{unit}" + (" (published)" if source == "published" else "")
+
+
+def _trace(measure: Measure, dots: Sequence[Dot], style: Style) -> go.Scatter:
+    """A group without a value stands at the left edge as the word, without a dot."""
+    points = []
+    for row, dot in enumerate(dots):
+        value = f"{plain(measure.name)}: {plain(dot.text)}"
+        hover = lines(plain(dot.group), value, plain(dot.measured.over), dot.source)
+        points.append(Point(0 if dot.place is None else dot.place, row, hover, dot.url))
+    return scatter(
+        points,
+        mode="markers+text",
+        marker=style.mark(10, opacity=[0 if dot.place is None else 1 for dot in dots]),
+        text=[f" {plain(dot.text)}" for dot in dots],
+        textposition="middle right",
+        textfont={"size": 11},
+        name=plain(measure.name),
+    )
+
+
+def _notes(sets: Sets) -> tuple[str, ...]:
+    counts = {source: len(labels) for source, labels, _ in sets}
+    notes = [
+        "A dot's place runs from the lowest to the highest of the groups of its source; the number is the raw value."
+    ]
+    notes.append(
+        "Places say nothing of how much a difference matters, and none of what is better: see the forest plot."
+    )
+    if "published" in counts:
+        notes.append(
+            "Published: SkillLearnBench, Table 2 (averages) and the numbers inside Figure 3; placed among themselves, since "
+            f"tasks and agents differ. {plural(counts['published'], 'method')}."
+        )
+    return (*notes, *note_crowd(counts.get("own", 0), "groups"))
+
+
+CHART = Chart(
+    key="profiles",
+    title="Profiles",
+    question="How does each condition learn: often used or ignored, long or short, cheap or dear?",
+    draw=draw,
+    after="SkillLearnBench, Figure 3",
+    uses_metric=True,
+    published=("skilllearnbench",),
+)

@@ -1,0 +1,201 @@
+"""Skill conditions against raw-trajectory: did distilling experience into skills keep what the traces held?
+
+Source: SkillEvolBench, figure 4: a heatmap per model, percentage points, blank where there is nothing to compare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from benchapp.papers.published_rows import Printed
+from benchapp.stats.comparing.groups import Group
+from benchapp.stats.metrics.metric import Metric
+from inspector.charts.chart import Chart, Column, Drawing, Table
+from inspector.charts.drawing.arms import Arm, arms_of
+from inspector.charts.drawing.gain import Gain, Side, gain_of, paired_of, scale_value, write_difference
+from inspector.charts.drawing.panels import MAX_PANELS, Cell, Heat, Scale, heatmaps, lines, note_left_out, plain, signed
+from inspector.charts.sheet import Sheet
+
+RAW = "raw-trajectory"
+NO_SKILLS = frozenset({"no-skill", RAW, "unknown"})
+PAPER = "skillevolbench"
+NOT_PUBLISHED = (
+    f"The paper's figure is not published as numbers: no table has a row for {RAW}. Its text prints averages over ten models "
+    "for RSR, ESR, ARSR and CompSR; laid over, they stand against the averages of what the tables print."
+)
+PUBLISHED = ("LSR", "RSR", "ESR", "CSSR", "ARSR", "CompSR")
+
+COLUMNS = (
+    Column("panel", "model"),
+    Column("source", "source"),
+    Column("condition", "condition", read=lambda row: row.row),
+    Column("metric", "metric", read=lambda row: row.column),
+    Column("difference", "difference to raw-trajectory", "pp", lambda row: row.cell.value),
+    Column("value", "condition", "%", lambda row: row.own[0]),
+    Column("passed", "passed", read=lambda row: row.own[1]),
+    Column("of", "of", read=lambda row: row.own[2]),
+    Column("raw_value", "raw-trajectory", "%", lambda row: row.raw[0]),
+    Column("raw_passed", "raw passed", read=lambda row: row.raw[1]),
+    Column("raw_of", "raw of", read=lambda row: row.raw[2]),
+    Column("tasks", "tasks compared"),
+    Column("note", "note"),
+)
+Numbers = tuple[float | None, float | None, int | None]  # value, passed, of
+UNKNOWN: Numbers = (None, None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class RelativeCell:
+    """One cell with its row of the table: a condition and raw-trajectory in one metric. `note`: why there is no difference."""
+
+    panel: str
+    source: str
+    row: str
+    column: str
+    cell: Cell
+    own: Numbers = UNKNOWN
+    raw: Numbers = UNKNOWN
+    tasks: int | None = None
+    note: str = ""
+
+    @property
+    def url(self) -> str:
+        return self.cell.url
+
+
+def draw(sheet: Sheet) -> Drawing:
+    metrics = [metric for metric in sheet.metrics if metric.is_share]
+    arms = arms_of(sheet.comparison.groups.all)
+    with_raw = arms_of([group for arm in arms if arm.find(RAW) for group in arm.groups])
+    places = [place for arm in with_raw for place in _own(sheet, arm, metrics)]
+    published = list(_published([row for row in sheet.published if row.paper == PAPER]))
+    printed = _ordered(place.panel for place in published)
+    places += published
+    table = Table.of(COLUMNS, places)
+    if not any(place.cell.value is not None for place in places):
+        return Drawing(None, table, absent=_absent(arms, with_raw))
+    titles = _ordered(place.panel for place in places)
+    kept = [*titles[: -len(printed)][: MAX_PANELS - 1], *printed] if printed else titles[:MAX_PANELS]
+    heats = [Heat(title, {(p.row, p.column): p.cell for p in places if p.panel == title}) for title in kept]
+    rows = _ordered(place.row for place in places)
+    columns = _ordered(place.column for place in places if place.cell.value is not None)
+    bare = [name for name in _ordered(place.column for place in places) if name not in columns]
+    scale = Scale.around_zero((place.cell.value for place in places), "pp")
+    figure = heatmaps(heats, rows, columns, scale)
+    left = note_left_out(len(titles), "an agent model")
+    left += (f"Not drawn, because nothing can be compared there: {', '.join(bare)}.",) if bare else ()
+    return Drawing(figure, table, (*_notes(len(arms) - len(with_raw), bool(with_raw)), *left))
+
+
+def _own(sheet: Sheet, arm: Arm, metrics: Sequence[Metric]) -> Iterator[RelativeCell]:
+    raw = arm.find(RAW)
+    assert raw is not None
+    for group, name in zip(arm.groups, arm.rows, strict=True):
+        if group.condition in NO_SKILLS:
+            continue
+        for metric in metrics:
+            gain, why = _compared(sheet, group, raw, metric)
+            url = sheet.trials_url(group, metric=metric)
+            head = f"{plain(arm.title)}<br><b>{plain(name)}</b> against {RAW}, {metric.key}"
+            if gain is None:
+                cell = Cell(hover=lines(head, plain(why)), url=url)
+                yield RelativeCell(arm.title, "own runs", name, metric.key, cell, note=why)
+                continue
+            sides = [_numbers(metric, side) for side in (gain.own, gain.other)]
+            yield RelativeCell(
+                arm.title, "own runs", name, metric.key, _cell(head, metric, gain, url), *sides, gain.tasks
+            )
+
+
+def _numbers(metric: Metric, side: Side) -> Numbers:
+    return scale_value(metric, side.value), round(side.total, 10), side.of
+
+
+def _compared(sheet: Sheet, group: Group, raw: Group, metric: Metric) -> tuple[Gain | None, str]:
+    """The difference, or why there is none."""
+    for side in (group, raw):
+        if not sheet.comparison.cell(side, metric).rate.scored:
+            return None, f"{side.condition} has no scored trial for {metric.key}"
+    paired = paired_of(sheet.comparison, group, raw, metric)
+    return (gain_of(paired), "") if paired else (None, "no task was scored on both sides")
+
+
+def _cell(head: str, metric: Metric, gain: Gain, url: str) -> Cell:
+    counts = f"{gain.own.write(metric)} against {gain.other.write(metric)} on the same {gain.tasks} tasks"
+    runs = f"replicates: {gain.replicates[0]} against {gain.replicates[1]}" if max(gain.replicates) > 1 else ""
+    text = write_difference(metric, gain.delta)
+    return Cell(scale_value(metric, gain.delta), text, lines(head, f"{text} pp", counts, runs), url)
+
+
+def _published(rows: Sequence[Printed]) -> Iterator[RelativeCell]:
+    """One panel: the paper prints raw-trajectory's averages over its ten models in the text, and no row of it for any model.
+
+    Against them stand the averages of what its tables print for the skill conditions, where all ten are printed.
+    """
+    raw = {row.metric: row for row in rows if row.condition == RAW and not row.group and row.table == "Text"}
+    tables: dict[tuple[str, str], dict[tuple[str, str], Printed]] = {}
+    for row in rows:  # a condition printed in two tables counts once
+        if row.condition not in NO_SKILLS and not row.group and row.table.startswith("Table"):
+            tables.setdefault((row.condition, row.metric), {}).setdefault((row.harness, row.model), row)
+    models = max((len(of_models) for of_models in tables.values()), default=0)
+    for (condition, metric), of_models in tables.items():
+        if metric in PUBLISHED:
+            yield _printed_place(condition, metric, list(of_models.values()), models, raw.get(metric))
+
+
+def _printed_place(
+    condition: str, metric: str, rows: Sequence[Printed], models: int, raw: Printed | None
+) -> RelativeCell:
+    panel = f"average of {models} models · published"
+    source = f"SkillEvolBench, {rows[0].table} and section 5.5"
+    head = f"{plain(panel)}<br><b>{plain(condition)}</b> against {RAW}, {metric}"
+    values = [row.value for row in rows if row.value is not None]
+    base = raw.value if raw else None
+    whole = len(values) == models
+    average = round(fmean(values), 10) if whole else None
+    sides: tuple[Numbers, Numbers] = (average, None, None), (base, None, None)
+    if average is None or base is None:
+        why = f"{RAW} is not printed" if base is None else f"printed for {len(values)} of {models} models"
+        return RelativeCell(panel, source, condition, metric, Cell(hover=lines(head, why)), *sides, note=why)
+    difference = round(average - base, 10)
+    text = signed(difference)
+    counts = f"{average:.2f} % (average of the printed values) against {base:g} % (printed)"
+    cell = Cell(difference, text, lines(head, f"{text} pp", counts, plain(source)))
+    return RelativeCell(panel, source, condition, metric, cell, *sides)
+
+
+def _ordered(names: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(names))
+
+
+def _notes(without_raw: int, own: bool) -> tuple[str, ...]:
+    left = f"{without_raw} of the models chosen have no {RAW} run and no panel." if without_raw else ""
+    mine = (
+        f"Own runs: tasks scored on both sides, means over all replicates, replay against the replay of {RAW}."
+        if own
+        else ""
+    )
+    blank = (
+        f"Against {RAW} whatever the baseline of the page is. Blank: nothing to compare, point at it for why. No test."
+    )
+    return tuple(filter(None, (blank, mine, NOT_PUBLISHED, left)))
+
+
+def _absent(arms: Sequence[Arm], with_raw: Sequence[Arm]) -> str:
+    if with_raw:
+        return f"No skill condition shares a scored task with {RAW} here."
+    if arms:
+        return f"None of the chosen runs is of the condition {RAW}, which this chart holds the others against. {NOT_PUBLISHED}"
+    return f"No run is chosen, and no published number is laid over. {NOT_PUBLISHED}"
+
+
+CHART = Chart(
+    key="relative",
+    title="Skills against raw trajectories",
+    question="Do distilled skills keep what the raw trajectories held?",
+    draw=draw,
+    after="SkillEvolBench, figure 4",
+    published=(PAPER,),
+)

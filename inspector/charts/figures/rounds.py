@@ -1,0 +1,197 @@
+"""Success by the round of the library a trial was given.
+
+Source: SkillLearnBench, figure 4 (metrics across learning rounds), for runs of any protocol that learns in rounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+from plotly import graph_objects as go
+
+from benchapp.stats.comparing.groups import Group
+from benchapp.stats.learning.library_rounds import rounds_given
+from benchapp.stats.metrics.outcomes import LEARNING, Floats, Ints, Mask, Outcomes
+from benchapp.stats.metrics.rates import Rate
+from inspector.charts.chart import Chart, Column, Drawing, Table
+from inspector.charts.drawing.palette import MUTED, series
+from inspector.charts.drawing.panels import MAX_PANELS, lines, note_left_out, panels, plain
+from inspector.charts.drawing.traces import Point, plain_scatter, scatter
+from inspector.charts.sheet import Sheet
+from runner.base.types import Phase
+
+HEIGHT = 190  # px of a panel's inside
+MAX_NUMBERS = 8  # of a line; more would cover one another and are left to the hover text and the table
+NOT_PUBLISHED = "SkillLearnBench's own figure is not published as numbers."
+COLUMNS = (
+    Column("group", "group"),
+    Column("round", "round of the library given"),
+    Column("share", "tasks passed", "%", lambda row: row.rate.percent),
+    Column("passed", "passed", "trials", lambda row: row.rate.passed),
+    Column("scored", "scored", "trials", lambda row: row.rate.scored),
+    Column("planned", "planned", "trials", lambda row: row.rate.planned),
+    Column("baseline_share", "same tasks, baseline", "%", lambda row: row.baseline and row.baseline.percent),
+    Column("baseline_passed", "passed, baseline", "trials", lambda row: row.baseline and row.baseline.passed),
+    Column("baseline_scored", "scored, baseline", "trials", lambda row: row.baseline and row.baseline.scored),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AtRound:
+    """Trials of a group, of acquisition or evaluation, that were given the library of one round; the baseline on the same tasks."""
+
+    group: str
+    url: str
+    round: int
+    rate: Rate
+    baseline: Rate | None
+
+
+@dataclass(frozen=True, slots=True)
+class Acquired:
+    """Trials of acquisition and evaluation of all replicates of a group as columns, tainted episodes left out. NaN: not scored."""
+
+    trial: Ints
+    task: Ints
+    success: Floats
+
+    @classmethod
+    def of(cls, runs: Sequence[Outcomes]) -> Acquired:
+        masks = [each.covering(LEARNING) & ~each.tainted for each in runs]
+        pairs = list(zip(runs, masks, strict=True))
+        columns = (
+            np.concatenate([getattr(each, name)[mask] for each, mask in pairs]) for name in ("trial", "task", "success")
+        )
+        return cls(*columns)
+
+    def rate(self, mask: Mask) -> Rate:
+        """Of the trials that the mask [n] keeps."""
+        met = self.success[mask]
+        known = met[~np.isnan(met)]
+        return Rate(int(known.sum()), len(known), len(met))
+
+
+def at_rounds(
+    sheet: Sheet, group: Group, acquired: Mapping[Group, Acquired], given: Mapping[int, int]
+) -> list[AtRound]:
+    """One per round that some trial was given; replicates' counts are added up. `given`: trial pk -> round."""
+    other = sheet.comparison.groups.baseline_of(group)
+    own, baseline = acquired[group], acquired[other] if other else None
+    url = sheet.trials_url(group, phase=_learning_phase(sheet, group))
+    rounds = np.array([given.get(trial, -1) for trial in own.trial.tolist()], dtype=np.int64)
+    found = []
+    for number in sorted(set(rounds.tolist()) - {-1}):
+        met = rounds == number
+        theirs = baseline.rate(np.isin(baseline.task, own.task[met])) if baseline else None
+        found.append(AtRound(group.label, url, number, own.rate(met), theirs))
+    return found
+
+
+def draw(sheet: Sheet) -> Drawing:
+    comparison = sheet.comparison
+    given = rounds_given(comparison.runs, comparison.choices.as_of)
+    acquired = {group: Acquired.of(comparison.of_group(group)) for group in comparison.groups.all}
+    steps = {group: at_rounds(sheet, group, acquired, given) for group in comparison.groups.all}
+    found = {group: of_group for group, of_group in steps.items() if any(step.round for step in of_group)}
+    if not found:
+        absent = (
+            "No trial of acquisition or evaluation of these runs was given a library that had been through a round. "
+            f"{NOT_PUBLISHED}"
+        )
+        return Drawing(None, Table(COLUMNS), absent=absent)
+    return Drawing(_figure(sheet, found), Table.of(COLUMNS, chain(*found.values())), _notes(sheet, len(found)))
+
+
+def _figure(sheet: Sheet, found: Mapping[Group, Sequence[AtRound]]) -> go.Figure:
+    shown = list(found)[:MAX_PANELS]
+    figure, place_of = panels(
+        [group.label for group in shown], across=3, height=HEIGHT, legend=("the same tasks", "tasks met in that round")
+    )
+    for place, group in enumerate(shown):
+        steps = found[group]
+        theirs = [step for step in steps if step.baseline and step.baseline.scored]
+        if theirs:
+            figure.add_trace(_baseline_trace(sheet, theirs, named=place > 0), **place_of(place))
+        own = [step for step in steps if step.rate.scored]
+        figure.add_trace(_own_trace(own, named=place > 0), **place_of(place))
+    last = max(step.round for group in shown for step in found[group])
+    figure.update_xaxes(title={"text": "round of the library given"}, range=[-0.4, last + 0.4], dtick=1 + last // 10)
+    figure.update_yaxes(range=[-22, 124], tickvals=[0, 25, 50, 75, 100])
+    figure.update_yaxes(title={"text": "passed, %"}, col=1)
+    return figure.update_layout(showlegend=True, meta={"min_width": 300 * min(3, len(shown))})
+
+
+def _own_trace(steps: Sequence[AtRound], *, named: bool) -> go.Scatter:
+    style = series(0)
+    points = []
+    for step in steps:
+        passed = f"{step.rate.passed} of {step.rate.scored} trials passed"
+        hover = lines(plain(step.group), f"round {step.round}", passed)
+        points.append(Point(step.round, step.rate.percent, hover, step.url))
+    return scatter(
+        points,
+        mode="lines+markers+text" if len(steps) <= MAX_NUMBERS else "lines+markers",
+        name="tasks met in that round",
+        legendgroup="own",
+        showlegend=not named,
+        line={"color": style.colour, "width": 2},
+        marker=style.mark(8),
+        text=[f"{step.rate.passed}/{step.rate.scored}" for step in steps],
+        textposition=_sides([step.rate.percent or 0.0 for step in steps]),
+        textfont={"size": 11},
+    )
+
+
+def _sides(values: Sequence[float]) -> list[str]:
+    """Where a number stands clear of its own line: under a value that is lower than one beside it and above none."""
+    near = [values[max(0, place - 1) : place + 2] for place in range(len(values))]
+    return [
+        "bottom center" if value == min(beside) < max(beside) else "top center"
+        for value, beside in zip(values, near, strict=True)
+    ]
+
+
+def _baseline_trace(sheet: Sheet, steps: Sequence[AtRound], *, named: bool) -> go.Scatter:
+    name = f"the same tasks, {sheet.comparison.choices.baseline}"
+    points = []
+    for number, rate in [(step.round, step.baseline) for step in steps if step.baseline]:
+        passed = f"{rate.passed} of {rate.scored} trials passed"
+        points.append(Point(number, rate.percent, lines(plain(name), f"tasks met in round {number}", passed)))
+    return plain_scatter(
+        points,
+        mode="lines+markers",
+        name=plain(name),
+        legendgroup="baseline",
+        showlegend=not named,
+        line={"color": MUTED, "width": 1, "dash": "dot"},
+        marker={"color": MUTED, "symbol": "circle-x", "size": 7},
+    )
+
+
+def _learning_phase(sheet: Sheet, group: Group) -> str:
+    """Where the group's libraries are written: one protocol has acquisition for it, another evaluates as it goes."""
+    acquires = any(each.covering((Phase.ACQUISITION,)).any() for each in sheet.comparison.of_group(group))
+    return (Phase.ACQUISITION if acquires else Phase.EVALUATION).value
+
+
+def _notes(sheet: Sheet, panels_total: int) -> tuple[str, ...]:
+    return (
+        "Trials of acquisition or evaluation by the rounds behind the library they were given; a decision that changed "
+        "nothing makes no round. Replicates and episodes are added up.",
+        "Later rounds meet other tasks: a rise may be the tasks. The dotted line is the baseline on the very tasks met in "
+        "each round.",
+        NOT_PUBLISHED,
+        *note_left_out(panels_total, "conditions or models"),
+    )
+
+
+CHART = Chart(
+    key="rounds",
+    title="Success by round",
+    question="Do tasks go better as the library goes through more rounds?",
+    draw=draw,
+    after="SkillLearnBench, Figure 4",
+)

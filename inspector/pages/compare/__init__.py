@@ -1,0 +1,1 @@
+"""Comparing: tables, charts, saved comparisons, published results."""

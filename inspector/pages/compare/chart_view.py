@@ -1,0 +1,135 @@
+"""`/compare/charts/<key>/`: one chart with its question, notes and table; twins in JSON and CSV."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.cache import patch_vary_headers
+from django.views.decorators.http import require_safe
+
+from benchapp.stats.comparing.choices import Choices
+from inspector.charts import CHARTS
+from inspector.charts.cards import Card, card_of
+from inspector.charts.chart import Chart, Table
+from inspector.charts.chart_request import sheet_of
+from inspector.charts.chart_table import MAX_ROWS, csv_text, numeric_columns, text_rows
+from inspector.charts.drawing.palette import twins
+from inspector.charts.picture import Picture, picture_of
+from inspector.charts.sheet import Sheet
+from inspector.pages.people.comments import commented_chart
+from inspector.web.permalinks import pin_of
+from inspector.web.responses import render_page, wants_fragment
+
+
+@require_safe
+def chart(request: HttpRequest, key: str, *, as_json: bool = False) -> HttpResponse:
+    found = _chart(key)
+    sheet = sheet_of(request, found)
+    picture = picture_of(found, sheet)
+    if not as_json and wants_fragment(request):
+        response = render(request, "compare/_chart_table.html", _table_context(found, picture.drawing.table))
+        patch_vary_headers(response, ["HX-Request"])
+        return response
+    data = _as_json(request, found, sheet, picture)
+    context = {} if as_json else _context(request, found, sheet, picture)
+    return render_page(request, "compare/chart.html", data=data, context=context, as_json=as_json)
+
+
+@require_safe
+def chart_csv(request: HttpRequest, key: str) -> HttpResponse:
+    found = _chart(key)
+    table = picture_of(found, sheet_of(request, found)).drawing.table
+    response = HttpResponse(csv_text(table, request.build_absolute_uri), "text/csv; charset=utf-8")
+    response["Content-Disposition"] = f'attachment; filename="{found.key}.csv"'
+    return response
+
+
+def _chart(key: str) -> Chart:
+    if key not in CHARTS:
+        raise Http404(f"no chart {key!r}; there are {', '.join(CHARTS)}")
+    return CHARTS[key]
+
+
+def _as_json(request: HttpRequest, found: Chart, sheet: Sheet, picture: Picture) -> dict[str, Any]:
+    """`figure` is plotly's, in the light colours; `dark` gives the twin of each."""
+    choices, drawing = sheet.comparison.choices, picture.drawing
+    pin = pin_of(request, sheet.comparison)
+    return {
+        "key": found.key,
+        "title": found.title,
+        "question": found.question,
+        "figure": None if picture.figure is None else orjson.Fragment(picture.figure),
+        "dark": twins(),
+        "table": _table_as_json(request, drawing.table),
+        "notes": drawing.notes,
+        "absent": drawing.absent,
+        "after": found.after,
+        "choices": choices.pairs(),
+        "options": sheet.options,
+        "metric": sheet.metric.key if found.uses_metric and sheet.metric else None,
+        "problems": sheet.problems,
+        "scripted": sheet.comparison.scripted,
+        "fingerprint": sheet.comparison.fingerprint,
+        "pin": pin.as_json(),
+        "as_of": pin.as_of,
+        "permalink": pin.permalink,
+        "next": None,
+    }
+
+
+def _table_as_json(request: HttpRequest, table: Table) -> dict[str, Any]:
+    urls = [request.build_absolute_uri(row.url) if row.url else None for row in table.rows]
+    return {
+        "columns": [column.as_json() for column in table.columns],
+        "rows": [{**record, "url": url} for record, url in zip(table.records(), urls, strict=True)],
+    }
+
+
+def _context(request: HttpRequest, found: Chart, sheet: Sheet, picture: Picture) -> dict[str, Any]:
+    choices = sheet.comparison.choices
+    before, behind = _beside(found, choices)
+    drawn = (f"{name}:{value}" for name, value in sheet.options.items())
+    kept = [(name, value) for name, value in choices.pairs() if not _is_asked_again(found, name, value)]
+    return {
+        "chart": found,
+        "card": card_of(found, choices, large=True),
+        "before": before,
+        "behind": behind,
+        "compare_query": choices.query(),
+        "pin": pin_of(request, sheet.comparison),
+        "metrics": sheet.metrics,
+        "chosen": sheet.metric,
+        "settings": [
+            (name, [(f"{name}:{value}", value) for value in values]) for name, values in found.options.items()
+        ],
+        "drawn": list(drawn),
+        "commented": commented_chart(found.key, choices),
+        "kept": kept,
+        **_table_context(found, picture.drawing.table),
+    }
+
+
+def _is_asked_again(found: Chart, name: str, value: str) -> bool:
+    """Whether the page's own form has a control for this part of the address."""
+    own_option = name == "option" and value.partition(":")[0] in found.options
+    return own_option or (name == "metric" and found.uses_metric)
+
+
+def _beside(found: Chart, choices: Choices) -> tuple[Card, Card]:
+    """The charts before and after it, in a round."""
+    keys = list(CHARTS)
+    place = keys.index(found.key)
+    before, behind = (CHARTS[keys[(place + step) % len(keys)]] for step in (-1, 1))
+    return card_of(before, choices), card_of(behind, choices)
+
+
+def _table_context(found: Chart, table: Table) -> dict[str, Any]:
+    return {
+        "chart": found,
+        "heads": list(zip(table.columns, numeric_columns(table), strict=True)),
+        "rows": text_rows(table),
+        "rows_left": max(0, len(table.rows) - MAX_ROWS),
+    }

@@ -1,0 +1,167 @@
+"""`/compare/`: runs picked by filter, their conditions against a baseline, and every chart of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from benchapp.analysis.diagnoses.profile import PROFILE_GROUPS
+from benchapp.analysis.diagnoses.profiles_by_run import Profile, profile_of, skills_read
+from benchapp.analysis.failures.run_endings import Endings, endings_of, sentences_of
+from benchapp.models import Run
+from benchapp.papers.paper_names import PAPERS
+from benchapp.record.json_shape import JsonShape, encode
+from benchapp.stats.comparing.axis_facets import facets_of
+from benchapp.stats.comparing.comparison import Comparison
+from benchapp.stats.comparing.comparison_sentences import says, verdict
+from benchapp.stats.comparing.group_passes import passes_of
+from benchapp.stats.comparing.groups import MODEL, Group
+from benchapp.stats.metrics.catalogue import TABLES
+from inspector.charts import CHARTS
+from inspector.charts.cards import cards_of
+from inspector.charts.chart_request import sheet_of
+from inspector.charts.sheet import Sheet
+from inspector.pages.compare.comparison_table import run_metrics, table_rows
+from inspector.web.permalinks import pin_of
+from inspector.web.responses import next_url, paginate, render_page
+from inspector.web.text.row_shapes import SETUP
+
+GROUPS_PER_PAGE = 30
+
+
+@require_safe
+def compare(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
+    sheet = sheet_of(request)
+    page = paginate(request, list(sheet.comparison.groups.all), per_page=GROUPS_PER_PAGE)
+    data = {**comparison_twin(request, sheet), "next": next_url(request, page)}
+    if as_json:
+        data["groups"] = groups_twin(sheet, list(page))
+        return render_page(request, "compare/compare.html", data=data, as_json=True)
+    context = {
+        **compared(request, sheet, list(page)),
+        "page": page,
+        "page_name": "page",
+        "facets": facets_of(sheet.comparison.choices),
+        "papers": PAPERS,
+    }
+    return render_page(request, "compare/compare.html", data=data, context=context, as_json=False)
+
+
+def compared(request: HttpRequest, sheet: Sheet, groups: Sequence[Group]) -> dict[str, Any]:
+    """What `_compared.html` needs: the verdict, the condition table, the choices and the charts."""
+    comparison = sheet.comparison
+    return {
+        "sheet": sheet,
+        "comparison": comparison,
+        "choices": comparison.choices,
+        "problems": sheet.problems,
+        "pin": pin_of(request, comparison),
+        "metrics": sheet.metrics,
+        "chosen": sheet.metric,
+        "baseline": comparison.choices.baseline.removeprefix(MODEL),
+        "baselines": _baselines(comparison),
+        "tables": TABLES,
+        "table": sheet.table,
+        "run_metrics": run_metrics(sheet),
+        "rows": table_rows(sheet, groups),
+        "verdict": verdict(comparison, comparison.groups.all, sheet.metric) if sheet.metric else "",
+        "sentences": _sentences(sheet, groups),
+        "endings": _endings(groups),
+        "passes": passes_of(comparison, groups),
+        "profiles": _profiles(sheet, groups),
+        "profile_groups": PROFILE_GROUPS,
+        "cards": cards_of(CHARTS.values(), comparison.choices),
+        "query": comparison.choices.query(),
+        "replicated": any(group.replicates > 1 for group in comparison.groups.all),
+    }
+
+
+def groups_twin(sheet: Sheet, groups: Sequence[Group]) -> list[dict[str, Any]]:
+    passes = {each.group.identity: each for each in passes_of(sheet.comparison, groups)}
+    endings = endings_of(run for group in groups for run in group.runs)
+    profiles = {group.identity: profile for group, profile in _profiles(sheet, groups)}
+    return [
+        {
+            **_group_twin(sheet, group),
+            "pass_at_k": passes.get(group.identity),
+            "skill_profile": profiles.get(group.identity),
+            "endings": sum((endings[run.pk] for run in group.runs), Endings()),
+        }
+        for group in groups
+    ]
+
+
+def comparison_twin(request: HttpRequest, sheet: Sheet) -> dict[str, Any]:
+    comparison = sheet.comparison
+    return {
+        "choices": comparison.choices.pairs(),
+        "problems": sheet.problems,
+        "pin": pin_of(request, comparison),
+        **COMPARISON.read(comparison),
+        "metrics": METRIC.read_all(sheet.metrics),
+    }
+
+
+COMPARISON = JsonShape(
+    *("fingerprint", "scripted", ("runs", lambda comparison: len(comparison.runs)), "runs_not_shown=truncated"),
+    *(("setup", lambda comparison: SETUP.read(comparison.setups)), "tainted_episodes=tainted"),
+)
+METRIC = JsonShape("key", "meaning", "unit", "source")
+GROUP = JsonShape(
+    *("label", "experiment=first.experiment", "condition", "agent_model", "author_model", "harness", "scripted"),
+)
+
+
+def _group_twin(sheet: Sheet, group: Group) -> dict[str, Any]:
+    comparison = sheet.comparison
+    baseline = comparison.groups.baseline_of(group)
+    return {
+        **GROUP.read(group),
+        "trials": comparison.tally(group),
+        "runs": group.runs,
+        "baseline": baseline.label if baseline else None,
+        "metrics": {metric.key: comparison.cell(group, metric) for metric in sheet.metrics},
+        "differences": {
+            metric.key: {**encode(difference), "sentence": says(comparison, group, metric)}
+            for metric in sheet.metrics
+            if (difference := comparison.described(group, metric)) is not None
+        },
+    }
+
+
+def _profiles(sheet: Sheet, groups: Sequence[Group]) -> list[tuple[Group, Profile]]:
+    """Of groups with a library, where skills are generated from corpora."""
+    if sheet.table != "skillgenbench":
+        return []
+    read = skills_read(run for group in groups for run in group.runs)
+    found = [(group, profile_of([read[run.pk] for run in group.runs])) for group in groups]
+    return [(group, profile) for group, profile in found if profile.libraries]
+
+
+def _sentences(sheet: Sheet, groups: Sequence[Group]) -> list[tuple[Group, str]]:
+    """Of the chosen metric, one per group that has a baseline."""
+    if sheet.metric is None:
+        return []
+    said = ((group, says(sheet.comparison, group, sheet.metric)) for group in groups)
+    return [(group, text) for group, text in said if text]
+
+
+def _endings(groups: Sequence[Group]) -> list[tuple[Group, tuple[str, ...]]]:
+    """Groups of which how their agents or authors ended must be known to read the table, with what is to be known."""
+    found = endings_of(run for group in groups for run in group.runs)
+    said = ((group, sentences_of([found[run.pk] for run in group.runs])) for group in groups)
+    return [(group, sentences) for group, sentences in said if sentences]
+
+
+def _baselines(comparison: Comparison) -> list[tuple[str, str]]:
+    """(value of the choice, name): every condition of the runs shown, then every agent model where there are several."""
+    groups = comparison.groups.all
+    conditions = dict.fromkeys(group.condition for group in groups if group.condition != Run.UNKNOWN)
+    models = dict.fromkeys(group.agent_model for group in groups if group.agent_model != Run.UNKNOWN)
+    named = [(f"{MODEL}{model}", f"model {model}") for model in models] if len(models) > 1 else []
+    chosen = comparison.choices.baseline
+    found = [*((name, name) for name in conditions), *named]
+    return found if chosen in {value for value, _ in found} else [(chosen, f"{chosen} (not among these)"), *found]

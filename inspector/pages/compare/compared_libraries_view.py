@@ -1,0 +1,132 @@
+"""`/compare/libraries/`: what became of the libraries of each group, and who read them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.stats.comparing.groups import Group
+from benchapp.stats.learning.library_sizes import FILE_KINDS, Churn, LibrarySize, churn, final_libraries
+from benchapp.stats.learning.reuse import PhaseReuse, Reuse, SkillReuse, reuse
+from inspector.charts.chart_request import sheet_of
+from inspector.web.permalinks import pin_of
+from inspector.web.responses import next_url, paginate, render_page
+from runner.base.types import DecisionStatus, Phase
+
+GROUPS_PER_PAGE = 25
+LATER = (Phase.DEPLOYMENT, Phase.REPLAY, Phase.EVALUATION)  # trials that a finished library was carried to
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLibraries(Shaped):
+    """One group, its replicates added up; tainted episodes are left out."""
+
+    group: Group
+    libraries: tuple[LibrarySize, ...]
+    churn: tuple[Churn, ...]
+    reuse: tuple[Reuse, ...]
+
+    json_shape = JsonShape(
+        *("label=group.label", "runs=group.runs", ("libraries", lambda each: len(each.libraries)), "skills"),
+        ("files", lambda each: dict(each.files)),
+        ("decisions", lambda each: dict(each.decisions)),
+        *("skills_created=created", "skills_deleted=deleted"),
+        ("lines_added", lambda each: each.lines[0]),
+        ("lines_removed", lambda each: each.lines[1]),
+        "later_trials=later",
+        ("never_read", lambda each: JsonShape("skill", "mounted").read_all(each.never_read)),
+    )
+
+    @property
+    def is_library(self) -> bool:
+        """Whether there is anything to tell: an arm without skills holds empty libraries that nobody ever wrote to."""
+        return bool(self.skills or self.decisions)
+
+    @property
+    def skills(self) -> int:
+        return sum(library.skills for library in self.libraries)
+
+    @property
+    def files(self) -> list[tuple[str, int]]:
+        """Kind -> files, in the order of FILE_KINDS; kinds without a file are left out."""
+        total: Counter[str] = Counter()
+        for library in self.libraries:
+            total.update(library.files)
+        return [(kind, total[kind]) for kind in FILE_KINDS if total[kind]]
+
+    @property
+    def decisions(self) -> list[tuple[str, int]]:
+        total: Counter[str] = Counter()
+        for of_run in self.churn:
+            total.update(of_run.decisions)
+        return [(status.value, total[status.value]) for status in DecisionStatus if total[status.value]]
+
+    @property
+    def created(self) -> int:
+        return sum(of_run.created for of_run in self.churn)
+
+    @property
+    def deleted(self) -> int:
+        return sum(of_run.deleted for of_run in self.churn)
+
+    @property
+    def lines(self) -> tuple[int, int]:
+        return sum(each.lines_added for each in self.churn), sum(each.lines_removed for each in self.churn)
+
+    @property
+    def later(self) -> PhaseReuse:
+        """Trials that the finished library was carried to."""
+        found = [of_run.phases[phase] for of_run in self.reuse for phase in LATER if phase in of_run.phases]
+        names = PhaseReuse.__dataclass_fields__
+        return PhaseReuse(**{name: sum(getattr(each, name) for each in found) for name in names})
+
+    @property
+    def never_read(self) -> list[SkillReuse]:
+        return [skill for of_run in self.reuse for skill in of_run.never_read]
+
+
+@require_safe
+def compared_libraries(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
+    sheet = sheet_of(request)
+    comparison = sheet.comparison
+    page = paginate(request, list(comparison.groups.all), per_page=GROUPS_PER_PAGE)
+    shown = _of_groups(list(page), comparison.choices.as_of)
+    pin = pin_of(request, comparison)
+    data = {
+        "choices": comparison.choices.pairs(),
+        "problems": sheet.problems,
+        "pin": pin,
+        "scripted": comparison.scripted,
+        "groups": shown,
+        "next": next_url(request, page),
+    }
+    context = {
+        "pin": pin,
+        "page": page,
+        "shown": [each for each in shown if each.is_library],
+        "without": sum(not each.is_library for each in shown),
+        "query": comparison.choices.query(),
+    }
+    return render_page(request, "compare/compare_libraries.html", data=data, context=context, as_json=as_json)
+
+
+def _of_groups(groups: Sequence[Group], as_of: Any) -> list[GroupLibraries]:
+    """Only of the groups on the page: a history of a whole campaign takes a second to read."""
+    runs = [run for group in groups for run in group.runs]
+    changes = churn(runs, as_of)  # first: it reads the histories, which tell the final libraries too
+    sizes, uses = final_libraries(runs, as_of), reuse(runs, as_of)
+    return [
+        GroupLibraries(
+            group,
+            tuple(size for run in group.runs for size in sizes[run.pk] if not size.tainted),
+            tuple(changes[run.pk] for run in group.runs),
+            tuple(uses[run.pk] for run in group.runs),
+        )
+        for group in groups
+    ]

@@ -1,0 +1,248 @@
+"""`/compare/trials/`: the trials behind a mark, filtered in SQL, and the filter in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.db.models import Count, F, Q, QuerySet
+from django.db.models.expressions import OrderBy
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from benchapp.exports.export_request import trials_asked
+from benchapp.models import Experiment, Trial
+from benchapp.record.json_shape import JsonShape
+from benchapp.stats.comparing.choices import Choices
+from benchapp.stats.comparing.comparison import added_since
+from benchapp.stats.comparing.narrowing import Narrowing, in_words, later, success_is, trials_behind
+from benchapp.stats.metrics.tally import Tally
+from inspector.web.responses import Link, next_url, paginate, render_page
+from inspector.web.text.row_shapes import TRIAL
+from runner.base.types import Phase
+
+PER_PAGE = 100
+SORTS = {
+    "run": ("episode__run_id",),
+    "task": ("task__key",),
+    "phase": ("phase",),
+    "status": ("status",),
+    "reward": ("reward",),
+    "turns": ("turns",),
+    "input": ("input_tokens",),
+    "output": ("output_tokens",),
+    "cost": ("cost_usd",),
+    "duration": ("duration_seconds",),
+    "read": ("skills_read",),
+}
+_BESIDE = (  # columns of its episode, task and family
+    *("episode__public_id", "episode__run_id"),
+    *("task__key", "task__title", "task__role", "task__family__key", "task__family__name"),
+)
+_OF_TRIAL = [field.attname for field in Trial._meta.concrete_fields]
+OUTCOMES = ("passed", "failed", "unscored")
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """One part of the filter in words, and the address without it."""
+
+    text: str
+    without: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTrial:
+    """A trial as the list shows it. `later`: it was settled after the pin, so its numbers are not shown. `first`: the
+    first try at the task of a replay."""
+
+    trial: Trial
+    later: bool
+    first: Trial | None
+
+
+class _Counted:
+    """Rows whose number is known already: counting fifty thousand twice would double the time of the page."""
+
+    def __init__(self, trials: QuerySet[Trial], total: int) -> None:
+        self.trials, self.total = trials, total
+        self.ordered = True
+
+    def count(self) -> int:
+        return self.total
+
+    def __len__(self) -> int:
+        return self.total
+
+    def __getitem__(self, part: slice) -> list[Trial]:
+        """The numbers first: to sort thousands of whole rows for the last hundred would take three times as long."""
+        numbers = list(self.trials.values_list("pk", flat=True)[part])
+        found = Trial.objects.select_related("episode", "task__family").prefetch_related("episode__run")
+        by_number = found.only(*_OF_TRIAL, *_BESIDE).in_bulk(numbers)
+        return [by_number[number] for number in numbers]
+
+
+@require_safe
+def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
+    choices, narrowing, problems = trials_asked(request.GET, besides=("page", "sort"))
+    sort = request.GET.get("sort", "")
+    if sort.lstrip("-") not in {"", *SORTS}:
+        problems.append(
+            f"sort: {sort[:80]!r} is not known, expected one of {', '.join(SORTS)}, or -{next(iter(SORTS))}"
+        )
+    if problems:
+        data: dict[str, Any] = {"problems": problems, "trials": []}
+        return render_page(
+            request, "compare/compare_trials.html", data=data, context={"page": None}, as_json=as_json, status=400
+        )
+    trials = trials_behind(choices, narrowing)
+    tally = _tally(trials, choices)
+    page = paginate(request, _Counted(_sort_trials(trials, sort), tally.total), per_page=PER_PAGE)  # type: ignore[arg-type]
+    shown = list(_list_trials(list(page), choices))
+    here = _address(choices, narrowing)
+    added, revised = added_since(choices), _count_later(trials, choices)
+    data = {
+        "problems": [],
+        "as_of": choices.as_of,
+        "runs_added_since": added,
+        "trials_revised_since": revised,
+        "filter": dict(narrowing.pairs()),
+        "choices": choices.pairs(),
+        "says": _sentence(tally, narrowing),
+        "passed": tally.passed,
+        "scored": tally.scored,
+        "planned": tally.total,
+        "trials": [_trial_twin(each) for each in shown],
+        "next": next_url(request, page),
+    }
+    context = {
+        "page": page,
+        "shown": shown,
+        "chips": _chips(choices, narrowing),
+        "narrowing": narrowing,
+        "sort": sort,
+        "replays": any(each.first for each in shown),
+        "outcomes": [(name, _address(choices, _narrow(narrowing, name))) for name in OUTCOMES],
+        "any_outcome": _address(choices, narrowing.without("outcome")),
+        "compare_url": f"{reverse('compare')}?{choices.but(metric=narrowing.covered or '').query()}",
+        "export_query": here,
+    }
+    return render_page(request, "compare/compare_trials.html", data=data, context=context, as_json=as_json)
+
+
+def _count_later(trials: QuerySet[Trial], choices: Choices) -> int:
+    """How many of them were settled after the pin and are shown without a result."""
+    return trials.filter(later(choices)).count() if choices.as_of else 0
+
+
+def _sort_trials(trials: QuerySet[Trial], sort: str) -> QuerySet[Trial]:
+    down, fields = sort.startswith("-"), SORTS.get(sort.lstrip("-"), ())
+    return trials.order_by(*(_order(field, down=down) for field in fields), "pk")
+
+
+def _order(field: str, *, down: bool) -> OrderBy:
+    """What is not known comes last in both directions."""
+    return F(field).desc(nulls_last=True) if down else F(field).asc(nulls_last=True)
+
+
+def _tally(trials: QuerySet[Trial], choices: Choices) -> Tally:
+    """By success, as the record knew it at the pin."""
+    passed, failed = success_is(True, choices), success_is(False, choices)
+    counts = trials.aggregate(
+        total=Count("pk"),
+        done=Count("pk", filter=Q(is_done=True)),
+        scored=Count("pk", filter=passed | failed),
+        passed=Count("pk", filter=passed),
+    )
+    return Tally(**counts)
+
+
+def _list_trials(trials: list[Trial], choices: Choices) -> Iterable[ListedTrial]:
+    """With the first tries of replays, in one query for the page."""
+    replays = [trial for trial in trials if trial.phase == Phase.REPLAY]
+    tries = Trial.objects.none()
+    if replays:
+        tries = Trial.objects.filter(
+            phase=Phase.ACQUISITION,
+            episode__in={trial.episode_id for trial in replays},
+            task__in={trial.task_id for trial in replays},
+        )
+    known = [each for each in tries if not _is_later(each, choices)]
+    firsts = {(each.episode_id, each.task_id, each.sample): each for each in known}
+    for trial in trials:
+        slot = (trial.episode_id, trial.task_id, trial.sample)
+        yield ListedTrial(trial, _is_later(trial, choices), firsts.get(slot) if trial.phase == Phase.REPLAY else None)
+
+
+def _is_later(trial: Trial, choices: Choices) -> bool:
+    return bool(choices.as_of and trial.settled_at and trial.settled_at > choices.as_of)
+
+
+def _trial_twin(shown: ListedTrial) -> dict[str, Any]:
+    trial = shown.trial
+    found = TRIAL.read(trial)
+    if shown.later:
+        kept = ("id", "episode", "task", "title", "family", "role", "phase", "sample", "url")
+        found = {name: value if name in kept else None for name, value in found.items()}
+    pair = Link("compare-pair-json", shown.first.public_id, trial.public_id) if shown.first else None
+    return {
+        **found,
+        **OF_RUN.read(trial.episode.run),
+        "turns": None if shown.later else trial.turns,
+        "settled_after_pin": shown.later,
+        "first_try": shown.first,
+        "side_by_side": pair,
+    }
+
+
+OF_RUN = JsonShape("run=public_id", "condition", "replicate", "agent_model", "harness", "scripted")
+
+
+# --- the filter in words ---------------------------------------------------------------------------------------------
+
+
+def _sentence(tally: Tally, narrowing: Narrowing) -> str:
+    if not tally.total:
+        return "No trial is behind this mark."
+    trials = f"{tally.total:,} trial{'' if tally.total == 1 else 's'}"
+    if narrowing.outcome:
+        return f"{trials}."
+    scored = f"{tally.passed:,} of {tally.scored:,} scored passed" if tally.scored else "none of them scored"
+    return f"{trials}, {scored}."
+
+
+def _chips(choices: Choices, narrowing: Narrowing) -> list[Chip]:
+    names = _experiment_names(choices)
+    chips = []
+    for name, value, text in in_words(choices, narrowing):
+        if name == "experiment":
+            text = f"experiment {names.get(value, 'unknown')}"
+        chips.append(Chip(text, f"?{_without(choices, narrowing, name, value)}"))
+    return chips
+
+
+def _experiment_names(choices: Choices) -> dict[UUID, str]:
+    if not choices.experiment:
+        return {}
+    standing = Experiment.objects.standing().filter(public_id__in=choices.experiment)
+    return dict(standing.values_list("public_id", "name"))
+
+
+def _without(choices: Choices, narrowing: Narrowing, name: str, value: Any) -> str:
+    if name in dict(narrowing.pairs()):
+        return _address(choices, narrowing.without(name))
+    given = getattr(choices, name)
+    left = tuple(each for each in given if each != value) if isinstance(given, tuple) else None
+    return _address(choices.but(**{name: left}), narrowing)
+
+
+def _narrow(narrowing: Narrowing, outcome: str) -> Narrowing:
+    return Narrowing(**{**dict(narrowing.pairs()), "outcome": outcome})
+
+
+def _address(choices: Choices, narrowing: Narrowing) -> str:
+    return urlencode([*choices.pairs(), *narrowing.pairs()])

@@ -1,0 +1,173 @@
+"""The condition table: one row per group, one cell per metric, with the difference to the baseline beneath."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from django.utils.safestring import SafeString
+
+from benchapp.analysis.failures.run_endings import Endings, endings_of
+from benchapp.stats.comparing.comparison import Cell
+from benchapp.stats.comparing.comparison_sentences import says
+from benchapp.stats.comparing.groups import SEPARATOR, Group
+from benchapp.stats.inference.difference import Difference
+from benchapp.stats.inference.shares import percent_text
+from benchapp.stats.metrics.amounts import render_change, render_metric
+from benchapp.stats.metrics.catalogue import RUN_TABLES
+from benchapp.stats.metrics.metric import Better, Metric, RunMetric
+from inspector.charts.sheet import Sheet
+
+
+@dataclass(frozen=True, slots=True)
+class CellText:
+    """What one cell says. `tone`: better or worse where the primary interval excludes 0, else empty."""
+
+    main: str
+    count: str = ""
+    delta: str = ""
+    around: str = ""
+    tone: str = ""
+    says: str = ""
+    url: str = ""
+    drawn: SafeString = SafeString("")
+
+
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """`lines`: what the group's runs are beyond their condition, where the groups differ in it. `scripted`: said here only
+    where it is not true of the whole table, whose head says it then."""
+
+    title: str
+    url: str
+    lines: tuple[str, ...]
+    cells: tuple[CellText, ...]
+    is_baseline: bool
+    scripted: bool
+
+
+def run_metrics(sheet: Sheet) -> tuple[RunMetric, ...]:
+    """The numbers of whole runs that belong to the table. Those of replay have a page of their own."""
+    return RUN_TABLES[sheet.table] if sheet.table != "success" else ()
+
+
+def table_rows(sheet: Sheet, groups: Iterable[Group]) -> list[TableRow]:
+    shown = list(groups)
+    endings = endings_of(run for group in shown for run in group.runs)
+    return [_row(sheet, group, endings) for group in shown]
+
+
+def _row(sheet: Sheet, group: Group, endings: Mapping[int, Endings]) -> TableRow:
+    title, *lines = group.label.split(SEPARATOR)
+    lines += _list_caveats(sheet, group)
+    if alike := sum(endings[run.pk].equals_no_skill for run in group.runs):
+        which = "" if alike == group.replicates else f" in {alike} of {group.replicates} replicates"
+        lines.append(f"equals no-skill{which}: no skill in any library")
+    return TableRow(
+        title,
+        group.first.get_absolute_url() if group.replicates == 1 else sheet.trials_url(group),
+        tuple(lines),
+        (
+            *(_cell(sheet, group, metric) for metric in sheet.metrics),
+            *(_run_cell(sheet, group, metric) for metric in run_metrics(sheet)),
+        ),
+        sheet.comparison.groups.is_baseline(group),
+        group.scripted and not all(other.scripted for other in sheet.comparison.groups.all),
+    )
+
+
+def _list_caveats(sheet: Sheet, group: Group) -> Iterator[str]:
+    """What a reader must know before trusting the row: how many runs it is, and where its baseline comes from."""
+    if group.is_unfinished:
+        tally = sheet.comparison.tally(group)
+        yield f"{tally.done:,} of {tally.total:,} trials ended"
+    if group.replicates > 1:
+        yield f"{group.replicates} replicates"
+        if len({run.setup_digest for run in group.runs}) > 1:
+            yield "of different setups"
+    baseline = sheet.comparison.groups.baseline_of(group)
+    if baseline is not None and baseline.first.experiment_id != group.first.experiment_id:
+        yield f"baseline of {baseline.first.experiment.name}"
+
+
+def _cell(sheet: Sheet, group: Group, metric: Metric) -> CellText:
+    cell = sheet.comparison.cell(group, metric)
+    if cell.value is None:
+        if not cell.rate.planned:
+            return CellText("none planned")
+        return CellText("none scored" if metric.is_share else "unknown")
+    main, count = value_text(cell)
+    url = sheet.trials_url(group, metric=metric)
+    difference = sheet.comparison.difference(group, metric)
+    if difference is None:
+        return CellText(main, count, around=wilson_text(cell), url=url)
+    delta, around = delta_text(difference, metric)
+    return CellText(
+        main,
+        count,
+        delta,
+        around,
+        tone(difference, metric),
+        says(sheet.comparison, group, metric),
+        url,
+        drawn(difference) if metric.is_share else SafeString(""),
+    )
+
+
+def _run_cell(sheet: Sheet, group: Group, metric: RunMetric) -> CellText:
+    """A number of whole runs is no mean over tasks: nothing pairs it with the baseline's, so it is shown as it is."""
+    found = sheet.comparison.run_value(group, metric)
+    if found.value is None:
+        return CellText("unknown", says=found.note)
+    return CellText(
+        render_metric(found.value, metric.unit), f"of {found.over} {found.of}" if found.of else "", says=found.note
+    )
+
+
+def drawn(difference: Difference) -> SafeString:
+    """The primary interval on a line from -50 to +50 points, with its mark at the estimate."""
+    if difference.interval is None:
+        return SafeString("")
+    low, point, high = (
+        min(100.0, max(0.0, 50 + 100 * value))
+        for value in (difference.interval.low, difference.delta, difference.interval.high)
+    )
+    return SafeString(
+        '<svg class="interval difference" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
+        f'<path class="zero" d="M50 0V8"/><path class="range" d="M{low:.1f} 4H{max(high, low + 0.5):.1f}"/>'
+        f'<path class="point" d="M{point:.1f} 1V7"/></svg>'
+    )
+
+
+def wilson_text(cell: Cell) -> str:
+    if cell.interval is None:
+        return ""
+    low, high = cell.interval
+    return f"95 % {100 * low:.0f} to {100 * high:.0f}"
+
+
+def value_text(cell: Cell) -> tuple[str, str]:
+    rate = cell.rate
+    missing = f" of {rate.planned}" if rate.missing else ""
+    if not cell.metric.is_share:
+        value = "unknown" if cell.value is None else render_metric(cell.value, cell.metric.unit)
+        return value, f"n {rate.scored}{missing}"
+    if rate.scored < 10 and not cell.metric.macro:  # a percentage of so few would pretend to know more than the count
+        return f"{rate.passed}/{rate.scored}", missing.strip()
+    assert cell.value is not None
+    return percent_text(cell.value, 1), f"{rate.passed}/{rate.scored}{missing}"
+
+
+def delta_text(difference: Difference, metric: Metric) -> tuple[str, str]:
+    """The difference and the ends of the interval about it."""
+    delta = render_change(difference.delta, metric.unit)
+    if difference.interval is None:
+        return delta, ""
+    low, high = difference.interval.low, difference.interval.high
+    return delta, f"{render_change(low, metric.unit)} to {render_change(high, metric.unit)}"
+
+
+def tone(difference: Difference, metric: Metric) -> str:
+    if not difference.excludes_zero or metric.better is Better.NEITHER:
+        return ""
+    return "better" if (difference.delta > 0) == (metric.better is Better.HIGHER) else "worse"

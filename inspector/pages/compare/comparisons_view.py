@@ -1,0 +1,190 @@
+"""`/comparisons/`: comparisons that were saved, and what was declared with them. Saved once, never edited."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
+from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_safe
+
+from benchapp.exports.export_run import FORMATS, Export
+from benchapp.models import Comparison as SavedComparison
+from benchapp.models import User
+from benchapp.record.json_shape import JsonShape
+from benchapp.stats.comparing.choices import parse_choices
+from benchapp.stats.comparing.saved_comparisons import Corrected, Hypothesis, Reopened, save_comparison
+from benchapp.stats.metrics.catalogue import DEFAULT_METRIC
+from benchapp.stats.metrics.metric import Metric
+from inspector.charts.chart_request import build_sheet
+from inspector.pages.compare.comparison_table import delta_text
+from inspector.pages.compare.exports_view import exported
+from inspector.pages.compare.report import least_bytes, report_of
+from inspector.web.access import needs
+from inspector.web.responses import link_to, next_url, paginate, render_page
+from inspector.web.text.row_shapes import SETUP
+
+PER_PAGE = 50
+LEVEL = 0.05
+
+
+class SaveForm(forms.Form):
+    """`metrics`: the differences of these, every group against its baseline, are corrected together. `understood`: the
+    metrics of which the form has said that nothing could be found with them."""
+
+    name = forms.CharField(max_length=200, error_messages={"required": "Give it a name: it is how others find it."})
+    metrics = forms.MultipleChoiceField(error_messages={"required": "Choose at least one metric to correct."})
+    understood = forms.CharField(required=False)
+
+    def __init__(self, metrics: Sequence[Metric], *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.known = {metric.key: metric for metric in metrics}
+        self.fields["metrics"].choices = [(key, key) for key in self.known]  # type: ignore[attr-defined]
+
+    def chosen(self) -> list[Metric]:
+        return [self.known[key] for key in self.cleaned_data["metrics"]]
+
+    def is_understood(self) -> bool:
+        return self.cleaned_data["understood"] == named(self.chosen())
+
+
+def named(metrics: Sequence[Metric]) -> str:
+    return " ".join(metric.key for metric in metrics)
+
+
+@require_safe
+def comparisons(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
+    page = paginate(request, SavedComparison.objects.select_related("created_by"), per_page=PER_PAGE)
+    data = {
+        "comparisons": LISTED.read_all(page),
+        "next": next_url(request, page),
+    }
+    return render_page(request, "compare/comparisons.html", data=data, context={"page": page}, as_json=as_json)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs(User.Level.REVIEWER)
+def comparison_save(request: HttpRequest) -> HttpResponseBase:
+    """The choices stand in the address, as on the page that led here; the name and the metrics in the form. A set that can
+    find nothing is saved only after the form has said so."""
+    choices, problems = parse_choices(request.GET)
+    sheet = build_sheet(choices)
+    problems += sheet.problems
+    comparison = sheet.comparison
+    default = [metric.key for metric in sheet.metrics if metric.key == DEFAULT_METRIC]
+    default = default or ([sheet.metric.key] if sheet.metric else [])
+    form = SaveForm(sheet.metrics, request.POST if request.method == "POST" else None, initial={"metrics": default})
+    chosen = form.chosen() if form.is_valid() else [metric for metric in sheet.metrics if metric.key in default]
+    futile = Corrected.of(comparison, chosen).futile
+    if request.method == "POST" and not problems and form.is_valid() and (not futile or form.is_understood()):
+        author: User = request.user  # type: ignore[assignment]
+        saved = save_comparison(choices, chosen, name=form.cleaned_data["name"], user=author)
+        return HttpResponseRedirect(saved.get_absolute_url())
+    compared = [group for group in comparison.groups.all if comparison.groups.baseline_of(group)]
+    context = {
+        "form": form,
+        "ticked": form.data.getlist("metrics") if form.is_bound else default,  # type: ignore[union-attr]
+        "metrics": sheet.metrics,
+        "choices": choices,
+        "query": choices.query(),
+        "groups": len(comparison.groups.all),
+        "compared": len(compared),
+        "runs": len(comparison.runs),
+        "problems": problems,
+        "futile": futile,
+        "understood": named(chosen) if futile else "",
+        "unfinished": comparison.unfinished,
+    }
+    status = 400 if request.method == "POST" else 200
+    return render(request, "compare/comparison_save.html", context, status=status)
+
+
+@require_safe
+def comparison(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
+    reopened = _reopen(public_id)
+    corrected = reopened.corrected
+    data = {
+        **SAVED.read(reopened.saved),
+        "moved_on": reopened.moved_on(),
+        "unknown_metrics": reopened.unknown_metrics,
+        "problems": reopened.problems,
+        "scripted": reopened.comparison.scripted,
+        "unfinished": reopened.comparison.unfinished or None,
+        "setup": SETUP.read(reopened.comparison.setups),
+        "declared": len(corrected.hypotheses),
+        "futile": corrected.futile or None,
+        "tested": corrected.tested,
+        "below_level": _count_below(corrected.hypotheses),
+        "differences": HYPOTHESIS.read_all(corrected.hypotheses),
+        "compare": request.build_absolute_uri(f"{reverse('compare-json')}?{reopened.choices.query()}"),
+        "next": None,
+    }
+    context = {
+        "saved": reopened.saved,
+        "choices": reopened.choices,
+        "comparability": reopened.comparison.setups,
+        "groups": len(reopened.comparison.groups.all),
+        "runs": len(reopened.comparison.runs),
+        "baseline": reopened.choices.baseline,
+        "metrics": reopened.metrics,
+        "rows": [(each, *_texts(each)) for each in corrected.hypotheses],
+        "futile": corrected.futile,
+        "now_query": reopened.choices.but(as_of=None, seen="").query(),
+        "report_bytes": least_bytes(),
+    }
+    return render_page(request, "compare/comparison.html", data=data, context=context, as_json=as_json)
+
+
+@require_safe
+def comparison_report(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    reopened = _reopen(public_id)
+    return report_response(report_of(reopened.choices, saved=reopened), f"skillglass-{str(public_id)[:8]}.html")
+
+
+@require_safe
+def compare_report(request: HttpRequest) -> HttpResponse:
+    """The report of choices that nobody saved: nothing is corrected in it."""
+    choices, problems = parse_choices(request.GET)
+    return report_response(report_of(choices, problems=problems), "skillglass-comparison.html")
+
+
+def report_response(text: str, name: str) -> HttpResponse:
+    return HttpResponse(text, headers={"Content-Disposition": f'attachment; filename="{name}"'})
+
+
+@require_safe
+def comparison_export(request: HttpRequest, public_id: UUID, form: str) -> HttpResponseBase:
+    """Differences with their corrected p values."""
+    if form not in FORMATS:
+        raise Http404(f"There are {', '.join(FORMATS)}.")
+    reopened = _reopen(public_id)
+    return exported(Export("differences", reopened.choices, declared=reopened.metrics), form)
+
+
+def _reopen(public_id: UUID) -> Reopened:
+    return Reopened(get_object_or_404(SavedComparison.objects.select_related("created_by"), public_id=public_id))
+
+
+_SAVED = (
+    *("id=public_id", "name", "created_at", "created_by=created_by.username"),
+    *("query", "metrics", "fingerprint"),
+)
+SAVED = JsonShape(*_SAVED)
+LISTED = JsonShape(*_SAVED, link_to("comparison-json"))
+HYPOTHESIS = JsonShape(
+    *("group=group.label", "baseline=baseline.label", "metric=metric.key", "p", "p_holm=holm", "sentence=says"),
+    "difference",
+)
+
+
+def _count_below(hypotheses: Sequence[Hypothesis]) -> int:
+    return sum(each.holm is not None and each.holm <= LEVEL for each in hypotheses)
+
+
+def _texts(hypothesis: Hypothesis) -> tuple[str, str]:
+    """Difference and interval as text; empty where there is none."""
+    return delta_text(hypothesis.difference, hypothesis.metric) if hypothesis.difference else ("", "")

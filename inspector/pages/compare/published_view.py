@@ -1,0 +1,71 @@
+"""`/published/`: what the four papers print, table by table, and what in it does not add up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from functools import cache
+
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from benchapp.papers.errata import Erratum, findings
+from benchapp.papers.loading import published_rows
+from benchapp.papers.paper_names import PAPERS
+from benchapp.papers.printing import Number, flat, lay_out
+from inspector.web.responses import render_page
+
+# Figures whose numbers stand nowhere in their paper's text or tables. Nothing of them is drawn here.
+NOT_PRINTED: Mapping[str, tuple[str, ...]] = {
+    "skillevolbench": ("Figure 5 (library size)", "Figure 6 (by environment)", "Figure 7 (cost)"),
+    "skillflow": ("Figures 6 and 11 (gains by domain and family)", "Figures 7 and 8 (skill growth, kinds of files)"),
+    "skilllearnbench": ("Figures 2, 4 and 5 (instances, rounds, methods), but for what the tables hold",),
+    "skillgenbench": ("Figures 4 to 8 (regimes, generators, pass@k, budgets), but for what the text says",),
+}
+
+
+@require_safe
+def published(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
+    paper = request.GET.get("paper", "")
+    paper = paper if paper in PAPERS else next(iter(PAPERS))
+    numbers = _numbers(paper)
+    tables = list(dict.fromkeys(number["table"] for number in numbers))
+    table = request.GET.get("table", "")
+    table = table if table in tables else tables[0]
+    shown = [number for number in numbers if number["table"] == table]
+    found = _findings(paper)
+    data = {
+        "paper": paper,
+        "table": table,
+        "tables": tables,
+        "rows": shown,
+        "findings": found,
+        "not_published_as_numbers": NOT_PRINTED[paper],
+        "next": None,  # a table is never longer than a page
+    }
+    layout = lay_out(shown)
+    context = {
+        "papers": [(key, name, _printed(_numbers(key))) for key, name in PAPERS.items()],
+        "name": PAPERS[paper],
+        "numbers": _printed(numbers),
+        "columns": layout.columns,
+        "labels": layout.labels,
+        "lines": layout.lines,
+        "found": found,
+        "kinds": dict(Counter(finding.kind for finding in found if finding.table == table)),
+    }
+    return render_page(request, "compare/published.html", data=data, context=context, as_json=as_json)
+
+
+@cache
+def _numbers(paper: str) -> tuple[Number, ...]:
+    return tuple(flat(published_rows(paper)))
+
+
+@cache
+def _findings(paper: str) -> tuple[Erratum, ...]:
+    return findings(paper)
+
+
+def _printed(numbers: Iterable[Number]) -> int:
+    return sum(number["value"] is not None for number in numbers)

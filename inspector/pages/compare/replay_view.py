@@ -1,0 +1,100 @@
+"""`/compare/replay/`: replay against acquisition as a 2x2 per group, beside the noise that a second try alone brings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.stats.comparing.groups import Group
+from benchapp.stats.learning.replay_gains import Pairs, Replay
+from benchapp.stats.metrics.noise import Flips, Noise
+from inspector.charts.chart_request import sheet_of
+from inspector.charts.sheet import Sheet
+from inspector.web.permalinks import pin_of
+from inspector.web.responses import next_url, paginate, render_page
+
+GROUPS_PER_PAGE = 30
+CELLS = ("fail_fail", "fail_pass", "pass_fail", "pass_pass")
+SOURCES = {
+    "samples": "samples of one run",
+    "phases": "a replay and its first try, the library unchanged between",
+    "replicates": "replicates of one cell",
+    "conditions": "two conditions, before anything set them apart",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Square:
+    """One cell of a 2x2: how many tasks, and where they are listed."""
+
+    count: int
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayedGroup(Shaped):
+    group: Group
+    replay: Replay
+    squares: dict[str, Square]
+
+    json_shape = JsonShape(
+        *("label=group.label", "runs=group.runs"),
+        ("own", lambda shown: _rates(shown.replay.own)),
+        ("placebo", lambda shown: _rates(shown.replay.placebo)),
+        *("minus=replay.label", "net_recovery=replay.net_recovery", "net_regression=replay.net_regression"),
+        "net_lift=replay.net_lift",
+    )
+
+
+@require_safe
+def replay(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
+    sheet = sheet_of(request)
+    comparison = sheet.comparison
+    replayed = [group for group in comparison.groups.all if comparison.replay(group) is not None]
+    page = paginate(request, replayed, per_page=GROUPS_PER_PAGE)
+    shown = [_build_replayed(sheet, group) for group in page]
+    noise = comparison.noise
+    pin = pin_of(request, comparison)
+    data = {
+        "choices": comparison.choices.pairs(),
+        "problems": sheet.problems,
+        "pin": pin,
+        "scripted": comparison.scripted,
+        "noise": noise,
+        "groups": shown,
+        "next": next_url(request, page),
+    }
+    context = {
+        "pin": pin,
+        "page": page,
+        "shown": shown,
+        "flips": noise,
+        "sources": _sources(noise),
+        "query": comparison.choices.query(),
+        "baseline": comparison.choices.baseline,
+        "not_replayed": len(comparison.groups.all) - len(replayed),
+    }
+    return render_page(request, "compare/compare_replay.html", data=data, context=context, as_json=as_json)
+
+
+def _build_replayed(sheet: Sheet, group: Group) -> ReplayedGroup:
+    found = sheet.comparison.replay(group)
+    assert found is not None  # only groups that replayed something are asked for
+    squares = {cell: Square(len(getattr(found.own, cell)), sheet.trials_url(group, replay=cell)) for cell in CELLS}
+    return ReplayedGroup(group, found, squares)
+
+
+def _sources(noise: Noise) -> list[tuple[str, Flips]]:
+    return [(said, flips) for name, said in SOURCES.items() if (flips := getattr(noise, name)).pairs]
+
+
+def _rates(pairs: Pairs | None) -> dict[str, Any] | None:
+    counts = {cell: len(getattr(pairs, cell)) for cell in CELLS} if pairs else {}
+    return {**counts, **RATES.read(pairs)} if pairs else None
+
+
+RATES = JsonShape("unpaired", "recovery", "regression", "lift")

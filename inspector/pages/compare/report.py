@@ -1,0 +1,200 @@
+"""The printable report of a comparison: one HTML file that holds everything it shows and asks the network for nothing."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.contrib.staticfiles import finders
+from django.template.loader import render_to_string
+from django.utils import timezone
+from django.utils.safestring import SafeString, mark_safe
+
+from benchapp.papers.paper_names import PAPERS
+from benchapp.papers.published_rows import Printed
+from benchapp.stats.comparing.choices import Choices
+from benchapp.stats.comparing.comparison import Comparison, added_since
+from benchapp.stats.comparing.comparison_sentences import says, verdict
+from benchapp.stats.comparing.groups import SEPARATOR, Group
+from benchapp.stats.comparing.saved_comparisons import Corrected, Reopened
+from inspector.charts import CHARTS
+from inspector.charts.chart import Chart, Drawing
+from inspector.charts.chart_request import build_sheet
+from inspector.charts.chart_table import MAX_ROWS, numeric_columns, text_rows
+from inspector.charts.picture import picture_of
+from inspector.charts.sheet import Sheet
+from inspector.pages.compare.comparison_table import run_metrics, table_rows
+
+BUNDLE = "vendor/plotly-cartesian-*.min.js"
+
+
+@dataclass(frozen=True, slots=True)
+class Plate:
+    """One chart in the report: its figure as JSON that can stand in a script element, and its table."""
+
+    chart: Chart
+    drawing: Drawing
+    figure: SafeString
+    metric: str
+
+    @property
+    def heads(self) -> list[tuple[Any, bool]]:
+        return list(zip(self.drawing.table.columns, numeric_columns(self.drawing.table), strict=True))
+
+    @property
+    def rows(self) -> list[Any]:
+        return text_rows(self.drawing.table)
+
+    @property
+    def rows_left(self) -> int:
+        return max(0, len(self.drawing.table.rows) - MAX_ROWS)
+
+
+def report_of(choices: Choices, *, saved: Reopened | None = None, problems: Sequence[str] = ()) -> str:
+    """`saved`: its name, its declared set and how the record moved on since stand in the report."""
+    made_at = timezone.now()
+    sheet = build_sheet(choices)
+    plates, absent = _plates(choices)
+    shown = _choose_groups(sheet)
+    context = {
+        "title": saved.saved.name if saved else "Comparison",
+        "saved": saved.saved if saved else None,
+        "moved_on": saved.moved_on() if saved else _came_since(sheet.comparison),
+        "corrected": saved.corrected if saved else None,
+        "problems": [*problems, *sheet.problems],
+        "choices": _choices_in_words(choices, sheet),
+        "query": choices.query(),
+        "as_of": choices.as_of or made_at,
+        "made_at": made_at,
+        "version": settings.VERSION,
+        "comparison": sheet.comparison,
+        "setups": sheet.comparison.setups,
+        "metrics": (*sheet.metrics, *run_metrics(sheet)),
+        "rows": table_rows(sheet, shown),
+        "left_out": len(sheet.comparison.groups.all) - len(shown),
+        "verdict": verdict(sheet.comparison, sheet.comparison.groups.all, sheet.metric) if sheet.metric else "",
+        "sentences": _sentences(sheet, saved.corrected if saved else None),
+        "plates": plates,
+        "absent": absent,
+        "sources": _sources(sheet.published),
+    }
+    return render_to_string("compare/report.html", {**context, **_embedded(bool(plates))})
+
+
+def _came_since(comparison: Comparison) -> list[str]:
+    """What a pinned report leaves out; empty where nothing is pinned or nothing came."""
+    runs, trials = added_since(comparison.choices), comparison.revised
+    came = [f"{runs} matching run{'' if runs == 1 else 's'}"] if runs else []
+    came += [f"results of {trials} trial{'' if trials == 1 else 's'}"] if trials else []
+    return [f"Came after the moment this report is of, and left out: {' and '.join(came)}."] if came else []
+
+
+def least_bytes() -> int:
+    """What a report with charts weighs before its own numbers: the drawing code and the rules of its looks."""
+    return sum(len(text.encode()) for text in (static_text("css/report.css"), static_text("js/report.js"), _bundle()))
+
+
+def _plates(choices: Choices) -> tuple[list[Plate], list[tuple[Chart, str]]]:
+    """Every chart that has something to draw, each with its own options; the others with their reason."""
+    plates, absent = [], []
+    for chart in CHARTS.values():
+        sheet = build_sheet(choices, chart)
+        picture = picture_of(chart, sheet)
+        if picture.figure is None:
+            absent.append((chart, picture.drawing.absent))
+        else:
+            metric = sheet.metric.key if chart.uses_metric and sheet.metric else ""
+            plates.append(Plate(chart, picture.drawing, _inside_script(picture.figure), metric))
+    return plates, absent
+
+
+def _inside_script(text: bytes) -> SafeString:
+    """JSON in which nothing can end the element that holds it: inside its strings "<" may be written as its code."""
+    return mark_safe(text.replace(b"<", b"\\u003c").decode())  # noqa: S308
+
+
+def _sentences(sheet: Sheet, corrected: Corrected | None) -> list[tuple[str, str]]:
+    """Of the declared differences where a set was declared, else of the chosen metric; each with what tells its group
+    apart beyond the condition."""
+    if corrected:
+        return [(each.says, SEPARATOR.join(each.lines)) for each in corrected.hypotheses]
+    if sheet.metric is None:
+        return []
+    said = ((says(sheet.comparison, group, sheet.metric), group.label) for group in sheet.comparison.groups.all)
+    return [(text, label.partition(SEPARATOR)[2]) for text, label in said if text]
+
+
+def _choose_groups(sheet: Sheet) -> list[Group]:
+    """The groups that have a trial which one of the metrics covers."""
+    comparison = sheet.comparison
+    return [
+        group
+        for group in comparison.groups.all
+        if any(comparison.cell(group, metric).rate.planned for metric in sheet.metrics)
+    ]
+
+
+def _choices_in_words(choices: Choices, sheet: Sheet) -> list[tuple[str, str]]:
+    """Everything that narrows, by the name the page gives it, and the baseline."""
+    names = {group.first.experiment.public_id: group.first.experiment.name for group in sheet.comparison.groups.all}
+    said = [("Experiment", ", ".join(names.get(each, str(each)) for each in choices.experiment))]
+    said += [
+        (name.replace("_", " ").capitalize(), ", ".join(str(each) or "none" for each in getattr(choices, name)))
+        for name in ("suite", "condition", "agent_model", "author_model", "harness", "replicate")
+    ]
+    said += [(f"Taken in {name}", str(getattr(choices, name) or "")) for name in ("since", "until")]
+    return [(name, value) for name, value in said if value] + [("Held against", choices.baseline)]
+
+
+def _sources(published: Sequence[Printed]) -> list[tuple[str, str]]:
+    """Paper, and the tables and texts of it that the charts were given."""
+    tables: dict[str, dict[str, None]] = {}
+    for row in published:
+        tables.setdefault(row.paper, {})[row.table] = None
+    return [(PAPERS.get(paper, paper), ", ".join(names)) for paper, names in tables.items()]
+
+
+# --- what lies inside the file -----------------------------------------------------------------------------------------
+
+
+def _embedded(with_charts: bool) -> dict[str, Any]:
+    """Style and scripts as text, and a policy that lets these scripts run, and nothing else."""
+    scripts = [_bundle(), static_text("js/report.js")] if with_charts else []
+    hashes = " ".join(f"'sha256-{_sha256(script)}'" for script in scripts) or "'none'"
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; script-src {hashes}"
+    return {
+        "policy": policy,
+        "style": mark_safe(static_text("css/report.css")),  # noqa: S308
+        "scripts": [mark_safe(script) for script in scripts],  # noqa: S308
+    }
+
+
+@cache
+def _bundle() -> str:
+    folder = Path(str(finders.find("vendor")))
+    (found,) = folder.glob(Path(BUNDLE).name)
+    return _unending(found.read_text(encoding="utf-8"))
+
+
+@cache
+def static_text(name: str) -> str:
+    """A file of ours as text that can stand inside a style or script element."""
+    found = finders.find(name)
+    if not isinstance(found, str):
+        raise FileNotFoundError(f"static/{name}: needed for reports")
+    return _unending(Path(found).read_text(encoding="utf-8"))
+
+
+def _unending(script: str) -> str:
+    """HTML ends a script at the first "</script", wherever it stands; inside strings the backslash changes nothing."""
+    return script.replace("</script", "<\\/script").replace("\r\n", "\n")
+
+
+def _sha256(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -1,0 +1,1 @@
+"""The documents that come with the project."""

@@ -1,0 +1,1 @@
+"""An experiment: its conditions beside each other."""

@@ -1,0 +1,155 @@
+"""`/experiments/<id>/`: conditions beside each other, and the runs behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import yaml
+from django.db.models import Count
+from django.db.models.functions import Left
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
+from django.views.decorators.http import require_safe
+
+from benchapp.analysis.failures.run_endings import Endings, endings_of
+from benchapp.experiments.estimate import Amount
+from benchapp.experiments.work.progress import Progress
+from benchapp.models import Episode, Experiment, Run
+from benchapp.record.json_shape import JsonShape
+from benchapp.stats.comparing.columns import outcomes_of, settled_after
+from benchapp.stats.metrics.outcomes import Outcomes
+from benchapp.stats.metrics.spending import RunSpending, Spending, spending_of
+from benchapp.stats.metrics.tally import Tally
+from inspector.charts.chart_request import sheet_of
+from inspector.pages.compare.compare_view import compared, comparison_twin, groups_twin
+from inspector.web.responses import link_to, next_url, paginate, render_page
+
+PER_PAGE = 25  # runs
+MOST_REASONS, REASON_LENGTH = 3, 300  # a traceback may follow; its beginning tells what happened
+GROUPS_PER_PAGE = 15  # condition x models x harness
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A run as the list of members shows it."""
+
+    run: Run
+    tally: Tally
+    spent: Spending
+    mean_reward: float | None
+    rewards: int  # trials that have one
+    endings: Endings
+
+
+@require_safe
+def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
+    found = get_object_or_404(Experiment.objects.for_list(), public_id=public_id)
+    sheet = sheet_of(request, experiment=(found.public_id,))
+    as_of = sheet.comparison.choices.as_of
+    runs = list(found.runs.filter(created_at__lte=as_of) if as_of else found.runs.all())
+    page = paginate(request, runs, per_page=PER_PAGE)
+    groups = paginate(request, list(sheet.comparison.groups.all), per_page=GROUPS_PER_PAGE, name="groups")
+    outcomes = _outcomes(runs, as_of)
+    spending = spending_of(runs, as_of)
+    endings = endings_of(page)
+    members = [_member(run, outcomes[run.pk], spending[run.pk].agent, endings[run.pk]) for run in page]
+    total = sum((Tally.of(each) for each in outcomes.values()), Tally())
+    data = {
+        **comparison_twin(request, sheet),
+        **_experiment_twin(found, runs, total),
+        **_costs(found, spending.values()),
+    }
+    still = _standing_still(found)
+    data["standing_still"] = [
+        {"status": status, "reason": reason or None, "episodes": n} for status, reason, n in still
+    ]
+    if as_json:
+        data["groups"] = groups_twin(sheet, list(groups))
+        data["groups_next"] = next_url(request, groups, name="groups")
+        data["runs"] = MEMBER.read_all(members)
+        data["next"] = next_url(request, page)
+        return render_page(request, "experiments/experiment.html", data=data, as_json=True)
+    context = {
+        **compared(request, sheet, list(groups)),
+        "experiment": found,
+        "is_probe": data["is_probe"],
+        "member_page": page,
+        "page": groups,
+        "page_name": "groups",
+        "estimated": _estimated(found),
+        "members": members,
+        "total": total,
+        "standing_still": still,
+    }
+    return render_page(request, "experiments/experiment.html", data=data, context=context, as_json=False)
+
+
+def _standing_still(found: Experiment) -> list[tuple[str, str, int]]:
+    """(status, how its reason begins, episodes) of what waits for an operator, the most frequent reason first."""
+    if found.origin != Experiment.Origin.RUN or found.status in (Experiment.Status.DONE, Experiment.Status.CANCELLED):
+        return []
+    still = Episode.objects.filter(run__experiment=found).standing_still()
+    told = still.order_by().annotate(why=Left("blocked_reason", REASON_LENGTH)).values_list("status", "why")
+    return list(told.annotate(n=Count("pk")).order_by("-n", "status", "why")[:MOST_REASONS])
+
+
+def _outcomes(runs: list[Run], as_of: datetime | None) -> Mapping[int, Outcomes]:
+    """run pk -> its trials; what was settled after the pin is planned, as everywhere on a pinned page."""
+    found = outcomes_of(runs)
+    later = settled_after(runs, as_of) if as_of else set()
+    return {pk: each.without(later) for pk, each in found.items()} if later else found
+
+
+def _member(run: Run, outcomes: Outcomes, spent: Spending, endings: Endings) -> Member:
+    rewards = outcomes.reward[~np.isnan(outcomes.reward)]
+    mean = float(rewards.mean()) if len(rewards) else None
+    return Member(run, Tally.of(outcomes), spent, mean, len(rewards), endings)
+
+
+EXPERIMENT = JsonShape("id=public_id", "name", "status", "origin", "suite=suite.key", "source?")
+TIMES = JsonShape("created_at", "started_at", "finished_at")
+MEMBER = JsonShape(
+    *("id=run", "condition=run.condition", "replicate=run.replicate", "harness=run.harness"),
+    *("harness_version=run.harness_version?", "agent_model=run.agent_model", "author_model=run.author_model"),
+    *("scripted=run.scripted", "status=run.status", "setup_digest=run.setup_digest?", "trials=tally"),
+    *("mean_reward", "rewards", "spent", "endings"),
+    link_to("run-json", "run.public_id"),
+)
+
+
+def _experiment_twin(found: Experiment, runs: list[Run], total: Tally) -> dict[str, Any]:
+    return {
+        **EXPERIMENT.read(found),
+        "file": _file(found),
+        "scripted": any(run.scripted for run in runs),
+        "is_probe": any(run.is_probe for run in runs),
+        "trials": total,
+        "runs_total": len(runs),
+        **TIMES.read(found),
+    }
+
+
+def _costs(found: Experiment, spending: Iterable[RunSpending]) -> dict[str, Any]:
+    """What agents and authors used, and what was foretold at the launch; None for what was not launched here."""
+    bill = Progress(spent=tuple(spending))
+    return {
+        "spent": {"usd": bill.spent_usd, "tokens": bill.spent_tokens, "unknown_cost": bill.unknown_cost},
+        "estimate": found.estimate.get("whole"),
+    }
+
+
+def _estimated(found: Experiment) -> dict[str, Amount] | None:
+    whole = found.estimate.get("whole")
+    return {name: Amount(**whole[name]) for name in ("cost_usd", "tokens")} if whole else None
+
+
+def _file(found: Experiment) -> str | None:
+    """The experiment file it was launched from, with every default that was in force; None for what came in otherwise."""
+    if found.origin != Experiment.Origin.RUN or not found.spec:
+        return None
+    return yaml.safe_dump(found.spec, sort_keys=False, allow_unicode=True, width=88, default_flow_style=None)

@@ -1,0 +1,120 @@
+"""`/imports/`: what was brought in, what could not be read, and what a person has to add."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib import messages
+from django.db.models import Case, Count, Q, QuerySet, When
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST, require_safe
+
+from benchapp.imports import FORMATS
+from benchapp.imports.audited_edits import EDITABLE, EditRefused
+from benchapp.models import ImportBatch, Run, User
+from benchapp.record.json_shape import JsonShape
+from inspector.web.access import needs
+from inspector.web.forms import AssignForm
+from inspector.web.responses import link_to, next_url, paginate, render_page
+
+BATCHES = 20  # newest, listed on the page
+PROBLEMS = 50  # per page
+RUNS = 100  # offered for editing at once
+
+
+@require_safe
+def imports(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
+    return _page(request, AssignForm(user=_account(request)), as_json=as_json)
+
+
+@require_POST
+@needs(User.Level.OPERATOR)
+def assign(request: HttpRequest) -> HttpResponse:
+    """Sets what the files did not tell; each change is kept with who made it and why."""
+    form = AssignForm(request.POST, user=_account(request))
+    if form.is_valid():
+        try:
+            changed = form.apply()
+        except EditRefused as refusal:
+            form.add_error(None, str(refusal))
+        else:
+            messages.success(request, f"{changed} row{'' if changed == 1 else 's'} changed.")
+            return redirect("imports")
+    return _page(request, form, as_json=False, status=422)
+
+
+def _account(request: HttpRequest) -> User | None:
+    """Who is logged in; None in single-user mode, where "local" says nothing about who sits there."""
+    return None if settings.SINGLE_USER else request.user  # type: ignore[return-value]
+
+
+def _page(request: HttpRequest, form: AssignForm, *, as_json: bool, status: int = 200) -> HttpResponse:
+    batches = list(_batches()[:BATCHES])
+    chosen = _choose_batch(request, batches)
+    problems = paginate(request, chosen.problems.all() if chosen else [], per_page=PROBLEMS)
+    runs = list(_runs_to_edit()[: RUNS + 1])
+    data = {
+        "batches": BATCH.read_all(batches),
+        "batch": chosen,
+        "problems": PROBLEM.read_all(problems),
+        "next": next_url(request, problems),
+        "runs": RUN.read_all(runs[:RUNS]),
+    }
+    context = {
+        "batch_rows": batches,
+        "chosen": chosen,
+        "page": problems,
+        "form": form,
+        "candidates": runs[:RUNS],
+        "more_runs": len(runs) > RUNS,
+        "picked": _read_picked(request),
+        "formats": tuple(FORMATS),
+    }
+    return render_page(request, "imports/imports.html", data=data, context=context, as_json=as_json, status=status)
+
+
+def _batches() -> QuerySet[ImportBatch]:
+    """Newest first; said again because grouping drops the model's own order."""
+    return ImportBatch.objects.annotate(problems_total=Count("problems")).order_by("-started_at", "-id")
+
+
+def _choose_batch(request: HttpRequest, batches: list[ImportBatch]) -> ImportBatch | None:
+    """The batch that `?batch=` names; without one the newest that has problems, else the newest."""
+    wanted = request.GET.get("batch", "")
+    named = next((batch for batch in batches if str(batch.public_id) == wanted), None)
+    if named is None and (public_id := _uuid(wanted)):
+        named = _batches().filter(public_id=public_id).first()
+    with_problems = next((batch for batch in batches if batch.problems_total), None)  # type: ignore[attr-defined]
+    return named or with_problems or (batches[0] if batches else None)
+
+
+def _read_picked(request: HttpRequest) -> set[UUID]:
+    """Runs that a refused form had chosen, so that they stay chosen."""
+    return {found for text in request.POST.getlist("runs") if (found := _uuid(text))}
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
+
+
+def _runs_to_edit() -> QuerySet[Run]:
+    """Imported runs, those without a condition first."""
+    runs = Run.objects.standing().filter(experiment__origin__in=EDITABLE).select_related("experiment")
+    return runs.annotate(trials_total=Count("episodes__trials")).order_by(
+        Case(When(Q(condition=Run.UNKNOWN), then=0), default=1), "-experiment__created_at", "id"
+    )
+
+
+BATCH = JsonShape(
+    *("id=public_id", "paths", "format", "status", "counts", "problems=problems_total", "started_at", "finished_at"),
+)
+PROBLEM = JsonShape("path", "place", "expected", "message")
+RUN = JsonShape(
+    *("id=public_id", "experiment=experiment.name", "condition", "replicate", "agent_model", "author_model"),
+    *("trials=trials_total", link_to("run-json")),
+)

@@ -1,0 +1,1 @@
+"""Jobs: what runs, what waits, what an operator can do."""

@@ -1,0 +1,63 @@
+"""`/jobs/`: what runs now, what waits, and what needs somebody, which stands first."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from benchapp.experiments.work.progress import at_work, workforce
+from benchapp.models import Attempt, Experiment, ModelCall, User
+from benchapp.record.json_shape import encode
+from inspector.pages.jobs.jobs import alike, open_experiments, troubled
+from inspector.web.responses import Link, render_page, wants_fragment
+from inspector.web.text.live_step import without_closed
+from inspector.web.text.row_shapes import AT_WORK, AUTHOR_CALL
+
+MAX_AT_WORK = 60  # attempts shown; a larger team has more pages to look at
+
+
+@require_safe
+def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
+    working = without_closed(cast(User, request.user), at_work(_own_attempts(), MAX_AT_WORK))
+    asked = ModelCall.objects.of_authors_at_work().filter(episode__run__experiment__origin=Experiment.Origin.RUN)
+    authors = list(asked[:MAX_AT_WORK])
+    crew = workforce()
+    needing, needing_total = troubled(each for each in working if each.is_stuck)
+    waiting = open_experiments()
+    data: dict[str, Any] = {
+        "needing": [
+            {**encode(each), "url": Link("operate-json", "episode", each.episode.public_id)} for each in needing
+        ],
+        "needing_total": needing_total,
+        "at_work": [
+            {**AT_WORK.read(each), "url": Link("operate-json", "episode", each.attempt.trial.episode.public_id)}
+            for each in working
+        ],
+        "authors": [
+            {**AUTHOR_CALL.read(call), "url": Link("operate-json", "episode", call.episode.public_id)}
+            for call in authors
+        ],
+        "open": [
+            {**encode(each), "url": Link("operate-json", "experiment", each.experiment.public_id)} for each in waiting
+        ],
+        "workers": None if crew.workers is None else [worker.name for worker in crew.workers],
+        "queued": crew.queued,
+        "next": None,
+    }
+    context = {
+        "troubles": alike(needing),
+        "shown": len(needing),
+        "working": working,
+        "calling": authors,
+        "opened": waiting,
+        "crew": crew,
+    }
+    template = "jobs/_jobs_live.html" if wants_fragment(request) else "jobs/jobs.html"
+    return render_page(request, template, data=data, context=context, as_json=as_json)
+
+
+def _own_attempts() -> QuerySet[Attempt]:
+    return Attempt.objects.under_way().filter(trial__episode__run__experiment__origin=Experiment.Origin.RUN)

@@ -1,0 +1,103 @@
+"""Carrying out what an operator asked for on a page: from the form to the function that does it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from benchapp.experiments.forks import fork
+from benchapp.experiments.work import advance, budgets, operations
+from benchapp.models import Episode, Run, User
+from benchapp.record.human_acts import NotPossible
+from inspector.pages.jobs.operator_acts import (
+    BUDGET,
+    CANCEL,
+    CANCEL_LATER,
+    FORK,
+    PAUSE,
+    RESUME,
+    RETRY,
+    SKIP,
+    SKIP_ANSWER,
+    Target,
+)
+from runner.base.errors import SetupError
+from runner.base.types import Slot
+
+Following = tuple[str, Target]  # kind and what the person is led to next
+
+
+def carry_out(
+    act: str, target: Target, given: Mapping[str, str], *, reason: str, by: User
+) -> tuple[str, Following | None]:
+    """A sentence about what was done, and where to go on where that is elsewhere. RunnerError says why not."""
+    if act == PAUSE.key:
+        return f"{_counted(operations.pause(target, reason=reason, by=by))} paused, or about to be.", None
+    if act == RESUME.key:
+        return f"{_counted(operations.resume(target, reason=reason, by=by))} on again.", None
+    if act in (CANCEL.key, CANCEL_LATER.key):
+        later = act == CANCEL_LATER.key
+        found = operations.cancel(target, reason=reason, by=by, after_trial=later)
+        return f"{_counted(found)} cancelled{', those at work after their trial' if later else ''}.", None
+    if act == RETRY.key:
+        return _retry(target, reason, by), None
+    if act == SKIP.key and isinstance(target, Episode):
+        slot = operations.skip(target, trial=_slot(given.get("trial", "")), reason=reason, by=by)
+        return f"{slot} is skipped; the episode goes on.", None
+    if act == SKIP_ANSWER.key and isinstance(target, Episode):
+        step = operations.skip_answer(target, answer=given.get("answer", ""), reason=reason, by=by)
+        return f"The author's answer {step.key} is skipped; the episode goes on with its library as it is.", None
+    if act == BUDGET.key and isinstance(target, Run):
+        return _raise_budget(target, given, reason, by), None
+    if act == FORK.key and isinstance(target, Episode):
+        return _fork(target, given, reason, by)
+    raise NotPossible(f"{act} does not apply to {type(target).__name__.lower()} {target.public_id}")
+
+
+def _counted(episodes: int) -> str:
+    return f"{episodes} episode{'' if episodes == 1 else 's'}"
+
+
+def _retry(target: Target, reason: str, by: User) -> str:
+    problems = [problem for _, problem in operations.retry_blocked(target, reason=reason, by=by)]
+    if all(problems):
+        raise NotPossible(problems[0])
+    return f"{_counted(problems.count(''))} on again."
+
+
+def _slot(text: str) -> Slot | None:
+    try:
+        return Slot.read(text) if text else None
+    except ValueError as error:
+        raise NotPossible(f"trial {error}") from error
+
+
+def _fork(episode: Episode, given: Mapping[str, str], reason: str, by: User) -> tuple[str, Following]:
+    place = given.get("before", "").strip()
+    if not (place.isascii() and place.isdigit() and len(place) < 9):
+        raise NotPossible(f"expected the place from which it runs anew, found {place[:60]!r}")
+    run = fork(episode, before=int(place), dice="same" if given.get("dice") == "same" else "new", reason=reason, by=by)
+    return "The fork is an experiment of its own and goes on from there; the old run stays as it is.", ("run", run)
+
+
+def _raise_budget(run: Run, given: Mapping[str, str], reason: str, by: User) -> str:
+    usd, tokens = _number(given.get("usd", ""), "USD"), _number(given.get("tokens", ""), "tokens")
+    if tokens is not None and not tokens.is_integer():
+        raise SetupError(f"tokens: expected a whole number, found {given['tokens'][:60]!r}")
+    whole = None if tokens is None else int(tokens)
+    going_on = budgets.raise_budget(run, usd=usd, tokens=whole, reason=reason, by=by)
+    for episode in going_on:
+        advance.hint(str(episode.public_id))
+    return f"The budget is raised; {_counted(len(going_on))} on again."
+
+
+def _number(text: str, unit: str) -> float | None:
+    """None for an empty field. SetupError for what is no finite number."""
+    if not text.strip():
+        return None
+    try:
+        value = float(text.replace(",", "").strip())
+    except ValueError:
+        value = float("nan")
+    if not 0 < value < 1e15:
+        raise SetupError(f"{unit}: expected a number above 0, found {text[:60]!r}")
+    return value

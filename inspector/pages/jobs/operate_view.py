@@ -1,0 +1,190 @@
+"""`/jobs/<kind>/<id>/`: how an experiment, a run or an episode stands, and what an operator can do with it."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+from uuid import UUID
+
+from django.contrib import messages
+from django.db.models import Q, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.views.decorators.http import require_POST, require_safe
+
+from benchapp.experiments.work.progress import CLOSED, at_work, progress_of
+from benchapp.models import Activity, Attempt, Entry, Episode, Experiment, ModelCall, Run, Trial, User
+from benchapp.record import log_tail
+from benchapp.record.json_shape import JsonShape
+from benchapp.record.recorded import slot_of
+from benchapp.stats.metrics.tally import Tally, tally_by
+from inspector.pages.jobs.budget import budget_of
+from inspector.pages.jobs.operate import carry_out
+from inspector.pages.jobs.operator_acts import ACTS, Target, episodes_of, in_lines, possible, standing_of
+from inspector.web.access import needs
+from inspector.web.responses import Link, next_url, paginate, render_page, wants_fragment
+from inspector.web.text.live_step import without_closed
+from inspector.web.text.row_shapes import AT_WORK, AUTHOR_CALL
+from runner.base.errors import RunnerError
+
+EPISODES_PER_PAGE = 50
+MAX_ACTIVITY = 20
+MAX_ATTEMPTS = 30
+MAX_REASON = 1000
+MAX_OPEN = 500  # trials to choose from; the command takes any
+
+
+@require_safe
+def operate(request: HttpRequest, kind: str, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
+    target = _target(kind, public_id)
+    episodes = episodes_of(target)
+    is_live = wants_fragment(request)  # the part without the acts, every three seconds
+    standing = None if is_live else standing_of(kind, target, episodes)
+    acts = list(possible(standing)) if standing else []
+    page = paginate(request, episodes if as_json else in_lines(episodes), per_page=EPISODES_PER_PAGE)
+    working = without_closed(cast(User, request.user), at_work(_attempts(target), MAX_ATTEMPTS))
+    calling = list(_calls(target)[:MAX_ATTEMPTS])
+    progress = None if isinstance(target, Episode) else progress_of([target])[target.pk]  # type: ignore[list-item]
+    budget = budget_of(target, progress) if isinstance(target, Run) and progress else []
+    data = {
+        "kind": kind,
+        "id": target,
+        "status": target.status,
+        "acts": [act.key for act in acts],
+        "at_work": AT_WORK.read_all(working),
+        "authors": AUTHOR_CALL.read_all(calling),
+        "progress": progress,
+        "budget": budget,
+        "next": next_url(request, page),
+        **(ONE_EPISODE.read(target) if isinstance(target, Episode) else {}),
+    }
+    if as_json:
+        data["episodes"] = EPISODE.read_all(page)
+        return render_page(request, "jobs/operate.html", data=data, as_json=True)
+    context = {
+        "target": target,
+        "title": target.title if isinstance(target, Episode) else str(target),
+        "run": target if isinstance(target, Run) else target.run if isinstance(target, Episode) else None,
+        "experiment": target if isinstance(target, Experiment) else None,
+        "working": working,
+        "calling": calling,
+        "page": page,
+        "tallies": _tallies(list(page)),
+        "possible": acts,
+        "standing": standing,
+        "activity": _activity(target),
+        "progress": progress,
+        "budget": budget,
+        "single": isinstance(target, Episode),
+        "places": _places(target) if isinstance(target, Episode) else [],
+        "open_trials": _open_trials(target) if isinstance(target, Episode) else [],
+        "aside": list(target.trials.blocked().select_related("task")) if isinstance(target, Episode) else [],
+    }
+    template = "jobs/_operate_live.html" if is_live else "jobs/operate.html"
+    return render_page(request, template, data=data, context=context, as_json=False)
+
+
+@require_POST
+@needs(User.Level.OPERATOR)
+def operate_act(request: HttpRequest, kind: str, public_id: UUID, act: str) -> HttpResponse:
+    """Carries it out and keeps who did it and why; a refusal is said on the page."""
+    if act not in ACTS:
+        raise Http404(f"there is no act {act}")
+    target = _target(kind, public_id)
+    reason = request.POST.get("reason", "").strip()[:MAX_REASON]
+    if ACTS[act].needs_reason and not reason:
+        messages.error(request, f"{ACTS[act].title}: nothing was done. Say why: it is kept with the act.")
+        return redirect("operate", kind, public_id)
+    try:
+        said, following = carry_out(act, target, request.POST, reason=reason, by=cast(User, request.user))
+    except RunnerError as error:
+        messages.error(request, f"{ACTS[act].title}: nothing was done. {error}")
+        return redirect("operate", kind, public_id)
+    messages.success(request, said)
+    return (
+        redirect("operate", following[0], following[1].public_id) if following else redirect("operate", kind, public_id)
+    )
+
+
+def _target(kind: str, public_id: UUID) -> Target:
+    if kind == "experiment":
+        return get_object_or_404(Experiment.objects.standing(), public_id=public_id)
+    if kind == "run":
+        return get_object_or_404(Run.objects.for_detail().select_related("forked_from"), public_id=public_id)
+    if kind == "episode":
+        own = Episode.objects.filter(run__experiment__deleted_at=None).select_related("run__experiment")
+        return get_object_or_404(own, public_id=public_id)
+    raise Http404(f"there is nothing to operate called {kind}")
+
+
+def _attempts(target: Target) -> Any:
+    where = {Experiment: "trial__episode__run__experiment", Run: "trial__episode__run", Episode: "trial__episode"}
+    return Attempt.objects.under_way().filter(**{where[type(target)]: target})
+
+
+def _calls(target: Target) -> QuerySet[ModelCall]:
+    where = {Experiment: "episode__run__experiment", Run: "episode__run", Episode: "episode"}
+    return ModelCall.objects.of_authors_at_work().filter(**{where[type(target)]: target})
+
+
+def _tallies(episodes: list[Episode]) -> list[tuple[Episode, Tally]]:
+    found = tally_by(Trial.objects.filter(episode__in=episodes), "episode")
+    return [(episode, found.get(episode.pk, Tally())) for episode in episodes]
+
+
+def _activity(target: Target) -> list[Activity]:
+    """What people did with it, newest first."""
+    of_itself = Q(target_kind=type(target).__name__.lower(), target_id=target.public_id)
+    if isinstance(target, Episode):  # a skip is kept at its trial
+        of_itself |= Q(target_kind="trial", target_id__in=target.trials.values("public_id"))
+    about = Activity.objects.filter(of_itself)
+    return list(about.select_related("actor").order_by("-at", "-id")[:MAX_ACTIVITY])
+
+
+def _places(episode: Episode) -> list[tuple[int, str]]:
+    """Where a fork can begin: (sequence, the trial recorded there)."""
+    trials = episode.entries.filter(kind=Entry.Kind.TRIAL).select_related("attempt__trial__task").order_by("sequence")
+    return [
+        (entry.sequence, f"{entry.attempt.trial.phase} · {entry.attempt.trial.task.title}")
+        for entry in trials
+        if entry.attempt
+    ]
+
+
+def _open_trials(episode: Episode) -> list[tuple[str, str]]:
+    """What can be skipped: (slot, the trial in words), blocked ones first."""
+    trials = episode.trials.exclude(CLOSED).select_related("task").order_by("pk")[:MAX_OPEN]
+    blocked_first = sorted(trials, key=lambda trial: trial.status != Trial.Status.BLOCKED)
+    return [
+        (str(slot_of(trial)), " · ".join((trial.phase, trial.task.title, *_sample(trial), trial.status)))
+        for trial in blocked_first
+    ]
+
+
+def _sample(trial: Trial) -> list[str]:
+    return [f"sample {trial.sample + 1}"] if trial.sample else []
+
+
+# --- the twin ---------------------------------------------------------------------------------------------------
+
+
+def _attempts_twin(episode: Episode) -> list[dict[str, Any]]:
+    attempts = Attempt.objects.filter(trial__episode=episode).select_related("trial__task")
+    return ATTEMPT.read_all(attempts.order_by("-pk")[:MAX_ATTEMPTS])
+
+
+ATTEMPT = JsonShape(
+    *("id=public_id", "trial", "task=trial.task.key", "title=trial.task.title", "phase=trial.phase", "number"),
+    *("status", "counts", "exception_type?", "started_at", ("url", lambda attempt: attempt.trial.get_absolute_url())),
+)
+LEASE = JsonShape("owner=lease_owner", "until=lease_until")
+EPISODE = JsonShape(
+    *("id=public_id", "run", "title", "status", "failures", "blocked_reason?"),
+    ("url", lambda episode: Link("operate-json", "episode", episode.public_id)),
+)
+ONE_EPISODE = JsonShape(
+    *("blocked_reason?", "last_failure?", "failures", "wish?"),
+    ("lease", lambda episode: LEASE.read(episode) if episode.lease_owner else None),
+    ("next_try", lambda episode: episode.lease_until if not episode.lease_owner else None),
+    ("log", lambda episode: log_tail.read(str(episode.public_id))),
+    ("attempts", _attempts_twin),
+)

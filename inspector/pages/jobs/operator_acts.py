@@ -1,0 +1,189 @@
+"""What an operator can do with an experiment, a run or an episode: which acts fit its state, and what each one says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from django.db.models import Q, QuerySet, Value
+from django.db.models.functions import Coalesce, Left, NullIf
+
+from benchapp.experiments.work import budgets, operations
+from benchapp.models import Episode, Experiment, Run
+from runner.base.errors import RunnerError
+from runner.protocols.steps import Ask, RunTrial
+
+Target = Experiment | Run | Episode
+KINDS: dict[str, type[Target]] = {"experiment": Experiment, "run": Run, "episode": Episode}
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """`form`: what it asks for beside a reason. `grave`: it cannot be taken back."""
+
+    key: str  # in the address
+    title: str
+    says: str
+    needs_reason: bool = False
+    grave: bool = False
+    form: str = ""  # "budget", "fork", "skip" or "answer"
+
+
+RETRY = Act(
+    "retry",
+    "Retry",
+    "What is blocked goes on where it stands; nothing scored is run again. It meets the same again unless the cause is gone.",
+)
+ASK_AGAIN = replace(
+    RETRY,
+    title="Ask the author again",
+    says="Sends the author's call once more. It is refused again unless its cause is gone: the key, the model's name, its "
+    "address, or a limit of its server.",
+)
+SKIP = Act(
+    "skip",
+    "Skip the trial",
+    "Leaves an open trial out and goes on; at work, it is ended and not scored. Where later trials were to learn from "
+    "it, the episode is tainted: comparisons leave it out and say so.",
+    needs_reason=True,
+    grave=True,
+    form="skip",
+)
+SKIP_ANSWER = Act(
+    "skip-answer",
+    "Skip the author's answer",
+    "Records the answer that is due as failed, with your name and reason, and goes on with the library as it is. The episode "
+    "is tainted: comparisons leave it out and say so.",
+    needs_reason=True,
+    grave=True,
+    form="answer",
+)
+PAUSE = Act("pause", "Pause", "Trials at work come to their end; nothing new begins until it is resumed.")
+RESUME = Act("resume", "Resume", "What is paused goes on where it stands.")
+CANCEL_LATER = Act(
+    "cancel-later", "Cancel after the trial", "Trials at work come to their end; the rest never runs.", grave=True
+)
+CANCEL = Act(
+    "cancel",
+    "Cancel now",
+    "Trials at work are ended and not scored; the rest never runs. What is recorded stays.",
+    grave=True,
+)
+BUDGET = Act("budget", "Raise the budget", "What stood still for the budget goes on at once.", form="budget")
+FORK = Act(
+    "fork",
+    "Fork",
+    "Makes a new run: the record up to one place is copied, the rest runs anew. The old run stays as it is, so that "
+    "nobody can roll a failure again unseen.",
+    needs_reason=True,
+    form="fork",
+)
+ACTS = {act.key: act for act in (RETRY, SKIP, SKIP_ANSWER, PAUSE, RESUME, CANCEL_LATER, CANCEL, BUDGET, FORK)}
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a target's episodes stand: the status of each. `answer`: key of the author's answer at which an episode stands;
+    `can_skip_trial`: it stands at a trial, or some were set aside. `spent`: episodes blocked because a budget is spent.
+    `no_plan`: why the plan of an episode cannot be had, so that nothing of it can be skipped.
+    """
+
+    kind: str
+    statuses: tuple[str, ...]
+    wishes: tuple[str, ...] = ()
+    has_budget: bool = False
+    is_ours: bool = True  # imports and synthetic records are not run here
+    has_scored: bool = False
+    answer: str = ""
+    can_skip_trial: bool = False
+    spent: int = 0
+    no_plan: str = ""
+
+    def count(self, status: str) -> int:
+        return self.statuses.count(status)
+
+    @property
+    def open(self) -> int:
+        return self.count(Episode.Status.WAITING) + self.count(Episode.Status.RUNNING)
+
+
+def possible(standing: Standing) -> Iterator[Act]:
+    """The acts that would change something, the mildest first."""
+    if not standing.is_ours:
+        return
+    blocked, paused = standing.count(Episode.Status.BLOCKED), standing.count(Episode.Status.PAUSED)
+    if blocked > standing.spent:  # raising the budget is what lets the others go on
+        yield ASK_AGAIN if standing.answer else RETRY
+    if paused or Episode.Wish.PAUSE in standing.wishes:
+        yield RESUME
+    if standing.open:
+        yield PAUSE
+    if standing.has_budget and standing.kind == "run" and standing.open + blocked + paused:
+        yield BUDGET
+    if standing.has_scored and standing.kind == "episode":
+        yield FORK
+    if standing.answer and not standing.spent:
+        yield SKIP_ANSWER
+    if standing.can_skip_trial and not standing.spent:
+        yield SKIP
+    if standing.open:
+        yield CANCEL_LATER
+    if standing.open + blocked + paused:
+        yield CANCEL
+
+
+def episodes_of(target: Target) -> QuerySet[Episode]:
+    """Every episode of it, in the order of the plan, with its run as far as a row names it."""
+    own = Episode.objects.select_related("run").defer("run__setup")
+    if isinstance(target, Experiment):
+        return own.filter(run__experiment=target).order_by("run_id", "ordinal", "id")
+    if isinstance(target, Run):
+        return own.filter(run=target).order_by("ordinal", "id")
+    return own.filter(pk=target.pk)
+
+
+def in_lines(episodes: QuerySet[Episode]) -> QuerySet[Episode]:
+    """For a page with a line for each: `told` begins what stopped it or failed last; whole tracebacks stay where they
+    are."""
+    reason = Coalesce(NullIf("blocked_reason", Value("")), "last_failure")
+    return episodes.defer("run__setup", "blocked_reason", "last_failure").annotate(told=Left(reason, 500))
+
+
+def standing_of(kind: str, target: Target, episodes: QuerySet[Episode]) -> Standing:
+    run = target if isinstance(target, Run) else None
+    experiment = experiment_of(target)
+    how = list(episodes.order_by().values_list("status", "wish"))
+    spent = Q(status=Episode.Status.BLOCKED, blocked_reason__startswith=budgets.REASON)
+    answer, can_skip_trial, no_plan = _place(target) if isinstance(target, Episode) else ("", False, "")
+    return Standing(
+        kind,
+        tuple(status for status, _ in how),
+        tuple(wish for _, wish in how if wish),
+        answer=answer,
+        can_skip_trial=can_skip_trial,
+        no_plan=no_plan,
+        spent=episodes.filter(spent).count() if Episode.Status.BLOCKED in {status for status, _ in how} else 0,
+        has_budget=run is not None and (run.budget_usd is not None or run.budget_tokens is not None),
+        is_ours=experiment.origin == Experiment.Origin.RUN,
+        has_scored=isinstance(target, Episode) and target.trials.scored().exists(),
+    )
+
+
+def _place(episode: Episode) -> tuple[str, bool, str]:
+    """(key of the author's answer that is due or "", whether a trial can be skipped, why nothing can be). The last where the
+    episode cannot go on as it is: its suite or setup is no longer that of the launch, or not on this machine."""
+    ended = episode.status in (Episode.Status.DONE, Episode.Status.CANCELLED)
+    if ended or experiment_of(episode).origin != Experiment.Origin.RUN:
+        return "", False, ""
+    try:
+        step = operations.stands_at(episode)
+    except RunnerError as error:
+        return "", False, str(error)[:1_000]
+    can_skip_trial = isinstance(step, RunTrial) or episode.trials.blocked().exists()
+    return step.key if isinstance(step, Ask) else "", can_skip_trial, ""
+
+
+def experiment_of(target: Target) -> Experiment:
+    if isinstance(target, Experiment):
+        return target
+    return target.experiment if isinstance(target, Run) else target.run.experiment

@@ -1,0 +1,355 @@
+"""The launch form: the same experiment file as text and as fields.
+
+The file is the truth. What somebody changes in a field is written into the file; what they write into the file shows in
+the fields. A field that was not touched writes nothing, so whatever else the file says stays as it is.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+import yaml
+from django.http import QueryDict
+
+from benchapp.experiments.cells import PUBLISHED_HARNESS
+from benchapp.experiments.experiment_file import FIRST, read_text
+from benchapp.experiments.launch_spec import SINGULAR, LaunchSpec, Order
+from benchapp.models import Suite
+from benchapp.record.sets.suite_files import suite_named
+from runner import protocols
+from runner.agents import AGENTS
+from runner.authoring.occasion import FeedbackLevel, Profile
+from runner.base.errors import RunnerError, SetupError
+from runner.base.types import AuthorMode
+from runner.generators import PROVIDER, generator_folders
+from runner.models.preset_file import read_preset
+from runner.models.presets import preset_files
+from runner.protocols.conditions import Condition, conditions_of
+from runner.protocols.registry import LAUNCHED
+from runner.sandboxes import SANDBOXES
+from runner.suites import SUITES
+
+MAX_CHARACTERS = 64_000
+MAX_NESTING = 40  # of brackets; a reader of YAML takes minutes over some thousands
+Kind = Literal["text", "number", "choice", "ticks", "lines", "tick"]
+Value = str | bool | list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    value: str
+    label: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """`name` as problems name it: "budget.usd" is the field usd of budget. `ticks` may be joined by `lines` for names
+    that no list has."""
+
+    name: str
+    label: str
+    kind: Kind
+    help: str = ""
+    unit: str = ""
+
+    @property
+    def id(self) -> str:
+        return "id_" + self.name.replace(".", "_")
+
+
+GROUPS: tuple[tuple[str, tuple[Field, ...]], ...] = (
+    (
+        "What",
+        (
+            Field("name", "Name", "text", "how others find it"),
+            Field("suite", "Suite", "choice"),
+            Field("protocol", "Protocol", "choice"),
+            Field("environments", "Only these parts of the suite", "lines", "one key a line; empty: all of them"),
+        ),
+    ),
+    (
+        "Conditions",
+        (Field("conditions", "Conditions", "ticks", "with a number of their own, one a line: naive-prompt@8000"),),
+    ),
+    (
+        "Who",
+        (
+            Field("agents", "Agents", "ticks"),
+            Field("agent_models", "Agent models", "ticks", "others, one a line: provider/name"),
+            Field("author_models", "Author models", "ticks", "others, one a line; none where no author works"),
+            Field("judge_model", "Judge model", "text", "of artifacts that ask for one; empty: none"),
+        ),
+    ),
+    (
+        "How often",
+        (
+            Field("replicates", "Replicates", "number", "reruns of the whole learning process"),
+            Field("samples", "Samples", "number", "of deployment and replay trials"),
+            Field("answers", "Answers", "number", "per occasion of the author"),
+            Field("seed", "Seed", "number"),
+            Field("order", "Order", "choice"),
+            Field("placebo_replay", "Replay also where nothing was learned", "tick"),
+        ),
+    ),
+    (
+        "Limits, each run by itself",
+        (
+            Field("budget.usd", "Budget, USD", "number", "empty: none"),
+            Field("budget.tokens", "Budget, tokens", "number", "read and written; empty: none"),
+            Field("limits.max_turns", "Turns of a trial", "number"),
+            Field("limits.max_output_tokens", "Tokens of an answer", "number"),
+            Field("limits.timeout_seconds", "Seconds of a trial", "number", "empty: the task's own"),
+        ),
+    ),
+    (
+        "Setup",
+        (
+            Field("sandbox", "Sandbox", "choice"),
+            Field("feedback", "Feedback to the author", "choice"),
+            Field("profile", "Author's contract", "choice"),
+            Field("record", "Keep every model call, to replay the runs without a network", "tick"),
+        ),
+    ),
+)
+FIELDS = {each.name: each for _, fields in GROUPS for each in fields}
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A field with what stands in it."""
+
+    field: Field
+    value: Value
+    options: tuple[Option, ...] = ()
+    rest: str = ""  # of ticks: what no option has, one a line
+    errors: tuple[str, ...] = field(default=())
+
+
+# --- the file's fields ------------------------------------------------------------------------------------------
+
+
+def read(text: str) -> dict[str, Any]:
+    """The file as a mapping. SetupError says what is wrong with it as YAML."""
+    if len(text) > MAX_CHARACTERS:
+        raise SetupError(f"{len(text):,} characters (expected at most {MAX_CHARACTERS:,})")
+    depth = 0
+    for letter in text:
+        depth += (letter in "[{") - (letter in "]}")
+        if depth > MAX_NESTING:
+            raise SetupError(f"brackets inside brackets, {depth} deep (expected at most {MAX_NESTING})")
+    return read_text(text)
+
+
+def write(value: Mapping[str, Any]) -> str:
+    ordered = {name: value[name] for name in (*FIRST, *value) if name in value}
+    return yaml.safe_dump(ordered, sort_keys=False, allow_unicode=True, width=88, default_flow_style=None)
+
+
+def values_of(file: Mapping[str, Any]) -> dict[str, Value]:
+    """What stands in each field when the file says this; defaults where it says nothing."""
+    plural = {SINGULAR.get(name, name): [item] if name in SINGULAR else item for name, item in file.items()}
+    return {name: _show_value(each, _at(plural, name)) for name, each in FIELDS.items()}
+
+
+def values_sent(given: QueryDict) -> dict[str, Value]:
+    """What somebody left in the fields."""
+    found: dict[str, Value] = {}
+    for name, each in FIELDS.items():
+        if each.kind == "tick":
+            found[name] = name in given
+        elif each.kind in ("ticks", "lines"):
+            typed = given.get(f"{name}.rest", "") if each.kind == "ticks" else given.get(name, "")
+            ticked = given.getlist(name) if each.kind == "ticks" else []
+            found[name] = list(dict.fromkeys([*ticked, *filter(None, map(str.strip, typed.splitlines()))]))
+        else:
+            found[name] = " ".join(given.get(name, "").split())
+    return found
+
+
+def changed(file: Mapping[str, Any], before: Mapping[str, Value], after: Mapping[str, Value]) -> dict[str, Any]:
+    """The file with what differs between `before` and `after` written into it. What is as by default is left out."""
+    found = {SINGULAR.get(name, name): [item] if name in SINGULAR else item for name, item in file.items()}
+    for name, value in after.items():
+        old = before[name]
+        if isinstance(value, list) and isinstance(old, list):
+            if set(value) == set(old):  # boxes have an order of their own, which says nothing
+                continue
+            value = [*(each for each in old if each in value), *(each for each in value if each not in old)]
+            if old and _names_none(found.get(name)):  # beside models; a box for it there is none
+                found[name] = [None, *value]
+                continue
+        if value != old:
+            _put_value(found, name, _read_value(FIELDS[name], value))
+    return found
+
+
+def _names_none(value: Any) -> bool:
+    return isinstance(value, list | tuple) and None in value
+
+
+def _put_value(file: dict[str, Any], name: str, value: Any) -> None:
+    outer, _, inner = name.partition(".")
+    if not inner:
+        if value == _default(name) and outer not in FIRST:
+            file.pop(outer, None)
+        else:
+            file[outer] = value
+        return
+    kept = dict(file[outer]) if isinstance(file.get(outer), dict) else {}
+    kept.pop(inner, None)
+    if value != _default(name):
+        kept[inner] = value
+    file[outer] = kept
+    if not kept:
+        del file[outer]
+
+
+def _at(file: Mapping[str, Any], name: str) -> Any:
+    outer, _, inner = name.partition(".")
+    value = file.get(outer)
+    if inner:
+        value = value.get(inner) if isinstance(value, dict) else None
+    return _default(name) if value is None else value
+
+
+def _default(name: str) -> Any:
+    outer, _, inner = name.partition(".")
+    found = LaunchSpec.model_fields[outer]
+    value = "" if found.is_required() else found.default
+    return getattr(value, inner) if inner else list(value) if isinstance(value, tuple) else value
+
+
+def _show_value(each: Field, value: Any) -> Value:
+    if each.kind == "tick":
+        return value is True
+    if each.kind in ("ticks", "lines"):
+        names = value if isinstance(value, list | tuple) else [value]
+        return list(dict.fromkeys(str(name).strip() for name in names if name not in (None, "")))
+    return "" if value is None else " ".join(str(value).split())
+
+
+def _read_value(each: Field, value: Value) -> Any:
+    """As the file says it. What is no number stays as it was typed: the check then says what was expected."""
+    if each.kind == "number":
+        return _number(str(value))
+    if each.name in ("agent_models", "author_models"):
+        return value or [None]
+    if each.name == "judge_model":
+        return value or None
+    return value
+
+
+def _number(text: str) -> int | float | str | None:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text or None
+
+
+# --- what there is to choose ------------------------------------------------------------------------------------
+
+
+def shown_groups(values: Mapping[str, Value], problems: Mapping[str, Sequence[str]]) -> list[tuple[str, list[Shown]]]:
+    """The fields as the page draws them. `problems`: field -> sentences."""
+    options = _options(values)
+    return [
+        (title, [_draw_field(each, values[each.name], options.get(each.name, ()), problems) for each in fields])
+        for title, fields in GROUPS
+    ]
+
+
+def _draw_field(each: Field, value: Value, options: Sequence[Option], problems: Mapping[str, Sequence[str]]) -> Shown:
+    known = {option.value for option in options}
+    rest = ""
+    if isinstance(value, list):
+        rest = "\n".join(name for name in value if each.kind == "lines" or name not in known)
+    elif each.kind == "choice" and isinstance(value, str) and value not in known:
+        options = [*options, Option(value, value or "choose one")]
+    told = [text for name, texts in problems.items() if _belongs(name, each.name) for text in texts]
+    return Shown(each, value, tuple(options), rest, tuple(told))
+
+
+def _belongs(problem: str, name: str) -> bool:
+    """ "conditions.0" is told at the field "conditions"."""
+    return problem == name or problem.startswith(f"{name}.")
+
+
+def _options(values: Mapping[str, Value]) -> dict[str, Sequence[Option]]:
+    presets = _presets()
+    scripted = [Option("scripted/apprentice", "scripted/apprentice", "stands in for a model; says nothing about any")]
+    return {
+        "suite": [Option(key, key) for key in _suites()],
+        "protocol": [Option(name, name) for name in LAUNCHED],
+        "conditions": _conditions(str(values["protocol"])),
+        "agents": [
+            *(Option(name, name) for name in AGENTS),
+            Option(PUBLISHED_HARNESS, PUBLISHED_HARNESS, "the harness the preset was published with"),
+        ],
+        "agent_models": [*scripted, *presets],
+        "author_models": [*scripted, *presets, *_generators()],
+        "sandbox": [Option(name, name) for name in SANDBOXES],
+        "feedback": [Option(name, name) for name in get_args(FeedbackLevel)],
+        "profile": [Option(name, name) for name in get_args(Profile)],
+        "order": [Option(name, name) for name in get_args(Order)],
+    }
+
+
+def _suites() -> list[str]:
+    """Those that come along, then those that were loaded from a folder."""
+    loaded = Suite.objects.exclude(path="").order_by("key").values_list("key", flat=True)
+    return list(dict.fromkeys([*SUITES, *loaded]))
+
+
+def _conditions(protocol: str) -> list[Option]:
+    try:
+        found = conditions_of(protocol)
+    except SetupError:
+        return []
+    return [Option(name, name, _describe(each)) for name, each in found.items()]
+
+
+def _describe(condition: Condition) -> str:
+    if condition.mode_at_start is AuthorMode.OUTSIDE:
+        return "an outside program writes; @N tokens"
+    told = {"rounds": "; @N rounds", "generation_tokens": "; @N tokens", "": ""}[condition.parameter]
+    return f"an author works{told}" if condition.has_author else ""
+
+
+def _generators() -> list[Option]:
+    try:
+        found = sorted(generator_folders())
+    except SetupError as error:
+        return [Option("", "generators cannot be read", str(error))]
+    return [Option(f"{PROVIDER}/{name}", f"{PROVIDER}/{name}", "a program; for plug-in") for name in found]
+
+
+def _presets() -> list[Option]:
+    """Each with the variables it reads, and which of them this process does not have: the workers may."""
+    try:
+        files = preset_files()
+    except SetupError as error:
+        return [Option("", "presets cannot be read", str(error))]
+    return [_preset(name) for name in sorted(files)]
+
+
+def _preset(name: str) -> Option:
+    try:
+        preset = read_preset(preset_files()[name])
+    except SetupError as error:
+        return Option(name, name, f"cannot be read: {error}")
+    told = [variable if os.environ.get(variable) else f"{variable} not set here" for variable in preset.variables]
+    return Option(name, name, ", ".join((preset.harness, *told)))
+
+
+def units(values: Mapping[str, Value]) -> list[str]:
+    """Keys of the parts that the chosen protocol makes of the chosen suite; none where either cannot be read."""
+    try:
+        return [unit.key for unit in protocols.units(str(values["protocol"]), suite_named(str(values["suite"])))]
+    except RunnerError:
+        return []

@@ -1,0 +1,227 @@
+"""`/launch/`: the experiment file as a form and as text, checked as a whole before anything is launched."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, cast
+
+from django.conf import settings
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.views.decorators.http import require_http_methods
+
+from benchapp.experiments.demo_experiment import DEMO
+from benchapp.experiments.estimate import ExperimentEstimate, estimate
+from benchapp.experiments.foresight import Foresight, foresee
+from benchapp.experiments.launch import launch as launch_experiment
+from benchapp.experiments.launch_spec import Problem, Unlaunchable
+from benchapp.experiments.preparation import Prepared, prepare
+from benchapp.experiments.schedule import Planned, schedule
+from benchapp.experiments.work.progress import workforce
+from benchapp.models import Experiment, User
+from benchapp.record.json_shape import JsonShape, Shaped
+from inspector.pages.launch import launch as form
+from inspector.web.access import needs
+from inspector.web.responses import Link, render_page
+from runner.base.errors import RunnerError, SetupError
+
+FIRST_TRIALS = 12  # of the schedule, shown; the command line prints it all
+EXAMPLES = Path(settings.BASE_DIR) / "examples" / "experiments"
+START: dict[str, Any] = {
+    "name": "",
+    "suite": "starter",
+    "protocol": "skillevolbench",
+    "conditions": ["no-skill", "selfgen-always"],
+    "agents": ["shell"],
+    "agent_models": ["scripted/apprentice"],
+    "author_models": ["scripted/apprentice"],
+    "replicates": 3,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What stands on the page: the file, what its fields show, and what is wrong with it.
+
+    `drawn`: the file that the fields differ from by what somebody changed in them; None where they show this file.
+    """
+
+    text: str
+    values: Mapping[str, form.Value]
+    file: Mapping[str, Any] | None  # None: no YAML
+    problems: tuple[Problem, ...] = ()
+    drawn: str | None = None
+
+    @property
+    def fields_from(self) -> str:
+        return self.text if self.drawn is None else self.drawn
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(self.text.encode()).hexdigest()[:24]
+
+
+@dataclass(frozen=True, slots=True)
+class Checked(Shaped):
+    """What would be launched."""
+
+    prepared: Prepared
+    estimate: ExperimentEstimate
+    first: list[Planned]
+    foreseen: Foresight
+
+    json_shape = JsonShape(
+        ("runs", lambda checked: len(checked.prepared.plans)),
+        "estimate",
+        "first_trials=first",
+        ("cannot_run", lambda checked: [problem.as_json() for problem in checked.foreseen.problems]),
+        "notes=foreseen.notes",
+    )
+
+    @property
+    def wall_seconds(self) -> float | None:
+        crew = workforce()
+        return self.estimate.whole.wall_seconds(len(crew.workers)) if crew.workers else None
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs(User.Level.OPERATOR, to_change=True)
+def launch(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
+    if request.method != "POST":
+        return _page(request, _start(request), as_json=as_json)
+    draft, act = _read_sent(request), request.POST.get("act", "check")
+    checked: Checked | None = None
+    if draft.file is not None and act in ("check", "launch"):
+        draft, checked = _check(draft)
+    if act == "launch" and checked:
+        if request.POST.get("checked") == draft.digest:
+            try:
+                return _launch(request, draft)
+            except Unlaunchable as error:  # told by the rows: its key was launched, with another file or deleted since
+                draft, checked = replace(draft, problems=error.problems), None
+        else:
+            messages.warning(
+                request, "The file changed since it was checked: nothing was launched. This is what it says now."
+            )
+    status = 422 if draft.problems and act != "write" else 200
+    return _page(request, draft, checked=checked, act=act, as_json=as_json, status=status)
+
+
+def _read_sent(request: HttpRequest) -> Draft:
+    """The file as sent, with what was changed in fields since they were drawn."""
+    text, earlier = (request.POST.get(name, "").replace("\r\n", "\n") for name in ("file", "drawn"))
+    sent = form.values_sent(request.POST)
+    try:
+        file = form.read(text)
+    except SetupError as error:  # what was changed in fields is written once there is a file to write it into
+        return Draft(text, sent, None, (Problem("the file", str(error)),), drawn=earlier)
+    try:
+        drawn = form.values_of(form.read(earlier))
+    except SetupError:  # sent without: nothing tells what was changed
+        drawn = sent
+    merged = form.changed(file, drawn, sent)
+    if merged != form.changed(file, sent, sent):
+        text = form.write(merged)
+    return Draft(text, form.values_of(merged), merged)
+
+
+def _check(draft: Draft) -> tuple[Draft, Checked | None]:
+    try:
+        # The workers have the keys; whether this process has them says nothing about those.
+        prepared = prepare(dict(draft.file or {}), keys_elsewhere=True)
+    except Unlaunchable as error:
+        return Draft(draft.text, draft.values, draft.file, error.problems), None
+    except RunnerError as error:  # a suite that cannot be read
+        return Draft(draft.text, draft.values, draft.file, (Problem("suite", str(error)),)), None
+    foreseen = foresee(prepared, runs_here=False)
+    try:
+        foreseen.require_hope()
+    except Unlaunchable as error:
+        return Draft(draft.text, draft.values, draft.file, error.problems), None
+    return draft, Checked(prepared, estimate(prepared), list(islice(schedule(prepared), FIRST_TRIALS)), foreseen)
+
+
+def _launch(request: HttpRequest, draft: Draft) -> HttpResponse:
+    """Once, however often the button was pressed: a file without a key gets one that this page and this text make."""
+    file = dict(draft.file or {})
+    token = f"{request.POST.get('once', '')[:64]}:{draft.digest}"
+    file.setdefault("key", "form-" + hashlib.sha256(token.encode()).hexdigest()[:24])
+    experiment = launch_experiment(file, by=cast(User, request.user), keys_elsewhere=True)
+    messages.success(request, f"{experiment.name} is launched: workers take it up in turn.")
+    return HttpResponseRedirect(experiment.get_absolute_url())
+
+
+def _start(request: HttpRequest) -> Draft:
+    """A new file, a bundled example (`?example=`), or that of an earlier experiment (`?from=`) without its key."""
+    file, text = dict(START), ""
+    if (name := request.GET.get("example", "")) in _examples():
+        text = _examples()[name]
+        file = form.read(text)
+    elif (earlier := _earlier(request.GET.get("from", ""))) is not None:
+        file = {name: value for name, value in earlier.spec.items() if name != "key" and not _is_default(name, value)}
+    if file.pop("key", None) or not text:
+        text = form.write(file)
+    return Draft(text, form.values_of(file), file)
+
+
+def _is_default(name: str, value: Any) -> bool:
+    if name in form.FIRST or name not in form.LaunchSpec.model_fields:
+        return False
+    found = form.LaunchSpec.model_fields[name]
+    default = found.default.model_dump(mode="json") if hasattr(found.default, "model_dump") else found.default
+    return not found.is_required() and value == (list(default) if isinstance(default, tuple) else default)
+
+
+def _earlier(text: str) -> Experiment | None:
+    try:
+        wanted = uuid.UUID(text)
+    except ValueError:
+        return None
+    own = Experiment.objects.standing().filter(origin=Experiment.Origin.RUN)
+    return own.filter(public_id=wanted).exclude(spec={}).first()
+
+
+def _examples() -> dict[str, str]:
+    """Name -> text, of the files that come along."""
+    found = {"demo": form.write(DEMO)}
+    for path in sorted(EXAMPLES.glob("*.yaml")):
+        found[path.stem] = path.read_text()
+    return found
+
+
+def _page(
+    request: HttpRequest,
+    draft: Draft,
+    *,
+    checked: Checked | None = None,
+    act: str = "",
+    as_json: bool,
+    status: int = 200,
+) -> HttpResponse:
+    by_field: dict[str, list[str]] = {}
+    for problem in draft.problems:
+        by_field.setdefault(problem.field, []).append(problem.message)
+    data = {
+        "file": draft.text,
+        "problems": draft.problems,
+        "checked": checked,
+        "examples": [{"name": name, "url": Link("launch-json", example=name)} for name in _examples()],
+        "next": None,
+    }
+    if as_json:
+        return render_page(request, "launch/launch.html", data=data, as_json=True, status=status)
+    context = {
+        "draft": draft,
+        "groups": form.shown_groups(draft.values, by_field),
+        "units": form.units(draft.values),
+        "check": checked,
+        "act": act,
+        "once": request.POST.get("once") or uuid.uuid4().hex,
+        "chosen_example": request.GET.get("example", ""),
+    }
+    return render_page(request, "launch/launch.html", data=data, context=context, as_json=False, status=status)

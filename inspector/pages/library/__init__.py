@@ -1,0 +1,1 @@
+"""A run's library: time machine, blame, findings, author calls, probes."""

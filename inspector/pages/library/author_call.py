@@ -1,0 +1,345 @@
+"""What the author saw: the exact prompt and reply of one call, and its evidence beside what compaction kept from it."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from benchapp.models import Blob, Compaction, Decision, DecisionEvidence, Episode
+from benchapp.record.trajectory_store import StoredStep, read_page
+from inspector.pages.library.talk import Turn, talk_before
+from inspector.pages.trials.trial import Window, window_of
+from inspector.web.text.drawn_steps import reading_order, reasons_of
+from inspector.web.text.visible import one_line, visible
+from runner.base.types import Patch
+from runner.trajectories.compaction import CHARS_PER_TOKEN
+from runner.trajectories.fields import fields
+
+MAX_SECTION = 200_000  # characters of one section on the page; the whole has an address of its own
+MAX_SECTIONS = 80  # of one message; the last takes the rest
+OPEN_SECTION = 1_200  # a section of no more is open from the start
+SHOWS = ("call", "evidence")
+MAX_UNSEEN = 500  # characters of one cut passage that are drawn
+STRIP = 1_000  # width of the strip
+MAX_RUNS = 300
+
+_HEADING = re.compile(r"#{1,3} +\S")
+_FENCE = re.compile(r"(`{3,}|~{3,})")
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of a message under one of its own headings; offsets in characters of the message."""
+
+    title: str
+    text: str
+    length: int
+    share: float  # of all characters of the prompt, 0..1
+    is_open: bool
+
+    @property
+    def left_out(self) -> int:
+        return max(0, self.length - MAX_SECTION)
+
+    @property
+    def tokens(self) -> int:
+        """By the rule of the compactions: a quarter of the characters."""
+        return -(-self.length // CHARS_PER_TOKEN)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    role: str
+    length: int
+    sections: tuple[Section, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A recorded request: its messages, and how the model was asked."""
+
+    messages: tuple[Message, ...]
+    texts: tuple[str, ...]  # of the messages, exactly
+    settings: tuple[tuple[str, str], ...]
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    text: str  # exactly
+    shown: str
+    reasoning: str
+    finish_reason: str
+    model: str
+    failed_tries: tuple[str, ...] = ()  # why it had to be asked again
+    not_sent: tuple[str, ...] = ()  # of what was asked for, with the reason
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A piece of a field. Of one that the author did not see, `left_out` characters from `start` to `end` are not drawn."""
+
+    seen: bool
+    head: str
+    tail: str = ""
+    start: int = 0
+    end: int = 0
+
+    @property
+    def left_out(self) -> int:
+        return self.end - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class SeenField:
+    name: str
+    kind: str  # message, reasoning, call, result
+    label: str
+    passages: tuple[Passage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SeenStep:
+    """`seen` and `length`: characters. A step without text can be seen although both are 0."""
+
+    number: int
+    source: str
+    is_seen: bool
+    reasons: tuple[str, ...]
+    seen: int
+    length: int
+    fields: tuple[SeenField, ...]
+
+    @property
+    def word(self) -> str:
+        if not self.is_seen:
+            return "not shown"
+        return "shown" if self.seen >= self.length else "shown in part"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Steps `first` to `last` that were shown; x and width on the strip."""
+
+    first: int
+    last: int
+    x: float
+    width: float
+
+    @property
+    def word(self) -> str:
+        return f"{self.first}" if self.first == self.last else f"{self.first}–{self.last}"
+
+
+@dataclass(frozen=True, slots=True)
+class SeenTrajectory:
+    """One trial of the evidence. Without a compaction nothing is known of what was shown."""
+
+    evidence: DecisionEvidence
+    window: Window | None
+    steps: tuple[SeenStep, ...]
+    runs: tuple[Run, ...]
+
+    @property
+    def compaction(self) -> Compaction | None:
+        return self.evidence.compaction
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorCall:
+    decision: Decision
+    show: str
+    prompt: Prompt | None
+    reply: Reply | None
+    patch: Patch | None
+    evidence: tuple[DecisionEvidence, ...]
+    chosen: SeenTrajectory | None
+    previous: Decision | None
+    following: Decision | None
+    talk: tuple[Turn, ...] = ()  # what student and teacher said before it
+
+    @property
+    def files(self) -> list[tuple[str, str, int]]:
+        """(path, text, characters) that the reply asked to write."""
+        wanted = self.patch.upsert_files if self.patch else {}
+        return [(visible(path), visible(text[:MAX_SECTION]), len(text)) for path, text in sorted(wanted.items())]
+
+
+def open_author_call(episode: Episode, query: Mapping[str, str]) -> AuthorCall | None:
+    """The page for a query string, None where the episode has no decision. Nonsense falls back to the last decision."""
+    rows = episode.decisions.select_related("call", "family", "after_trial__task").order_by("number")
+    numbers = list(episode.decisions.order_by("number").values_list("number", flat=True))
+    if not numbers:
+        return None
+    asked = query.get("decision", "")
+    number = next((found for found in numbers if str(found) == asked), numbers[-1])
+    place = numbers.index(number)
+    near = {row.number: row for row in rows.filter(number__in=numbers[max(0, place - 1) : place + 2])}
+    decision = near[number]
+    evidence = tuple(
+        decision.evidence.select_related("trial__task", "compaction__trajectory__attempt").order_by("ordinal")
+    )
+    show = query.get("show") if query.get("show") in SHOWS else "call"
+    call = decision.call
+    contents = Blob.objects.read_many([digest for digest in (call.request_id, call.reply_id) if digest]) if call else {}
+    chosen = _choose_evidence(evidence, query.get("evidence", "")) if show == "evidence" else None
+    return AuthorCall(
+        decision=decision,
+        show=show or "call",
+        prompt=prompt_of(orjson.loads(contents[call.request_id])) if call else None,
+        reply=_parse_reply(orjson.loads(contents[call.reply_id])) if call and call.reply_id else None,
+        patch=decision.read_patch(),
+        evidence=evidence,
+        chosen=_read_trajectory(chosen, query) if chosen else None,
+        previous=near.get(numbers[place - 1]) if place else None,
+        following=near.get(numbers[place + 1]) if place + 1 < len(numbers) else None,
+        talk=talk_before(decision) if show == "call" else (),
+    )
+
+
+def _choose_evidence(evidence: Sequence[DecisionEvidence], asked: str) -> DecisionEvidence | None:
+    """The one asked for, counted from 1; else the last, which is what the author was asked about."""
+    found = (row for place, row in enumerate(evidence, start=1) if str(place) == asked)
+    return next(found, None) or (evidence[-1] if evidence else None)
+
+
+# --- the call -----------------------------------------------------------------------------------------------------
+
+
+def prompt_of(raw: Mapping[str, Any]) -> Prompt:
+    """`raw`: the JSON of a ModelRequest. Whatever a message holds besides text is shown as JSON."""
+    texts = tuple(_read_content(message) for message in raw.get("messages") or ())
+    length = sum(map(len, texts))
+    messages = tuple(
+        Message(str(message.get("role", "?")), len(text), tuple(_split_sections(text, length)))
+        for message, text in zip(raw.get("messages") or (), texts, strict=True)
+    )
+    names = ("temperature", "max_tokens", "seed", "json_object")
+    settings = [(name.replace("_", " "), str(raw[name])) for name in names if raw.get(name) not in (None, False)]
+    tools = [str((tool.get("function") or tool).get("name", "?")) for tool in raw.get("tools") or ()]
+    return Prompt(messages, texts, tuple(settings + ([("tools", ", ".join(tools))] if tools else [])), length)
+
+
+def _read_content(message: Mapping[str, Any]) -> str:
+    content = message.get("content")
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list) and all(
+        isinstance(part, dict) and isinstance(part.get("text"), str) for part in content
+    ):
+        return "\n".join(part["text"] for part in content)
+    return "" if content is None else orjson.dumps(content, option=orjson.OPT_INDENT_2).decode()
+
+
+def _split_sections(text: str, whole: int) -> Iterator[Section]:
+    starts = list(_find_starts(text))[:MAX_SECTIONS]
+    if not starts or starts[0] > 0:
+        starts.insert(0, 0)
+    for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
+        part = text[start:end]
+        if part.strip() or len(starts) == 1:
+            title = one_line(part, 110) if _HEADING.match(part) else ""
+            shown = visible(part[:MAX_SECTION].strip("\n"))
+            yield Section(title.lstrip("# "), shown, len(part), len(part) / (whole or 1), len(part) <= OPEN_SECTION)
+
+
+def _find_starts(text: str) -> Iterator[int]:
+    """Where a heading begins that is the message's own: none inside a fence, where the trials' texts stand."""
+    at, fence = 0, ""
+    for line in text.split("\n"):
+        if match := _FENCE.match(line):
+            if not fence:
+                fence = match[1]
+            elif line.strip() == fence:
+                fence = ""
+        elif not fence and _HEADING.match(line):
+            yield at
+        at += len(line) + 1
+
+
+def _parse_reply(raw: Mapping[str, Any]) -> Reply:
+    text = str(raw.get("text") or "")
+    return Reply(
+        text,
+        visible(text[:MAX_SECTION]),
+        visible(str(raw.get("reasoning") or "")[:MAX_SECTION]),
+        str(raw.get("finish_reason") or ""),
+        str(raw.get("model") or ""),
+        tuple(reasons_of(raw.get("failed_tries"))),
+        tuple(str(each) for each in raw.get("not_sent") or ()),
+    )
+
+
+# --- the evidence -------------------------------------------------------------------------------------------------
+
+
+def _read_trajectory(evidence: DecisionEvidence, query: Mapping[str, str]) -> SeenTrajectory:
+    compaction = evidence.compaction
+    if compaction is None:
+        return SeenTrajectory(evidence, None, (), ())
+    trajectory = compaction.trajectory
+    window = window_of(trajectory.steps_total, query)
+    spans: dict[int, dict[str, list[tuple[int, int]]]] = defaultdict(lambda: defaultdict(list))
+    reasons: dict[int, dict[str, None]] = defaultdict(dict)
+    for step, name, start, end, _length, reason in orjson.loads(Blob.objects.read(compaction.spans_id)):
+        spans[step][name].append((start, end))
+        reasons[step][reason] = None
+    stored = read_page(trajectory, window.first, window.count)
+    steps = tuple(_draw_step(found, spans.get(found.step.number), reasons[found.step.number]) for found in stored)
+    return SeenTrajectory(evidence, window, steps, tuple(_join_runs(sorted(spans), trajectory.steps_total)))
+
+
+def _draw_step(
+    stored: StoredStep, spans: Mapping[str, Sequence[tuple[int, int]]] | None, reasons: Iterable[str]
+) -> SeenStep:
+    step, texts = stored.step, dict(fields(stored.step))
+    drawn, seen, length = [], 0, 0
+    for name in reading_order(step):
+        text, whole = texts[name], stored.long.get(name, len(texts[name]))
+        kept = sorted((spans or {}).get(name, ()))
+        length += whole
+        seen += sum(end - start for start, end in kept)
+        group, _, index = name.partition("/")
+        kind = {"tool_calls": "call", "observations": "result"}.get(group, group)
+        label = step.tool_calls[int(index)].name if kind == "call" else "result" if kind == "result" else group
+        drawn.append(SeenField(name, kind, visible(label[:80]), tuple(_split_passages(text, whole, kept))))
+    return SeenStep(step.number, step.source.value, spans is not None, tuple(reasons), seen, length, tuple(drawn))
+
+
+def _split_passages(text: str, whole: int, kept: Sequence[tuple[int, int]]) -> Iterator[Passage]:
+    """The field from its beginning to its end. `text` may be cut short of `whole`: only a beginning was loaded."""
+    at = 0
+    for start, end in kept:
+        if start > at:
+            yield _cut_passage(text, at, start)
+        if end > start:
+            yield Passage(True, visible(text[start:end]))
+        at = max(at, end)
+    if at < whole:
+        yield _cut_passage(text, at, whole)
+
+
+def _cut_passage(text: str, start: int, end: int) -> Passage:
+    if end - start <= MAX_UNSEEN:
+        return Passage(False, visible(text[start:end]))
+    head, tail = text[start : start + MAX_UNSEEN // 2], text[end - MAX_UNSEEN // 4 : end]
+    return Passage(False, visible(head), visible(tail), start + len(head), end - len(tail))
+
+
+def _join_runs(steps: Sequence[int], total: int) -> list[Run]:
+    """Neighbouring kept steps as one."""
+    ends: list[list[int]] = []
+    for step in steps:
+        if ends and step == ends[-1][1] + 1:
+            ends[-1][1] = step
+        else:
+            ends.append([step, step])
+    scale = STRIP / max(total, 1)
+    return [
+        Run(first, last, (first - 1) * scale, max((last - first + 1) * scale, 2.0)) for first, last in ends[:MAX_RUNS]
+    ]

@@ -1,0 +1,106 @@
+"""`/runs/<id>/library/author/`, what the author saw: its prompt and reply, and the evidence with what was cut greyed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from uuid import UUID
+
+import orjson
+from django.db.models import Q
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
+from django.views.decorators.http import require_safe
+
+from benchapp.models import Blob, Episode, ModelCall, Run
+from benchapp.record.json_shape import JsonShape
+from inspector.pages.library.author_call import MAX_SECTION, AuthorCall, open_author_call, prompt_of
+from inspector.web.closed_pages import closed_to
+from inspector.web.responses import Link, render_page
+from inspector.web.subject import of_run
+from inspector.web.text.row_shapes import RUN_HEAD
+from runner.engine.author_calls import PURPOSES
+
+JSON_CHARS = 400_000  # of one text in the twin; the whole is at the text's own address
+
+
+@require_safe
+@of_run
+def author_call(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
+    episode = _episode(run, request.GET.get("episode", ""))
+    this = open_author_call(episode, request.GET) if episode else None
+    if this and this.chosen and (closed := closed_to(request, trial=this.chosen.evidence.trial, as_json=as_json)):
+        return closed
+    data = {
+        "run": RUN_HEAD.read(run),
+        "episode": episode,
+        **(_twin(run, this) if this else {"decision": None}),
+        "next": None,
+    }
+    context = {"section": "run", "this_run": run, "this_episode": episode, "this": this, "max_section": MAX_SECTION}
+    return render_page(request, "library/author_call.html", data=data, context=context, as_json=as_json)
+
+
+@require_safe
+@of_run
+def author_text(request: HttpRequest, run: Run, call_id: UUID, part: str) -> HttpResponse:
+    """One text of a call, whole and exactly as recorded: `reply`, or the number of a message from 1 on."""
+    readable = Q(decisions__isnull=False) | Q(purpose__in=PURPOSES)
+    call = get_object_or_404(ModelCall.objects.filter(readable, episode__run=run).distinct(), public_id=call_id)
+    return HttpResponse(_text(call, part), "text/plain; charset=utf-8")
+
+
+def _text(call: ModelCall, part: str) -> str:
+    if part == "reply" and call.reply_id:
+        return str(orjson.loads(Blob.objects.read(call.reply_id)).get("text") or "")
+    texts = prompt_of(orjson.loads(Blob.objects.read(call.request_id))).texts
+    if part.isdecimal() and 1 <= int(part[:6]) <= len(texts):
+        return texts[int(part) - 1]
+    raise Http404("no such text")
+
+
+def _episode(run: Run, public_id: str) -> Episode | None:
+    """The one asked for; else the first with a decision; else the first."""
+    episodes = list(run.episodes.order_by("ordinal", "id"))
+    asked = next((episode for episode in episodes if str(episode.public_id) == public_id), None)
+    if asked:
+        return asked
+    authored = run.episodes.exclude(decisions=None).order_by("ordinal", "id").first()
+    return authored or next(iter(episodes), None)
+
+
+def _prompt_twin(run: Run, this: AuthorCall) -> Iterator[dict[str, Any]]:
+    prompt, call = this.prompt, this.decision.call
+    for place, message in enumerate(prompt.messages if prompt else (), start=1):
+        whole = Link("author-text", run.public_id, call.public_id, str(place)) if call else None
+        yield {**MESSAGE.read(message), "text": prompt.texts[place - 1][:JSON_CHARS], "whole": whole}
+
+
+CALL = JsonShape(
+    *("id=public_id", "key", "model", "scripted", "status", "input_tokens", "cached_tokens", "output_tokens"),
+    *("cost_usd", "started_at", "finished_at", "price_table?", "error?"),
+)
+MESSAGE = JsonShape("role", "length")
+TURN = JsonShape(
+    *("purpose=call.purpose", ("said", lambda turn: turn.said[:JSON_CHARS]), "held_back=is_held_back"),
+    ("call", lambda turn: CALL.read(turn.call)),
+)
+EVIDENCE = JsonShape(
+    *("trial", "compaction=compaction.kind", "steps_kept=compaction.steps_kept"),
+    "steps_total=compaction.steps_total",
+)
+STEP = JsonShape("number", "shown=is_seen", "reasons", "characters_shown=seen", "characters=length")
+DECISION = JsonShape(
+    *("decision=decision.number", "status=decision.status"),
+    ("call", lambda this: this.decision.call and CALL.read(this.decision.call)),
+)
+SHOWN = JsonShape(
+    ("reply", lambda this: this.reply.text[:JSON_CHARS] if this.reply else None),
+    ("talk", lambda this: TURN.read_all(this.talk)),
+    ("evidence", lambda this: EVIDENCE.read_all(this.evidence)),
+    ("steps", lambda this: STEP.read_all(this.chosen.steps) if this.chosen else []),
+)
+
+
+def _twin(run: Run, this: AuthorCall) -> dict[str, Any]:
+    return {**DECISION.read(this), "prompt": list(_prompt_twin(run, this)), **SHOWN.read(this)}

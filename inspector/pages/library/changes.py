@@ -1,0 +1,193 @@
+"""What lies between two states of a library: changed files, their tree, and as much of their difference as a page holds.
+
+Only the contents of the files that are shown are loaded, in one query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from benchapp.models import Blob, Decision, Snapshot, SnapshotFile
+from inspector.web.text.diff import Block, FileDiff, diff_file
+from runner.base.digests import digest_bytes
+from runner.base.types import Patch
+
+PAGE_ROWS = 700  # lines of all differences on one page
+WHOLE_ROWS = 6_000  # of one file, when a reader asks for all of it
+PAGE_FILES = 30
+PAGE_CHARS = 60_000
+WHOLE_CHARS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A file as one state has it. `content` only where no blob holds it (a proposed patch)."""
+
+    digest: str
+    size: int
+    lines: int
+    mode: int = 0o644
+    content: bytes | None = None
+
+
+Versions = Mapping[str, Version]
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """One path on both sides. status: A, M, D, or "" for unchanged."""
+
+    path: str
+    old: Version | None
+    new: Version | None
+
+    @property
+    def status(self) -> str:
+        if self.old is None:
+            return "A"
+        if self.new is None:
+            return "D"
+        return "M" if (self.old.digest, self.old.mode) != (self.new.digest, self.new.mode) else ""
+
+    @property
+    def status_word(self) -> str:
+        return {"A": "added", "M": "modified", "D": "deleted", "": "unchanged"}[self.status]
+
+    @property
+    def size(self) -> int:
+        return (self.new or self.old).size  # type: ignore[union-attr]
+
+    @property
+    def mode_note(self) -> str:
+        if self.old and self.new and self.old.mode != self.new.mode:
+            return f"Mode {self.old.mode:o} became {self.new.mode:o}."
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class TreeRow:
+    """A folder (change None) or a file of the tree; depth from 0."""
+
+    name: str
+    depth: int
+    change: FileChange | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShownFile:
+    """A file's difference, cut to the room of the page; `rows_left_out`: rows that were not drawn."""
+
+    index: int
+    diff: FileDiff
+    change: FileChange
+    rows_left_out: int = 0
+
+
+def versions_of(*snapshots: Snapshot | None) -> list[Versions]:
+    """path -> Version for each snapshot, in one query."""
+    known = {snapshot.pk for snapshot in snapshots if snapshot}
+    found: dict[int, dict[str, Version]] = {key: {} for key in known}
+    for file in SnapshotFile.objects.filter(snapshot__in=known):
+        found[file.snapshot_id][file.path] = Version(file.blob_id, file.size, file.lines, file.mode)
+    return [found[snapshot.pk] if snapshot else {} for snapshot in snapshots]
+
+
+def changes_between(before: Versions, after: Versions) -> list[FileChange]:
+    """Every path of either side, sorted, SKILL.md before the other files of its folder."""
+    paths = sorted({*before, *after}, key=_reading_order)
+    return [FileChange(path, before.get(path), after.get(path)) for path in paths]
+
+
+def read_changes(
+    before: Snapshot | None, after: Snapshot | None, decision: Decision | None
+) -> tuple[list[FileChange], bool]:
+    """The files of both sides, and whether the later side is a proposal: what the patch of a refused decision asked for."""
+    old, new = versions_of(before, after)
+    if decision and (patch := decision.read_proposal()):
+        return changes_between(old, _propose(old, patch)), True
+    return changes_between(old, new), False
+
+
+def _propose(before: Versions, patch: Patch) -> Versions:
+    """The versions that a patch asks for, whatever rules it breaks. A deleted SKILL.md takes its whole skill along."""
+    upserts, deletes = patch.upsert_files, patch.delete_paths
+    written = {path.partition("/")[0] for path in upserts}
+    gone = {path.partition("/")[0] for path in deletes if path.count("/") == 1 and path.endswith("/SKILL.md")} - written
+    after = {
+        path: version
+        for path, version in before.items()
+        if path not in set(deletes) and path.partition("/")[0] not in gone
+    }
+    for path, text in upserts.items():
+        content = text.encode("utf-8", "replace")
+        mode = before[path].mode if path in before else 0o644
+        after[path] = Version(digest_bytes(content), len(content), content.count(b"\n"), mode, content)
+    return after
+
+
+def tree(changes: Iterable[FileChange]) -> list[TreeRow]:
+    """The files below their folders, as rows with a depth."""
+    rows: list[TreeRow] = []
+    open_folders: list[str] = []
+    for change in changes:
+        *folders, name = change.path.split("/")
+        shared = 0
+        while shared < min(len(folders), len(open_folders)) and folders[shared] == open_folders[shared]:
+            shared += 1
+        rows += (TreeRow(folder, depth) for depth, folder in enumerate(folders) if depth >= shared)
+        open_folders = folders
+        rows.append(TreeRow(name, len(folders), change))
+    return rows
+
+
+def contents_of(versions: Iterable[Version | None]) -> dict[str, bytes]:
+    """digest -> content. One query for the versions that carry none."""
+    wanted = [version for version in versions if version]
+    missing = [version.digest for version in wanted if version.content is None]
+    at_hand = {version.digest: version.content for version in wanted if version.content is not None}
+    return {**(Blob.objects.read_many(missing) if missing else {}), **at_hand}
+
+
+def show(changes: Sequence[FileChange], *, whole: bool = False) -> list[ShownFile]:
+    """The differences of these files within the page's room. A collapsed file keeps its counts and loses its rows."""
+    contents = contents_of(version for change in changes[:PAGE_FILES] for version in (change.old, change.new))
+    rows_left, chars_left = (WHOLE_ROWS, WHOLE_CHARS) if whole else (PAGE_ROWS, PAGE_CHARS)
+    shown = []
+    for index, change in enumerate(changes[:PAGE_FILES]):
+        old, new = (contents[side.digest] if side else None for side in (change.old, change.new))
+        diff = diff_file(change.path, old, new, mode_note=change.mode_note)
+        if whole:
+            diff = replace(diff, is_collapsed=False)
+        fitted, rows, chars = _fit(diff, rows_left, chars_left)
+        rows_left, chars_left = rows_left - rows, chars_left - chars
+        shown.append(ShownFile(index, fitted, change, diff.lines_shown - rows))
+    return shown
+
+
+def _fit(diff: FileDiff, rows_left: int, chars_left: int) -> tuple[FileDiff, int, int]:
+    """(the difference cut to the room, rows drawn, characters drawn)."""
+    if diff.is_collapsed:
+        return replace(diff, blocks=()), 0, 0
+    blocks: list[Block] = []
+    rows_used = chars_used = 0
+    for block in diff.blocks:
+        kept = []
+        for row in block.rows:
+            cost = sum(len(piece.text) for piece in row.pieces)
+            if rows_used >= rows_left or chars_used + cost > chars_left:
+                break
+            kept.append(row)
+            rows_used += 1
+            chars_used += cost
+        if kept:
+            blocks.append(replace(block, rows=tuple(kept)))
+        if len(kept) < len(block.rows):
+            break
+    return replace(diff, blocks=tuple(blocks)), rows_used, chars_used
+
+
+def _reading_order(path: str) -> tuple[tuple[int, str], ...]:
+    """Folder by folder: SKILL.md first, then subfolders, then other files."""
+    *folders, name = path.split("/")
+    return (*((1, folder) for folder in folders), (0 if name == "SKILL.md" else 2, name))

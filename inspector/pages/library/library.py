@@ -1,0 +1,189 @@
+"""Everything the library page shows for one address: an episode, two states of its library, and why they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from benchapp.analysis.lineage.ledger import LedgerRow
+from benchapp.models import Decision, Episode, Run
+from inspector.pages.library.changes import (
+    PAGE_FILES,
+    FileChange,
+    ShownFile,
+    TreeRow,
+    contents_of,
+    read_changes,
+    show,
+    tree,
+)
+from inspector.pages.library.provenance import Shown, Users, evidence_of, open_course, verdict_seen
+from inspector.pages.library.rail import Rail, Selection, Stop, neighbours, open_rail, select
+from inspector.pages.trials.verdict import VerdictView
+from inspector.web.text.diff import Row, explain_no_rows, is_binary, source_rows
+from inspector.web.text.markdown import MAX_CHARS, render_markdown, split_frontmatter
+from inspector.web.text.visible import visible
+from runner.base.types import DecisionStatus
+
+VIEWS = ("unified", "split", "rendered", "source")
+TABS = ("why", "trajectory", "verdict", "users")
+SOURCE_ROWS = 1_500
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One file at the later state, whole: as rows of source or as drawn Markdown. `note`: why there is neither."""
+
+    change: FileChange
+    rows: tuple[Row, ...] = ()
+    rows_left_out: int = 0
+    frontmatter: str = ""
+    html: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeMachine:
+    """`is_proposal`: the later side is what a refused patch asked for; the library never was like that."""
+
+    episode: Episode
+    rail: Rail
+    selection: Selection
+    view: str
+    tab: str
+    changes: tuple[FileChange, ...]
+    chosen: FileChange | None
+    missing: str  # the file of the query that is in neither state
+    is_proposal: bool
+    files: tuple[ShownFile, ...]
+    files_left_out: int
+    document: Document | None
+    evidence: tuple[Shown, ...]
+    verdict: VerdictView | None
+    users: Users | None
+    ledger: LedgerRow | None  # of the stop, where it changed the library
+    is_beside: bool  # whether this experiment has no-skill trials of these tasks
+    reply: str  # the author's answer as it came, where no patch could be read from it
+    previous: Stop | None
+    following: Stop | None
+
+    @property
+    def changed(self) -> list[FileChange]:
+        return [change for change in self.changes if change.status]
+
+    @property
+    def tree(self) -> list[TreeRow]:
+        return tree(self.changes)
+
+    @property
+    def skills_total(self) -> int:
+        return sum(change.path.endswith("/SKILL.md") and change.new is not None for change in self.changes)
+
+    @property
+    def files_total(self) -> int:
+        return sum(change.new is not None for change in self.changes)
+
+    @property
+    def decision(self) -> Decision | None:
+        return self.selection.decision
+
+    @property
+    def decisions_total(self) -> int:
+        return sum(stop.decision is not None for stop in self.rail.stops)
+
+    @property
+    def rounds_total(self) -> int:
+        return max((stop.decision.round for stop in self.rail.stops if stop.decision), default=0)
+
+
+def open_time_machine(run: Run, episode: Episode, query: Mapping[str, str]) -> TimeMachine:
+    """Opens the page for a query string. Nonsense in it falls back to a page that exists."""
+    course = open_course(run, episode)
+    rail, selection = course.rail, _select(course.rail, query)
+    changes, is_proposal = _read_selected(selection)
+    asked = query.get("file", "")
+    chosen = _find_change(changes, asked)
+    changed = [change for change in changes if change.status]
+    view = query.get("view", "")
+    if view not in VIEWS:
+        view = "rendered" if selection.is_one_state and not is_proposal else "unified"
+    shown = _choose_files(changes, changed, chosen, view)
+    document = _draw_document(chosen or _choose_first(changed or changes), view) if not shown else None
+    decision = selection.decision
+    previous, following = neighbours(rail, selection)
+    tab = query.get("tab", "")
+    text = None if is_proposal else chosen or _choose_first(changed or changes)  # a refused patch was never mounted
+    return TimeMachine(
+        episode=episode,
+        rail=rail,
+        selection=selection,
+        view=view,
+        tab=tab if tab in TABS else "why",
+        changes=tuple(changes),
+        chosen=chosen or (document.change if document else None),
+        missing="" if chosen else asked,
+        is_proposal=is_proposal,
+        files=tuple(show(shown, whole=chosen is not None)),
+        files_left_out=max(0, len(shown) - PAGE_FILES),
+        document=document,
+        evidence=tuple(evidence_of(decision)) if decision else (),
+        verdict=verdict_seen(decision) if decision else None,
+        users=course.users_of(text, selection.stop) if text else None,
+        ledger=course.ledger_of(selection.stop),
+        is_beside=bool(course.baseline),
+        reply=visible(decision.read_reply()) if decision and decision.status == DecisionStatus.FAILED else "",
+        previous=previous,
+        following=following,
+    )
+
+
+def chosen_file(episode: Episode, run: Run, query: Mapping[str, str]) -> FileChange | None:
+    """The file that a query string names, in the states it names; None where neither has it."""
+    changes, _ = _read_selected(_select(open_rail(run, episode), query))
+    return _find_change(changes, query.get("file", ""))
+
+
+def _select(rail: Rail, query: Mapping[str, str]) -> Selection:
+    return select(rail, decision=query.get("decision"), start=query.get("from"), end=query.get("to"))
+
+
+def _find_change(changes: Sequence[FileChange], path: str) -> FileChange | None:
+    return next((change for change in changes if change.path == path), None)
+
+
+def _read_selected(selection: Selection) -> tuple[list[FileChange], bool]:
+    return read_changes(selection.before.snapshot, selection.after.snapshot, selection.decision)
+
+
+def _choose_first(changes: Sequence[FileChange]) -> FileChange | None:
+    """Where reading starts: the first SKILL.md, else the first file."""
+    skills = (change for change in changes if change.path.endswith("/SKILL.md"))
+    return next(skills, None) or next(iter(changes), None)
+
+
+def _choose_files(
+    changes: Sequence[FileChange], changed: Sequence[FileChange], chosen: FileChange | None, view: str
+) -> Sequence[FileChange]:
+    """The files drawn as differences; none where one is drawn whole instead."""
+    if view in ("rendered", "source"):
+        return ()
+    if chosen is not None:
+        return (chosen,) if chosen.status else ()
+    return changed
+
+
+def _draw_document(change: FileChange | None, view: str) -> Document | None:
+    if change is None:
+        return None
+    version = change.new or change.old
+    assert version is not None
+    content = contents_of([version])[version.digest]
+    if is_binary(content):
+        return Document(change, note=f"Binary file, {len(content):,} bytes, not shown.")
+    if view == "rendered" and change.path.endswith((".md", ".markdown")):
+        frontmatter, body = split_frontmatter(content.decode())
+        note = f"Rendered are the first {MAX_CHARS:,} of {len(body):,} characters." if len(body) > MAX_CHARS else ""
+        return Document(change, frontmatter=visible(frontmatter), html=render_markdown(body), note=note)
+    rows = source_rows(change.path, content)
+    note = "" if rows else explain_no_rows(content)
+    return Document(change, rows[:SOURCE_ROWS], max(0, len(rows) - SOURCE_ROWS), note=note)

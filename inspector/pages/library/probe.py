@@ -1,0 +1,190 @@
+"""What the probe page shows for one address: what can be frozen and taken back, what it would take, what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from benchapp.analysis.lineage.hunks import Hunk
+from benchapp.experiments.probe_results import CONTROL, NO_SKILL, ORIGINAL, SIDES, Result, results_of
+from benchapp.experiments.probe_runs import TIMES, Asked, Choice, Preview, choice_of, default_tasks, preview
+from benchapp.models import Decision, Episode, Probe, Run, Task
+from benchapp.record.json_shape import JsonShape
+from inspector.web.responses import link_to
+from inspector.web.text.visible import visible
+from runner.base.errors import RunnerError
+
+MAX_SHOWN = 20  # probes, newest first
+MAX_LISTED = 8  # on a run's page
+MAX_IN_LEDGER = 100
+MAX_HUNKS = 60
+MAX_LINES = 24  # of one side of a hunk
+MAX_LINE = 400  # characters
+SIDE_WORDS = {CONTROL: "nothing taken back", ORIGINAL: "the run itself", NO_SKILL: "no-skill"}
+
+
+class Query(Protocol):
+    def get(self, key: str, default: str = "") -> str: ...
+    def getlist(self, key: str) -> list[str]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ShownHunk:
+    hunk: Hunk
+    is_taken: bool
+    lines: tuple[tuple[str, str], ...]  # (sign, text)
+    left_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProbePage:
+    """`choice` is None where there is nothing to freeze; `problem` says why that, or why it cannot be launched so."""
+
+    asked: Asked
+    choice: Choice | None
+    hunks: tuple[ShownHunk, ...]
+    decisions: tuple[Decision, ...]  # that changed the library
+    tasks: tuple[tuple[Task, bool], ...]  # in order, and whether it is ticked
+    preview: Preview | None
+    problem: str
+    results: tuple[Result, ...]
+    has_older: bool
+
+    @property
+    def hunks_left_out(self) -> int:
+        return len(self.choice.hunks) - len(self.hunks) if self.choice else 0
+
+
+def read_asked(query: Query) -> tuple[Asked, str]:
+    """What an address or a form asks for, and what of it is no number."""
+    decision, times = query.get("decision", ""), query.get("times", "")
+    asked = Asked(
+        state=query.get("state", "")[:20],
+        decision=_parse_number(decision),
+        revert=tuple(dict.fromkeys(query.getlist("revert"))),
+        tasks=tuple(dict.fromkeys(query.getlist("task"))),
+        times=TIMES if _parse_number(times) is None else _parse_number(times) or 0,
+    )
+    wrong = next((text for text in (decision, times) if text and _parse_number(text) is None), "")
+    return asked, f"Expected a whole number, found {wrong[:40]!r}." if wrong else ""
+
+
+def _parse_number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else None
+
+
+def open_probe_page(episode: Episode, query: Query) -> ProbePage:
+    """`?times=` asks for the estimate as well, which reads the suite."""
+    asked, problem = read_asked(query)
+    results, has_older = _read_results(episode, asked.decision)
+    try:
+        choice = choice_of(episode, asked)
+    except RunnerError as error:
+        return ProbePage(asked, None, (), (), (), None, str(error), results, has_older)
+    known = {hunk.id for hunk in choice.hunks}
+    asked = replace(asked, revert=tuple(name for name in asked.revert if name in known))  # of another decision: dropped
+    found, problem = _try_preview(episode, asked, problem) if query.get("times", "") else (None, problem)
+    decisions = tuple(state.decision for state in choice.states if state.decision)
+    ticked = set(asked.tasks or default_tasks(episode, choice.state))
+    tasks = tuple((task, task.key in ticked) for task in _order_tasks(episode))
+    shown = tuple(_draw_hunk(hunk, asked.revert) for hunk in choice.hunks[:MAX_HUNKS])
+    return ProbePage(asked, choice, shown, decisions, tasks, found, problem, results, has_older)
+
+
+def _try_preview(episode: Episode, asked: Asked, problem: str) -> tuple[Preview | None, str]:
+    if problem:
+        return None, problem
+    try:
+        return preview(episode, asked), ""
+    except RunnerError as error:
+        return None, str(error)
+
+
+def _order_tasks(episode: Episode) -> Iterable[Task]:
+    ids = episode.trials.values("task")
+    ordered = Task.objects.filter(pk__in=ids).select_related("family")
+    return ordered.order_by("family__ordinal", "ordinal", "key")
+
+
+def _draw_hunk(hunk: Hunk, taken: Sequence[str]) -> ShownHunk:
+    old, new = hunk.removed, hunk.added
+    lines = [("-", line) for line in old[:MAX_LINES]] + [("+", line) for line in new[:MAX_LINES]]
+    texts = tuple((sign, visible(line.decode("utf-8", "replace").rstrip("\n")[:MAX_LINE])) for sign, line in lines)
+    return ShownHunk(hunk, hunk.id in taken, texts, len(old) + len(new) - len(lines))
+
+
+def _read_results(episode: Episode, decision: int | None) -> tuple[tuple[Result, ...], bool]:
+    """Those that took something back first, then their controls; and whether there are older ones."""
+    probes = Probe.objects.standing().filter(origin=episode)
+    if decision is not None:
+        probes = probes.filter(decision__number=decision)
+    found = list(probes[: MAX_SHOWN + 1])
+    return tuple(_sort_controls_last(results_of(found[:MAX_SHOWN]))), len(found) > MAX_SHOWN
+
+
+def _sort_controls_last(results: Iterable[Result]) -> list[Result]:
+    return sorted(results, key=lambda result: result.probe.is_control)
+
+
+def probes_about(decision: Decision | None) -> list[Result]:
+    """The newest probes of a decision, for the pages that tell what became of it."""
+    about = Probe.objects.standing().filter(decision=decision)
+    found = list(about[:MAX_SHOWN]) if decision is not None and about.exists() else []
+    return _sort_controls_last(results_of(found)) if found else []
+
+
+def probes_by_decision(episode: Episode) -> dict[int, list[Result]]:
+    """Decision pk -> its probes, for the ledger of a library: the newest of the episode."""
+    about = Probe.objects.standing().filter(origin=episode).exclude(decision=None)
+    probes = list(about[:MAX_IN_LEDGER]) if about.exists() else []
+    found: dict[int, list[Result]] = {}
+    for result in _sort_controls_last(results_of(probes)) if probes else ():
+        assert result.probe.decision_id is not None
+        found.setdefault(result.probe.decision_id, []).append(result)
+    return found
+
+
+def probes_of(run: Run) -> dict[str, Any]:
+    """For a run's page: the newest probes of its libraries, and whether there are older ones."""
+    probes = Probe.objects.standing().filter(origin__run=run)
+    found = list(probes[: MAX_LISTED + 1]) if probes.exists() else []
+    return {"probes": results_of(found[:MAX_LISTED]) if found else [], "older_probes": len(found) > MAX_LISTED}
+
+
+# --- the twin -----------------------------------------------------------------------------------------------------
+
+
+TEST = JsonShape("p", "smallest_p=smallest", "tasks", "is_enough")
+TASK_LINE = JsonShape(
+    *("task=task.key", "own"),
+    *((side, lambda line, side=side: line.sides[side]) for side in SIDES),
+    ("of_acquisition", lambda line: sorted(line.learning)),
+)
+RESULT = JsonShape(
+    *("id=probe", "run=probe.run", link_to("run-json", "probe.run.public_id"), "status=probe.run.status"),
+    *("scripted=probe.run.scripted", "of=probe.origin", "decision=probe.decision.number", "state=probe.state"),
+    *("reverted=probe.reverted", "reverted_digest=probe.reverted_digest?", "library_digest=probe.library.digest"),
+    *("times=probe.times", "reason=probe.reason", "by=probe.actor_name", "at=probe.created_at", "own"),
+    *((side, lambda result, side=side: result.side(side)) for side in SIDES),
+    "original_had_the_library=original_had_it",
+    ("tests", lambda result: {side: TEST.read(test) for side, test in result.tests.items()}),
+    ("tasks", lambda result: TASK_LINE.read_all(result.lines)),
+)
+PAGE = JsonShape(
+    "problem?",
+    ("states", lambda page: [state.key for state in page.choice.states] if page.choice else []),
+    *("state=choice.state.key", "decision=choice.decision.number"),
+    ("hunks", lambda page: list(_hunks(page))),
+    ("tasks", lambda page: [{"key": task.key, "chosen": chosen} for task, chosen in page.tasks]),
+    "times=asked.times",
+    ("preview", lambda page: page.preview and PREVIEW.read(page.preview)),
+    ("probes", lambda page: RESULT.read_all(page.results)),
+    "has_older_probes=has_older",
+)
+PREVIEW = JsonShape("trials", "estimate=estimate.whole")
+
+
+def _hunks(page: ProbePage) -> Iterator[dict[str, Any]]:
+    for hunk in page.choice.hunks if page.choice else ():
+        yield {**hunk.as_json(), "taken_back": hunk.id in page.asked.revert}

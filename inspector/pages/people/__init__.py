@@ -1,0 +1,1 @@
+"""People: accounts, logins, activity, comments."""

@@ -1,0 +1,158 @@
+"""`/comments/`: what mentions me and what was said last; and the thread at one place, as a part of its page or alone."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from benchapp.models import Comment, Mention, User
+from benchapp.record.json_shape import JsonShape
+from benchapp.review.comment_places import NoSuchPlace, Place, place_of
+from benchapp.review.remarks import (
+    MAX_CHARS,
+    CommentRefused,
+    comments_for,
+    mentions_of,
+    read_mentions,
+    retract_comment,
+    thread_at,
+    write_comment,
+)
+from inspector.web.access import needs
+from inspector.web.responses import next_url, paginate, render_page, wants_fragment
+from inspector.web.text.markdown import render_markdown
+
+PER_PAGE = 50
+MENTIONS = 20
+SHOWN_CHARS = 600  # of a comment in a list; the thread has all of it
+
+
+@require_safe
+def comments(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
+    reader: User = request.user  # type: ignore[assignment]
+    page = paginate(request, comments_for(reader).order_by("-written_at", "-pk"), per_page=PER_PAGE)
+    mentions = list(mentions_of(reader)[:MENTIONS])
+    data = {
+        "mentions": [{**_comment_twin(found.comment, reader), "read_at": found.read_at} for found in mentions],
+        "unread": sum(found.read_at is None for found in mentions),
+        "comments": [_comment_twin(comment, reader) for comment in page],
+        "next": next_url(request, page),
+    }
+    context = {"page": page, "mention_rows": mentions, "shown_chars": SHOWN_CHARS}
+    return render_page(request, "people/comments.html", data=data, context=context, as_json=as_json)
+
+
+@require_safe
+def about(request: HttpRequest) -> HttpResponse:
+    """The thread at one place: a fragment for htmx, a page of its own without."""
+    return _thread(request, _place(request))
+
+
+@require_POST
+@needs(User.Level.REVIEWER)
+def write(request: HttpRequest) -> HttpResponseBase:
+    """The place stands in the address, the text in the form; `parent` is the comment it answers."""
+    place, author = _place(request), request.user
+    text, answers = request.POST.get("text", ""), request.POST.get("parent", "")
+    parent = get_object_or_404(Comment, public_id=_uuid(answers)) if answers else None
+    try:
+        write_comment(place, author, text, parent=parent)  # type: ignore[arg-type]
+    except CommentRefused as refusal:
+        return _thread(request, place, problem=str(refusal), text=text, answers=answers)
+    if wants_fragment(request):
+        return _thread(request, place, taken=answers)
+    return HttpResponseRedirect(f"{reverse('comments-about')}?{request.GET.urlencode()}")
+
+
+@require_POST
+@needs(User.Level.REVIEWER)
+def retract(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    comment = get_object_or_404(comments_for(request.user), public_id=public_id)  # type: ignore[arg-type]
+    try:
+        retract_comment(comment, request.user)  # type: ignore[arg-type]
+    except CommentRefused as refusal:
+        raise PermissionDenied(str(refusal)) from refusal
+    if wants_fragment(request):
+        return _thread(request, _place(request))
+    return HttpResponseRedirect(comment.address)
+
+
+@require_POST
+def read(request: HttpRequest) -> HttpResponse:
+    """Mentions of whoever asks are read from now on: all, or those at the place in the address. Open to every level."""
+    place = _place(request).name if request.GET else ""
+    count = read_mentions(request.user, place=place)  # type: ignore[arg-type]
+    if wants_fragment(request):
+        return HttpResponse(status=204)
+    messages.success(request, f"{count} mention{'' if count == 1 else 's'} marked as read.")
+    return redirect("comments")
+
+
+def _place(request: HttpRequest) -> Place:
+    try:
+        place = place_of(request.GET)
+    except NoSuchPlace as error:
+        raise Http404(str(error)) from error
+    if place.is_closed_to(request.user):  # type: ignore[arg-type]
+        raise PermissionDenied("Comments here are closed to you until your blind review is submitted.")
+    return place
+
+
+def _thread(
+    request: HttpRequest,
+    place: Place,
+    *,
+    problem: str = "",
+    text: str = "",
+    answers: str = "",
+    taken: str | None = None,
+) -> HttpResponse:
+    """`problem`: why `text`, which answers `answers`, was refused. `taken`: what the text answered that was kept."""
+    said = thread_at(place, request.user)  # type: ignore[arg-type]
+    mine = Mention.objects.filter(user=request.user, comment__place=place.name, read_at=None)  # type: ignore[misc]
+    context = {
+        "place": place,
+        "thread": [(_render_text(first), [_render_text(each) for each in answered]) for first, answered in said],
+        "query": request.GET.urlencode(),
+        "problem": problem,
+        "text": text,
+        "written_to": answers,
+        "taken": taken,
+        "max_chars": MAX_CHARS,
+        "total": sum(not each.retracted_at for first, answered in said for each in (first, *answered)),
+        "unread": set(mine.values_list("comment", flat=True)),
+    }
+    template = "people/_thread.html" if wants_fragment(request) else "people/thread.html"
+    status = 422 if problem and not wants_fragment(request) else 200
+    response = render(request, template, context, status=status)
+    response["Vary"] = "Cookie, HX-Request"
+    return response
+
+
+def _render_text(comment: Comment) -> tuple[Comment, Any]:
+    """With its text as HTML that can do no harm; a retracted one says nothing any more."""
+    return comment, None if comment.retracted_at else render_markdown(comment.text)
+
+
+COMMENT = JsonShape(
+    *("id=public_id", "on", "place", "url=address", "author=author.username", "written_at", "retracted_at"),
+    ("text", lambda comment: None if comment.retracted_at else comment.text),
+)
+
+
+def _comment_twin(comment: Comment, reader: User) -> dict[str, Any]:
+    return {**COMMENT.read(comment), "own": comment.author_id == reader.pk}
+
+
+def _uuid(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise Http404("no such comment") from None

@@ -1,0 +1,130 @@
+"""`/people/`: accounts and their levels, for admins; `/people/me/`: what the record calls whoever asks."""
+
+from __future__ import annotations
+
+from django import forms
+from django.conf import settings
+from django.contrib import messages
+from django.core.exceptions import ValidationError
+from django.db.models import Count, Max, Q
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.views.decorators.http import require_POST, require_safe
+
+from benchapp.models import Review, User
+from benchapp.people.accounts import AccountRefused, add_account, people, set_active, set_level
+from benchapp.record.json_shape import JsonShape
+from inspector.web.access import needs
+from inspector.web.responses import next_url, paginate, render_page
+
+PER_PAGE = 50
+MEANINGS = {
+    User.Level.VIEWER: "reads everything that is not hidden for a blind review",
+    User.Level.REVIEWER: "also codes items, comments, saves comparisons",
+    User.Level.OPERATOR: "also imports, launches, cancels, and assigns what files do not tell",
+    User.Level.ADMIN: "also manages accounts and other people's queues",
+}
+
+
+class AddForm(forms.Form):
+    username = forms.CharField(max_length=150, error_messages={"required": "Give it a name."})
+    level = forms.ChoiceField(choices=User.Level.choices, initial=User.Level.REVIEWER)
+    password = forms.CharField(
+        max_length=1000, strip=False, error_messages={"required": "Give it a first password; its owner changes it."}
+    )
+
+
+class ChangeForm(forms.Form):
+    """One of the two is asked for at a time."""
+
+    level = forms.ChoiceField(choices=User.Level.choices, required=False)
+    active = forms.TypedChoiceField(choices=[("0", "off"), ("1", "on")], coerce=int, required=False, empty_value=None)
+    reason = forms.CharField(max_length=1000, required=False)
+
+
+@require_safe
+@needs(User.Level.ADMIN)
+def accounts(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
+    return _page(request, AddForm(), as_json=as_json)
+
+
+@require_POST
+@needs(User.Level.ADMIN)
+def account_add(request: HttpRequest) -> HttpResponse:
+    form = AddForm(request.POST)
+    if form.is_valid():
+        given = form.cleaned_data
+        try:
+            made = add_account(given["username"], given["password"], given["level"], by=request.user)  # type: ignore[arg-type]
+        except ValidationError as error:
+            form.add_error(None, error) if not hasattr(error, "error_dict") else _put_errors(form, error)
+        else:
+            messages.success(request, f"{made.username} can log in as {made.level}.")
+            return redirect("people")
+    return _page(request, form, as_json=False, status=422)
+
+
+@require_POST
+@needs(User.Level.ADMIN)
+def account_change(request: HttpRequest, name: str) -> HttpResponse:
+    """Another level, or on and off; the refusal is said on the page."""
+    user = get_object_or_404(people(), username=name)
+    form = ChangeForm(request.POST)
+    if not form.is_valid():
+        messages.error(request, "Nothing was changed: no such level.")
+        return redirect("people")
+    given, by = form.cleaned_data, request.user
+    try:
+        if given["level"] and set_level(user, given["level"], by=by, reason=given["reason"]):  # type: ignore[arg-type]
+            messages.success(request, f"{user.username} is {user.level} from now on.")
+        if given["active"] is not None and set_active(user, bool(given["active"]), by=by, reason=given["reason"]):  # type: ignore[arg-type]
+            messages.success(request, f"{user.username} is switched {'on' if user.is_active else 'off'}.")
+    except AccountRefused as refusal:
+        messages.error(request, str(refusal))
+    return redirect("people")
+
+
+@require_safe
+def me(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
+    """One's own account: level, pseudonym, reviews. Open to everybody who is logged in."""
+    user: User = request.user  # type: ignore[assignment]
+    done = user.reviews.aggregate(
+        submitted=Count("pk", filter=Q(state=Review.State.SUBMITTED)),
+        drafts=Count("pk", filter=Q(state=Review.State.DRAFT)),
+    )
+    data = {
+        "account": user.username,
+        "level": user.level,
+        "pseudonym": user.pseudonym,
+        "reviews_submitted": done["submitted"],
+        "drafts": done["drafts"],
+        "next": None,
+    }
+    levels = [(level, MEANINGS[level], user.may(level)) for level in User.Level]
+    context = {"levels": levels, "single_user": settings.SINGLE_USER}
+    return render_page(request, "people/me.html", data=data, context=context, as_json=as_json)
+
+
+def _put_errors(form: AddForm, error: ValidationError) -> None:
+    for field, problems in error.message_dict.items():
+        form.add_error(field if field in form.fields else None, problems)
+
+
+def _page(request: HttpRequest, form: AddForm, *, as_json: bool, status: int = 200) -> HttpResponse:
+    rows = people().annotate(last_act=Max("activities__at")).order_by("-is_active", "username")
+    page = paginate(request, rows, per_page=PER_PAGE)
+    data = {"people": PERSON.read_all(page), "next": next_url(request, page)}
+    context = {
+        "page": page,
+        "form": form,
+        "levels": list(User.Level.choices),
+        "meanings": list(MEANINGS.items()),
+        "single_user": settings.SINGLE_USER,
+    }
+    return render_page(request, "people/people.html", data=data, context=context, as_json=as_json, status=status)
+
+
+PERSON = JsonShape(
+    *("account=username", "level", "active=is_active", "joined_at=date_joined", "last_login", "last_act"),
+)
+"""Without the pseudonym: who stands behind one in an export is for its bearer to tell."""

@@ -1,0 +1,1 @@
+"""Pages of codebooks and their versions."""

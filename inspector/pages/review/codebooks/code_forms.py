@@ -1,0 +1,215 @@
+"""What may be asked of one code of a draft, one form per act. Each makes its act and says what was done."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+
+from benchapp.models import Code, CodebookVersion, Decision, Trial, User
+from benchapp.review.codebooks import codes as acts
+from benchapp.review.codebooks.codebook_file import MAX_NAME, MAX_QUOTE, MAX_TEXT
+from benchapp.review.codebooks.codes import Wording
+from benchapp.review.codebooks.examples import add_example
+
+MIN_PARTS, MAX_PARTS = 2, 6
+TEXTS = {"definition": "Definition", "include": "Label it when", "exclude": "Not when, and what instead"}
+
+
+def _name(**given: Any) -> forms.CharField:
+    return forms.CharField(max_length=MAX_NAME, error_messages={"required": "Give it a name."}, **given)
+
+
+def _text(label: str, *, rows: int = 3) -> forms.CharField:
+    return forms.CharField(required=False, max_length=MAX_TEXT, label=label, widget=forms.Textarea({"rows": rows}))
+
+
+class CodeForm(forms.Form):
+    """`title`: the act on its tab. `button`: what it does."""
+
+    title = button = about = ""
+
+    def __init__(self, code: Code | None, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, auto_id="code_%s", **kwargs)
+        self.code = code
+
+    def apply(self, user: User) -> str:
+        """What was done, in words. Raises CodebookRefused."""
+        raise NotImplementedError
+
+    def wording(self, ending: str = "") -> Wording:
+        return Wording(*(self.cleaned_data[f"{name}{ending}"] for name in ("name", *TEXTS)))
+
+
+class WordingForm(CodeForm):
+    name = _name()
+    definition = _text(TEXTS["definition"])
+    include = _text(TEXTS["include"])
+    exclude = _text(TEXTS["exclude"])
+
+
+class AddForm(WordingForm):
+    """`code` is None here: the version comes with `apply_to`."""
+
+    title, button = "Add", "Add code"
+    parent = forms.ModelChoiceField(
+        Code.objects.none(), required=False, to_field_name="public_id", empty_label="at the top"
+    )
+
+    def __init__(self, version: CodebookVersion, *args: Any, **kwargs: Any) -> None:
+        super().__init__(None, *args, **kwargs)
+        self.version = version
+        self.fields["parent"].label = "Below"
+        self.fields["parent"].queryset = version.codes.all()  # type: ignore[attr-defined]
+
+    def apply(self, user: User) -> str:
+        self.code = acts.add(self.version, self.wording(), user, parent=self.cleaned_data["parent"])
+        return f"“{self.code.name}” was added."
+
+
+class EditForm(WordingForm):
+    title, button = "Edit", "Save"
+    about = "Another name keeps the labels. Another meaning asks for each of them again when a queue is carried over."
+    seen = forms.CharField(required=False, widget=forms.HiddenInput)
+
+    def __init__(self, code: Code, *args: Any, **kwargs: Any) -> None:
+        said = Wording.of(code)
+        initial = {"name": said.name, **{text: getattr(said, text) for text in TEXTS}, "seen": said.fingerprint}
+        super().__init__(code, *args, initial=initial, **kwargs)
+
+    def apply(self, user: User) -> str:
+        assert self.code
+        code = acts.reword(self.code, self.wording(), user, seen=self.cleaned_data["seen"])
+        return f"“{code.name}” was saved."
+
+
+class MoveForm(CodeForm):
+    title, button = "Move", "Move"
+    parent = forms.ModelChoiceField(
+        Code.objects.none(), required=False, to_field_name="public_id", empty_label="at the top", label="Below"
+    )
+    before = forms.ModelChoiceField(
+        Code.objects.none(), required=False, to_field_name="public_id", empty_label="last", label="In front of"
+    )
+
+    def __init__(self, code: Code, *args: Any, **kwargs: Any) -> None:
+        super().__init__(code, *args, initial={"parent": code.parent and code.parent.public_id}, **kwargs)
+        for name in ("parent", "before"):
+            others = code.version.codes.exclude(pk=code.pk)
+            self.fields[name].queryset = others  # type: ignore[attr-defined]
+
+    def apply(self, user: User) -> str:
+        assert self.code
+        parent, before = self.cleaned_data["parent"], self.cleaned_data["before"]
+        acts.move(self.code, user, parent=before.parent if before and not parent else parent, before=before)
+        return f"“{self.code.name}” was moved."
+
+
+class SplitForm(CodeForm):
+    title, button = "Split", "Split"
+    about = "The first part keeps the place, the examples and what is below. Every label is asked for again."
+
+    def __init__(self, code: Code, data: Any = None, *args: Any, parts: int = MIN_PARTS, **kwargs: Any) -> None:
+        super().__init__(code, data, *args, **kwargs)
+        if data is not None:
+            parts = sum(f"name_{part}" in data for part in range(1, MAX_PARTS + 1))
+        self.parts = max(MIN_PARTS, min(MAX_PARTS, parts))
+        for part in range(1, self.parts + 1):
+            self.fields[f"name_{part}"] = _name(label=f"Part {part}: name")
+            for text, label in TEXTS.items():
+                self.fields[f"{text}_{part}"] = _text(label, rows=2)
+
+    @property
+    def more(self) -> int | None:
+        """How many parts the form could have next."""
+        return self.parts + 1 if self.parts < MAX_PARTS else None
+
+    def apply(self, user: User) -> str:
+        assert self.code
+        was = self.code.name
+        made = acts.split(self.code, [self.wording(f"_{part}") for part in range(1, self.parts + 1)], user)
+        return f"“{was}” was split into {', '.join(f'“{code.name}”' for code in made)}."
+
+
+class MergeForm(WordingForm):
+    title, button = "Merge", "Merge"
+    about = "Labels of all of them follow by themselves, also where the words change: you have them all before you."
+    others = forms.ModelMultipleChoiceField(
+        Code.objects.none(),
+        to_field_name="public_id",
+        widget=forms.CheckboxSelectMultiple,
+        label="Merge with",
+        error_messages={"required": "Choose at least one other code."},
+    )
+    field_order = ("others", "name", *TEXTS)
+
+    def __init__(self, code: Code, *args: Any, **kwargs: Any) -> None:
+        said = Wording.of(code)
+        initial = {"name": said.name, **{text: getattr(said, text) for text in TEXTS}}
+        super().__init__(code, *args, initial=initial, **kwargs)
+        self.fields["others"].queryset = code.version.codes.exclude(pk=code.pk)  # type: ignore[attr-defined]
+
+    def apply(self, user: User) -> str:
+        assert self.code
+        merged = [self.code, *self.cleaned_data["others"]]
+        self.code = acts.merge(merged, self.wording(), user)
+        return f"{', '.join(f'“{code.name}”' for code in merged)} became “{self.code.name}”."
+
+
+class RetireForm(CodeForm):
+    title, button = "Retire", "Retire"
+    about = "The draft goes on without it; what is below it moves up. Its labels are asked for again."
+    reason = forms.CharField(required=False, max_length=1000, label="Why", widget=forms.Textarea({"rows": 2}))
+
+    def apply(self, user: User) -> str:
+        assert self.code
+        acts.retire(self.code, user, reason=self.cleaned_data["reason"])
+        return f"“{self.code.name}” was retired."
+
+
+class ExampleForm(CodeForm):
+    title, button = "Example", "Add example"
+    about = (
+        "A place that shows what the code means. Marks of submitted reviews can be added from the coding screen too."
+    )
+    trial = forms.ModelChoiceField(
+        Trial.objects.none(),
+        required=False,
+        to_field_name="public_id",
+        widget=forms.TextInput({"autocomplete": "off"}),
+        label="Trial (the id in its address)",
+        error_messages={"invalid_choice": "There is no such trial."},
+    )
+    decision = forms.ModelChoiceField(
+        Decision.objects.none(),
+        required=False,
+        to_field_name="public_id",
+        widget=forms.TextInput({"autocomplete": "off"}),
+        label="or decision (its id)",
+        error_messages={"invalid_choice": "There is no such decision."},
+    )
+    step = forms.IntegerField(required=False, min_value=1, max_value=2**31 - 1, label="Step")
+    quote = forms.CharField(required=False, max_length=MAX_QUOTE, widget=forms.Textarea({"rows": 2}), label="Quote")
+    note = forms.CharField(required=False, max_length=MAX_TEXT, widget=forms.Textarea({"rows": 2}), label="Note")
+    is_counter = forms.BooleanField(required=False, label="Shows what the code does not mean")
+
+    def __init__(self, code: Code, *args: Any, **kwargs: Any) -> None:
+        super().__init__(code, *args, **kwargs)
+        standing = {"episode__run__experiment__deleted_at": None}
+        self.fields["trial"].queryset = Trial.objects.filter(**standing)  # type: ignore[attr-defined]
+        self.fields["decision"].queryset = Decision.objects.filter(**standing)  # type: ignore[attr-defined]
+
+    def apply(self, user: User) -> str:
+        assert self.code
+        add_example(self.code, user, **self.cleaned_data)
+        return f"An example was added to “{self.code.name}”."
+
+
+ACTS: dict[str, type[CodeForm]] = {
+    "edit": EditForm,
+    "example": ExampleForm,
+    "move": MoveForm,
+    "split": SplitForm,
+    "merge": MergeForm,
+    "retire": RetireForm,
+}

@@ -1,0 +1,164 @@
+"""`/review/codebooks/`: the codebooks, starters to clone, and each one's versions with who did what."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.contrib import messages
+from django.db.models import Count
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.views.decorators.http import require_POST, require_safe
+
+from benchapp.models import Activity, Codebook, CodebookVersion, User
+from benchapp.review.codebooks.codebook_file import MAX_BYTES, CodebookFileError, read_codebook
+from benchapp.review.codebooks.codebook_versions import CodebookRefused, clone_starter, draft_of, start, start_from
+from benchapp.review.codebooks.starters import starters
+from inspector.pages.review.codebooks.codebooks import told
+from inspector.web.access import needs
+from inspector.web.responses import absolute, next_url, paginate, render_page
+
+PER_PAGE = 50
+ACTS_PER_PAGE = 50
+
+
+class StartForm(forms.Form):
+    """One of three: a starter, a file, or nothing but a name."""
+
+    name = forms.CharField(required=False, max_length=200)
+    about = forms.CharField(required=False, max_length=4000, widget=forms.Textarea({"rows": 2}))
+    starter = forms.CharField(required=False, max_length=100)
+    file = forms.FileField(required=False, max_length=300, allow_empty_file=True)
+
+    def begin(self, user: User) -> Codebook:
+        """Raises CodebookRefused, or CodebookFileError with every fault of the file."""
+        given = self.cleaned_data
+        if given["starter"]:
+            return clone_starter(given["starter"], user, name=given["name"])
+        if file := given["file"]:
+            return start_from(read_codebook(file.read(MAX_BYTES + 1), name=file.name), user, name=given["name"])
+        return start(given["name"], user, about=given["about"])
+
+
+@require_safe
+def codebooks(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
+    return _page(request, as_json=as_json)
+
+
+@require_POST
+@needs(User.Level.REVIEWER)
+def codebook_new(request: HttpRequest) -> HttpResponse:
+    form = StartForm(request.POST, request.FILES)
+    faults = [error for errors in form.errors.values() for error in errors]
+    if form.is_valid():
+        try:
+            codebook = form.begin(request.user)  # type: ignore[arg-type]
+        except CodebookRefused as refusal:
+            faults = [str(refusal)]
+        except CodebookFileError as broken:
+            faults = broken.faults
+        else:
+            messages.success(request, f"“{codebook.name}” was begun. Change the draft as you need, then freeze it.")
+            return redirect(codebook.versions.get())
+    return _page(request, as_json=False, form=form, faults=faults, status=422)
+
+
+@require_safe
+def codebook(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
+    found = get_object_or_404(Codebook.objects.select_related("created_by"), public_id=public_id)
+    versions = list(
+        found.versions.select_related("frozen_by", "created_by")
+        .annotate(codes_total=Count("codes", distinct=True), queues_total=Count("queues", distinct=True))
+        .order_by("-number")  # said again because grouping drops the model's own order
+    )
+    acts = Activity.objects.filter(target_kind="codebook", target_id=found.public_id).order_by("-at", "-id")
+    page = paginate(request, acts, per_page=ACTS_PER_PAGE)
+    history = told(page)
+    data = {
+        "id": found.public_id,
+        "name": found.name,
+        "about": found.about,
+        "cloned_from": found.cloned_from or None,
+        "versions": [_version_as_json(request, version) for version in versions],
+        "history": [
+            {"at": act.at, "by": act.actor_name, "verb": act.verb, "detail": act.detail, "reason": act.reason}
+            for act, _ in history
+        ],
+        "next": next_url(request, page),
+    }
+    context = {
+        "section": "codebook",
+        "codebook": found,
+        "version_rows": versions,
+        "draft": next((version for version in versions if not version.is_frozen), None),
+        "history_rows": history,
+        "page": page,
+    }
+    return render_page(request, "review/codebook.html", data=data, context=context, as_json=as_json)
+
+
+@require_POST
+@needs(User.Level.REVIEWER)
+def codebook_draft(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    """The draft of the next version, begun if there is none."""
+    return redirect(draft_of(get_object_or_404(Codebook, public_id=public_id), request.user))  # type: ignore[arg-type]
+
+
+def _page(
+    request: HttpRequest,
+    *,
+    as_json: bool,
+    form: StartForm | None = None,
+    faults: list[str] | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    rows = Codebook.objects.prefetch_related("versions").select_related("created_by")
+    page = paginate(
+        request, rows.annotate(queues_total=Count("versions__queues")).order_by("name", "id"), per_page=PER_PAGE
+    )
+    data = {
+        "codebooks": [_codebook_as_json(request, codebook) for codebook in page],
+        "starters": [
+            {"key": key, "name": starter.text.name, "codes": starter.codes_total, "source": starter.text.source}
+            for key, starter in starters().items()
+        ],
+        "next": next_url(request, page),
+    }
+    context = {
+        "section": "codebooks",
+        "page": page,
+        "starter_rows": list(starters().values()),
+        "form": form or StartForm(),
+        "faults": faults or [],
+        "max_kib": MAX_BYTES // 1024,
+    }
+    return render_page(request, "review/codebooks.html", data=data, context=context, as_json=as_json, status=status)
+
+
+def _codebook_as_json(request: HttpRequest, codebook: Codebook) -> dict[str, Any]:
+    return {
+        "id": codebook.public_id,
+        "name": codebook.name,
+        "versions": [
+            {"number": version.number, "frozen_at": version.frozen_at, "id": version.public_id}
+            for version in codebook.versions.all()
+        ],
+        "queues": codebook.queues_total,  # type: ignore[attr-defined]
+        "url": absolute(request, "codebook-json", codebook.public_id),
+    }
+
+
+def _version_as_json(request: HttpRequest, version: CodebookVersion) -> dict[str, Any]:
+    return {
+        "id": version.public_id,
+        "number": version.number,
+        "codes": version.codes_total,  # type: ignore[attr-defined]
+        "queues": version.queues_total,  # type: ignore[attr-defined]
+        "digest": version.digest or None,
+        "note": version.note,
+        "frozen_at": version.frozen_at,
+        "frozen_by": version.frozen_by.get_username() if version.frozen_by else None,
+        "url": absolute(request, "codebook-version-json", version.public_id),
+    }

@@ -1,0 +1,1 @@
+"""The coding screen and the adjudicator's."""

@@ -1,0 +1,187 @@
+"""The coding panel: the codes with their keys, what the person said so far, and, once allowed, what others said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Prefetch
+from django.urls import reverse
+
+from benchapp.models import Attribution, Code, Mark, QueueItem, Review, User
+from benchapp.review.blinding import Hidden
+from benchapp.review.coding.anchors import Evidence
+from benchapp.review.coding.draft import MAX_LABELS, MAX_MARKS, MAX_MEMO
+from benchapp.review.coding.drafts import MAX_REASON, asks_guess, draft_of, guess_options, has_place
+
+SINGLE = "123456789"
+SECOND = "123456789abcdefghijklmnopqrstuvwxyz"
+PREFIX = "0"  # the first of two keys
+MAX_OTHERS = 20
+ATTRIBUTION_KEYS = {
+    Attribution.AGENT: "g",
+    Attribution.SKILL: "s",
+    Attribution.AUTHOR: "u",
+    Attribution.COMPACTION: "c",
+    Attribution.VERIFIER: "v",
+    Attribution.HARNESS: "h",
+    Attribution.TASK: "t",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CodeLine:
+    """A code in its place of the tree. `key` is what one presses for it, "" where the keys ran out: it is found by name."""
+
+    code: Code
+    depth: int
+    key: str
+    is_group: bool
+
+    @property
+    def keys(self) -> list[str]:
+        return list(self.key)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    done: int
+    total: int
+
+    @property
+    def place(self) -> int:
+        return self.done + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Coding:
+    """`review`: the person's own, None before the first save. `others`: submitted reviews that may be shown now.
+    `has_place`: an answer of theirs can begin or go on."""
+
+    item: QueueItem
+    user: User
+    codes: tuple[CodeLine, ...]
+    review: Review | None
+    draft: dict[str, Any]
+    may_code: bool
+    has_place: bool
+    is_held: bool
+    hidden: Hidden
+    progress: Progress
+    others: tuple[Review, ...]
+    guess: tuple[str, ...]
+
+    @property
+    def is_final(self) -> bool:
+        return self.review is not None and self.review.is_final
+
+    @property
+    def is_open(self) -> bool:
+        """The person may write here now."""
+        return self.may_code and self.has_place and not self.is_final and self.item.queue.is_open
+
+    @property
+    def attributions(self) -> list[tuple[str, str, str]]:
+        """(value, word, key)"""
+        return [(value.value, value.label, key) for value, key in ATTRIBUTION_KEYS.items()]
+
+    @property
+    def confidences(self) -> list[tuple[int, str]]:
+        return [(value, label.lower()) for value, label in Review.Confidence.choices]
+
+    @property
+    def limits(self) -> dict[str, int]:
+        return {"memo": MAX_MEMO, "reason": MAX_REASON, "marks": MAX_MARKS, "labels": MAX_LABELS}
+
+    @property
+    def own_marks(self) -> list[Mark]:
+        return list(self.review.marks.all()) if self.review else []
+
+    def page(self) -> dict[str, Any]:
+        """What the page's script works with."""
+        names = ("save", "submit", "skip", "release", "ahead", "guess")
+        return {
+            "item": str(self.item.public_id),
+            "reviewer": self.user.get_username(),
+            "revision": self.review.revision if self.review else 0,
+            "saved_at": self.review.saved_at.isoformat() if self.review else None,
+            "draft": self.draft,
+            "state": self.review.state if self.review else None,
+            "is_open": self.is_open,
+            "is_held": self.is_held,
+            "codes": [{"id": str(line.code.public_id), "name": line.code.name, "key": line.key} for line in self.codes],
+            "other_codes": self._foreign_codes(),
+            "urls": {
+                **{name: reverse(f"review-{name}", args=[self.item.public_id]) for name in names},
+                "queue": self.item.queue.get_absolute_url(),
+                "login": reverse("login"),
+            },
+        }
+
+    def _foreign_codes(self) -> list[dict[str, str]]:
+        """Codes of another version that a carried draft still carries."""
+        known = {line.code.pk for line in self.codes}
+        found = {
+            label.code.public_id: label.code
+            for mark in self.own_marks
+            for label in mark.labels.all()
+            if label.code_id not in known
+        }
+        return [{"id": str(key), "name": code.name} for key, code in found.items()]
+
+
+def code_lines(codes: Iterable[Code]) -> list[CodeLine]:
+    """The tree of a version in order. Codes without children get the short keys: they are what one presses."""
+    found = list(codes)
+    children: dict[int | None, list[Code]] = {}
+    known = {code.pk for code in found}
+    for code in found:
+        children.setdefault(code.parent_id if code.parent_id in known else None, []).append(code)
+    flat = list(_walk(children, None, 0))
+    keys = [*SINGLE, *(PREFIX + second for second in SECOND)]
+    order = [code for code, _ in flat if code.pk not in children] + [code for code, _ in flat if code.pk in children]
+    given = dict(zip([code.pk for code in order], keys, strict=False))
+    return [CodeLine(code, depth, given.get(code.pk, ""), code.pk in children) for code, depth in flat]
+
+
+def _walk(children: dict[int | None, list[Code]], parent: int | None, depth: int) -> Iterable[tuple[Code, int]]:
+    for code in children.get(parent, ()):
+        yield code, depth
+        yield from _walk(children, code.pk, depth + 1)
+
+
+def coding_of(item: QueueItem, user: User, *, hidden: Hidden, evidence: Evidence) -> Coding:
+    """`item` with its queue, version and codebook loaded. The number of queries does not grow with what was said."""
+    reviews = list(_shown_reviews(item, user, hidden))
+    review = next((found for found in reviews if found.reviewer_id == user.pk), None)
+    may_code = user.may(User.Level.REVIEWER) and item.queue.reviewers.filter(pk=user.pk).exists()
+    asks = review is not None and asks_guess(item, review)
+    return Coding(
+        item=item,
+        user=user,
+        codes=tuple(code_lines(item.queue.version.codes.order_by("ordinal", "id"))),
+        review=review,
+        draft=dict(draft_of(review, evidence)),
+        may_code=may_code,
+        has_place=has_place(item, user),
+        is_held=item.slots.filter(holder=user).exists(),
+        hidden=hidden,
+        progress=Progress(_own_final(item, user), item.queue.items.count()),
+        others=tuple(found for found in reviews if found.reviewer_id != user.pk)[:MAX_OTHERS],
+        guess=tuple(guess_options(item)) if asks else (),
+    )
+
+
+def _own_final(item: QueueItem, user: User) -> int:
+    own = Review.objects.filter(item__queue=item.queue_id, reviewer=user)
+    return own.exclude(state=Review.State.DRAFT).count()
+
+
+def _shown_reviews(item: QueueItem, user: User, hidden: Hidden) -> Sequence[Review]:
+    """The person's own, and what others submitted unless that is hidden from them."""
+    marks = Prefetch("marks", Mark.objects.order_by("ordinal", "id").prefetch_related("labels__code"))
+    found = item.reviews.select_related("reviewer").prefetch_related(marks).order_by("submitted_at", "id")
+    if hidden.labels:
+        return list(found.filter(reviewer=user))
+    return [review for review in found if review.reviewer_id == user.pk or review.is_final]

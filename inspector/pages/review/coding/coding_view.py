@@ -1,0 +1,306 @@
+"""`/review/items/<id>/`: where a reviewer reads one item and codes it. What they write is saved as they write."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import wraps
+from typing import Annotated, Any
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import get_object_or_404
+from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import ensure_csrf_cookie
+from django.views.decorators.http import require_POST, require_safe
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from benchapp.models import QueueItem, Review, User
+from benchapp.review.blinding import Hidden, hidden_in
+from benchapp.review.coding.anchors import Evidence
+from benchapp.review.coding.drafts import (
+    Conflict,
+    Draft,
+    Finished,
+    Refused,
+    Unfinished,
+    asks_guess,
+    draft_of,
+    guess,
+    guess_options,
+    save_draft,
+    skip,
+    submit,
+)
+from benchapp.review.queues.claims import claim, give_back, hold
+from benchapp.review.seeing import note_seen
+from benchapp.review.suggestions.suggestion_runs import suggestions_for
+from inspector.pages.review.coding.coding import Coding, coding_of
+from inspector.pages.review.exhibits.exhibit import Exhibit, exhibit_of, load_unit
+from inspector.pages.review.exhibits.exhibit_facts import exhibit_as_json
+from inspector.pages.review.exhibits.exhibited_trial import ShownFields
+from inspector.web.access import needs
+from inspector.web.closed_pages import item_closed_to
+from inspector.web.responses import render_page
+
+MAX_BODY = 4 * 1024 * 1024
+
+
+class Saved(BaseModel):
+    """What the page sends: who wrote it (the login may have changed meanwhile), from which revision, and the draft."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    reviewer: Annotated[str, Field(max_length=150)]
+    revision: Annotated[int, Field(ge=0, lt=2**31 - 1)]
+    draft: Draft
+    nothing_wrong: bool = False
+    reason: Annotated[str, Field(max_length=5000)] = ""
+
+
+class Guessed(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    guess: Annotated[str, Field(max_length=100)]
+
+
+@never_cache
+@ensure_csrf_cookie
+@require_safe
+def item(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
+    found, user = _item(public_id), _user(request)
+    if closed := item_closed_to(request, found, as_json=as_json):
+        return closed
+    hidden = hidden_in(found, user)
+    coding = coding_of(found, user, hidden=hidden, evidence=evidence_of(found, hidden))
+    if coding.others:
+        note_seen(user, found.queue, found)
+    exhibit = None if coding.guess else exhibit_of(found, user, request.GET)
+    suggestions = suggestions_for(found, user)
+    context = {
+        "section": "review-item",
+        "coding": coding,
+        "exhibit": exhibit,
+        "item": found,
+        "queue": found.queue,
+        "suggestions": [] if isinstance(suggestions, Hidden) else suggestions,
+    }
+    data = _as_json(request, coding, exhibit) if as_json else {}
+    return render_page(request, "review/coding.html", data=data, context=context, as_json=as_json)
+
+
+Act = Callable[[QueueItem, User, Saved, Evidence], JsonResponse]
+
+
+def _takes_draft(act: Act) -> Callable[..., HttpResponse]:
+    """A view that takes what the page sends. Every refusal is JSON that the page can say in words; none loses a draft."""
+
+    @wraps(act)
+    def view(request: HttpRequest, public_id: UUID) -> HttpResponse:
+        found, user = _item(public_id), _user(request)
+        if not_json := _refused_type(request):
+            return not_json
+        if len(request.body) > MAX_BODY:
+            return JsonResponse({"error": "This is too long to be saved."}, status=413)
+        try:
+            sent = _sent(request.body)
+        except ValidationError as error:
+            return JsonResponse({"error": _first_problem(error)}, status=422)
+        if sent.reviewer != user.get_username():
+            words = f"You are logged in as {user.get_username()}; this was written by {sent.reviewer}."
+            return JsonResponse({"error": words, "reviewer": user.get_username()}, status=403)
+        evidence = evidence_of(found, hidden_in(found, user))
+        try:
+            return act(found, user, sent, evidence)
+        except Conflict as conflict:
+            return JsonResponse({"error": str(conflict), **_standing(conflict.review, evidence)}, status=409)
+        except Finished as finished:
+            return JsonResponse({"error": str(finished), **_standing(finished.review, evidence)}, status=410)
+        except Unfinished as error:
+            return JsonResponse({"error": str(error), "problems": error.problems}, status=422)
+        except Refused as error:
+            return JsonResponse({"error": str(error)}, status=422)
+
+    return view
+
+
+@require_POST
+@needs(User.Level.REVIEWER)
+@_takes_draft
+def save(item: QueueItem, user: User, sent: Saved, evidence: Evidence) -> JsonResponse:
+    """Keeps the draft and holds the item for the full time again; `held` says whether it still is theirs."""
+    review = save_draft(item, user, sent.draft, revision=sent.revision, evidence=evidence)
+    return JsonResponse({**_standing(review, evidence), "held": hold(item, user)})
+
+
+@require_POST
+@needs(User.Level.REVIEWER)
+@_takes_draft
+def finish(item: QueueItem, user: User, sent: Saved, evidence: Evidence) -> JsonResponse:
+    review = submit(item, user, sent.draft, revision=sent.revision, nothing_wrong=sent.nothing_wrong, evidence=evidence)
+    return _after(item, user, review)
+
+
+@require_POST
+@needs(User.Level.REVIEWER)
+@_takes_draft
+def pass_over(item: QueueItem, user: User, sent: Saved, evidence: Evidence) -> JsonResponse:
+    review = skip(item, user, sent.draft, revision=sent.revision, reason=sent.reason, evidence=evidence)
+    return _after(item, user, review)
+
+
+@require_POST
+@needs(User.Level.REVIEWER)
+def release(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    """Gives the item back; a draft stays. A page that is being left asks for this as well, for the item kept ready."""
+    found = _item(public_id)
+    given = give_back(found, _user(request))
+    return JsonResponse({"released": given, "next": found.queue.get_absolute_url()})
+
+
+@require_POST
+@needs(User.Level.REVIEWER)
+def ahead(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    """Reserves the item after this one, so that the page can fetch it before it is wanted. null where none is left."""
+    found = _item(public_id)
+    user = _user(request)
+    following = claim(found.queue, user, besides=1) if found.slots.filter(holder=user, review=None).exists() else None
+    return JsonResponse({"next": following.get_absolute_url() if following else None})
+
+
+@require_POST
+@needs(User.Level.REVIEWER)
+def guess_condition(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    """The condition the reviewer thinks it was; "" for not knowing. It stands, and what was hidden is shown."""
+    found = _item(public_id)
+    if not_json := _refused_type(request):
+        return not_json
+    try:
+        review = guess(found, _user(request), Guessed.model_validate_json(request.body).guess)
+    except ValidationError as error:
+        return JsonResponse({"error": _first_problem(error)}, status=422)
+    except Refused as error:
+        return JsonResponse({"error": str(error)}, status=422)
+    return JsonResponse({"guess": review.guess})
+
+
+def _refused_type(request: HttpRequest) -> JsonResponse | None:
+    """A form is no draft; the body of one that carries files cannot even be read again."""
+    if request.content_type == "application/json":
+        return None
+    return JsonResponse({"error": "Send application/json."}, status=415)
+
+
+def _sent(body: bytes) -> Saved:
+    """What the page sent. Half of a surrogate pair, which a browser writes as an escape, is no reason to lose a draft:
+    the strict reader refuses it, the other one reads it, and `storable` replaces it."""
+    try:
+        return Saved.model_validate_json(body)
+    except ValidationError:
+        try:
+            found = json.loads(body)
+        except (ValueError, RecursionError):
+            found = None
+        if found is None:
+            raise
+        return Saved.model_validate(found)
+
+
+def evidence_of(item: QueueItem, hidden: Hidden) -> Evidence:
+    """Marks are counted in the text this person is shown, and kept in that of the record."""
+    return Evidence(item, ShownFields(item, hidden))
+
+
+def _after(item: QueueItem, user: User, review: Review) -> JsonResponse:
+    """Where to go from an answered item, and which guess is asked for before."""
+    following = claim(item.queue, user)
+    return JsonResponse(
+        {
+            "state": review.state,
+            "next": following.get_absolute_url() if following else None,
+            "guess": guess_options(item) if asks_guess(item, review) else None,
+        }
+    )
+
+
+def _item(public_id: UUID) -> QueueItem:
+    rows = load_unit(QueueItem.objects.select_related("queue__version__codebook"))
+    return get_object_or_404(rows, public_id=public_id)
+
+
+def _user(request: HttpRequest) -> User:
+    return request.user  # type: ignore[return-value]  # nobody comes here without
+
+
+def _standing(review: Review, evidence: Evidence) -> dict[str, Any]:
+    return {
+        "state": review.state,
+        "revision": review.revision,
+        "saved_at": review.saved_at.isoformat(),
+        "draft": draft_of(review, evidence),
+    }
+
+
+def _first_problem(error: ValidationError) -> str:
+    """Where the draft is wrong and what was expected, without what was sent."""
+    first = error.errors(include_input=False, include_url=False)[0]
+    return f"{'.'.join(map(str, first['loc'])) or 'the request'}: {first['msg']}."
+
+
+def _as_json(request: HttpRequest, coding: Coding, exhibit: Exhibit | None) -> dict[str, Any]:
+    item = coding.item
+    return {
+        "item": item.public_id,
+        "queue": item.queue.name,
+        "unit": item.queue.unit,
+        "instructions": item.queue.instructions,
+        "codebook": str(item.queue.version),
+        "codes": [
+            {
+                "id": line.code.public_id,
+                "name": line.code.name,
+                "depth": line.depth,
+                "definition": line.code.definition,
+                "include": line.code.include,
+                "exclude": line.code.exclude,
+            }
+            for line in coding.codes
+        ],
+        "state": coding.review.state if coding.review else None,
+        "draft": coding.draft,
+        "others": [_review_as_json(review) for review in coding.others],
+        "guess": list(coding.guess) or None,
+        "evidence": exhibit_as_json(exhibit, request.build_absolute_uri) if exhibit else None,
+        "next": _next_steps(request, exhibit),
+    }
+
+
+def _next_steps(request: HttpRequest, exhibit: Exhibit | None) -> str | None:
+    """The twin with the next page of steps."""
+    if exhibit is None or exhibit.trial is None or exhibit.trial.window.next is None:
+        return None
+    query = request.GET.copy()
+    query.pop("step", None)
+    query["first"] = str(exhibit.trial.window.next)
+    return request.build_absolute_uri(f"{request.path}?{query.urlencode()}")
+
+
+def _review_as_json(review: Review) -> dict[str, Any]:
+    return {
+        "reviewer": review.reviewer.get_username(),
+        "state": review.state,
+        "confidence": review.confidence,
+        "memo": review.memo,
+        "marks": [
+            {
+                "step": mark.step,
+                "field": mark.field,
+                "path": mark.path,
+                "codes": [label.code.name for label in mark.labels.all()],
+                "attribution": mark.attribution,
+                "first": mark.is_first_failure,
+                "memo": mark.memo,
+            }
+            for mark in review.marks.all()
+        ],
+    }

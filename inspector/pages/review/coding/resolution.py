@@ -1,0 +1,184 @@
+"""What the page that resolves an item draws beside the evidence: the reviews side by side, and what may be chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from benchapp.models import Attribution, Code, Mark, QueueItem, Resolution, Review
+from benchapp.review.coding.answer_overlap import attribution_of
+from inspector.pages.review.coding.coding import ATTRIBUTION_KEYS
+from inspector.pages.review.results.agreement import in_tree
+from inspector.web.text.visible import visible
+
+DIRECT = "123456789"  # the first codes have a key of their own; / finds the others by name
+NOT_TOLD = "-"
+MAX_QUOTE = 400
+
+
+@dataclass(frozen=True, slots=True)
+class MarkView:
+    codes: list[str]
+    attribution: str
+    step: int | None
+    query: str  # of the page of the evidence that shows it
+    place: str
+    quote: str
+    memo: str
+    is_first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewView:
+    """One review. own: names of codes that not all reviews of the item have."""
+
+    review: Review
+    codes: list[str]
+    own: frozenset[str]
+    marks: list[MarkView]
+    start: str  # public ids of its codes, as the form takes them
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One thing to tick. said: how many of the reviews say it."""
+
+    value: str
+    text: str
+    key: str
+    is_chosen: bool
+    depth: int = 0
+    said: int = 0
+    about: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """Everything beside the evidence. all_codes, shared_codes: public ids to start from."""
+
+    reviews: list[ReviewView]
+    skipped: list[Review]
+    codes: list[Choice]
+    attributions: list[Choice]
+    categories: list[Choice]
+    all_codes: str
+    shared_codes: str
+    memo: str
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """What the form shows as chosen: what stands, what was just sent, or what all reviews share."""
+
+    codes: frozenset[UUID]
+    category: str = ""
+    attribution: str = ""
+    memo: str = ""
+
+
+def filled_from(standing: Resolution | None) -> Filled | None:
+    if standing is None:
+        return None
+    codes = frozenset(code.public_id for code in standing.codes.all())
+    return Filled(codes, standing.category, standing.attribution, standing.memo)
+
+
+def sheet_of(item: QueueItem, filled: Filled | None) -> Sheet:
+    """Three queries with the codes; the reviews with their marks and labels."""
+    reviews = item.reviews.exclude(state=Review.State.DRAFT).select_related("reviewer").order_by("reviewer")
+    final = list(reviews.prefetch_related("marks__labels__code"))
+    told = [review for review in final if review.state == Review.State.SUBMITTED]
+    sets = {review.pk: _codes_of(review) for review in told}
+    shared = frozenset.intersection(*sets.values()) if sets else frozenset()
+    every: frozenset[Code] = frozenset().union(*sets.values())
+    filled = filled or Filled(frozenset(code.public_id for code in shared), attribution=_shared_attribution(told))
+    views = [_review_view(review, sets[review.pk], shared, number) for number, review in enumerate(told, start=1)]
+    return Sheet(
+        reviews=views,
+        skipped=[review for review in final if review.state == Review.State.SKIPPED],
+        codes=_code_choices(item, sets.values(), filled),
+        attributions=_attribution_choices(told, filled),
+        categories=_category_choices(filled),
+        all_codes=_ids(every),
+        shared_codes=_ids(shared),
+        memo=filled.memo,
+    )
+
+
+def _shared_attribution(reviews: list[Review]) -> str:
+    """Where all reviews blame the same; empty where they do not, or where one is silent."""
+    found = {attribution_of(review.marks.all()) or "" for review in reviews}
+    return found.pop() if len(found) == 1 else ""
+
+
+def _codes_of(review: Review) -> frozenset[Code]:
+    return frozenset(label.code for mark in review.marks.all() for label in mark.labels.all())
+
+
+def _ids(codes: Collection[Code]) -> str:
+    return " ".join(sorted(str(code.public_id) for code in codes))
+
+
+def _review_view(review: Review, codes: frozenset[Code], shared: frozenset[Code], number: int) -> ReviewView:
+    names = [code.name for code in sorted(codes, key=lambda code: (code.ordinal, code.pk))]
+    own = frozenset(code.name for code in codes - shared)
+    marks = [_mark_view(mark) for mark in review.marks.all()]
+    return ReviewView(review, names, own, marks, _ids(codes), str(number))
+
+
+def _mark_view(mark: Mark) -> MarkView:
+    labels = dict(Attribution.choices)
+    place = f"step {mark.step}" if mark.step is not None else visible(mark.path)
+    if mark.path and mark.start:
+        place = f"{place}, line {mark.start}"
+    query = f"step={mark.step}#step-{mark.step}" if mark.step is not None else ""
+    return MarkView(
+        codes=[label.code.name for label in mark.labels.all()],
+        attribution=labels.get(mark.attribution, ""),
+        step=mark.step,
+        query=query,
+        place=place or "the whole item",
+        quote=visible(mark.quote[:MAX_QUOTE]) + ("…" if len(mark.quote) > MAX_QUOTE else ""),
+        memo=visible(mark.memo),
+        is_first=mark.is_first_failure,
+    )
+
+
+def _code_choices(item: QueueItem, sets: Collection[frozenset[Code]], filled: Filled) -> list[Choice]:
+    said = {code.pk: sum(code in codes for codes in sets) for codes in sets for code in codes}
+    return [
+        Choice(
+            value=str(code.public_id),
+            text=code.name,
+            key=DIRECT[place] if place < len(DIRECT) else "",
+            is_chosen=code.public_id in filled.codes,
+            depth=depth,
+            said=said.get(code.pk, 0),
+            about=code.definition,
+        )
+        for place, (code, depth) in enumerate(in_tree(list(item.queue.version.codes.all())))
+    ]
+
+
+def _attribution_choices(reviews: list[Review], filled: Filled) -> list[Choice]:
+    named: dict[str, int] = {}
+    for review in reviews:
+        for attribution in {mark.attribution for mark in review.marks.all() if mark.attribution}:
+            named[attribution] = named.get(attribution, 0) + 1
+    options: list[tuple[Any, Any]] = [*Attribution.choices, ("", "not told")]
+    return [
+        Choice(
+            value, text, ATTRIBUTION_KEYS.get(value, NOT_TOLD), value == filled.attribution, said=named.get(value, 0)
+        )
+        for value, text in options
+    ]
+
+
+def _category_choices(filled: Filled) -> list[Choice]:
+    return [
+        Choice(value, text, str(number), value == filled.category)
+        for number, (value, text) in enumerate(Resolution.Category.choices, start=1)
+    ]

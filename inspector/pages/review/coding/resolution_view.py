@@ -1,0 +1,162 @@
+"""`/review/items/<id>/resolve/`: the reviews of one item side by side, its evidence, and the adjudicator's answer."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+
+from benchapp.models import Attribution, QueueItem, Resolution, User
+from benchapp.review.blinding import hidden_in
+from benchapp.review.coding.disagreements import Compared, after, code_names, compared_items
+from benchapp.review.coding.queue_agreement import was_opened
+from benchapp.review.coding.resolutions import MAX_MEMO, Superseded, Unresolvable, Verdict, barred, resolve
+from inspector.pages.review.coding.resolution import Filled, filled_from, sheet_of
+from inspector.pages.review.exhibits.exhibit import exhibit_of, load_unit
+from inspector.pages.review.results.agreement_view import open_queue, query_of, wanted_of
+from inspector.web.access import needs
+from inspector.web.closed_pages import item_closed_to
+from inspector.web.responses import absolute, render_page
+
+
+class ResolveForm(forms.Form):
+    """What the page sends. `seen`: the resolution that stood when it was opened, empty for none."""
+
+    codes = forms.TypedMultipleChoiceField(required=False, coerce=UUID)
+    category = forms.ChoiceField(
+        choices=Resolution.Category.choices, error_messages={"required": "Choose why they differ."}
+    )
+    attribution = forms.ChoiceField(required=False, choices=[("", ""), *Attribution.choices])
+    memo = forms.CharField(required=False, max_length=MAX_MEMO)
+    seen = forms.UUIDField(required=False)
+
+    def __init__(self, item: QueueItem, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        codes = item.queue.version.codes.values_list("public_id", "name")
+        self.fields["codes"].choices = [(str(key), name) for key, name in codes]  # type: ignore[attr-defined]
+
+    def verdict(self) -> Verdict:
+        said = self.cleaned_data
+        return Verdict(frozenset(said["codes"]), said["category"], said["attribution"], said["memo"])
+
+    def filled(self) -> Filled:
+        """What was sent, also where it cannot stand."""
+        known = {key for key, _ in self.fields["codes"].choices}  # type: ignore[attr-defined]
+        codes = frozenset(UUID(key) for key in self.data.getlist("codes") if key in known)  # type: ignore[union-attr]
+        sent = [str(self.data.get(name, "")) for name in ("category", "attribution", "memo")]
+        return Filled(codes, *sent)
+
+    def problems(self) -> list[str]:
+        return [str(error) for errors in self.errors.values() for error in errors]
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs(User.Level.REVIEWER, to_change=True)
+def resolution(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
+    item = get_object_or_404(load_unit(QueueItem.objects.select_related("queue")), public_id=public_id)
+    item.queue = open_queue(request, item.queue.public_id)
+    if closed := item_closed_to(request, item, as_json=as_json):
+        return closed
+    if hidden_in(item, request.user).labels:  # type: ignore[arg-type]
+        raise PermissionDenied("You have not said what you think of this item yet, so what others said is hidden.")
+    if not was_opened(item.queue) and not as_json:
+        return HttpResponseRedirect(reverse("disagreements", args=[item.queue.public_id]))
+    if request.method == "POST":
+        return _answer(request, public_id=public_id, item=item)
+    return _page(request, item, as_json=as_json)
+
+
+def _answer(request: HttpRequest, *, public_id: UUID, item: QueueItem) -> HttpResponse:
+    form = ResolveForm(item, request.POST)
+    if not form.is_valid():
+        return _page(request, item, sent=form.filled(), problems=form.problems(), status=400)
+    try:
+        resolve(item, request.user, form.verdict(), seen=form.cleaned_data["seen"])  # type: ignore[arg-type]
+    except Unresolvable as error:
+        return _page(request, item, sent=form.filled(), problems=error.problems, status=400)
+    except Superseded as error:
+        return _page(request, item, sent=form.filled(), problems=[str(error)], status=409)
+    following, query, left = _following(request, item)
+    messages.success(request, f"Item {item.ordinal + 1} is resolved; {left} to go." if left else "All are resolved.")
+    if following is not None:
+        return HttpResponseRedirect(f"{_address(following, query)}#main")  # else the browser keeps the step of this one
+    return HttpResponseRedirect(f"{reverse('disagreements', args=[item.queue.public_id])}?{query}")
+
+
+def _following(request: HttpRequest, item: QueueItem) -> tuple[Compared | None, str, int]:
+    """(the next open one of the list the address names, that list's query, how many are open in it)."""
+    codes = code_names(item.queue)
+    wanted, _ = wanted_of(request, codes)
+    rows = [each for each in compared_items(item.queue) if wanted.takes(each)]
+    left = sum(each.resolution is None for each in rows)
+    return after(rows, item.ordinal), query_of(wanted, codes), left
+
+
+def _address(compared: Compared, query: str) -> str:
+    return f"{reverse('resolve', args=[compared.item.public_id])}?{query}"
+
+
+def _page(
+    request: HttpRequest,
+    item: QueueItem,
+    *,
+    as_json: bool = False,
+    sent: Filled | None = None,
+    problems: list[str] | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    opened = was_opened(item.queue)
+    made = list(item.resolutions.select_related("adjudicator").prefetch_related("codes")) if opened else []
+    standing = next((each for each in made if each.superseded_at is None), None)
+    sheet = sheet_of(item, sent or filled_from(standing)) if opened else None
+    reason = barred(item, request.user)  # type: ignore[arg-type]
+    data = {
+        "item": item.public_id,
+        "number": item.ordinal + 1,
+        "queue": item.queue.public_id,
+        "opened": opened,
+        "may_resolve": not reason,
+        "barred": reason,
+        "reviews": [
+            {"reviewer": each.review.reviewer.pseudonym, "codes": each.codes, "marks": len(each.marks)}
+            for each in (sheet.reviews if sheet else [])
+        ],
+        "resolutions": [_as_json(each) for each in made],
+        "queue_url": absolute(request, "disagreements-json", item.queue.public_id),
+        "next": None,
+    }
+    if as_json:
+        return render_page(request, "", data=data, as_json=True, status=status)
+    following, query, left = _following(request, item)
+    context = {
+        "item_row": item,
+        "queue_row": item.queue,
+        "exhibit": exhibit_of(item, request.user, request.GET),  # type: ignore[arg-type]
+        "sheet": sheet,
+        "standing": standing,
+        "superseded": [each for each in made if each is not standing],
+        "problems": problems or [],
+        "following": _address(following, query) if following else "",
+        "left": left,
+        "query": query,
+    }
+    return render_page(request, "review/resolve.html", data=data, context=context, as_json=False, status=status)
+
+
+def _as_json(each: Resolution) -> dict[str, Any]:
+    return {
+        "id": each.public_id,
+        "adjudicator": each.adjudicator.pseudonym,
+        "category": each.category,
+        "codes": sorted(code.name for code in each.codes.all()),
+        "attribution": each.attribution,
+        "resolved_at": each.resolved_at,
+        "superseded_at": each.superseded_at,
+    }

@@ -1,0 +1,1 @@
+"""Evidence as a reviewer sees it, masked where the queue is blind."""

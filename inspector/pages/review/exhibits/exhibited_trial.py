@@ -1,0 +1,202 @@
+"""A trial as evidence: its task, its steps a page at a time, its verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from benchapp.models import Attempt, Blob, Dimension, QueueItem, SkillUse, Trajectory, Trial
+from benchapp.record.trajectory_store import read_whole_steps
+from benchapp.review.blinding import Hidden
+from benchapp.review.coding.anchors import Evidence
+from inspector.pages.review.exhibits.giveaways import Masks, masks_of_trial
+from inspector.pages.review.exhibits.masked_steps import Steps, read_shown
+from inspector.pages.review.exhibits.masking import Mask, ShownText
+from inspector.pages.trials.outline import Outline, outline_of
+from inspector.pages.trials.trial import MAX_INSTRUCTION, MAX_OUTPUT, Piece, Window, window_of
+from inspector.pages.trials.verdict import VerdictView, verdicts_of
+from inspector.web.text.drawn_steps import StepView, draw_steps, one_page, uses_by_step
+from inspector.web.text.visible import one_line, visible
+from runner.trajectories.fields import fields
+
+MAX_TRAJECTORIES = 60
+MAX_USES = 2_000
+MAX_EXCEPTION = 3_000
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One trajectory of the trial: its place among them is its name in addresses and marks."""
+
+    index: int
+    name: str
+    kind: str
+    steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class TrialExhibit:
+    trial: Trial
+    instruction: Piece | None
+    trajectories: tuple[Way, ...]
+    index: int  # of the trajectory shown
+    window: Window
+    steps: tuple[StepView, ...]
+    outline: Outline | None
+    verdicts: tuple[VerdictView, ...]
+    output: Piece | None
+    exception: str  # its kind, "" where there was none
+    exception_text: str
+    skills: tuple[tuple[str, str], ...]  # (skill, how it was used), in words; empty while conditions are hidden
+
+    @property
+    def kept(self) -> str:
+        """What a link inside the page adds to stay with this trajectory."""
+        return f"&trajectory={self.index}" if self.index else ""
+
+
+def exhibit_trial(item: QueueItem, hidden: Hidden, query: Mapping[str, str]) -> TrialExhibit:
+    trial = item.trial
+    assert trial is not None
+    attempt = trial.counting_attempt()
+    trajectories = Evidence(item).trajectories
+    index = _index(query.get("trajectory", ""), len(trajectories))
+    trajectory = trajectories[index] if trajectories else None
+    masks = masks_of_trial(trial, attempt, hidden)
+    window = window_of(trajectory.steps_total if trajectory else 0, query)
+    uses = _uses(attempt)
+    page = _steps(trial, trajectory, window, masks, uses)
+    skills = {} if hidden.conditions else uses_by_step(uses, trajectory)
+    drawn = one_page(draw_steps(page.stored, skills=skills, kept={}, texts_of=page.texts), window.step)
+    window = window.of(drawn)
+    verdicts = [_masked(view, masks.names) for view in verdicts_of(attempt, clean=masks.names.text)]
+    return TrialExhibit(
+        trial=trial,
+        instruction=_instruction(trial),
+        trajectories=tuple(_ways(trajectories, masks.names)),
+        index=index,
+        window=window,
+        steps=tuple(_bare(step, hidden) for step in drawn),
+        outline=_outline(trajectory, window, skills, hidden),
+        verdicts=tuple(verdicts),
+        output=_output(verdicts, masks.names),
+        exception=masks.names.text(attempt.exception_type) if attempt else "",
+        exception_text=masks.names.text(attempt.exception_message)[:MAX_EXCEPTION] if attempt else "",
+        skills=() if hidden.conditions else tuple(_skill_words(uses)),
+    )
+
+
+class ShownFields:
+    """The fields of single steps as the page shows them, by name: what a reader of anchors and of pieces asks. What it
+    needs to mask them is read once, at the first question."""
+
+    def __init__(self, item: QueueItem, hidden: Hidden) -> None:
+        self._item, self._hidden = item, hidden
+        self._context: tuple[Masks, list[SkillUse]] | None = None
+
+    def __call__(self, trajectory: Trajectory, number: int) -> dict[str, ShownText]:
+        """Empty where there is no such step; without the fields that are hidden whole."""
+        trial = self._item.trial
+        assert trial is not None
+        masks, uses = self._masks_and_uses(trial)
+        window = Window(number, 1, trajectory.steps_total, number)
+        steps = _steps(trial, trajectory, window, masks, uses)
+        whole = read_whole_steps(trajectory, number, 1)
+        shown = {name: steps.shown(step, name) for step in whole for name, _ in fields(step)}
+        return {name: text for name, text in shown.items() if text is not None}
+
+    def _masks_and_uses(self, trial: Trial) -> tuple[Masks, list[SkillUse]]:
+        if self._context is None:
+            attempt = trial.counting_attempt()
+            self._context = masks_of_trial(trial, attempt, self._hidden), _uses(attempt)
+        return self._context
+
+
+def _uses(attempt: Attempt | None) -> list[SkillUse]:
+    return list(attempt.skill_uses.order_by("step", "id")[:MAX_USES]) if attempt else []
+
+
+def _steps(
+    trial: Trial, trajectory: Trajectory | None, window: Window, masks: Masks, uses: Sequence[SkillUse]
+) -> Steps:
+    revision = trial.task_revision
+    return read_shown(
+        trajectory,
+        window.first,
+        window.count,
+        masks=masks,
+        skill_steps=frozenset(uses_by_step(uses, trajectory)),
+        instruction_known=revision is not None and revision.instruction_id is not None,
+    )
+
+
+def _index(text: str, total: int) -> int:
+    return int(text) if text.isdecimal() and len(text) < 6 and int(text) < total else 0
+
+
+def _skill_words(uses: Sequence[SkillUse]) -> list[tuple[str, str]]:
+    kinds: dict[str, list[str]] = {}
+    for use in uses:
+        known = kinds.setdefault(use.skill, [])
+        if use.kind not in known:
+            known.append(use.kind)
+    return [(visible(skill), ", ".join(found)) for skill, found in kinds.items()]
+
+
+def _ways(trajectories: Sequence[Trajectory], mask: Mask) -> list[Way]:
+    shown = trajectories[:MAX_TRAJECTORIES]
+    return [Way(index, one_line(mask.text(way.name), 50), way.kind, way.steps_total) for index, way in enumerate(shown)]
+
+
+def _bare(step: StepView, hidden: Hidden) -> StepView:
+    """Tokens and times tell models and harnesses apart, and how much was read."""
+    if not hidden.facts:
+        return step
+    return replace(step, model="", time="", input_tokens=None, cached_tokens=None, output_tokens=None)
+
+
+def _outline(
+    trajectory: Trajectory | None, window: Window, skills: Mapping[int, object], hidden: Hidden
+) -> Outline | None:
+    """While something is hidden a row keeps its number, who spoke and whether it failed: its text was cut before
+    anything could be masked in it, and its tool may be the one that opens skills."""
+    if trajectory is None:
+        return None
+    found = outline_of(trajectory, window.first, window.count, skills)
+    if not hidden.facts:
+        return found
+    rows = tuple(replace(row, tool="", text="", has_skill=False) for row in found.rows)
+    return replace(found, rows=rows, tools=(), tools_left_out=0)
+
+
+def _masked(view: VerdictView, mask: Mask) -> VerdictView:
+    """Rubric dimensions with masked texts; checks were read masked."""
+    dimensions = tuple(
+        Dimension(
+            name=mask.text(one.name),
+            score=one.score,
+            max_score=one.max_score,
+            weight=one.weight,
+            reason=mask.text(one.reason),
+        )
+        for one in view.dimensions
+    )
+    return replace(view, dimensions=dimensions)
+
+
+def _output(verdicts: Sequence[VerdictView], mask: Mask) -> Piece | None:
+    """The end of the verifier's output, where it says what it concluded."""
+    blob = verdicts[0].verdict.output_id if verdicts else None
+    if blob is None:
+        return None
+    text = mask.text(Blob.objects.read_text(blob))
+    return Piece(text[-MAX_OUTPUT:], max(0, len(text) - MAX_OUTPUT))
+
+
+def _instruction(trial: Trial) -> Piece | None:
+    """The task's own text, which no condition changes."""
+    blob = trial.task_revision.instruction_id if trial.task_revision else None
+    if blob is None:
+        return None
+    text = visible(Blob.objects.read_text(blob))
+    return Piece(text[:MAX_INSTRUCTION], max(0, len(text) - MAX_INSTRUCTION))

@@ -1,0 +1,72 @@
+"""`/review/items/<id>/field/`: pieces of texts that the coding screen folded, as masked as the screen itself."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django import forms
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from benchapp.models import QueueItem
+from benchapp.review.blinding import hidden_in
+from benchapp.review.coding.anchors import Evidence
+from inspector.pages.review.exhibits.exhibit import load_unit
+from inspector.pages.review.exhibits.exhibited_trial import ShownFields
+from inspector.pages.review.exhibits.gaps import gap_address
+from inspector.web.closed_pages import item_closed_to
+
+PIECE_CHARS = 64_000  # of one field in one answer
+KINDS = {"tool_calls": "call", "observations": "result"}
+
+
+class PieceForm(forms.Form):
+    """Which piece of which field: offsets in characters of the text as shown."""
+
+    trajectory = forms.IntegerField(required=False, min_value=0, max_value=10_000)
+    step = forms.IntegerField(min_value=1, max_value=2**31 - 1)
+    field = forms.RegexField(r"\A(message|reasoning|tool_calls/\d{1,6}|observations/\d{1,6})\Z")
+    start = forms.IntegerField(required=False, min_value=0, max_value=2**40)
+    end = forms.IntegerField(required=False, min_value=0, max_value=2**40)
+
+
+@require_safe
+def field(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    """A bounded piece as HTML for htmx, all that was asked for as plain text without it. 404 where the item shows no such field."""
+    item = get_object_or_404(load_unit(QueueItem.objects), public_id=public_id)
+    if closed := item_closed_to(request, item):
+        return closed
+    form = PieceForm(request.GET)
+    if not form.is_valid() or item.trial is None:
+        raise Http404("no such piece")
+    asked = form.cleaned_data
+    text = _shown(item, request, asked["trajectory"] or 0, asked["step"], asked["field"])
+    start = asked["start"] or 0
+    found = text[start : asked["end"]]
+    if not request.htmx:  # type: ignore[attr-defined]
+        return HttpResponse(found, "text/plain; charset=utf-8")
+    left = max(0, len(found) - PIECE_CHARS)
+    base, index = reverse("review-field", args=[public_id]), asked["trajectory"] or 0
+    more = gap_address(base, index, asked["step"], asked["field"], start + PIECE_CHARS, asked["end"]) if left else ""
+    context = {
+        "field": asked["field"],
+        "kind": KINDS.get(asked["field"].partition("/")[0], asked["field"]),
+        "piece": found[:PIECE_CHARS],
+        "start": start,
+        "left_out": left,
+        "address": more,
+    }
+    return render(request, "review/_exhibit_piece.html", context)
+
+
+def _shown(item: QueueItem, request: HttpRequest, index: int, number: int, name: str) -> str:
+    trajectories = Evidence(item).trajectories
+    if index >= len(trajectories):
+        raise Http404("no such trajectory")
+    hidden = hidden_in(item, request.user)  # type: ignore[arg-type]
+    shown = ShownFields(item, hidden)(trajectories[index], number).get(name)
+    if shown is None:
+        raise Http404("no such field")
+    return shown.text

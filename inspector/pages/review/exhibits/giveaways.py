@@ -1,0 +1,138 @@
+"""Which words of an item's evidence would tell what its queue hides: names of conditions, models, runs and skills."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from django.db.models import Q
+
+from benchapp.models import Attempt, Episode, Family, QueueItem, Run, SkillUse, SnapshotFile, Trial
+from benchapp.review.blinding import Hidden
+from inspector.pages.review.exhibits.masking import SKILL_PATHS, Mask, mask_of, skill_patterns
+from runner.protocols.conditions import condition_names
+
+MAX_SKILLS = 2_000
+MIN_PATH_PART = 8  # characters of a part of a source's path that are worth hiding
+
+# What the agent was told besides its task begins with one of these lines and runs to the end of the prompt.
+_SECTIONS = re.compile(r"^## (?:Skill library|Earlier trials of this family)[ \t]*$", re.MULTILINE)
+_PARAGRAPHS = re.compile(r"(?:\A|\n)[ \t]*(?:\n[ \t]*)*\S.*?(?=\n[ \t]*\n|\Z)", re.DOTALL)
+_SPEAKS_OF_SKILLS = re.compile(
+    r"\bskills?\b|\bearlier (?:trials?|attempts?|trajector)|<system-reminder>", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Masks:
+    """`names` is cut out of every text. `skills` finds calls that use a skill: they are hidden whole, with what came
+    back. Both are empty where nothing is hidden."""
+
+    names: Mask
+    skills: Mask
+    hidden: Hidden
+
+    def is_harness_talk(self, text: str) -> bool:
+        """Does a message that is not the agent's speak of what it was given?"""
+        return self.hidden.conditions and (_SPEAKS_OF_SKILLS.search(text) is not None or self.skills.hides(text))
+
+    def memory_in(self, prompt: str) -> list[tuple[int, int]]:
+        """The ranges of a prompt that may come from the condition: sections of ours, paragraphs that speak of skills,
+        and the white space at its end, whose amount depends on what stood after it."""
+        if not self.hidden.conditions:
+            return []
+        section = _SECTIONS.search(prompt)
+        end = len((prompt[: section.start()] if section else prompt).rstrip())
+        spans = [found.span() for found in _PARAGRAPHS.finditer(prompt, 0, end) if self.is_harness_talk(found.group())]
+        return [
+            *((start, min(stop, end)) for start, stop in spans),
+            *([(end, len(prompt))] if end < len(prompt) else []),
+        ]
+
+
+NO_MASKS = Masks(Mask(), Mask(), Hidden())
+
+
+def masks_of_trial(trial: Trial, attempt: Attempt | None, hidden: Hidden) -> Masks:
+    """The same three queries for every trial that something is hidden of, none where nothing is."""
+    if not hidden.facts:
+        return NO_MASKS
+    skills = _skills_of(trial) if hidden.conditions else []
+    paths = [trial.episode.run.source_key, attempt.source_key if attempt else ""]
+    names = _names(trial.episode.run, hidden, paths=paths, ids=[trial.public_id, trial.episode.public_id])
+    names += _agents(attempt) if hidden.models else []
+    mask = mask_of(names=names, skills=skills, paths=hidden.conditions, models=hidden.models)
+    return Masks(mask, _skill_mask(skills) if hidden.conditions else Mask(), hidden)
+
+
+def masks_of_episode(episode: Episode, hidden: Hidden) -> Masks:
+    """For a decision or a library: its skills are what is reviewed, so only conditions, models and runs are hidden."""
+    if not hidden.facts:
+        return NO_MASKS
+    names = _names(episode.run, hidden, paths=[episode.run.source_key], ids=[episode.public_id])
+    return Masks(mask_of(names=names, models=hidden.models), Mask(), hidden)
+
+
+def _names(run: Run, hidden: Hidden, *, paths: Iterable[str], ids: Iterable[object]) -> list[str]:
+    """Names of the run. Experiments and folders are hidden with either: people name them after both."""
+    experiment = run.experiment
+    names = [experiment.name, run.label, *map(str, (experiment.public_id, run.public_id, *ids))]
+    names += [part for path in (experiment.source, *paths) for part in re.split(r"[/\\]", path)]
+    names = [name for name in names if len(name) >= MIN_PATH_PART]
+    if hidden.conditions:
+        names += [*condition_names(), run.condition]
+    if hidden.models:
+        for model in (run.agent_model, run.author_model):
+            names += [model, model.rpartition("/")[2]]
+        names.append(run.harness)
+    return [name for name in names if name and name != Run.UNKNOWN]
+
+
+def _agents(attempt: Attempt | None) -> list[str]:
+    """What the attempt's own trajectories call their agent and model."""
+    if attempt is None:
+        return []
+    found = attempt.trajectories.values_list("model", "agent_name")
+    return [name for pair in found for name in pair if name]
+
+
+def _skills_of(trial: Trial) -> list[str]:
+    """Every skill that the trial's text could name: used or mounted there, in its episode's libraries at any time, and
+    those that its suite's families give their names to. Three queries."""
+    used = SkillUse.objects.filter(attempt__trial=trial).values_list("skill", flat=True).distinct()
+    episode = trial.episode
+    states = Q(snapshot=trial.snapshot_id) | Q(snapshot=episode.library_id)
+    states |= Q(snapshot__in=episode.decisions.values("after")) | Q(snapshot__in=episode.decisions.values("before"))
+    held = SnapshotFile.objects.filter(states).values_list("skill", flat=True).distinct().order_by("skill")
+    families = Family.objects.filter(suite=trial.task.suite_id).values_list("slug", flat=True)
+    return [*used.order_by("skill")[:MAX_SKILLS], *held[:MAX_SKILLS], *families[:MAX_SKILLS]]
+
+
+def _skill_mask(skills: Iterable[str]) -> Mask:
+    return Mask(re.compile("|".join([SKILL_PATHS, *skill_patterns(skills)]), re.IGNORECASE))
+
+
+def cues_of(item: QueueItem, hidden: Hidden) -> list[str]:
+    """What may still tell, named to the reviewer. They depend on the queue's unit and switches only, never on the
+    item."""
+    cues = []
+    if item.trial_id:
+        cues.append("the number of steps, the task and its role, and how it ended")
+        if hidden.conditions:
+            cues += [
+                "what the agent says of its own instructions in words of its own",
+                "that a use of a skill was hidden at a step, which it had to have a library for",
+            ]
+        if hidden.models:
+            cues.append("names and shapes of the tools, which follow the harness, and the style of the agent")
+        cues.append("squares of a grid: task and outcome together may single one out; do not look for it meanwhile")
+    else:
+        cues.append("the family, and what the skills themselves say")
+        if hidden.conditions:
+            cues.append("whether skills were there before: conditions differ in how a library starts")
+            if item.decision_id:
+                cues.append("which trials the author was shown, if any: conditions differ in that as well")
+        if hidden.models:
+            cues.append("the author's style")
+    return cues

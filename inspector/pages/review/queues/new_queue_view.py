@@ -1,0 +1,120 @@
+"""`/review/queues/new/`: what would be drawn, before anything is saved. The address names the selection, as on Compare."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+from urllib.parse import urlencode
+
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.views.decorators.http import require_http_methods
+
+from benchapp.models import User
+from benchapp.review.queues.populations import Population, parse_population
+from benchapp.review.queues.queue_making import Refused, Sketch, make_queue, seconds_per_item
+from benchapp.stats.comparing.axis_facets import facets_of
+from inspector.pages.review.queues.queue_form import (
+    FACETS,
+    DrawForm,
+    QueueForm,
+    defaults,
+    frozen_versions,
+    may_review,
+    what_choices,
+)
+from inspector.web.access import needs
+from inspector.web.responses import render_page
+
+HOUR = 3600
+SHOW = "show"  # the button that only looks; every other way to send the form makes the queue
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs(User.Level.REVIEWER)
+def queue_new(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
+    user = cast(User, request.user)
+    selection, problems = parse_population(request.GET, preset="failed")
+    posted = request.method == "POST"
+    makes = posted and SHOW not in request.POST
+    given = request.POST if posted else _as_posted(defaults(selection, user))
+    form, drawn = QueueForm(given), DrawForm(given)
+    refused = ""
+    if makes and not problems and form.is_valid():
+        try:
+            return HttpResponseRedirect(make_queue(form.spec(selection), user=user).get_absolute_url())
+        except Refused as error:
+            refused = str(error)
+    sketch = _sketch(drawn, selection) if not problems else None
+    if isinstance(sketch, str):
+        sketch, refused = None, sketch
+    numbers = _numbers(sketch)
+    data = {"problems": problems, "refused": refused or None, **numbers, "next": None}
+    context = {
+        "form": form,
+        "errors": form.errors if makes else drawn.errors if posted else {},
+        "ticked": given.getlist("reviewers"),
+        "query": request.GET.urlencode(),
+        "selection": selection,
+        "chips": _chips(selection),
+        "facets": facets_of(selection.choices),
+        "kept": [*selection.narrowing.pairs(), ("unit", selection.unit), ("preset", selection.preset)],
+        "whats": what_choices(),
+        "strata": list(FACETS.items()),
+        "versions": list(frozen_versions()),
+        "people": list(may_review()),
+        "sketch": sketch,
+    }
+    status = 400 if problems or makes else 200
+    return render_page(request, "review/queue_new.html", data=data, context=context, as_json=as_json, status=status)
+
+
+def _as_posted(values: dict[str, Any]) -> QueryDict:
+    given = QueryDict(mutable=True)
+    for name, value in values.items():
+        if isinstance(value, list):
+            given.setlist(name, value)
+        elif value is not False:
+            given[name] = "on" if value is True else str(value)
+    return given
+
+
+def _sketch(form: DrawForm, selection: Population) -> Sketch | str | None:
+    """What it would give; the sentence where it cannot be drawn; None while the form is not understood."""
+    if not form.is_valid():
+        return None
+    sketch = Sketch(form.population(selection), form.draw(), len(form.cleaned_data["reviewers"]))
+    try:
+        sketch.items  # noqa: B018  (drawn here, so that a refusal comes now)
+    except Refused as error:
+        return str(error)
+    return sketch
+
+
+def _numbers(sketch: Sketch | None) -> dict[str, Any]:
+    """What the sketch says, None for all that is not known."""
+    seconds = seconds_per_item(sketch.population.unit) if sketch else None
+    hours = sketch.per_person * seconds / HOUR if sketch and sketch.per_person and seconds else None
+    return {
+        "from": sketch.population.says() if sketch else None,
+        "population_total": sketch.total if sketch else None,
+        "strata": [{"stratum": name, "drawn": n, "of": total} for name, n, total in sketch.by_stratum]
+        if sketch
+        else [],
+        "items": len(sketch.items) if sketch else None,
+        "controls": sketch.controls if sketch else None,
+        "overlap": sketch.overlap if sketch else None,
+        "reviews": sketch.reviews if sketch else None,
+        "reviews_per_person": sketch.per_person if sketch else None,
+        "median_seconds": seconds,
+        "hours_per_person": hours,
+    }
+
+
+def _chips(selection: Population) -> list[tuple[str, str]]:
+    """(what narrows, the address without it)."""
+    own = [("unit", selection.unit), ("preset", selection.preset)]
+    pairs = [*selection.choices.pairs(), *selection.narrowing.pairs()]
+    found = []
+    for name, value, text in selection.narrowed_by():
+        left = [pair for pair in pairs if pair != (name, str(value))]
+        found.append((text, "?" + urlencode([*left, *own])))
+    return found

@@ -1,0 +1,170 @@
+"""The form that makes a queue: from what people send to a population, a draw and a spec."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+from django import forms
+from django.db.models import QuerySet
+
+from benchapp.models import CodebookVersion, Queue, User
+from benchapp.review.queues.item_drawing import EQUAL, PROPORTIONAL, Draw
+from benchapp.review.queues.populations import NARROWED_BY, NOUNS, PRESETS, STRATA, Population
+from benchapp.review.queues.queue_making import QueueSpec
+
+FACETS = {
+    "condition": "condition",
+    "agent_model": "agent model",
+    "author_model": "author model",
+    "environment": "environment",
+    "family": "family",
+    "role": "role",
+    "phase": "phase",
+    "status": "what came of the decision",
+}
+SEED_LIMIT = 10**6
+MAX_SEED = 2**31
+MAX_SIZE = 100_000
+MINUTES = 24 * 60
+TEAM = 8  # up to so many people are all assigned, unless somebody unticks them
+
+
+def what_choices() -> list[tuple[str, list[tuple[str, str]]]]:
+    """Unit and preset in one list, by unit: "trial:failed"."""
+    return [
+        (NOUNS[Queue.Unit(unit)].capitalize(), [(f"{unit}:{key}", _says(unit, key)) for key in presets])
+        for unit, presets in PRESETS.items()
+    ]
+
+
+def _says(unit: str, preset: str) -> str:
+    return Population(unit=unit, preset=preset).says().capitalize()
+
+
+class DrawForm(forms.Form):
+    """What is drawn and how: all that a sketch needs."""
+
+    what = forms.ChoiceField(choices=what_choices)
+    sampling = forms.ChoiceField(choices=Queue.Sampling.choices)
+    size = forms.IntegerField(required=False, min_value=1, max_value=MAX_SIZE)
+    facet = forms.ChoiceField(required=False, choices=[("", ""), *FACETS.items()])
+    allocation = forms.ChoiceField(required=False, choices=[(EQUAL, "each"), (PROPORTIONAL, "in all")])
+    controls = forms.IntegerField(required=False, min_value=0, max_value=MAX_SIZE)
+    reviews = forms.IntegerField(min_value=1, max_value=9)
+    overlap = forms.IntegerField(min_value=0, max_value=100)
+    seed = forms.IntegerField(min_value=0, max_value=MAX_SEED)
+    reviewers = forms.ModelMultipleChoiceField(
+        queryset=User.objects.none(),
+        to_field_name="username",
+        error_messages={"required": "Assign at least one reviewer."},
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["reviewers"].queryset = may_review()  # type: ignore[attr-defined]
+
+    def clean(self) -> dict[str, Any]:
+        given = super().clean() or {}
+        sampling, unit = given.get("sampling"), given.get("what", "").partition(":")[0]
+        if sampling in (Queue.Sampling.RANDOM, Queue.Sampling.STRATIFIED) and not given.get("size"):
+            self.add_error("size", "Say how many items to draw.")
+        if sampling == Queue.Sampling.STRATIFIED and given.get("facet") not in STRATA.get(unit, {}):
+            known = ", ".join(FACETS[key] for key in STRATA.get(unit, {}))
+            self.add_error("facet", f"Choose what makes the strata: {known}.")
+        return given
+
+    def population(self, selection: Population) -> Population:
+        """The selection, taken as what the form asks for; what narrows trials alone is dropped for other units."""
+        unit, _, preset = self.cleaned_data["what"].partition(":")
+        narrowing = selection.narrowing
+        for name, _ in narrowing.pairs():
+            if name not in NARROWED_BY.get(Queue.Unit(unit), (name,)):
+                narrowing = narrowing.without(name)
+        return Population(unit, selection.choices, narrowing, preset)
+
+    def draw(self) -> Draw:
+        given = self.cleaned_data
+        stratified = given["sampling"] == Queue.Sampling.STRATIFIED
+        return Draw(
+            sampling=given["sampling"],
+            size=given["size"] or 0,
+            facet=given["facet"] if stratified else "",
+            allocation=given["allocation"] or EQUAL,
+            controls=given["controls"] or 0,
+            reviews=given["reviews"],
+            overlap=given["overlap"] / 100,
+            seed=given["seed"],
+        )
+
+
+class QueueForm(DrawForm):
+    """All that fixes a queue."""
+
+    name = forms.CharField(max_length=200, error_messages={"required": "Give it a name: it is how others find it."})
+    version = forms.ModelChoiceField(
+        queryset=CodebookVersion.objects.none(),
+        to_field_name="public_id",
+        error_messages={"required": "Choose a frozen version of a codebook."},
+    )
+    instructions = forms.CharField(required=False, max_length=20_000)
+    hides_labels = forms.BooleanField(required=False)
+    hides_suggestions = forms.BooleanField(required=False)
+    hides_conditions = forms.BooleanField(required=False)
+    hides_models = forms.BooleanField(required=False)
+    reservation = forms.IntegerField(min_value=1, max_value=MINUTES)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["version"].queryset = frozen_versions()  # type: ignore[attr-defined]
+
+    def spec(self, selection: Population) -> QueueSpec:
+        given = self.cleaned_data
+        return QueueSpec(
+            name=given["name"],
+            version=given["version"],
+            population=self.population(selection),
+            draw=self.draw(),
+            reviewers=tuple(given["reviewers"]),
+            instructions=given["instructions"],
+            hides_labels=given["hides_labels"],
+            hides_suggestions=given["hides_suggestions"],
+            hides_conditions=given["hides_conditions"],
+            hides_models=given["hides_models"],
+            reservation_seconds=60 * given["reservation"],
+        )
+
+
+def defaults(selection: Population, user: User) -> dict[str, Any]:
+    """What stands in the form before anybody wrote into it."""
+    newest = frozen_versions().order_by("-frozen_at").first()
+    people = [person.get_username() for person in may_review()]
+    return {
+        "what": f"{selection.unit}:{selection.preset}",
+        "sampling": Queue.Sampling.ALL,
+        "size": 40,
+        "facet": "condition",
+        "allocation": EQUAL,
+        "controls": 0,
+        "reviews": 2 if len(people) > 1 else 1,
+        "overlap": 100,
+        "seed": secrets.randbelow(SEED_LIMIT),  # another draw each time; stored with the queue
+        "reviewers": people if len(people) <= TEAM else [user.get_username()],
+        "name": "",
+        "version": str(newest.public_id) if newest else "",
+        "instructions": "",
+        "hides_labels": True,
+        "hides_suggestions": True,
+        "hides_conditions": True,
+        "hides_models": True,
+        "reservation": 30,
+    }
+
+
+def may_review() -> QuerySet[User]:
+    levels = User.Level.values[User.Level.values.index(User.Level.REVIEWER) :]
+    return User.objects.filter(is_active=True, level__in=levels).order_by("username")
+
+
+def frozen_versions() -> QuerySet[CodebookVersion]:
+    return CodebookVersion.objects.exclude(frozen_at=None).select_related("codebook").order_by("codebook", "-number")

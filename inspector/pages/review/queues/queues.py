@@ -1,0 +1,233 @@
+"""What the pages of queues draw: rows of items, and how a queue was drawn, as far as the reader may know it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from django.db.models import Count, F, Q
+from django.http import HttpRequest
+from django.urls import NoReverseMatch, reverse
+from django.utils import timezone
+
+from benchapp.models import Queue, QueueItem, Review, Slot, User
+from benchapp.review.blinding import open_to, same_unit, unsaid_by
+from benchapp.review.queues.populations import HIDES, Population, reopened
+from benchapp.review.queues.review_progress import PersonProgress, QueueProgress
+from benchapp.review.queues.statuses import ItemStatus, statuses_of
+from inspector.web.responses import absolute
+
+# Parts of a selection that tell nothing about condition or models; all others stay hidden from the blind.
+TOLD_TO_THE_BLIND = ("environment", "family", "task", "role", "phase", "outcome", "covered", "suite")
+# Presets that tell the condition, and what of them the blind are told.
+TOLD_INSTEAD = {"silent-bypass": "failed", "regressions": "failed", "improvements": "passed"}
+HIDDEN = {
+    "hides_labels": "what others said, until one's own review is submitted",
+    "hides_suggestions": "suggestions of rules and judges, until one's own review is submitted",
+    "hides_conditions": "the condition",
+    "hides_models": "the models",
+}
+RELATED = ("trial__task__family", "decision__family", "episode__family")
+UNITS = {Queue.Unit.TRIAL: "trial", Queue.Unit.DECISION: "decision", Queue.Unit.SNAPSHOT: "library"}
+
+
+@dataclass(frozen=True, slots=True)
+class ItemRow:
+    """One item in the list. Never says what blindness hides: neither condition nor model nor whether it is a control."""
+
+    item: QueueItem
+    status: ItemStatus
+    own: str  # state of the reader's own review, empty without one
+    filled: int | None  # reviews that are in; None where the reader has still to code it unseen by others
+
+    @property
+    def number(self) -> int:
+        return self.item.ordinal + 1
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """What the unit is about, and where that belongs."""
+        if self.item.trial:
+            task = self.item.trial.task
+            return task.title, task.family.name if task.family else ""
+        if self.item.decision:
+            return f"decision {self.item.decision.number}", self.item.decision.family.name
+        episode = self.item.episode
+        return (episode.title if episode else "library"), ""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """How the items were drawn. `strata`: (stratum, drawn, inclusion); empty without strata or for the blind."""
+
+    says: str
+    chips: tuple[str, ...]
+    masked: bool  # parts of the selection are left out
+    strata: tuple[tuple[str, int, float], ...]
+    drawn: int
+    controls: int
+    overlap: int
+    inclusion: float | None  # of all items but controls, where it is one number
+    trials_query: str  # for Compare's list of trials; empty where it would tell or does not apply
+
+
+def is_blinded(queue: Queue, user: User) -> bool:
+    """Is there an item of it that they may still answer without knowing what the queue hides of the record?"""
+    return queue.is_open and queue.is_blind and open_to(user).filter(queue=queue).exists()
+
+
+def item_rows(
+    items: Sequence[int], statuses: Mapping[int, ItemStatus], user: User, unsaid: Collection[int]
+) -> list[ItemRow]:
+    """In that order; three queries."""
+    found = QueueItem.objects.select_related(*RELATED).in_bulk(items)
+    own = dict(Review.objects.filter(item__in=items, reviewer=user).values_list("item", "state"))
+    slots = Slot.objects.filter(item__in=items).exclude(review=None).order_by()
+    filled = dict(slots.values_list("item").annotate(Count("pk")))
+    told = {pk: None if pk in unsaid else filled.get(pk, 0) for pk in items}
+    return [ItemRow(found[pk], statuses[pk], own.get(pk, ""), told[pk]) for pk in items]
+
+
+def drawing_of(queue: Queue, *, blinded: bool) -> Drawing:
+    """Two queries. A stored selection that means nothing any more is said as it is written."""
+    population: Population | None
+    try:
+        population = reopened(queue.unit, queue.population)
+    except ValueError:
+        population = None
+    chips = population.narrowed_by() if population else []
+    told = [text for name, _, text in chips if not blinded or name in TOLD_TO_THE_BLIND]
+    hides_preset = blinded and population is not None and population.preset in TOLD_INSTEAD
+    rows = list(
+        queue.items.filter(is_control=False)
+        .order_by()
+        .values_list("stratum", "inclusion")
+        .annotate(Count("pk"))
+        .order_by("stratum")
+    )
+    counts = queue.items.aggregate(
+        all=Count("pk"), controls=Count("pk", filter=Q(is_control=True)), overlap=Count("pk", filter=Q(is_overlap=True))
+    )
+    inclusions = {inclusion for _, inclusion, _ in rows}
+    hidden = blinded and queue.strata in HIDES
+    return Drawing(
+        says=_drawn_from(queue, population, blinded=blinded),
+        chips=tuple(told),
+        masked=len(told) < len(chips) or hides_preset,
+        strata=() if hidden or not queue.strata else tuple((stratum, n, p) for stratum, p, n in rows),
+        drawn=counts["all"] - counts["controls"],
+        controls=counts["controls"],
+        overlap=counts["overlap"],
+        inclusion=inclusions.pop() if len(inclusions) == 1 else None,
+        trials_query=population.shown_query() if population and queue.unit == "trial" and not blinded else "",
+    )
+
+
+def _drawn_from(queue: Queue, population: Population | None, *, blinded: bool) -> str:
+    if population is None:
+        return queue.get_unit_display() + ("" if blinded else f" ({queue.population})")
+    preset = TOLD_INSTEAD.get(population.preset, population.preset) if blinded else population.preset
+    return replace(population, preset=preset).says()
+
+
+def unsaid_items(queue: Queue, user: User) -> frozenset[int]:
+    """Keys of the items about which this person has still to say what they think without knowing what others said."""
+    return frozenset(queue.items.filter(same_unit(unsaid_by(user))).order_by().values_list("pk", flat=True))
+
+
+def statuses_shown(queue: Queue, user: User, unsaid: Collection[int]) -> dict[int, ItemStatus]:
+    """Where each item stands; of the unsaid ones only what the person did themselves. Who splits one code and carries the
+    queue over would else see whose reviews became drafts again, and so what they had said."""
+    drafts = Review.objects.filter(item__in=unsaid, reviewer=user).exclude(state=Review.State.SKIPPED)
+    own = set(drafts.values_list("item", flat=True)) if unsaid else set()
+    hidden = {pk: ItemStatus.IN_PROGRESS if pk in own else ItemStatus.WAITING for pk in unsaid}
+    return {pk: hidden.get(pk, status) for pk, status in statuses_of(queue).items()}
+
+
+def status_counts(statuses: Mapping[int, ItemStatus]) -> list[tuple[ItemStatus, int]]:
+    counts = Counter(statuses.values())
+    return [(status, counts[status]) for status in ItemStatus]
+
+
+def held_until(queue: Queue, user: User) -> Any:
+    """When the reader's own hold ends, None where they hold nothing."""
+    mine = Slot.objects.filter(item__queue=queue, holder=user, review=None, held_until__gt=timezone.now())
+    return mine.order_by(F("held_until").desc()).values_list("held_until", flat=True).first()
+
+
+def links_of(queue: Queue) -> list[tuple[str, str]]:
+    """(what, address) of the other pages of a queue."""
+    names = {
+        "results": "Results",
+        "agreement": "Agreement",
+        "disagreements": "Disagreements",
+        "suggestions": "Suggestions",
+    }
+    return list(_addresses(queue, names))
+
+
+def _addresses(queue: Queue, names: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+    for name, title in names.items():
+        try:
+            yield title, reverse(name, args=[queue.public_id])
+        except NoReverseMatch:  # that page is not part of this installation
+            continue
+
+
+# --- JSON ----------------------------------------------------------------------------------------------------------------
+
+
+def queue_as_json(request: HttpRequest, progress: QueueProgress) -> dict[str, Any]:
+    queue = progress.queue
+    return {
+        "id": queue.public_id,
+        "name": queue.name,
+        "url": absolute(request, "queue-json", queue.public_id),
+        "codebook": {"name": queue.version.codebook.name, "version": queue.version.number},
+        "unit": queue.unit,
+        "open": queue.is_open,
+        "items": progress.items,
+        "reviews": {"submitted": progress.filled, "needed": progress.slots, "held": progress.held},
+        "own": {"left": progress.own_left, "done": progress.own_done},
+    }
+
+
+def person_as_json(person: PersonProgress) -> dict[str, Any]:
+    return {
+        "name": person.user.get_username(),
+        "assigned": person.is_assigned,
+        "submitted": person.done,
+        "drafts": person.drafts,
+        "skipped": person.skipped,
+        "left": person.left,
+        "median_seconds": person.seconds,
+    }
+
+
+def item_as_json(request: HttpRequest, row: ItemRow) -> dict[str, Any]:
+    title, place = row.names
+    return {
+        "number": row.number,
+        "url": absolute(request, "review-item", row.item.public_id),
+        "title": title,
+        "family": place or None,
+        "status": row.status,
+        "own": row.own or None,
+        "reviews": row.filled,
+        "reviews_needed": row.item.reviews_needed,
+    }
+
+
+def drawing_as_json(drawing: Drawing) -> dict[str, Any]:
+    return {
+        "from": drawing.says,
+        "selection": drawing.chips,
+        "parts_hidden": drawing.masked,
+        "strata": [{"stratum": name, "drawn": n, "inclusion": p} for name, n, p in drawing.strata],
+        "drawn": drawing.drawn,
+        "controls": drawing.controls,
+        "overlap": drawing.overlap,
+        "inclusion": drawing.inclusion,
+    }

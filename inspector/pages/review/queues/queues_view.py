@@ -1,0 +1,158 @@
+"""`/review/queues/<id>/`: how far it is, who is at it, how it was drawn; and what can be done about it."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+from uuid import UUID
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
+from django.views.decorators.http import require_POST, require_safe
+
+from benchapp.models import Queue, User
+from benchapp.review.queues.claims import claim, may_claim
+from benchapp.review.queues.queue_making import Refused, assign, close, withdraw
+from benchapp.review.queues.review_progress import people_of, progress_of
+from benchapp.review.queues.statuses import ItemStatus
+from inspector.pages.review.queues.queue_form import FACETS
+from inspector.pages.review.queues.queues import (
+    HIDDEN,
+    UNITS,
+    drawing_as_json,
+    drawing_of,
+    is_blinded,
+    item_as_json,
+    item_rows,
+    links_of,
+    person_as_json,
+    queue_as_json,
+    status_counts,
+    statuses_shown,
+    unsaid_items,
+)
+from inspector.web.access import needs
+from inspector.web.responses import absolute, next_url, paginate, render_page
+
+MAX_REASON = 2_000
+
+
+@require_safe
+def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
+    found, user = _queue(public_id), cast(User, request.user)
+    unsaid = unsaid_items(found, user)
+    statuses = statuses_shown(found, user, unsaid)
+    wanted = request.GET.get("status", "")
+    chosen = [pk for pk, status in statuses.items() if status == wanted or wanted not in set(ItemStatus)]
+    page = paginate(request, chosen)
+    rows = item_rows(list(page), statuses, user, unsaid)
+    drawing = drawing_of(found, blinded=is_blinded(found, user))
+    [progress], people = progress_of([found], user), people_of(found)
+    counts = status_counts(statuses)
+    data = {
+        **queue_as_json(request, progress),
+        "codebook_version": absolute(request, "codebook-version-json", found.version.public_id),
+        "instructions": found.instructions,
+        "population_total": found.population_total,
+        "sampling": found.sampling,
+        "stratified_by": found.strata or None,
+        "seed": found.seed,
+        "reviews_per_item": found.reviews_per_item,
+        "hidden": [name.removeprefix("hides_") for name in HIDDEN if getattr(found, name)],
+        "drawing": drawing_as_json(drawing),
+        "statuses": {status.value: count for status, count in counts},
+        "people": [person_as_json(person) for person in people],
+        "rows": [item_as_json(request, row) for row in rows],
+        "created_at": found.created_at,
+        "closed_at": found.closed_at,
+        "next": next_url(request, page),
+    }
+    manages = may_manage(found, user)
+    context = {
+        "queue": found,
+        "page": page,
+        "progress": progress,
+        "people": people,
+        "shown": rows,
+        "drawn": drawing,
+        "strata_word": FACETS.get(found.strata, found.strata),
+        "counts": counts,
+        "status": wanted if wanted in set(ItemStatus) else "",
+        "noun": UNITS[Queue.Unit(found.unit)],
+        "is_mine": may_claim(found, user),
+        "held_minutes": max(1, round(found.reservation_seconds / 60)),
+        "hides": [text for name, text in HIDDEN.items() if getattr(found, name)],
+        "links": links_of(found),
+        "manages": manages,
+        "others": _assignable(found) if manages and found.is_open else [],
+    }
+    return render_page(request, "review/queue.html", data=data, context=context, as_json=as_json)
+
+
+@require_POST
+@needs(User.Level.REVIEWER)
+def queue_next(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    """Takes the next item for the reader and opens it; back to the queue in words where there is none."""
+    found, user = _queue(public_id), cast(User, request.user)
+    if item := claim(found, user):
+        return HttpResponseRedirect(item.get_absolute_url())
+    messages.info(request, _why_nothing(found, user))
+    return HttpResponseRedirect(found.get_absolute_url())
+
+
+@require_POST
+@needs(User.Level.REVIEWER)
+def queue_close(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    found, user = _managed(request, public_id)
+    if close(found, user=user, reason=request.POST.get("reason", "")[:MAX_REASON]):
+        messages.success(request, "Closed: nothing is handed out any more, and what is in stays.")
+    return HttpResponseRedirect(found.get_absolute_url())
+
+
+@require_POST
+@needs(User.Level.REVIEWER)
+def queue_people(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    """`add` or `remove` names a person; 404 where there is no such account."""
+    found, user = _managed(request, public_id)
+    adds = "add" in request.POST
+    person = get_object_or_404(User, username=request.POST.get("add" if adds else "remove", ""))
+    try:
+        done = assign(found, person, user=user) if adds else withdraw(found, person, user=user)
+    except Refused as error:
+        messages.error(request, str(error))
+    else:
+        if done:
+            said = "is assigned now" if adds else "is not assigned any more; what they did stays"
+            messages.success(request, f"{person.get_username()} {said}.")
+    return HttpResponseRedirect(found.get_absolute_url())
+
+
+def may_manage(queue: Queue, user: User) -> bool:
+    """Admins, and whoever made it while they may review."""
+    return user.may(User.Level.ADMIN) or (queue.created_by_id == user.pk and user.may(User.Level.REVIEWER))
+
+
+def _queue(public_id: UUID) -> Queue:
+    return get_object_or_404(Queue.objects.select_related("version__codebook", "created_by"), public_id=public_id)
+
+
+def _managed(request: HttpRequest, public_id: UUID) -> tuple[Queue, User]:
+    found, user = _queue(public_id), cast(User, request.user)
+    if not may_manage(found, user):
+        raise PermissionDenied("Only whoever made this queue, and admins, may change it.")
+    return found, user
+
+
+def _assignable(queue: Queue) -> Any:
+    levels = User.Level.values[User.Level.values.index(User.Level.REVIEWER) :]
+    people = User.objects.filter(is_active=True, level__in=levels).exclude(queues=queue)
+    return people.order_by("username")
+
+
+def _why_nothing(queue: Queue, user: User) -> str:
+    if not queue.is_open:
+        return "This queue is closed."
+    if not queue.reviewers.filter(pk=user.pk).exists():
+        return "You are not assigned to this queue; whoever made it can assign you."
+    return "Nothing is left for you here: every other item is reviewed, held by somebody else, or was yours already."

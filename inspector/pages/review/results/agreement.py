@@ -1,0 +1,310 @@
+"""What the pages about agreement draw: numbers as text, a matrix as rows, answers side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchapp.models import AgreementReport, Attribution, Code, User
+from benchapp.review.coding.disagreements import About, Compared
+from benchapp.review.coding.queue_agreement import Agreement
+from benchapp.stats.agreement.bootstrap import Estimate
+from benchapp.stats.agreement.confusion import NONE, Cell
+from benchapp.stats.agreement.kappa import COHEN, CodeAgreement
+
+FEW_ITEMS, FEW_TASKS = 30, 10
+HEATS = 5
+NO_CODE = "no code"
+WORDS = {About.CODES: "codes", About.ATTRIBUTION: "attribution", About.STEP: "first failure"}
+
+
+def alpha_text(value: float | None) -> str:
+    """0.4488 -> "0.45", -0.12 -> "−0.12"; "none" where there is none."""
+    if value is None:
+        return "none"
+    return f"{value:.2f}".replace("-0.00", "0.00").replace("-", "−")
+
+
+def interval_text(low: float, high: float) -> str:
+    return f"{alpha_text(low)} to {alpha_text(high)}"
+
+
+@dataclass(frozen=True, slots=True)
+class AlphaView:
+    """One alpha with its bar, whose ends are percent of the way from 0 to 1; what lies below 0 is cut off there."""
+
+    name: str
+    about: str
+    text: str
+    interval: str
+    method: str
+    note: str
+    equal: str
+    units: int
+    point: float | None
+    low: float | None
+    width: float | None
+
+
+def alpha_view(name: str, about: str, found: Estimate, equal: tuple[int, int]) -> AlphaView:
+    ends = found.interval
+    low, high = (_place(ends.low), _place(ends.high)) if ends else (None, None)
+    return AlphaView(
+        name=name,
+        about=about,
+        text=alpha_text(found.value),
+        interval=interval_text(ends.low, ends.high) if ends else "",
+        method=ends.method if ends else "",
+        note=found.note,
+        equal=f"{equal[0]}/{equal[1]}",
+        units=found.units,
+        point=None if found.value is None else _place(found.value),
+        low=low,
+        width=None if low is None or high is None else high - low,
+    )
+
+
+def _place(value: float) -> float:
+    return 100 * min(max(value, 0.0), 1.0)
+
+
+def alphas(found: Agreement) -> list[AlphaView]:
+    codes = alpha_view("Codes", "the set of codes of each review, MASI distance", *_of(found.codes))
+    rows = [codes]
+    if found.top:
+        rows.append(alpha_view("Top codes", "each code counted as the one at the top above it", *_of(found.top)))
+    what = "who or what failed; reviews that name it"
+    return [*rows, alpha_view("Attribution", what, *_of(found.attribution))]
+
+
+def _of(measure: Any) -> tuple[Estimate, tuple[int, int]]:
+    return measure.estimate, (measure.equal.k, measure.equal.n)
+
+
+# --- in words ---------------------------------------------------------------------------------------------------------
+
+
+def in_words(found: Agreement) -> str:
+    """What alpha means here, without a verdict: no value of it is good or bad by itself."""
+    value = found.codes.estimate.value
+    if value is None:
+        return f"There is no alpha yet: {found.codes.estimate.note}."
+    if value >= 1:
+        return "No two reviews of an item differ in their codes."
+    if value <= 0:
+        return (
+            "Two reviews of one item are no closer in their codes than any two of these reviews: "
+            "what they say tells items apart no better than chance."
+        )
+    return (
+        f"Two reviews of one item are {100 * value:.0f} % closer in their codes than any two of these reviews "
+        "(0 %: no closer, 100 %: the same codes)."
+    )
+
+
+def cautions(found: Agreement, *, discussed: bool) -> list[str]:
+    """What a reader has to know before taking the numbers for more than they are."""
+    notes = []
+    word, tasks = found.cluster, found.codes.estimate.clusters
+    if found.complete < found.items:
+        notes.append(f"{found.complete} of {found.items} overlap items have all their reviews: the numbers will move.")
+    if found.double and (found.double < FEW_ITEMS or tasks < FEW_TASKS):
+        items, clusters = _count(found.double, "item"), _count(tasks, word)
+        notes.append(f"{items} from {clusters}: few. Others of the same kind could give quite another value.")
+    if found.skipped:
+        notes.append(f"{_count(found.skipped, 'review')} skipped: missing here, not counted as empty.")
+    if found.informed:
+        notes.append(
+            f"{_count(found.informed, 'review')} left out: before answering, their authors had opened pages that show what"
+            " others had said of the item."
+        )
+    if discussed:
+        notes.append(
+            "The disagreements were opened, so reviews that came later may have been talked over. "
+            "The number to publish is that of the last report before discussion."
+        )
+    return notes
+
+
+def _count(n: int, word: str) -> str:
+    return f"{n:,} {word}{'' if n == 1 else 's'}"
+
+
+# --- codes ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CodeRow:
+    """depth: 0 at the top of the codebook. place: what stands for it in the matrix."""
+
+    code: Code
+    depth: int
+    place: int
+    found: CodeAgreement
+    value: str
+    coefficient: str
+
+
+def code_rows(found: Agreement) -> list[CodeRow]:
+    """In the order of the codebook's tree."""
+    agreements = {code.pk: each for code, each in found.by_code}
+    ordered = in_tree([code for code, _ in found.by_code])
+    return [
+        CodeRow(code, depth, place, each, alpha_text(each.value), "κ" if each.coefficient == COHEN else "α")
+        for place, (code, depth) in enumerate(ordered, start=1)
+        for each in [agreements[code.pk]]
+    ]
+
+
+def in_tree(codes: Sequence[Code]) -> list[tuple[Code, int]]:
+    """Each code after its parent, with its depth."""
+    known = {code.pk for code in codes}
+    below: dict[int | None, list[Code]] = {}
+    for code in codes:
+        below.setdefault(code.parent_id if code.parent_id in known else None, []).append(code)
+    found: list[tuple[Code, int]] = []
+
+    def walk(parent: int | None, depth: int) -> None:
+        for code in below.get(parent, []):
+            found.append((code, depth))
+            walk(code.pk, depth + 1)
+
+    walk(None, 0)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixCell:
+    """heat: 0 to 5 by the largest number off the diagonal, which has its own scale. query: of the items behind it."""
+
+    pairs: int
+    heat: int
+    same: bool
+    query: str
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixRow:
+    name: str
+    place: str
+    cells: list[MatrixCell]
+
+
+def matrix(found: Agreement, rows: Sequence[CodeRow]) -> list[MatrixRow]:
+    """Codes that anybody used, and "no code"; both ways round, so that a row tells all of one code."""
+    used = {code for cell in found.confusion for code in cell if code is not NONE}
+    heads: list[tuple[Any, str, str, str]] = [
+        (row.code.pk, row.code.name, str(row.place), str(row.code.public_id)) for row in rows if row.code.pk in used
+    ]
+    if not heads:
+        return []
+    heads.append((NONE, NO_CODE, "–", "none"))
+    top = {
+        same: max([n for (a, b), n in found.confusion.items() if (a == b) is same], default=0) for same in (True, False)
+    }
+    return [
+        MatrixRow(
+            name,
+            place,
+            [_cell(found.confusion[a, b], a == b, top, (name, other), (key, with_)) for b, other, _, with_ in heads],
+        )
+        for a, name, place, key in heads
+    ]
+
+
+def _cell(pairs: int, same: bool, top: Mapping[bool, int], names: tuple[str, str], keys: tuple[str, str]) -> MatrixCell:
+    heat = -(-HEATS * pairs // top[same]) if pairs else 0
+    count = _count(pairs, "pair")
+    says = f"{count}: both say {names[0]}" if same else f"{count}: one says {names[0]}, the other {names[1]}"
+    return MatrixCell(pairs, heat, same, f"code={keys[0]}&with={keys[1]}&about=any", says)
+
+
+# --- reports ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ReportRow:
+    report: AgreementReport
+    alpha: str
+    interval: str
+
+
+def report_rows(reports: Iterable[AgreementReport]) -> list[ReportRow]:
+    return [ReportRow(report, *_kept(report.values.get("codes", {}))) for report in reports]
+
+
+def _kept(codes: Mapping[str, Any]) -> tuple[str, str]:
+    ends = codes.get("interval")
+    return alpha_text(codes.get("alpha")), interval_text(ends["low"], ends["high"]) if ends else ""
+
+
+def report_as_json(report: AgreementReport) -> dict[str, Any]:
+    return {
+        "id": report.public_id,
+        "occasion": report.occasion,
+        "before_discussion": report.is_before_discussion,
+        "taken_at": report.taken_at,
+        "taken_by": report.taken_by.pseudonym if report.taken_by else None,
+        "items": report.items_total,
+        "reviewers": report.reviewers_total,
+        "values": report.values,
+    }
+
+
+# --- answers side by side ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One review's answer. shared: codes that all reviews of the item have; own: the others."""
+
+    user: User
+    shared: list[str]
+    own: list[str]
+    attribution: str
+    step: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class DisagreementRow:
+    compared: Compared
+    said: list[Said]
+    differs: list[str]
+
+
+def disagreement_rows(
+    rows: Iterable[Compared], codes: Mapping[int, Code], users: Mapping[int, User]
+) -> list[DisagreementRow]:
+    return [
+        DisagreementRow(
+            each, _said(each, codes, users), [word for about, word in WORDS.items() if about in each.differs]
+        )
+        for each in rows
+    ]
+
+
+def _said(each: Compared, codes: Mapping[int, Code], users: Mapping[int, User]) -> list[Said]:
+    answers = each.item.answers
+    shared = frozenset.intersection(*(answer.codes for answer in answers))
+    labels = dict(Attribution.choices)
+    return [
+        Said(
+            users[answer.reviewer],
+            _names(shared, codes),
+            _names(answer.codes - shared, codes),
+            labels.get(answer.attribution, "") if answer.attribution else "",
+            answer.first[1] if answer.first else None,
+        )
+        for answer in answers
+    ]
+
+
+def _names(keys: Iterable[int], codes: Mapping[int, Code]) -> list[str]:
+    return [code.name for code in sorted((codes[key] for key in keys), key=lambda code: (code.ordinal, code.pk))]
+
+
+def cell_in_words(cell: Cell, codes: Mapping[int, Code]) -> str:
+    names = [NO_CODE if key is NONE else codes[key].name for key in cell]  # type: ignore[index]
+    return f"both say {names[0]}" if cell[0] == cell[1] else f"one says {names[0]}, the other {names[1]}"

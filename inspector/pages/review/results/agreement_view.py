@@ -1,0 +1,225 @@
+"""`/review/queues/<id>/agreement/` and `/disagreements/`: how far reviewers agree, and where they do not."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from benchapp.models import Code, Queue, User
+from benchapp.review.coding.answer_overlap import still_to_review
+from benchapp.review.coding.disagreements import About, Compared, Standing, Wanted, code_names, compared_items
+from benchapp.review.coding.queue_agreement import (
+    Occasion,
+    agreement_of,
+    standing_report,
+    take_report,
+    was_discussed,
+    was_opened,
+)
+from benchapp.review.coding.resolutions import closed_sentence
+from benchapp.review.review_access import ELSEWHERE, asked_elsewhere
+from benchapp.review.seeing import note_seen
+from benchapp.stats.agreement.confusion import NONE
+from inspector.pages.review.results.agreement import (
+    WORDS,
+    alphas,
+    cautions,
+    cell_in_words,
+    code_rows,
+    disagreement_rows,
+    in_words,
+    matrix,
+    report_as_json,
+    report_rows,
+)
+from inspector.web.access import needs
+from inspector.web.responses import absolute, next_url, paginate, render_page
+
+PER_PAGE = 50
+ANY = "any"  # ?about=any lists items also where nothing differs
+NO_CODE = "none"  # ?with=none
+
+
+@require_safe
+def agreement(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
+    queue = open_queue(request, public_id)
+    found = agreement_of(queue)
+    discussed = was_discussed(queue)
+    reports = list(queue.agreement_reports.select_related("taken_by"))
+    standing = standing_report(queue)
+    data = {
+        "queue": queue.public_id,
+        "name": queue.name,
+        "codebook": queue.version.codebook.name,
+        "codebook_version": queue.version.number,
+        "version_id": queue.version.public_id,
+        "discussed": discussed,
+        "says": in_words(found),
+        "cautions": cautions(found, discussed=discussed),
+        "now": found.as_json(),
+        "standing_report": standing.public_id if standing else None,
+        "reports": [report_as_json(report) for report in reports],
+        "next": None,
+    }
+    rows = code_rows(found)
+    context = {
+        "queue_row": queue,
+        "found": found,
+        "alphas": alphas(found),
+        "rows": rows,
+        "matrix": matrix(found, rows),
+        "report_rows": report_rows(reports),
+        "standing": standing,
+        "opened": was_opened(queue),
+        "may_keep": request.user.may(User.Level.REVIEWER),
+    }
+    return render_page(request, "review/agreement.html", data=data, context=context, as_json=as_json)
+
+
+@require_POST
+@needs(User.Level.REVIEWER)
+def agreement_keep(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    queue = open_queue(request, public_id)
+    take_report(queue, Occasion.ASKED, request.user)
+    return HttpResponseRedirect(reverse("agreement", args=[queue.public_id]) + "#reports")
+
+
+@require_safe
+def disagreements(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
+    queue = open_queue(request, public_id)
+    codes = code_names(queue)
+    opened = was_opened(queue)
+    wanted, said = wanted_of(request, codes)
+    rows = compared_items(queue) if opened else []
+    page = paginate(request, [each for each in rows if wanted.takes(each)], per_page=PER_PAGE)
+    users = _users(page.object_list)
+    data = {
+        "queue": queue.public_id,
+        "opened": opened,
+        "about": wanted.about or ANY,
+        "state": wanted.standing,
+        "cell": said or None,
+        "items": [_as_json(request, each, codes, users) for each in page],
+        "next": next_url(request, page),
+    }
+    found = None if opened else agreement_of(queue)
+    context = {
+        "queue_row": queue,
+        "page": page,
+        "rows": disagreement_rows(page, codes, users),
+        "wanted": wanted,
+        "said": said,
+        "tabs": _tabs(wanted, rows),
+        "states": _states(wanted),
+        "found": found,
+        "says": in_words(found) if found else "",
+        "query": query_of(wanted, codes),
+        "open_total": sum(each.standing == Standing.OPEN for each in rows if About.CODES in each.differs),
+        "resolved_total": sum(each.standing == Standing.RESOLVED for each in rows),
+        "may_open": request.user.may(User.Level.REVIEWER),
+    }
+    return render_page(request, "review/disagreements.html", data=data, context=context, as_json=as_json)
+
+
+@require_POST
+@needs(User.Level.REVIEWER)
+def disagreements_open(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    """Agreement is taken and kept first; from then on answers count as discussed."""
+    queue = open_queue(request, public_id)
+    take_report(queue, Occasion.DISCUSSION, request.user)
+    return HttpResponseRedirect(reverse("disagreements", args=[queue.public_id]))
+
+
+def open_queue(request: HttpRequest, public_id: UUID) -> Queue:
+    """The queue; closed to whoever still has items of its overlap to review blind, here or in another queue."""
+    queue = get_object_or_404(Queue.objects.select_related("version__codebook"), public_id=public_id)
+    user: User = request.user  # type: ignore[assignment]
+    if left := still_to_review(queue, user):
+        raise PermissionDenied(closed_sentence(left))
+    if asked_elsewhere([queue], user):
+        raise PermissionDenied(ELSEWHERE)
+    note_seen(user, queue)
+    return queue
+
+
+def wanted_of(request: HttpRequest, codes: dict[int, Code]) -> tuple[Wanted, str]:
+    """What the address asks to list, and its cell in words. Nonsense is as if it were not there."""
+    asked = request.GET
+    keys: dict[str, int | None] = {str(code.public_id): pk for pk, code in codes.items()}
+    keys[NO_CODE] = NONE
+    pair = asked.get("code", ""), asked.get("with", "")
+    cell = (keys[pair[0]], keys[pair[1]]) if all(name in keys for name in pair) else None
+    about = asked.get("about", "")
+    chosen = None if about == ANY else About(about) if about in list(About) else About.CODES
+    state = asked.get("state", "")
+    wanted = Wanted(chosen, Standing(state) if state in list(Standing) else None, cell)
+    return wanted, cell_in_words(cell, codes) if cell else ""
+
+
+def query_of(wanted: Wanted, codes: dict[int, Code]) -> str:
+    """The address of the same list."""
+    pairs = [("about", wanted.about or ANY)]
+    if wanted.standing:
+        pairs.append(("state", wanted.standing))
+    if wanted.cell:
+        names = [NO_CODE if key is NONE else str(codes[key].public_id) for key in wanted.cell]  # type: ignore[index]
+        pairs += [("code", names[0]), ("with", names[1])]
+    return urlencode(pairs)
+
+
+def _tabs(wanted: Wanted, rows: list[Compared]) -> list[dict[str, Any]]:
+    """What to list, each with how many there are."""
+    names: list[tuple[About | None, str]] = [*WORDS.items(), (None, "all")]
+    return [
+        {
+            "text": text,
+            "total": sum(Wanted(about, wanted.standing).takes(each) for each in rows),
+            "query": urlencode([("about", about or ANY), *_state(wanted.standing)]),
+            "is_current": about == wanted.about and not wanted.cell,
+        }
+        for about, text in names
+    ]
+
+
+def _states(wanted: Wanted) -> list[dict[str, Any]]:
+    about = ("about", wanted.about or ANY)
+    return [
+        {"text": text, "query": urlencode([about, *_state(state)]), "is_current": state == wanted.standing}
+        for state, text in ((None, "all"), (Standing.OPEN, "open"), (Standing.RESOLVED, "resolved"))
+    ]
+
+
+def _state(standing: Standing | None) -> list[tuple[str, str]]:
+    return [("state", standing)] if standing else []
+
+
+def _users(rows: Any) -> dict[int, User]:
+    keys = {answer.reviewer for each in rows for answer in each.item.answers}
+    return User.objects.in_bulk(keys) if keys else {}
+
+
+def _as_json(request: HttpRequest, each: Compared, codes: dict[int, Code], users: dict[int, User]) -> dict[str, Any]:
+    return {
+        "item": each.item.public_id,
+        "number": each.item.ordinal + 1,
+        "differs": sorted(each.differs),
+        "state": each.standing,
+        "category": each.resolution.category if each.resolution else None,
+        "answers": [
+            {
+                "reviewer": users[answer.reviewer].pseudonym,
+                "codes": sorted(codes[key].name for key in answer.codes),
+                "attribution": answer.attribution,
+                "first_failure_step": answer.first[1] if answer.first else None,
+            }
+            for answer in each.item.answers
+        ],
+        "url": absolute(request, "resolve-json", each.item.public_id),
+    }

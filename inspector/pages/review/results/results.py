@@ -1,0 +1,302 @@
+"""What the results page shows of one queue, or of several of one version: everything chosen in its address."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from statistics import median
+from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.db.models.functions import Left
+from django.http import QueryDict
+from django.urls import reverse
+
+from benchapp.models import Attribution, Code, CodeExample, Label, Queue, Review, User
+from benchapp.review.blinding import closed_trials, unsaid_by
+from benchapp.review.coding.condition_guesses import Guesses, guesses_of
+from benchapp.review.queues.review_facets import FACETS, Extent
+from benchapp.review.results.headings import Heading, heading_of
+from benchapp.review.results.population_shares import Share
+from benchapp.review.results.queue_results import Basis, Coded, Coding, NotTogether, coding_of, settled
+from benchapp.review.results.saturation import Saturation, saturation_of
+from benchapp.review.results.taxonomy import Per, Row, Taxonomy, blame, extent_if_known, uncoded_strata
+from benchapp.stats.inference.interval import Interval
+
+COVERS = {"clusters": "other episodes of the same kind", "population": "coding every unit of this population"}
+COUNTS = {"fractions": "by the share of their reviewers", "settled": "left out"}
+MAX_GROUPS = 8  # columns of the table by facet
+MAX_EXAMPLES = 3  # of a code
+QUOTE_CHARS = 140
+MAX_CHOSEN = 50  # values of one facet
+NOT_TOLD = "(not told)"  # in the address, where an empty text means "all"
+TENTHS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The choices of the address. also: further queues; covers: which interval; counts: what unresolved items count."""
+
+    also: tuple[UUID, ...] = ()
+    chosen: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    per: str = ""
+    covers: str = "clusters"
+    counts: str = "fractions"
+    by: str = "condition"
+
+    def query(self, **changes: str) -> str:
+        """The query string of these choices with some changed; an empty text takes a facet's choice away."""
+        pairs = [("also", str(each)) for each in self.also]
+        kept = {name: values for name, values in self.chosen.items() if name not in changes}
+        pairs += [(name, value or NOT_TOLD) for name, values in kept.items() for value in sorted(values)]
+        plain = {"per": self.per, "covers": self.covers, "counts": self.counts, "by": self.by, **changes}
+        defaults = {"per": "", "covers": "clusters", "counts": "fractions", "by": "condition"}
+        pairs += [(name, value) for name, value in plain.items() if value != defaults.get(name, "")]
+        return urlencode(pairs)
+
+
+def parse_asked(query: QueryDict) -> tuple[Asked, list[str]]:
+    """One sentence per part that means nothing; then nothing is shown, since less choice would show more than asked for."""
+    problems: list[str] = []
+    also = []
+    for text in query.getlist("also"):
+        try:
+            also.append(UUID(text))
+        except ValueError:
+            problems.append(f"also: {text[:80]!r} is no id of a queue")
+    known = {"per": list(Per), "covers": list(COVERS), "counts": list(COUNTS), "by": list(FACETS)}
+    given: dict[str, Any] = {}
+    for name, values in known.items():
+        if value := query.get(name):
+            if value in values:
+                given[name] = str(value)
+            else:
+                problems.append(f"{name}: {value[:80]!r} is not known, expected one of {', '.join(values)}")
+    chosen = {name: [value for value in query.getlist(name)[:MAX_CHOSEN] if value] for name in FACETS}
+    told = {
+        name: frozenset("" if value == NOT_TOLD else value for value in values)
+        for name, values in chosen.items()
+        if values
+    }
+    return Asked(tuple(dict.fromkeys(also)), told, **given), problems
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A place in the evidence that shows a code. `by`: codebook, or reviewers."""
+
+    url: str
+    where: str
+    quote: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class FirstFailures:
+    """shares: of the items with a mark, weighted, by tenths of the trajectory; counts: marks; an item's marks share it."""
+
+    shares: tuple[float, ...]
+    counts: tuple[int, ...]
+    items: int
+
+    @property
+    def marks(self) -> int:
+        return sum(self.counts)
+
+
+@dataclass(frozen=True)
+class Results:
+    queues: tuple[Queue, ...]
+    asked: Asked
+    coding: Coding
+    extent: Extent | None
+    problems: tuple[str, ...] = ()
+
+    @cached_property
+    def taxonomy(self) -> Taxonomy:
+        counted = settled(self.coding) if self.asked.counts == "settled" else self.coding
+        return Taxonomy(counted, self.extent, self.asked.chosen)
+
+    @cached_property
+    def heading(self) -> Heading:
+        return heading_of(self.coding)
+
+    @property
+    def per(self) -> Per:
+        """As asked; else per 100 failed, the one that reads across queues."""
+        asked = Per(self.asked.per) if self.asked.per else Per.FAILED
+        return asked if asked in self.taxonomy.pers else Per.POPULATION
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """The tree, the most frequent first on each level."""
+        children: dict[int | None, list[Row]] = defaultdict(list)
+        known = {row.code.pk for row in self.taxonomy.rows}
+        for row in self.taxonomy.rows:
+            parent = row.code.parent_id
+            children[parent if parent in known else None].append(row)
+        found: list[Row] = []
+
+        def walk(parent: int | None) -> None:
+            for row in sorted(children[parent], key=lambda row: -(row.shares[Per.POPULATION].value or 0)):
+                found.append(row)
+                walk(row.code.pk)
+
+        walk(None)
+        return found
+
+    @cached_property
+    def chosen_items(self) -> list[Coded]:
+        inside = self.taxonomy.inside(self.taxonomy.chosen)
+        return [item for item, is_in in zip(self.taxonomy.sampled, inside, strict=True) if is_in]
+
+    def interval(self, share: Share) -> Interval | None:
+        return share.interval if self.asked.covers == "clusters" else share.sampling
+
+    @property
+    def url(self) -> str:
+        query = self.asked.query()
+        return reverse("results", args=[self.queues[0].public_id]) + (f"?{query}" if query else "")
+
+    def link(self, code: Code) -> str:
+        return f"{self.url}#code-{code.public_id}"
+
+    @cached_property
+    def saturation(self) -> Saturation:
+        """Over the reviews as submitted: what was resolved later brought no code up."""
+        kept = {item.pk for item in self.chosen_items}
+        codes: dict[int, frozenset[int]] = {}
+        for review in self.coding.reviews:
+            if review.item in kept:
+                codes[review.item] = codes.get(review.item, frozenset()) | review.codes
+        return saturation_of(list(codes.values()))
+
+    @cached_property
+    def first_failures(self) -> FirstFailures:
+        weights = dict(zip((item.pk for item in self.taxonomy.sampled), self.taxonomy.sample.weights, strict=True))
+        kept = {item.pk for item in self.chosen_items}
+        marks = [mark for mark in self.coding.first_failures if mark.item in kept]
+        times = Counter(mark.item for mark in marks)
+        heights, counts = [0.0] * TENTHS, [0] * TENTHS
+        for mark in marks:
+            tenth = (mark.step - 1) * TENTHS // mark.of
+            heights[tenth] += float(weights[mark.item]) / times[mark.item]
+            counts[tenth] += 1
+        total = sum(heights) or 1.0
+        return FirstFailures(tuple(height / total for height in heights), tuple(counts), len(times))
+
+    @cached_property
+    def guesses(self) -> Guesses:
+        truths = {item.pk: item.facts.condition for item in self.coding.items}
+        asked = ((review.guess, truths[review.item]) for review in self.coding.reviews if review.guess is not None)
+        return guesses_of(asked)
+
+    @property
+    def seconds(self) -> tuple[float | None, int]:
+        """Median time of a review, and over how many; carried ones took their time elsewhere."""
+        known = [review.seconds for review in self.coding.reviews if review.seconds > 0 and not review.is_carried]
+        return (median(known) if known else None), len(known)
+
+    @cached_property
+    def attributions(self) -> list[tuple[Row, dict[str, float]]]:
+        """Used codes with the items that blame each cause."""
+        rows = [row for row in self.rows if row.is_used]
+        return [(row, blame(self.chosen_items, self.coding.within(row.code))) for row in rows]
+
+    @property
+    def groups(self) -> dict[str, list[Share]]:
+        """By the chosen facet, the largest groups; shares in the order of the taxonomy's own tree."""
+        found = self.taxonomy.groups(self.asked.by, self.per)
+        return dict(list(found.items())[:MAX_GROUPS])
+
+    def examples(self, user: User) -> dict[int, list[Example]]:
+        """Code -> places that show it: the codebook's own first, then marks of reviewers, sure ones first. Nothing of a
+        trial that is still closed to this person."""
+        found: dict[int, list[Example]] = defaultdict(list)
+        for code, example in (*_of_codebook(self.coding, user), *_of_reviewers(self.queues, user)):
+            if len(found[code]) < MAX_EXAMPLES and all(each.url != example.url for each in found[code]):
+                found[code].append(example)
+        return dict(found)
+
+    def notes(self) -> list[str]:
+        return list(_notes(self))
+
+
+def results_of(queues: Sequence[Queue], asked: Asked) -> Results:
+    """NotTogether where the queues cannot be counted together."""
+    coding, extent = coding_of(queues), extent_if_known(queues)
+    unknown = extent is None and coding.unit == Queue.Unit.TRIAL
+    problem = "What the queue was drawn from can no longer be counted, so nothing is given per 100 failed or attempted."
+    return Results(tuple(queues), asked, coding, extent, (problem,) if unknown else ())
+
+
+def _of_codebook(coding: Coding, user: User) -> Iterable[tuple[int, Example]]:
+    shown = CodeExample.objects.filter(code__version=coding.version, is_counter=False).exclude(trial=None)
+    shown = shown.exclude(trial__in=unsaid_by(user).exclude(trial=None).values("trial"))
+    shown = shown.exclude(trial__in=closed_trials(user).values("pk")).annotate(start_of=Left("quote", QUOTE_CHARS))
+    for code, trial, step, quote in shown.values_list("code_id", "trial__public_id", "step", "start_of"):
+        yield code, _example(trial, step, quote, "codebook")
+
+
+def _of_reviewers(queues: Sequence[Queue], user: User) -> Iterable[tuple[int, Example]]:
+    labels = Label.objects.filter(mark__review__item__queue__in=queues, mark__review__state=Review.State.SUBMITTED)
+    labels = labels.exclude(mark__review__item__trial=None).exclude(mark__step=None)
+    labels = labels.exclude(mark__review__item__trial__in=closed_trials(user).values("pk"))
+    labels = labels.annotate(start_of=Left("mark__quote", QUOTE_CHARS)).order_by("-mark__review__confidence", "pk")
+    names = ("code_id", "mark__review__item__trial__public_id", "mark__step", "start_of")
+    for code, trial, step, quote in labels.values_list(*names):
+        yield code, _example(trial, step, quote, "reviewers")
+
+
+def _example(trial: UUID, step: int | None, quote: str, by: str) -> Example:
+    url = reverse("trial", args=[trial]) + (f"?step={step}" if step else "")
+    return Example(url, f"step {step}" if step else "trial", quote, by)
+
+
+def _notes(results: Results) -> Iterable[str]:
+    taxonomy, heading, asked = results.taxonomy, results.heading, results.asked
+    counted = heading.counted
+    if heading.unit == Queue.Unit.TRIAL and (cell := taxonomy.counts):
+        yield (
+            f"Of the selection without its filter by outcome, {cell.attempted:,} trials ran and {cell.failed:,} failed;"
+            f" {cell.population:,} of them are of the population now ({heading.population_total:,} when it was drawn)."
+            " Per 100 attempted and per 100 failed count the population's trials against these."
+        )
+    if counted[Basis.SPLIT]:
+        await_one = "item awaits" if counted[Basis.SPLIT] == 1 else "items await"
+        yield f"{counted[Basis.SPLIT]} {await_one} a resolution: counted {COUNTS[asked.counts]}."
+    missing = counted[Basis.SKIPPED] + counted[Basis.OPEN]
+    if missing:
+        yield (
+            f"{counted[Basis.SKIPPED]} skipped and {counted[Basis.OPEN]} open items are missing, not zero: the coded ones"
+            " of their stratum stand for them, as if they were missing by lot."
+        )
+    if left := uncoded_strata(results.coding.drawn):
+        yield f"Nothing is coded yet of {', '.join(left)}: the numbers say nothing of it."
+    if asked.covers == "clusters":
+        yield (
+            "Intervals cover what other episodes of the same kind would show (tasks, for plain imports). A cluster is an"
+            " episode, because its trials share a library."
+        )
+    else:
+        yield "Intervals cover what coding every unit of this population would show: nothing about other runs."
+    if taxonomy.chosen:
+        yield "Numbers of a part are those of a domain: its size in the population is estimated too."
+
+
+def group_values(results: Results) -> dict[str, list[str]]:
+    """Facet -> its values among the items, for the form; facets with one value are no choice."""
+    found = {}
+    for facet in FACETS:
+        values = sorted({getattr(item.facts, facet) for item in results.coding.drawn})
+        if len(values) > 1 or facet in results.asked.chosen:
+            found[facet] = values
+    return found
+
+
+ATTRIBUTIONS = [*Attribution.choices, ("", "not said")]
+
+__all__ = ["Asked", "NotTogether", "Results", "parse_asked", "results_of"]

@@ -1,0 +1,281 @@
+"""The figures of the results page: the taxonomy, co-occurrence, saturation, where the first failure lies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from plotly import graph_objects as go
+
+from benchapp.models import Code
+from benchapp.review.results.cooccurrence import together
+from benchapp.review.results.population_shares import Share
+from benchapp.review.results.review_exports import number
+from benchapp.review.results.saturation import STILL
+from benchapp.review.results.taxonomy import Per, Row
+from benchapp.stats.inference.interval import Interval
+from benchapp.stats.inference.shares import MIN_FOR_INTERVAL
+from inspector.charts.chart import Column, Drawing, Table
+from inspector.charts.chart import Row as TableRow
+from inspector.charts.drawing.palette import INK, MUTED, ZERO, layout, series, veil
+from inspector.charts.drawing.panels import LETTER, Cell, Heat, Scale, heatmaps, lines, plain, short
+from inspector.pages.review.results.results import Results
+
+ROW = 26  # px of a code
+MAX_CODES = 40  # drawn; the table has all
+MAX_TOGETHER = 14  # codes of the matrix
+INDENT = 14  # px per level
+LABEL = 44  # characters of a code's name
+TENTHS = 10
+PER_SAID = {
+    Per.POPULATION: "per 100 of the population",
+    Per.FAILED: "per 100 failed",
+    Per.ATTEMPTED: "per 100 attempted",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """As inspector.charts.chart.Chart, for the numbers of one queue."""
+
+    key: str
+    title: str
+    question: str
+    draw: Callable[[Results], Drawing]
+
+
+# --- the taxonomy ------------------------------------------------------------------------------------------------------
+
+
+def draw_taxonomy(results: Results) -> Drawing:
+    rows = results.rows
+    table = _taxonomy_table(results)
+    if not results.taxonomy.sampled:
+        return Drawing(None, table, absent="No item is coded yet.")
+    shown = drawn_rows(rows)
+    notes = (f"{len(shown)} of {len(rows)} codes are drawn; the table has all.",) if len(shown) < len(rows) else ()
+    return Drawing(_bars(shown, results), table, notes)
+
+
+def drawn_rows(rows: Sequence[Row]) -> Sequence[Row]:
+    """All where they fit, else those that were used."""
+    return rows if len(rows) <= MAX_CODES else ([row for row in rows if row.is_used] or rows)[:MAX_CODES]
+
+
+def _bars(rows: Sequence[Row], results: Results) -> go.Figure:
+    """A bar for each code, the tree from the top, with its interval and, at its right, its numbers."""
+    per = results.per
+    drawn = [(place, row, row.shares[per]) for place, row in enumerate(rows)]
+    drawn = [(place, row, share) for place, row, share in drawn if is_large(share)]
+    blue = series(0).colour
+    beside = [_beside(row.shares[per], place, results) for place, row in enumerate(rows)]
+    left = max(len(short(row.code.name, LABEL)) * LETTER * 1.08 + row.depth * INDENT for row in rows) + 14
+    names = [_name(row, place, left) for place, row in enumerate(rows)]
+    right = 20 + LETTER * max(len(each["text"]) - len("<b></b>") for each in beside)
+    trace = go.Bar(
+        orientation="h",
+        x=[100 * (share.value or 0) for _, _, share in drawn],
+        y=[place for place, _, _ in drawn],
+        width=0.62,
+        marker={"color": [veil(blue, 0.35 if row.depth else 0.65) for _, row, _ in drawn], "line": {"width": 0}},
+        error_x={**_around([share for _, _, share in drawn], results), "color": INK, "thickness": 1.3, "width": 3},
+        hovertext=[_hover(row, results) for _, row, _ in drawn],
+        hoverinfo="text",
+        customdata=[results.link(row.code) for _, row, _ in drawn],
+        name="",
+        showlegend=False,
+    )
+    whole = layout(height=len(rows) * ROW + 56, margin={"t": 6, "b": 44, "l": left, "r": right, "pad": 4})
+    whole["annotations"] = [*names, *beside]
+    whole["meta"] = {"min_width": left + right + 240}
+    figure = go.Figure(trace, whole)
+    figure.update_yaxes(range=[len(rows) - 0.4, -0.6], showticklabels=False, showgrid=False, zeroline=False)
+    figure.update_yaxes(automargin=False)
+    figure.update_xaxes(title_text=PER_SAID[per], rangemode="tozero", zeroline=True)
+    return figure
+
+
+def is_large(share: Share) -> bool:
+    """Whether a percentage says more than k of n does."""
+    return share.value is not None and share.n >= MIN_FOR_INTERVAL
+
+
+def _around(shares: Sequence[Share], results: Results) -> dict[str, Any]:
+    found = [results.interval(share) for share in shares]
+    values = [100 * (share.value or 0) for share in shares]
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": [100 * each.high - value if each else 0 for each, value in zip(found, values, strict=True)],
+        "arrayminus": [value - 100 * each.low if each else 0 for each, value in zip(found, values, strict=True)],
+    }
+
+
+def _name(row: Row, place: int, left: float) -> dict[str, Any]:
+    """Left of its bar, the deeper the further in."""
+    name = short(row.code.name, LABEL)
+    return {
+        **_text(f"<b>{name}</b>" if not row.depth else name, place, 12),
+        "x": 0,
+        "xanchor": "left",
+        "xref": "paper",
+        "xshift": row.depth * INDENT - left + 4,
+    }
+
+
+def _beside(share: Share, place: int, results: Results) -> dict[str, Any]:
+    counts = f"{number(share.k)}/{share.n}"
+    around = results.interval(share)
+    text = f"<b>{counts}</b>"
+    if is_large(share):
+        text = f"<b>{100 * (share.value or 0):.1f}</b>{_ends(around)}  {counts}"
+    return {**_text(text, place, 11), "x": 1, "xref": "paper", "xanchor": "left", "xshift": 8}
+
+
+def _ends(around: Interval | None) -> str:
+    return "" if around is None else f"  {100 * around.low:.1f} to {100 * around.high:.1f}"
+
+
+def _text(text: str, place: int, size: int) -> dict[str, Any]:
+    font = {"size": size, "color": INK}
+    return {"text": text, "y": place, "yref": "y", "showarrow": False, "align": "left", "font": font}
+
+
+def _hover(row: Row, results: Results) -> str:
+    share = row.shares[results.per]
+    around = results.interval(share)
+    counts = f"{number(share.k)} of {share.n} items coded, from {share.clusters} clusters"
+    value = f"{100 * (share.value or 0):.1f} {PER_SAID[results.per]}"
+    ends = f"95 % interval{_ends(around)}" if around else share.note
+    return lines(f"<b>{plain(row.code.name)}</b>", value, ends, counts)
+
+
+def _taxonomy_table(results: Results) -> Table:
+    pers = results.taxonomy.pers
+    columns = [Column("code", "code"), Column("depth", "level"), Column("k", "items"), Column("n", "coded")]
+    for per in pers:
+        columns += [Column(f"{per}", PER_SAID[per]), Column(f"{per}_low", "low"), Column(f"{per}_high", "high")]
+    rows = []
+    for row in results.rows:
+        share = row.shares[Per.POPULATION]
+        values: list[Any] = [row.code.name, row.depth, share.k, share.n]
+        for per in pers:
+            each = row.shares[per]
+            around = results.interval(each)
+            values += [None if each.value is None else 100 * each.value]
+            values += [100 * around.low, 100 * around.high] if around else [None, None]
+        rows.append(TableRow(tuple(values), results.link(row.code)))
+    return Table(tuple(columns), tuple(rows))
+
+
+# --- co-occurrence -----------------------------------------------------------------------------------------------------
+
+
+def draw_together(results: Results) -> Drawing:
+    """The codes that were used most, at most MAX_TOGETHER, leaves and parents that add something to them."""
+    codes = _most_used(results)
+    columns = (Column("code", "code"), Column("with", "with"), Column("both", "both"), Column("either", "either"))
+    if len(codes) < 2:
+        return Drawing(None, Table(columns), absent="Fewer than two codes were used.")
+    found = together(results.chosen_items, [results.coding.within(code) for code in codes])
+    cells, rows = {}, []
+    for (row, column), pair in found.items():
+        one, other = codes[row].name, codes[column].name
+        if row == column:
+            cells[one, other] = Cell(
+                None, number(pair.both), lines(f"<b>{plain(one)}</b>", f"{number(pair.both)} items")
+            )
+            continue
+        said = f"{number(pair.both)} of the {number(pair.either)} items with either have both"
+        cells[one, other] = Cell(
+            100 * (pair.share or 0), number(pair.both), lines(f"<b>{plain(one)}</b>, {plain(other)}", said)
+        )
+        if row > column:
+            rows.append(TableRow((other, one, pair.both, pair.either)))
+    names = [code.name for code in codes]
+    top = max((cell.value or 0 for cell in cells.values()), default=0) or 1
+    figure = heatmaps([Heat("", cells)], names, names, Scale(0, top, False, "%"), across=1)
+    table = Table(columns, tuple(sorted(rows, key=lambda row: -row.values[2])))
+    return Drawing(
+        figure, table, ("Colour: of the items with either code, the share with both. Number: items with both.",)
+    )
+
+
+def _most_used(results: Results) -> list[Code]:
+    """Leaves alone: a parent always comes with its children."""
+    parents = {code.parent_id for code in results.coding.codes}
+    used = [row for row in results.rows if row.is_used and row.code.pk not in parents]
+    return [row.code for row in sorted(used, key=lambda row: -row.shares[Per.POPULATION].k)[:MAX_TOGETHER]]
+
+
+# --- saturation --------------------------------------------------------------------------------------------------------
+
+
+def draw_saturation(results: Results) -> Drawing:
+    found = results.saturation
+    rows = tuple(TableRow((place, codes)) for place, codes in enumerate(found.found, start=1))
+    table = Table((Column("item", "items coded"), Column("codes", "different codes so far")), rows)
+    if not found.items:
+        return Drawing(None, table, absent="No item is coded yet.")
+    style = series(0)
+    line = go.Scatter(
+        x=list(range(found.items + 1)),
+        y=[0, *found.found],
+        mode="lines",
+        line={"color": style.colour, "width": 2, "shape": "hv"},
+        name="different codes",
+        hovertemplate="%{y} codes in %{x} items<extra></extra>",
+        showlegend=False,
+    )
+    figure = go.Figure(line, layout(height=260))
+    start = max(0, found.items - STILL)
+    figure.add_vrect(x0=start, x1=found.items, fillcolor=veil(MUTED, 0.13), line_width=0, layer="below")
+    if found.last_new:
+        figure.add_vline(x=found.last_new, line={"color": ZERO, "width": 1.4, "dash": "dash"})
+    figure.update_xaxes(title_text="items in the order they were coded", rangemode="tozero")
+    figure.update_yaxes(title_text="different codes", rangemode="tozero")
+    return Drawing(
+        figure, table, (f"Dashed: the item that brought the last new code. Shaded: the last {STILL} items.",)
+    )
+
+
+# --- where the first failure lies ----------------------------------------------------------------------------------------
+
+
+def draw_first_failures(results: Results) -> Drawing:
+    found = results.first_failures
+    columns = (Column("part", "part of the trajectory"), Column("share", "share", "%"), Column("marks", "marks"))
+    if not found.marks:
+        return Drawing(None, Table(columns), absent="Nobody marked a first upstream failure at a step.")
+    names = [f"{10 * tenth}–{10 * tenth + 10} %" for tenth in range(TENTHS)]
+    rows = zip(names, found.shares, found.counts, strict=True)
+    table = Table(columns, tuple(TableRow((name, 100 * share, count)) for name, share, count in rows))
+    bars = go.Bar(
+        x=[10 * tenth + 5 for tenth in range(TENTHS)],
+        width=9,
+        y=[100 * share for share in found.shares],
+        marker={"color": series(0).colour},
+        text=[str(count) for count in found.counts],
+        textposition="outside",
+        hovertext=[f"{name}: {count} of {found.marks} marks" for name, count in zip(names, found.counts, strict=True)],
+        hoverinfo="text",
+        name="",
+        cliponaxis=False,
+    )
+    figure = go.Figure(bars, layout(height=260))
+    figure.update_xaxes(title_text="how far into the trajectory, %", range=[0, 100], showgrid=False)
+    figure.update_yaxes(title_text="% of items", rangemode="tozero")
+    said = f"Numbers on the bars: marks, of {found.marks} in {found.items} items; heights are weighted."
+    return Drawing(figure, table, (said,))
+
+
+FIGURES: Mapping[str, Figure] = {
+    figure.key: figure
+    for figure in (
+        Figure("taxonomy", "Failure taxonomy", "How often does each failure come?", draw_taxonomy),
+        Figure("together", "Codes that come together", "Which failures come together?", draw_together),
+        Figure("saturation", "Saturation", "Does coding more bring up new codes?", draw_saturation),
+        Figure("first", "First upstream failure", "How far into a trial does it start to fail?", draw_first_failures),
+    )
+}

@@ -1,0 +1,72 @@
+"""`/review/`: what waits for the reader, and how far the team is."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from django.db.models import Count, Max, Q
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from benchapp.models import Codebook, Queue, User
+from benchapp.review.queues.review_progress import awaiting, own_drafts, progress_of
+from benchapp.review.review_access import too_early
+from inspector.pages.review.queues.queues import UNITS, queue_as_json
+from inspector.web.responses import absolute, next_url, paginate, render_page
+
+PER_PAGE = 50
+DRAFTS = 10
+CODEBOOKS = 12
+KEYS = "123456789"  # of the buttons that go on coding
+
+
+@require_safe
+def review(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
+    user = cast(User, request.user)
+    waiting = _waiting(user)
+    page = paginate(request, Queue.objects.select_related("version__codebook"), per_page=PER_PAGE)
+    rows = progress_of(list(page), user)
+    drafts = list(own_drafts(user)[: DRAFTS + 1])
+    early = too_early([each.queue for each in rows], user)
+    unresolved = awaiting([each.queue for each in rows if each.queue.pk not in early])
+    data = {
+        "waiting": [queue_as_json(request, each) for each in waiting],
+        "drafts": [
+            {
+                "queue": draft.item.queue.name,
+                "item": draft.item.ordinal + 1,
+                "url": absolute(request, "review-item", draft.item.public_id),
+                "saved_at": draft.saved_at,
+            }
+            for draft in drafts[:DRAFTS]
+        ],
+        "queues": [
+            {**queue_as_json(request, each), "awaiting_resolution": unresolved.get(each.queue.pk, 0)} for each in rows
+        ],
+        "next": next_url(request, page),
+    }
+    context = {
+        "page": page,
+        "mine": list(zip(waiting, [*KEYS, *[""] * len(waiting)], strict=False)),
+        "rows": [(each, unresolved.get(each.queue.pk, 0)) for each in rows],
+        "own_drafts": drafts[:DRAFTS],
+        "more_drafts": len(drafts) > DRAFTS,
+        "codebooks": _codebooks(),
+        "units": UNITS,
+    }
+    return render_page(request, "review/index.html", data=data, context=context, as_json=as_json)
+
+
+def _waiting(user: User) -> list[Any]:
+    """Open queues in which something is left for this person, the oldest first: what was asked for first."""
+    assigned = Queue.objects.filter(closed_at=None, reviewers=user).select_related("version__codebook")
+    return [each for each in progress_of(list(assigned.order_by("created_at", "pk")), user) if each.own_left]
+
+
+def _codebooks() -> list[Codebook]:
+    return list(
+        Codebook.objects.annotate(
+            frozen=Max("versions__number", filter=Q(versions__frozen_at__isnull=False)),
+            drafts=Count("versions", filter=Q(versions__frozen_at=None)),
+        ).order_by("name")[:CODEBOOKS]
+    )

@@ -1,0 +1,174 @@
+"""What the page of suggestions draws: sources side by side, one of them code by code, and the items behind a number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import HttpRequest
+
+from benchapp.models import Code, Queue, QueueItem, Suggestion
+from benchapp.review.results.queue_results import Basis
+from benchapp.review.suggestions.suggestion_matches import JudgeBill, Kind, Match, RuleRecord, Source, Truth
+from benchapp.stats.metrics.rates import Rate
+from inspector.web.responses import absolute
+from inspector.web.text.visible import visible
+
+KIND_WORDS = {Kind.MATCHED: "both say it", Kind.PEOPLE: "only people", Kind.SOURCE: "only {source}"}
+FEW = 100  # items; below, rates of finding and leaving alone are too wide to choose a judge by
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the address asks to list."""
+
+    source: str = ""
+    kind: Kind | None = None
+    code: Code | None = None
+
+    def query(self, **changes: Any) -> str:
+        pairs = {"source": self.source, "kind": self.kind, "code": self.code and self.code.public_id, **changes}
+        return urlencode({name: str(value) for name, value in pairs.items() if value})
+
+
+@dataclass(frozen=True, slots=True)
+class PairRow:
+    """One code of one item, with what the source gave as its reason where it said it."""
+
+    item: QueueItem
+    code: Code
+    suggestion: Suggestion | None
+
+    @property
+    def quote(self) -> str:
+        return visible(self.suggestion.quote) if self.suggestion else ""
+
+    @property
+    def reason(self) -> str:
+        return visible(self.suggestion.reason) if self.suggestion else ""
+
+
+def asked_of(query: Mapping[str, str], sources: Sequence[Source], codes: Sequence[Code]) -> tuple[Asked, Source | None]:
+    """Nonsense is as if it were not there; without a source the first one is shown."""
+    source = next((each for each in sources if each.key == query.get("source")), None) or next(iter(sources), None)
+    kind = query.get("kind", "")
+    code = next((each for each in codes if str(each.public_id) == query.get("code")), None)
+    return Asked(source.key if source else "", Kind(kind) if kind in list(Kind) else None, code), source
+
+
+def in_words(truth: Truth) -> str:
+    """What suggestions are held against."""
+    total = sum(truth.basis.values())
+    if not total:
+        return "Nothing is settled yet: no item is resolved, and none has all its reviews with the same codes."
+    parts = [
+        (truth.basis[Basis.RESOLVED], "resolved by an adjudicator"),
+        (truth.basis[Basis.AGREED], "on which all reviews agree"),
+        (truth.basis[Basis.SINGLE], "with the one review they were to get"),
+    ]
+    said = ", ".join(f"{count} {words}" for count, words in parts if count)
+    return f"Held against {total} settled item{'' if total == 1 else 's'}: {said}."
+
+
+def cautions(queue: Queue, truth: Truth, source: Source | None) -> list[str]:
+    said = []
+    if not queue.hides_suggestions:
+        said.append(
+            "Reviewers of this queue saw suggestions while they coded, so people and suggestions agree more than they"
+            " would by themselves."
+        )
+    settled = len(source.looked & truth.codes.keys()) if source else 0
+    if source and settled < FEW:
+        said.append(f"{settled} settled items are few: from about {FEW} on these rates begin to tell judges apart.")
+    without = sum(truth.basis.values()) - settled
+    if source and without:
+        said.append(f"{without} settled items without an answer of it are not in these numbers.")
+    if source and not source.is_rules:
+        said.append(
+            "Labels that a prompt, a model or a codebook was tuned on say nothing about how good it is: take a queue for"
+            " tuning and another one for these numbers."
+        )
+    if source and source.scripted:
+        said.append("This judge is scripted: its answers say nothing about any language model.")
+    return said
+
+
+def pair_rows(pairs: Iterable[tuple[int, int]], source: Source, codes: Sequence[Code]) -> list[PairRow]:
+    """Two queries, whatever the number of pairs."""
+    pairs = list(pairs)
+    items = QueueItem.objects.in_bulk({item for item, _ in pairs})
+    by_pk = {code.pk: code for code in codes}
+    said = Suggestion.objects.filter(item__in=items, source=source.name, source_version=source.version)
+    first: dict[tuple[int, int], Suggestion] = {}
+    for row in said.exclude(code=None).order_by("id"):
+        first.setdefault((row.item_id, row.code_id or 0), row)
+    return [PairRow(items[item], by_pk[code], first.get((item, code))) for item, code in pairs]
+
+
+def kind_words(kind: Kind, source: Source) -> str:
+    return KIND_WORDS[kind].format(source="rules" if source.is_rules else "the judge")
+
+
+# --- JSON -------------------------------------------------------------------------------------------------------
+
+
+def share_as_json(rate: Rate | None) -> Mapping[str, Any] | None:
+    if rate is None:
+        return None
+    low, high = rate.interval or (None, None)
+    return {"k": rate.passed, "n": rate.scored, "low": low, "high": high}
+
+
+def match_as_json(match: Match) -> dict[str, Any]:
+    return {
+        "code": match.code.name,
+        "both": match.both,
+        "only_people": match.people_only,
+        "only_source": match.source_only,
+        "neither": match.neither,
+        "tpr": share_as_json(match.found),
+        "tnr": share_as_json(match.left_alone),
+        "precision": share_as_json(match.right),
+    }
+
+
+def rule_as_json(record: RuleRecord) -> dict[str, Any]:
+    return {
+        "rule": record.rule.key,
+        "sees": record.rule.sees,
+        "cannot_see": record.rule.cannot_see,
+        "code": record.code.name if record.code else None,
+        "proposes": list(record.rule.codes),
+        "items": record.spoke,
+        "precision": share_as_json(record.right),
+        "recall": share_as_json(record.found),
+    }
+
+
+def bill_as_json(bill: JudgeBill) -> dict[str, Any]:
+    return {
+        "model": bill.model,
+        "prompt_version": bill.version,
+        "scripted": bill.scripted,
+        "calls": bill.calls,
+        "statuses": dict(bill.statuses),
+        "input_tokens": bill.input_tokens,
+        "output_tokens": bill.output_tokens,
+        "cost_usd": bill.cost_usd,
+        "calls_of_known_cost": bill.priced,
+    }
+
+
+def pair_as_json(request: HttpRequest, row: PairRow) -> dict[str, Any]:
+    found = row.suggestion
+    return {
+        "item": row.item.public_id,
+        "number": row.item.ordinal + 1,
+        "code": row.code.name,
+        "step": found.step if found else None,
+        "quote": found.quote if found else None,
+        "reason": found.reason if found else None,
+        "url": absolute(request, "review-item-json", row.item.public_id),
+    }

@@ -1,0 +1,146 @@
+"""`/review/queues/<id>/suggestions/`: what rules and judges propose, held against what people settled on."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from benchapp.analysis.trial_rules import RULES_VERSION
+from benchapp.models import Queue, User
+from benchapp.record.human_acts import note_activity
+from benchapp.review.review_access import ELSEWHERE, asked_elsewhere
+from benchapp.review.seeing import note_seen
+from benchapp.review.suggestions.suggestion_matches import (
+    Kind,
+    Source,
+    Truth,
+    judge_bills,
+    matches_of,
+    pairs_of,
+    rule_records,
+    sources_of,
+    still_blind,
+    truth_of,
+)
+from benchapp.review.suggestions.suggestion_runs import ask_for_suggestions, suggest
+from inspector.pages.review.suggestions.suggestions import (
+    Asked,
+    asked_of,
+    bill_as_json,
+    cautions,
+    in_words,
+    kind_words,
+    match_as_json,
+    pair_as_json,
+    pair_rows,
+    rule_as_json,
+)
+from inspector.web.access import needs
+from inspector.web.responses import next_url, paginate, render_page
+
+PER_PAGE = 50
+AT_ONCE = 200  # items; a larger queue waits for a worker
+
+
+@require_safe
+def suggestions(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
+    queue = _open_queue(request, public_id)
+    codes = list(queue.version.codes.all())
+    truth, sources = truth_of(queue), sources_of(queue)
+    asked, source = asked_of(request.GET, sources, codes)
+    matches = matches_of(codes, truth, source) if source else []
+    page = paginate(request, _pairs(asked, truth, source), per_page=PER_PAGE)
+    rows = pair_rows(page, source, codes) if source else []
+    records, bills = rule_records(queue, truth), judge_bills(queue)
+    items = queue.items.count()
+    data = {
+        "queue": queue.public_id,
+        "name": queue.name,
+        "codebook_version": str(queue.version),
+        "items": items,
+        "says": in_words(truth),
+        "cautions": cautions(queue, truth, source),
+        "sources": [{"source": each.key, "items": len(each.looked), "scripted": each.scripted} for each in sources],
+        "source": source.key if source else None,
+        "codes": [match_as_json(match) for match in matches],
+        "rules_version": RULES_VERSION,
+        "rules": [rule_as_json(record) for record in records],
+        "judges": [bill_as_json(bill) for bill in bills],
+        "listed": [pair_as_json(request, row) for row in rows],
+        "next": next_url(request, page),
+    }
+    context = {
+        "queue_row": queue,
+        "found": source,
+        "settled": len(source.looked & truth.codes.keys()) if source else 0,
+        "tabs": [(each, asked.query(source=each.key, kind=None, code=None), each is source) for each in sources],
+        "matches": [(match, asked.query(code=match.code.public_id)) for match in matches if match.was_used],
+        "unused": [match.code.name for match in matches if not match.was_used],
+        "records": records,
+        "bills": bills,
+        "kinds": _kinds(asked, truth, source),
+        "asked": asked,
+        "without_code": asked.query(code=None),
+        "page": page,
+        "rows": rows,
+        "may_run": request.user.may(User.Level.REVIEWER),
+        "ran": request.GET.get("ran", ""),
+    }
+    return render_page(request, "review/suggestions.html", data=data, context=context, as_json=as_json)
+
+
+@require_POST
+@needs(User.Level.REVIEWER)
+def suggestions_run(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    """Runs the rules: at once over a small queue, else by a worker."""
+    queue = _open_queue(request, public_id)
+    if queue.items.count() <= AT_ONCE:
+        suggest(queue)
+        ran = "done"
+    else:
+        ran = "asked" if ask_for_suggestions(queue) else "away"
+    with transaction.atomic():
+        note_activity(request.user, "queue.examined", queue, detail={"rules": RULES_VERSION, "how": ran})
+    return HttpResponseRedirect(f"{reverse('suggestions', args=[queue.public_id])}?ran={ran}")
+
+
+def _open_queue(request: HttpRequest, public_id: UUID) -> Queue:
+    """The queue; closed to whoever still has items to review without knowing what it hides."""
+    queue = get_object_or_404(Queue.objects.select_related("version__codebook"), public_id=public_id)
+    if still_blind(queue, request.user):  # type: ignore[arg-type]
+        raise PermissionDenied(
+            "Suggestions stand beside what others said. You still review something of this queue, here or in another one,"
+            " without knowing either; the page opens when you have answered."
+        )
+    if asked_elsewhere([queue], request.user):  # type: ignore[arg-type]
+        raise PermissionDenied(ELSEWHERE)
+    note_seen(request.user, queue)  # type: ignore[arg-type]
+    return queue
+
+
+def _pairs(asked: Asked, truth: Truth, source: Source | None) -> list[tuple[int, int]]:
+    if source is None:
+        return []
+    return pairs_of(truth, source, asked.kind or Kind.SOURCE, asked.code)
+
+
+def _kinds(asked: Asked, truth: Truth, source: Source | None) -> list[dict[str, Any]]:
+    if source is None:
+        return []
+    current = asked.kind or Kind.SOURCE
+    return [
+        {
+            "text": kind_words(kind, source),
+            "total": len(pairs_of(truth, source, kind, asked.code)),
+            "query": asked.query(kind=kind.value),
+            "is_current": kind is current,
+        }
+        for kind in Kind
+    ]

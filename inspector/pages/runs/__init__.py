@@ -1,0 +1,1 @@
+"""A run: its grid, its skills, its judgements."""

@@ -1,0 +1,237 @@
+"""The grid of a run: families down, phases and roles across, one square per trial. Rows in, dataclasses out."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from benchapp.models import Episode, Square
+from runner.base.types import Phase, Role, UseKind
+
+PHASE_TITLES = {
+    Phase.ACQUISITION: "Acquisition",
+    Phase.DEPLOYMENT: "Frozen deployment",
+    Phase.REPLAY: "Replay",
+    Phase.EVALUATION: "Evaluation",
+}
+# As time goes: the library is written, sealed, used; replay looks back.
+PHASE_ORDER = [phase.value for phase in PHASE_TITLES]
+ROLE_ORDER = [role.value for role in Role]
+SHORT_ROLES = {
+    Role.CANONICAL: "can",
+    Role.ENRICHED: "enr",
+    Role.VARIANT: "var",
+    Role.CONTEXT_SHIFT: "shift",
+    Role.ADVERSARIAL: "adv",
+    Role.COMPOSITION: "comp",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    phase: str
+    role: str
+    is_edge: bool  # the first of its phase
+
+    @property
+    def label(self) -> str:
+        return SHORT_ROLES.get(self.role, self.role) or "tasks"
+
+    @property
+    def title(self) -> str:
+        return self.role or "no role"
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseHead:
+    title: str
+    span: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """What applied decisions did to a family's skills, in lines. `seeded`: a curated skill was put there."""
+
+    added: int = 0
+    removed: int = 0
+    seeded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    column: Column
+    squares: Sequence[Square]
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyRow:
+    name: str
+    cells: Sequence[Cell]
+    lines: Lines | None
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeGroup:
+    episode: Episode
+    rows: Sequence[FamilyRow]
+    seal: str = ""
+    rounds: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    phases: Sequence[PhaseHead]
+    columns: Sequence[Column]
+    groups: Sequence[EpisodeGroup]
+
+    @property
+    def width(self) -> int:
+        return len(self.columns) + 2
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryFacts:
+    """Per episode pk: seal and rounds; per (episode pk, family pk): lines."""
+
+    seals: Mapping[int, str] = field(default_factory=dict)
+    rounds: Mapping[int, int] = field(default_factory=dict)
+    lines: Mapping[tuple[int, int], Lines] = field(default_factory=dict)
+
+
+# Per family its squares by (phase, role).
+Rows = Mapping[int | None, Mapping[tuple[str, str], list[Square]]]
+
+
+def build_grid(squares: Iterable[Square], episodes: Mapping[int, Episode], facts: LibraryFacts | None = None) -> Grid:
+    """From a run's trials in the order of the plan (`Trial.objects.for_grid`) and its episodes by pk."""
+    facts = facts or LibraryFacts()
+    rows: dict[int, dict[int | None, dict[tuple[str, str], list[Square]]]] = {}
+    names: dict[int | None, str] = {}
+    for square in squares:
+        names[square.family_id] = "no family" if square.family is None else square.family
+        row = rows.setdefault(square.episode_id, {}).setdefault(square.family_id, defaultdict(list))
+        row[square.phase, square.role].append(square)
+    columns = _columns({place for families in rows.values() for row in families.values() for place in row})
+    groups = [_group(episodes[key], families, names, columns, facts) for key, families in rows.items()]
+    return Grid(_heads(columns), columns, groups)
+
+
+def _columns(places: Iterable[tuple[str, str]]) -> list[Column]:
+    ordered = sorted(places, key=lambda place: (_rank(PHASE_ORDER, place[0]), _rank(ROLE_ORDER, place[1]), place))
+    phases = [phase for phase, _ in ordered]
+    return [
+        Column(phase, role, is_edge=index == 0 or phases[index - 1] != phase)
+        for index, (phase, role) in enumerate(ordered)
+    ]
+
+
+def _rank(order: Sequence[str], word: str) -> int:
+    return order.index(word) if word in order else len(order)
+
+
+def _heads(columns: Sequence[Column]) -> list[PhaseHead]:
+    spans: dict[str, int] = defaultdict(int)
+    for column in columns:
+        spans[column.phase] += 1
+    return [PhaseHead(PHASE_TITLES.get(Phase(phase), phase), span) for phase, span in spans.items()]
+
+
+def _group(
+    episode: Episode,
+    rows: Rows,
+    names: Mapping[int | None, str],
+    columns: Sequence[Column],
+    facts: LibraryFacts,
+) -> EpisodeGroup:
+    return EpisodeGroup(
+        episode,
+        [
+            FamilyRow(
+                names[key],
+                [Cell(column, found.get((column.phase, column.role), [])) for column in columns],
+                facts.lines.get((episode.pk, key)) if key is not None else None,
+            )
+            for key, found in rows.items()
+        ],
+        facts.seals.get(episode.pk, ""),
+        facts.rounds.get(episode.pk, 0),
+    )
+
+
+# --- what the aside says ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Retest:
+    """The same task at acquisition and at replay, where both were scored."""
+
+    recovered: int = 0  # failed, then passed
+    still_failed: int = 0
+    still_passed: int = 0
+    broke: int = 0  # passed, then failed
+    unpaired: int = 0  # replayed or planned, but not scored on both sides
+
+    @property
+    def paired(self) -> int:
+        return self.recovered + self.still_failed + self.still_passed + self.broke
+
+    @property
+    def failed_before(self) -> int:
+        return self.recovered + self.still_failed
+
+    @property
+    def passed_before(self) -> int:
+        return self.still_passed + self.broke
+
+
+def retest(squares: Iterable[Square]) -> Retest | None:
+    """None where nothing is replayed."""
+    outcomes: dict[tuple[str, int, int, int], bool | None] = {}
+    for square in squares:
+        outcomes[square.phase, square.episode_id, square.task_id, square.sample] = square.success
+    counts = {(False, True): 0, (False, False): 0, (True, True): 0, (True, False): 0}
+    unpaired = replayed = 0
+    for (phase, *slot), after in outcomes.items():
+        if phase != Phase.REPLAY:
+            continue
+        replayed += 1
+        before = outcomes.get((Phase.ACQUISITION.value, *slot))
+        if before is None or after is None:
+            unpaired += 1
+        else:
+            counts[before, after] += 1
+    if not replayed:
+        return None
+    return Retest(
+        recovered=counts[False, True],
+        still_failed=counts[False, False],
+        still_passed=counts[True, True],
+        broke=counts[True, False],
+        unpaired=unpaired,
+    )
+
+
+def silently_bypassed(
+    squares: Sequence[Square], uses: Iterable[tuple[int, str, str]], held: Mapping[int, set[str]]
+) -> list[Square]:
+    """The failed ones among the silent bypasses of `benchapp.stats.learning.funnel`: had a skill for it, read none of the library.
+
+    `uses`: (trial pk, skill, kind) of the counting attempts. `held`: snapshot pk -> skills.
+    """
+    slugs: dict[int, set[str]] = defaultdict(set)
+    for square in squares:
+        slugs[square.episode_id].add(square.slug or "")
+    mounted: dict[int, set[str]] = defaultdict(set)
+    read: dict[int, set[str]] = defaultdict(set)
+    for trial, skill, kind in uses:
+        (mounted if kind == UseKind.MOUNTED else read)[trial].add(skill)
+    failed = (square for square in squares if square.success is False and not square.is_tainted)
+    found = []
+    for square in failed:
+        given = held.get(square.snapshot_id, set()) if square.snapshot_id else mounted.get(square.pk, set())
+        slug = square.slug or ""
+        is_for_it = any(skill == slug or skill not in slugs[square.episode_id] for skill in given)
+        if is_for_it and not given & read.get(square.pk, set()):
+            found.append(square)
+    return found

@@ -1,0 +1,123 @@
+"""`/search/`: full text over steps, skills, decisions, checks and notes. The query is the state; a hit opens at its step."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+from urllib.parse import urlencode
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from benchapp.models import User
+from benchapp.record.json_shape import JsonShape
+from benchapp.search.completion import complete
+from benchapp.search.hit_marks import Excerpt
+from benchapp.search.indexing import Progress, progress
+from benchapp.search.query import MAX_QUERY, Query, parse
+from benchapp.search.search_hits import MOST, Found, find
+from inspector.pages.search.search import Hit, chips, facets, help_rows, hits, pointed_out
+from inspector.web.responses import next_url, paginate, render_page
+
+PER_PAGE = 20
+EXAMPLES = (
+    ("failed KeyError", "steps and checks of failed trials with the word"),
+    ('kind:step is:error "no such file"', "where a tool's error says so"),
+    ("kind:file header", "what skills say about headers"),
+    ("role:adversarial failed", "all of failed trials of one role"),
+    ("skill:csv-* kind:decision", "what authors said when they changed a skill"),
+    ("condition:selfgen-* -passed timeout", "not in trials that passed"),
+)
+
+
+@require_safe
+def search(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
+    reader = cast(User, request.user)
+    query = parse(request.GET.get("q", ""))
+    found, known = find(query, reader), progress()
+    page = paginate(request, found.numbers, per_page=PER_PAGE)
+    shown = hits(list(page), query)
+    listed = facets(query, found)
+    data = {
+        "query": query.text,
+        "problems": PROBLEM.read_all(query.problems),
+        "total": len(found.numbers),
+        "capped": found.is_capped,
+        "indexed": known.indexed,
+        "to_index": known.total,
+        "unread": known.unread,
+        "facets": {facet.name: {each.value: each.count for each in facet.values} for facet in listed},
+        "hits": [_hit_twin(request, hit) for hit in shown],
+        "next": next_url(request, page),
+    }
+    context = {
+        "section": "search",
+        "page": page,
+        "shown": shown,
+        "listed": [(facet, [(each, _address(each.query)) for each in facet.values]) for facet in listed],
+        "chips": [(chip.text, _address(chip.without)) for chip in chips(query)],
+        "wrong": [(each.message, *pointed_out(query, each)) for each in query.problems],
+        "says": _says(query, found, known),
+        "known": known,
+        "is_empty": query.is_empty,
+        "examples": [(text, means, _address(text)) for text, means in EXAMPLES],
+        "help": help_rows(),
+        "max_query": MAX_QUERY,
+    }
+    status = 400 if query.problems else 200
+    return render_page(request, "search/search.html", data=data, context=context, as_json=as_json, status=status)
+
+
+@require_safe
+def search_complete(request: HttpRequest) -> JsonResponse:
+    """What may stand at the cursor: `q` the query, `at` how many of its characters stand before the cursor."""
+    text = request.GET.get("q", "")[:MAX_QUERY]
+    at = request.GET.get("at", "")
+    place = min(int(at), len(text)) if at.isascii() and at.isdigit() and len(at) < 6 else len(text)
+    proposals = complete(text, place, cast(User, request.user))
+    return JsonResponse({"proposals": PROPOSAL.read_all(proposals)})
+
+
+def _address(text: str) -> str:
+    return f"{reverse('search')}?{urlencode({'q': text})}" if text else ""
+
+
+def _says(query: Query, found: Found, known: Progress) -> str:
+    """The answer in a sentence; what is not indexed yet is no "not found"."""
+    if query.is_empty or query.problems:
+        return ""
+    if found.is_capped:
+        return f"More than {MOST:,} hits; the newest {MOST:,} are listed and counted. Narrow it to see the others."
+    total = len(found.numbers)
+    if not total:
+        return "Nothing is like that" + ("." if known.is_complete else " in what is indexed so far.")
+    return f"{total:,} hit{'' if total == 1 else 's'}, newest first."
+
+
+def _excerpt_twin(excerpt: Excerpt) -> dict[str, Any]:
+    text = "".join(text for text, _ in excerpt.pieces)
+    return {"in": excerpt.section, "text": text, "marks": _marks(excerpt.pieces)}
+
+
+PROBLEM = JsonShape("start", "end", "message")
+PROPOSAL = JsonShape("text", "start", "end", "means")
+HIT = JsonShape(
+    *("step", "trial", "status=trial.status", "phase=trial.phase", "role=trial.task.role?", "run"),
+    *("condition=run.condition", "agent_model=run.agent_model", "scripted=run.scripted", "by=said_by?"),
+    *("terms=shown.terms", ("excerpts", lambda hit: [_excerpt_twin(excerpt) for excerpt in hit.excerpts])),
+)
+
+
+def _hit_twin(request: HttpRequest, hit: Hit) -> dict[str, Any]:
+    url = request.build_absolute_uri(hit.url) if hit.url else None
+    return {"kind": hit.kind, "title": hit.title, "url": url, **HIT.read(hit)}
+
+
+def _marks(pieces: tuple[tuple[str, bool], ...]) -> list[list[int]]:
+    """[start, end] of what is marked, in characters of the excerpt."""
+    found, at = [], 0
+    for text, is_marked in pieces:
+        if is_marked:
+            found.append([at, at + len(text)])
+        at += len(text)
+    return found

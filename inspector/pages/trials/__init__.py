@@ -1,0 +1,1 @@
+"""A trial: its steps and verdict, and two trials beside each other."""

@@ -1,0 +1,82 @@
+"""A trial at work: the steps its agent has published so far, and those that came since somebody last asked.
+
+What is shown comes from the broker's stream: shortened, capped, gone an hour after its end. The record has the whole once
+the attempt has ended.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from benchapp.models import Attempt
+from benchapp.record import live
+from benchapp.record.trajectory_store import StoredStep
+from inspector.web.text.drawn_steps import StepView, draw_steps
+from runner.trajectories.atif_values import step_from_json
+from runner.trajectories.readers.skill_use import step_uses
+
+FIRST_STEPS = 60  # drawn at first; earlier ones are in the record when the attempt has ended
+MORE_STEPS = 60  # in one answer; the next one brings what is left
+START = "0-0"
+_PLACE = re.compile(r"[0-9]{1,19}-[0-9]{1,19}")
+
+Published = tuple[str, dict[str, Any]]  # id in the stream, ATIF step
+
+
+@dataclass(frozen=True, slots=True)
+class LiveSteps:
+    """`after`: the id to ask from next. `is_over`: the attempt has ended. `is_away`: the broker is, so nothing is known."""
+
+    attempt: Attempt
+    steps: tuple[StepView, ...]
+    published: tuple[Published, ...]
+    after: str
+    last_number: int | None
+    last_at: datetime | None
+    is_over: bool = False
+    is_away: bool = False
+
+    @property
+    def earlier(self) -> int:
+        """Steps before the first one drawn."""
+        return max(0, self.steps[0].number - 1) if self.steps else 0
+
+
+def live_steps(attempt: Attempt | None) -> LiveSteps | None:
+    """The last steps of a running attempt; None for any other."""
+    if attempt is None or attempt.status != Attempt.Status.RUNNING:
+        return None
+    found = live.tail(str(attempt.public_id), FIRST_STEPS)
+    return _draw(attempt, found or (), START, is_away=found is None)
+
+
+def steps_since(attempt: Attempt, after: str) -> LiveSteps:
+    """What came after the step with the id `after`; nonsense is the beginning."""
+    after = after if _PLACE.fullmatch(after) else START
+    found = live.read(str(attempt.public_id), after=after, count=MORE_STEPS)
+    return _draw(attempt, found, after, is_over=attempt.status != Attempt.Status.RUNNING)
+
+
+def _draw(
+    attempt: Attempt, found: Sequence[Published], after: str, *, is_over: bool = False, is_away: bool = False
+) -> LiveSteps:
+    steps = [step_from_json(raw) for _, raw in found]
+    numbered = [StoredStep(step, {}) for step in steps]
+    skills = {
+        step.number: [(use.skill, use.kind.value) for use in step_uses(step, mounted=None)] for step in steps
+    }  # fmt: skip
+    place = found[-1][0] if found else after
+    return LiveSteps(
+        attempt=attempt,
+        steps=tuple(draw_steps(numbered, skills=skills, kept={})),
+        published=tuple(found),
+        after=place,
+        last_number=steps[-1].number if steps else None,
+        last_at=live.published_at(place) if place != START else None,
+        is_over=is_over,
+        is_away=is_away,
+    )

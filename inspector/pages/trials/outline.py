@@ -1,0 +1,149 @@
+"""The outline of a trajectory and the ways through it, without reading its steps.
+
+Whatever the length, a page reads one small summary per chunk, the outline rows of its window, and no more.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from benchapp.models import Trajectory
+from benchapp.record.trajectory_store import read_outline
+from inspector.web.text.visible import one_line
+
+WINDOW = 80  # outline rows on one page
+MARKS = 160  # marks drawn on the strip
+STRIP_WIDTH = 1_000
+ROW_CHARS = 56
+MAX_TOOLS = 12
+
+# Harnesses wrap every command in a shell; in a column of commands only what differs is worth its room.
+_SHELL = re.compile(r"""^(?:/bin/|/usr/bin/)?(?:ba|z)?sh -l?c +['"]?""")
+
+
+@dataclass(frozen=True, slots=True)
+class OutlineRow:
+    number: int
+    source: str
+    tool: str
+    text: str
+    is_error: bool
+    has_skill: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A place on the strip: x from 0 to STRIP_WIDTH."""
+
+    x: float
+    kind: str  # error, skill
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    rows: tuple[OutlineRow, ...]
+    total: int
+    errors_total: int
+    tools: tuple[tuple[str, int], ...]
+    tools_left_out: int
+    marks: tuple[Mark, ...]
+    here: tuple[float, float]  # x and width of the page on the strip
+    first_error: int | None
+    next_error: int | None
+
+    @property
+    def has_earlier(self) -> bool:
+        return bool(self.rows) and self.rows[0].number > 1
+
+    @property
+    def has_later(self) -> bool:
+        return bool(self.rows) and self.rows[-1].number < self.total
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    first: int
+    count: int
+    summary: dict[str, Any]
+
+    @property
+    def last(self) -> int:
+        return self.first + self.count - 1
+
+
+def outline_of(trajectory: Trajectory, first: int, count: int, skill_steps: Iterable[int]) -> Outline:
+    """The outline around a page of steps. Three queries: summaries, chunks of the window, their outlines.
+
+    `skill_steps` are the recorded uses, which know what was mounted; the outline's own marks only guess.
+    """
+    skills = set(skill_steps)
+    total = trajectory.steps_total
+    chunks = [_Chunk(*row) for row in trajectory.chunks.values_list("first_step", "steps_total", "summary")]
+    start = max(1, min(first - (WINDOW - count) // 2, total - WINDOW + 1))
+    rows = read_outline(trajectory, start, WINDOW) if total else []
+    tools: Counter[str] = Counter()
+    for chunk in chunks:
+        tools.update(chunk.summary.get("tools", {}))
+    last = first + count - 1
+    errors_total = sum(chunk.summary.get("errors_total", 0) for chunk in chunks)
+    return Outline(
+        rows=tuple(_draw_row(row, skills) for row in rows),
+        total=total,
+        errors_total=errors_total,
+        tools=tuple((one_line(name, 40), times) for name, times in tools.most_common(MAX_TOOLS)),
+        tools_left_out=max(0, len(tools) - MAX_TOOLS),
+        marks=tuple(_place_marks(chunks, skills, total)),
+        here=(_x(first, total), max(4.0, STRIP_WIDTH * count / max(total, 1))),
+        first_error=next((step for chunk in chunks for step in chunk.summary.get("errors", ())), None),
+        next_error=_find_next_error(trajectory, chunks, last),
+    )
+
+
+def _draw_row(row: dict[str, Any], skills: set[int]) -> OutlineRow:
+    tools = row.get("tools", [])
+    more = row.get("calls", 0) - 1
+    return OutlineRow(
+        number=row["n"],
+        source=row["source"],
+        tool=(one_line(tools[0], 24) + (f" +{more}" if more > 0 else "")) if tools else "",
+        text=one_line(_unwrap(row.get("text", "")), ROW_CHARS),
+        is_error=bool(row.get("error")),
+        has_skill=row["n"] in skills,
+    )
+
+
+def _unwrap(text: str) -> str:
+    bare = _SHELL.sub("", text)
+    return bare if bare == text else bare.rstrip("'\"")
+
+
+def _place_marks(chunks: list[_Chunk], skills: set[int], total: int) -> Iterable[Mark]:
+    """At most MARKS places; where there are more, errors that would fall on the same place are one mark."""
+    places = {("error", round(_x(step, total))) for chunk in chunks for step in chunk.summary.get("errors", ())}
+    drawn = sorted(places)[:: max(1, -(-len(places) // MARKS))]
+    drawn += sorted(("skill", round(_x(step, total))) for step in skills)[:MARKS]
+    return (Mark(x, kind) for kind, x in drawn)
+
+
+def _x(step: int, total: int) -> float:
+    return STRIP_WIDTH * (step - 1) / max(total, 1)
+
+
+def _find_next_error(trajectory: Trajectory, chunks: list[_Chunk], after: int) -> int | None:
+    """The first step with an error after `after`. A chunk that names only its first errors is read once more."""
+    for chunk in chunks:
+        errors = chunk.summary.get("errors", [])
+        if chunk.last <= after or not errors:
+            continue
+        if found := next((step for step in errors if step > after), None):
+            return found
+        if chunk.summary.get("errors_total", 0) > len(errors):
+            start = max(after + 1, chunk.first)
+            rows = read_outline(trajectory, start, chunk.last - start + 1)
+            if found := next((row["n"] for row in rows if row.get("error")), None):
+                return found
+    return None

@@ -1,0 +1,349 @@
+"""Two trials of one task beside each other: what was given, how each ended, and the steps in two columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+
+from benchapp.analysis.alignment.aligned_reading import Side, read_side
+from benchapp.analysis.alignment.alignment import Alignment, Kind, Part, Parting, Row, Stretch
+from benchapp.analysis.alignment.step_pairing import align
+from benchapp.analysis.alignment.step_signs import Sign
+from benchapp.models import Attempt, Trajectory, Trial
+from benchapp.record.trajectory_store import read_picked
+from benchapp.stats.metrics.comparability import Comparability, compare_setups
+from inspector.pages.trials.outline import ROW_CHARS
+from inspector.pages.trials.pair_endings import CheckPair, SkillPair, paired_checks, paired_skills
+from inspector.pages.trials.pair_fields import FieldPair, paired_fields
+from inspector.pages.trials.token_curves import Curves, curves_of
+from inspector.pages.trials.trial import MAX_SKILL_STEPS, SkillFacts, skill_facts, skill_steps
+from inspector.pages.trials.verdict import VerdictView, verdicts_of
+from inspector.web.text.drawn_steps import StepView, draw_steps
+from inspector.web.text.visible import one_line, visible
+
+UNITS = 8  # on one page
+APART = 3  # steps of either side in one unit where the two go their own ways
+DEED_CHARS = 110
+FOLDED_LINES = 100  # of a folded stretch that are listed
+MAX_CHECKS = 60
+MAX_SKILLS = 40
+DIFFERS = {
+    Part.GIVEN: "told something else",
+    Part.ACTION: "another action",
+    Part.RESULT: "another result",
+    Part.WORDS: "other words",
+}
+STRIP_WIDTH = 1_000
+STRIP_PLACES = 250
+
+
+@dataclass(frozen=True, slots=True)
+class Half:
+    """One of the two: its trial, and the attempt and trajectory that are shown of it. `label`: what sets it apart."""
+
+    letter: str
+    label: str
+    trial: Trial
+    attempt: Attempt | None
+    attempts: int
+    trajectory: Trajectory | None
+    trajectories: tuple[Trajectory, ...]
+    side: Side
+    verdict: VerdictView | None
+    skills: tuple[SkillFacts, ...]
+    skill_steps: Mapping[int, Sequence[tuple[str, str]]]
+
+    @property
+    def piece_at(self) -> str:
+        """Where pieces of its folded texts are asked for."""
+        return (
+            f"{self.trial.get_absolute_url()}field/?trajectory={self.trajectory.public_id}" if self.trajectory else ""
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A folded pair of steps in a line. Numbers of steps from 1."""
+
+    left: int
+    right: int
+    tool: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """What one side did at the parting. `is_next`: its step there has no counterpart on this side, which went on so."""
+
+    letter: str
+    number: int | None
+    tool: str
+    text: str
+    is_next: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What is drawn as one: a folded stretch, a pair, or steps of both sides that belong to no other. `row` from 1."""
+
+    row: int
+    last: int
+    kind: str  # same, changed, apart
+    rows: tuple[Row, ...]
+    left: tuple[StepView, ...] = ()
+    right: tuple[StepView, ...] = ()
+    lines: tuple[Line, ...] = ()
+    fields: tuple[FieldPair, ...] = ()
+    is_parting: bool = False
+
+    @property
+    def differs(self) -> list[str]:
+        return sorted({part.value for row in self.rows for part in row.differs})
+
+    @property
+    def words(self) -> str:
+        """In what a pair of steps differs."""
+        return " and ".join(DIFFERS[Part(part)] for part in self.differs)
+
+    @property
+    def left_out(self) -> int:
+        return len(self.rows) - len(self.lines)
+
+    @property
+    def left_range(self) -> tuple[int, int] | None:
+        return _range(row.left for row in self.rows)
+
+    @property
+    def right_range(self) -> tuple[int, int] | None:
+        return _range(row.right for row in self.rows)
+
+    @property
+    def has_error(self) -> bool:
+        return any(step.is_error for step in (*self.left, *self.right))
+
+    @property
+    def has_skill(self) -> bool:
+        return any(step.skills for step in (*self.left, *self.right))
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A stretch on the strip: x and width of STRIP_WIDTH."""
+
+    kind: str
+    x: float
+    width: float
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    left: Half
+    right: Half
+    alignment: Alignment
+    parting: Parting
+    units: tuple[Unit, ...]  # all of them, without steps
+    setups: Comparability
+    checks: tuple[CheckPair, ...]
+    skills: tuple[SkillPair, ...]
+    curves: Curves
+    strip: tuple[Mark, ...]
+
+    @property
+    def halves(self) -> tuple[Half, Half]:
+        return self.left, self.right
+
+    @property
+    def paired(self) -> int:
+        return self.alignment.count(Kind.SAME) + self.alignment.count(Kind.CHANGED)
+
+    def unit_at(self, row: int) -> Unit | None:
+        """The unit that an address points at by a row's number."""
+        return next((unit for unit in self.units if unit.row <= row <= unit.last), None)
+
+    def unit_of(self, place: int) -> Unit | None:
+        """The unit that holds a row (from 0)."""
+        row = self.alignment.rows[place]
+        return next((unit for unit in self.units if row in unit.rows), None)
+
+    @property
+    def deeds(self) -> list[Deed]:
+        """What either side did where they part, in a line each."""
+        at = self.parting.first
+        return [] if at is None else [self._deed(half, at) for half in self.halves]
+
+    def _deed(self, half: Half, at: int) -> Deed:
+        places = (row.left if half is self.left else row.right for row in self.alignment.rows[at:])
+        own = next(places)
+        place = next((each for each in places if each is not None), None) if own is None else own
+        if place is None:
+            return Deed(half.letter, None, "", "", is_next=True)
+        sign, text = half.side.signs[place], half.side.lines[place]
+        return Deed(half.letter, place + 1, _tool(sign), one_line(text, DEED_CHARS), own is None)
+
+    @property
+    def parting_unit(self) -> Unit | None:
+        return next((unit for unit in self.units if unit.is_parting), None)
+
+
+def pair_of(left: Trial, right: Trial, query: Mapping[str, str]) -> Pair:
+    """`?a=` and `?b=` choose another trajectory of either trial. The number of queries is the same for every length."""
+    labels = _labels(left, right)
+    one, other = _half("A", labels[0], left, query.get("a", "")), _half("B", labels[1], right, query.get("b", ""))
+    alignment = align(one.side.signs, other.side.signs)
+    parting = alignment.parting()
+    at = alignment.rows[parting.first] if parting.first is not None else Row(None, None, Kind.SAME)
+    return Pair(
+        left=one,
+        right=other,
+        alignment=alignment,
+        parting=parting,
+        units=tuple(_units(alignment, parting.first)),
+        setups=compare_setups({run.pk: run for run in (left.episode.run, right.episode.run)}.values()),
+        checks=tuple(paired_checks(one.verdict, other.verdict)),
+        skills=tuple(paired_skills(one.skills, other.skills)),
+        curves=curves_of(one.side.tokens, other.side.tokens, (at.left, at.right)),
+        strip=tuple(_strip(alignment)),
+    )
+
+
+def drawn(pair: Pair, units: Iterable[Unit]) -> list[Unit]:
+    """The units of one page with their steps. Four queries, and only the chunks these steps lie in."""
+    shown = list(units)
+    places = [row for unit in shown if unit.kind != "same" for row in unit.rows]
+    left = _Drawn(pair.left, [row.left + 1 for row in places if row.left is not None])
+    right = _Drawn(pair.right, [row.right + 1 for row in places if row.right is not None])
+    return [_filled(pair, unit, left, right) for unit in shown]
+
+
+class _Drawn:
+    """The steps of one side that a page shows, as stored and as drawn."""
+
+    def __init__(self, half: Half, numbers: list[int]) -> None:
+        self.stored = read_picked(half.trajectory, numbers) if half.trajectory else {}
+        ordered = [self.stored[number] for number in sorted(self.stored)]
+        views = draw_steps(ordered, skills=half.skill_steps, kept={})
+        self.views = {view.number: view for view in views}
+
+    def of(self, places: Iterable[int | None]) -> tuple[StepView, ...]:
+        return tuple(self.views[place + 1] for place in places if place is not None and place + 1 in self.views)
+
+
+def _filled(pair: Pair, unit: Unit, left: _Drawn, right: _Drawn) -> Unit:
+    if unit.kind == "same":
+        return replace(unit, lines=tuple(_line(pair, row) for row in unit.rows[:FOLDED_LINES]))
+    mine, theirs = left.of(row.left for row in unit.rows), right.of(row.right for row in unit.rows)
+    fields: tuple[FieldPair, ...] = ()
+    if unit.kind == "changed" and mine and theirs:
+        stored = left.stored[mine[0].number], right.stored[theirs[0].number]
+        fields = paired_fields(mine[0], theirs[0], stored)
+    return replace(unit, left=mine, right=theirs, fields=fields)
+
+
+def _line(pair: Pair, row: Row) -> Line:
+    assert row.left is not None and row.right is not None  # noqa: PT018 (a stretch of pairs)
+    sign, text = pair.left.side.signs[row.left], pair.left.side.lines[row.left]
+    return Line(row.left + 1, row.right + 1, _tool(sign), one_line(text, ROW_CHARS))
+
+
+def _tool(sign: Sign) -> str:
+    return one_line(sign.tools[0], 24) if sign.tools else sign.source
+
+
+# --- one of the two ---------------------------------------------------------------------------------------------
+
+
+def _half(letter: str, label: str, trial: Trial, asked: str) -> Half:
+    attempts = list(trial.attempts.order_by("number"))
+    found = list(Trajectory.objects.filter(attempt__trial=trial, is_superseded=False).order_by("ordinal", "id"))
+    chosen = next((each for each in found if str(each.public_id) == asked), None)
+    counting = next((each for each in attempts if each.counts), attempts[-1] if attempts else None)
+    attempt = next((each for each in attempts if chosen and each.pk == chosen.attempt_id), counting)
+    own = [each for each in found if attempt and each.attempt_id == attempt.pk]
+    trajectory = chosen or next((each for each in own if each.kind == "main"), own[0] if own else None)
+    uses = list(attempt.skill_uses.order_by("step", "id")[:MAX_SKILL_STEPS]) if attempt else []
+    verdicts = verdicts_of(attempt)
+    return Half(
+        letter=letter,
+        label=label,
+        trial=trial,
+        attempt=attempt,
+        attempts=len(attempts),
+        trajectory=trajectory,
+        trajectories=tuple(found),
+        side=read_side(trajectory),
+        verdict=verdicts[0] if verdicts else None,
+        skills=tuple(skill_facts(uses)),
+        skill_steps=skill_steps(uses, trajectory),
+    )
+
+
+def _labels(left: Trial, right: Trial) -> tuple[str, str]:
+    """What tells the two apart, as short as it can be said."""
+    one, other = _facts(left), _facts(right)
+    apart = [name for name in one if one[name] != other[name]]
+    if apart == ["experiment"] or not apart:
+        return (one["experiment"], other["experiment"]) if apart else (one["phase"], other["phase"])
+    names = [name for name in apart if name != "experiment"][:3]
+    return ", ".join(one[name] for name in names), ", ".join(other[name] for name in names)
+
+
+def _facts(trial: Trial) -> dict[str, str]:
+    run = trial.episode.run
+    return {
+        "condition": run.condition if run.condition != run.UNKNOWN else "condition unknown",
+        "phase": trial.phase,
+        "replicate": f"replicate {run.replicate}",
+        "sample": f"sample {trial.sample}",
+        "model": visible(run.agent_model) if run.agent_model != run.UNKNOWN else "model unknown",
+        "harness": visible(run.harness) if run.harness != run.UNKNOWN else "harness unknown",
+        "experiment": visible(run.experiment.name),
+    }
+
+
+# --- rows and units ---------------------------------------------------------------------------------------------
+
+
+def _units(alignment: Alignment, parting: int | None) -> Iterator[Unit]:
+    for stretch in alignment.stretches():
+        rows = alignment.rows[stretch.first : stretch.last + 1]
+        if stretch.kind is Kind.SAME:
+            yield Unit(stretch.first + 1, stretch.last + 1, "same", rows)
+        elif stretch.kind is Kind.CHANGED:
+            for place, row in enumerate(rows, start=stretch.first):
+                yield Unit(place + 1, place + 1, "changed", (row,), is_parting=place == parting)
+        else:
+            yield from _apart(stretch, rows, alignment.rows[parting] if parting is not None else None)
+
+
+def _apart(stretch: Stretch, rows: Sequence[Row], parting: Row | None) -> Iterator[Unit]:
+    """APART steps of either side at a time, so that what one did stands beside what the other did instead."""
+    left = [row for row in rows if row.kind is Kind.LEFT]
+    right = [row for row in rows if row.kind is Kind.RIGHT]
+    pieces = zip_longest(*([side[at : at + APART] for at in range(0, len(side), APART)] for side in (left, right)))
+    first = stretch.first
+    for mine, theirs in pieces:
+        own = (*(mine or ()), *(theirs or ()))
+        yield Unit(first + 1, first + len(own), "apart", own, is_parting=parting in own)
+        first += len(own)
+
+
+def _range(places: Iterable[int | None]) -> tuple[int, int] | None:
+    known = [place + 1 for place in places if place is not None]
+    return (min(known), max(known)) if known else None
+
+
+def _strip(alignment: Alignment) -> Iterator[Mark]:
+    """The rows from left to right; where many fall on one place the one that differs most shows."""
+    total = len(alignment.rows)
+    places = min(total, STRIP_PLACES)
+    kinds = []
+    for place in range(places):
+        found = {row.kind for row in alignment.rows[place * total // places : (place + 1) * total // places]}
+        kinds.append("apart" if found & {Kind.LEFT, Kind.RIGHT} else "changed" if Kind.CHANGED in found else "same")
+    start = 0
+    for place in range(1, places + 1):
+        if place == places or kinds[place] != kinds[start]:
+            scale = STRIP_WIDTH / places
+            yield Mark(kinds[start], round(start * scale, 1), round((place - start) * scale, 1))
+            start = place

@@ -1,0 +1,174 @@
+"""`/trials/<a>/compare/<b>/`: two trials of one task side by side. Where did they part, and what had each been given?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from django.core.paginator import Page, Paginator
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
+from django.views.decorators.http import require_safe
+
+from benchapp.analysis.alignment.alignment import Kind, Row
+from benchapp.models import Trial
+from benchapp.record.json_shape import JsonShape
+from inspector.pages.trials.pair import MAX_CHECKS, MAX_SKILLS, UNITS, Half, Pair, Unit, drawn, pair_of
+from inspector.pages.trials.token_curves import sums
+from inspector.web.closed_pages import closed_to
+from inspector.web.responses import next_url, render_page
+from inspector.web.text.row_shapes import TRIAL
+
+
+@require_safe
+def pair(request: HttpRequest, public_id: UUID, other_id: UUID, *, as_json: bool = False) -> HttpResponse:
+    left = get_object_or_404(Trial.objects.for_detail(), public_id=public_id)
+    right = get_object_or_404(Trial.objects.for_detail(), public_id=other_id)
+    for trial in (left, right):
+        if closed := closed_to(request, trial=trial, as_json=as_json):
+            return closed
+    if problem := _problem(left, right, request.GET):
+        data = {"problem": problem, "next": None}
+        context = {"section": "trial", "left_trial": left, "right_trial": right}
+        return render_page(request, "trials/pair_refused.html", data=data, context=context, as_json=as_json, status=400)
+    this = pair_of(left, right, request.GET)
+    pointed = _find_pointed(request, this)
+    page = _page(request, this, pointed)
+    units = drawn(this, page)
+    data = _twin(request, this, page, units)
+    context = {
+        "section": "trial",
+        "this": this,
+        "this_page": page,
+        "shown": units,
+        "pointed": pointed.row if pointed else None,
+        "checks": this.checks[:MAX_CHECKS],
+        "checks_left_out": max(0, len(this.checks) - MAX_CHECKS),
+        "checks_differ": sum(check.differs for check in this.checks),
+        "checks_both": sum(not check.is_one_sided for check in this.checks),
+        "skills": this.skills[:MAX_SKILLS],
+        "skills_left_out": max(0, len(this.skills) - MAX_SKILLS),
+        "same": this.alignment.count(Kind.SAME),
+        "changed": this.alignment.count(Kind.CHANGED),
+        "only_left": this.alignment.count(Kind.LEFT),
+        "only_right": this.alignment.count(Kind.RIGHT),
+        "parting_url": _row_url(request, this.parting_unit),
+        "before": _before(request, this),
+        "swap_query": _build_swap_query(request.GET),
+    }
+    return render_page(request, "trials/pair.html", data=data, context=context, as_json=as_json)
+
+
+def _problem(left: Trial, right: Trial, query: Mapping[str, str]) -> str:
+    """Why these two cannot stand beside each other; empty where they can."""
+    if left.task_id != right.task_id:
+        return "These two trials are at different tasks: an alignment of their steps would say nothing."
+    if left == right and query.get("a", "") == query.get("b", ""):
+        return "Both sides are the same trial. Name two of its trajectories with ?a= and ?b=, or another trial."
+    return ""
+
+
+def _find_pointed(request: HttpRequest, this: Pair) -> Unit | None:
+    """The unit that holds ?row=41."""
+    row = request.GET.get("row", "")
+    return this.unit_at(int(row)) if row.isdecimal() and len(row) < 9 else None
+
+
+def _page(request: HttpRequest, this: Pair, pointed: Unit | None) -> Page[Unit]:
+    """?page=3, else the page that holds the row pointed at, else the first."""
+    asked = request.GET.get("page") or (this.units.index(pointed) // UNITS + 1 if pointed else 1)
+    return Paginator(this.units, UNITS).get_page(asked)
+
+
+def _before(request: HttpRequest, this: Pair) -> dict[str, str]:
+    """Where the two had been told, or had got, something else before they first acted differently."""
+    action = this.parting.action
+    if action is None:
+        return {}
+    found = {"given": this.parting.given, "result": this.parting.result}
+    units = {name: this.unit_of(row) for name, row in found.items() if row is not None and row < action}
+    return {name: _row_url(request, unit) for name, unit in units.items()}
+
+
+def _row_url(request: HttpRequest, unit: Unit | None) -> str:
+    if unit is None:
+        return ""
+    query = request.GET.copy()
+    query.pop("page", None)
+    query["row"] = str(unit.row)
+    return f"?{query.urlencode()}#row-{unit.row}"
+
+
+def _build_swap_query(query: Mapping[str, str]) -> str:
+    kept = [
+        f"{name}={query[was]}"
+        for name, was in (("a", "b"), ("b", "a"))
+        if query.get(was, "").replace("-", "").isalnum()
+    ]
+    return "?" + "&".join(kept) if kept else ""
+
+
+# --- the twin ---------------------------------------------------------------------------------------------------
+
+
+def _twin(request: HttpRequest, this: Pair, page: Page[Unit], units: list[Unit]) -> dict[str, Any]:
+    alignment, parting = this.alignment, this.parting
+    return {
+        "problem": "",
+        "task": this.left.trial.task.key,
+        "same_task_revision": _same_revision(this),
+        "setups": {"differ_in": this.setups.differs, "unknown": this.setups.unknown, "of": this.setups.runs},
+        "trials": {half.letter: {**TRIAL.read(half.trial), **HALF.read(half)} for half in this.halves},
+        "steps_aligned": {half.letter: len(half.side.signs) for half in this.halves},
+        "steps_total": {half.letter: half.side.total for half in this.halves},
+        "rows": len(alignment.rows),
+        "paired": this.paired,
+        **{kind.value: alignment.count(kind) for kind in Kind},
+        "is_banded": alignment.is_banded,
+        "first_divergence": _row_twin(alignment.rows, parting.first),
+        "first_other": {
+            part: _row_twin(alignment.rows, getattr(parting, part)) for part in ("given", "action", "result", "words")
+        },
+        "checks": CHECK.read_all(this.checks),
+        "skills": SKILL.read_all(this.skills),
+        "units": UNIT.read_all(units),
+        "next": next_url(request, page),
+    }
+
+
+def _same_revision(this: Pair) -> bool | None:
+    """None where a side does not tell which revision it was."""
+    revisions = [half.trial.task_revision for half in this.halves]
+    if any(revision is None or revision.digest == "unknown" for revision in revisions):
+        return None
+    return revisions[0] == revisions[1]
+
+
+def _tokens_by_step(half: Half) -> Any:
+    """None where no step tells any."""
+    is_told = any(any(part is not None for part in step) for step in half.side.tokens)
+    return sums(half.side.tokens) if is_told else None
+
+
+def _row_twin(rows: tuple[Row, ...], place: int | None) -> dict[str, Any] | None:
+    return None if place is None else {"row": place + 1, **PARTING.read(rows[place])}
+
+
+def _number(place: int | None) -> int | None:
+    return None if place is None else place + 1
+
+
+HALF = JsonShape(
+    *("label", "run=trial.episode.run", "condition=trial.episode.run.condition"),
+    *("replicate=trial.episode.run.replicate", "agent_model=trial.episode.run.agent_model"),
+    *("harness=trial.episode.run.harness", "scripted=trial.episode.run.scripted"),
+    *("library_digest=trial.snapshot.digest", "attempt=attempt.number", "trajectory"),
+    ("tokens_by_step", _tokens_by_step),
+)
+SKILL = JsonShape("skill=slug", "A=left", "B=right")
+CHECK = JsonShape("name", "group", "A=left", "B=right")
+STEPS = (("A", lambda row: _number(row.left)), ("B", lambda row: _number(row.right)))
+PARTING = JsonShape(*STEPS, "differs")
+UNIT_ROW = JsonShape(*STEPS, "kind", "differs")
+UNIT = JsonShape("row", "kind", "is_first_divergence=is_parting", ("steps", lambda unit: UNIT_ROW.read_all(unit.rows)))

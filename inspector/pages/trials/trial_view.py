@@ -1,0 +1,230 @@
+"""`/trials/<id>/`, the inspector: how did it end, where did it go wrong, and had it read a skill?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
+from uuid import UUID
+
+from django import forms
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.views.decorators.http import require_safe
+
+from benchapp.analysis.alignment.counterparts import Counterpart, counterparts
+from benchapp.models import Blob, Decision, Trajectory, Trial, User
+from benchapp.record.json_shape import JsonShape, encode
+from benchapp.record.recorded import BOUND_OF
+from benchapp.record.trajectory_store import StoredStep, read_field
+from benchapp.review.blinding import closed_trials
+from inspector.pages.people.comments import commented_steps
+from inspector.pages.trials.live_trial import live_steps
+from inspector.pages.trials.trial import Inspection, chosen_attempt, inspect_trial
+from inspector.web.responses import Link, link_to, render_page
+from inspector.web.subject import of_trial
+from inspector.web.text.visible import visible
+from runner.trajectories.fields import fields
+
+VIEW_WORDS = {"full": "Full", "rich": "Rich", "rough": "Rough"}
+JSON_CHARS = 20_000  # of one text in the JSON twin
+JSON_PAGE_CHARS = 1_000_000  # of all fields of its page of steps together
+PIECE_CHARS = 64_000  # of one field in one answer
+
+
+class FieldPieceForm(forms.Form):
+    """Which piece of which field: offsets in characters of the field's canonical text."""
+
+    trajectory = forms.UUIDField(required=False)
+    step = forms.IntegerField(min_value=1, max_value=2**31)
+    field = forms.RegexField(r"\A(message|reasoning|tool_calls/\d{1,6}|observations/\d{1,6})\Z")
+    start = forms.IntegerField(required=False, min_value=0, max_value=2**40)
+    end = forms.IntegerField(required=False, min_value=0, max_value=2**40)
+
+
+@require_safe
+@of_trial
+def trial(request: HttpRequest, found: Trial, *, as_json: bool = False) -> HttpResponse:
+    inspection = inspect_trial(found, request.GET)
+    beside = counterparts(found, without=closed_trials(cast(User, request.user)))
+    live = live_steps(inspection.attempt) if inspection.trajectory is None else None
+
+    def twin() -> dict[str, Any]:
+        return {
+            **FACTS.read(found),
+            **INSPECTION.read(inspection),
+            "next": _next(request, inspection),
+            "live": [step for _, step in live.published] if live else None,
+            "compare_with": [_beside_twin(found, each) for each in beside],
+        }
+
+    kept, trajectory = _read_kept_query(inspection), inspection.trajectory
+    context = {
+        "section": "trial",
+        "this": inspection,
+        "live": live,
+        "this_trial": found,
+        "this_query": "".join(f"&{name}={value}" for name, value in kept),
+        "this_hidden": kept,
+        "piece_at": f"{found.get_absolute_url()}field/?trajectory={trajectory.public_id}" if trajectory else "",
+        "views": list(VIEW_WORDS.items()),
+        "counterparts": beside,
+        "commented": commented_steps(found, inspection.trajectory) if inspection.steps and not as_json else None,
+    }
+    return render_page(request, "trials/trial.html", data=twin, context=context, as_json=as_json)
+
+
+@require_safe
+@of_trial
+def field(request: HttpRequest, found: Trial) -> HttpResponse:
+    """Of one field: a bounded piece as HTML for htmx, all that was asked for as plain text without it. 404 where there
+    is no such field."""
+    form = FieldPieceForm(request.GET)
+    if not form.is_valid():
+        raise Http404("no such piece")
+    asked = form.cleaned_data
+    trajectory = _trajectory(found, asked["trajectory"])
+    start, end = asked["start"] or 0, asked["end"]
+    try:
+        text = read_field(trajectory, asked["step"], asked["field"], start, end)
+    except KeyError as error:
+        raise Http404("no such field") from error
+    if not request.htmx:  # type: ignore[attr-defined]
+        return HttpResponse(visible(text), "text/plain; charset=utf-8")
+    query = request.GET.copy()
+    query["start"] = str(start + PIECE_CHARS)
+    context = {
+        "piece": visible(text[:PIECE_CHARS]),
+        "left_out": max(0, len(text) - PIECE_CHARS),
+        "address": f"{request.path}?{query.urlencode()}",
+    }
+    return render(request, "trials/_field_piece.html", context)
+
+
+@require_safe
+@of_trial
+def text(request: HttpRequest, found: Trial, name: str) -> HttpResponse:
+    """A text about a trial as a whole: `instruction`, or of an attempt `output` (its verifier's) or `exception`."""
+    attempt = chosen_attempt(list(found.attempts.order_by("number")), request.GET.get("attempt", ""))
+    verdict = attempt.verdicts.order_by("-is_primary", "id").first() if attempt else None
+    digest = {
+        "instruction": found.task_revision.instruction_id if found.task_revision else None,
+        "output": verdict.output_id if verdict else None,
+        "exception": attempt.exception_id if attempt else None,
+    }.get(name)
+    if digest is None:
+        raise Http404("no such text")
+    return HttpResponse(visible(Blob.objects.read_text(digest)), "text/plain; charset=utf-8")
+
+
+def _read_kept_query(this: Inspection) -> list[tuple[str, object]]:
+    """What a link inside the page must say besides its step: nothing while the counting attempt's main one is shown."""
+    kept: list[tuple[str, object]] = []
+    if this.attempt and this.attempt != this.attempts[-1] and not this.attempt.counts:
+        kept.append(("attempt", this.attempt.number))
+    if this.trajectory and this.trajectory.kind != "main":
+        kept.append(("trajectory", this.trajectory.public_id))
+    return kept
+
+
+def _trajectory(found: Trial, public_id: UUID | None) -> Trajectory:
+    trajectories = Trajectory.objects.filter(attempt__trial=found)
+    if public_id:
+        return get_object_or_404(trajectories, public_id=public_id)
+    main = trajectories.filter(attempt__counts=True, is_superseded=False).order_by("ordinal", "id")
+    if first := main.filter(kind="main").first() or main.first():
+        return first
+    raise Http404("no trajectory")
+
+
+# --- the twin ---------------------------------------------------------------------------------------------------
+
+
+def _beside_twin(found: Trial, beside: Counterpart) -> dict[str, Any]:
+    url = Link("compare-pair-json", found.public_id, beside.trial.public_id)
+    return {"id": beside.trial, "why": beside.why, "status": beside.trial.status, "url": url}
+
+
+def _steps_twin(stored: Sequence[StoredStep]) -> list[dict[str, Any]]:
+    """Every field with its length; a text over its share of the page is cut, and `length` tells."""
+    total = sum(1 for found in stored for _ in fields(found.step))
+    limit = min(JSON_CHARS, JSON_PAGE_CHARS // max(total, 1))
+    return [{**STEP.read(found.step), "fields": list(_fields_twin(found, limit))} for found in stored]
+
+
+def _fields_twin(stored: StoredStep, limit: int) -> Iterator[dict[str, Any]]:
+    for name, text in fields(stored.step):
+        yield {"name": name, "text": text[:limit], "length": stored.long.get(name, len(text))}
+
+
+def _library_link(decision: Decision) -> Link:
+    episode = decision.episode
+    return Link("library-json", episode.run.public_id, episode=episode.public_id, decision=decision.number)
+
+
+def _compactions_twin(this: Inspection) -> list[dict[str, Any]]:
+    return [{"kind": kind, **COMPACTION.read(one)} for kind, one in this.compactions.items()]
+
+
+def _next(request: HttpRequest, this: Inspection) -> str | None:
+    if this.window.next is None or this.view != "full":
+        return None
+    query = request.GET.copy()
+    query.pop("step", None)
+    query["first"] = str(this.window.next)
+    return request.build_absolute_uri(f"{request.path}?{query.urlencode()}")
+
+
+TASK = JsonShape("key", "title", "role?")
+RUN = JsonShape("id=public_id", "condition", "scripted", link_to("run-json"))
+ATTEMPT = JsonShape(
+    *("id=public_id", "number", "status", "counts", "started_at", "finished_at", "input_tokens", "output_tokens"),
+    *("cost_usd", *BOUND_OF.values(), "exception_type"),
+    ("exception_message", lambda attempt: attempt.exception_message[:JSON_CHARS]),
+)
+CHECK = JsonShape("group", "name", "status", "message")
+DIMENSION = JsonShape("name", "score", "max_score", "weight")
+VERDICT = JsonShape(
+    *("source", "primary=is_primary", "success", "reward", "outcome", "process", "overall", "rewards", "notes"),
+    ("checks", lambda verdict: CHECK.read_all(verdict.checks.all())),
+)
+TRAJECTORY = JsonShape(
+    *("id=public_id", "name", "kind", "source_format", "digest", "steps=steps_total", "parent"),
+    ("tool_call_id", lambda one: one.extra.get("tool_call_id")),
+    ("provider_delay", lambda one: one.extra.get("provider_delay") if one.provider_delay else None),
+    ("events_without_step", lambda one: one.extra.get("facts", {}).get("events_without_step", {})),
+    ("not_sent", lambda one: one.extra.get("not_sent", [])),
+)
+STEP = JsonShape(
+    *("number", "source", "time=timestamp", "model"),
+    ("error", lambda step: any(observation.is_error for observation in step.observations)),
+    *("input_tokens=usage.input_tokens", "output_tokens=usage.output_tokens"),
+)
+COMPACTION = JsonShape("version", "tokens", "kept=steps_kept", "of=steps_total")
+DECISION = JsonShape("number", "status", ("url", _library_link))
+SHOWN_IN = JsonShape("number", ("url", _library_link))
+FACTS = JsonShape(
+    *("id=public_id", "status", ("task", lambda trial: TASK.read(trial.task)), "family=task.family.key", "phase"),
+    *("sample", "experiment=episode.run.experiment", ("run", lambda trial: RUN.read(trial.episode.run)), "episode"),
+    *("library_digest=snapshot.digest", "success", "reward", "outcome", "process", "overall", "checks_passed"),
+    *("checks_total", "turns", "input_tokens", "cached_tokens", "output_tokens", "cost_usd", "duration_seconds"),
+    *("exception_type", "skills_mounted", "skills_read", "finished_at"),
+)
+INSPECTION = JsonShape(
+    ("attempts", lambda this: ATTEMPT.read_all(this.attempts)),
+    "attempt=attempt.number",
+    (
+        "verdicts",
+        lambda this: [
+            {**VERDICT.read(view.verdict), "dimensions": DIMENSION.read_all(view.dimensions)} for view in this.verdicts
+        ],
+    ),
+    ("skills", lambda this: [{"skill": skill.slug, **encode(skill)} for skill in this.skills]),
+    ("trajectories", lambda this: TRAJECTORY.read_all(this.trajectories)),
+    "trajectory",
+    ("compactions", _compactions_twin),
+    ("decisions", lambda this: DECISION.read_all(this.decisions)),
+    ("shown_in", lambda this: SHOWN_IN.read_all(this.shown_in)),
+    *("retrieved", "previous", "following"),
+    ("steps", lambda this: _steps_twin(this.stored)),
+    "steps_total=window.total",
+)

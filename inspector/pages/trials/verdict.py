@@ -1,0 +1,106 @@
+"""A verdict as a reader wants it: failed checks first, grouped by who may know of them, with counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from benchapp.models import Attempt, Check, Dimension, Verdict
+from inspector.web.text.visible import visible
+from runner.base.types import CheckGroup, CheckStatus
+
+MAX_CHECKS = 1_000  # drawn per group; failed ones come first, the rest is counted
+MAX_MESSAGE = 50_000
+
+GROUP_WORDS = {
+    CheckGroup.PUBLIC: "public",
+    CheckGroup.HIDDEN: "hidden",
+    CheckGroup.PROCESS: "process",
+    CheckGroup.TEST: "test",
+}
+_ORDER = {CheckStatus.ERROR: 0, CheckStatus.FAILED: 1, CheckStatus.SKIPPED: 2, CheckStatus.PASSED: 3}
+
+
+@dataclass(frozen=True, slots=True)
+class CheckLine:
+    name: str
+    status: str
+    message: str
+    message_left_out: int = 0  # characters
+
+    @property
+    def is_good(self) -> bool:
+        return self.status == CheckStatus.PASSED
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The checks of one group. `total` counts those that were run; skipped ones say nothing about the trial."""
+
+    name: str
+    word: str
+    passed: int
+    total: int
+    skipped: int
+    open: tuple[CheckLine, ...]  # not passed
+    good: tuple[CheckLine, ...]
+    left_out: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictView:
+    """One verdict. `dimensions` are rubric scores; `output_length` the size of the verifier's output in bytes."""
+
+    verdict: Verdict
+    groups: tuple[Group, ...]
+    dimensions: tuple[Dimension, ...]
+
+    @property
+    def passed(self) -> int:
+        return sum(group.passed for group in self.groups)
+
+    @property
+    def total(self) -> int:
+        return sum(group.total for group in self.groups)
+
+    @property
+    def word(self) -> str:
+        return {True: "passed", False: "failed", None: "unscored"}[self.verdict.success]
+
+
+def verdicts_of(attempt: Attempt | None, *, clean: Callable[[str], str] = visible) -> list[VerdictView]:
+    """Every verdict of an attempt, the primary one first, its texts as `clean` leaves them. Three queries."""
+    if attempt is None:
+        return []
+    verdicts = attempt.verdicts.select_related("output").defer("output__data").prefetch_related("checks", "dimensions")
+    return [view_of(verdict, clean=clean) for verdict in verdicts.order_by("-is_primary", "id")]
+
+
+def view_of(verdict: Verdict, *, clean: Callable[[str], str] = visible) -> VerdictView:
+    """Needs the checks and dimensions prefetched."""
+    checks = list(verdict.checks.all())
+    by_group = ((group, [check for check in checks if check.group == group]) for group in CheckGroup)
+    groups = tuple(_group(group, found, clean) for group, found in by_group if found)
+    return VerdictView(verdict, groups, tuple(verdict.dimensions.all()))
+
+
+def _group(group: CheckGroup, checks: list[Check], clean: Callable[[str], str]) -> Group:
+    ordered = sorted(checks, key=lambda check: _ORDER[CheckStatus(check.status)])
+    lines = [_line(check, clean) for check in ordered[:MAX_CHECKS]]
+    passed = sum(check.status == CheckStatus.PASSED for check in checks)
+    skipped = sum(check.status == CheckStatus.SKIPPED for check in checks)
+    return Group(
+        name=group.value,
+        word=GROUP_WORDS[group],
+        passed=passed,
+        total=len(checks) - skipped,
+        skipped=skipped,
+        open=tuple(line for line in lines if not line.is_good),
+        good=tuple(line for line in lines if line.is_good),
+        left_out=len(checks) - len(lines),
+    )
+
+
+def _line(check: Check, clean: Callable[[str], str]) -> CheckLine:
+    message = clean(check.message.strip())
+    return CheckLine(clean(check.name), check.status, message[:MAX_MESSAGE], max(0, len(message) - MAX_MESSAGE))

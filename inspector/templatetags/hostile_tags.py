@@ -1,0 +1,59 @@
+"""Filters for text that trials and authors wrote, and for lists that must stay short."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from django import template
+from django.utils.html import escape
+from django.utils.safestring import SafeString, mark_safe
+
+from inspector.web.text.folding import BLANK_RUN
+from inspector.web.text.visible import visible as make_visible
+
+register = template.Library()
+
+_BLANKS = re.compile(rf"(?:\A|(?<=\n)){BLANK_RUN}")
+
+
+@register.filter
+def visible(text: object) -> str:
+    """Text of strangers without anything a reader could not see; nothing stays nothing."""
+    return "" if text is None else make_visible(str(text))
+
+
+@register.filter
+def fold_blanks(text: str) -> SafeString:
+    """The text with every run of blank lines folded. All its characters stay in the page, and only they: places in the
+    text are counted there. The words of the fold are written by the style."""
+    return mark_safe(_BLANKS.sub(_folded, escape(text)))  # noqa: S308 (escaped)
+
+
+def _folded(match: re.Match[str]) -> str:
+    lines = match[0].count("\n")
+    summary = f'<summary data-lines="{lines}" aria-label="{lines} blank lines"></summary>'
+    return f'<details class="blanks">{summary}{match[0]}</details>'
+
+
+@register.filter
+def errors(findings: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The findings for which a patch was rejected, without mere warnings."""
+    return [finding for finding in findings if finding.get("severity") == "error"]
+
+
+@register.filter
+def at_most(value: int, limit: int) -> int:
+    return min(value, limit)
+
+
+@register.filter
+def unlocal(value: float) -> str:
+    """A number as HTML attributes want it."""
+    return f"{value:g}"
+
+
+@register.filter
+def apart(value: int) -> str:
+    """12345 -> "12,345"."""
+    return f"{value:,}"

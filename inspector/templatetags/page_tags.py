@@ -1,0 +1,192 @@
+"""How numbers, states and times are written. One rule for all: what is not known says "unknown", never 0."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django import template
+from django.utils import timezone
+from django.utils.html import escape, format_html
+from django.utils.safestring import SafeString
+
+from benchapp.models import Square, Trial
+from benchapp.stats.comparing.choices import Choices
+from benchapp.stats.metrics.amounts import DAY, HOUR, MINUTE
+from benchapp.stats.metrics.rates import Rate
+from inspector.pages.runs.run import Cell
+from inspector.web.text.formats import UNKNOWN, compact, duration, headline, known, number, percent, points, tokens, usd
+from inspector.web.text.live_step import in_a_line
+
+register = template.Library()
+for written in (known, percent, points, number, compact, tokens, usd, duration, headline):
+    register.filter(written)
+
+TONES = {
+    "passed": "ok",
+    "applied": "ok",
+    "answered": "ok",
+    "failed": "bad",
+    "rejected": "bad",
+    "blocked": "bad",
+    "crash-looping": "bad",
+    "stuck": "warn",
+    "trials blocked": "warn",
+    "paused": "warn",
+    "cancelled": "warn",
+    "unscored": "warn",
+    "skipped": "warn",
+    "interrupted": "warn",
+    "infrastructure": "warn",
+    "scripted": "warn",
+    "tainted": "warn",
+    "running": "acc",
+    "frozen": "acc",
+}
+GLYPHS = {
+    **{"passed": "✓", "failed": "✗", "unscored": "!", "skipped": "!"},
+    **{"blocked": "⊘", "running": "…", "waiting": "·"},
+}
+STATUS_WORDS = {"unscored": "not scored"}
+
+
+@register.simple_tag
+def badge(word: str, text: str = "") -> SafeString:
+    """A state as a word in its tone: passed, failed, running, ... ; `text` is shown in its place."""
+    shown = text or STATUS_WORDS.get(word, word)
+    return format_html('<span class="badge {}">{}</span>', TONES.get(word, ""), shown)
+
+
+@register.simple_tag
+def scripted_badge(scripted: bool | None) -> SafeString:
+    """Stands wherever numbers of a scripted or recorded model are shown."""
+    title = "A scripted or recorded model took part: these numbers say nothing about any LLM."
+    if not scripted:
+        return SafeString("")
+    return format_html('<span class="badge warn" title="{}">scripted model</span>', title)
+
+
+@register.filter
+def glyph(status: str) -> str:
+    return GLYPHS.get(status, "?")
+
+
+@register.filter
+def status_word(status: str) -> str:
+    return STATUS_WORDS.get(status, status)
+
+
+@register.simple_tag
+def when(moment: datetime | None) -> SafeString:
+    """A point in time: relative in words, exact on hover and for machines."""
+    if moment is None:
+        return UNKNOWN
+    exact = moment.strftime("%Y-%m-%d %H:%M:%S UTC")
+    return format_html(
+        '<time datetime="{}" title="{}">{}</time>', moment.isoformat(), exact, _ago(moment, timezone.now())
+    )
+
+
+@register.simple_tag
+def until(moment: datetime | None) -> SafeString:
+    """A point in time to come: "in 40 s", exact on hover; "now" once it is past."""
+    if moment is None:
+        return UNKNOWN
+    seconds = (moment - timezone.now()).total_seconds()
+    exact = moment.strftime("%Y-%m-%d %H:%M:%S UTC")
+    words = f"in {duration(seconds)}" if seconds > 0 else "now"
+    return format_html('<time datetime="{}" title="{}">{}</time>', moment.isoformat(), exact, words)
+
+
+@register.filter
+def step_line(step: dict[str, Any] | None) -> str:
+    """The step an agent is at, in a line; empty where none is told."""
+    return in_a_line(step)
+
+
+@register.filter
+def wish_word(wish: str) -> str:
+    """What becomes of an episode once its present trial has ended."""
+    return {"pause": "pauses after this trial", "cancel": "ends after this trial"}.get(wish, wish)
+
+
+def _ago(moment: datetime, now: datetime) -> str:
+    seconds = (now - moment).total_seconds()
+    if seconds < -MINUTE or seconds >= 30 * DAY:
+        return f"{moment:%d %b %Y}"
+    for limit, unit in ((DAY, "d"), (HOUR, "h"), (MINUTE, "min")):
+        if seconds >= limit:
+            return f"{seconds // limit:.0f} {unit} ago"
+    return "just now"
+
+
+@register.inclusion_tag("shared/_rate.html")
+def rate(value: Rate | None) -> dict[str, Any]:
+    """k/n with the percentage and, from ten on, its interval."""
+    return {"rate": value, **_interval(value)}
+
+
+@register.inclusion_tag("shared/_interval.html")
+def interval_bar(value: Rate) -> dict[str, Any]:
+    return _interval(value)
+
+
+def _interval(value: Rate | None) -> dict[str, Any]:
+    """Low, high, width and middle in percent, for text and for the drawing."""
+    if value is None or value.interval is None:
+        return {"low": None}
+    low, high = (100 * bound for bound in value.interval)
+    return {"low": low, "high": high, "width": high - low, "point": value.percent}
+
+
+@register.simple_tag
+def square(trial: Trial) -> SafeString:
+    """One trial as a square: its task must be loaded."""
+    return SafeString(_square(trial, trial.task.title, trial.task.role, trial.get_absolute_url()))
+
+
+@register.simple_tag
+def squares(cell: Cell, address: str) -> SafeString:
+    """The trials of a cell of the grid; `address` is a trial's, with {} where its id belongs."""
+    drawn = (_square(each, each.title, each.role, address.format(each.public_id)) for each in cell.squares)
+    return SafeString("".join(drawn))
+
+
+def _square(trial: Trial | Square, title: str, role: str, url: str) -> str:
+    """Put together here and not by a template, because a grid has hundreds."""
+    place = f"{title}, {trial.phase}, {role}" if role else f"{title}, {trial.phase}"
+    use = ", read a skill" if trial.skills_read else ", skill not read" if trial.skills_mounted else ""
+    label = escape(f"{place}: {status_word(trial.status)}{use}")
+    kind = escape(trial.status) + (" read" if trial.skills_read else "")
+    return (
+        f'<a id="trial-{trial.public_id}" class="cell {kind}" href="{url}" data-square aria-label="{label}">'
+        f"{glyph(trial.status)}</a>"
+    )
+
+
+@register.inclusion_tag("shared/_pager.html", takes_context=True)
+def pager(context: dict[str, Any], page: Any, noun: str, name: str = "page") -> dict[str, Any]:
+    """Links to the pages of a list by `?page=`, or by another name; they keep the rest of the query."""
+
+    def link(number: int) -> str:
+        query = context["request"].GET.copy()
+        query[name] = str(number)
+        return f"?{query.urlencode()}"
+
+    before = link(page.previous_page_number()) if page.has_previous() else ""
+    after = link(page.next_page_number()) if page.has_next() else ""
+    return {"page": page, "noun": noun, "before": before, "after": after}
+
+
+@register.inclusion_tag("shared/_sort_head.html", takes_context=True)
+def sort_head(context: dict[str, Any], key: str, label: str, current: str, kind: str = "") -> dict[str, Any]:
+    """A column head that sorts by `?sort=key`, and the other way round when it does already."""
+    direction = {key: "ascending", f"-{key}": "descending"}.get(current, "")
+    following = f"-{key}" if direction == "ascending" else key
+    return {"label": label, "direction": direction, "next": following, "kind": kind, "request": context["request"]}
+
+
+@register.simple_tag
+def choices_url(choices: Choices, **changes: Any) -> str:
+    """The query string of these choices with some of them changed: "?condition=no-skill&metric=ESR"."""
+    return f"?{choices.query(**changes)}"

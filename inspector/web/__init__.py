@@ -1,0 +1,1 @@
+"""What every page shares: access, forms, responses, markdown, differences."""

@@ -1,0 +1,112 @@
+"""Who may do what: every visitor is somebody, and every view that changes something names the level it needs.
+
+With accounts (the default) a visitor logs in. In single-user mode (`SINGLE_USER`, what `manage.py demo` uses) whoever
+sits at this machine is the local user with every right; a request from elsewhere, or one that a proxy passed on, is
+refused, because then "this machine" would mean everybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from ipaddress import ip_address
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.views import redirect_to_login
+from django.core.exceptions import ImproperlyConfigured, PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseForbidden, JsonResponse
+from django.shortcuts import render
+from django.utils.functional import SimpleLazyObject
+
+from benchapp.models import User
+from benchapp.people.accounts import LOCAL_USER
+from benchapp.people.single_user import strange_hosts
+from benchapp.record import log_context
+
+View = Callable[..., HttpResponse]
+FORWARDED = ("HTTP_X_FORWARDED_FOR", "HTTP_FORWARDED", "HTTP_X_REAL_IP")
+
+
+def needs(level: str, *, to_change: bool = False) -> Callable[[View], View]:
+    """The view answers people of this level and above; others get 403 that says which level it takes.
+
+    `to_change`: reading it (GET, HEAD) takes no level, everything else does.
+    """
+
+    def wrap(view: View) -> View:
+        @wraps(view)
+        def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+            is_open = to_change and request.method in {"GET", "HEAD"}
+            if not is_open and not request.user.may(level):  # type: ignore[union-attr]
+                raise PermissionDenied(f"This takes the level {level}; yours is {request.user.level}.")  # type: ignore[union-attr]
+            return view(request, *args, **kwargs)
+
+        guarded.needs = level  # type: ignore[attr-defined]
+        return guarded
+
+    return wrap
+
+
+def open_to_all(view: View) -> View:
+    """For the few views that answer somebody who has not logged in."""
+    view.open_to_all = True  # type: ignore[attr-defined]
+    return view
+
+
+class AccessMiddleware:
+    """Lets nobody in who is nobody. Refuses to start in single-user mode under a name that others can reach."""
+
+    def __init__(self, get_response: View) -> None:
+        self.get_response = get_response
+        if settings.SINGLE_USER and (hosts := strange_hosts()):
+            raise ImproperlyConfigured(
+                f"SINGLE_USER with ALLOWED_HOSTS {', '.join(hosts)}: expected loopback names only"
+            )
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if settings.SINGLE_USER:
+            if not _from_this_machine(request):
+                return HttpResponseForbidden("Single-user mode answers this machine only.", "text/plain")
+            request.user = SimpleLazyObject(local_user)  # type: ignore[assignment]
+        return self.get_response(request)
+
+    def process_view(self, request: HttpRequest, view: View, args: Any, kwargs: Any) -> HttpResponse | None:
+        if getattr(view, "open_to_all", False):  # first: some of these answer without a database
+            return None
+        if request.user.is_authenticated:
+            log_context.add(user=request.user.pk)
+            return None
+        if not wants_page(request):
+            return JsonResponse({"error": "Log in first.", "login": settings.LOGIN_URL}, status=401)
+        if request.method in {"GET", "HEAD"}:
+            return redirect_to_login(request.get_full_path())
+        return render(request, "people/logged_out.html", status=401)
+
+
+def denied(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """403 for whoever lacks the level, or looks at what is closed to them for now: a page, or JSON for programs."""
+    said = str(exception) or "You may not do this."
+    if not wants_page(request):
+        return JsonResponse({"error": said}, status=403)
+    return render(request, "403.html", {"said": said}, status=403)
+
+
+def local_user() -> User:
+    """The one person of a single-user installation, made at first use."""
+    user, _ = User.objects.get_or_create(username=LOCAL_USER, defaults={"level": User.Level.ADMIN})
+    return user
+
+
+def _from_this_machine(request: HttpRequest) -> bool:
+    if any(request.META.get(name) for name in FORWARDED):
+        return False
+    try:
+        return ip_address(request.META.get("REMOTE_ADDR", "")).is_loopback
+    except ValueError:  # a unix socket gives no address, so there is a proxy before it
+        return False
+
+
+def wants_page(request: HttpRequest) -> bool:
+    """Whether somebody reads the answer in a browser; the twins and what scripts fetch get JSON."""
+    return "text/html" in request.headers.get("Accept", "text/html") and not request.path.endswith(".json")

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from django.conf import settings
+from django.http import HttpRequest
+from django.utils.functional import SimpleLazyObject
+
+from benchapp.models import User
+from benchapp.review.remarks import unread_mentions
+
+
+def frame(request: HttpRequest) -> dict[str, object]:
+    """What every page's frame needs. The theme comes from a cookie so that no script has to set it before paint."""
+    theme = request.COOKIES.get("theme", "")
+    name = request.resolver_match.url_name if request.resolver_match else None
+    user = getattr(request, "user", None)
+    return {
+        "theme": theme if theme in {"light", "dark"} else "",
+        "skillglass_version": settings.VERSION,
+        "section": (name or "").split("-")[0],
+        "may": SimpleLazyObject(lambda: {level.value: _may(user, level) for level in User.Level}),
+        "unread_mentions": SimpleLazyObject(lambda: _unread(user)),
+    }
+
+
+def _may(user: object, level: User.Level) -> bool:
+    return bool(getattr(user, "is_authenticated", False)) and user.may(level)  # type: ignore[union-attr, attr-defined]
+
+
+def _unread(user: object) -> int:
+    """None to ask for in single-user mode: nobody else is there to mention anybody."""
+    if settings.SINGLE_USER or not getattr(user, "is_authenticated", False):
+        return 0
+    return unread_mentions(user)  # type: ignore[arg-type]

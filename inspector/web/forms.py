@@ -1,0 +1,112 @@
+"""What may stand in a page's query, and what people may send."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import Any
+
+from django import forms
+from django.db import transaction
+from django.db.models import F, QuerySet
+from django.db.models.expressions import OrderBy
+
+from benchapp.imports.audited_edits import EDITABLE, Author, RunEdit, TrialEdit, edit_runs, edit_trials
+from benchapp.models import Run, Trial, User
+from runner.base.types import Phase
+
+SORTS = {
+    "task": ("episode__ordinal", "task__ordinal", "task__key"),  # in the order they ran, where there was one
+    "status": ("status",),
+    "reward": ("reward",),
+    "checks": ("checks_passed",),
+    "steps": ("steps",),
+    "input": ("input_tokens",),
+    "output": ("output_tokens",),
+    "cost": ("cost_usd",),
+    "duration": ("duration_seconds",),
+    "exception": ("exception_type",),
+}
+
+
+class TrialListForm(forms.Form):
+    """`?sort=-cost&status=failed`: a leading minus sorts downwards; nonsense is as if it were not there."""
+
+    sort = forms.ChoiceField(required=False, choices=[(sign + key, sign + key) for key in SORTS for sign in ("", "-")])
+    status = forms.ChoiceField(required=False, choices=Trial.Status.choices)
+
+    def chosen(self) -> dict[str, str]:
+        self.is_valid()
+        return {"sort": "task", "status": "", **{key: value for key, value in self.cleaned_data.items() if value}}
+
+    def apply(self, trials: QuerySet[Trial]) -> QuerySet[Trial]:
+        chosen = self.chosen()
+        if chosen["status"]:
+            trials = trials.filter(status=chosen["status"])
+        downwards = chosen["sort"].startswith("-")
+        fields = SORTS[chosen["sort"].lstrip("-")]
+        return trials.order_by(*(_order(field, downwards=downwards) for field in fields), "task__key", "sample", "id")
+
+
+def _order(field: str, *, downwards: bool) -> OrderBy:
+    """What is not known comes last in both directions."""
+    return F(field).desc(nulls_last=True) if downwards else F(field).asc(nulls_last=True)
+
+
+class AssignForm(forms.Form):
+    """A person says what the files of an import did not, for some of its runs, and why. Empty fields change nothing.
+
+    Condition, replicate and author model belong to the run; family, role and phase to those of its trials whose task
+    key matches the pattern `tasks` (all of them without one).
+    """
+
+    runs = forms.ModelMultipleChoiceField(
+        Run.objects.none(),
+        to_field_name="public_id",
+        error_messages={"required": "Choose at least one run.", "invalid_pk_value": "There is no run “%(pk)s”."},
+    )
+    condition = forms.CharField(required=False, max_length=100)
+    replicate = forms.IntegerField(required=False, min_value=1, max_value=10_000)
+    author_model = forms.CharField(required=False, max_length=200)
+    tasks = forms.CharField(required=False, max_length=300)
+    family = forms.CharField(required=False, max_length=200)
+    role = forms.CharField(required=False, max_length=32)
+    phase = forms.ChoiceField(required=False, choices=[("", "as it is"), *((phase, phase) for phase in Phase)])
+    name = forms.CharField(max_length=200, error_messages={"required": "Say who you are: it is kept with the change."})
+    reason = forms.CharField(max_length=1000, error_messages={"required": "Say why: it is kept with the change."})
+
+    RUN_FIELDS = ("condition", "replicate", "author_model")
+    TRIAL_FIELDS = ("family", "role", "phase")
+
+    def __init__(self, *args: Any, user: User | None = None, **kwargs: Any) -> None:
+        """`user`: whose account makes the change; without one the form asks who it is."""
+        super().__init__(*args, **kwargs)
+        self.user = user
+        if user:
+            del self.fields["name"]
+        editable = Run.objects.standing().filter(experiment__origin__in=EDITABLE).select_related("experiment")
+        self.fields["runs"].queryset = editable  # type: ignore[attr-defined]
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or {}
+        if not any(cleaned.get(name) for name in (*self.RUN_FIELDS, *self.TRIAL_FIELDS)):
+            raise forms.ValidationError("Give at least one value to set.")
+        return cleaned
+
+    def apply(self) -> int:
+        """Makes the edits in one transaction and returns how many rows changed. EditRefused leaves all as it was."""
+        runs, reason = list(self.cleaned_data["runs"]), self.cleaned_data["reason"]
+        author = Author(self.user, self.cleaned_data.get("name", ""))
+        run_edit, trial_edit = RunEdit(**self._given(self.RUN_FIELDS)), TrialEdit(**self._given(self.TRIAL_FIELDS))
+        with transaction.atomic():
+            changed = edit_runs(runs, run_edit, author=author, reason=reason) if run_edit.changes() else 0
+            if trial_edit.changes():
+                changed += edit_trials(self._trials(runs), trial_edit, author=author, reason=reason)
+        return changed
+
+    def _trials(self, runs: list[Run]) -> list[Trial]:
+        trials = Trial.objects.filter(episode__run__in=runs).for_detail().select_related("task__suite")
+        pattern = self.cleaned_data["tasks"] or "*"
+        return [trial for trial in trials if fnmatchcase(trial.task.key, pattern)]
+
+    def _given(self, names: tuple[str, ...]) -> dict[str, Any]:
+        return {name: value for name in names if (value := self.cleaned_data[name])}

@@ -1,0 +1,32 @@
+"""`/healthz` and `/readyz`: for machines that watch this one. Open without login, so they tell no more than they must."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, JsonResponse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from benchapp.deploy.readiness import checks
+from inspector.web.access import open_to_all
+
+
+@open_to_all
+@never_cache
+@require_safe
+def healthz(request: HttpRequest) -> JsonResponse:
+    """200 as long as this process answers at all; nothing else is asked. When it stays away: start it again."""
+    return JsonResponse({"status": "ok"})
+
+
+@open_to_all
+@never_cache
+@require_safe
+def readyz(request: HttpRequest) -> JsonResponse:
+    """200 when database, migrations and broker are there, else 503 that names what is not."""
+    found = checks()
+    ready = all(check.is_met for check in found)
+    said = {
+        "status": "ready" if ready else "not ready",
+        "checks": {check.name: "ok" if check.is_met else check.missing for check in found},
+    }
+    return JsonResponse(said, status=200 if ready else 503)

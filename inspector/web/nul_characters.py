@@ -1,0 +1,42 @@
+"""A NUL character in a request means nothing and fits into no database: it is refused before a view looks at it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, JsonResponse
+
+from inspector.web.access import wants_page
+
+NUL = "\x00"
+
+
+class NulMiddleware:
+    """400 that names the part. Stands before whatever reads a session, a form or an address."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_view(self, request: HttpRequest, view: Any, args: Any, kwargs: Any) -> HttpResponse | None:
+        part = next(_parts(request), None)
+        if part is None:
+            return None
+        said = f"There is a NUL character in {part}, where no text may have one."
+        if wants_page(request):
+            return HttpResponseBadRequest(said, content_type="text/plain; charset=utf-8")
+        return JsonResponse({"error": said}, status=400)
+
+
+def _parts(request: HttpRequest) -> Iterator[str]:
+    if NUL in request.path:
+        yield "the address"
+    for words, fields in (("the address", request.GET), ("the form", request.POST)):
+        for name, values in fields.lists():
+            if any(NUL in text for text in (name, *values)):  # type: ignore[operator]
+                yield f"the part “{name[:80].replace(NUL, '')}” of {words}"
+    if any(NUL in text for text in request.COOKIES.values()):
+        yield "a cookie"

@@ -1,0 +1,51 @@
+"""Permalinks: an address that says as of when, and a page that says what has come since instead of mixing it in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.http import HttpRequest
+from django.utils import timezone
+
+from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.stats.comparing.comparison import Comparison, added_since
+
+
+@dataclass(frozen=True, slots=True)
+class Pin(Shaped):
+    """`added`: runs that match and came later. `revised`: trials of the shown runs that were settled later. Both are left
+    out. `unfinished`: one sentence about what has not come yet, or "". `differs`: the numbers are others than those the link was made with, although nothing came later that could be
+    left out: something was deleted or edited since."""
+
+    as_of: datetime | None
+    added: int
+    revised: int
+    differs: bool
+    permalink: str
+    live: str
+    unfinished: str
+
+    json_shape = JsonShape(
+        *("as_of", "runs_added_since=added", "trials_revised_since=revised", "numbers_differ=differs"),
+        *("unfinished?", "permalink"),
+    )
+
+
+def pin_of(request: HttpRequest, comparison: Comparison) -> Pin:
+    choices = comparison.choices
+    pinned = choices.but(as_of=choices.as_of or timezone.now(), seen=comparison.fingerprint)
+    return Pin(
+        as_of=choices.as_of,
+        added=added_since(choices),
+        revised=comparison.revised,
+        differs=bool(choices.seen) and choices.seen != comparison.fingerprint,
+        permalink=request.build_absolute_uri(f"{_page(request)}?{pinned.query()}"),
+        live=f"{request.path}?{choices.but(as_of=None, seen='').query()}",
+        unfinished=comparison.unfinished,
+    )
+
+
+def _page(request: HttpRequest) -> str:
+    """The page's own path, also when its twin was asked for."""
+    return f"{request.path.removesuffix('.json')}/" if request.path.endswith(".json") else request.path

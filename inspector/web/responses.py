@@ -1,0 +1,113 @@
+"""How every page answers: HTML for readers, a JSON twin with the same facts for programs, fragments for htmx."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from operator import attrgetter
+from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID
+
+import orjson
+from django.core.paginator import Page, Paginator
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import URLPattern, path, reverse
+from django.utils.cache import patch_vary_headers
+
+from benchapp.record.json_shape import encode
+
+PER_PAGE = 100
+TWIN_OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_PASSTHROUGH_DATACLASS
+
+
+def twin(route: str, view: Callable[..., HttpResponse], name: str) -> list[URLPattern]:
+    """The page and its JSON twin: the path without its trailing slash, with .json ("/" answers as /index.json)."""
+    json_route = f"{route.rstrip('/') or 'index'}.json"
+    return [path(route, view, name=name), path(json_route, view, {"as_json": True}, name=f"{name}-json")]
+
+
+def render_page(
+    request: HttpRequest,
+    template: str,
+    *,
+    data: Mapping[str, Any] | Callable[[], Mapping[str, Any]],
+    context: Mapping[str, Any] | None = None,
+    as_json: bool,
+    status: int = 200,
+) -> HttpResponse:
+    """`data` is the JSON twin, key for key, with rows and links that its encoder writes; the template gets it together
+    with `context`. Where the template reads none of it and it takes time to make, `data` is a function that only the
+    twin calls."""
+    if as_json:
+        return HttpResponse(render_twin(request, data() if callable(data) else data), "application/json", status)
+    shared = {} if callable(data) else data
+    frame = {"json_url": json_url(request)}
+    response = render(request, template, {**shared, **(context or {}), **frame}, status=status)
+    patch_vary_headers(response, ["Cookie", "HX-Request"])
+    return response
+
+
+class Link:
+    """The address of a named page as a twin gives it: absolute, for which the encoder takes the host of the request."""
+
+    def __init__(self, name: str, *args: object, **query: object) -> None:
+        self.path = reverse(name, args=args) + (f"?{urlencode(query)}" if query else "")
+
+
+def link_to(name: str, path: str = "public_id") -> tuple[str, Callable[[Any], Link]]:
+    """The entry "url" of a JsonShape: the page of the row's attribute `path`, as a rule its public id."""
+    find_id = attrgetter(path)
+    return "url", lambda row: Link(name, find_id(row))
+
+
+def render_twin(request: HttpRequest, data: Mapping[str, Any]) -> bytes:
+    """The one encoder of all twins: indented, ids and times as orjson writes them, the rest as `encode` says."""
+
+    def default(value: Any) -> Any:
+        return request.build_absolute_uri(value.path) if isinstance(value, Link) else encode(value)
+
+    return orjson.dumps(data, default=default, option=TWIN_OPTIONS)
+
+
+def json_url(request: HttpRequest) -> str:
+    """The address of the JSON twin in the same state; empty where there is none."""
+    match = request.resolver_match
+    if match is None or not match.url_name or request.method not in {"GET", "HEAD"}:
+        return ""
+    query = request.META.get("QUERY_STRING", "")
+    route = request.path.rstrip("/") or "/index"
+    return f"{route}.json" + (f"?{query}" if query else "")
+
+
+def wants_fragment(request: HttpRequest) -> bool:
+    """True for an htmx request for a part of a page; a history restore needs the whole page."""
+    htmx = request.htmx  # type: ignore[attr-defined]
+    return bool(htmx) and not htmx.boosted and not htmx.history_restore_request
+
+
+def paginate(
+    request: HttpRequest, rows: QuerySet[Any] | list[Any], *, per_page: int = PER_PAGE, name: str = "page"
+) -> Page[Any]:
+    """The page that `?page=` asks for; nonsense gives the first, too much the last."""
+    return Paginator(rows, per_page).get_page(request.GET.get(name))
+
+
+def next_url(request: HttpRequest, page: Page[Any], *, name: str = "page") -> str | None:
+    """Where the twin of the next page lies: what a JSON list gives as `next`."""
+    if not page.has_next():
+        return None
+    query = request.GET.copy()
+    query[name] = str(page.next_page_number())
+    return request.build_absolute_uri(f"{request.path}?{query.urlencode()}")
+
+
+def address_of_any(name: str) -> str:
+    """The address of a thing with {} where its id belongs: one look-up for a page that links to hundreds."""
+    nobody = UUID(int=0)
+    return reverse(name, args=[nobody]).replace(str(nobody), "{}")
+
+
+def absolute(request: HttpRequest, name: str, *args: object) -> str:
+    return request.build_absolute_uri(reverse(name, args=args))

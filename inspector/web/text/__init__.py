@@ -1,0 +1,1 @@
+"""Texts as pages show them: visible, folded, highlighted, compared."""

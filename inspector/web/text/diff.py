@@ -1,0 +1,384 @@
+"""The difference of two texts as values a template can draw: files, blocks, rows, pieces.
+
+Texts come from models and agents, so every cost has a cap: word marks only on short lines of equally long runs, no
+colours on big files, folded blocks, and files too big to compare are said to be so. Lines are compared with difflib's
+autojunk on: without it 2,000 lines of braces take a minute.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+from enum import StrEnum
+from itertools import zip_longest
+
+from benchapp.record.textual_change import MAX_LINES, compare_lines, has_nul, split_lines
+from inspector.web.text.highlight import Line, highlight
+from inspector.web.text.visible import visible
+
+CONTEXT_LINES = 3
+MAX_BYTES = 1024 * 1024  # of one side
+MAX_SHOWN_CHARS = 20_000  # of one line
+MAX_WORD_CHARS = 500  # no word marks on longer lines: one of 26 KB takes minutes
+MAX_WORD_WORK = 2_000_000  # pairs of words per file that may be compared for word marks, about 0.1 s
+MIN_WORD_RATIO = 0.4  # below this, marks mean nothing
+COLLAPSE_CHANGES = 500  # a file with more changed lines starts folded
+NO_NEWLINE = "no newline at the end of the file"
+
+_WORDS = re.compile(r"\w+|\s+|[^\w\s]")
+_HEADING = re.compile(r"#{1,6} +(.{1,200})")
+_DEFINITION = re.compile(r"\s*(?:(?:async )?def|class|function|func|fn) +[\w$]+.{0,100}")
+
+
+class Sign(StrEnum):
+    SAME = "same"
+    ADD = "add"
+    DEL = "del"
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a line: its colour's kind ("" for none), and whether its words changed."""
+
+    text: str
+    kind: str = ""
+    is_marked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line. `old` and `new` are line numbers from 1; None on the side without the line."""
+
+    sign: Sign
+    old: int | None
+    new: int | None
+    pieces: tuple[Piece, ...]
+    note: str = ""
+
+    @property
+    def mark(self) -> str:
+        return {Sign.ADD: "+", Sign.DEL: "−", Sign.SAME: ""}[self.sign]
+
+    @property
+    def text(self) -> str:
+        return "".join(piece.text for piece in self.pieces)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A row of the split view; None where a side has no line."""
+
+    left: Row | None
+    right: Row | None
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Consecutive rows. A folded block holds only unchanged lines, further than the context from any change."""
+
+    heading: str
+    rows: tuple[Row, ...]
+    is_folded: bool = False
+    is_frontmatter: bool = False
+
+    @property
+    def pairs(self) -> list[Pair]:
+        return list(_pair_rows(self.rows))
+
+
+@dataclass(frozen=True, slots=True)
+class FileDiff:
+    """One file between two states. status: A added, M modified, D deleted, "" unchanged.
+
+    `note` says why there are no blocks (binary, too big, equal) or what else changed (the mode).
+    """
+
+    path: str
+    status: str
+    added: int
+    removed: int
+    blocks: tuple[Block, ...] = ()
+    note: str = ""
+    is_collapsed: bool = False
+
+    @property
+    def lines_shown(self) -> int:
+        return sum(len(block.rows) for block in self.blocks)
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    text: str
+    pieces: Line
+    has_newline: bool = True
+
+
+def is_binary(content: bytes) -> bool:
+    """Not UTF-8, or binary to git."""
+    if has_nul(content):
+        return True
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return True
+    return False
+
+
+def diff_file(path: str, old: bytes | None, new: bytes | None, *, mode_note: str = "") -> FileDiff:
+    """The difference of one file; None stands for "does not exist". Never raises for what the contents are."""
+    status = "A" if old is None else "D" if new is None else "M" if old != new or mode_note else ""
+    before, after = old or b"", new or b""
+    if note := _explain_not_compared(before, after):
+        return FileDiff(path, status, 0, 0, note=_join_notes(note, mode_note))
+    rows = _compare(before, after, path)
+    added = sum(row.sign is Sign.ADD for row in rows)
+    removed = sum(row.sign is Sign.DEL for row in rows)
+    return FileDiff(
+        path,
+        status,
+        added,
+        removed,
+        blocks=tuple(_split_blocks(rows, path)),
+        note=_join_notes("" if rows else "The file is empty.", mode_note),
+        is_collapsed=added + removed > COLLAPSE_CHANGES,
+    )
+
+
+def source_rows(path: str, content: bytes) -> tuple[Row, ...]:
+    """A whole file as unchanged rows, for the source view; empty for binary or too big files."""
+    if _explain_not_compared(b"", content):
+        return ()
+    return tuple(_make_row(Sign.SAME, None, number, line) for number, line in enumerate(_draw_lines(content, path), 1))
+
+
+def explain_no_rows(content: bytes) -> str:
+    """Why `source_rows` gives none of a file that is not binary."""
+    return "Too big to show here." if content else "The file is empty."
+
+
+def _explain_not_compared(old: bytes, new: bytes) -> str:
+    sizes = f"{len(old):,} bytes before, {len(new):,} bytes after"
+    if is_binary(old) or is_binary(new):
+        return f"Binary file, not shown: {sizes}."
+    lines = old.count(b"\n") + new.count(b"\n")
+    if max(len(old), len(new)) > MAX_BYTES or lines > MAX_LINES:
+        return f"Too big to compare here: {sizes}, {lines:,} lines together (at most {MAX_LINES:,} lines and 1 MiB)."
+    return ""
+
+
+def _join_notes(*notes: str) -> str:
+    return " ".join(note for note in notes if note)
+
+
+# --- lines ------------------------------------------------------------------------------------------------------
+
+
+def _draw_lines(content: bytes, path: str) -> list[_Line]:
+    text = content.decode()
+    if not text:
+        return []
+    ends_well = text.endswith("\n")
+    raw = text[:-1].split("\n") if ends_well else text.split("\n")
+    shown = [visible(line[:MAX_SHOWN_CHARS].replace("\r", "␍")) for line in raw]
+    colours = highlight("\n".join(shown), path) or [(("", line),) for line in shown]
+    lines = [
+        _Line(line, colour if len(line) <= MAX_SHOWN_CHARS else (("", f"{text} [... {len(line):,} characters ...]"),))
+        for line, text, colour in zip(raw, shown, colours, strict=True)
+    ]
+    if not ends_well:
+        lines[-1] = replace(lines[-1], has_newline=False)
+    return lines
+
+
+def _compare(before: bytes, after: bytes, path: str) -> list[Row]:
+    codes = compare_lines(split_lines(before), split_lines(after))
+    new = _draw_lines(after, path)
+    is_only_more = all(tag in ("equal", "insert") for tag, *_ in codes)
+    old = [] if is_only_more else _draw_lines(before, path)  # of the old side only what went is drawn
+    rows: list[Row] = []
+    work_left = MAX_WORD_WORK
+    for tag, old_start, old_end, new_start, new_end in codes:
+        if tag == "equal":
+            rows += (
+                _make_row(Sign.SAME, old_start + index + 1, new_start + index + 1, line)
+                for index, line in enumerate(new[new_start:new_end])
+            )
+            continue
+        gone, come = old[old_start:old_end], new[new_start:new_end]
+        work = _count_word_work(gone, come)
+        if len(gone) == len(come) and work <= work_left:
+            work_left -= work
+            left, right = _mark_words(gone, come)
+        else:
+            left, right = [_draw_plain(line) for line in gone], [_draw_plain(line) for line in come]
+        rows += (_make_row(Sign.DEL, old_start + i + 1, None, line, left[i]) for i, line in enumerate(gone))
+        rows += (_make_row(Sign.ADD, None, new_start + i + 1, line, right[i]) for i, line in enumerate(come))
+    return rows
+
+
+def _make_row(
+    sign: Sign, old: int | None, new: int | None, line: _Line, pieces: tuple[Piece, ...] | None = None
+) -> Row:
+    return Row(sign, old, new, _draw_plain(line) if pieces is None else pieces, "" if line.has_newline else NO_NEWLINE)
+
+
+def _draw_plain(line: _Line) -> tuple[Piece, ...]:
+    return tuple(Piece(text, kind) for kind, text in line.pieces)
+
+
+# --- words ------------------------------------------------------------------------------------------------------
+
+
+def _count_word_work(gone: Sequence[_Line], come: Sequence[_Line]) -> int:
+    """How many pairs of words a comparison may look at; lines too long for marks cost nothing."""
+    return sum(
+        len(_WORDS.findall(before.text)) * len(_WORDS.findall(after.text))
+        for before, after in zip(gone, come, strict=False)
+        if max(len(before.text), len(after.text)) <= MAX_WORD_CHARS
+    )
+
+
+def _mark_words(
+    gone: Sequence[_Line], come: Sequence[_Line]
+) -> tuple[list[tuple[Piece, ...]], list[tuple[Piece, ...]]]:
+    """Both runs with changed words marked, paired line by line."""
+    left, right = [], []
+    for before, after in zip(gone, come, strict=True):
+        old_marks, new_marks = _compare_words(_join_text(before), _join_text(after))
+        left.append(_mark(before, old_marks))
+        right.append(_mark(after, new_marks))
+    return left, right
+
+
+def _join_text(line: _Line) -> str:
+    return "".join(text for _, text in line.pieces)
+
+
+_Spans = list[tuple[int, int]]
+
+
+def _compare_words(old: str, new: str) -> tuple[_Spans, _Spans]:
+    """Character spans of changed words on both sides; empty where the lines are long or too unlike."""
+    if len(old) > MAX_WORD_CHARS or len(new) > MAX_WORD_CHARS:
+        return [], []
+    old_words, new_words = _WORDS.findall(old), _WORDS.findall(new)
+    matcher = SequenceMatcher(None, old_words, new_words)
+    if matcher.quick_ratio() < MIN_WORD_RATIO or matcher.ratio() < MIN_WORD_RATIO:
+        return [], []
+    old_spans: _Spans = []
+    new_spans: _Spans = []
+    old_at, new_at = _word_starts(old_words), _word_starts(new_words)
+    for tag, i1, i2, j1, j2 in matcher.get_opcodes():
+        if tag != "equal":
+            old_spans += [(old_at[i1], old_at[i2])] if i2 > i1 else []
+            new_spans += [(new_at[j1], new_at[j2])] if j2 > j1 else []
+    return _join(old_spans, old), _join(new_spans, new)
+
+
+def _word_starts(words: list[str]) -> list[int]:
+    starts = [0]
+    for word in words:
+        starts.append(starts[-1] + len(word))
+    return starts
+
+
+def _join(spans: _Spans, text: str) -> _Spans:
+    """Neighbouring spans with only a space between them read as one change."""
+    joined: _Spans = []
+    for start, end in spans:
+        if joined and not text[joined[-1][1] : start].strip():
+            joined[-1] = (joined[-1][0], end)
+        else:
+            joined.append((start, end))
+    return joined
+
+
+def _mark(line: _Line, spans: _Spans) -> tuple[Piece, ...]:
+    """The line's coloured pieces, cut at the borders of the marks."""
+    borders = {border for span in spans for border in span}
+    pieces, at = [], 0
+    for kind, text in line.pieces:
+        cuts = sorted({at, at + len(text), *(border for border in borders if at < border < at + len(text))})
+        for start, end in zip(cuts, cuts[1:], strict=False):
+            is_marked = any(first <= start and end <= last for first, last in spans)
+            pieces.append(Piece(text[start - at : end - at], kind, is_marked))
+        at += len(text)
+    return tuple(pieces)
+
+
+# --- blocks -----------------------------------------------------------------------------------------------------
+
+
+def _split_blocks(rows: list[Row], path: str) -> Iterator[Block]:
+    """Rows cut into frontmatter, changed parts with their context, and folded unchanged parts between them."""
+    front = _find_frontmatter_end(rows) if path.endswith("SKILL.md") else 0
+    if front:
+        is_changed = any(row.sign is not Sign.SAME for row in rows[:front])
+        yield Block("", tuple(rows[:front]), is_folded=not is_changed, is_frontmatter=True)
+    headings = _find_headings(rows, path)
+    near = _find_near_changes(rows)
+    start, said = front, ""
+    for index in range(front + 1, len(rows) + 1):
+        if index == len(rows) or near[index] != near[start]:
+            # A fold is labelled with the part that it leads to; that part needs no label again.
+            heading = headings[start] if near[start] else headings[index - 1]
+            yield Block("" if heading == said else heading, tuple(rows[start:index]), is_folded=not near[start])
+            start, said = index, heading
+
+
+def _find_frontmatter_end(rows: list[Row]) -> int:
+    """How many rows, deletions among them, belong to the frontmatter of either side; 0 where there is none.
+
+    Each side's frontmatter runs from a first line `---` to the next such line.
+    """
+    ends = []
+    for is_other in (Sign.ADD, Sign.DEL):
+        side = [(index, row.text.rstrip()) for index, row in enumerate(rows) if row.sign is not is_other]
+        if side and side[0][1] == "---":
+            ends.append(next((index for index, text in side[1:] if text == "---"), -1) + 1)
+    return max(ends, default=0)
+
+
+def _find_near_changes(rows: list[Row]) -> list[bool]:
+    """Whether each row is a change or lies within the context of one."""
+    near = [False] * len(rows)
+    for index, row in enumerate(rows):
+        if row.sign is not Sign.SAME:
+            first, last = max(0, index - CONTEXT_LINES), min(len(rows), index + CONTEXT_LINES + 1)
+            near[first:last] = [True] * (last - first)
+    return near
+
+
+def _find_headings(rows: list[Row], path: str) -> list[str]:
+    """For each row the Markdown heading or definition it stands under, itself included."""
+    pattern = _HEADING if path.endswith((".md", ".markdown")) else _DEFINITION
+    found, current, is_fenced = [], "", False
+    for row in rows:
+        text = row.text
+        if pattern is _HEADING and text.lstrip().startswith(("```", "~~~")):
+            is_fenced = not is_fenced
+        elif not is_fenced and row.sign is not Sign.DEL and (match := pattern.match(text)):
+            current = (match[1] if pattern is _HEADING else match[0]).strip()
+        found.append(current)
+    return found
+
+
+def _pair_rows(rows: Sequence[Row]) -> Iterator[Pair]:
+    """Rows for the split view: unchanged lines on both sides, runs of deletions beside the additions after them."""
+    gone: list[Row] = []
+    come: list[Row] = []
+    for row in rows:
+        if row.sign is Sign.DEL and not come:
+            gone.append(row)
+        elif row.sign is Sign.ADD:
+            come.append(row)
+        else:
+            yield from (Pair(left, right) for left, right in zip_longest(gone, come))
+            gone, come = [], []
+            if row.sign is Sign.DEL:
+                gone.append(row)
+            else:
+                yield Pair(row, row)
+    yield from (Pair(left, right) for left, right in zip_longest(gone, come))

@@ -1,0 +1,214 @@
+"""Steps as a page draws them: every text made visible, long ones folded inside.
+
+Pure: steps in, values out. Every field of a step is there; where steps say very much, fewer of them make a page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from benchapp.models import SkillUse, Trajectory
+from benchapp.record.trajectory_store import StoredStep
+from inspector.web.text.excerpt import Kept
+from inspector.web.text.folding import Part, fold
+from inspector.web.text.visible import visible
+from runner.base.types import Observation, Step
+from runner.trajectories.fields import fields
+
+PAGE_STEPS = 25
+PAGE_CHARS = 500_000  # of what is drawn of all texts of a page
+MAX_LABEL = 80
+MAX_REASON = 200
+
+
+@dataclass(frozen=True, slots=True)
+class FieldView:
+    """One text of a step, in parts: shown and folded ones. Offsets count characters of the field's canonical text
+    (runner.trajectories.fields). `length`: characters it has besides what the label says."""
+
+    name: str
+    kind: str  # message, reasoning, call, result
+    label: str
+    parts: tuple[Part, ...]
+    length: int
+    is_error: bool = False
+
+    @property
+    def shown(self) -> int:
+        """Characters that are drawn of it."""
+        return sum(part.end - part.start for part in self.parts if not part.is_fold)
+
+
+@dataclass(frozen=True, slots=True)
+class StepView:
+    """`skills`: (slug, how it was used). `kept`: what the compaction took of it, None where it took nothing."""
+
+    number: int
+    source: str
+    model: str
+    time: str
+    input_tokens: int | None
+    cached_tokens: int | None
+    output_tokens: int | None
+    is_error: bool
+    is_copied: bool
+    skills: tuple[tuple[str, str], ...]
+    failed_tries: tuple[str, ...]  # why its model had to be asked again
+    fields: tuple[FieldView, ...]
+    kept: Kept | None
+
+    @property
+    def tools(self) -> list[str]:
+        return [field.label for field in self.fields if field.kind == "call"]
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A field before folding. `at_hand` may be shorter than `length`: only the beginning of a long text is loaded."""
+
+    name: str
+    kind: str
+    label: str
+    at_hand: str
+    length: int
+    offset: int  # where at_hand begins in the canonical text
+    is_error: bool = False
+
+
+def draw_steps(
+    stored: Sequence[StoredStep],
+    *,
+    skills: Mapping[int, Sequence[tuple[str, str]]],
+    kept: Mapping[int, Kept],
+    texts_of: Callable[[StoredStep], list[Text]] | None = None,
+) -> list[StepView]:
+    """`skills` and `kept` by step number; `texts_of` says what there is to read in a step, where that is not simply
+    its fields."""
+    return [
+        _draw_step(
+            found.step,
+            [_fold_text(text) for text in (texts_of or _read_texts)(found)],
+            skills.get(found.step.number, ()),
+            kept.get(found.step.number),
+        )
+        for found in stored
+    ]
+
+
+def uses_by_step(uses: Iterable[SkillUse], trajectory: Trajectory | None) -> dict[int, list[tuple[str, str]]]:
+    """step -> (slug, kind) of the uses in this trajectory, one for every file that was read."""
+    found: dict[int, list[tuple[str, str]]] = {}
+    for use in uses:
+        if use.step is not None and trajectory is not None and use.trajectory_id in (None, trajectory.pk):
+            found.setdefault(use.step, []).append((visible(use.skill), use.kind))
+    return found
+
+
+def one_page(steps: Sequence[StepView], pointed: int | None) -> list[StepView]:
+    """As many of them as one answer brings, at least one: from the first, or from the one the address points at where
+    that would not be among them."""
+    fitting = _fit_page(steps)
+    if pointed is None or not fitting or pointed <= fitting[-1].number:
+        return fitting
+    return _fit_page([step for step in steps if step.number >= pointed])
+
+
+def _fit_page(steps: Sequence[StepView]) -> list[StepView]:
+    fitting, room = list(steps[:1]), PAGE_CHARS
+    for step, following in pairwise(steps):
+        room -= sum(field.shown for field in step.fields)
+        if room <= 0:
+            break
+        fitting.append(following)
+    return fitting
+
+
+def _draw_step(step: Step, drawn: list[FieldView], skills: Sequence[tuple[str, str]], kept: Kept | None) -> StepView:
+    usage = step.usage
+    return StepView(
+        number=step.number,
+        source=step.source.value,
+        model=visible((step.model or "")[:MAX_LABEL]),
+        time=visible((step.timestamp or "")[:MAX_LABEL]),
+        input_tokens=usage.input_tokens if usage else None,
+        cached_tokens=usage.cached_tokens if usage else None,
+        output_tokens=usage.output_tokens if usage else None,
+        is_error=any(observation.is_error for observation in step.observations),
+        is_copied=step.is_copied_context,
+        skills=tuple(skills),
+        failed_tries=tuple(reasons_of((step.extra or {}).get("failed_tries"))),
+        fields=tuple(drawn),
+        kept=kept,
+    )
+
+
+def reasons_of(tries: Any) -> Iterator[str]:
+    """Of the record's failed tries of a call; of imported records nothing is known."""
+    for each in tries if isinstance(tries, list) else ():
+        if isinstance(each, Mapping) and "seconds" in each:
+            yield visible(str(each.get("reason") or "")[:MAX_REASON])
+
+
+def _read_texts(stored: StoredStep) -> list[Text]:
+    """The fields in reading order: each result right after the call it answers."""
+    step, found = stored.step, dict(fields(stored.step))
+    return [
+        _make_text(step, name, found[name], stored.long.get(name, len(found[name]))) for name in reading_order(step)
+    ]
+
+
+def reading_order(step: Step) -> list[str]:
+    """The names of a step's fields as one reads them."""
+    order = [name for name, text in (("message", step.message), ("reasoning", step.reasoning)) if text]
+    answers = answers_of(step)
+    for index in range(len(step.tool_calls)):
+        order += [f"tool_calls/{index}", *(f"observations/{place}" for place in answers.pop(index, ()))]
+    return order + [f"observations/{place}" for places in answers.values() for place in places]
+
+
+def answers_of(step: Step) -> dict[int | None, list[int]]:
+    """call index -> its results; None collects results that name no call of this step."""
+    calls = {call.id: index for index, call in reversed(list(enumerate(step.tool_calls)))}
+    answers: dict[int | None, list[int]] = {}
+    for place, observation in enumerate(step.observations):
+        call = calls.get(observation.source_call_id) if observation.source_call_id else None
+        answers.setdefault(call, []).append(place)
+    return answers
+
+
+def result_label(step: Step, result: Observation) -> str:
+    """A result stands below a call; one that names no call of its step must not be read as that call's."""
+    named = any(result.source_call_id == call.id for call in step.tool_calls)
+    return "result" if named or not step.tool_calls else "result, call unknown"
+
+
+def _make_text(step: Step, name: str, text: str, length: int) -> Text:
+    group, _, index = name.partition("/")
+    if group == "tool_calls":
+        label = step.tool_calls[int(index)].name
+        skip = min(len(label) + 1, len(text))  # the name stands in the label
+        return Text(name, "call", visible(label[:MAX_LABEL]), text[skip:], length, skip)
+    if group == "observations":
+        found = step.observations[int(index)]
+        return Text(name, "result", result_label(step, found), text, length, 0, found.is_error)
+    return Text(name, group, group, text, length, 0)
+
+
+def _fold_text(text: Text) -> FieldView:
+    return FieldView(
+        name=text.name,
+        kind=text.kind,
+        label=text.label,
+        parts=fold(
+            text.at_hand,
+            length=text.length,
+            offset=text.offset,
+            is_result=text.kind == "result",
+            is_error=text.is_error,
+        ),
+        length=text.length - text.offset,
+        is_error=text.is_error,
+    )

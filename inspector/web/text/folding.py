@@ -1,0 +1,134 @@
+"""Long texts folded inside: first and last lines and lines with an error stay, the rest opens on demand.
+
+Pure: text in, parts out. Together the parts are the whole text, so nothing is dropped and every offset stays right.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import NamedTuple
+
+from inspector.web.text.visible import visible
+
+WHOLE_LINES, WHOLE_CHARS = 24, 4_000  # a text of no more is shown whole
+LINES = 8, 5  # the first and the last
+ERROR_LINES = 3, 12  # of an error: what went wrong stands at the end
+ERRORS_SHOWN = 4  # lines inside the fold, the first and the last of them
+LEAST_LINES, LEAST_CHARS = 12, 800  # a fold of less is no help
+LINE_CHARS, LINE_HEAD, LINE_TAIL = 1_200, 700, 300  # a longer line is folded in its middle
+
+BLANK_RUN = r"(?:[ \t\r]*\n){3,}"  # lines; a terminal's empty screen has dozens
+_ROW = re.compile(rf"{BLANK_RUN}|[^\n]*\n|[^\n]+")
+_ERROR = re.compile(
+    r"Traceback \(|(?:[Ee]rror|ERROR|Exception|[Ff]atal|FATAL|panic)(?:\[\w+\])?:|\bFAILED\b|[Cc]ommand not found"
+    r"|No such file|[Pp]ermission denied"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A stretch of a field, from `start` to `end` in characters of its canonical text. `lines`: of a fold the first and
+    the last line and how many the text has, None inside one line. `raw` is empty where the text is not at hand."""
+
+    start: int
+    end: int
+    raw: str
+    is_fold: bool = False
+    lines: tuple[int, int, int] | None = None
+
+    @property
+    def text(self) -> str:
+        return visible(self.raw)
+
+    @property
+    def words(self) -> str:
+        """What opening the fold brings."""
+        characters = self.end - self.start
+        if self.lines is None:
+            return f"Show {characters:,} more characters"
+        first, last, total = self.lines
+        return f"Show {last - first + 1:,} more lines ({first:,}–{last:,} of {total:,}, {characters:,} characters)"
+
+
+class _Row(NamedTuple):
+    """A line, or a run of blank ones, which takes one line on the page."""
+
+    start: int
+    end: int
+    first: int  # line number from 1
+    lines: int
+
+    @property
+    def last(self) -> int:
+        return self.first + self.lines - 1
+
+    @property
+    def size(self) -> int:
+        return self.end - self.start if self.lines == 1 else 0
+
+
+def fold(
+    text: str, *, length: int, offset: int = 0, is_result: bool = False, is_error: bool = False
+) -> tuple[Part, ...]:
+    """The parts of a field from `offset` on. `text` may end before `length`: of huge fields only a beginning is loaded.
+    Lines with an error are looked for in results only: prompts and skills speak of errors without having any."""
+    rows = list(_rows(text))
+    missing = length - offset - len(text)
+    if missing <= 0 and len(rows) <= WHOLE_LINES and sum(row.size for row in rows) <= WHOLE_CHARS:
+        return (Part(offset, length, text),) if text else ()
+    shown = _choose_shown(rows, ERROR_LINES if is_error else LINES, _errors(text, rows) if is_result else [])
+    parts = [replace(part, start=offset + part.start, end=offset + part.end) for part in _parts(text, rows, shown)]
+    return (*parts, Part(offset + len(text), length, "", is_fold=True)) if missing > 0 else tuple(parts)
+
+
+def _rows(text: str) -> Iterator[_Row]:
+    line = 1
+    for match in _ROW.finditer(text):
+        count = text.count("\n", match.start(), match.end()) or 1
+        yield _Row(match.start(), match.end(), line, count)
+        line += count
+
+
+def _errors(text: str, rows: Sequence[_Row]) -> list[int]:
+    starts = [row.start for row in rows]
+    return sorted({bisect_right(starts, match.start()) - 1 for match in _ERROR.finditer(text)})
+
+
+def _choose_shown(rows: Sequence[_Row], ends: tuple[int, int], errors: Sequence[int]) -> list[bool]:
+    """Which rows stay: the first, the last, some with errors, and what lies between them where that is little."""
+    head, tail = ends[0], len(rows) - ends[1]
+    inside = [index for index in errors if head <= index < tail]
+    named = {*inside[: ERRORS_SHOWN // 2], *inside[-ERRORS_SHOWN // 2 :]}
+    shown = [index < head or index >= tail or index in named for index in range(len(rows))]
+    for is_shown, group in groupby(range(len(rows)), key=shown.copy().__getitem__):
+        indexes = list(group)
+        if not is_shown and len(indexes) < LEAST_LINES and sum(rows[index].size for index in indexes) < LEAST_CHARS:
+            shown[indexes[0] : indexes[-1] + 1] = [True] * len(indexes)
+    return shown
+
+
+def _parts(text: str, rows: Sequence[_Row], shown: Sequence[bool]) -> Iterator[Part]:
+    for is_shown, group in groupby(zip(rows, shown, strict=True), key=lambda each: each[1]):
+        found = [row for row, _ in group]
+        start, end = found[0].start, found[-1].end
+        if is_shown:
+            yield from _cut_lines(text, found)
+        else:
+            lines = (found[0].first, found[-1].last, rows[-1].last)
+            yield Part(start, end, text[start:end], is_fold=True, lines=lines)
+
+
+def _cut_lines(text: str, rows: Sequence[_Row]) -> Iterator[Part]:
+    """Neighbouring rows as one part, broken where a long line is folded in its middle."""
+    at = rows[0].start
+    for row in rows:
+        if row.size > LINE_CHARS:
+            start, end = row.start + LINE_HEAD, row.end - LINE_TAIL
+            yield Part(at, start, text[at:start])
+            yield Part(start, end, text[start:end], is_fold=True)
+            at = end
+    yield Part(at, rows[-1].end, text[at : rows[-1].end])

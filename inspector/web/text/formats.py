@@ -1,0 +1,64 @@
+"""How numbers are written, on pages and in charts. One rule for all: what is not known says "unknown", never 0."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.utils.safestring import SafeString
+
+from benchapp.models import Attempt, Run
+from benchapp.stats.inference.shares import percent_text
+from benchapp.stats.metrics.amounts import render_count, render_duration, render_number, render_signed, render_usd
+
+UNKNOWN = SafeString('<span class="unknown">unknown</span>')
+
+
+def known(value: Any) -> Any:
+    """The value, or the word unknown for None and for an empty text."""
+    return UNKNOWN if _is_missing(value) or value == Run.UNKNOWN else value
+
+
+def _is_missing(value: Any) -> bool:
+    """None, or the empty text that a template makes of a key that is not there."""
+    return value is None or value == ""
+
+
+def percent(share: float | None) -> Any:
+    """0.5 -> "50 %"; 0.995 -> "99.5 %", because "100 %" says all and "0 %" says none."""
+    return UNKNOWN if _is_missing(share) else f"{percent_text(share, 0)} %"
+
+
+def points(share: float) -> str:
+    """A difference of two shares in percentage points, with its sign: 0.083 -> "+8.3 pp"."""
+    return f"{render_signed(100 * share, 1)} pp"
+
+
+def number(value: float | None, digits: int = 2) -> Any:
+    """A reward or score with at most `digits` places: 1.0 -> "1", 0.333 -> "0.33"."""
+    return UNKNOWN if _is_missing(value) else render_number(value, digits)
+
+
+def compact(count: int | None) -> Any:
+    """A count of tokens or steps in three figures: 412345 -> "412k"."""
+    return UNKNOWN if _is_missing(count) else render_count(count)
+
+
+def tokens(attempt: Attempt | None, kind: str) -> Any:
+    """An attempt's "input" or "output" tokens as `compact` writes them; of a sum that is known in part, that part."""
+    count, bound = (getattr(attempt, f"{kind}_{name}", None) for name in ("tokens", "at_least"))
+    return f"at least {compact(bound)}" if count is None and bound is not None else compact(count)
+
+
+def usd(cost: float | None) -> Any:
+    """Dollars: two places, four below a cent."""
+    return UNKNOWN if _is_missing(cost) else render_usd(cost)
+
+
+def duration(seconds: float | None) -> Any:
+    """12.34 -> "12.3 s", 192 -> "3 min 12 s"."""
+    return UNKNOWN if _is_missing(seconds) else render_duration(seconds)
+
+
+def headline(text: str) -> str:
+    """The first line that says something: of a reason with its traceback, what happened."""
+    return next((line for line in text.splitlines() if line.strip()), "")[:500]

@@ -1,0 +1,38 @@
+"""Whole pages made visible. A name of a stranger may stand anywhere in one: in a title, a label, an option."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from django.http import HttpRequest, HttpResponse
+
+from benchapp.record.visible import changes, one_line, spelled, visible
+
+__all__ = ["VisibleMiddleware", "changes", "one_line", "spelled", "visible"]
+
+MARKUP = ("text/html", "image/svg+xml")
+# What comes back to the server must come back as it was, and a policy names the digests of a report's scripts.
+_KEPT = re.compile(r"(\svalue=\"[^\"]*\"|<textarea\b.*?</textarea>|<script\b.*?</script>)", re.DOTALL)
+_PLAIN = bytes([9, 10, *range(0x20, 0x7F)])
+
+
+class VisibleMiddleware:
+    """Writes out what a reader could not see, in every page and fragment. Values of forms and scripts stay as they are."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        if not response.streaming and response.get("Content-Type", "").startswith(MARKUP):
+            odd = response.content.translate(None, _PLAIN).decode("utf-8", "replace")  # a page has little of it
+            if spelled(odd) != odd:
+                response.content = visible_page(response.content.decode("utf-8", "replace"))
+        return response
+
+
+def visible_page(html: str) -> str:
+    """The page with every unseen character written out, but for scripts and what forms send back."""
+    parts = _KEPT.split(html)
+    return "".join(part if place % 2 else spelled(part.replace("\r\n", "\n")) for place, part in enumerate(parts))

@@ -1,0 +1,221 @@
+"""Base of the agents that are programs of others: a pinned harness in the sandbox, its calls through the gateway.
+
+An attempt goes like this: the instruction is put below the logs folder, the program's command line runs once with the
+task's time, its own log is read, kept and turned into trajectories by the reader of its format. An adapter says only
+what is particular: command line, environment, files, which log to read, and what in it means a failure.
+
+Whose fault is it? A program that ends badly is the agent's Failure. Where its last model call got no answer the provider
+is (ModelUnavailable, ModelRefused), where `before_call` refused a call that stands (BudgetSpent), and a program that
+ends badly before its first call could not be started in this image (SetupError).
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from runner.agents import AgentJob, AgentRun
+from runner.agents.program_log import Log, read_log, with_subagents
+from runner.base.errors import NotOnThisMachine, SandboxError, SetupError
+from runner.base.types import Failure, File, Source, Step, Trajectory, TrajectoryHead, Usage
+from runner.models import Model
+from runner.models.call_prices import call_cost
+from runner.models.preset import Preset
+from runner.programs import installed, pin_of
+from runner.sandboxes import LOGS, Completed, Sandbox
+from runner.sandboxes.gateway.gateway import Gateway
+from runner.sandboxes.needs import Needs, Provider
+
+FOLDER = "agent"  # below the logs folder: what the program is given and what it writes
+INSTRUCTION, OUTPUT, ERRORS = "instruction.md", "output.jsonl", "errors.txt"
+DUMMY_KEY = "key-is-added-by-the-gateway"  # programs refuse to start without one
+HOME = "/root"
+TOLD_CHARS = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What an adapter needs to write its command line."""
+
+    job: AgentJob
+    preset: Preset
+    program: str  # path of the program in the sandbox
+    folder: str  # path of FOLDER in the sandbox
+    url: str  # stands for the provider's base URL
+
+    @property
+    def offline(self) -> bool:
+        """May the task not reach the outside? Then tools that the provider runs for the agent must be off too."""
+        return not self.job.task.machine.network
+
+    def option(self, name: str) -> str | None:
+        value = self.preset.options.get(name)
+        return None if value is None else str(value)
+
+
+class ProgramAgent:
+    """Subclasses set the class attributes and write `command`; the rest as far as their program asks for it."""
+
+    name = ""
+    provider_address = ""  # where the program's calls go unless the preset says otherwise
+    wire = ""  # the format of its calls (runner.sandboxes.Provider); the gateway forwards no other
+    skill_folders: tuple[str, ...] = ()  # where the program looks for skills, absolute
+    moving_variables: tuple[str, ...] = ()  # of an image: they would have it look for settings and skills elsewhere
+    known_options: frozenset[str] = frozenset()  # of a preset's options, what this program can be told
+
+    @property
+    def version(self) -> str:
+        return pin_of(self.name).version
+
+    # --- what an adapter says -----------------------------------------------------------------------------------
+
+    def command(self, start: Start) -> Sequence[str]:
+        """The command line, as words. The instruction comes on its standard input."""
+        raise NotImplementedError
+
+    def environment(self, start: Start) -> Mapping[str, str]:
+        return {}
+
+    def files(self, start: Start) -> Mapping[str, str]:
+        """Further files below FOLDER, such as the program's own settings."""
+        return {}
+
+    def logs(self, names: Sequence[str]) -> Sequence[str]:
+        """Which of the files that the program left below FOLDER to read, the best first."""
+        return [OUTPUT]
+
+    def subagent_logs(self, names: Sequence[str]) -> Sequence[str]:
+        """Which of those files are logs of sub-agents, where the program writes one for each."""
+        return []
+
+    def failure(self, log: Log) -> Failure | None:
+        """What the program's own log says about an early end, such as a turn limit."""
+        return None
+
+    def turns(self, log: Log) -> int | None:
+        """Model calls of the main agent, without its sub-agents; None where the log does not separate them."""
+        return sum(step.source is Source.AGENT for step in log.trajectories[0].steps) if log.trajectories else None
+
+    def models(self, preset: Preset) -> frozenset[str]:
+        """Those it asks, as they stand in its calls. Side calls belong on the model under test: its prices count them."""
+        return frozenset({preset.agent_model})
+
+    # --- the agent ----------------------------------------------------------------------------------------------
+
+    def needs(self, model: Model | None) -> Needs:
+        preset = self.preset(model)
+        address = preset.base_url() or self.provider_address
+        provider = Provider(address, preset.key_variable, preset.key_header, self.wire, self.models(preset))
+        if preset.key_variable and not os.environ.get(preset.key_variable, "").strip():
+            raise NotOnThisMachine(f"preset {preset.name}: the environment variable {preset.key_variable} is not set")
+        call_cost(preset, Usage(0, 0, 0))  # loads the price list now, and not while the program waits for an answer
+        return Needs(self.skill_folders, installed(self.name), provider, price=partial(call_cost, preset))
+
+    def preset(self, model: Model | None) -> Preset:
+        """SetupError where the model says not how this program takes it, or wants what the program cannot do."""
+        if model is None or model.preset is None:
+            raise SetupError(f"the agent {self.name!r} needs a model from a preset, which names it as the program does")
+        told = {
+            name for name, value in model.preset.options.items() if value is not None
+        }  # null: leave it to the program
+        unknown = sorted(told - self.known_options)
+        if unknown:
+            known = ", ".join(sorted(self.known_options)) or "none"
+            raise SetupError(
+                f"{self.name} cannot be told {', '.join(unknown)} (preset {model.preset.name}); known: {known}"
+            )
+        return model.preset
+
+    def run(self, job: AgentJob, sandbox: Sandbox, model: Model | None, on_step: Callable[[Step], None]) -> AgentRun:
+        preset, gateway = self.preset(model), sandbox.gateway
+        if sandbox.provider_url is None or gateway is None:
+            raise SetupError(f"the agent {self.name!r} needs a sandbox that gives it a way to its provider")
+        program = installed(self.name)
+        folder = f"{sandbox.path(LOGS)}/{FOLDER}"
+        start = Start(job, preset, f"{program.target}/bin/{self.name}", folder, sandbox.provider_url)
+        gateway.watch = partial(_tell, on_step)
+        gateway.allow(job.limits.max_turns, job.limits.max_total_tokens)
+        done, seconds = self._execute(start, sandbox)
+        gateway.close()  # what it left running asks nothing more; a call under way is counted before we look
+        log = self._log(sandbox, job)
+        failure = self._find_failure_or_raise(done, seconds, log, gateway)
+        # The provider's count, not the log's: the log may be cut off, and the agent can write to it.
+        usage = log.usage if gateway.usage == Usage() else gateway.usage
+        usage = usage.in_part() if gateway.untold or gateway.broken_off else usage
+        turns = self.turns(log)
+        return AgentRun(log.trajectories, usage, gateway.requests if turns is None else turns, failure)
+
+    def _execute(self, start: Start, sandbox: Sandbox) -> tuple[Completed, float]:
+        files = {INSTRUCTION: start.job.instruction, **self.files(start)}
+        sandbox.put(LOGS, {f"{FOLDER}/{path}": File(text.encode()) for path, text in files.items()})
+        words = " ".join(shlex.quote(word) for word in self.command(start))
+        places = [shlex.quote(f"{start.folder}/{name}") for name in (INSTRUCTION, OUTPUT, ERRORS)]
+        environment = {"HOME": HOME, **self.environment(start), **_from_ours(start.preset)}
+        # Set by an image, these would lead the program away from its library.
+        unset = "".join(f"unset {name}; " for name in self.moving_variables if name not in environment)
+        command = f"{unset}exec {words} < {places[0]} > {places[1]} 2> {places[2]}"
+        seconds = start.job.limits.timeout_seconds or start.job.task.agent_timeout_seconds
+        return sandbox.execute(command, timeout_seconds=seconds, environment=environment), seconds
+
+    def _log(self, sandbox: Sandbox, job: AgentJob) -> Log:
+        found = sandbox.files(LOGS)
+        left = {
+            path.removeprefix(f"{FOLDER}/"): file.content for path, file in found.items() if path.startswith(FOLDER)
+        }
+        names = [name for name in self.logs(sorted(left)) if left.get(name)]
+        errors = left.get(ERRORS, b"").decode(errors="replace")[-TOLD_CHARS:].strip()
+        head = TrajectoryHead(source_format="empty", agent_name=self.name, agent_version=self.version)
+        if not names:
+            asked = Step(1, Source.USER, job.instruction)
+            return Log((Trajectory(head, (asked,)),), {}, Usage(), errors)
+        logs = (read_log(left[name], job.instruction, head, errors) for name in names)
+        log = next(logs)
+        if not log.tells_work:  # the best may have got no further than its head
+            log = next((other for other in logs if other.tells_work), log)
+        return with_subagents(log, [left[name] for name in self.subagent_logs(sorted(left))], head)
+
+    def _find_failure_or_raise(self, done: Completed, seconds: float, log: Log, gateway: Gateway) -> Failure | None:
+        """The run's failure, or the exception of whoever's fault it is instead."""
+        failure = self._failure(done, seconds, log, gateway)
+        if gateway.refusal is not None:
+            raise gateway.refusal
+        if failure is None:
+            return None
+        if gateway.trouble is not None:
+            raise gateway.trouble
+        if gateway.requests == 0 and not done.timed_out:
+            told = log.errors or done.output.strip()[-TOLD_CHARS:] or failure.message
+            if done.exit_code is None:  # not by itself: the container went down, or its disk filled up
+                raise SandboxError(f"{self.name} {self.version} was ended before its first model call: {told}")
+            raise SetupError(f"{self.name} {self.version} ended before its first model call: {told}")
+        return failure
+
+    def _failure(self, done: Completed, seconds: float, log: Log, gateway: Gateway) -> Failure | None:
+        if done.timed_out:
+            return Failure("AgentTimeout", f"The program was ended after {seconds:g} seconds.")
+        if gateway.limit_reached:
+            used = gateway.usage.known_tokens
+            return Failure(gateway.limit_reached, f"Not done after {gateway.requests} model calls and {used:,} tokens.")
+        told = self.failure(log)
+        if told is None and done.exit_code != 0:
+            said = log.errors or done.output.strip()[-TOLD_CHARS:]
+            how = "was ended from outside" if done.exit_code is None else f"ended with exit code {done.exit_code}"
+            return Failure("ProgramFailed", f"The program {how}. {said}".strip())
+        return told
+
+
+def _tell(on_step: Callable[[Step], None], number: int, usage: Usage) -> None:
+    """What is seen of a program while it works: its own log is read when it has ended."""
+    sent, made = ("?" if count is None else f"{count:,}" for count in (usage.input_tokens, usage.output_tokens))
+    on_step(Step(number, Source.AGENT, f"[model call {number}: {sent} tokens read, {made} written]"))
+
+
+def _from_ours(preset: Preset) -> dict[str, str]:
+    """What the preset lets into the sandbox of our own environment, by name."""
+    missing = sorted(name for name in preset.agent_environment.values() if name not in os.environ)
+    if missing:
+        raise SetupError(f"preset {preset.name}: not set in the environment: {', '.join(missing)}")
+    return {variable: os.environ[name] for variable, name in preset.agent_environment.items()}

@@ -1,0 +1,173 @@
+"""From an author's reply to a patch, or to an error that names the place where it stopped being one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from runner.base.types import TOO_LONG, AuthorMode, JsonValue, ModelReply, Patch
+from runner.models.json_reply import STRICT_BUT_BREAKS, NoNumber, RepeatedName, objects_among
+
+MAX_REPLY_CHARS = 4 * 1024 * 1024
+MAX_UPSERTS = 200
+MAX_DELETES = 200
+MAX_SUMMARY_CHARS = 1_000
+MAX_BRACES = 100  # looked at for the beginning of a patch
+_CUT_OFF = {"length": "at the limit on output tokens", TOO_LONG: "because the model's context window was full"}
+KEYS = ("summary", "operation_type", "upsert_files", "delete_paths")
+
+
+class UnreadableReply(ValueError):
+    """The reply holds no patch: the message names the place, what was found and what was expected."""
+
+
+def read_patch(reply: ModelReply, mode: AuthorMode, slug: str) -> Patch:
+    """The one JSON object in the reply, as a patch. Prose and a code fence around it are tolerated.
+
+    Missing summary and delete_paths count as empty. Modes that only create (zero-shot, induce) need no
+    operation_type, and may give the text of `slug`'s SKILL.md as "skill_md" instead of upsert_files.
+    """
+    if len(reply.text) > MAX_REPLY_CHARS:
+        raise UnreadableReply(f"reply: {len(reply.text):,} characters, expected at most {MAX_REPLY_CHARS:,}")
+    try:
+        value = _json_object(reply.text)
+    except UnreadableReply as error:
+        if cause := _CUT_OFF.get(reply.finish_reason):
+            raise UnreadableReply(f"{error} (the reply was cut off {cause})") from error
+        raise
+    creates = mode in (AuthorMode.ZERO_SHOT, AuthorMode.INDUCE)
+    if creates and "upsert_files" not in value and isinstance(value.get("skill_md"), str):
+        value = {**value, "upsert_files": {f"{slug}/SKILL.md": value["skill_md"]}}
+    operation = _text(value, "operation_type").strip() or ("create" if creates else "")
+    if mode.names_skills:
+        operation = ""  # its schema has none; one that is given says nothing
+    return Patch(
+        summary=_clean_line(_text(value, "summary")),
+        operation_type=_clean_line(operation)[:40],
+        upsert_files=_upserts(value),
+        delete_paths=_deletes(value),
+    )
+
+
+def _json_object(text: str) -> Mapping[str, JsonValue]:
+    """The first that is a patch: the whole text, else a fence's content, else from the first to the last brace, else the
+    one patch among words that have braces of their own."""
+    if not text.strip():
+        raise UnreadableReply("reply: empty, expected a JSON object")
+    first_error: str | None = None
+    other: Mapping[str, Any] | None = None
+    for candidate in _candidates(text):
+        try:
+            value = STRICT_BUT_BREAKS.decode(candidate)
+        except json.JSONDecodeError as error:
+            found = f"reply: not JSON at line {error.lineno}, column {error.colno}: {error.msg}"
+            first_error = first_error if first_error and not candidate.startswith("{") else found
+            continue
+        except (ValueError, RecursionError) as error:
+            raise UnreadableReply(f"reply: {_reason(error)}") from error
+        if not isinstance(value, dict):
+            raise UnreadableReply(f"reply: a JSON {_kind(value)}, expected an object with {', '.join(KEYS)}")
+        if _is_patch(value):
+            return value
+        other = value if other is None else other
+    patch = _patch_among(text) or other
+    if patch is None:
+        raise UnreadableReply(first_error or "reply: no JSON object found")
+    return patch
+
+
+def _is_patch(value: JsonValue) -> bool:
+    return isinstance(value, dict) and ("upsert_files" in value or "skill_md" in value)
+
+
+def _patch_among(text: str) -> Mapping[str, JsonValue] | None:
+    """The patch beside `{placeholders}` and examples. UnreadableReply for two: which one was meant?"""
+    try:
+        found = [value for value in objects_among(text, STRICT_BUT_BREAKS, limit=MAX_BRACES) if _is_patch(value)]
+    except RepeatedName as error:
+        raise UnreadableReply(f"reply: {_reason(error)}") from error
+    if len(found) > 1:
+        raise UnreadableReply("reply: two JSON objects with upsert_files, expected one")
+    return found[0] if found else None
+
+
+def _candidates(text: str) -> Iterator[str]:
+    stripped = text.strip().removeprefix("\ufeff")
+    yield stripped
+    yield from _iterate_fences(text)
+    start, end = stripped.find("{"), stripped.rfind("}")
+    if 0 <= start < end and (start, end) != (0, len(stripped) - 1):
+        yield stripped[start : end + 1]
+
+
+def _iterate_fences(text: str) -> Iterator[str]:
+    """What stands between a line that opens a code fence and the next that closes one."""
+    inside: list[str] | None = None
+    for line in text.split("\n"):
+        if inside is None:
+            inside = [] if line.startswith("```") else None
+        elif line.rstrip() == "```":
+            yield "\n".join(inside).strip()
+            inside = None
+        else:
+            inside.append(line)
+
+
+def _text(value: Mapping[str, Any], key: str) -> str:
+    found = value.get(key)
+    if found is None:
+        return ""
+    if not isinstance(found, str):
+        raise UnreadableReply(f"{key}: a JSON {_kind(found)}, expected text")
+    return found
+
+
+def _upserts(value: Mapping[str, object]) -> Mapping[str, str]:
+    found = value.get("upsert_files")
+    if not isinstance(found, dict):
+        raise UnreadableReply(f"upsert_files: {_describe(found)}, expected an object of path -> full text")
+    if len(found) > MAX_UPSERTS:
+        raise UnreadableReply(f"upsert_files: {len(found):,} files, expected at most {MAX_UPSERTS}")
+    for path, text in found.items():
+        if not isinstance(text, str):
+            raise UnreadableReply(f"upsert_files[{path[:80]!r}]: {_describe(text)}, expected the file's full text")
+    return found
+
+
+def _deletes(value: Mapping[str, object]) -> tuple[str, ...]:
+    found = value.get("delete_paths", [])
+    if found is None:
+        return ()
+    if not isinstance(found, list):
+        raise UnreadableReply(f"delete_paths: {_describe(found)}, expected a list of paths")
+    if len(found) > MAX_DELETES:
+        raise UnreadableReply(f"delete_paths: {len(found):,} entries, expected at most {MAX_DELETES}")
+    for index, path in enumerate(found):
+        if not isinstance(path, str):
+            raise UnreadableReply(f"delete_paths[{index}]: {_describe(path)}, expected a path")
+    return tuple(dict.fromkeys(found))
+
+
+def _describe(value: object) -> str:
+    return "missing" if value is None else f"a JSON {_kind(value)}"
+
+
+def _kind(value: object) -> str:
+    kinds = {dict: "object", list: "array", str: "string", bool: "boolean", int: "number", float: "number"}
+    return kinds.get(type(value), "null")
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, RepeatedName):
+        return f"the key {error.name[:80]!r} appears twice in one object"
+    if isinstance(error, RecursionError):
+        return "not usable JSON: nested too deeply"
+    return f"not usable JSON: {str(error)[:200]}" + " number" * isinstance(error, NoNumber)
+
+
+def _clean_line(text: str) -> str:
+    """One storable line: control characters and lone surrogates are replaced visibly, the length is capped."""
+    line = " ".join(text.split())
+    clean = "".join(character if character.isprintable() else "\ufffd" for character in line)
+    return clean if len(clean) <= MAX_SUMMARY_CHARS else clean[: MAX_SUMMARY_CHARS - 3] + "..."

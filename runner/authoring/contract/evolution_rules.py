@@ -1,0 +1,50 @@
+"""What SkillFlow's patch prompt announces beside the rules that every author is held to (paper, appendix B.2)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from runner.authoring.contract.skill_file import SKILL_FILE, SkillFileError, parse_skill
+from runner.authoring.proposal import Broken, Proposal
+from runner.base.types import AuthorMode, Files, Patch
+
+FRONTMATTER_KEYS = frozenset({"name", "description"})
+_PROCESS_NOTE = re.compile(r"(readme|changelog|installation[-_ ]?guide|quick[-_ ]?reference)", re.IGNORECASE)
+
+
+def broken_evolution_rules(proposal: Proposal) -> Iterator[Broken]:
+    """Only files the patch changes are looked at, as everywhere in the contract."""
+    if proposal.occasion.mode is not AuthorMode.EVOLVE:
+        return
+    for path, text in proposal.upserts.items():
+        if not proposal.changed(path):
+            continue
+        name = path.rpartition("/")[2]
+        if name == SKILL_FILE:
+            yield from _frontmatter(path, text)
+        elif _PROCESS_NOTE.fullmatch(name.partition(".")[0]):
+            yield Broken("process-note", path, "tells of the library itself, expected what an agent needs for its task")
+        if not text.strip():
+            yield Broken("empty-file", path, "empty, expected content or no file")
+
+
+def _frontmatter(path: str, text: str) -> Iterator[Broken]:
+    try:
+        keys = parse_skill(text).frontmatter.keys()
+    except SkillFileError:
+        return  # a broken rule of its own
+    more = sorted(keys - FRONTMATTER_KEYS)
+    if more:
+        names = ", ".join(repr(key[:40]) for key in more[:5])
+        yield Broken("frontmatter-two-keys", path, f"also has {names}, expected name and description only")
+
+
+def with_folders(patch: Patch, library: Files) -> Patch:
+    """As released: a folder among the deleted paths stands for every file below it. What names no folder stays as it is."""
+    deletes: list[str] = []
+    for path in patch.delete_paths:
+        below = [file for file in library if path.strip("/") and file.startswith(path.rstrip("/") + "/")]
+        deletes += below or [path]
+    return replace(patch, delete_paths=tuple(dict.fromkeys(deletes)))

@@ -1,0 +1,1 @@
+"""What everything in the runner is made of: values, errors, digests, encodings. Imports no other room."""

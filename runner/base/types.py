@@ -1,0 +1,643 @@
+"""The values that pass between the runner's modules. Frozen, typed, without behaviour beyond what they are.
+
+Words are those of the design: a *trial* is a planned slot, an *attempt* one execution of it, a *decision* one
+answer of the skill author, a *snapshot* one state of an episode's library. Texts are str, times are aware UTC
+datetimes, durations are seconds, costs are US dollars, and None always means "not known", never zero.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, TypeAlias
+
+
+class Phase(StrEnum):
+    ACQUISITION = "acquisition"
+    DEPLOYMENT = "deployment"
+    REPLAY = "replay"
+    EVALUATION = "evaluation"
+
+
+class Role(StrEnum):
+    """SkillEvolBench's six roles (paper section 3.2); T1 to T6 of a family, in this order."""
+
+    CANONICAL = "canonical"
+    ENRICHED = "enriched"
+    VARIANT = "variant"
+    CONTEXT_SHIFT = "context-shift"
+    ADVERSARIAL = "adversarial"
+    COMPOSITION = "composition"
+
+
+ACQUISITION_ROLES = (Role.CANONICAL, Role.ENRICHED, Role.VARIANT)
+DEPLOYMENT_ROLES = (Role.CONTEXT_SHIFT, Role.ADVERSARIAL, Role.COMPOSITION)
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """One file of a library or fixture. Of the mode only the executable bit counts: 0o644 or 0o755."""
+
+    content: bytes
+    mode: int = 0o644
+
+
+# A tree of files: POSIX path relative to the tree's root -> file. A library's first path part is the skill's slug.
+Files = Mapping[str, File]
+
+
+# A value as JSON has it: what is read of a file or a reply before anything of it is believed.
+JsonValue: TypeAlias = "str | int | float | bool | None | list[JsonValue] | dict[str, JsonValue]"
+
+
+# --- suites -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What a task asks of the machine it runs in (task.toml, [environment]). Sizes in MiB, times in seconds.
+
+    With a build context or a ready image the image brings the task's files; without either `environment/` is copied
+    into the working directory of the sandbox's own base image.
+    """
+
+    context: Path | None = None  # folder with the Dockerfile
+    image: str | None = None  # a ready image; with a context, too, that one is built where this one cannot be had
+    cpus: float = 1.0
+    memory_mb: int = 2_048
+    storage_mb: int = 10_240
+    network: bool = False  # may the task's processes reach the outside?
+    build_timeout_seconds: float = 600.0
+    environment: Mapping[str, str] = field(default_factory=dict)  # of every process; values may be ${NAME:-default}
+    host_variables: tuple[str, ...] = ()  # names the task asks of the host; see runner/base/host_variables.py
+    blank_folders: tuple[str, ...] = ()  # below environment/, made empty whether they are there or not
+    skills_dir: str = ""  # absolute folder of the image where the task has skills of its own; they are left out
+
+    @property
+    def brings_files(self) -> bool:
+        return self.context is not None or self.image is not None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPoint:
+    """Something a good skill or trajectory of a task holds: what a judge is asked about, never what an agent is told."""
+
+    kind: str  # "skill", "trajectory" or "oracle"
+    ordinal: int  # place in the list it was read from, from 0
+    text: str
+    reason: str = ""
+    reference: str = ""  # the words it was drawn from
+
+
+class DeclaredEvaluation(Protocol):
+    """How a task is judged without a tests/test.sh; `runner.evaluating.declaration` has the two ways."""
+
+    source: ClassVar[str]  # of the verdicts
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One task revision as read from a suite. `folder` holds instruction, fixture, tests and solution on disk."""
+
+    key: str  # unique in the suite, e.g. "E1-LS1-T1"
+    title: str
+    environment: str  # key of the environment
+    family: str  # key of the family
+    role: Role | None
+    ordinal: int  # place inside the family, from 1
+    instruction: str
+    digest: str  # over every file of the task
+    folder: Path
+    agent_timeout_seconds: float = 120.0
+    verifier_timeout_seconds: float = 60.0
+    requires: tuple[str, ...] = ()  # families a composition task draws on, its own included
+    machine: Machine = Machine()
+    shared_tests: tuple[Path, ...] = ()  # files of the suite that lie beside the task's own tests when it is verified
+    verifier_environment: Mapping[str, str] = field(default_factory=dict)  # values as in Machine.environment
+    solution_environment: Mapping[str, str] = field(default_factory=dict)
+    evaluation: DeclaredEvaluation | None = None  # declared in tests/evaluation.toml; None: tests/test.sh decides
+    key_points: tuple[KeyPoint, ...] = ()  # no part of the digest: they change nothing of what is run
+    practice: bool = False  # to gather experience on before a library is sealed; never among the tasks that count
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    key: str  # e.g. "E1-LS1"
+    slug: str  # the slug its first skill takes
+    name: str
+    description: str  # the only thing a zero-shot author is told
+    environment: str
+    tasks: tuple[Task, ...]
+    curated: Files = field(default_factory=dict)  # "<slug>/SKILL.md", ...; empty where none is provided
+
+
+class CorpusKind(StrEnum):
+    """Where a skill's procedure comes from (SkillGenBench section 3.1)."""
+
+    REPOSITORY = "repository"
+    CODE_DOCUMENT = "code-document"
+    DOMAIN_DOCUMENT = "domain-document"
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """The source material of an environment: a repository snapshot or a bundle of documents, as plain files."""
+
+    kind: CorpusKind
+    folder: Path  # on this machine; all below it may be read by whoever writes skills
+    digest: str  # over every file of the folder
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    key: str
+    name: str
+    families: tuple[Family, ...]
+    corpus: Corpus | None = None
+
+    def family(self, key: str) -> Family:
+        return next(family for family in self.families if family.key == key)
+
+
+# --- slots and seeds --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Slot:
+    """The identity of a trial inside its episode."""
+
+    phase: Phase
+    task: str
+    sample: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.phase}/{self.task}/{self.sample}"
+
+    @classmethod
+    def read(cls, text: str) -> Slot:
+        """The slot that is written like this. ValueError says what was expected."""
+        phase, _, rest = text.partition("/")
+        task, _, sample = rest.rpartition("/")
+        if phase not in set(Phase) or not task or not (sample.isascii() and sample.isdigit() and len(sample) < 9):
+            raise ValueError(f"{text[:100]!r}: expected phase/task/sample, as in acquisition/E1-LS1-T1/0")
+        return cls(Phase(phase), task, int(sample))
+
+    def seed(self, run_seed: int, purpose: str = "agent") -> int:
+        """A 63-bit seed that depends on nothing but the run's seed and the slot, so a redone attempt sees the same dice."""
+        digest = hashlib.sha256(f"{run_seed}:{self}:{purpose}".encode()).digest()
+        return int.from_bytes(digest[:8], "big") >> 1
+
+
+# --- usage ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens and cost. input_tokens includes cached_tokens.
+
+    A sum is unknown as soon as one part used something and does not say how much of this: its input or output tokens are
+    None, and `input_at_least` or `output_at_least` holds what the other parts say. In the same way the cost is None as
+    soon as a part has tokens and no cost; `priced_usd` is what the other parts cost. A part that says nothing at all
+    changes nothing: see `in_part` for a call that is known to have used tokens.
+    """
+
+    input_tokens: int | None = None
+    cached_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+    priced_usd: float | None = None  # of a cost that is not known as a whole, the part that is
+    input_at_least: int | None = None  # the same of tokens
+    output_at_least: int | None = None
+
+    def __add__(self, other: Usage) -> Usage:
+        parts = [part for part in (self, other) if part != NO_USAGE]
+        if len(parts) < 2:
+            return parts[0] if parts else NO_USAGE
+        read = _sum(self.known_input, other.known_input)
+        written = _sum(self.known_output, other.known_output)
+        cost = _sum(self.known_usd, other.known_usd)
+        reads_whole = None not in (self.input_tokens, other.input_tokens)
+        writes_whole = None not in (self.output_tokens, other.output_tokens)
+        is_priced = not (self.is_unpriced or other.is_unpriced)
+        return Usage(
+            input_tokens=read if reads_whole else None,
+            cached_tokens=_sum(self.cached_tokens, other.cached_tokens),
+            output_tokens=written if writes_whole else None,
+            cost_usd=cost if is_priced else None,
+            priced_usd=None if is_priced else cost,
+            input_at_least=None if reads_whole else read,
+            output_at_least=None if writes_whole else written,
+        )
+
+    def in_part(self) -> Usage:
+        """The same beside a call without usage data: its tokens and cost are missing from the sums."""
+        return Usage(
+            cached_tokens=self.cached_tokens,
+            priced_usd=self.known_usd,
+            input_at_least=self.known_input,
+            output_at_least=self.known_output,
+        )
+
+    @property
+    def known_input(self) -> int | None:
+        """At least these tokens were read: what a limit on tokens counts."""
+        return self.input_at_least if self.input_tokens is None else self.input_tokens
+
+    @property
+    def known_output(self) -> int | None:
+        return self.output_at_least if self.output_tokens is None else self.output_tokens
+
+    @property
+    def known_tokens(self) -> int:
+        return (self.known_input or 0) + (self.known_output or 0)
+
+    @property
+    def known_usd(self) -> float | None:
+        """At least this was spent: what a budget in money counts."""
+        return self.priced_usd if self.cost_usd is None else self.cost_usd
+
+    @property
+    def is_unpriced(self) -> bool:
+        """Something was used, and its cost is unknown or known in part."""
+        return self.cost_usd is None and bool(self.known_tokens or self.priced_usd)
+
+
+NO_USAGE = Usage()  # nothing is known
+
+
+def _sum(first: Any, second: Any) -> Any:
+    """Missing plus a number is the number: what is known of both."""
+    return second if first is None else first if second is None else first + second
+
+
+# --- trajectories -----------------------------------------------------------------------------------------------
+
+
+class Source(StrEnum):
+    SYSTEM = "system"
+    USER = "user"
+    AGENT = "agent"
+
+
+UNREADABLE = "unreadable"  # the one argument of a call whose arguments are no JSON object: what the model wrote
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    id: str
+    name: str
+    arguments: Mapping[str, Any]
+    extra: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One result. source_call_id names a tool call of the same step, or is None where the source does not say."""
+
+    content: str
+    source_call_id: str | None = None
+    is_error: bool = False
+    extra: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step in the sense of ATIF (Harbor's trajectory format, 1.0 to 1.8). Numbers run from 1 without holes."""
+
+    number: int
+    source: Source
+    message: str = ""
+    reasoning: str | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    observations: tuple[Observation, ...] = ()
+    timestamp: str | None = None  # verbatim; a naive one stays naive
+    model: str | None = None
+    usage: Usage | None = None  # of the model call that made this step, counted once per call
+    is_copied_context: bool = False
+    extra: Mapping[str, Any] | None = None
+
+
+class TrajectoryKind(StrEnum):
+    MAIN = "main"
+    SUBAGENT = "subagent"
+    CONTINUATION = "continuation"
+    STAGE = "stage"
+
+
+@dataclass(frozen=True, slots=True)
+class TrajectoryHead:
+    """What is known of a trajectory besides its steps."""
+
+    kind: TrajectoryKind = TrajectoryKind.MAIN
+    name: str = "main"  # unique within the attempt
+    parent: str | None = None  # name of the trajectory that started this one
+    source_format: str = "ATIF-v1.8"  # "claude-stream-json", "codex-jsonl", "plain-text", ...
+    agent_name: str | None = None
+    agent_version: str | None = None
+    model: str | None = None
+    session_id: str | None = None
+    skills_listed: tuple[str, ...] = ()  # skills the harness announced to the agent
+    extra: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Trajectory:
+    head: TrajectoryHead
+    steps: tuple[Step, ...]
+    usage: Usage = Usage()
+    source: str | None = None  # the log it was read from, as the program wrote it; None where we made the steps
+
+
+class CompactionKind(StrEnum):
+    RICH = "rich"
+    ROUGH = "rough"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A kept piece of one field of one step: field is "message", "reasoning", "tool_calls/0", "observations/0", ...
+
+    start and end are character offsets into the field's text as `runner.trajectories.fields` renders it.
+    reason: why it was kept ("head", "tail", "signal").
+    """
+
+    step: int
+    field: str
+    start: int
+    end: int
+    length: int  # of the whole field, so that a cut is visible without the trajectory
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """A bounded rendering of one trajectory (paper appendix C.2, table 8). tokens = ceil(characters / 4)."""
+
+    kind: CompactionKind
+    version: str
+    text: str
+    tokens: int
+    spans: tuple[Span, ...]
+    steps_total: int
+    steps_kept: int
+
+
+class UseKind(StrEnum):
+    MOUNTED = "mounted"
+    READ = "read"
+    INVOKED = "invoked"  # through a harness' own skill tool
+    EXECUTED = "executed"  # a script of the skill was run
+
+
+@dataclass(frozen=True, slots=True)
+class SkillUse:
+    skill: str  # slug
+    kind: UseKind
+    step: int | None = None  # None for mounted
+    path: str | None = None  # file of the skill, where one was named
+    trajectory: str = "main"
+
+
+# --- verdicts ---------------------------------------------------------------------------------------------------
+
+
+class CheckGroup(StrEnum):
+    PUBLIC = "public"
+    HIDDEN = "hidden"
+    PROCESS = "process"
+    TEST = "test"  # a verifier that does not say which
+
+
+class CheckStatus(StrEnum):
+    PASSED = "passed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    group: CheckGroup
+    name: str
+    status: CheckStatus
+    message: str = ""
+    duration_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """One rubric dimension: score out of max_score, with its weight in the whole."""
+
+    name: str
+    score: float
+    max_score: float = 1.0
+    weight: float = 1.0
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a verifier said. success None: it did not say. outcome, process and overall lie in 0..1.
+
+    notes: what could not be read of the reports beside the reward, a sentence each, with file and place.
+    """
+
+    source: str  # "suite", "execution", "artifact", "harbor", "judge:..."
+    success: bool | None
+    reward: float | None = None
+    outcome: float | None = None
+    process: float | None = None
+    overall: float | None = None
+    checks: tuple[Check, ...] = ()
+    dimensions: tuple[Dimension, ...] = ()
+    rewards: Mapping[str, float] = field(default_factory=dict)
+    output: str = ""
+    verifier_digest: str = ""
+    duration_seconds: float | None = None
+    notes: tuple[str, ...] = ()
+
+    def with_texts(self, change: Callable[[str], str]) -> Verdict:
+        """The verdict with `change` applied to every text in it: a task, or its agent, wrote them."""
+        checks = (replace(one, name=change(one.name), message=change(one.message)) for one in self.checks)
+        dimensions = (replace(one, name=change(one.name), reason=change(one.reason)) for one in self.dimensions)
+        return replace(
+            self,
+            output=change(self.output),
+            checks=tuple(checks),
+            dimensions=tuple(dimensions),
+            rewards={change(name): value for name, value in self.rewards.items()},
+            notes=tuple(map(change, self.notes)),
+        )
+
+
+# --- attempts ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Something that ended an agent early and is part of the measurement, such as its time limit."""
+
+    type: str
+    message: str
+    traceback: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptResult:
+    """Everything one finished attempt leaves behind. Recorded in one transaction with its spine entry."""
+
+    trajectories: tuple[Trajectory, ...]
+    verdict: Verdict | None
+    compactions: tuple[Compaction, ...]
+    skill_uses: tuple[SkillUse, ...]
+    usage: Usage
+    turns: int | None
+    started_at: datetime
+    finished_at: datetime
+    agent_seconds: float | None = None
+    verifier_seconds: float | None = None
+    failure: Failure | None = None
+    library_writes: tuple[str, ...] = ()  # library paths the agent changed in its private copy; never kept
+    price_table: str = ""  # the price list behind usage.cost_usd, with its version
+
+
+# --- authoring --------------------------------------------------------------------------------------------------
+
+
+class AuthorMode(StrEnum):
+    ZERO_SHOT = "zero-shot"
+    INDUCE = "induce"
+    REVISE = "revise"
+    EVOLVE = "evolve"  # SkillFlow's: whatever the trial just ended asks for, in a library that is all one family's
+    # SkillLearnBench's, in a library learned from one seed instance:
+    WRITE = "write"  # from the text of the seed task, before anybody worked on it
+    REFLECT = "reflect"  # from its own trial, without a verdict
+    CORRECT = "correct"  # after a failed trial, with a teacher's advice
+    CRAFT = "craft"  # from the task's text, by a guide to writing skills
+    # SkillGenBench's, in a library generated from a corpus:
+    DISTILL = "distill"  # from the corpus, in one pass
+    REFINE = "refine"  # its own draft, with what a program found in it (also SkillLearnBench's skill-creator)
+    CONSOLIDATE = "consolidate"  # from the corpus and trials without skills
+    OUTSIDE = "outside"  # a program that is not ours writes the skills
+
+    @property
+    def names_skills(self) -> bool:
+        """Does the author choose how many skills there are and what they are called? Its patch has no operation then."""
+        return self not in (AuthorMode.ZERO_SHOT, AuthorMode.INDUCE, AuthorMode.REVISE)
+
+
+class DecisionStatus(StrEnum):
+    APPLIED = "applied"
+    NO_OP = "no-op"
+    REJECTED = "rejected"
+    FAILED = "failed"  # no answer could be had or read: the call failed, or the reply is no patch at all
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """An author's answer after parsing, before it is held against the contract."""
+
+    summary: str
+    operation_type: str  # revise | narrow | replace | create
+    upsert_files: Mapping[str, str]
+    delete_paths: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A rule of the contract that a patch breaks (severity "error": rejected) or bends ("warning": kept)."""
+
+    rule: str  # stable id, e.g. "path-confinement"
+    path: str
+    message: str  # names what was found and what was expected
+    severity: str = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One trial the author was shown, with the compaction it saw."""
+
+    slot: Slot
+    compaction: CompactionKind = CompactionKind.RICH
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One answer of the author, numbered in order whatever its outcome. `after` is the library it leaves behind."""
+
+    number: int
+    round: int  # rounds completed once this decision stands; grows only when the library changed
+    family: str
+    mode: AuthorMode
+    after_trial: Slot | None
+    answer: int  # 1 for the first answer to this occasion, 2 for the first retry, ...
+    status: DecisionStatus
+    operation_type: str
+    summary: str
+    patch: Patch | None
+    findings: tuple[Finding, ...]
+    evidence: tuple[Evidence, ...]
+    call: str | None  # key of the model call that gave the answer
+    before: str  # snapshot digests
+    after: str
+    error: str = ""
+
+
+# --- models -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """One completion request in the shape of the OpenAI chat format, as litellm takes it."""
+
+    messages: tuple[Mapping[str, Any], ...]
+    tools: tuple[Mapping[str, Any], ...] = ()
+    temperature: float | None = None
+    max_tokens: int | None = None
+    seed: int | None = None  # providers are sent its low 31 bits
+    json_object: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FailedTry:
+    """A try that got no reply before the one that did."""
+
+    reason: str
+    seconds: float  # it took, with the pause after it
+    usage: Usage | None = None  # what is known of the tokens it used; None where it used none
+
+
+# Finish reasons that the runner acts on, under one name for every provider. All others stand as the provider gave them.
+TOO_LONG = "context_length"  # the conversation has outgrown what the model takes
+FILTERED = "content_filter"  # the provider or the model withheld the reply
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReply:
+    text: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    usage: Usage = Usage()  # of the try that was answered
+    finish_reason: str = "stop"
+    model: str = ""
+    reasoning: str | None = None
+    failed_tries: tuple[FailedTry, ...] = ()
+    carried: Mapping[str, Any] | None = (
+        None  # what the provider wants back with this turn: see runner.models.wire.carried
+    )
+    not_sent: tuple[str, ...] = ()  # what was asked for and this model does not take, each with the reason
+    notes: tuple[str, ...] = ()  # what was changed about the request to get the reply, a sentence each
+
+    @property
+    def delay_seconds(self) -> float:
+        """The provider's delay: what failed tries and the pauses after them took."""
+        return sum(each.seconds for each in self.failed_tries)
+
+    @property
+    def lost_usage(self) -> Usage | None:
+        """What is known of the tokens that failed tries used; None where they used none."""
+        lost = [each.usage for each in self.failed_tries if each.usage is not None]
+        return sum(lost, Usage()) if lost else None

@@ -1,0 +1,1 @@
+"""Carries an episode forward: attempts, answers of the author, recorders."""

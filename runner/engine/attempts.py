@@ -1,0 +1,278 @@
+"""One attempt at a trial: from an empty sandbox to everything it leaves behind."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from runner.agents import AgentJob, AgentRun
+from runner.agents.skill_list import read_descriptions
+from runner.authoring.feedback import without_answers
+from runner.base.digests import manifest
+from runner.base.errors import BudgetSpent, LeaseLost
+from runner.base.types import (
+    AttemptResult,
+    Compaction,
+    CompactionKind,
+    Files,
+    ModelReply,
+    ModelRequest,
+    Phase,
+    SkillUse,
+    Slot,
+    Step,
+    Trajectory,
+    TrajectoryKind,
+    Usage,
+    Verdict,
+)
+from runner.engine.cleaning import Cleaner
+from runner.engine.host_calls import JUDGE, WatchedModel
+from runner.engine.toolbox import Toolbox
+from runner.evaluating.judged_artifact import Asked
+from runner.models import Model, price_table_of
+from runner.protocols.history import slugs
+from runner.protocols.instruction import Trace, build_instruction
+from runner.protocols.plan import EpisodePlan
+from runner.protocols.recorder import Recorder
+from runner.protocols.steps import RunTrial
+from runner.sandboxes import SKILLS, WORKSPACE, Sandbox
+from runner.suites.tasks.task_files import workspace_files
+from runner.trajectories.compaction import compact
+from runner.trajectories.readers.skill_use import skill_uses
+from runner.verifying.verifier import run_verifier
+
+MAX_LIBRARY_WRITES = 200  # paths named in the record of one attempt
+SECONDS_BETWEEN_BILLS = 1.0  # a program that reports all its steps at once is not billed step by step
+
+
+def run_trial(step: RunTrial, library: Files, plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox) -> None:
+    """Runs and records one attempt with a private copy of `library`. Whatever interrupts it leaves it abandoned and unscored, and is raised again."""
+    if toolbox.agent_model is not None:
+        toolbox.budget(Usage())  # nothing is begun that could not make its first call
+    attempt = recorder.start_attempt(step.slot, snapshot=step.snapshot, retrieved=step.retrieved)
+    watcher = _Watcher(attempt, recorder, toolbox)
+    try:
+        job = _job(step, plan, recorder, library, toolbox.sandboxes.SKILLS_PATH, watcher.before_call)
+        watched = replace(toolbox, agent_model=watcher.watched(step, plan))
+        result = _attempt(step.slot, job, library, watcher, plan, watched)
+    except LeaseLost:
+        raise
+    except BaseException as error:
+        recorder.abandon_attempt(attempt, error, usage=watcher.usage)
+        raise
+    recorder.finish_attempt(attempt, result)
+
+
+@dataclass(slots=True)
+class _Watcher:
+    """Passes on what an attempt does while it runs, and bills what it has cost so far.
+
+    Calls tell what they used when they are answered, here or at a gateway; only where none did, the agent's steps do.
+    """
+
+    attempt: str
+    recorder: Recorder
+    toolbox: Toolbox
+    called: Usage | None = None
+    reported: Usage = Usage()
+    is_part: bool = False  # calls failed that may have used more than is known
+    billed_at: float = 0.0
+    spent: BudgetSpent | None = None
+
+    @property
+    def usage(self) -> Usage:
+        used = self.reported if self.called is None else self.called
+        return used.in_part() if self.is_part else used
+
+    def __call__(self, step: Step) -> None:
+        self.reported += step.usage or Usage()
+        if self.called is None and step.usage and time.monotonic() - self.billed_at >= SECONDS_BETWEEN_BILLS:
+            self.bill()
+        self.recorder.live_step(self.attempt, self.toolbox.clean.step(step))
+
+    def answered(self, usage: Usage, is_part: bool = False) -> None:
+        """A call was answered; or failed, and this `is_part` of what it used."""
+        self.is_part = self.is_part or is_part
+        self.called = (self.called or Usage()) + usage
+        self.bill()
+
+    def bill(self) -> None:
+        self.billed_at = time.monotonic()
+        self.recorder.bill(self.attempt, self.usage, price_table_of(self.toolbox.agent_model, self.usage))
+
+    def before_call(self) -> None:
+        """BudgetSpent is kept too: a program in a sandbox sees no more of it than a call that was refused."""
+        try:
+            self.toolbox.budget(self.usage)
+        except BudgetSpent as error:
+            self.spent = error
+            raise
+
+    def require_budget(self) -> None:
+        if self.spent is not None:
+            raise self.spent
+
+    def watched(self, step: RunTrial, plan: EpisodePlan) -> Model | None:
+        model = self.toolbox.agent_model
+        if model is None:
+            return None
+        key = f"agent/{step.slot}/{self.recorder.attempt_number(self.attempt)}"
+        recorder = self.recorder if plan.record_calls else None
+        return WatchedModel(model, key, self.toolbox.clean, self.answered, recorder)
+
+    def judge(self, slot: Slot) -> Asked | None:
+        """The judging model for the verdict of this attempt. Its calls are always kept and billed by themselves: what a
+        judge uses is no part of what the agent used."""
+        model = self.toolbox.judge_model
+        if model is None:
+            return None
+        key = f"{JUDGE}/{slot}/{self.recorder.attempt_number(self.attempt)}"
+        kept = WatchedModel(model, key, self.toolbox.clean, lambda usage, is_part: None, self.recorder, JUDGE)
+
+        def ask(request: ModelRequest) -> ModelReply:
+            self.toolbox.budget(self.usage)
+            return kept.complete(request)
+
+        return ask
+
+    def opened(self, sandbox: Sandbox) -> None:
+        self.recorder.sandbox_opened(self.attempt, sandbox.handle)
+
+
+def _job(
+    step: RunTrial, plan: EpisodePlan, recorder: Recorder, library: Files, skills: str, before_call: Callable[[], None]
+) -> AgentJob:
+    task = plan.task(step.slot.task)
+    instruction = build_instruction(
+        task,
+        library=step.library,
+        frozen=step.slot.phase in (Phase.DEPLOYMENT, Phase.REPLAY),
+        traces=_traces(step, plan, recorder),
+        skills=skills,
+    )
+    return AgentJob(
+        task,
+        instruction,
+        slugs(library),
+        step.slot.seed(plan.run_seed),
+        plan.limits,
+        before_call,
+        step.library,
+        read_descriptions(library),
+    )
+
+
+def _traces(step: RunTrial, plan: EpisodePlan, recorder: Recorder) -> list[Trace]:
+    """Rough traces tell verdict and reward; rich ones are what an author is shown, so they tell as much as it is told."""
+    kind, traces = plan.condition.retrieved_as, []
+    for slot in step.retrieved:
+        verdict = recorder.verdict(slot)
+        if kind is CompactionKind.RICH and verdict is not None:
+            verdict = shown_verdict(verdict, plan.shown)
+        success, reward = (None, None) if verdict is None else (verdict.success, verdict.reward)
+        told = kind is CompactionKind.ROUGH or plan.shown != "none"
+        traces.append(Trace(slot, success, reward, recorder.compaction(slot, kind).text, told))
+    return traces
+
+
+def _attempt(
+    slot: Slot, job: AgentJob, library: Files, watcher: _Watcher, plan: EpisodePlan, toolbox: Toolbox
+) -> AttemptResult:
+    started_at, clean = toolbox.clock(), toolbox.clean
+    needs = replace(
+        toolbox.agent.needs(toolbox.agent_model),
+        before_call=job.before_call,
+        after_call=watcher.answered,
+        counted=toolbox.has_budget,
+    )
+    sandbox = toolbox.sandboxes.open_sandbox(job.task, name=watcher.attempt, needs=needs)
+    try:
+        watcher.opened(sandbox)
+        sandbox.put(WORKSPACE, workspace_files(job.task))
+        sandbox.put(SKILLS, library)
+        began = time.monotonic()
+        run = clean.run(toolbox.agent.run(job, sandbox, toolbox.agent_model, watcher))
+        watcher.require_budget()
+        ended = time.monotonic()
+        writes = tuple(map(clean.text, _library_writes(sandbox, library)))
+        verdict = clean.verdict(run_verifier(job.task, sandbox, watcher.judge(slot)))
+        verified = time.monotonic()
+    finally:
+        sandbox.close()
+    return AttemptResult(
+        trajectories=run.trajectories,
+        verdict=verdict,
+        compactions=_compactions(run, job, verdict, plan.shown, clean),
+        skill_uses=_skill_uses(run.trajectories, job.skills),
+        usage=run.usage,
+        turns=run.turns,
+        started_at=started_at,
+        finished_at=toolbox.clock(),
+        agent_seconds=ended - began,
+        verifier_seconds=verified - ended,
+        failure=run.failure,
+        library_writes=writes,
+        price_table=price_table_of(toolbox.agent_model, run.usage),
+    )
+
+
+def _library_writes(sandbox: Sandbox, library: Files) -> tuple[str, ...]:
+    """Paths the agent added, changed or removed in its private copy. Nothing may still be writing when we look."""
+    sandbox.end_processes()
+    before, after = manifest(library), manifest(sandbox.files(SKILLS))
+    paths = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
+    more = len(paths) - MAX_LIBRARY_WRITES
+    return (*paths[:MAX_LIBRARY_WRITES], *([f"[... {more:,} more ...]"] if more > 0 else []))
+
+
+def _compactions(
+    run: AgentRun, job: AgentJob, verdict: Verdict, feedback: str, clean: Cleaner
+) -> tuple[Compaction, ...]:
+    """Rich for the author, with as much of the verdict as the feedback level allows; rough for raw-trajectory.
+
+    Both hold the task's own instruction without what the condition added to it.
+    """
+    task = job.task
+    told_more = job.instruction != task.instruction
+    rendering = partial(
+        compact,
+        _main_steps(run.trajectories),
+        title=task.key,
+        instruction=clean.text(task.instruction.rstrip()) if told_more else "",
+        ending=run.failure,
+    )
+    checks = feedback in ("rich", "process")
+    rich = rendering(
+        CompactionKind.RICH,
+        verdict=shown_verdict(verdict, feedback),
+        with_checks=checks,
+        verdict_shown=feedback != "none",
+    )
+    rough = rendering(CompactionKind.ROUGH, verdict=verdict, with_checks=False)
+    return rich, rough
+
+
+def shown_verdict(verdict: Verdict, feedback: str) -> Verdict | None:
+    """The part of a verdict that a feedback level lets the author's evidence tell."""
+    if feedback == "none":
+        return None
+    if feedback == "binary":
+        return Verdict(source=verdict.source, success=verdict.success)
+    return replace(without_answers(verdict), output="")
+
+
+def _main_steps(trajectories: Sequence[Trajectory]) -> tuple[Step, ...]:
+    """The agent's own line of work: the main trajectory and its continuations, without subagents."""
+    own = (TrajectoryKind.MAIN, TrajectoryKind.CONTINUATION, TrajectoryKind.STAGE)
+    return tuple(step for trajectory in trajectories if trajectory.head.kind in own for step in trajectory.steps)
+
+
+def _skill_uses(trajectories: Iterable[Trajectory], mounted: tuple[str, ...]) -> tuple[SkillUse, ...]:
+    uses: list[SkillUse] = []
+    for number, trajectory in enumerate(trajectories):
+        found = skill_uses(trajectory.steps, mounted=mounted, trajectory=trajectory.head.name)
+        uses.extend(use for use in found if number == 0 or use.step is not None)  # mounted once per attempt
+    return tuple(uses)

@@ -1,0 +1,79 @@
+"""Calls to an episode's author model: the answer that decides, and what is said before it.
+
+Each has a key of its own. A reply is committed under it before anything is done with it, and a key that has its reply is
+never asked again, so a crash between two calls costs nothing but the call that was on its way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from runner.authoring.fitting import Build, Window, fit
+from runner.authoring.occasion import Occasion
+from runner.base.errors import ContextExceeded, SetupError
+from runner.base.types import ModelReply, ModelRequest, Usage
+from runner.engine.toolbox import Toolbox
+from runner.models import Model, price_table_of
+from runner.protocols.recorder import Recorder
+from runner.protocols.sampling import AUTHOR_MAX_TOKENS
+
+# What a call is for.
+AUTHOR = "author"
+STUDENT = "student"  # the author's questions to its teacher
+TEACHER = "teacher"  # the teacher's advice
+GENERATOR = "generator"  # a program's run in the author's place
+PURPOSES = (AUTHOR, STUDENT, TEACHER, GENERATOR)
+FITTING_TRIES = 4  # a first request, and shorter ones as refusals tell more of the window
+Answer = Callable[[Model, ModelRequest], ModelReply]
+
+
+def completion(model: Model, request: ModelRequest) -> ModelReply:
+    return model.complete(request)
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorCalls:
+    recorder: Recorder
+    toolbox: Toolbox
+    condition: str  # for messages
+
+    def reply(self, key: str, purpose: str, request: ModelRequest, answer: Answer = completion) -> ModelReply:
+        """The reply on record under this key, or a new one. SetupError where no model was named to give it."""
+        return self.recorder.reply(key) or self._ask_model(key, purpose, request, answer)
+
+    def fitting_reply(
+        self, key: str, purpose: str, occasion: Occasion, build: Build, max_tokens: int = AUTHOR_MAX_TOKENS
+    ) -> ModelReply:
+        """As `reply`, of a request that fits the model's context window: what is known of it, and what refusals tell.
+
+        ContextExceeded where nothing is left to cut. What was cut stands in the reply's notes.
+        """
+        if (found := self.recorder.reply(key)) is not None:
+            return found
+        window = Window(getattr(self.toolbox.author_model, "context_window", None))
+        for _ in range(FITTING_TRIES):
+            fitted = fit(occasion, build, max_tokens, window)
+            try:
+                return self._ask_model(key, purpose, fitted.request, fitted.answered_by)
+            except ContextExceeded as error:
+                window = window.after(error, fitted.request)
+                refused = error
+                if fit(occasion, build, max_tokens, window).request == fitted.request:
+                    break
+        raise refused
+
+    def _ask_model(self, key: str, purpose: str, request: ModelRequest, answer: Answer) -> ModelReply:
+        model, clean = self.toolbox.author_model, self.toolbox.clean
+        if model is None:
+            raise SetupError(f"{self.condition} needs an author model")
+        request = clean.request(request)
+        self.toolbox.budget(Usage())
+        self.recorder.start_call(key, purpose=purpose, model=model.name, request=request)
+        try:
+            reply = clean.reply(answer(model, request))
+        except Exception as error:
+            self.recorder.finish_call(key, None, error)
+            raise
+        self.recorder.finish_call(key, reply, price_table=price_table_of(model, reply.usage))
+        return reply

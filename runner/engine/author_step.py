@@ -1,0 +1,139 @@
+"""One answer of the skill author: what it is shown, the call, and the decision that its reply becomes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from runner.authoring.author import Judgement, Occasion, judge_reply, request_for
+from runner.authoring.fitting import findings_of
+from runner.base.digests import library_digest
+from runner.base.errors import ContextExceeded
+from runner.base.types import AuthorMode, CompactionKind, Decision, DecisionStatus, Evidence, Finding, ModelRequest
+from runner.engine.author_calls import AUTHOR, AuthorCalls
+from runner.engine.generator_step import generated, judge_output
+from runner.engine.teacher_talk import advise
+from runner.engine.toolbox import Toolbox
+from runner.protocols.history import State, family_skills
+from runner.protocols.plan import EpisodePlan
+from runner.protocols.recorder import Decided, Recorder
+from runner.protocols.sampling import AUTHOR_MAX_TOKENS, AUTHOR_TEMPERATURE
+from runner.protocols.steps import Ask
+from runner.suites.tasks.task_files import read_tree
+
+# A result of the author, as an agent's ContextLimit is one of the agent: asking again or waiting would not help, and an
+# episode that stopped here would lose the trials that the other decisions are for.
+TOO_LONG = "the prompt does not fit the author model's context window, with no evidence left to cut"
+BUDGET_SPENT = "the generation budget is spent: no answer was asked for"
+LEFT_OUT = "left out by "  # how the error of an answer begins that an operator skipped
+
+
+def ask(step: Ask, plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox, state: State) -> None:
+    """Asks, judges what comes back and records the decision. A reply that is on record is judged as it stands."""
+    occasion = occasion_of(step, plan, recorder, state)
+    room = min(AUTHOR_MAX_TOKENS, tokens_left(step, plan, recorder))
+    if room <= 0 and recorder.reply(step.key) is None:
+        judgement = Judgement(DecisionStatus.FAILED, "", "", None, (), None, BUDGET_SPENT)
+    else:
+        try:
+            judgement = _ask_author(step, occasion, plan, recorder, toolbox, room)
+        except ContextExceeded as error:
+            judgement = Judgement(DecisionStatus.FAILED, "", "", None, (), None, f"{TOO_LONG}: {error}")
+    recorder.decide(_decision(step, judgement, state), judgement.files)
+
+
+def leave_out(step: Ask, recorder: Recorder, state: State, *, who: str, why: str) -> None:
+    """Records that this answer could not be had, as an operator decided. The library stays as it is."""
+    judgement = Judgement(DecisionStatus.FAILED, "", "", None, (), None, f"{LEFT_OUT}{who}: {why}")
+    recorder.decide(_decision(step, judgement, state), None)
+
+
+def _ask_author(
+    step: Ask, occasion: Occasion, plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox, room: int
+) -> Judgement:
+    calls = AuthorCalls(recorder, toolbox, plan.condition.name)
+    if step.mode is AuthorMode.OUTSIDE:
+        return judge_output(occasion, generated(step, occasion, plan, calls))
+    occasion, told = _add_advice(step, occasion, plan, calls)
+    reply = calls.fitting_reply(step.key, AUTHOR, occasion, partial(_request, step, plan), room)
+    judgement = judge_reply(occasion, reply)
+    return replace(judgement, findings=(*judgement.findings, *told, *findings_of(reply, "the author's")))
+
+
+def tokens_left(step: Ask, plan: EpisodePlan, recorder: Recorder) -> int:
+    """Output tokens that the author may still write for this library; an answer that did not tell counts by its length.
+
+    An outside program is bounded by what it hands in, however often it tries.
+    """
+    limit = plan.condition.generation_tokens
+    if limit is None or step.mode is AuthorMode.OUTSIDE:
+        return AUTHOR_MAX_TOKENS
+    decided = [entry.event for entry in recorder.history() if isinstance(entry.event, Decided)]
+    earlier = [Ask(event.mode, event.family, event.after_trial, event.answer).key for event in decided]
+    replies = [reply for key in earlier if key != step.key and (reply := recorder.reply(key)) is not None]
+    return limit - sum(reply.usage.output_tokens or -(-len(reply.text) // 4) for reply in replies)
+
+
+def occasion_of(step: Ask, plan: EpisodePlan, recorder: Recorder, state: State) -> Occasion:
+    """What the author is asked about, read from the record."""
+    own = family_skills(recorder.history(), recorder.library)
+    corpus = plan.environment.corpus
+    return Occasion(
+        mode=step.mode,
+        family=plan.family(step.family),
+        tier3_required=step.tier3_required,
+        after_trial=step.after_trial,
+        feedback=plan.shown,
+        profile=plan.profile,
+        library=recorder.library(state.snapshot),
+        family_slugs=own.get(step.family, ()),
+        evidence=tuple(
+            (shown, recorder.compaction(shown.slot, shown.compaction), recorder.verdict(shown.slot))
+            for shown in _evidence(step)
+        ),
+        reserved_slugs=tuple(family.slug for family in plan.environment.families if family.key != step.family),
+        task=plan.task(step.task) if step.task else None,
+        corpus={} if corpus is None or not step.mode.names_skills else read_tree(corpus.folder),
+        budget_tokens=plan.condition.generation_tokens,
+    )
+
+
+def _add_advice(
+    step: Ask, occasion: Occasion, plan: EpisodePlan, calls: AuthorCalls
+) -> tuple[Occasion, tuple[Finding, ...]]:
+    """With a teacher's advice, where the mode has one, and what was found in that advice."""
+    if step.mode is not AuthorMode.CORRECT or step.after_trial is None:
+        return occasion, ()
+    advice = advise(occasion, step.after_trial, plan.run_seed, calls)
+    return replace(occasion, advice=advice.text), advice.findings
+
+
+def _request(step: Ask, plan: EpisodePlan, occasion: Occasion, room: int) -> ModelRequest:
+    return request_for(occasion, seed=step.seed(plan.run_seed), temperature=AUTHOR_TEMPERATURE, max_tokens=room)
+
+
+def _evidence(step: Ask) -> tuple[Evidence, ...]:
+    return tuple(Evidence(slot, CompactionKind.RICH) for slot in step.evidence)
+
+
+def _decision(step: Ask, judgement: Judgement, state: State) -> Decision:
+    applied = judgement.status is DecisionStatus.APPLIED
+    after = library_digest(judgement.files) if applied and judgement.files is not None else state.snapshot
+    return Decision(
+        number=state.decisions + 1,
+        round=state.rounds + applied,
+        family=step.family,
+        mode=step.mode,
+        after_trial=step.after_trial,
+        answer=step.answer,
+        status=judgement.status,
+        operation_type=judgement.operation_type,
+        summary=judgement.summary,
+        patch=judgement.patch,
+        findings=judgement.findings,
+        evidence=_evidence(step),
+        call=step.key,
+        before=state.snapshot,
+        after=after,
+        error=judgement.error,
+    )

@@ -1,0 +1,176 @@
+"""Carries an episode forward, one recorded step at a time.
+
+All state is the recorder's history: each step is found with the protocol's `next_step`, done, and recorded before
+the next is looked for. A process may die anywhere; the next one continues where the record ends.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from runner.base.digests import digest_json, library_digest
+from runner.base.errors import (
+    AccountRefused,
+    FrozenLibrary,
+    InfrastructureError,
+    KeyRefused,
+    ModelRefused,
+    ModelUnavailable,
+    NotOnThisMachine,
+    SetupError,
+    TrialsLeft,
+)
+from runner.base.types import Files, Phase, Slot
+from runner.engine.attempts import run_trial
+from runner.engine.author_step import ask
+from runner.engine.toolbox import Toolbox
+from runner.protocols import next_step
+from runner.protocols.history import State, fold
+from runner.protocols.plan import EpisodePlan
+from runner.protocols.recorder import Frozen, Recorder, Refused
+from runner.protocols.steps import Ask, Freeze, NextStep, RunTrial, SeedLibrary, SeedSkill
+
+FIRST_DELAY_SECONDS, LONGEST_DELAY_SECONDS = 2.0, 300.0
+# What a trial meets that would meet the same again, but for what its whole episode would meet.
+_DETERMINISTIC = (SetupError, ModelRefused)
+_OF_THE_EPISODE = (NotOnThisMachine, KeyRefused, AccountRefused)
+
+
+def advance(plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox) -> bool:
+    """Does what comes before the next trial, that trial, and the authoring after it. True while more remains.
+
+    A trial that no other try would bring further is set aside where nothing depends on it, and the rest goes on.
+
+    InfrastructureError: nothing was scored, try again after `retry_delay`. Anything else that is raised blocks the
+    episode until an operator acts; TrialsLeft when only trials that were set aside remain.
+    """
+    ran: Slot | None = None
+    while (step := next_step(plan, recorder.history(), recorder.aside())) is not None:
+        if ran is not None and not (isinstance(step, Ask) and step.after_trial == ran):
+            return True
+        try:
+            perform(step, plan, recorder, toolbox)
+        except _DETERMINISTIC as error:
+            if isinstance(error, _OF_THE_EPISODE) or not pass_over(plan, recorder, error):
+                raise
+            return True
+        if isinstance(step, RunTrial):
+            ran = step.slot
+    if aside := recorder.aside():
+        raise TrialsLeft(aside)
+    return False
+
+
+def pass_over(plan: EpisodePlan, recorder: Recorder, error: Exception) -> bool:
+    """Sets the trial that is due aside, because of what it met. False where something else is due, or a later step
+    depends on how the trial ends, or the provider is away, for other trials too."""
+    step = next_step(plan, recorder.history(), recorder.aside())
+    if isinstance(error, ModelUnavailable) or not isinstance(step, RunTrial):
+        return False
+    if plan.condition.feeds(step.slot.phase):
+        return False
+    recorder.set_aside(step.slot, error)
+    return True
+
+
+def run_episode(
+    plan: EpisodePlan,
+    recorder: Recorder,
+    toolbox: Toolbox,
+    *,
+    retries: int = 3,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Runs to the end. After `retries` infrastructure failures in a row at one place the last one is raised.
+
+    A trial on which nothing depends is passed over then. The next one is tried once: where it fails too, it is the
+    machine.
+    """
+    failures = 0
+    more = True
+    while more:
+        length = len(recorder.history())
+        try:
+            more = advance(plan, recorder, toolbox)
+            failures = 0
+        except InfrastructureError as error:
+            failures = 1 if len(recorder.history()) > length else failures + 1
+            if failures > retries and not (failures == retries + 1 and pass_over(plan, recorder, error)):
+                raise
+            sleep(retry_delay(failures, error))
+
+
+def retry_delay(failures: int, error: BaseException | None = None) -> float:
+    """Seconds to wait after the n-th failure in a row: doubling from 2 to 300, or longer where the provider says so."""
+    delay = min(FIRST_DELAY_SECONDS * 2.0 ** min(failures - 1, 16), LONGEST_DELAY_SECONDS)
+    told = error.retry_after_seconds if isinstance(error, ModelUnavailable) else None
+    return max(delay, told or 0.0)
+
+
+def perform(step: NextStep, plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox) -> None:
+    """Does and records one step. FrozenLibrary when it would write to, or read from, a library that broke its seal."""
+    state = fold(recorder.history())
+    match step:
+        case SeedSkill():
+            _refuse_write_when_frozen(state, recorder, None, f"seed of {step.family}")
+            _seed(step, plan, recorder, state)
+        case SeedLibrary():
+            _refuse_write_when_frozen(state, recorder, None, f"library {step.snapshot}")
+            _seed_library(step, recorder)
+        case RunTrial():
+            library = recorder.library(step.snapshot)
+            _check_seal(step, library, state, recorder)
+            run_trial(step, library, plan, recorder, toolbox)
+        case Ask():
+            _refuse_write_when_frozen(state, recorder, step.after_trial, f"author's answer {step.key}")
+            ask(step, plan, recorder, toolbox, state)
+        case Freeze():
+            recorder.freeze(_seal(plan, recorder, state))
+
+
+def _seed(step: SeedSkill, plan: EpisodePlan, recorder: Recorder, state: State) -> None:
+    recorder.seed(step.family, {**recorder.library(state.snapshot), **plan.family(step.family).curated})
+
+
+def _seed_library(step: SeedLibrary, recorder: Recorder) -> None:
+    """The files, not their name: a recorded library whose contents are no longer what they were is not tried."""
+    files = recorder.library(step.snapshot)
+    if (found := library_digest(files)) != step.snapshot:
+        raise FrozenLibrary(f"the library's files have digest {found}, but {step.snapshot} was to be frozen")
+    recorder.seed(step.family, files)
+
+
+def _seal(plan: EpisodePlan, recorder: Recorder, state: State) -> Frozen:
+    digest = library_digest(recorder.library(state.snapshot))
+    return Frozen(state.snapshot, digest, plan.setup_digest, seal(plan.setup_digest, digest))
+
+
+def seal(setup_digest: str, library: str) -> str:
+    """What deployment stands on: the setup as launched and the files as frozen, in one digest."""
+    return digest_json([setup_digest, library])
+
+
+# --- what a frozen library refuses --------------------------------------------------------------------------------
+
+
+def _refuse_write_when_frozen(state: State, recorder: Recorder, slot: Slot | None, what: str) -> None:
+    try:
+        state.require_open_library(what)
+    except FrozenLibrary as error:
+        recorder.refuse(Refused(slot, (), str(error)))
+        raise
+
+
+def _check_seal(step: RunTrial, library: Files, state: State, recorder: Recorder) -> None:
+    """Holds the files that the agent would be given against the digest taken at freeze: the files, not a log of them."""
+    if state.frozen is None or step.slot.phase is Phase.ACQUISITION:
+        return
+    found = library_digest(library)
+    if found != state.frozen.library_digest:
+        reason = f"the library's files have digest {found}, but {state.frozen.library_digest} was frozen"
+        refused = Refused(step.slot, (), reason)
+        history = recorder.history()
+        if history[-1].event != refused:  # an operator's retries need not repeat it
+            recorder.refuse(refused)
+        raise FrozenLibrary(reason)

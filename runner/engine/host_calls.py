@@ -1,0 +1,78 @@
+"""The calls an agent makes on this side: cleaned, billed as soon as they are answered, and kept where that is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from runner.base.errors import ModelUnavailable
+from runner.base.types import ModelReply, ModelRequest, Usage
+from runner.engine.cleaning import Cleaner
+from runner.models import Model, price_table_of
+from runner.models.preset import Preset
+from runner.protocols.recorder import Recorder
+
+PURPOSE = "agent"
+JUDGE = "judge"
+
+
+class WatchedModel:
+    """`model` as an agent is given it for one attempt. What is sent is what would be recorded: the cleaned request.
+
+    `answered` is told what was used, and whether this is only the known part of a try that failed. With a recorder each call is kept as `<key>/<number>`, its reply committed before the agent acts on it.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        key: str,
+        clean: Cleaner,
+        answered: Callable[[Usage, bool], None],
+        recorder: Recorder | None,
+        purpose: str = PURPOSE,
+    ) -> None:
+        self._model, self._key, self._clean, self._answered, self._recorder = model, key, clean, answered, recorder
+        self._purpose = purpose
+        self._calls = 0
+        self.name: str = model.name
+        self.version: str = model.version
+        self.scripted: bool = model.scripted
+
+    @property
+    def preset(self) -> Preset | None:
+        return self._model.preset
+
+    @property
+    def price_table(self) -> str:
+        return self._model.price_table
+
+    @property
+    def priced(self) -> bool:
+        return self._model.priced
+
+    def complete(self, request: ModelRequest) -> ModelReply:
+        self._calls += 1
+        request = self._clean.request(request)
+        try:
+            reply = self._ask(request) if self._recorder is None else self._ask_kept(request, self._recorder)
+        except ModelUnavailable as error:
+            if error.lost_usage is not None:
+                self._answered(error.lost_usage, True)
+            raise
+        if reply.lost_usage is not None:
+            self._answered(reply.lost_usage, True)
+        self._answered(reply.usage, False)
+        return reply
+
+    def _ask(self, request: ModelRequest) -> ModelReply:
+        return self._clean.reply(self._model.complete(request))
+
+    def _ask_kept(self, request: ModelRequest, recorder: Recorder) -> ModelReply:
+        key = f"{self._key}/{self._calls}"
+        recorder.start_call(key, purpose=self._purpose, model=self.name, request=request)
+        try:
+            reply = self._ask(request)
+        except Exception as error:
+            recorder.finish_call(key, None, error)
+            raise
+        recorder.finish_call(key, reply, price_table=price_table_of(self._model, reply.usage))
+        return reply

@@ -1,0 +1,88 @@
+"""What a launch fixes. Its digest is the setup digest: equal digests mean that two runs may be compared.
+
+The memory condition, the seed and the replicate are what an experiment varies on purpose; they are recorded beside
+the setup and are no part of it. The names of agent, agent model and author model are part of it, so a comparison across them
+names them as what differs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runner import protocols
+from runner.agents import Limits, make_agent
+from runner.authoring.contract.contract_rules import CONTRACT_VERSION
+from runner.authoring.occasion import FeedbackLevel, Profile
+from runner.base.digests import digest_json
+from runner.base.encoding import encode
+from runner.base.suite import Suite
+from runner.base.types import JsonValue
+from runner.evaluating.judged_artifact import PROMPT_VERSION as JUDGE_PROMPT_VERSION
+from runner.models import make_model
+from runner.models.preset import Preset
+from runner.protocols.instruction import INSTRUCTION_VERSION
+from runner.protocols.sampling import AUTHOR_MAX_TOKENS, AUTHOR_TEMPERATURE
+from runner.trajectories.compaction import COMPACTION_VERSION
+
+SETUP_FORMAT = "setup/2"
+
+
+def describe_setup(
+    suite: Suite,
+    *,
+    protocol: str,
+    agent: str,
+    agent_model: str | None,
+    author_model: str | None,
+    sandbox: str,
+    feedback: FeedbackLevel,
+    profile: Profile,
+    answers: int,
+    samples: int,
+    limits: Limits,
+    judge_model: str | None = None,
+) -> dict[str, JsonValue]:
+    """The setup as JSON values, for people and for `setup_digest`. The suite's digest covers tasks and verifiers.
+
+    A judge is told only where there is one, so that setups from before there were judges keep their digest.
+    """
+    judge = {} if judge_model is None else {"judge": {**_model(judge_model), "prompt": JUDGE_PROMPT_VERSION}}
+    return {
+        "format": SETUP_FORMAT,
+        "suite": {"key": suite.key, "version": suite.version, "digest": suite.digest},
+        "protocol": protocol,
+        "agent": {"name": agent, "version": make_agent(agent).version, **_model(agent_model)},
+        "author": {**_model(author_model), "feedback": feedback, "profile": profile, "answers": answers},
+        "sampling": {"author_temperature": AUTHOR_TEMPERATURE, "author_max_tokens": AUTHOR_MAX_TOKENS},
+        # The host's own programs (its Python) stand in for an image in the local sandbox. They are left out on purpose:
+        # with workers on machines that are not quite alike, what one began would be refused by the other.
+        "sandbox": {"name": sandbox, "image": None},  # the local sandbox has none
+        "samples": samples,
+        "limits": {name: value for name, value in encode(limits).items() if name != "type"},
+        "versions": {
+            "compaction": COMPACTION_VERSION,
+            "contract": CONTRACT_VERSION,
+            "instruction": INSTRUCTION_VERSION,
+            "prompts": protocols.prompt_version(protocol),
+        },
+        **judge,
+    }
+
+
+def _model(name: str | None) -> dict[str, JsonValue]:
+    """With a preset's whole content: what its file says belongs to the setup. SetupError for a provider nobody knows."""
+    model = None if name is None else make_model(name)
+    described: dict[str, Any] = {"model": name, "model_version": None if model is None else model.version}
+    return described if model is None or model.preset is None else {**described, "preset": _preset(model.preset)}
+
+
+def _preset(preset: Preset) -> dict[str, JsonValue]:
+    """Leaves out a price for cache writes where there is none, so that older setups keep their digest."""
+    told: dict[str, Any] = encode(preset)
+    if preset.prices is not None and preset.prices.written is None:
+        del told["prices"]["written"]
+    return told
+
+
+def setup_digest(setup: dict[str, JsonValue]) -> str:
+    return digest_json(setup)

@@ -1,0 +1,64 @@
+"""The talk before a corrected skill is written: the student asks, the teacher answers, a program holds the answer back.
+
+Every turn is a committed call (`AuthorCalls`), so what was said is said once, and the advice follows from the record alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from runner.authoring.fitting import findings_of
+from runner.authoring.occasion import Occasion
+from runner.authoring.teaching import (
+    MOST_TRIES,
+    Advice,
+    advice_key,
+    advice_of,
+    leak_finding,
+    questions_key,
+    questions_of,
+    shared_with_reference,
+    student_messages,
+    teacher_messages,
+)
+from runner.base.types import Finding, ModelRequest, Slot
+from runner.engine.author_calls import STUDENT, TEACHER, AuthorCalls
+from runner.protocols.sampling import AUTHOR_TEMPERATURE, call_seed
+
+
+def advise(occasion: Occasion, slot: Slot, run_seed: int, calls: AuthorCalls) -> Advice:
+    """The advice after the failed trial of `slot`. Every answer to the occasion is given the same."""
+    family = occasion.family.key
+    asked = questions_key(family, slot)
+    ask = partial(_questions_asked, call_seed(run_seed, asked, STUDENT))
+    reply = calls.fitting_reply(asked, STUDENT, occasion, ask)
+    questions = questions_of(reply.text)
+    findings: list[Finding] = [*findings_of(reply, "the student's")]
+    refused = ""
+    for number in range(1, MOST_TRIES + 1):
+        key = advice_key(family, slot, number)
+        build = partial(_advice_asked, questions, refused, call_seed(run_seed, key, TEACHER))
+        reply = calls.fitting_reply(key, TEACHER, occasion, build)
+        findings += findings_of(reply, "the teacher's")
+        advice = advice_of(reply.text)
+        leak = leak_finding(shared_with_reference(advice, occasion, questions), number)
+        if leak is None:
+            return Advice(advice, tuple(findings))
+        findings.append(leak)
+        refused = advice
+    return Advice("", tuple(findings))
+
+
+def _questions_asked(seed: int, occasion: Occasion, max_tokens: int) -> ModelRequest:
+    return _request(student_messages(occasion), seed, max_tokens)
+
+
+def _advice_asked(
+    questions: tuple[str, ...], refused: str, seed: int, occasion: Occasion, max_tokens: int
+) -> ModelRequest:
+    return _request(teacher_messages(occasion, questions, refused), seed, max_tokens)
+
+
+def _request(messages: tuple[Mapping[str, str], ...], seed: int, max_tokens: int) -> ModelRequest:
+    return ModelRequest(messages, temperature=AUTHOR_TEMPERATURE, max_tokens=max_tokens, seed=seed)

@@ -1,0 +1,70 @@
+"""What an episode works with: the agent, the models, the sandboxes, a clock, and what is kept out of the record."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from runner.agents import Agent, make_agent
+from runner.base.errors import SetupError
+from runner.base.suite import Suite
+from runner.base.types import Usage
+from runner.engine.cleaning import Cleaner
+from runner.generators.generator_model import UNCONFINED, GeneratorModel
+from runner.models import Model, Waits, make_model
+from runner.protocols.plan import EpisodePlan
+from runner.sandboxes import SandboxKind, sandbox_kind
+
+
+def no_budget(spending: Usage) -> None:
+    """A run without a budget."""
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Toolbox:
+    agent: Agent
+    sandboxes: SandboxKind
+    agent_model: Model | None = None
+    author_model: Model | None = None
+    judge_model: Model | None = None
+    clock: Callable[[], datetime] = utc_now
+    clean: Cleaner = field(default_factory=Cleaner)
+    budget: Callable[[Usage], None] = (
+        no_budget  # asked before each model call, with what this attempt used so far; raises BudgetSpent
+    )
+    has_budget: bool = False  # then calls without usage data are refused: nothing would ever count against it
+
+
+def toolbox_for(
+    plan: EpisodePlan, suite: Suite, clean: Cleaner | None = None, sleep: Callable[[float], None] = time.sleep
+) -> Toolbox:
+    """The tools the plan names. SetupError when one is unknown, missing, or not allowed for this suite.
+
+    `sleep` makes the pauses before a model that is away is asked again; it may raise LeaseLost to end them.
+    """
+    if plan.sandbox == "local" and not suite.trusted:
+        raise SetupError(f"suite {suite.key} is not trusted: its tasks need a sandbox that confines them, not 'local'")
+    if plan.condition.has_author and plan.author_model is None:
+        raise SetupError(f"{plan.condition.name} needs an author model")
+    author_model = None if plan.author_model is None else make_model(plan.author_model)
+    if plan.sandbox == "local" and isinstance(author_model, GeneratorModel) and not author_model.generator.bundled:
+        raise SetupError(f"{author_model.name}: {UNCONFINED}")
+    agent_model = None if plan.agent_model is None else make_model(plan.agent_model)
+    judge_model = None if plan.judge_model is None else make_model(plan.judge_model)
+    for model in (agent_model, author_model, judge_model):
+        if isinstance(model, Waits):
+            model.sleep = sleep
+    return Toolbox(
+        agent=make_agent(plan.agent),
+        sandboxes=sandbox_kind(plan.sandbox),
+        agent_model=agent_model,
+        author_model=author_model,
+        judge_model=judge_model,
+        clean=clean or Cleaner(),
+    )

@@ -1,0 +1,1 @@
+"""How an answer is compared with what was expected, one module per kind."""

@@ -1,0 +1,72 @@
+"""The result of a comparison and the words for a difference. Messages are bounded: both sides may be of any size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from runner.base.text import storable
+
+MAX_SHOWN = 120  # characters of one value in a message
+MAX_DIFFERENCES = 5  # named in one message
+BELOW_ONE = 1.0 - 1e-6  # what differs never scores full, however small its share
+
+
+class PrecheckFailed(ValueError):
+    """An output that cannot be compared at all: not in its format, of other columns, of another resolution, too large.
+
+    `kind` begins the message, so that causes can be told apart: see `runner.evaluating.checks`.
+    """
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(f"{kind}: {message}")
+        self.kind, self.message = kind, message
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`score` is 0..1, the share that is alike; below 1 where it did not pass. `message` says where it differs first."""
+
+    passed: bool
+    score: float
+    message: str = ""
+    numbers_only: bool = False  # a number stands wherever one is expected; only some are off
+
+
+class Comparator(Protocol):
+    """One way of comparing, with its options. Found and expected are whole files."""
+
+    @property
+    def kind(self) -> str: ...
+
+    def compare(self, found: bytes, expected: bytes) -> Comparison:
+        """PrecheckFailed where `found` cannot be read as what it should be."""
+        ...
+
+
+SAME = Comparison(True, 1.0)
+
+
+def differs(score: float, differences: Iterable[str], count: int, *, numbers_only: bool = False) -> Comparison:
+    """Not passed. `count` differences in all, of which the first few are named."""
+    named = list(differences)[:MAX_DIFFERENCES]
+    more = count - len(named)
+    told = "; ".join(named) + (f"; and {more:,} more" if more > 0 else "")
+    return Comparison(False, max(0.0, min(score, BELOW_ONE)), told, numbers_only)
+
+
+def shown(value: object) -> str:
+    """A value for a message. An integer of thousands of digits is not spelled out: Python refuses to."""
+    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 256:
+        return f"an integer of {value.bit_length():,} bits"
+    text = storable(repr(value[: MAX_SHOWN + 1] if isinstance(value, str | bytes) else value))
+    return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."
+
+
+def decoded(content: bytes) -> str:
+    """Text in UTF-8 without a byte order mark. NUL is text as well; only broken bytes are none."""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise PrecheckFailed("format", f"byte {error.start:,} is no UTF-8 ({error.reason})") from error

@@ -1,0 +1,170 @@
+"""JSON trees: objects by their keys, arrays in order or as bags, numbers with a tolerance."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from runner.base.types import JsonValue
+from runner.evaluating.comparisons.comparison import (
+    MAX_DIFFERENCES,
+    SAME,
+    Comparison,
+    PrecheckFailed,
+    decoded,
+    differs,
+    shown,
+)
+from runner.evaluating.comparisons.numbers import Tolerance, is_number
+from runner.models.json_reply import RepeatedName, take_names_once
+
+MAX_DEPTH = 100
+MAX_VALUES = 500_000  # of one tree, its inner ones too
+_NOTHING = object()
+
+
+def read_json(content: bytes) -> Any:
+    """The value. NaN and Infinity are taken as Python writes them; a key that stands twice is refused."""
+    try:
+        value = json.loads(decoded(content), object_pairs_hook=once_each)
+    except json.JSONDecodeError as error:
+        raise PrecheckFailed("format", f"no JSON at line {error.lineno}, column {error.colno}: {error.msg}") from error
+    except RecursionError as error:
+        raise PrecheckFailed("format", f"JSON nested deeper than {MAX_DEPTH} levels") from error
+    except PrecheckFailed:
+        raise
+    except ValueError as error:  # an integer of more digits than Python reads
+        raise PrecheckFailed("format", str(error)[:200]) from error
+    require_bounded(value)
+    return value
+
+
+def once_each(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+    """PrecheckFailed for a key that stands twice: nobody can tell which value was meant."""
+    try:
+        return take_names_once(pairs)
+    except RepeatedName as error:
+        raise PrecheckFailed("format", f"the key {shown(error.name)} stands twice in one JSON object") from error
+
+
+def require_bounded(value: JsonValue) -> None:
+    """PrecheckFailed for more levels or values than can be compared."""
+    level, count = [value], 0
+    for _ in range(MAX_DEPTH):
+        count += len(level)
+        if count > MAX_VALUES:
+            raise PrecheckFailed("size", f"more than {MAX_VALUES:,} values in one JSON tree")
+        level = [inner for each in level for inner in _inner(each)]
+        if not level:
+            return
+    raise PrecheckFailed("format", f"JSON nested deeper than {MAX_DEPTH} levels")
+
+
+def _inner(value: object) -> list[JsonValue]:
+    return list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+
+
+@dataclass(frozen=True, slots=True)
+class JsonTree:
+    """The score is the share of leaves that are alike, of all leaves of both trees.
+
+    An array in any order is held against the expected one after both were sorted by what they spell, ignored keys left
+    out and inner arrays sorted first. Elements that are alike only within the tolerance may miss each other: a tolerance
+    wants an order.
+    """
+
+    tolerance: Tolerance = Tolerance()
+    any_order: bool = False  # of arrays
+    ignored_keys: frozenset[str] = frozenset()  # of every object
+
+    kind = "json"
+
+    def compare(self, found: bytes, expected: bytes) -> Comparison:
+        leaves = wrong = count = 0
+        numbers_only = True
+        named: list[str] = []
+        for place, ours, theirs, size in self._pairs(*(self._plain(read_json(each)) for each in (found, expected))):
+            leaves += size
+            if not self._alike(ours, theirs):
+                wrong, count = wrong + size, count + 1
+                numbers_only &= is_number(ours) and is_number(theirs)
+                if count <= MAX_DIFFERENCES:
+                    named.append(f"{place}: {_describe_difference(ours, theirs)}")
+        return differs(1 - wrong / leaves, named, count, numbers_only=numbers_only) if wrong else SAME
+
+    def _pairs(self, ours: Any, theirs: Any) -> Iterator[tuple[str, Any, Any, int]]:
+        """(place, found, expected, leaves) of every pair that is no two objects or two arrays, in order."""
+        pending = [("$", ours, theirs)]
+        while pending:
+            place, ours, theirs = pending.pop()
+            if isinstance(ours, dict) and isinstance(theirs, dict) and (ours or theirs):
+                keys = sorted(ours.keys() | theirs.keys(), reverse=True)
+                pending += [(below(place, key), ours.get(key, _NOTHING), theirs.get(key, _NOTHING)) for key in keys]
+            elif isinstance(ours, list) and isinstance(theirs, list) and (ours or theirs):
+                places = reversed(range(max(len(ours), len(theirs))))
+                pending += [(below(place, index), _at(ours, index), _at(theirs, index)) for index in places]
+            else:
+                yield place, ours, theirs, max(_leaves(ours), _leaves(theirs))
+
+    def _plain(self, value: Any) -> object:
+        """The tree without what does not count: ignored keys, and the order of arrays where any will do."""
+        if isinstance(value, dict):
+            return {key: self._plain(inner) for key, inner in value.items() if key not in self.ignored_keys}
+        if not isinstance(value, list):
+            return value
+        inner = [self._plain(each) for each in value]
+        return sorted(inner, key=spelled) if self.any_order else inner
+
+    def _alike(self, found: Any, expected: Any) -> bool:
+        if is_number(found) and is_number(expected):
+            return self.tolerance.alike(found, expected)
+        return type(found) is type(expected) and found == expected
+
+
+def spelled(value: Any) -> str:
+    """JSON that is the same for values that are the same: of 1 and 1.0, and whatever the order of keys."""
+    return json.dumps(_reduce_numbers(value), sort_keys=True)
+
+
+def _reduce_numbers(value: Any) -> object:
+    if isinstance(value, dict):
+        return {key: _reduce_numbers(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_reduce_numbers(each) for each in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def below(place: str, step: str | int) -> str:
+    """The place of an inner value, cut at its front where it gets long."""
+    place = place if len(place) <= 200 else f"...{place[-200:]}"
+    return f"{place}[{step}]" if isinstance(step, int) else f"{place}.{step[:60]}"
+
+
+def _at(values: list[object], index: int) -> object:
+    return values[index] if index < len(values) else _NOTHING
+
+
+def _leaves(value: Any) -> int:
+    """An empty object or array is one leaf."""
+    pending, count = [value], 0
+    while pending:
+        inner = _inner(pending.pop())
+        pending += inner
+        count += not inner
+    return count
+
+
+def _describe_difference(found: Any, expected: Any) -> str:
+    if found is _NOTHING:
+        return f"missing, expected {_brief(expected)}"
+    if expected is _NOTHING:
+        return f"found {_brief(found)}, expected nothing there"
+    return f"found {_brief(found)}, expected {_brief(expected)}"
+
+
+def _brief(value: object) -> str:
+    if isinstance(value, dict):
+        return f"an object of {len(value):,} keys"
+    return f"an array of {len(value):,}" if isinstance(value, list) else shown(value)

@@ -1,0 +1,199 @@
+"""Tables by the names of their columns: rows in order, by key or in any order; numbers with a tolerance per column."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from typing import Any
+
+from runner.base.types import JsonValue
+from runner.evaluating.comparisons.comparison import (
+    MAX_DIFFERENCES,
+    SAME,
+    Comparison,
+    PrecheckFailed,
+    differs,
+    shown,
+)
+from runner.evaluating.comparisons.json_tree import spelled
+from runner.evaluating.comparisons.numbers import NONE, Tolerance, is_number, number_in
+from runner.evaluating.comparisons.table_reading import Rows, TableFormat, read_rows
+
+Row = tuple[Any, ...]
+Pair = tuple[str, Row | None, Row | None]  # where, found row, expected row; None where a side has no such row
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The score is the share of cells that are alike, of rows x columns of the longer side.
+
+    Columns that are missing or too many are no comparison that failed but an output of another shape: PrecheckFailed.
+    `any_order` without a key sorts both sides, first by the columns that allow no tolerance. Where that fails, rows that
+    are the same on both sides are matched first, so that one row that is missing moves no other.
+    """
+
+    format: TableFormat = "csv"
+    columns: tuple[str, ...] = ()  # that are compared; empty: all of the expected table
+    extra_columns: bool = False  # may the found table have others?
+    key: tuple[str, ...] = ()  # columns that name a row; rows are then matched by it
+    any_order: bool = False
+    tolerance: Tolerance = NONE  # of every column
+    tolerances: Mapping[str, Tolerance] = field(default_factory=dict)  # of single ones
+
+    kind = "table"
+
+    def compare(self, found: bytes, expected: bytes) -> Comparison:
+        ours, theirs = read_rows(found, self.format), read_rows(expected, self.format)
+        columns = self.columns or theirs.columns
+        self._require_columns(ours, columns)
+        _require_columns_of(theirs, (*columns, *self.key))
+        tolerances = [self.tolerances.get(name, self.tolerance) for name in columns]
+        mine, wanted = _pick_columns(ours, columns), _pick_columns(theirs, columns)
+        comparison = _compare_pairs(self._pairs(mine, wanted, columns), columns, tolerances)
+        if comparison.passed or self.key or not self.any_order:
+            return comparison
+        pairs = self._pairs(*_unlike(mine, wanted), columns, among="rows that only one side has, sorted")
+        again = _compare_pairs(pairs, columns, tolerances, alike=_common(mine, wanted))
+        return max(comparison, again, key=lambda each: (each.passed, each.score))
+
+    def _require_columns(self, ours: Rows, columns: tuple[str, ...]) -> None:
+        _require_columns_of(ours, columns)
+        extra = [name for name in ours.columns if name not in set(columns)]
+        if extra and not self.extra_columns:
+            raise PrecheckFailed("columns", f"{len(extra):,} too many, the first is {shown(extra[0])}")
+
+    def _pairs(
+        self, ours: Sequence[Row], theirs: Sequence[Row], columns: tuple[str, ...], *, among: str = "the sorted rows"
+    ) -> list[Pair]:
+        if self.key:
+            places = [columns.index(name) for name in self.key]
+            first, second = _by_key(ours, places), _by_key(theirs, places)
+            keys = [*second, *(key for key in first if key not in second)]
+            return [(f"row {shown(key)}", first.get(key), second.get(key)) for key in keys]
+        where = "row {:,}"
+        if self.any_order:
+            ours, theirs = (sorted(rows, key=self._order(columns)) for rows in (ours, theirs))
+            where = f"row {{:,}} of {among}"
+        return [(where.format(place), *pair) for place, pair in enumerate(zip_longest(ours, theirs), 1)]
+
+    def _order(self, columns: tuple[str, ...]) -> Any:
+        """Columns with a tolerance decide last, so that numbers that are nearly alike do not part equal rows."""
+        loose = [name in self.tolerances or self.tolerance != NONE for name in columns]
+
+        def order(row: Row) -> tuple[object, ...]:
+            strict = tuple(_spell_cell(cell) for cell, is_loose in zip(row, loose, strict=True) if not is_loose)
+            return strict, tuple(_sortable(cell) for cell, is_loose in zip(row, loose, strict=True) if is_loose)
+
+        return order
+
+
+def _compare_pairs(
+    pairs: Sequence[Pair], columns: Sequence[str], tolerances: Sequence[Tolerance], *, alike: int = 0
+) -> Comparison:
+    """`alike`: rows known to be the same on both sides, which are not among the pairs."""
+    wrong = count = 0  # cells that differ; differences, a whole row being one
+    total = (len(pairs) + alike) * len(columns)
+    named, numbers_only = list[str](), True
+    for place, mine, wanted in pairs:
+        if mine is None or wanted is None:
+            wrong, count, numbers_only = wrong + len(columns), count + 1, False
+            told = [": missing" if mine is None else ": expected no such row"]
+        else:
+            cells = _wrong_cells(mine, wanted, tolerances)
+            wrong, count = wrong + len(cells), count + len(cells)
+            numbers_only &= all(_are_numbers(mine[each], wanted[each]) for each in cells)
+            told = [_describe_difference(columns[each], mine[each], wanted[each]) for each in cells[:MAX_DIFFERENCES]]
+        named += [f"{place}{each}" for each in told[: MAX_DIFFERENCES - len(named)]]
+    return differs(1 - wrong / total, named, count, numbers_only=numbers_only) if wrong else SAME
+
+
+def _count_rows(rows: Sequence[Row]) -> Counter[tuple[str, ...]]:
+    return Counter(tuple(map(spelled, row)) for row in rows)
+
+
+def _common(ours: Sequence[Row], theirs: Sequence[Row]) -> int:
+    return (_count_rows(ours) & _count_rows(theirs)).total()
+
+
+def _unlike(ours: Sequence[Row], theirs: Sequence[Row]) -> tuple[list[Row], list[Row]]:
+    """Both sides without the rows that they share, each as often as it is there."""
+    return _beyond(ours, _count_rows(theirs)), _beyond(theirs, _count_rows(ours))
+
+
+def _beyond(rows: Sequence[Row], others: Counter[tuple[str, ...]]) -> list[Row]:
+    left = []
+    for row in rows:
+        spelling = tuple(map(spelled, row))
+        if others[spelling] > 0:
+            others[spelling] -= 1
+        else:
+            left.append(row)
+    return left
+
+
+def _require_columns_of(rows: Rows, columns: Sequence[str]) -> None:
+    missing = [name for name in columns if name not in rows.columns]
+    if missing:
+        found = ", ".join(rows.columns[:20])
+        raise PrecheckFailed("columns", f"{', '.join(map(shown, missing[:5]))} is missing (found {shown(found)})")
+
+
+def _pick_columns(rows: Rows, columns: tuple[str, ...]) -> Sequence[Row]:
+    if rows.columns == columns:
+        return rows.rows
+    places = [rows.columns.index(name) for name in columns]
+    return [tuple(row[place] for place in places) for row in rows.rows]
+
+
+def _by_key(rows: Sequence[Row], places: Sequence[int]) -> dict[tuple[str, ...], Row]:
+    found: dict[tuple[str, ...], Row] = {}
+    for row in rows:
+        key = tuple(_spell_cell(row[place]) for place in places)
+        if key in found:
+            raise PrecheckFailed("rows", f"two rows have the key {shown(key)}")
+        found[key] = row
+    return found
+
+
+def _wrong_cells(mine: Row, wanted: Row, tolerances: Sequence[Tolerance]) -> list[int]:
+    if mine == wanted and not any(isinstance(cell, bool) for cell in (*mine, *wanted)):
+        return []
+    cells = zip(mine, wanted, tolerances, strict=True)
+    return [place for place, (cell, other, tolerance) in enumerate(cells) if not _alike(cell, other, tolerance)]
+
+
+def _are_numbers(found: JsonValue, expected: JsonValue) -> bool:
+    return number_in(found) is not None and number_in(expected) is not None
+
+
+def _describe_difference(column: str, found: object, expected: object) -> str:
+    return f", column {shown(column)}: found {shown(found)}, expected {shown(expected)}"
+
+
+def _alike(found: Any, expected: Any, tolerance: Tolerance) -> bool:
+    """Texts of a CSV are numbers only where a tolerance was asked for: "007" is not "7" elsewhere."""
+    if is_number(found) and is_number(expected):
+        return tolerance.alike(found, expected)
+    if found == expected and type(found) is type(expected):
+        return True
+    if tolerance == NONE:
+        return isinstance(found, dict | list) and _spell_cell(found) == _spell_cell(expected)
+    ours, theirs = number_in(found), number_in(expected)
+    return ours is not None and theirs is not None and tolerance.alike(ours, theirs)
+
+
+def _spell_cell(cell: Any) -> str:
+    return cell if isinstance(cell, str) else spelled(cell)
+
+
+def _sortable(cell: JsonValue) -> tuple[int, float, str]:
+    """Numbers by size, then what is none by its letters. Not a number comes after all numbers."""
+    value = number_in(cell)
+    try:
+        size = math.nan if value is None else float(value)
+    except OverflowError:
+        size = math.inf
+    return (2, 0.0, _spell_cell(cell)) if value is None else (1, 0.0, "") if math.isnan(size) else (0, size, "")

@@ -1,0 +1,107 @@
+"""Text by lines, or by how alike it is.
+
+Broken bytes and a byte order mark are told apart: the first is no text, the second is taken off. A carriage return at
+the end of a line is trailing white space.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain, islice, zip_longest
+
+from runner.evaluating.comparisons.comparison import MAX_DIFFERENCES, SAME, Comparison, decoded, differs, shown
+
+MAX_WORDS = 20_000  # of each side that are held against each other for similarity
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Without `similarity` all lines must be alike. With it a share of like words is enough.
+
+    Similarity is taken over words: twice the length of the longest common subsequence over the words of both. What lies
+    beyond the first MAX_WORDS counts as different, so a long text is never held for more alike than it is.
+    """
+
+    trailing_space: bool = True  # is white space at the ends of lines, and are empty lines at the end, left out?
+    ignore_case: bool = False
+    any_order: bool = False  # of lines
+    similarity: float | None = None
+
+    kind = "text"
+
+    def compare(self, found: bytes, expected: bytes) -> Comparison:
+        ours, theirs = self._lines(found), self._lines(expected)
+        if ours == theirs:
+            return SAME
+        if self.similarity is not None:
+            return self._by_likeness(ours, theirs, self.similarity)
+        if self.any_order:
+            return _by_bags(Counter(ours), Counter(theirs))
+        pairs = list(zip_longest(ours, theirs))
+        wrong = [place for place, (first, second) in enumerate(pairs) if first != second]
+        named = (_line(place, *pairs[place]) for place in wrong)
+        return differs(1 - len(wrong) / len(pairs), named, len(wrong))
+
+    def _lines(self, content: bytes) -> list[str]:
+        text = decoded(content)
+        lines = (text.casefold() if self.ignore_case else text).split("\n")
+        if self.trailing_space:
+            lines = [line.rstrip() for line in lines]
+            while lines and not lines[-1]:
+                lines.pop()
+        return sorted(lines) if self.any_order else lines
+
+    def _by_likeness(self, ours: Sequence[str], theirs: Sequence[str], wanted: float) -> Comparison:
+        ratio = likeness(" ".join(ours).split(), " ".join(theirs).split())
+        told = f"similarity {ratio:.3f}, at least {wanted:g} is wanted"
+        return Comparison(True, ratio, told) if ratio >= wanted else differs(ratio, [told], 1)
+
+
+def likeness(ours: Sequence[str], theirs: Sequence[str]) -> float:
+    """0..1; 1 for two empty sides."""
+    total = len(ours) + len(theirs)
+    if not total:
+        return 1.0
+    return 2 * _common_words(ours[:MAX_WORDS], theirs[:MAX_WORDS]) / total
+
+
+def _common_words(ours: Sequence[str], theirs: Sequence[str]) -> int:
+    """Length of the longest common subsequence, one bit per word of `ours` (Hyyro 2004).
+
+    difflib needs minutes for two thousand words that repeat; this is bounded by the number of words whatever they say.
+    """
+    places: dict[str, int] = {}
+    for place, word in enumerate(ours):
+        places[word] = places.get(word, 0) | 1 << place
+    every = (1 << len(ours)) - 1
+    unmatched = every
+    for word in theirs:
+        both = unmatched & places.get(word, 0)
+        unmatched = ((unmatched + both) | (unmatched - both)) & every
+    return len(ours) - unmatched.bit_count()
+
+
+def _by_bags(ours: Counter[str], theirs: Counter[str]) -> Comparison:
+    """Each line as often as it is expected, wherever it stands: a line that is missing moves no other."""
+    missing, extra = theirs - ours, ours - theirs
+    longer = max(ours.total(), theirs.total())
+    told = chain(
+        (f"missing {_often(*each)}" for each in sorted(missing.items())),
+        (f"expected no {_often(*each)}" for each in sorted(extra.items())),
+    )
+    return differs((ours & theirs).total() / longer, islice(told, MAX_DIFFERENCES), len(missing) + len(extra))
+
+
+def _often(line: str, count: int) -> str:
+    return f"line {shown(line)}{f', {count:,} times' if count > 1 else ''}"
+
+
+def _line(place: int, found: str | None, expected: str | None) -> str:
+    where = f"line {place + 1:,}"
+    if found is None:
+        return f"{where}: missing, expected {shown(expected)}"
+    if expected is None:
+        return f"{where}: found {shown(found)}, expected no more"
+    return f"{where}: found {shown(found)}, expected {shown(expected)}"

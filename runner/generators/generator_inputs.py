@@ -1,0 +1,50 @@
+"""What a generator finds in its sandbox, and nothing beside it: the corpus, the task where one is revealed, a request."""
+
+from __future__ import annotations
+
+import json
+
+from runner.authoring.contract.contract_rules import (
+    MAX_BODY_LINES,
+    MAX_DESCRIPTION_CHARS,
+    MAX_FILE_BYTES,
+    MAX_LIBRARY_BYTES,
+    MAX_SLUG_CHARS,
+)
+from runner.authoring.occasion import Occasion
+from runner.base.types import File, Files
+from runner.suites.tasks.task_files import workspace_files
+
+REQUEST_FORMAT = "generator-request/1"
+
+
+def input_files(occasion: Occasion, *, seed: int) -> Files:
+    """Path below the working folder -> file. Tests, solutions, other tasks and skills are nothing this could name."""
+    files = {f"input/corpus/{path}": file for path, file in occasion.corpus.items()}
+    if occasion.task is not None:
+        files["input/task.md"] = File(occasion.task.instruction.encode())
+        files |= {f"input/files/{path}": file for path, file in workspace_files(occasion.task).items()}
+    request = json.dumps(request_value(occasion, seed=seed), indent=1, ensure_ascii=False) + "\n"
+    return {**files, "input/request.json": File(request.encode())}
+
+
+def request_value(occasion: Occasion, *, seed: int) -> dict[str, object]:
+    """`input/request.json`. `slug`: a name for the skill, where the generator has none of its own."""
+    return {
+        "format": REQUEST_FORMAT,
+        "setting": "task-agnostic" if occasion.task is None else "task-conditioned",
+        "seed": seed,
+        "budget_tokens": occasion.budget_tokens,
+        "slug": occasion.family.slug,
+        "rules": {
+            "paths": "<skill>/SKILL.md, and files in <skill>/scripts, <skill>/references, <skill>/assets",
+            "skill_name": f"lower-case letters, digits, single inner hyphens, at most {MAX_SLUG_CHARS}",
+            "frontmatter": "YAML between two lines ---: name (that of the folder) and description",
+            "description_characters": MAX_DESCRIPTION_CHARS,
+            "body_lines": MAX_BODY_LINES,
+            "file_bytes": MAX_FILE_BYTES,
+            "library_bytes": MAX_LIBRARY_BYTES,
+            "cited": "every file beside SKILL.md is named by its path in SKILL.md",
+            "budget": "a token is four characters; all files together stay within budget_tokens",
+        },
+    }

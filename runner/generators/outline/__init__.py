@@ -1,0 +1,1 @@
+"""The bundled generator: an outline of a corpus as a skill."""

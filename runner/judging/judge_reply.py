@@ -1,0 +1,195 @@
+"""Reading what a judge answered: every way of being unusable has its own name, and nothing is repaired.
+
+The one thing taken as meant is a JSON object inside a code fence with nothing around it. Words around the object, a
+field that is not there, a score off the scale, a number written as text: each is told, asked again, and counted.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from runner.base.text import storable
+from runner.base.types import FILTERED, JsonValue, ModelReply
+from runner.judging.forms import MAX_POINTS, POINT_FIELDS, Form
+from runner.judging.metrics import HIGHEST, LOWEST
+from runner.models.json_reply import PLAIN, STRICT, decode_alone, objects_among, refuses
+
+MAX_REPLY_CHARS = 200_000
+MAX_TEXT_CHARS = 4_000
+
+
+class Fault(StrEnum):
+    EMPTY = "empty"
+    REFUSED = "refused"
+    MALFORMED = "malformed"  # no JSON, cut off, or an object with none of the fields asked for
+    PROSE = "prose"  # words around the JSON
+    WRONG_TYPE = "wrong-type"
+    OUT_OF_RANGE = "out-of-range"
+    PARTIAL = "partial"  # a field is missing; the others stand, and one of them holds an answer
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One scored thing. `score` is whole, 1..5; of a label it is None."""
+
+    reason: str
+    score: int | None = None
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    text: str
+    reason: str = ""
+    reference: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What stands in a reply. With a fault other than PARTIAL it is nothing at all; `problem` says what was expected."""
+
+    items: dict[str, Item] = field(default_factory=dict)
+    points: tuple[Point, ...] = ()
+    fault: Fault | None = None
+    problem: str = ""
+
+
+class Faulty(ValueError):
+    def __init__(self, fault: Fault, problem: str) -> None:
+        super().__init__(problem)
+        self.fault = fault
+
+
+def read_reply(reply: ModelReply, form: Form) -> Reading:
+    """Never raises: an answer that cannot be used is a result."""
+    try:
+        value = _object_in(reply)
+        if form.points:
+            return _points(value)
+        return _label(value, form) if form.labels else _scores(value, form.items)
+    except Faulty as fault:
+        return Reading(fault=fault.fault, problem=str(fault)[:MAX_TEXT_CHARS])
+
+
+# --- the one object ---------------------------------------------------------------------------------------------
+
+
+def _object_in(reply: ModelReply) -> dict[str, JsonValue]:
+    text = reply.text.strip()
+    if reply.finish_reason == FILTERED:
+        raise Faulty(Fault.REFUSED, text[:MAX_TEXT_CHARS] or "the reply was withheld")
+    if not text:
+        raise Faulty(Fault.EMPTY, "the reply is empty")
+    if len(text) > MAX_REPLY_CHARS:
+        raise Faulty(Fault.MALFORMED, f"{len(text):,} characters, expected at most {MAX_REPLY_CHARS:,}")
+    try:
+        value = decode_alone(text, STRICT)
+    except (ValueError, RecursionError) as error:
+        raise _no_json(text, error, reply.finish_reason == "length") from error
+    if not isinstance(value, dict):
+        raise Faulty(Fault.WRONG_TYPE, f"expected one JSON object, found {_kind(value)}")
+    return value
+
+
+def _no_json(text: str, error: Exception, is_cut: bool) -> Faulty:
+    # The first thing in braces decides: an object inside one that breaks off does not count.
+    if isinstance(error, json.JSONDecodeError) and any(True for _ in objects_among(text, PLAIN, limit=1)):
+        return Faulty(Fault.PROSE, "expected the JSON object alone, found words around it")
+    if refuses(text):
+        return Faulty(Fault.REFUSED, text[:MAX_TEXT_CHARS])
+    cut = ": the reply was cut off at the limit of tokens" if is_cut else ""
+    return Faulty(Fault.MALFORMED, f"no JSON object ({str(error)[:200]}){cut}")
+
+
+# --- its fields -------------------------------------------------------------------------------------------------
+
+
+def _scores(value: dict[str, Any], names: tuple[str, ...]) -> Reading:
+    items: dict[str, Item] = {}
+    missing: list[str] = []
+    for name in names:
+        told = value.get(name)
+        if told is None:
+            missing.append(name)
+            continue
+        if not isinstance(told, dict):
+            raise Faulty(Fault.WRONG_TYPE, f"{name}: expected an object with score and reason, found {_kind(told)}")
+        if told.get("score") is None:
+            missing.append(f"{name}.score")
+            continue
+        items[name] = Item(_text(told, "reason", name, missing), score=_score(told["score"], name))
+    return _partly(items, missing)
+
+
+def _score(value: JsonValue, name: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        expected = f"a whole number from {LOWEST} to {HIGHEST}"
+        raise Faulty(Fault.WRONG_TYPE, f"{name}.score: expected {expected}, found {_kind(value)} {str(value)[:40]!r}")
+    if not LOWEST <= value <= HIGHEST:
+        raise Faulty(Fault.OUT_OF_RANGE, f"{name}.score: expected {LOWEST} to {HIGHEST}, found {str(value)[:40]}")
+    return value
+
+
+def _label(value: dict[str, Any], form: Form) -> Reading:
+    told = value.get("label")
+    if told is None:
+        return _partly({}, ["label"])
+    if not isinstance(told, str):
+        raise Faulty(Fault.WRONG_TYPE, f"label: expected text, found {_kind(told)}")
+    if told not in form.labels:
+        raise Faulty(Fault.OUT_OF_RANGE, f"label: expected one of {', '.join(form.labels)}, found {told[:80]!r}")
+    missing: list[str] = []
+    return _partly({"label": Item(_text(value, "reason", "", missing), label=told)}, missing)
+
+
+def _points(value: dict[str, Any]) -> Reading:
+    told = value.get("points")
+    if told is None:
+        raise _no_answer(["points"])
+    if not isinstance(told, list):
+        raise Faulty(Fault.WRONG_TYPE, f"points: expected a list, found {_kind(told)}")
+    if len(told) > MAX_POINTS:
+        raise Faulty(Fault.OUT_OF_RANGE, f"points: expected at most {MAX_POINTS}, found {len(told)}")
+    found: list[Point] = []
+    missing: list[str] = []
+    for place, each in enumerate(told):
+        if not isinstance(each, dict):
+            raise Faulty(Fault.WRONG_TYPE, f"points[{place}]: expected an object, found {_kind(each)}")
+        texts = [_text(each, name, f"points[{place}]", missing) for name in POINT_FIELDS]
+        found += [Point(*texts)] * bool(texts[0])
+    if told and not found:
+        raise _no_answer([f"points[{place}].{POINT_FIELDS[0]}" for place in range(len(told))])
+    problem = f"missing: {', '.join(missing)}" if missing else ""
+    return Reading(points=tuple(found), fault=Fault.PARTIAL if missing else None, problem=problem)
+
+
+def _partly(items: dict[str, Item], missing: list[str]) -> Reading:
+    if not items:
+        raise _no_answer(missing)
+    if missing:
+        return Reading(items, fault=Fault.PARTIAL, problem=f"missing: {', '.join(missing)}")
+    return Reading(items)
+
+
+def _no_answer(missing: list[str]) -> Faulty:
+    """An object in which no score, label or point stands answers nothing: there is no part of it to keep."""
+    return Faulty(Fault.MALFORMED, f"none of the fields asked for: {', '.join(missing)}")
+
+
+def _text(value: dict[str, Any], name: str, place: str, missing: list[str]) -> str:
+    told = value.get(name)
+    where = f"{place}.{name}" if place else name
+    if told is None or told == "":
+        missing.append(where)
+        return ""
+    if not isinstance(told, str):
+        raise Faulty(Fault.WRONG_TYPE, f"{where}: expected text, found {_kind(told)}")
+    return storable(told).strip()[:MAX_TEXT_CHARS]  # JSON can spell what a text of the record cannot hold
+
+
+def _kind(value: object) -> str:
+    names = {dict: "an object", list: "a list", str: "text", bool: "a truth value", int: "a number", float: "a number"}
+    return names.get(type(value), "null")

@@ -1,0 +1,1 @@
+"""Any provider that litellm speaks to."""

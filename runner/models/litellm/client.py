@@ -1,0 +1,368 @@
+"""Any provider that litellm speaks to: "litellm/<model as litellm names it>", e.g. "litellm/openai/gpt-4.1-mini".
+
+The key is named, never held: `key_variable` is the name of an environment variable that is read at each call. litellm is
+imported inside the call, as its import takes seconds, and with its bundled price list, as it would fetch one.
+
+Costs are litellm's list prices, or those that the preset states. They stay unknown for a model without a price, and
+behind an address of one's own (`api_base`) for which no preset states any.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+from runner.base.errors import (
+    AccountRefused,
+    ContextExceeded,
+    KeyRefused,
+    ModelRefused,
+    ModelUnavailable,
+    SetupError,
+)
+from runner.base.no_credit import says_no_credit
+from runner.base.types import FILTERED, TOO_LONG, JsonValue, ModelReply, ModelRequest, Usage
+from runner.models.litellm.litellm_errors import (
+    NoReply,
+    is_away,
+    is_of_the_key,
+    is_passing,
+    provider_body,
+    retry_after,
+)
+from runner.models.litellm.litellm_package import load_litellm, missing_module
+from runner.models.litellm.litellm_parameters import target_of
+from runner.models.litellm.litellm_reply import read_reply
+from runner.models.litellm.litellm_request import Sending, prepare
+from runner.models.preset import Preset, has_address
+from runner.models.wire.context_overflow import Overflow, fills, is_bare_500, overflow_of
+from runner.models.wire.error_wording import describe_error
+from runner.models.wire.patience import Passing, Patience, seconds_set
+
+if TYPE_CHECKING:
+    from runner.models.wire.bounded import Call
+
+PROVIDER = "litellm"
+TIMEOUT_SECONDS = 180.0  # of silence
+CALL_SECONDS = 3_600.0  # of one completion with all its tries
+MAX_ERROR_CHARS = 2_000
+MAX_REASON = 300  # characters of the words in which a provider refuses a parameter
+SHORTEST_PRIVATE = 6  # characters; a shorter key is none, and taking it out would take words apart
+# Providers whose credentials are more than one key of their own.
+OTHER_CREDENTIALS = frozenset({"bedrock", "vertex_ai", "sagemaker", "azure"})
+
+
+class _RefusedByLiteLLM(Exception):
+    """The provider refuses one parameter of the request, which can be sent without it."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(name)
+        self.name, self.reason = name, reason
+
+
+class _Overflowed(Exception):
+    """The request does not fit the model's context window."""
+
+    def __init__(self, told: str, overflow: Overflow) -> None:
+        super().__init__(told)
+        self.overflow = overflow
+
+
+class LiteLLM:
+    """One model of one provider. Between two calls it holds its settings, and which parameters the provider refuses."""
+
+    scripted = False
+    version = "unknown"  # no provider tells when equal requests begin to get other replies
+    preset: Preset | None = None
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        key_variable: str | None = None,
+        api_base: str | None = None,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """`timeout_seconds`: a provider that sends nothing for so long has hung. `sleep` may raise to end a wait."""
+        provider, _, model = name.partition("/")
+        if provider != PROVIDER or not model:
+            raise SetupError(f"model {name!r}: expected litellm/<model>, e.g. litellm/openai/gpt-4.1-mini")
+        if has_address(model):
+            raise SetupError(f"model {name!r}: an address is no part of a name; give it as a preset's api_base")
+        self.name, self.model = name, model
+        self.key_variable, self.api_base, self.timeout_seconds = key_variable, api_base, timeout_seconds
+        self.sleep = sleep
+        self._refused: dict[str, str] = {}  # parameter -> the provider's words
+
+    @classmethod
+    def of_preset(cls, preset: Preset) -> LiteLLM:
+        model = cls(
+            f"{PROVIDER}/{preset.host_model}",
+            key_variable=preset.key_variable,
+            api_base=preset.api_base,
+            timeout_seconds=preset.timeout_seconds or TIMEOUT_SECONDS,
+        )
+        model.preset, model.name = preset, preset.name
+        return model
+
+    @property
+    def context_window(self) -> int | None:
+        """Tokens that the model takes in one call: by the preset, else by litellm's list, else not known."""
+        if self.preset is not None and self.preset.context_window is not None:
+            return self.preset.context_window
+        return _look_up_window(self._litellm().model_cost, self.model)
+
+    @property
+    def price_table(self) -> str:
+        if self.preset is not None and self.preset.prices is not None:
+            return f"preset {self.preset.name}"
+        return f"litellm {metadata.version('litellm')}"
+
+    @property
+    def priced(self) -> bool:
+        if self.preset is not None and self.preset.prices is not None:
+            return True
+        return not self._has_own_address and _has_list_price(self._litellm(), self.model)
+
+    @property
+    def _has_own_address(self) -> bool:
+        return bool(self.api_base) or (self.preset is not None and self.preset.api_base_variable is not None)
+
+    def _address(self) -> str | None:
+        return self.preset.base_url() if self.preset is not None else self.api_base
+
+    def complete(self, request: ModelRequest) -> ModelReply:
+        """ModelUnavailable after failures that may pass (`runner.models.wire.patience`); ModelRefused at once for the rest.
+
+        KeyRefused, at once, names the variable that holds the key; AccountRefused, at once, where the account has no
+        credit or the provider no such model. No error quotes the key or a private address.
+        A reply that was withheld (a refusal, a content filter) is a reply: its finish reason says so. So is the end of a
+        conversation with tools that does not fit the context window: that is a result of the agent. Without tools it is
+        ContextExceeded. Where the prompt fits and the answer asked for does not, a shorter one is asked for, once, and
+        the reply's notes say so.
+        """
+        from runner.models.wire.bounded import Call, bounded  # httpx takes a while to import
+
+        litellm = self._litellm()
+        request = self._within_limits(request)
+        sending, patience = self._sending(litellm, request), Patience(self.name, self.sleep)
+        notes: list[str] = []
+        left_out: set[str] = set()
+        reply: ModelReply | None = None
+        with bounded(Call(self.timeout_seconds, time.monotonic() + _call_seconds())) as call:
+            while reply is None:
+                call.begin_try()
+                try:
+                    reply = self._try(litellm, sending, call)
+                except Passing as failure:
+                    reply = self._outlast(failure, patience, request)
+                except _RefusedByLiteLLM as parameter:
+                    if parameter.name in left_out:  # refused with it and without it
+                        raise ModelRefused(f"{parameter.reason} (model {self.name})") from None
+                    left_out.add(parameter.name)  # one more each time, so this ends
+                    self._refused[parameter.name] = parameter.reason
+                    sending = self._sending(litellm, request)
+                except _Overflowed as found:
+                    if not notes and (lowered := sending.lower_answer(found.overflow)):
+                        notes.append(lowered)
+                    else:
+                        reply = self._overflow(request, found.overflow, str(found))
+        return replace(reply, failed_tries=tuple(patience.failed), not_sent=sending.not_sent, notes=tuple(notes))
+
+    def _try(self, litellm: Any, sending: Sending, call: Call) -> ModelReply:
+        try:
+            response = litellm.completion(**sending.arguments)
+            return read_reply(response, self.model, self._usage(litellm, response))
+        except litellm.exceptions.ContentPolicyViolationError as error:
+            return ModelReply(self._describe_error(error), finish_reason=FILTERED, model=self.model)
+        except Exception as error:
+            # "from None": a trace that goes on into litellm's own errors would quote what is kept out of ours.
+            raise self._failure(call.problem or error, sending, call) from None
+
+    def _failure(self, problem: Exception, sending: Sending, call: Call) -> Exception:
+        """What a failed try means for the call."""
+        if missing := missing_module(problem):
+            return self._without(missing)
+        if call.replied:
+            return _unreadable(self._describe_error(_no_reply(problem)), call)
+        told = f"{self._describe_error(problem)} (model {self.name})"
+        if (overflow := overflow_of(problem)) is not None:
+            return _Overflowed(self._describe_error(problem), overflow)
+        if name := sending.refused(problem):
+            return _RefusedByLiteLLM(name, self._describe_error(problem)[:MAX_REASON])
+        if is_of_the_key(problem):
+            return self._key_refused(problem)
+        if getattr(problem, "status_code", None) in (402, 404) or says_no_credit(provider_body(problem)):
+            return AccountRefused(told)
+        if not is_passing(problem):
+            return ModelRefused(f"{told}{_advice(sending, problem)}")
+        return Passing(
+            self._describe_error(problem),
+            is_away=is_away(problem),
+            is_last=type(problem).__name__ == "TimeUp",
+            is_bare=is_bare_500(problem),
+            retry_after=retry_after(problem),
+            usage=call.used if call.answering else None,
+        )
+
+    def _outlast(self, failure: Passing, patience: Patience, request: ModelRequest) -> ModelReply | None:
+        """None where another try is due. A server that fails without a reason at a full window is taken at that."""
+        try:
+            patience.outlast(failure)
+        except ModelUnavailable:
+            if failure.is_bare and fills(request, self.context_window):
+                return self._overflow(request, Overflow(self.context_window), failure.reason)
+            raise
+        return None
+
+    def _overflow(self, request: ModelRequest, overflow: Overflow, told: str) -> ModelReply:
+        if request.tools:
+            return ModelReply(told, finish_reason=TOO_LONG, model=self.model)
+        raise ContextExceeded(f"{told} (model {self.name})", overflow.window, overflow.prompt) from None
+
+    def _within_limits(self, request: ModelRequest) -> ModelRequest:
+        """No model is asked for a longer reply than its preset says it gives."""
+        longest = None if self.preset is None else self.preset.max_tokens
+        if longest is None or (request.max_tokens or longest + 1) <= longest:
+            return request
+        return replace(request, max_tokens=longest)
+
+    def _sending(self, litellm: Any, request: ModelRequest) -> Sending:
+        address = self._address() if self._has_own_address else None
+        options = {} if self.preset is None else self.preset.options
+        sending = prepare(target_of(litellm, self.model, address), request, options, self._refused)
+        return replace(sending, arguments={**sending.arguments, **self._call(), **self._access()})
+
+    def _call(self) -> dict[str, JsonValue]:
+        return {
+            "model": self.model,
+            "timeout": self.timeout_seconds,
+            "num_retries": 0,  # retries are counted here, where they can be tested
+            "max_retries": 0,
+            "_skip_mcp_handler": True,  # it looks for MCP servers among the tools, and needs a package of its own for that
+        }
+
+    def _access(self) -> dict[str, str]:
+        """To an address of one's own no key goes but the one named for it: litellm would send what it finds."""
+        key = self._key() if self.key_variable else "none" if self._has_own_address else None
+        given = {"api_key": key, "api_base": self._address()}
+        return {name: value for name, value in given.items() if value is not None}
+
+    def _key(self) -> str:
+        key = os.environ.get(self.key_variable or "", "").strip()
+        if not key:
+            raise SetupError(f"{self.name}: the environment variable {self.key_variable} is not set")
+        return key
+
+    def _key_refused(self, error: Exception) -> KeyRefused:
+        variable = self.key_variable or _usual_variable(self.model)
+        named = f"the key in the environment variable {variable}" if variable else "the key"
+        return KeyRefused(f"The provider refused {named}: {self._describe_error(error)} (model {self.name})", variable)
+
+    def _describe_error(self, error: Exception) -> str:
+        """What the provider or its client said, without the key and the address, which it may quote."""
+        text = describe_error(error, self.api_base or (self.preset.api_base_variable if self.preset else None))
+        private = {os.environ.get(name, "").strip(): name for name in self._variables()}
+        for value in sorted(private, key=len, reverse=True):
+            text = text.replace(value, f"[{private[value]}]") if len(value) >= SHORTEST_PRIVATE else text
+        return text[:MAX_ERROR_CHARS]
+
+    def _variables(self) -> tuple[str, ...]:
+        names = (self.key_variable, self.preset.api_base_variable if self.preset else None, _usual_variable(self.model))
+        return tuple(name for name in names if name)
+
+    def _litellm(self) -> Any:
+        try:
+            return load_litellm()
+        except ImportError as error:
+            raise self._without(str(error)) from None
+
+    def _without(self, missing: str) -> SetupError:
+        return SetupError(f"{self.name}: a Python package is missing on this machine: {missing[:MAX_REASON]}")
+
+    def _usage(self, litellm: Any, response: Any) -> Usage:
+        """Input includes what was cached, as litellm gives it for every provider: cached input is counted once."""
+        usage = getattr(response, "usage", None)
+        # litellm makes up zeros where the provider gave no counts; some providers give no sum.
+        if usage is None or not (usage.prompt_tokens or usage.completion_tokens):
+            return Usage()
+        details = getattr(usage, "prompt_tokens_details", None)
+        cached = getattr(details, "cached_tokens", None)
+        tokens = Usage(
+            input_tokens=_count(usage.prompt_tokens) or None,  # every prompt has some
+            cached_tokens=_count(getattr(usage, "cached_tokens", None) if cached is None else cached),  # Moonshot's
+            output_tokens=_count(usage.completion_tokens),
+        )
+        return replace(tokens, cost_usd=self._cost(litellm, response, tokens))
+
+    def _cost(self, litellm: Any, response: Any, tokens: Usage) -> float | None:
+        if self.preset is not None and self.preset.prices is not None:
+            return self.preset.prices.cost(tokens, cache_written(response.usage))
+        if self._has_own_address:
+            return None
+        try:
+            cost = litellm.completion_cost(completion_response=response, model=self.model)
+        except Exception:  # litellm raises a bare Exception for a model without a price
+            return None
+        return float(cost) if cost else None
+
+
+def _no_reply(problem: Exception) -> Exception:
+    if isinstance(problem, NoReply):
+        return problem
+    found = NoReply(str(problem))
+    found.__cause__ = problem
+    return found
+
+
+def _unreadable(told: str, call: Call) -> Passing:
+    """The provider refused nothing: it gave a reply that litellm or we cannot read, whatever status litellm gives that."""
+    used = call.used if call.answering else None
+    return Passing(told, is_away=False, is_last=False, is_bare=False, retry_after=None, usage=used)
+
+
+def _advice(sending: Sending, error: Exception) -> str:
+    option = sending.refused_option(error)
+    return f"\nThe preset's option {option} is refused; `{option}: null` leaves it out." if option else ""
+
+
+def cache_written(usage: JsonValue) -> int:
+    """Tokens of the input that the provider put into its cache; Anthropic charges more for them."""
+    written = getattr(usage, "cache_creation_input_tokens", None)
+    return written if isinstance(written, int) and written > 0 else 0
+
+
+def _count(told: object) -> int | None:
+    """None for a number that can be no count of tokens."""
+    return told if isinstance(told, int) and 0 <= told < 10**12 else None
+
+
+def _call_seconds() -> float:
+    name = "SKILLGLASS_MODEL_CALL_SECONDS"
+    return seconds_set(name, os.environ.get("SKILLGLASS_MODEL_CALL_SECONDS"), CALL_SECONDS)
+
+
+def _usual_variable(model: str) -> str | None:
+    """The variable that litellm reads for this provider when none is named."""
+    provider, slash, _ = model.partition("/")
+    return f"{provider.upper()}_API_KEY" if slash and provider not in OTHER_CREDENTIALS else None
+
+
+def _has_list_price(litellm: Any, model: str) -> bool:
+    try:
+        found = litellm.get_model_info(model)
+    except Exception:  # litellm raises a bare Exception for a model it does not know
+        return False
+    return bool(found.get("input_cost_per_token")) and bool(found.get("output_cost_per_token"))
+
+
+def _look_up_window(listed: Mapping[str, Any], model: str) -> int | None:
+    """Read from the list itself: litellm's own look-up would ask an Ollama server."""
+    entry = listed.get(model) or listed.get(model.partition("/")[2]) or {}
+    found = entry.get("max_input_tokens")
+    return found if isinstance(found, int) and found > 0 else None

@@ -1,0 +1,206 @@
+"""Which of a request's parameters are sent to a model, and which are left out, with the reason.
+
+What a model takes is known to litellm (its lists and its mapping of values), to the rules below, which it does not have,
+and to the provider: a parameter that it refuses is left out from then on (`litellm_refusals`).
+
+Only what the runner asks for by itself is left out. An option of a preset was written for this model: where it cannot be
+sent, that is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from runner.base.types import JsonValue, ModelRequest
+
+SEED_BITS = 0x7FFF_FFFF  # 31: Google's seed is an int32, others take no more than that either
+SMALLEST_BUDGET = 1_024  # tokens of thinking, by Anthropic's documents
+# A parameter's names in what litellm makes of it for a provider.
+ALIASES = {
+    "temperature": {"temperature"},
+    "seed": {"seed", "random_seed"},
+    "response_format": {"response_format", "response_mime_type", "format", "output_format"},
+}
+BRIDGED_PROVIDERS = frozenset({"openai", "azure", "azure_ai"})
+CLAUDE_PROVIDERS = frozenset({"anthropic", "bedrock", "bedrock_converse", "vertex_ai", "azure_ai", "openrouter"})
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Who is asked, in litellm's terms. `model` without its provider: "claude-opus-4-6"."""
+
+    litellm: Any
+    full_name: str  # "anthropic/claude-opus-4-6"
+    provider: str
+    model: str
+    address: str | None = None  # one's own, where it is not the provider's
+
+    @property
+    def is_claude(self) -> bool:
+        return self.provider == "anthropic" or (self.provider in CLAUDE_PROVIDERS and "claude" in self.model.lower())
+
+
+@dataclass(slots=True)
+class Parameters:
+    """`values`: for litellm. `left_out`: what the runner asked for and is not sent, "temperature 0.2: <reason>"."""
+
+    values: dict[str, Any]
+    asked: frozenset[str]  # names of those that the runner asks for
+    left_out: list[str] = field(default_factory=list)
+    thinks_by_budget: bool = False  # Claude's older way of thinking, which wants the thoughts of earlier turns back
+
+    def leave(self, name: str, reason: str) -> None:
+        value = self.values.pop(name)
+        shown = value["type"] if name == "response_format" else value
+        self.left_out.append(f"{name} {shown}: {reason}")
+
+    def open_asked(self) -> Iterator[str]:
+        """Names of what the runner asks for and may still be left out; without its limit on output tokens."""
+        yield from [
+            name for name in ("temperature", "seed", "response_format") if name in self.asked & self.values.keys()
+        ]
+
+
+def target_of(litellm: Any, full_name: str, address: str | None) -> Target:
+    """For a provider that litellm does not know its own error follows, once it is asked."""
+    try:
+        model, provider, *_ = litellm.get_llm_provider(full_name)
+    except Exception:  # of litellm's own kinds
+        provider, _, model = full_name.partition("/")
+    return Target(litellm, full_name, provider, model, address)
+
+
+def choose_parameters(
+    target: Target, request: ModelRequest, options: Mapping[str, object], refused: Mapping[str, str]
+) -> Parameters:
+    """`options`: the preset's; null: never sent. `refused`: what the provider refused earlier, with its words."""
+    asked = _collect_parameters(request)
+    given = {name: value for name, value in options.items() if value is not None and name not in asked}
+    chosen = Parameters({**given, **asked}, frozenset(asked))
+    for name in sorted(asked.keys() & {name for name, value in options.items() if value is None}):
+        chosen.leave(name, "the preset says null")
+    for name in refused:
+        if name in chosen.asked & chosen.values.keys() and name != "max_tokens":
+            chosen.leave(name, f"the provider refuses it: {refused[name]}")
+    if "max_tokens" in refused and "max_tokens" in chosen.values:
+        chosen.values["max_completion_tokens"] = chosen.values.pop("max_tokens")
+    _follow_list(target, chosen)
+    if target.is_claude:
+        _follow_claude(chosen)
+    _follow_mapping(target, chosen)
+    if is_bridged(target, request, chosen.values):
+        _follow_responses(chosen, refused)
+    return chosen
+
+
+def _collect_parameters(request: ModelRequest) -> dict[str, object]:
+    asked = {
+        "temperature": request.temperature,
+        "max_tokens": request.max_tokens,
+        "seed": None if request.seed is None else request.seed & SEED_BITS,
+        "response_format": {"type": "json_object"} if request.json_object else None,
+    }
+    return {name: value for name, value in asked.items() if value is not None}
+
+
+def _follow_list(target: Target, chosen: Parameters) -> None:
+    """litellm's list of what a model takes. An option that it lacks is sent all the same: lists grow old."""
+    known = target.litellm.get_supported_openai_params(model=target.full_name)
+    if known is None:
+        return
+    for name in chosen.open_asked():
+        if name not in known:
+            chosen.leave(name, f"{target.model} takes none")
+    usual = set(getattr(target.litellm.constants, "DEFAULT_CHAT_COMPLETION_PARAM_VALUES", ()))
+    if forced := sorted(name for name in chosen.values if name in usual and name not in known):
+        chosen.values["allowed_openai_params"] = [*chosen.values.get("allowed_openai_params", ()), *forced]
+
+
+def _follow_claude(chosen: Parameters) -> None:
+    """From Anthropic's documents: thinking goes with no temperature but 1, and newer models take it or top_p, not both."""
+    thinking, effort = chosen.values.get("thinking"), chosen.values.get("reasoning_effort")
+    thinks = (isinstance(thinking, dict) and thinking.get("type") != "disabled") or effort not in (None, "none")
+    if "temperature" not in chosen.asked & chosen.values.keys():
+        return
+    if thinks and chosen.values["temperature"] != 1:
+        chosen.leave("temperature", "Claude thinks at no other temperature than 1")
+    elif "top_p" in chosen.values:
+        chosen.leave("temperature", "Claude does not take it beside the preset's top_p")
+
+
+def _follow_mapping(target: Target, chosen: Parameters) -> None:
+    """What litellm makes of the values for this provider: some it drops, some it would refuse."""
+    made = _map_parameters(target, chosen.values)
+    if made is None:
+        return
+    names = set(_names(made))
+    for name in chosen.open_asked():
+        if not ALIASES[name] & names:
+            chosen.leave(name, f"{target.model} does not take it")
+    _fit_budget(chosen, made.get("thinking"))
+    thinking = (_map_parameters(target, chosen.values) or {}).get("thinking") if target.is_claude else None
+    chosen.thinks_by_budget = isinstance(thinking, dict) and thinking.get("type") == "enabled"
+
+
+def _map_parameters(target: Target, values: Mapping[str, JsonValue]) -> dict[str, JsonValue] | None:
+    try:
+        made: dict[str, Any] = target.litellm.utils.get_optional_params(
+            model=target.model, custom_llm_provider=target.provider, drop_params=True, **values
+        )
+    except Exception:  # whatever is wrong, litellm says it again when it is asked
+        return None
+    return made
+
+
+def _names(value: JsonValue) -> Iterator[str]:
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield str(name)
+            yield from _names(item)
+
+
+def _fit_budget(chosen: Parameters, thinking: Any) -> None:
+    """Anthropic counts thinking as output and takes no budget that reaches the limit on it."""
+    budget = thinking.get("budget_tokens") if isinstance(thinking, dict) else None
+    limit = chosen.values.get("max_tokens")
+    if not isinstance(budget, int) or not isinstance(limit, int) or budget < limit:
+        return
+    chosen.values.pop("reasoning_effort", None)
+    chosen.values.pop("thinking", None)
+    if limit <= SMALLEST_BUDGET:
+        chosen.left_out.append(
+            f"thinking: its least budget, {SMALLEST_BUDGET:,} tokens, reaches the limit of {limit:,}"
+        )
+        return
+    fitting = max(SMALLEST_BUDGET, limit // 2)
+    chosen.values["thinking"] = {**thinking, "budget_tokens": fitting}
+    chosen.left_out.append(
+        f"thinking budget {budget:,}: {fitting:,} is sent, as the limit on output is {limit:,} tokens"
+    )
+
+
+def is_bridged(target: Target, request: ModelRequest, values: Mapping[str, JsonValue]) -> bool:
+    """Does litellm reach this model through OpenAI's Responses API? So it does the codex models."""
+    if target.provider not in BRIDGED_PROVIDERS:
+        return False
+    try:
+        found, _ = target.litellm.main.responses_api_bridge_check(
+            model=target.model,
+            custom_llm_provider=target.provider,
+            tools=request.tools,
+            reasoning_effort=values.get("reasoning_effort"),
+            api_base=target.address,
+        )
+    except Exception:  # no part of litellm's public face
+        return False
+    return bool(found.get("mode") == "responses")
+
+
+def _follow_responses(chosen: Parameters, refused: Mapping[str, str]) -> None:
+    """From OpenAI's documents: no seed, and reasoning to be sent back comes encrypted. Nothing is kept at the provider."""
+    if "seed" in chosen.values:
+        chosen.leave("seed", "the Responses API takes none")
+    ours = {"store": False, "include": ["reasoning.encrypted_content"]}
+    chosen.values.update({name: value for name, value in ours.items() if name not in {**chosen.values, **refused}})

@@ -1,0 +1,70 @@
+"""A provider's reply, as litellm hands it over, in our own words. Lenient: a reply is worth what can be read of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+from uuid import uuid4
+
+from runner.base.text import storable, storable_value
+from runner.base.types import FILTERED, UNREADABLE, ModelReply, ToolCall, Usage
+from runner.models.litellm.litellm_errors import NoReply
+from runner.models.wire.carried import FIELDS, read_carried
+
+# OpenRouter's and Zhipu's word for an upstream provider that failed in the middle. litellm reports it as "stop".
+BROKEN_OFF = ("error", "network_error")
+SIGNATURE = "__thought__"  # what litellm puts between a call's id and Google's signature of the thought behind it
+
+
+def read_reply(response: Any, model: str, usage: Usage) -> ModelReply:
+    """Texts are made storable at once: half a character in one turn could not be sent back in the next."""
+    if not response.choices:
+        raise NoReply("no choices")
+    choice = response.choices[0]
+    if (native := (choice.get("provider_specific_fields") or {}).get("native_finish_reason")) in BROKEN_OFF:
+        raise NoReply(f"finish reason {native!r}")
+    message = choice.message
+    refusal = getattr(message, "refusal", None) or (message.get("provider_specific_fields") or {}).get("refusal")
+    reasoning = getattr(message, "reasoning_content", None)
+    calls = tuple(tool_calls(message.tool_calls or ()))
+    return ModelReply(
+        text=storable(message.content or refusal or ""),
+        tool_calls=calls,
+        usage=usage,
+        finish_reason=FILTERED if refusal else storable(str(choice.finish_reason or "unknown")),
+        model=storable(str(response.model or model)),
+        reasoning=None if reasoning is None else storable(reasoning),
+        carried=read_carried(message, _fields_of_calls(message.tool_calls or (), calls)),
+    )
+
+
+def _fields_of_calls(raw: Sequence[Any], calls: Sequence[ToolCall]) -> dict[str, dict[str, Any]]:
+    """id -> what the provider wants back with the call: Google's signature, which litellm hangs on the id as well."""
+    found: dict[str, dict[str, Any]] = {}
+    for each, call in zip(raw, calls, strict=True):
+        _, _, hung = str(each.id or "").partition(SIGNATURE)
+        fields = getattr(each, FIELDS, None) or ({"thought_signature": hung} if hung else None)
+        if isinstance(fields, dict):
+            found[call.id] = {FIELDS: fields}
+    return found
+
+
+def tool_calls(calls: Sequence[Any]) -> Iterator[ToolCall]:
+    """Each with an id of its own, by which its result is found: some servers give none, or the same to all."""
+    known: set[str] = set()
+    for call in calls:
+        identifier = storable(str(call.id or "").partition(SIGNATURE)[0])
+        identifier = str(uuid4()) if identifier in known or not identifier else identifier
+        known.add(identifier)
+        yield ToolCall(identifier, storable(str(call.function.name)), read_arguments(call.function.arguments or "{}"))
+
+
+def read_arguments(text: str) -> dict[str, Any]:
+    """Arguments that are no JSON object are kept as they came, under UNREADABLE. A line break in a text is taken."""
+    try:
+        found = json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        found = None
+    kept: dict[str, Any] = storable_value(found if isinstance(found, dict) else {UNREADABLE: text})
+    return kept

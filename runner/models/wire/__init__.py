@@ -1,0 +1,1 @@
+"""Model calls on the wire: bounded, streamed, retried, and their errors in words."""

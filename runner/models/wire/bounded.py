@@ -1,0 +1,335 @@
+"""The HTTP under every model call made on this side: bounded in size and time, streamed where that is possible.
+
+A provider's key goes to the provider's address and nowhere else: no redirect is followed. Who answers may be hostile:
+replies, headers included, are cut off at limits, however slowly they come.
+"""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import json
+import logging
+import re
+import ssl
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+
+from runner.base.hanging_up import HangUp
+from runner.base.types import Usage
+from runner.models.wire.metering import Meter
+from runner.models.wire.streams import BrokenStream, ErrorInStream, EventReader, Streamed, as_stream, error_in
+
+log = logging.getLogger(__name__)
+
+MAX_REPLY_BYTES = 32 * 1024 * 1024
+CONNECT_SECONDS = 30.0
+SILENCE_SECONDS = 180.0
+WHOLE_FACTOR = 5  # a provider that is asked for a whole reply is silent while it makes one: so much longer it may be
+# Streams of one call that broke off before a whole reply is asked for. From the source of llama-cpp-python 0.3.36: its server
+# ends a stream as soon as another request comes in (`interrupt_requests`, on by default), but no whole reply.
+MAX_BROKEN = 2
+CALL_SECONDS = 3_600.0
+_NO_END = "the provider did not end its reply in the time for the whole call"
+_REPLIES = ("choices", "content", "output", "candidates", "message", "response")  # what holds a reply, by format
+_NOT_RETURNED = frozenset({"content-length", "content-encoding", "transfer-encoding", "content-type"})
+
+
+class CallProblem(Exception):
+    """What kept a call from its reply, other than an answer with a status of failure."""
+
+
+class Away(CallProblem):
+    """Nobody listens there, or not yet."""
+
+
+class Broken(CallProblem):
+    """The provider fell silent, or its reply broke off. It may have used tokens."""
+
+
+class TimeUp(CallProblem):
+    """The time for the call with all its tries is used up."""
+
+
+class Unacceptable(CallProblem):
+    """A reply that is not taken: too long, compressed, or a redirect. Another try would get the same."""
+
+
+@dataclass(slots=True)
+class Call:
+    """One completion with all its tries, as the transport sees it. Times in seconds of time.monotonic.
+
+    problem    what kept the latest try from its reply; None where the provider answered
+    answering  the latest try reached the provider's model, as far as can be told from here
+    replied    the latest try got a whole reply with a status of success
+    used       what the latest try is known to have used, where it did not end in a reply
+    broken     streams that broke off, in all tries
+    """
+
+    silence_seconds: float = SILENCE_SECONDS
+    ends_at: float = field(default_factory=lambda: time.monotonic() + CALL_SECONDS)
+    problem: CallProblem | None = None
+    answering: bool = False
+    replied: bool = False
+    used: Usage = Usage()
+    broken: int = 0
+
+    def begin_try(self) -> None:
+        self.problem, self.answering, self.replied, self.used = None, False, False, Usage()
+
+
+_call: ContextVar[Call | None] = ContextVar("model call", default=None)
+
+
+@contextlib.contextmanager
+def bounded(call: Call) -> Iterator[Call]:
+    """Calls made inside are held to `call`'s limits and tell it what happened."""
+    token = _call.set(call)
+    try:
+        yield call
+    finally:
+        _call.reset(token)
+
+
+def install(litellm: Any) -> None:
+    """Makes all of litellm's HTTP go through here. Harmless where that is done already."""
+    if litellm.client_session is None:
+        client = httpx.Client(transport=BoundedTransport(), timeout=None)
+        litellm.client_session, litellm.sync_transport = client, BoundedTransport()
+        litellm.module_level_client.client = client
+
+
+class BoundedTransport(httpx.BaseTransport):
+    """Reads each reply to its end before it hands it over, put together where it came as a stream."""
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        call = _call.get() or Call()
+        request.read()
+        try:
+            answer = _answer(request, call)
+            call.replied = answer.is_success
+            return answer
+        except CallProblem as problem:
+            call.problem = problem
+            raise httpx.RemoteProtocolError(str(problem), request=request) from problem
+
+
+# Servers by what they said to streams: (origin, path, model) -> how they are asked from then on.
+_WHOLE, _STREAMED = "whole", "streamed"
+_habits: dict[tuple[str, str, str], str] = {}
+
+
+def _answer(request: httpx.Request, call: Call) -> httpx.Response:
+    body = _json(request.content) if request.method == "POST" else None
+    path = request.url.raw_path.decode("ascii")
+    streamed = None if body is None or body.get("stream") is True else as_stream(path, body)
+    if streamed is None:
+        return _exchange(request, call)
+    server = (f"{request.url.scheme}://{request.url.netloc.decode()}", path, str((body or {}).get("model", "")))
+    if _habits.get(server) == _WHOLE or call.broken >= MAX_BROKEN:
+        return _ask_whole(request, call, server)
+    try:
+        answer = _exchange(_asking(request, streamed), call, streamed)
+    except Broken:
+        call.broken += 1
+        raise
+    if _refuses_streams(answer):
+        answer = _exchange(request, call)
+        if answer.is_success:
+            log.info("%s takes no streams for this model: its replies are waited for as a whole", server[0])
+            _habits[server] = _WHOLE
+    elif answer.is_success and server not in _habits and not _tells_usage(answer):
+        log.info("%s tells no usage in streams: the next reply is asked for as a whole", server[0])
+        _habits[server] = _WHOLE
+    return answer
+
+
+def _ask_whole(request: httpx.Request, call: Call, server: tuple[str, str, str]) -> httpx.Response:
+    try:
+        answer = _exchange(request, call)
+    except Broken:
+        _habits.pop(server, None)
+        raise
+    if answer.is_success and not _tells_usage(answer):
+        _habits[server] = _STREAMED  # a whole reply tells no more than a stream
+    elif answer.is_success and call.broken:
+        log.info("%s broke off its streams: whole replies are asked for", server[0])
+        _habits[server] = _WHOLE
+    return answer
+
+
+def _json(content: bytes) -> dict[str, Any] | None:
+    try:
+        found = json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _asking(request: httpx.Request, streamed: Streamed) -> httpx.Request:
+    headers = [(name, value) for name, value in request.headers.raw if name.lower() != b"content-length"]
+    url = request.url.copy_with(raw_path=streamed.path.encode("ascii"))
+    return httpx.Request(request.method, url, headers=headers, content=json.dumps(streamed.body).encode())
+
+
+def _refuses_streams(answer: httpx.Response) -> bool:
+    """OpenAI refuses streams of some models to accounts that are not verified; others know no stream_options."""
+    return answer.status_code in (400, 403, 404, 405, 415, 422, 501) and b"stream" in answer.content.replace(
+        b"upstream", b""
+    )
+
+
+def _tells_usage(answer: httpx.Response) -> bool:
+    reply = _json(answer.content) or {}
+    return any(reply.get(name) for name in ("usage", "usageMetadata", "eval_count"))
+
+
+def _exchange(request: httpx.Request, call: Call, streamed: Streamed | None = None) -> httpx.Response:
+    """One request and its reply, read to its end. CallProblem."""
+    left = call.ends_at - time.monotonic()
+    if left <= 0:
+        raise TimeUp("the time for the whole call is used up")
+    silence = min(call.silence_seconds * (1 if streamed else WHOLE_FACTOR), left)
+    request.headers["Accept-Encoding"] = "identity"
+    request.extensions = {**request.extensions, "timeout": _timeouts(silence)}
+    with HangUp(left) as hang_up, _client() as client:
+        request.extensions["trace"] = partial(_watch, hang_up)
+        try:
+            answer = client.send(request, stream=True, auth=None, follow_redirects=False)
+            with contextlib.closing(answer):
+                found = _read(answer, call, streamed)
+            if not hang_up.is_done:  # else what looks like its end may be the end of our patience
+                return found
+            raise TimeUp(_NO_END)
+        except Broken as error:
+            if hang_up.is_done:
+                raise TimeUp(_NO_END) from error
+            raise
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            if hang_up.is_done:
+                raise TimeUp(_NO_END) from error
+            if _is_of_certificate(error):
+                raise Unacceptable(f"the provider's certificate is not trusted: {error}") from error
+            raise Away(f"cannot connect to the provider: {error or type(error).__name__}") from error
+        except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError, OSError) as error:
+            call.answering = call.answering or isinstance(error, httpx.ReadTimeout)
+            if hang_up.is_done:
+                raise TimeUp(_NO_END) from error
+            if isinstance(error, httpx.TimeoutException):
+                raise Broken(f"the provider was silent for {silence:.0f} seconds") from error
+            raise Broken(f"the connection broke: {error or type(error).__name__}") from error
+
+
+def _is_of_certificate(error: BaseException | None) -> bool:
+    while error is not None and not isinstance(error, ssl.SSLCertVerificationError):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
+def _watch(hang_up: HangUp, event: str, told: Mapping[str, Any]) -> None:
+    """httpx's trace of one exchange."""
+    if event == "connection.connect_tcp.complete":
+        hang_up.watch(told["return_value"].get_extra_info("socket"))
+
+
+def _timeouts(silence: float) -> dict[str, float]:
+    return {"connect": min(CONNECT_SECONDS, silence), "read": silence, "write": silence, "pool": silence}
+
+
+def _client() -> httpx.Client:
+    """A new connection for each try: that of a call that hung is not used again. Proxies are the environment's."""
+    return httpx.Client(verify=_trust_settings())
+
+
+@lru_cache(maxsize=1)
+def _trust_settings() -> ssl.SSLContext:
+    from litellm.llms.custom_httpx.http_handler import get_ssl_configuration  # SSL_VERIFY, SSL_CERT_FILE and the like
+
+    found = get_ssl_configuration()
+    return found if isinstance(found, ssl.SSLContext) else httpx.create_ssl_context(verify=found)
+
+
+def _read(answer: httpx.Response, call: Call, streamed: Streamed | None) -> httpx.Response:
+    _require_plain(answer)
+    call.answering = answer.is_success
+    headers = {name: value for name, value in answer.headers.items() if name.lower() not in _NOT_RETURNED}
+    kind = answer.headers.get("content-type", "application/json")
+    is_stream = streamed is not None and answer.is_success and _is_stream(kind)
+    content = b"" if is_stream else b"".join(_pieces(answer))
+    try:
+        if streamed is not None and is_stream:
+            status, reply = answer.status_code, _put_together(_pieces(answer), call, streamed)
+        elif answer.is_success and (found := _reply_in(content, call, streamed)) is not None:
+            status, reply = answer.status_code, found
+        else:
+            return httpx.Response(answer.status_code, headers={**headers, "content-type": kind}, content=content)
+    except ErrorInStream as error:
+        status, reply = error.status, error.body
+    except BrokenStream as error:
+        raise Broken(f"the provider's reply broke off: {error}") from error
+    headers["content-type"] = "application/json"
+    return httpx.Response(status, headers=headers, content=json.dumps(reply).encode())
+
+
+def _require_plain(answer: httpx.Response) -> None:
+    if 300 <= answer.status_code < 400:
+        host = _host_of(answer.headers.get("location", ""))
+        to = f" to the host '{host}'" if host else ""
+        raise Unacceptable(f"the provider answered {answer.status_code}, a redirect{to}, which is not followed")
+    if answer.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
+        raise Unacceptable("the provider's reply is compressed, though it was asked not to be")
+
+
+def _host_of(address: str) -> str:
+    """As it is spelled, and whole: the caller must find a key in it."""
+    try:
+        return re.sub(r":[0-9]*\Z", "", urlsplit(address).netloc.rpartition("@")[2])
+    except ValueError:
+        return ""
+
+
+def _is_stream(content_type: str) -> bool:
+    return content_type.partition(";")[0].strip().lower() in ("text/event-stream", "application/x-ndjson")
+
+
+def _reply_in(content: bytes, call: Call, streamed: Streamed | None) -> dict[str, Any] | None:
+    """A stream under the name of another content type, put together; None for what is passed on as it came.
+
+    ErrorInStream for an error with a status of success, as OpenRouter sends it, and BrokenStream.
+    """
+    whole = _json(content)
+    if whole is not None:
+        if (error := error_in(whole)) and not any(whole.get(name) for name in _REPLIES):
+            raise ErrorInStream(error)
+        return None
+    is_stream = content.lstrip(codecs.BOM_UTF8 + b" \r\n").startswith((b"data:", b"event:", b":", b"{"))
+    return _put_together([content], call, streamed) if streamed is not None and is_stream else None
+
+
+def _put_together(pieces: Iterable[bytes], call: Call, streamed: Streamed) -> dict[str, Any]:
+    """Keeps the usage that the stream has reported so far, in case it breaks off."""
+    reader, meter = EventReader(streamed.assembler()), Meter(streamed.path, "text/event-stream")
+    try:
+        for piece in pieces:
+            meter.feed(piece)
+            reader.feed(piece)
+        return reader.whole()
+    except BaseException:
+        call.used = meter.total().usage.in_part()
+        raise
+
+
+def _pieces(answer: httpx.Response) -> Iterator[bytes]:
+    size = 0
+    for piece in answer.iter_raw():
+        size += len(piece)
+        if size > MAX_REPLY_BYTES:
+            raise Unacceptable(f"the provider's reply is longer than {MAX_REPLY_BYTES // 1024**2} MiB")
+        yield piece

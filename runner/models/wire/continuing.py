@@ -1,0 +1,55 @@
+"""Requests of a conversation, each kept as what it adds to the one before.
+
+A turn's request repeats every turn before it, so whole requests take room that grows with the square of the turns. Kept
+as a continuation one is {"continues": <name of the earlier>, "kept": <messages taken from it>, "messages": [the rest]}
+with those other fields whose values differ.
+"""
+
+from __future__ import annotations
+
+from itertools import takewhile
+from typing import Any
+
+from runner.base.digests import digest_json
+from runner.base.encoding import Undecodable, decode, encode
+from runner.base.types import JsonValue, ModelRequest
+
+CONTINUES, KEPT, MESSAGES = "continues", "kept", "messages"
+
+
+def request_digest(request: ModelRequest) -> str:
+    """Of everything that is sent. Equal requests have equal digests, however they were kept."""
+    return digest_json(encode(request))
+
+
+def shared_messages(request: ModelRequest, earlier: ModelRequest) -> int:
+    """How many messages both begin with."""
+    pairs = zip(request.messages, earlier.messages, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
+def shortened(request: ModelRequest, earlier: ModelRequest | None, name: str) -> dict[str, JsonValue]:
+    """The request's JSON, as a continuation of `earlier` where they begin alike. `name` says where that one is kept."""
+    whole: dict[str, Any] = encode(request)
+    kept = 0 if earlier is None else shared_messages(request, earlier)
+    if earlier is None or kept == 0:
+        return whole
+    before = encode(earlier)
+    changed = {field: value for field, value in whole.items() if field != MESSAGES and value != before[field]}
+    return {CONTINUES: name, KEPT: kept, MESSAGES: whole[MESSAGES][kept:], **changed}
+
+
+def is_continuation(value: object) -> bool:
+    return isinstance(value, dict) and CONTINUES in value
+
+
+def lengthened(value: dict[str, Any], earlier: ModelRequest | None = None) -> ModelRequest:
+    """The whole request again. Undecodable where the value is none, or continues what it cannot."""
+    if not is_continuation(value):
+        return decode(ModelRequest, value)
+    if earlier is None:
+        raise Undecodable(f"$: continues {value[CONTINUES]!r}, which is not there")
+    before = encode(earlier)
+    changed = {field: item for field, item in value.items() if field not in (CONTINUES, KEPT, MESSAGES)}
+    messages = [*before[MESSAGES][: value[KEPT]], *value[MESSAGES]]
+    return decode(ModelRequest, {**before, **changed, MESSAGES: messages})

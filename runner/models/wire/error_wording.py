@@ -1,0 +1,159 @@
+"""A failed call in words: what happened and where first, then what the provider said. For blocks, pages and logs.
+
+litellm wraps an error up to three times and puts each class's name before it: "InternalServerError: litellm.InternalServerError:
+InternalServerError: OpenAIException - Connection error." stands for a port on which nobody listens.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import ssl
+from collections.abc import Iterator, Mapping
+from urllib.parse import urlsplit
+
+from runner.base.types import JsonValue
+
+MAX_WRAPPED = 12  # errors inside each other
+
+# What broke before there was a reply: the innermost of these decides.
+CONNECTION: tuple[tuple[type[BaseException], str], ...] = (
+    (ConnectionRefusedError, "Connection refused"),
+    (ssl.SSLCertVerificationError, "Certificate not accepted"),
+    (ssl.SSLError, "TLS failed"),
+    (socket.gaierror, "Host not found"),
+    (TimeoutError, "No reply in time"),
+    (ConnectionError, "Connection broke off"),
+)
+# The same by the names that httpx, openai and litellm give them, where no error of Python's lies inside.
+NAMED = {
+    "Timeout": "No reply in time",
+    "APITimeoutError": "No reply in time",
+    "ReadTimeout": "No reply in time",
+    "ConnectTimeout": "No reply in time",
+    "RemoteProtocolError": "Connection broke off",
+    "ReadError": "Connection broke off",
+    "ConnectError": "No connection",
+    "APIConnectionError": "No connection",
+    "NoReply": "No reply",
+    "Broken": "Connection broke off",
+    "TimeUp": "No reply in time",
+    "Unacceptable": "Reply not taken",
+    "ContextWindowExceededError": "Request too long",
+    "ContentPolicyViolationError": "Content filter",
+}
+STATUS = {
+    400: "Request refused",
+    401: "Key refused",
+    402: "No credit",
+    403: "Not permitted",
+    404: "Not found",
+    408: "No reply in time",
+    413: "Request too large",
+    422: "Request refused",
+    429: "Too many requests",
+    500: "Server error",
+    502: "Bad gateway",
+    503: "Server not ready",
+    504: "Gateway timed out",
+    529: "Server overloaded",
+}
+# "litellm.RateLimitError: ", "Hosted_vllmException - ", "AnthropicException BadGatewayError - ", "RateLimitError: "
+_PREFIX = re.compile(r"\A(?:litellm\.\w+: |\w*(?:Exception|Error)(?: \w+Error)? - |(?P<name>\w+): )\s*")
+_TRACEBACK = re.compile(
+    r"\s*Traceback \(most recent call last\):.*", re.DOTALL
+)  # litellm's own, with the reply behind it
+_ADVICE = re.compile(r"\s*\.?\s*Handle with `litellm\.[A-Za-z]+`\.?\s*\Z")
+
+
+def describe_error(error: BaseException, address: str | None) -> str:
+    """ "Connection refused: http://127.0.0.1:8000/v1", "Server not ready (503): http://127.0.0.1:8000/v1: Loading model".
+
+    `address`: that of the model's server, or the name of the variable that holds it, where it is one's own; None: the
+    provider's, which the model's name tells. Of an address neither user, password nor query is shown. What the provider
+    said may quote a key: the caller takes it out, and then cuts the text. Half a key would not be found.
+    """
+    chain = list(_iterate_causes(error))
+    where = _strip_address(address) if address else ""
+    if (broken := _broken(chain)) is not None:
+        what, detail = broken
+    else:
+        what, detail = _cause(error, chain), _words(error, chain)
+    return ": ".join(filter(None, (what, where, detail)))
+
+
+def _iterate_causes(error: BaseException) -> Iterator[BaseException]:
+    """The error, and what it was made from, outermost first."""
+    found: BaseException | None = error
+    for _ in range(MAX_WRAPPED):
+        if found is None:
+            return
+        yield found
+        found = found.__cause__ or found.__context__
+
+
+def _broken(chain: list[BaseException]) -> tuple[str, str] | None:
+    """(what happened, its detail), where no reply came at all."""
+    if any(type(one).__name__ == "HTTPStatusError" for one in chain):
+        return None
+    for one in reversed(chain):
+        for kind, words in CONNECTION:
+            if isinstance(one, kind):
+                return words, _detail(one, chain[0])
+    return None
+
+
+def _detail(innermost: BaseException, outermost: BaseException) -> str:
+    if isinstance(innermost, ssl.SSLError) and innermost.args:
+        return str(innermost.args[-1])
+    tells_how_long = isinstance(innermost, TimeoutError) and type(outermost).__name__ in ("Broken", "TimeUp")
+    return str(outermost) if tells_how_long else ""
+
+
+def _cause(error: BaseException, chain: list[BaseException]) -> str:
+    named = next((NAMED[type(one).__name__] for one in chain if type(one).__name__ in NAMED), None)
+    status = getattr(error, "status_code", None)
+    if type(error).__name__ in NAMED or not isinstance(status, int):
+        return named or type(error).__name__  # of what nobody foresaw the class is part of what it says
+    if named is not None and status >= 500 and not any(type(one).__name__ == "HTTPStatusError" for one in chain):
+        return named  # litellm gives a status of 500 to what never had one
+    return f"{STATUS.get(status, 'Server error' if status >= 500 else 'Request refused')} ({status})"
+
+
+def _words(error: BaseException, chain: list[BaseException]) -> str:
+    """What the provider said, without litellm's names of classes before it and the JSON around it."""
+    classes = {type(one).__name__ for one in chain}
+    text = _TRACEBACK.sub("", str(error)).strip()
+    while (prefix := _PREFIX.match(text)) is not None and prefix["name"] in {None, *classes}:
+        text = text[prefix.end() :]
+    return (_read_message(_ADVICE.sub("", text)) or "").strip()
+
+
+def _read_message(text: str) -> str:
+    try:
+        value, _ = json.JSONDecoder().raw_decode(text) if text.startswith("{") else (None, 0)
+    except (ValueError, RecursionError):
+        return text
+    told = _message(value)
+    return told if isinstance(told, str) and told.strip() else text
+
+
+def _message(value: JsonValue) -> JsonValue:
+    if not isinstance(value, Mapping):
+        return value
+    inner = value.get("error", value)
+    return inner.get("message") if isinstance(inner, Mapping) else inner
+
+
+def _strip_address(address: str) -> str:
+    """An address without user, password, query and fragment; a variable's name as it is."""
+    try:
+        parts = urlsplit(address)
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        return ""
+    if not parts.hostname:
+        return address
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return f"{parts.scheme}://{host}{port}{parts.path}"

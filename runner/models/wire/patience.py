@@ -1,0 +1,108 @@
+"""How long a model is tried again that cannot be reached, falls silent or breaks off."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from runner.base.errors import ModelUnavailable, SetupError
+from runner.base.types import FailedTry, Usage
+
+log = logging.getLogger(__name__)
+
+TRIES = 4
+FIRST_PAUSE_SECONDS = 1.0
+LONGEST_PAUSE_SECONDS = 60.0
+LOOK_AGAIN_SECONDS = 15.0  # between two looks whether a server is there by now
+WAIT_SECONDS = 600.0  # a large model takes minutes to load
+MAX_REASON_CHARS = 300
+
+
+class Passing(Exception):
+    """A failed try that another one may mend. `is_away`: nobody answers yet, and asking costs nothing. `is_last`: not
+    in this call, whose time is over. `is_bare`: a server error without a reason."""
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        is_away: bool,
+        is_last: bool,
+        is_bare: bool,
+        retry_after: float | None,
+        usage: Usage | None,
+    ) -> None:
+        super().__init__(reason)
+        self.reason, self.is_away, self.is_last, self.is_bare = reason, is_away, is_last, is_bare
+        self.retry_after, self.usage = retry_after, usage
+
+
+def seconds_set(variable: str, told: str | None, default: float) -> float:
+    """The value of an environment variable that holds seconds. SetupError where it is none."""
+    try:
+        found = float(told) if told and told.strip() else default
+    except ValueError:
+        found = math.nan
+    if not 0 <= found <= 86_400:
+        raise SetupError(f"{variable}={told!r}: expected seconds, 0 to 86400")
+    return found
+
+
+def wait_seconds() -> float:
+    name = "SKILLGLASS_MODEL_WAIT_SECONDS"
+    return seconds_set(name, os.environ.get("SKILLGLASS_MODEL_WAIT_SECONDS"), WAIT_SECONDS)
+
+
+@dataclass(slots=True)
+class Patience:
+    """With one completion: `outlast` each try that failed. A model that is away is waited for, others have TRIES."""
+
+    name: str
+    sleep: Callable[[float], None]
+    wait_seconds: float = field(default_factory=wait_seconds)
+    failed: list[FailedTry] = field(default_factory=list)
+    _began: float = field(default_factory=time.monotonic)
+    _waited: float = 0.0
+    _others: int = 0  # failed tries that were not turned away
+
+    def outlast(self, failure: Passing) -> None:
+        """Pauses before the next try. ModelUnavailable once there is none."""
+        took = time.monotonic() - self._began
+        pause = self._pause(failure, took)
+        self.failed.append(FailedTry(failure.reason[:MAX_REASON_CHARS], took + (pause or 0.0), failure.usage))
+        if pause is None:
+            raise ModelUnavailable(f"{failure.reason} (model {self.name})", failure.retry_after, self.lost_usage)
+        told = failure.reason[:MAX_REASON_CHARS]
+        log.warning("model %s: try %d failed, again in %.0f s: %s", self.name, len(self.failed), pause, told)
+        self.sleep(pause)
+        self._began = time.monotonic()
+
+    @property
+    def lost_usage(self) -> Usage | None:
+        lost = [each.usage for each in self.failed if each.usage is not None]
+        return sum(lost, Usage()) if lost else None
+
+    def _pause(self, failure: Passing, took: float) -> float | None:
+        """Seconds; None where waiting is over. What the provider asks for is waited for in whole or not at all."""
+        asked = failure.retry_after or 0.0
+        if failure.is_last:
+            return None
+        if failure.is_away:
+            left = self.wait_seconds - self._waited - took
+            pause = max(asked, min(_doubling(len(self.failed)), LOOK_AGAIN_SECONDS, max(left, 0.0)))
+            self._waited += took + pause
+            return pause if left > 0 and pause <= left else None
+        self._others += 1
+        if self._others >= TRIES or asked > LONGEST_PAUSE_SECONDS:
+            return None
+        return max(asked, _doubling(self._others - 1))
+
+
+def _doubling(failed: int) -> float:
+    """Doubling from one second, each between half and the whole, so that many callers do not come back at once."""
+    return min(FIRST_PAUSE_SECONDS * 2.0 ** min(failed, 16), LONGEST_PAUSE_SECONDS) * random.uniform(0.5, 1.0)

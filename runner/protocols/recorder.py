@@ -1,0 +1,183 @@
+"""How the runner speaks outward, and what it reads back.
+
+An episode's history is the only state there is: `engine.next_step(plan, history)` rebuilds everything from it.
+Each entry is written in the same transaction as the rows it stands for. Work (agent, author, verifier) runs
+between two short calls, so a crash leaves either a started attempt that never finished, or a committed entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from runner.base.types import (
+    AttemptResult,
+    AuthorMode,
+    Compaction,
+    CompactionKind,
+    Decision,
+    DecisionStatus,
+    Files,
+    ModelReply,
+    ModelRequest,
+    Role,
+    Slot,
+    Step,
+    Usage,
+    Verdict,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Seeded:
+    """The family's curated skill entered the library (its canonical task was reached)."""
+
+    family: str
+    snapshot: str  # the library after it
+
+
+@dataclass(frozen=True, slots=True)
+class TrialDone:
+    """A trial has its counting attempt."""
+
+    slot: Slot
+    family: str
+    role: Role | None
+    success: bool | None
+    snapshot: str  # the library the agent was given
+    retrieved: tuple[Slot, ...] = ()  # raw-trajectory: the trials whose rough compactions it was shown
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    number: int
+    round: int
+    family: str
+    mode: AuthorMode
+    after_trial: Slot | None
+    answer: int
+    status: DecisionStatus
+    snapshot: str  # the library after it
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    snapshot: str
+    library_digest: str
+    setup_digest: str
+    seal: str
+
+
+# The reason of a refusal that follows from what the agent did in its sandbox.
+AGENT_WROTE = "the agent changed its private copy of the library"
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A write to the library that was not taken: after the freeze, or by the agent into its private copy."""
+
+    slot: Slot | None
+    paths: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """An operator's decision to leave an open trial out; in acquisition it taints the episode."""
+
+    slot: Slot
+    reason: str
+
+
+Event = Seeded | TrialDone | Decided | Frozen | Refused | Skipped
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One place on an episode's spine. Sequences run from 1 without holes."""
+
+    sequence: int
+    event: Event
+
+
+History = tuple[Entry, ...]
+
+
+class Recorder(Protocol):
+    """One episode's record. Implementations: a list (tests), JSON lines (command line), rows (benchapp).
+
+    Every writing method raises LeaseLost, and leaves nothing behind, when the episode belongs to somebody else.
+    `seed` and `decide` raise FrozenLibrary, and write nothing, after the freeze (`history.State.require_open_library`).
+    """
+
+    # reading
+    def history(self) -> History: ...
+    def library(self, snapshot: str) -> Files: ...
+    def compaction(self, slot: Slot, kind: CompactionKind) -> Compaction:
+        """Of the trial's counting attempt."""
+        ...
+
+    def verdict(self, slot: Slot) -> Verdict | None: ...
+
+    def aside(self) -> Mapping[Slot, str]:
+        """Open trials that were set aside, in the order of the plan, and what each one met."""
+        ...
+
+    def reply(self, key: str) -> ModelReply | None:
+        """A reply committed under this key, so that an answer is never asked for twice."""
+        ...
+
+    # one trial
+    def start_attempt(self, slot: Slot, *, snapshot: str, retrieved: tuple[Slot, ...]) -> str:
+        """Opens an attempt and returns its id."""
+        ...
+
+    def attempt_number(self, attempt: str) -> int:
+        """From 1, within its trial."""
+        ...
+
+    def sandbox_opened(self, attempt: str, handle: dict[str, object]) -> None:
+        """Where the attempt's processes live, so that whoever takes over can end them."""
+        ...
+
+    def live_step(self, attempt: str, step: Step) -> None:
+        """A step as it happens; for watching, not part of the record."""
+        ...
+
+    def bill(self, attempt: str, usage: Usage, price_table: str) -> None:
+        """What a running attempt has used so far: known also when its process dies, and to episodes that share its budget."""
+        ...
+
+    def finish_attempt(self, attempt: str, result: AttemptResult) -> None:
+        """Attempt, trajectories, verdict, compactions, TrialDone and any Refused: one transaction."""
+        ...
+
+    def abandon_attempt(self, attempt: str, error: BaseException, *, usage: Usage | None = None) -> None:
+        """The machine failed: the attempt is kept and billed, never scored, and takes no sequence number.
+
+        usage: what the steps seen so far report; a call that never returned is not in it.
+        """
+        ...
+
+    def set_aside(self, slot: Slot, error: BaseException) -> None:
+        """Its latest attempt met what another one would meet again: it stays open and is not tried until an operator
+        says so. No entry: nothing about the episode's state depends on it."""
+        ...
+
+    # the library
+    def seed(self, family: str, files: Files) -> None:
+        """Seeded. `files` is the whole library after it."""
+        ...
+
+    def start_call(self, key: str, *, purpose: str, model: str, request: ModelRequest) -> None: ...
+    def finish_call(
+        self, key: str, reply: ModelReply | None, error: BaseException | None = None, *, price_table: str = ""
+    ) -> None: ...
+
+    def decide(self, decision: Decision, files: Files | None) -> None:
+        """Decided. `files` is the whole library after an applied decision, None otherwise."""
+        ...
+
+    def freeze(self, frozen: Frozen) -> None: ...
+    def refuse(self, refused: Refused) -> None: ...

@@ -1,0 +1,166 @@
+"""Files on their way into and out of a container, as tar. What comes out was made by hostile programs."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import PurePosixPath
+
+from runner.base.trees import Tree, TreeCaps, check_relative
+from runner.base.types import File, Files
+
+CAPS = TreeCaps()
+_FOLDER_MODE = 0o755
+SKIP_BYTES = 64 * 1024 * 1024  # how much of one oversized file is passed over before reading is given up
+ALL_SKIP_BYTES = 1024 * 1024 * 1024  # and of all of them: thousands of sparse files cost their maker nothing
+
+
+def packed(files: Files, *, top: str = "", owner: int = 0) -> bytes:
+    """A tar of `files`, below the folder `top` where one is named. Every folder on the way has an entry of its own, so
+    that a link or file that stands in its place is replaced. ValueError for a path that leaves the folder."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for folder in _folders(files, top):
+            _add(archive, folder, tarfile.DIRTYPE, _FOLDER_MODE, owner)
+        for path, file in files.items():
+            _add(archive, _below(top, check_relative(path)), tarfile.REGTYPE, file.mode, owner, file.content)
+    return buffer.getvalue()
+
+
+def _folders(files: Files, top: str) -> list[str]:
+    found = {top} if top else set()
+    for path in files:
+        parents = check_relative(path).parents
+        found.update(_below(top, parent) for parent in parents if parent.parts)
+    return sorted(found)
+
+
+def _below(top: str, path: PurePosixPath) -> str:
+    return f"{top}/{path}" if top else str(path)
+
+
+def _add(archive: tarfile.TarFile, name: str, kind: bytes, mode: int, owner: int, content: bytes = b"") -> None:
+    entry = tarfile.TarInfo(name)
+    entry.type, entry.mode, entry.size = kind, mode, len(content)
+    entry.uid = entry.gid = owner
+    entry.mtime = int(time.time())  # build tools compare times
+    archive.addfile(entry, io.BytesIO(content))
+
+
+class ChunkReader(io.RawIOBase):
+    """Chunks of bytes as a file to read from. Nothing but the current chunk is held."""
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self._chunks = iter(chunks)
+        self._rest = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
+        while not self._rest:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                return 0
+            self._rest = chunk
+        count = min(len(buffer), len(self._rest))
+        buffer[:count] = self._rest[:count]
+        self._rest = self._rest[count:]
+        return count
+
+
+def unpack_file(chunks: Iterable[bytes], path: str, tree: Tree, caps: TreeCaps = CAPS) -> None:
+    """Puts the one file of a tar into `tree` as `path`. What is no file, or is too large, is named in `left_out`."""
+    try:
+        with _open_tar(chunks) as archive:
+            entry = archive.next()
+            file = None if entry is None else _file(archive, entry, path, caps.file_bytes, tree)
+    except tarfile.TarError as error:
+        tree.left_out.append(f"{path}: the archive cannot be read ({error})")
+        return
+    if file is not None:
+        tree.files[path] = file
+
+
+def _open_tar(chunks: Iterable[bytes]) -> tarfile.TarFile:
+    stream = io.BufferedReader(ChunkReader(chunks), 1 << 16)
+    return tarfile.open(fileobj=stream, mode="r|", errors="surrogateescape")
+
+
+def unpacked(chunks: Iterable[bytes], caps: TreeCaps = CAPS) -> Tree:
+    """The regular files of a tar as the engine sends a folder: below one top entry, whose name is taken off.
+
+    Links are not followed, special files are named in `left_out`, sizes and count are capped. The engine spells holes
+    of a sparse file out as zeros, so after a file of more than SKIP_BYTES over its cap, or ALL_SKIP_BYTES over all
+    caps, nothing more is read.
+    """
+    tree = Tree()
+    try:
+        with _open_tar(chunks) as archive:
+            _read_entries(archive, caps, tree)
+    except tarfile.TarError as error:
+        tree.left_out.append(f"the rest: the archive cannot be read ({error})")
+    return tree
+
+
+def _read_entries(archive: tarfile.TarFile, caps: TreeCaps, tree: Tree) -> None:
+    total = passed_over = 0
+    for entry in archive:
+        archive.members = []  # type: ignore[attr-defined]  # it remembers each entry otherwise
+        path = _inner(entry.name)
+        if path is None or entry.isdir():
+            continue
+        if len(tree.files) >= caps.count or len(tree.left_out) >= caps.count:
+            tree.left_out.append(f"{path}: and all after it, more than {caps.count:,} files")
+            return
+        allowed = max(0, min(caps.file_bytes, caps.total_bytes - total))
+        file = _file(archive, entry, path, allowed, tree)
+        if file is not None:
+            tree.files[path] = file
+            total += len(file.content)
+        too_much = max(0, entry.size - allowed) if entry.isreg() else 0
+        passed_over += too_much
+        if too_much > SKIP_BYTES or passed_over > ALL_SKIP_BYTES:
+            tree.left_out.append(f"{path}: and all after it, too large to pass over")
+            return
+
+
+def _file(archive: tarfile.TarFile, entry: tarfile.TarInfo, path: str, allowed: int, tree: Tree) -> File | None:
+    if entry.islnk():
+        linked = tree.files.get(_inner(entry.linkname) or "")
+        if linked is None:
+            tree.left_out.append(f"{path}: a hard link to something that is not here")
+        return linked
+    if not entry.isreg():
+        tree.left_out.append(f"{path}: {'a link' if entry.issym() else 'a special file'}")
+        return None
+    stream = archive.extractfile(entry)
+    content = stream.read(allowed) if stream is not None else b""
+    if entry.size > len(content):
+        tree.left_out.append(f"{path}: {entry.size:,} bytes, only the first {len(content):,} read")
+        content += f"\n[... {entry.size - len(content):,} bytes left out ...]\n".encode()
+    return File(content, 0o755 if entry.mode & 0o100 else 0o644)
+
+
+def _inner(name: str) -> str | None:
+    """The path below the top entry, fit to be shown; None for the top itself."""
+    parts = name.strip("/").split("/")[1:]
+    path = "/".join(parts).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return path or None
+
+
+def padded(entry: tarfile.TarInfo, content: Iterator[bytes]) -> Iterator[bytes]:
+    """One entry of a tar as bytes: header, exactly `entry.size` bytes of content, filling."""
+    yield entry.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape")
+    left = entry.size
+    for piece in content:
+        yield piece[:left]
+        left -= len(piece[:left])
+        if not left:
+            break
+    yield b"\0" * (left + -entry.size % tarfile.BLOCKSIZE)
+
+
+END_OF_ARCHIVE = b"\0" * (2 * tarfile.BLOCKSIZE)

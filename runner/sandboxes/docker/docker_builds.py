@@ -1,0 +1,184 @@
+"""Building an image within bounds: memory, share of the processors, time, and the room left on the engine's disk."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from runner.base.errors import ImageError, SandboxError
+from runner.base.types import Machine
+from runner.sandboxes.docker.docker_build_errors import build_error
+from runner.sandboxes.docker.docker_buildkit import BuildKitBuild, what_is_missing
+from runner.sandboxes.docker.docker_contexts import Context
+from runner.sandboxes.docker.docker_engine import FAILURES, engine_errors, first_line, told
+from runner.sandboxes.docker.docker_limits import LIMITS
+
+MAX_LOG_CHARS = 200_000
+LEAST_MEMORY_MB = 4_096  # compilers and package managers need more than what they make
+_SHARES = 512  # half of what an attempt has: it is attempts that are timed
+_PAUSE = 0.5  # seconds between two looks at clock and disk
+
+
+def build(
+    client: Any, context: Context, machine: Machine, name: str, labels: dict[str, str], shells: tuple[str, ...] = ()
+) -> None:
+    """The image under its name on the engine, built by its BuildKit or, where that is missing, by the classic builder.
+
+    `shells` are images of the engine that may hold the limits of a build. SandboxError, with the log, when it cannot be
+    built within its bounds; ImageError where it never can.
+    """
+    log, memory = _BuildLog(), max(machine.memory_mb, LEAST_MEMORY_MB)
+    missing = what_is_missing(client)
+    if missing is not None and context.has_heredocs:
+        raise ImageError(f"{context.folder}: its Dockerfile has heredocs, which only BuildKit builds: {missing}")
+    limits = {"memory": memory << 20, "memswap": memory << 20, "cpushares": _SHARES}
+    building: BuildKitBuild | ClassicBuild
+    if missing is None:
+        building = BuildKitBuild(client, context, name, labels, limits, shells)
+    else:
+        building = ClassicBuild(client, context, name, labels, limits, machine.build_timeout_seconds)
+        log.add(f"[built by the classic builder; for BuildKit, {missing}]\n")
+    watch = BuildWatch(client, machine.build_timeout_seconds, building.end)
+    if full := watch.full():
+        raise SandboxError(f"{context.folder}: its image is not built: {full}")
+    try:
+        with watch:
+            error = building.run(log.add)
+    except (*FAILURES, ValueError) as raised:
+        error = str(getattr(raised, "explanation", None) or first_line(raised))
+        if "timed out" in str(raised).lower():
+            watch.breach = watch.breach or watch.late
+    if watch.breach:
+        raise SandboxError(f"{context.folder}: the image {watch.breach}", log.text)
+    if error is not None:
+        raise build_error(_why(context, error, memory, missing), error, log.text)
+
+
+class ClassicBuild:
+    """One build through the engine's HTTP interface. See BuildKitBuild."""
+
+    def __init__(
+        self,
+        client: Any,
+        context: Context,
+        name: str,
+        labels: dict[str, str],
+        limits: dict[str, int],
+        seconds: float,
+    ) -> None:
+        self.client, self.context = client, context
+        self._settings = {"tag": name, "labels": labels, "container_limits": limits, "timeout": seconds}
+        self._responses: list[Any] = []
+
+    def run(self, tell: Callable[[str], None]) -> str | None:
+        hooks = self.client.hooks["response"]
+        hooks.append(self._keep)
+        try:
+            rows = self.client.build(
+                fileobj=self.context.stream(), custom_context=True, rm=True, forcerm=True, decode=True, **self._settings
+            )
+            return _follow(rows, tell)
+        finally:
+            hooks.remove(self._keep)
+
+    def _keep(self, response: Any, **_: object) -> None:
+        self._responses.append(response)
+
+    def end(self) -> bool:
+        """False while the context is still on its way: there is no answer yet to turn away from."""
+        if not self._responses:
+            return False
+        with suppress(OSError, AttributeError):  # it ended by itself
+            stream = self.client._get_raw_response_socket(self._responses[-1])
+            getattr(stream, "_sock", stream).shutdown(socket.SHUT_RDWR)
+        return True
+
+
+class BuildWatch:
+    """While it is entered, a thread ends the build at its time limit or when the engine's disk runs full, whether the
+    build says something or not: the engine gives up a build whose asker is gone. `breach` then says why."""
+
+    def __init__(self, client: Any, seconds: float, end: Callable[[], bool]) -> None:
+        self.seconds, self.end = seconds, end
+        self.late = f"was not built within {seconds:g} s"
+        self.breach: str | None = None
+        self._root = _engine_folder(client)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="build-watch", daemon=True)
+
+    def __enter__(self) -> None:
+        self._until = time.monotonic() + self.seconds
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def full(self) -> str | None:
+        """Is there too little room left? None also where the engine's disk cannot be seen from here."""
+        if self._root is None or shutil.disk_usage(self._root).free >= LIMITS.free_bytes:
+            return None
+        return f"less than {LIMITS.free_bytes // 2**20:,} MiB are left on the engine's disk"
+
+    def _watch(self) -> None:
+        while not self._stop.wait(_PAUSE):
+            if self.breach is None and time.monotonic() > self._until:
+                self.breach = self.late
+            if self.breach is None and (full := self.full()):
+                self.breach = f"was not built to its end: {full}"
+            if self.breach is not None and self.end():
+                return
+
+
+def _engine_folder(client: Any) -> Path | None:
+    """Where the engine keeps its images, if that can be read from here."""
+    with engine_errors("asking the engine for its folder"):
+        folder = str(client.info().get("DockerRootDir") or "")
+    return Path(folder) if folder and os.access(folder, os.R_OK | os.X_OK) else None
+
+
+def _follow(rows: Any, tell: Callable[[str], None]) -> str | None:
+    """The engine's messages to the end. What it says went wrong, or None."""
+    for row in rows:
+        tell(str(row.get("stream") or row.get("status") or row.get("error") or ""))
+        if "error" in row:
+            return str(row["error"])
+    return None
+
+
+_NO_BASE = re.compile(
+    r"pull access denied|manifest .*(unknown|not found)|lookup .*no such host|dial tcp|i/o timeout"
+    r"|failed to resolve source metadata",
+    re.I,
+)
+# What the classic builder says of a Dockerfile that BuildKit may understand.
+_NOT_CLASSIC = re.compile(r"unknown instruction|unknown flag|requires BuildKit", re.I)
+
+
+def _why(context: Context, error: str, memory: int, missing: str | None) -> str:
+    if _NO_BASE.search(error):
+        bases = ", ".join(context.bases)
+        return f"{context.folder}: an image that its Dockerfile builds on ({bases}) is not on the engine and cannot be fetched: {error}"
+    if error.rstrip().endswith(": 137"):  # killed
+        error += f" (a build has {memory:,} MiB of memory; it may need more, which memory_mb of task.toml gives)"
+    if missing is not None and _NOT_CLASSIC.search(error):
+        error += f" (the classic builder does not read this; for BuildKit, {missing})"
+    return told(f"{context.folder}: its image cannot be built", error)
+
+
+class _BuildLog:
+    """The last MAX_LOG_CHARS characters of what a build said."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def add(self, piece: str) -> None:
+        self.text = (self.text + piece)[-MAX_LOG_CHARS:]

@@ -1,0 +1,195 @@
+"""A Dockerfile's build context: which files it has, its digest, and its stream to the engine."""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+import os
+import re
+import stat
+import tarfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from docker.utils.build import exclude_paths
+
+from runner.base.errors import SuiteError
+from runner.base.file_digests import FileDigests, look_at, store_for
+from runner.sandboxes.docker.docker_archive import END_OF_ARCHIVE, padded
+
+DOCKERFILE = "Dockerfile"
+IGNORE_FILES = (f"{DOCKERFILE}.dockerignore", ".dockerignore")  # the first that is there, as BuildKit has it
+MAX_CONTEXT_BYTES = 8 * 1024**3
+_PIECE = 1 << 20
+# Task folders of one suite copy a folder of skills that the released tasks do not have.
+_COPIES_SKILLS = re.compile(r"^\s*(?:COPY|ADD)\s+(?:--\S+\s+)*(?:\./)?skills/?\s", re.IGNORECASE | re.MULTILINE)
+_FROM = re.compile(r"^\s*FROM\s+(?:--\S+\s+)*(\S+)(?:\s+AS\s+(\S+))?", re.IGNORECASE | re.MULTILINE)
+# A line that goes on, however many follow; and the start of a document inside an instruction.
+_CONTINUED = re.compile(r"[\\`][ \t]*\r?\n(?:[ \t]*#[^\n]*\n|[ \t]*\r?\n)*")
+_HEREDOC = re.compile(
+    r"^\s*(?:ONBUILD\s+)?(?:RUN|COPY|ADD)\s(?:[^\n]*?[\s;|&(])?\d*<<-?['\"]?\w", re.IGNORECASE | re.MULTILINE
+)
+_WORD = re.compile(r"[^\s\"',\[\]]+")
+_DELIMITER = re.compile(r"<<(-?)['\"]?(\w[\w.-]*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """`paths` are relative to `folder`, sorted; `extra_folders` are sent as empty folders, whether they exist or not, and
+    `extra_files` as empty files."""
+
+    folder: Path
+    dockerfile: str
+    paths: tuple[str, ...]
+    extra_folders: tuple[str, ...]
+    extra_files: tuple[str, ...] = ()
+
+    @property
+    def bases(self) -> tuple[str, ...]:
+        """The images it builds on, as written, without stages of its own."""
+        stages: set[str] = set()
+        found = []
+        for image, stage in _FROM.findall(without_heredocs(self.dockerfile)):
+            if image.lower() not in stages and image != "scratch":
+                found.append(image)
+            stages.add(stage.lower())
+        return tuple(dict.fromkeys(found))
+
+    @property
+    def has_heredocs(self) -> bool:
+        """Does an instruction bring a document of its own? The classic builder of newer engines parses it, leaves it
+        out and reports success."""
+        return _HEREDOC.search(_CONTINUED.sub(" ", self.dockerfile)) is not None
+
+    def digest(self, bases: tuple[str, ...] = ()) -> str:
+        """SHA-256 over every path, mode, link target and content, and over the ids of the images below it.
+
+        Contents of files that did not change are known from the last time, also by other processes: a worker's trials
+        are processes of their own (runner/base/file_digests.py says how a change is seen).
+        """
+        known = FileDigests(store_for(self.folder.absolute()))
+        known.load()
+        total = hashlib.sha256(f"context-1\0{'|'.join(bases)}\0{'|'.join(self.extra_folders)}\0".encode())
+        for entry, path in self._entries():
+            total.update(
+                f"{entry.name}\0{entry.type!r}\0{entry.mode:o}\0{entry.linkname}\0".encode("utf-8", "surrogateescape")
+            )
+            if entry.isreg() and entry.name not in self.extra_files:
+                total.update(bytes.fromhex(known.digest(str(path.absolute()), look_at(path.lstat()))))
+        known.save()
+        return total.hexdigest()
+
+    def stream(self, dockerfile: str | None = None) -> Iterator[bytes]:
+        """The context as tar. Links go as links: the engine resolves them inside the context only.
+
+        `dockerfile`: what goes in the Dockerfile's place.
+        """
+        for entry, path in self._entries():
+            if dockerfile is not None and entry.name == DOCKERFILE:
+                content = dockerfile.encode("utf-8", "surrogateescape")
+                entry.size = len(content)
+                yield from padded(entry, iter((content,)))
+            else:
+                yield from padded(entry, _pieces(path) if entry.size else iter(()))
+        yield END_OF_ARCHIVE
+
+    def _entries(self) -> Iterator[tuple[tarfile.TarInfo, Path]]:
+        for name in (*self.extra_folders, *self.extra_files, *self.paths):
+            path = self.folder / name
+            if name in self.extra_folders:
+                entry = tarfile.TarInfo(name)
+                entry.type, entry.mode = tarfile.DIRTYPE, 0o755
+            elif name in self.extra_files:
+                entry = tarfile.TarInfo(name)
+            else:
+                entry = _entry(path, name)
+            yield entry, path
+
+
+def without_heredocs(dockerfile: str) -> str:
+    """The instructions alone: a line of a document (SQL's FROM) is none. What looks like the start of a document and
+    has no end is kept."""
+    kept, lines = [], dockerfile.splitlines()
+    place = 0
+    while place < len(lines):
+        kept.append(lines[place])
+        place += 1
+        for tabs, delimiter in _DELIMITER.findall(lines[place - 1]):
+            rest = [line.lstrip("\t") if tabs else line for line in lines[place:]]
+            place += rest.index(delimiter) + 1 if delimiter in rest else 0
+    return "\n".join(kept) + "\n"
+
+
+def read_context(folder: Path, blank: tuple[str, ...] = ()) -> Context:
+    """The context in `folder` without what .dockerignore names; folders in `blank` are sent empty, whatever is in them.
+
+    SuiteError when there is no Dockerfile.
+    """
+    dockerfile = folder / DOCKERFILE
+    if dockerfile.is_symlink() or not dockerfile.is_file():
+        raise SuiteError(str(dockerfile), "file", "a Dockerfile", "there is none")
+    text = dockerfile.read_text("utf-8-sig", "replace")  # the builder leaves a byte order mark out as well
+    ignore = next((place for name in IGNORE_FILES if (place := folder / name).is_file()), folder / IGNORE_FILES[-1])
+    patterns = ignore.read_text("utf-8", "replace").splitlines() if ignore.is_file() and not ignore.is_symlink() else []
+    wanted = [line.strip() for line in patterns if line.strip() and not line.startswith("#")]
+    found = sorted(path for path in exclude_paths(str(folder), wanted, DOCKERFILE) if _can_be_sent(folder / path))
+    paths = tuple(path for path in found if not lies_in(path, blank))
+    _check_size(folder, paths)
+    needs_skills = _COPIES_SKILLS.search(without_heredocs(text)) and not os.path.lexists(folder / "skills")
+    named = _select_named(text, [path for path in found if lies_in(path, blank)])
+    files = tuple(path for path in named if not (folder / path).is_dir())
+    folders = {*blank, *(set(named) - set(files)), *(("skills",) if needs_skills else ())}
+    return Context(folder, text, paths, tuple(sorted(folders)), files)
+
+
+def _select_named(dockerfile: str, paths: list[str]) -> list[str]:
+    """Those of the paths that the Dockerfile itself names: copying one fails where it is not there at all."""
+    words = {_path_of(word) for word in _WORD.findall(dockerfile) if "/" in word} if paths else set()
+    return [path for path in paths if any(_is(path, word) for word in words)]
+
+
+def _path_of(word: str) -> str:
+    """Without the name of a flag or a variable before it."""
+    first, _, below = word.partition("/")
+    return f"{first.rpartition('=')[2]}/{below}".strip("/").removeprefix("./")
+
+
+def _is(path: str, word: str) -> bool:
+    """Is it the path, or a pattern of it?"""
+    return path.count("/") == word.count("/") and fnmatch.fnmatchcase(path, word)
+
+
+def lies_in(path: str, folders: tuple[str, ...]) -> bool:
+    """Is it one of them, or below one?"""
+    return f"{path}/".startswith(tuple(f"{folder}/" for folder in folders))
+
+
+def _can_be_sent(path: Path) -> bool:
+    mode = path.lstat().st_mode
+    return stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)
+
+
+def _check_size(folder: Path, paths: tuple[str, ...]) -> None:
+    size = sum((folder / path).lstat().st_size for path in paths)
+    if size > MAX_CONTEXT_BYTES:
+        raise SuiteError(str(folder), "size", f"at most {MAX_CONTEXT_BYTES:,} bytes", f"{size:,} bytes")
+
+
+def _entry(path: Path, name: str) -> tarfile.TarInfo:
+    """Without owner and time, which say where a suite was unpacked and not what it is."""
+    status = path.lstat()
+    entry = tarfile.TarInfo(name)
+    if stat.S_ISLNK(status.st_mode):
+        entry.type, entry.linkname, entry.mode = tarfile.SYMTYPE, str(path.readlink()), 0o777
+    elif stat.S_ISDIR(status.st_mode):
+        entry.type, entry.mode = tarfile.DIRTYPE, 0o755
+    else:
+        entry.size, entry.mode = status.st_size, 0o755 if status.st_mode & stat.S_IXUSR else 0o644
+    return entry
+
+
+def _pieces(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as stream:
+        while piece := stream.read(_PIECE):
+            yield piece

@@ -1,0 +1,149 @@
+"""The connection to the Docker engine, and what each of its failures means for the attempt."""
+
+from __future__ import annotations
+
+import re
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import docker
+import requests
+import urllib3
+from docker.errors import APIError, DockerException, NotFound
+
+from runner.base.errors import SandboxError
+from runner.base.text import cut
+from runner.sandboxes.process_names import this_process
+
+LABEL = "skillglass"  # on everything we make
+MARK_LABEL = "skillglass.mark"  # one per attempt: container, network and volumes of a sandbox share it
+OWNER_LABEL = "skillglass.owner"  # the process that opened it, as ProcessName spells it
+ATTEMPT_LABEL = "skillglass.attempt"
+CARRIER_LABEL = "skillglass.carrier"  # a container that only loads a program into its volume
+PREFIX = "skillglass-"
+_PAUSE = 0.2  # between two questions whether a container is gone
+API_SECONDS = 120.0  # the longest silence of the engine on an ordinary request
+# What the way to the engine throws; the last one comes out of streams that are read to their end.
+FAILURES = (DockerException, requests.RequestException, urllib3.exceptions.HTTPError, OSError)
+_FULL = re.compile(r"no space left on device|disk quota exceeded", re.IGNORECASE)
+
+
+def connect(timeout: float = API_SECONDS) -> Any:
+    """A client of the engine that DOCKER_HOST names, or of this machine's. SandboxError when none answers."""
+    try:
+        client = docker.APIClient(**docker.utils.kwargs_from_env(), version="auto", timeout=timeout)
+    except (DockerException, requests.RequestException, OSError) as error:
+        raise SandboxError(f"no Docker engine answers; start it or set DOCKER_HOST: {first_line(error)}") from error
+    return client
+
+
+@contextmanager
+def engine_errors(doing: str) -> Iterator[None]:
+    """What the engine or the way to it throws, as SandboxError that says what was being done."""
+    try:
+        yield
+    except APIError as error:
+        raise SandboxError(told(doing, str(error.explanation or error))) from error
+    except FAILURES as error:
+        raise SandboxError(told(doing, first_line(error))) from error
+
+
+def told(doing: str, said: str) -> str:
+    if _FULL.search(said):
+        return f"{doing}: the engine's disk is full: {said.strip()[:500]}"
+    return f"{doing}: {cut(said.strip(), 2_000)}"
+
+
+def first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:500]
+
+
+@cache
+def engine_id(base_url: str) -> str:
+    """Names the engine behind this address, so that nobody acts on another one's containers."""
+    client = connect()
+    try:
+        with engine_errors("asking the engine for its name"):
+            return str(client.info()["ID"])
+    finally:
+        client.close()
+
+
+@cache
+def processors(base_url: str) -> int:
+    client = connect()
+    try:
+        with engine_errors("asking the engine for its processors"):
+            return int(client.info()["NCPU"])
+    finally:
+        client.close()
+
+
+def labels(mark: str, *, task: str = "", attempt: str = "") -> dict[str, str]:
+    """What tells ours from others', and whose it is."""
+    return {
+        LABEL: "1",
+        MARK_LABEL: mark,
+        OWNER_LABEL: str(this_process()),
+        ATTEMPT_LABEL: attempt,
+        "skillglass.task": task[:200],
+        "skillglass.host": socket.gethostname(),
+    }
+
+
+KINDS = ("container", "volume", "network")  # in this order: a container holds the others
+
+
+def labelled(client: Any, kind: str, wanted: list[str]) -> list[tuple[str, dict[str, str]]]:
+    """(name or id, labels) of all of `kind` that carry the wanted labels."""
+    filters = {"label": wanted}
+    with engine_errors(f"listing each {kind}"):
+        if kind == "container":
+            return [(row["Id"], row["Labels"] or {}) for row in client.containers(all=True, filters=filters)]
+        if kind == "volume":
+            return [(row["Name"], row["Labels"] or {}) for row in client.volumes(filters=filters)["Volumes"] or ()]
+        return [(row["Id"], row["Labels"] or {}) for row in client.networks(filters=filters)]
+
+
+def is_gone(client: Any, container: str) -> bool:
+    """Was it removed, or is it being removed?"""
+    with engine_errors("looking for the container"):
+        try:
+            state = client.inspect_container(container)["State"]
+        except NotFound:
+            return True
+    return bool(state.get("Dead")) or state.get("Status") == "removing"
+
+
+def remove(client: Any, kind: str, name: str) -> None:
+    """Gone afterwards, whoever removed it. SandboxError when it stays."""
+    with engine_errors(f"removing the {kind} {name[:40]}"):
+        try:
+            if kind == "container":
+                client.remove_container(name, force=True, v=True)
+            elif kind == "volume":
+                client.remove_volume(name, force=True)
+            else:
+                client.remove_network(name)
+        except NotFound:
+            return
+        except APIError as error:
+            if error.status_code != 409 or "already in progress" not in str(error.explanation):
+                raise
+            _await_removal(client, name)
+
+
+def _await_removal(client: Any, container: str) -> None:
+    """Until it is gone that somebody else is removing: it holds its volumes and networks as long."""
+    until = time.monotonic() + client.timeout
+    while time.monotonic() < until:
+        try:
+            client.inspect_container(container)
+        except NotFound:
+            return
+        time.sleep(_PAUSE)
+    raise SandboxError(f"the container {container[:40]} is still being removed")

@@ -1,0 +1,262 @@
+"""One command in a running container: its output streamed and capped, its time limited."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import time
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from docker.errors import APIError, NotFound
+
+from runner.sandboxes.docker.docker_engine import FAILURES, engine_errors
+
+# The shell tells its process id first, then becomes the command's shell: the engine makes each command the leader of
+# a session of its own, so the id names the session too. $1: command, $2: folder.
+_WRAPPED = 'echo $$; cd "$2" || cd /; exec /bin/sh -c "$1"'
+# Everything in the session $1, twice: it may have forked meanwhile. Built-in commands only.
+_END_SESSION = """
+for round in 1 2; do
+  kill -9 -- -"$1"
+  for stat in /proc/[0-9]*/stat; do
+    read -r line < "$stat" || continue
+    pid=${line%% *}; rest=${line##*) }
+    set -- "$1" $rest
+    [ "$5" = "$1" ] && kill -9 "$pid"
+  done
+done
+"""
+_READ_BYTES = 1 << 16
+_STANDARD_OUTPUT = 1  # in the engine's stream
+# The engine tells that a command ended up to two seconds late when an earlier one left a child that holds its output.
+_SLOWEST_NEWS = 6.0
+_LONGEST_FIRST = 4_096  # bytes; a shell that tells no process id in so many is none, and what it says is output
+_LONGEST_PAUSE = 1.0  # between two looks at whether a silent command still runs
+
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """`exit_code` None: the time limit, or the container went away. `started`: the engine could start the shell."""
+
+    exit_code: int | None
+    text: str
+    timed_out: bool
+    truncated: bool
+    started: bool
+
+
+class Output:
+    """The beginning and the end of a stream of bytes; what lies between is counted and let go."""
+
+    def __init__(self, characters: int) -> None:
+        self.limit = characters
+        self.total = 0
+        self._head = bytearray()
+        self._tail: deque[bytes] = deque()
+        self._tail_bytes = 0
+
+    def add(self, piece: bytes) -> None:
+        self.total += len(piece)
+        room = 2 * self.limit - len(self._head)
+        self._head += piece[:room] if room > 0 else b""
+        rest = piece[max(0, room) :]
+        if rest:
+            self._tail.append(rest)
+            self._tail_bytes += len(rest)
+        while self._tail and self._tail_bytes - len(self._tail[0]) >= 2 * self.limit:
+            self._tail_bytes -= len(self._tail.popleft())
+
+    def text(self) -> tuple[str, bool]:
+        """(as text, was something left out?)."""
+        kept = bytes(self._head) + b"".join(self._tail)
+        missing = self.total - len(kept)
+        if missing:
+            kept_tail = b"".join(self._tail)
+            head, tail = _decode(bytes(self._head)), _decode(kept_tail)
+            left_out = len(head) + len(tail) + missing - self.limit
+            return (
+                f"{head[: self.limit // 2]}\n[... {left_out:,} characters left out ...]\n{tail[-self.limit // 2 :]}",
+                True,
+            )
+        whole = _decode(kept)
+        if len(whole) <= self.limit:
+            return whole, False
+        half = self.limit // 2
+        return f"{whole[:half]}\n[... {len(whole) - 2 * half:,} characters left out ...]\n{whole[-half:]}", True
+
+
+def _decode(content: bytes) -> str:
+    return content.decode("utf-8", "replace")
+
+
+class Frames:
+    """Takes the engine's stream apart: eight bytes of header (which stream, how long), then that many bytes.
+
+    The engine copies the two streams side by side: what was written to one may overtake what the other got before.
+    """
+
+    def __init__(self) -> None:
+        self._buffer = b""
+        self._source = self._left = 0
+
+    def feed(self, content: bytes) -> list[tuple[int, bytes]]:
+        """(1 for standard output, 2 for standard error; bytes)."""
+        found: list[tuple[int, bytes]] = []
+        content = self._buffer + content
+        self._buffer = b""
+        while content:
+            if not self._left:
+                if len(content) < 8:
+                    self._buffer = content
+                    break
+                self._source, self._left = content[0], int.from_bytes(content[4:8], "big")
+                content = content[8:]
+            piece, content = content[: self._left], content[self._left :]
+            self._left -= len(piece)
+            if piece:
+                found.append((self._source, piece))
+        return found
+
+
+class Execution:
+    """One command. Start it, then `follow` it to its end or its deadline."""
+
+    def __init__(
+        self, client: Any, container: str, command: str, *, folder: str, user: str, environment: Mapping[str, str]
+    ) -> None:
+        """APIError with status 409 when the container does not run."""
+        self.client, self.container = client, container
+        argv = ["/bin/sh", "-c", _WRAPPED, "sh", command, folder]
+        made = client.exec_create(container, argv, environment=dict(environment), user=user, stdin=False)
+        self.id = str(made["Id"])
+        self.stream = client.exec_start(self.id, socket=True)
+        self.pid: int | None = None
+        self._has_no_pid = False
+        self._frames = Frames()
+        self._first = b""
+
+    def follow(self, output_characters: int, deadline: float) -> Executed:
+        output = Output(output_characters)
+        try:
+            late = self._read(output, deadline)
+            if late:
+                self._end()
+                self._read_rest(output)
+        finally:
+            with contextlib.suppress(OSError):
+                self.stream.close()
+        if self.pid is None and not self._has_no_pid:
+            output.add(self._first)  # no shell: what is there is the engine's own message
+        code = None if late else self._exit_code()
+        text, truncated = output.text()
+        return Executed(code, text, late, truncated, self.pid is not None)
+
+    def _read(self, output: Output, deadline: float) -> bool:
+        """Until the command ended or the deadline came: True. A child that left may hold the stream open."""
+        pause, looked = 0.05, time.monotonic()
+        poll = select.poll()
+        poll.register(self.stream.fileno(), select.POLLIN | select.POLLHUP | select.POLLERR)
+        while True:
+            now = time.monotonic()
+            if now >= deadline:
+                return True
+            if poll.poll(1000 * min(pause, deadline - now)):
+                if not self._take(output):
+                    return False
+                if now - looked < _LONGEST_PAUSE:
+                    continue
+            looked = time.monotonic()
+            if not self._runs():
+                self._read_rest(output)
+                return False
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    def _read_rest(self, output: Output, seconds: float = 0.5) -> None:
+        """What has already been said, but no more than fits into a moment: others may be talking on."""
+        until = time.monotonic() + seconds
+        poll = select.poll()
+        poll.register(self.stream.fileno(), select.POLLIN | select.POLLHUP | select.POLLERR)
+        while time.monotonic() < until and poll.poll(50):
+            if not self._take(output):
+                return
+
+    def _take(self, output: Output) -> bool:
+        """One piece of the stream. False at its end."""
+        try:
+            content = (
+                self.stream.recv(_READ_BYTES)
+                if hasattr(self.stream, "recv")
+                else os.read(self.stream.fileno(), _READ_BYTES)
+            )
+        except OSError:
+            return False
+        for source, piece in self._frames.feed(content):
+            is_told = source != _STANDARD_OUTPUT or self.pid is not None or self._has_no_pid
+            output.add(piece if is_told else self._without_pid(piece))
+        return bool(content)
+
+    def _without_pid(self, piece: bytes) -> bytes:
+        self._first += piece
+        number, newline, rest = self._first.partition(b"\n")
+        if newline and number.isdigit() and len(number) < 20:
+            self.pid = int(number)
+            self._first = b""
+            return rest
+        if len(self._first) < _LONGEST_FIRST:
+            return b""
+        self._has_no_pid = True  # what the agent put where the shell was may talk without end
+        return self._first
+
+    def _runs(self) -> bool:
+        try:
+            return bool(self.client.exec_inspect(self.id)["Running"])
+        except NotFound:
+            return False
+
+    def _exit_code(self) -> int | None:
+        """The engine learns it a moment after the stream ended."""
+        for pause in (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 3.0):
+            time.sleep(pause)
+            try:
+                found = self.client.exec_inspect(self.id)
+            except NotFound:  # the container is gone, and its commands with it
+                return None
+            if not found["Running"]:
+                code = found["ExitCode"]
+                return None if code is None else int(code)
+        return None
+
+    def _end(self) -> None:
+        """Ends the command's session; where that cannot be done, everything in the container."""
+        if self.pid is not None:
+            with contextlib.suppress(*FAILURES):
+                argv = ["/bin/sh", "-c", _END_SESSION, "sh", str(self.pid)]
+                ending = self.client.exec_create(self.container, argv, user="0", stdin=False)["Id"]
+                with contextlib.closing(self.client.exec_start(ending, socket=True)) as stream:
+                    _await_end(stream, _SLOWEST_NEWS)
+            if self._ends_within(_SLOWEST_NEWS):
+                return
+        with engine_errors("ending a command at its time limit"), contextlib.suppress(APIError):
+            self.client.kill(self.container)
+
+    def _ends_within(self, seconds: float) -> bool:
+        until = time.monotonic() + seconds
+        while self._runs():
+            if time.monotonic() > until:
+                return False
+            time.sleep(0.02)
+        return True
+
+
+def _await_end(stream: Any, seconds: float) -> None:
+    """Until nobody writes to the stream any more, but no longer than that: the agent may have replaced the shell."""
+    until = time.monotonic() + seconds
+    poll = select.poll()
+    poll.register(stream.fileno(), select.POLLIN | select.POLLHUP | select.POLLERR)
+    while (left := until - time.monotonic()) > 0:
+        if poll.poll(1000 * left) and not os.read(stream.fileno(), _READ_BYTES):
+            return

@@ -1,0 +1,191 @@
+"""The image of a task: a ready one, one built from its Dockerfile, or the base image that its files are copied into."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import logging
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from docker.errors import APIError, ImageNotFound, NotFound
+
+from runner.base.errors import ImageError, SandboxError, SetupError
+from runner.base.types import Machine, Task
+from runner.sandboxes.docker.docker_build_errors import build_error
+from runner.sandboxes.docker.docker_builds import build
+from runner.sandboxes.docker.docker_contexts import Context, read_context
+from runner.sandboxes.docker.docker_engine import FAILURES, LABEL, engine_errors, first_line, told
+
+DEFAULT_BASE = "python:3.12-slim"
+WORKSPACE_FOLDER = "/workspace"  # where the image names no working directory
+REPOSITORY = "skillglass-task"
+CONTEXT_LABEL = "skillglass.context"
+STANDS_FOR_LABEL = "skillglass.stands-for"  # the image that a task names and that could not be had
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """An image of the engine. `id` is its content digest; `user` is empty for root; `folder` is absolute; `stands_for`
+    is the image that the task names, where this one was built because that one cannot be had."""
+
+    id: str
+    name: str
+    folder: str
+    user: str
+    stands_for: str = ""
+
+
+def base_name() -> str:
+    return os.environ.get("SKILLGLASS_BASE_IMAGE", "").strip() or DEFAULT_BASE
+
+
+def image_for(client: Any, task: Task) -> Image:
+    """The task's image, built or fetched where the engine does not have it.
+
+    ImageError when a named image does not exist or a build can never succeed, SandboxError when it cannot be had or
+    built now; both with the log.
+    """
+    machine = task.machine
+    if machine.image is not None and machine.context is not None:
+        return _ready_or_built(client, machine, machine.image, machine.context)
+    if machine.image is not None:
+        return _ready(client, machine.image)
+    if machine.context is not None:
+        return _built(client, machine, machine.context)
+    image = _ready(client, base_name())
+    return Image(image.id, image.name, WORKSPACE_FOLDER, image.user)
+
+
+def _ready_or_built(client: Any, machine: Machine, name: str, folder: Path) -> Image:
+    """The image of that name; where it cannot be had, one built from the task's Dockerfile. Once built it is taken again,
+    without asking the registry for every trial, unless the named one has come to the engine."""
+    found = _inspect(client, name)
+    if found is not None:
+        return found
+    context = read_context(folder, machine.blank_folders)
+    built = _inspect(client, _name_and_digest(client, context, name)[0])
+    if built is None:
+        try:
+            return _ready(client, name)
+        except (SetupError, SandboxError) as error:
+            log.warning("%s; it is built from the task's Dockerfile instead", error)
+            built = _built(client, machine, folder, stands_for=name)
+    log.warning(
+        "image %s stands for %s, which cannot be had; it was built from the task's Dockerfile", built.name, name
+    )
+    return replace(built, stands_for=name)
+
+
+def has_image(client: Any, name: str) -> bool:
+    """Does the engine have it, without fetching it?"""
+    return _inspect(client, name) is not None
+
+
+def _ready(client: Any, name: str) -> Image:
+    found = _inspect(client, name)
+    if found is None:
+        _fetch(client, name)
+        found = _inspect(client, name)
+    if found is None:
+        raise SandboxError(f"image {name} vanished right after it was fetched")
+    return found
+
+
+def _inspect(client: Any, name: str) -> Image | None:
+    with engine_errors(f"looking for the image {name}"):
+        try:
+            found = client.inspect_image(name)
+        except ImageNotFound:
+            return None
+        except APIError as error:
+            if "invalid reference format" in str(error.explanation):  # whoever builds or fetches it says what is wrong
+                return None
+            raise
+    settings = found["Config"] or {}
+    folder = settings.get("WorkingDir") or WORKSPACE_FOLDER
+    user = str(settings.get("User") or "")
+    return Image(found["Id"], name, "/" + folder.strip("/"), "" if user.partition(":")[0] in ("0", "root") else user)
+
+
+def _fetch(client: Any, name: str) -> None:
+    try:
+        for row in client.pull(name, stream=True, decode=True):
+            if "error" in row:
+                said = str(row["error"])
+                raise build_error(told(f"image {name} is not on the engine and cannot be fetched", said), said)
+    except NotFound as error:  # the registry was asked and does not have it, or does not give it to us
+        said = str(error.explanation or error)
+        if "access denied" in said or "not found" in said or "manifest unknown" in said:
+            raise ImageError(f"image {name} is not on the engine and its registry does not have it: {said}") from error
+        raise SandboxError(f"image {name} is not on the engine and cannot be fetched: {said}") from error
+    except APIError as error:
+        said = str(error.explanation or error)
+        raise build_error(told(f"image {name} is not on the engine and cannot be fetched", said), said) from error
+    except FAILURES as error:
+        raise SandboxError(f"image {name} cannot be fetched: {first_line(error)}") from error
+
+
+# --- building ---------------------------------------------------------------------------------------------------
+
+
+def _built(client: Any, machine: Machine, folder: Path, stands_for: str = "") -> Image:
+    """The image of this context and the images it stands on, built once. Of two that build at once one waits."""
+    context = read_context(folder, machine.blank_folders)
+    name, digest = _name_and_digest(client, context, stands_for)
+    found = _inspect(client, name)
+    if found is None:
+        with _alone(name):
+            found = _inspect(client, name)
+            if found is None:
+                labels = {LABEL: "1", CONTEXT_LABEL: digest} | ({STANDS_FOR_LABEL: stands_for} if stands_for else {})
+                build(client, context, machine, name, labels, _with_a_shell(client, context))
+                found = _inspect(client, name)
+    if found is None:
+        raise SandboxError(f"{folder}: the engine says it built {name}, and does not have it")
+    return found
+
+
+def _name_and_digest(client: Any, context: Context, stands_for: str) -> tuple[str, str]:
+    """An image that stands for another has a name and a label of its own: it is not what the task names."""
+    bases = (*_base_ids(client, context), *((f"stands for {stands_for}",) if stands_for else ()))
+    digest = context.digest(bases)
+    return f"{REPOSITORY}:{digest[:32]}", digest
+
+
+def _base_ids(client: Any, context: Context) -> tuple[str, ...]:
+    """So that a base image made anew under its old name makes a new task image."""
+    return tuple(found.id if (found := _inspect(client, base)) else base for base in context.bases if "$" not in base)
+
+
+def _with_a_shell(client: Any, context: Context) -> tuple[str, ...]:
+    """Images of the engine that may hold a build's limits, ours first: a task's base may bring a shell of its own making.
+
+    BuildKit keeps what it fetches to itself, so a base that is not there is fetched where no image is.
+    """
+    bases = [base for base in context.bases if "$" not in base]
+    found = [image.id for name in (base_name(), *bases) if (image := _inspect(client, name))]
+    for base in bases if not found else ():
+        with suppress(SandboxError, SetupError):  # the builder says what is wrong
+            return (_ready(client, base).id,)
+    return tuple(found)
+
+
+@contextmanager
+def _alone(name: str) -> Iterator[None]:
+    """Among the processes of this machine. Elsewhere the engine's own cache keeps a second build short."""
+    place = Path(
+        tempfile.gettempdir(), f"skillglass-build-{os.getuid()}-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+    )
+    descriptor = os.open(place, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,71 @@
+"""What bounds a container: the engine's own limits, and the shell that is its first process."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from typing import Any
+
+from runner.base.types import Machine
+
+# Everything is dropped but what a package manager or build tool needs that runs as root in its container. None of
+# these reaches out of it: they are about files and processes that the container's own users have.
+CAPABILITIES = (
+    "CHOWN",  # unpacking an archive as root gives files their owners
+    "DAC_OVERRIDE",  # root writes into folders of other users
+    "FOWNER",  # and changes modes of their files
+    "SETUID",  # package managers fetch as a user of their own
+    "SETGID",
+    "KILL",  # and end what they started so
+)
+
+# The first process must not end and must bury the orphans that others leave. A signal from inside cannot kill it;
+# `kill -9 -1` takes its sleep, and the loop starts another. Folders are made each time it starts. Only what it made
+# itself is given to the user, and only where no link leads elsewhere: what the image brings belongs to whom the image says.
+_INIT = (
+    "mkdir -p {roots}; for folder in {users}; do"
+    ' [ -e "$folder" ] || {{ mkdir -p "$folder" && [ "$(cd "$folder" && pwd -P)" = "$folder" ] && chown {user} "$folder"; }};'
+    " done;"
+    ' trap "" HUP INT QUIT TERM; while :; do sleep 86400 & wait; done'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerLimits:
+    processes: int = 1_024  # threads count too
+    output_characters: int = 1_000_000  # of one command
+    command_bytes: int = 100_000  # below the 128 KiB that Linux allows one argument
+    files: int = 1_000_000  # in the container's own layer
+    free_bytes: int = 2 * 1024**3  # the engine's disk must keep this much
+
+
+LIMITS = ContainerLimits()
+
+
+def init_command(roots: tuple[str, ...], users: tuple[str, ...], user: str) -> list[str]:
+    """The first process. `roots` and `users` are folders that it makes where they are missing, the latter for the
+    image's user (empty: root)."""
+    name = user.partition(":")[0] or "0"
+    told = {"roots": shlex.join(roots), "users": shlex.join(users), "user": shlex.quote(name)}
+    return ["/bin/sh", "-c", _INIT.format(**told)]
+
+
+def host_config(client: Any, machine: Machine, limits: ContainerLimits, *, processors: int, **more: Any) -> Any:
+    """The engine's settings for one container. `more`: network_mode, mounts, dns.
+
+    No log is kept of the first process: any process could write it full. A task that asks for more processors than
+    the engine has gets all there are.
+    """
+    memory = machine.memory_mb * 1024 * 1024
+    return client.create_host_config(
+        cap_drop=["ALL"],
+        cap_add=list(CAPABILITIES),
+        security_opt=["no-new-privileges"],
+        mem_limit=memory,
+        memswap_limit=memory,
+        nano_cpus=int(min(machine.cpus, processors) * 1e9),
+        pids_limit=limits.processes,
+        ipc_mode="private",
+        log_config={"Type": "none"},
+        **more,
+    )

@@ -1,0 +1,83 @@
+"""Which network a container is on: none; or one of its own, with or without a way out."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass
+from typing import Any
+
+from docker.errors import NotFound
+
+from runner.base.errors import SetupError
+from runner.sandboxes.docker.docker_engine import PREFIX, engine_errors
+from runner.sandboxes.gateway.gateway import Gateway
+from runner.sandboxes.needs import Needs
+
+# The engine's own name server would ask the host's: with this one, names are not found and nothing leaks that way.
+NO_NAMES = {"dns": ["127.0.0.1"], "dns_opt": ["timeout:1", "attempts:1"]}
+
+
+@dataclass(slots=True)
+class Network:
+    """name: for the container's settings. address: the host's on it. has_way_out: False when only the host is there."""
+
+    name: str
+    address: str | None
+    has_way_out: bool
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {"network_mode": self.name} | ({} if self.has_way_out else NO_NAMES)
+
+
+NO_NETWORK = Network("none", None, False)
+
+
+def network_for(client: Any, *, way_out: bool, provider: bool, mark: str, labels: dict[str, str]) -> Network:
+    """No network at all unless the task wants a way out or the agent its provider; then one for this container alone."""
+    if not (way_out or provider):
+        return NO_NETWORK
+    name = PREFIX + mark
+    with engine_errors("making a network"):
+        client.create_network(name, driver="bridge", internal=not way_out, labels=labels, check_duplicate=True)
+        found = client.inspect_network(name)
+    address = next((row.get("Gateway") for row in found["IPAM"]["Config"] or () if row.get("Gateway")), None)
+    return Network(name, address and address.partition("/")[0], way_out)
+
+
+def open_gateway(client: Any, network: Network, needs: Needs) -> tuple[Gateway, str]:
+    """The agent's way to its provider, and its address inside the sandbox. SetupError where we cannot be reached."""
+    gateway = Gateway.of_needs(needs, online=network.has_way_out)
+    for address in filter(None, (network.address, _own_address(client, network))):
+        try:
+            return gateway, gateway.start(address)
+        except OSError:
+            continue  # not an address of this machine, or container
+    raise SetupError(
+        "the agent's calls to its provider cannot be passed on: this worker is neither on the machine of the Docker engine"
+        " nor in a container of it (docs/explanation/sandboxes.md, 'Where the worker runs')"
+    )
+
+
+def _own_address(client: Any, network: Network) -> str | None:
+    """Our own address on the network once we joined it, where we run in a container of this engine ourselves."""
+    with engine_errors("joining the sandbox's network"):
+        try:
+            own = client.inspect_container(socket.gethostname())
+        except NotFound:
+            return None
+        if network.name not in own["NetworkSettings"]["Networks"]:
+            client.connect_container_to_network(own["Id"], network.name)
+        joined = client.inspect_container(own["Id"])["NetworkSettings"]["Networks"][network.name]
+    return str(joined["IPAddress"]) or None
+
+
+def leave(client: Any, name: str) -> None:
+    """Lets go of a network that we joined, so that it can be removed. Nothing happens where we did not."""
+    with engine_errors("leaving the sandbox's network"):
+        try:
+            found = client.inspect_network(name)
+        except NotFound:
+            return
+        for container in found.get("Containers") or ():
+            client.disconnect_container_from_network(container, found["Id"], force=True)

@@ -1,0 +1,163 @@
+"""Agent programs as volumes: each pinned version is loaded into the engine once and mounted read-only ever after."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+import tarfile
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from docker.errors import APIError, NotFound
+from docker.types import Mount
+
+from runner.base.errors import SetupError
+from runner.sandboxes.docker.docker_archive import END_OF_ARCHIVE, padded
+from runner.sandboxes.docker.docker_engine import CARRIER_LABEL, LABEL, OWNER_LABEL, PREFIX, engine_errors, remove
+from runner.sandboxes.needs import Program
+from runner.sandboxes.process_names import ProcessName, this_process
+
+PROGRAM_LABEL = "skillglass.program"
+_COMPLETE = ".skillglass-complete"  # the last thing loaded: what was interrupted lacks it
+_PIECE = 1 << 20
+_LONGEST_LOAD, _PAUSE = 900.0, 0.5  # seconds: to wait for whoever loads the same program, and between two looks
+# (engine address, volume) -> when the volume was made that this process found complete
+_known: dict[tuple[str, str], str] = {}
+
+
+def program_volume(client: Any, program: Program, image: str) -> str:
+    """The name of the volume that holds the program, loaded where it is not yet. `image` is any image of the engine."""
+    if not program.folder.is_dir():
+        raise SetupError(f"{program.folder}: {program.name} {program.version} is not installed there")
+    name = volume_name(program)
+    key = (client.base_url, name)
+    with engine_errors(f"loading {program.name} {program.version} into the engine"):
+        if key not in _known or _known[key] != _read_creation_time(client, name):
+            with _lock(name):
+                _load(client, program, name, image)
+                _known[key] = _read_creation_time(client, name)
+    return name
+
+
+def _read_creation_time(client: Any, volume: str) -> str:
+    """When. Empty where there is no such volume any more; another time where it was made anew, as the engine does,
+    empty, for a container that names one it does not have."""
+    try:
+        return str(client.inspect_volume(volume).get("CreatedAt") or "there")
+    except NotFound:
+        return ""
+
+
+def volume_name(program: Program) -> str:
+    """Of the volume that holds just these files; it need not exist yet."""
+    listing = hashlib.sha256()
+    for entry, _ in _entries(program.folder):
+        listing.update(
+            f"{entry.name}\0{entry.size}\0{entry.mode:o}\0{entry.linkname}\n".encode("utf-8", "surrogateescape")
+        )
+    readable = re.sub(r"[^A-Za-z0-9_.-]", "-", f"{program.name}-{program.version}")
+    return f"{PREFIX}program-{readable}-{listing.hexdigest()[:16]}"
+
+
+class _lock:
+    """One loader at a time on this machine."""
+
+    def __init__(self, name: str) -> None:
+        self.place = Path(tempfile.gettempdir(), f"{name}-{os.getuid()}.lock")
+
+    def __enter__(self) -> None:
+        self.descriptor = os.open(self.place, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self.descriptor, fcntl.LOCK_EX)
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self.descriptor)
+
+
+def _load(client: Any, program: Program, name: str, image: str) -> None:
+    """Through a container that is never started."""
+    client.create_volume(name, labels={LABEL: "1", PROGRAM_LABEL: f"{program.name} {program.version}"})
+    with _carrier(client, name, image) as carrier:
+        if _is_complete(client, carrier):
+            return
+    with _carrier(client, name, image, container=f"{name}-loading") as carrier:
+        if not _is_complete(client, carrier):
+            client.put_archive(carrier, "/program", _pack(program.folder))
+
+
+@contextmanager
+def _carrier(client: Any, volume: str, image: str, container: str | None = None) -> Iterator[str]:
+    """With the volume at /program. The engine has each name once, so a named one keeps all others of that name waiting,
+    from other machines and from other workers' containers too."""
+    settings = client.create_host_config(mounts=[mount(volume, "/program", read_only=False)], network_mode="none")
+    labels = {LABEL: "1", CARRIER_LABEL: "1", OWNER_LABEL: str(this_process())}
+    until = time.monotonic() + _LONGEST_LOAD
+    while True:
+        try:
+            made = client.create_container(image, ["true"], name=container, host_config=settings, labels=labels)["Id"]
+            break
+        except APIError as error:
+            if container is None or error.status_code != 409 or time.monotonic() > until:
+                raise
+        _remove_left(client, container)
+        time.sleep(_PAUSE)
+    try:
+        yield made
+    finally:
+        client.remove_container(made, force=True)
+
+
+def _remove_left(client: Any, container: str) -> None:
+    """Of a loader that certainly ended. What another machine left is for its own sweep."""
+    with suppress(NotFound):
+        found = client.inspect_container(container)
+        process = ProcessName.parse((found["Config"]["Labels"] or {}).get(OWNER_LABEL, ""))
+        if process is not None and process.is_gone:
+            remove(client, "container", found["Id"])  # not by name, which may be another's by now
+
+
+def _is_complete(client: Any, carrier: str) -> bool:
+    try:
+        client.get_archive(carrier, f"/program/{_COMPLETE}")[0].close()
+    except NotFound:
+        return False
+    return True
+
+
+def mount(volume: str, target: str, *, read_only: bool) -> Any:
+    """Without copying what the image has at the target."""
+    return Mount(target, volume, type="volume", read_only=read_only, no_copy=True)
+
+
+def _pack(folder: Path) -> Iterator[bytes]:
+    for entry, path in _entries(folder):
+        yield from padded(entry, _pieces(path) if entry.isreg() else iter(()))
+    yield from padded(tarfile.TarInfo(_COMPLETE), iter(()))
+    yield END_OF_ARCHIVE
+
+
+def _entries(folder: Path) -> Iterator[tuple[tarfile.TarInfo, Path]]:
+    """Sorted; owned by root; readable by everyone, since an image may run as another user."""
+    for path in sorted(folder.rglob("*")):
+        entry = tarfile.TarInfo(str(path.relative_to(folder)))
+        if path.is_symlink():
+            entry.type, entry.linkname, entry.mode = tarfile.SYMTYPE, str(path.readlink()), 0o777
+        elif path.is_dir():
+            entry.type, entry.mode = tarfile.DIRTYPE, 0o755
+        elif path.is_file():
+            status = path.stat()
+            entry.size, entry.mode = status.st_size, 0o755 if status.st_mode & 0o100 else 0o644
+        else:
+            continue
+        yield entry, path
+
+
+def _pieces(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as stream:
+        while piece := stream.read(_PIECE):
+            yield piece

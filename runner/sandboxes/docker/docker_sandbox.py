@@ -1,0 +1,500 @@
+"""A container of its own for every attempt, for suites that are not trusted.
+
+What confines it and what does not: docs/explanation/sandboxes.md. The container starts when it is made, to remove the
+skills that its image brings, and files come after that. `end_processes` kills it whole: the kernel ends everything in it
+at once, whatever it forked or caught; the next command starts it again on the same files with nothing else running. So a
+container that the agent brought down is no failure of the machine, and one that cannot be started again because of what
+the agent did to it is `SandboxRuined`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import secrets
+import socket
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from docker.errors import APIError, NotFound
+
+from runner.base.errors import SandboxError, SandboxRuined, SetupError
+from runner.base.host_variables import resolved
+from runner.base.text import plain
+from runner.base.trees import Tree, check_relative
+from runner.base.types import Files, Task
+from runner.sandboxes import LOGS, SKILLS, SOLUTION, TESTS, WORKSPACE, Completed
+from runner.sandboxes.docker import docker_engine as engine
+from runner.sandboxes.docker.docker_archive import packed, unpack_file, unpacked
+from runner.sandboxes.docker.docker_disk import DiskWatch, asked, folders_of, measured
+from runner.sandboxes.docker.docker_engine import PREFIX, engine_errors, told
+from runner.sandboxes.docker.docker_exec import Executed, Execution
+from runner.sandboxes.docker.docker_images import Image, image_for
+from runner.sandboxes.docker.docker_limits import LIMITS, ContainerLimits, host_config, init_command
+from runner.sandboxes.docker.docker_links import remove_links, started_at
+from runner.sandboxes.docker.docker_networks import Network, network_for, open_gateway
+from runner.sandboxes.docker.docker_programs import mount, program_volume
+from runner.sandboxes.docker.docker_removal import Removal, remove_marked
+from runner.sandboxes.docker.docker_skills import MAX_TOLD, clearing
+from runner.sandboxes.gateway.gateway import Gateway
+from runner.sandboxes.needs import NOTHING, Needs
+
+SKILLS_PATH = "/skills"
+FOLDERS = {name: f"/{name}" for name in (SKILLS, TESTS, LOGS, SOLUTION)}  # as in Harbor: scripts name them
+_ROOTS = ("/tests", "/logs/verifier")  # made at the start where they are missing; and those of the image's user:
+_USERS = (SKILLS_PATH, "/logs/agent")
+_NOT_RUNNING = 409
+_NO_FILE = 0x8F280000  # bits of a mode, as the engine spells it (Go's fs.ModeType)
+log = logging.getLogger(__name__)
+AT_TIME_LIMIT = "ended at the time limit"
+WENT_DOWN = "the container went down; everything that ran in it is gone"
+
+
+def open_sandbox(task: Task, *, name: str, needs: Needs = NOTHING) -> DockerSandbox:
+    """A container made for this attempt, in which nothing of it runs yet. SandboxError and SetupError say what is missing."""
+    client = engine.connect()
+    mark = secrets.token_hex(16)
+    try:
+        image = image_for(client, task)
+        sandbox = DockerSandbox(client, task, image, mark, name=name, needs=needs)
+        sandbox.make()
+    except BaseException:
+        with contextlib.suppress(SandboxError):
+            remove_marked(mark)
+        client.close()
+        raise
+    return sandbox
+
+
+def end_processes(handle: dict[str, object]) -> None:
+    """Removes everything an interrupted attempt left on its engine. Where that engine is not ours, nothing happens."""
+    mark = str(handle.get("mark", ""))
+    if handle.get("kind") != "docker":
+        return
+    if len(mark) != 32:
+        raise SandboxError(f"{mark!r} is not the mark of a sandbox in a container")
+    try:
+        client = engine.connect()
+    except SandboxError:
+        if handle.get("host") != socket.gethostname():
+            return
+        raise
+    try:
+        if engine.engine_id(client.base_url) == handle.get("engine"):
+            remove_marked(mark)
+    finally:
+        client.close()
+
+
+def end_named(name: str) -> None:
+    """Removes every sandbox of this engine that was opened under this name."""
+    client = engine.connect()
+    try:
+        wanted = [f"{engine.ATTEMPT_LABEL}={name}"]
+        found = [labels for kind in engine.KINDS for _, labels in engine.labelled(client, kind, wanted)]
+    finally:
+        client.close()
+    for mark in sorted({labels[engine.MARK_LABEL] for labels in found if labels.get(engine.MARK_LABEL)}):
+        remove_marked(mark)
+
+
+class DockerSandbox:
+    """See `runner.sandboxes.Sandbox`. Commands run as the image's own user; once `end_processes` was called, as root."""
+
+    def __init__(
+        self,
+        client: Any,
+        task: Task,
+        image: Image,
+        mark: str,
+        *,
+        name: str,
+        needs: Needs,
+        limits: ContainerLimits | None = None,
+    ) -> None:
+        self.client, self.task, self.image, self.needs, self.limits = client, task, image, needs, limits or LIMITS
+        self.mark = mark
+        self.container = ""
+        self.network: Network | None = None
+        self.gateway: Gateway | None = None
+        self.provider_url: str | None = None
+        self.environment = resolved(task.machine.environment, task.machine.host_variables)
+        self.labels = engine.labels(mark, task=task.key, attempt=name)
+        self.ruined: str | None = None
+        self.handle: dict[str, object] = {
+            "kind": "docker",
+            "host": socket.gethostname(),
+            "engine": engine.engine_id(client.base_url),
+            "mark": mark,
+            "name": name,
+            "task": task.key,
+            "image": image.id,
+            "image_name": image.name,
+            **({"stands_for": image.stands_for} if image.stands_for else {}),
+        }
+        self._watch: DiskWatch | None = None
+        self._breach: str | None = None
+        self._runs = False  # as far as we know
+        self._has_run = False
+        self._began = 0.0  # the first start, in seconds since 1970, by the engine's clock
+        self._sealed = False
+        self._owner: int | None = None if image.user else 0
+
+    @property
+    def has_own_user(self) -> bool:
+        return bool(self.image.user)
+
+    def make(self) -> None:
+        """The network, the volumes, the container, the way to the provider."""
+        self.network = network_for(
+            self.client,
+            way_out=self.task.machine.network,
+            provider=self.needs.provider is not None,
+            mark=self.mark,
+            labels=self.labels,
+        )
+        self.container = self._create(self._mounts(), self.labels)
+        if not self.needs.image_skills:
+            self._clear_skills()
+        if self.needs.provider is not None:
+            self.gateway, self.provider_url = open_gateway(self.client, self.network, self.needs)
+
+    def _clear_skills(self) -> None:
+        """Whatever the image brings, an agent finds its library's skills and no others."""
+        command = clearing(self.image.folder, self.needs.skill_folders, self.task.machine.skills_dir)
+        done = self._execute_bounded(command, seconds=60, environment={}, user="0")
+        found = sorted({plain(line)[:200] for line in done.text.splitlines()})[:MAX_TOLD]
+        reason = self._why_ended(done)
+        if self._breach:
+            return  # no command of the agent runs any more
+        if done.exit_code != 0:
+            said = reason or done.text[-500:]
+            raise SandboxError(told(f"taking away the skills that image {self.image.name} brings", said))
+        if found:
+            log.info("skills of image %s are left out: %s", self.image.name, ", ".join(found))
+            self.handle["skills_left_out"] = found
+
+    def _mounts(self) -> list[Any]:
+        mounts = []
+        if self.needs.program is not None:
+            volume = program_volume(self.client, self.needs.program, self.image.id)
+            mounts.append(mount(volume, self.needs.program.target, read_only=True))
+        if self.needs.skill_folders:
+            with engine_errors("making a volume for the library"):
+                self.client.create_volume(PREFIX + self.mark, labels=self.labels)
+            places = dict.fromkeys((FOLDERS[SKILLS], *self.needs.skill_folders))
+            mounts += [mount(PREFIX + self.mark, place, read_only=False) for place in places]
+        return mounts
+
+    def _create(self, mounts: list[Any], labels: Mapping[str, str]) -> str:
+        processors = engine.processors(self.client.base_url)
+        network = self.network.settings if self.network else {"network_mode": "none"}
+        with engine_errors(f"making a container of {self.image.name}"):
+            try:
+                made = self.client.create_container(
+                    self.image.id,
+                    entrypoint=init_command(_ROOTS, (*_USERS, self.image.folder), self.image.user),
+                    command=[],
+                    user="0",
+                    working_dir="/",
+                    name=labels and PREFIX + secrets.token_hex(8),
+                    hostname="sandbox",
+                    labels=dict(labels),
+                    environment=self.environment,
+                    healthcheck={"test": ["NONE"]},
+                    host_config=host_config(
+                        self.client, self.task.machine, self.limits, processors=processors, mounts=mounts, **network
+                    ),
+                )
+            except NotFound as error:
+                raise SandboxError(f"image {self.image.name} is gone from the engine: {error.explanation}") from error
+        return str(made["Id"])
+
+    # --- files ---------------------------------------------------------------------------------------------------
+
+    def path(self, folder: str) -> str:
+        return self.image.folder if folder == WORKSPACE else FOLDERS[folder]
+
+    def put(self, folder: str, files: Files) -> None:
+        """Nothing happens for no files. What stands in the way of a path is replaced."""
+        if not files:
+            return
+        self._refuse_ruined()
+        place = self.path(folder)
+        parent, _, top = place.rpartition("/")
+        try:
+            content = packed(files, top=top, owner=self._user_number())
+        except ValueError as error:
+            raise SandboxError(f"{folder}: files cannot be put in: {error}") from error
+        with engine_errors(f"putting files into {place}"):
+            try:
+                self.client.put_archive(self.container, parent or "/", content)
+            except NotFound:  # a folder on the way is made when the container starts
+                self._start()
+                self.client.put_archive(self.container, parent or "/", content)
+
+    def files(self, folder: str) -> Files:
+        return self.tree(folder).files
+
+    def tree(self, folder: str, below: str = "", names: frozenset[str] | None = None) -> Tree:
+        """Like `files`, with what was left out and why. A link on the way below leads nowhere but into the container."""
+        place = f"{self.path(folder).rstrip('/')}/{check_relative(below)}" if below else self.path(folder)
+        with engine_errors(f"reading {place}"):
+            return self._whole_tree(place) if names is None else self._read_named_files(place, names)
+
+    def _whole_tree(self, place: str) -> Tree:
+        try:
+            chunks, status = self.client.get_archive(self.container, place)
+        except NotFound:
+            return Tree()
+        with contextlib.closing(chunks):
+            tree = unpacked(chunks)
+        if status.get("linkTarget"):
+            tree.left_out.append(f".: a link to {str(status['linkTarget'])[:200]!r}")
+        return tree
+
+    def _read_named_files(self, place: str, names: frozenset[str]) -> Tree:
+        """Each asked for by itself: what lies beside them, however large, is not even sent."""
+        tree = Tree()
+        for name in sorted(names):
+            with contextlib.suppress(NotFound):
+                chunks, _ = self.client.get_archive(self.container, f"{place}/{name}")
+                with contextlib.closing(chunks):
+                    unpack_file(chunks, name, tree)
+        return tree
+
+    def _user_number(self) -> int:
+        """Of the user that commands run as, asked once of the container itself where the image names one."""
+        if self._owner is None:
+            number = self.image.user.partition(":")[0]
+            if not number.isdigit():
+                number = self._execute_bounded("id -u", seconds=60, environment={}).text.strip()
+            self._owner = int(number) if number.isdigit() else 0
+        return self._owner
+
+    # --- commands ------------------------------------------------------------------------------------------------
+
+    def execute(
+        self, command: str, *, timeout_seconds: float, environment: Mapping[str, str] | None = None
+    ) -> Completed:
+        """See `Sandbox.execute`. A background process may outlive its command; `end_processes` ends it."""
+        complaint = self._complaint(command)
+        if complaint:
+            return Completed(exit_code=126, output=complaint)
+        began = time.monotonic()
+        try:
+            done = self._execute_bounded(command, seconds=timeout_seconds, environment=environment or {})
+        except SandboxRuined as error:
+            if self._sealed:
+                raise
+            return Completed(126, f"{error}\n", duration_seconds=time.monotonic() - began)
+        seconds = time.monotonic() - began
+        if self._watch is not None:
+            self._watch.look()
+        text, exit_code = done.text, done.exit_code
+        if reason := self._why_ended(done):
+            text, exit_code = f"{text}\n[{reason}]\n", None
+        return Completed(exit_code, text, done.timed_out, done.truncated, seconds)
+
+    def _complaint(self, command: str) -> str | None:
+        """Why a command is not even tried: the caller's own doing, so an answer and no exception."""
+        if "\0" in command or len(command.encode("utf-8", "surrogateescape")) > self.limits.command_bytes:
+            return f"the command holds NUL or has more than {self.limits.command_bytes:,} bytes\n"
+        if self._breach and not self._sealed:
+            return f"[{self._breach}]\n"
+        return None
+
+    def _execute_bounded(
+        self, command: str, *, seconds: float, environment: Mapping[str, str], user: str | None = None
+    ) -> Executed:
+        deadline = time.monotonic() + seconds
+        done = self._start_command(command, environment, user).follow(self.limits.output_characters, deadline)
+        if not done.started and self._sealed and not self._runs_a_shell(self.container):
+            raise self._blame(done.text)
+        return done
+
+    def _start_command(self, command: str, environment: Mapping[str, str], user: str | None = None) -> Execution:
+        """The command, running. A container that is down is started once; one that goes down again is nobody's."""
+        user = user or ("0" if self._sealed or not self.image.user else self.image.user)
+        for _ in range(2):
+            self._start()
+            self._refuse_traps()
+            with engine_errors("running a command"):
+                try:
+                    return Execution(
+                        self.client,
+                        self.container,
+                        command,
+                        folder=self.image.folder,
+                        user=user,
+                        environment=environment,
+                    )
+                except APIError as error:
+                    if error.status_code != _NOT_RUNNING:
+                        raise
+                    self._runs = False
+        raise self._blame("it goes down as soon as it is started")
+
+    def _why_ended(self, done: Executed) -> str | None:
+        if self._watch is not None and self._watch.breach:
+            self._runs, self._breach = False, self._watch.breach
+            return self._breach
+        if done.timed_out:
+            return AT_TIME_LIMIT
+        return None if done.exit_code is not None else WENT_DOWN
+
+    # --- starting and ending -------------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        self._refuse_ruined()
+        if self._runs:
+            return
+        self._refuse_traps()
+        try:
+            with engine_errors(f"starting a container of {self.image.name}"):
+                self.client.start(self.container)
+        except SandboxError as error:
+            if self._has_run:
+                raise self._blame(str(error)) from error
+            if "executable file not found" in str(error) or "no such file" in str(error):
+                raise SetupError(f"image {self.image.name} cannot run /bin/sh: {error}") from error
+            raise
+        self._runs = self._has_run = True
+        self._watch_disk()
+
+    def _refuse_traps(self) -> None:
+        """The engine reads these files itself, on its own side. At a pipe it waits for ever, and can then neither start
+        nor remove the container. Only root in the container can put one there."""
+        if not self._has_run or self.image.user:
+            return
+        for path in ("/etc/passwd", "/etc/group"):
+            if self._is_special(path):
+                self._kill_quietly()
+                self._runs = False
+                self.ruined = f"nothing can run in the sandbox any more: {path} is no file"
+                raise SandboxRuined(self.ruined)
+
+    def _is_special(self, path: str) -> bool:
+        """Is it, or what a link there leads to, neither a file nor missing?"""
+        with engine_errors(f"looking at {path}"):
+            try:
+                chunks, status = self.client.get_archive(self.container, path)
+                chunks.close()
+                if status["linkTarget"]:
+                    chunks, status = self.client.get_archive(self.container, status["linkTarget"])
+                    chunks.close()
+            except APIError:  # it is missing, or a folder above it is; whoever runs a command finds out
+                return False
+        return bool(status["mode"] & _NO_FILE)
+
+    def _blame(self, said: str) -> SandboxError:
+        """Whose fault is it that nothing can run? A fresh container of the same image tells: SandboxRuined when that
+        one works, SandboxError when it does not. A container that is not there any more was removed from outside."""
+        if engine.is_gone(self.client, self.container):
+            return SandboxError(told("the container was removed by somebody else", said))
+        fresh = self._create([], self.labels)
+        try:
+            with engine_errors("starting a fresh container for comparison"):
+                self.client.start(fresh)
+            works = self._runs_a_shell(fresh)
+        finally:
+            engine.remove(self.client, "container", fresh)
+        if not works:
+            return SandboxError(told("nothing can be run in the container, nor in a fresh one", said))
+        self.ruined = f"nothing can run in the sandbox any more: {said.strip()[:500]}"
+        return SandboxRuined(self.ruined)
+
+    def _runs_a_shell(self, container: str) -> bool:
+        try:
+            made = Execution(self.client, container, ":", folder="/", user="0", environment={})
+            return made.follow(1_000, time.monotonic() + 30).exit_code == 0
+        except APIError:
+            return False
+
+    def _refuse_ruined(self) -> None:
+        if self.ruined:
+            raise SandboxRuined(self.ruined)
+
+    def _watch_disk(self) -> None:
+        """Anew with each start; after the agent the verifier gets as much again, on top of what is there."""
+        if self._watch is not None:
+            self._watch.stop()
+        with engine_errors("asking where the container keeps its files"):
+            found = self.client.inspect_container(self.container)
+        self._began = self._began or started_at(found)
+        folders = folders_of(found)
+        limit, files = self.task.machine.storage_mb * 2**20, self.limits.files
+        lenient = False
+        if self._sealed:
+            used = measured(folders) if folders else asked(self.client, self.container)
+            limit, files, lenient = limit + used.bytes, files + used.count, bool(used.problem)
+        self._watch = DiskWatch(
+            self.container,
+            folders,
+            limit=limit,
+            files=files,
+            free=self.limits.free_bytes,
+            end=self._kill_quietly,
+            lenient=lenient,
+        )
+        self._watch.start()
+
+    def _kill_quietly(self) -> None:
+        with contextlib.suppress(SandboxError):
+            self._kill()
+
+    def _kill(self) -> None:
+        with engine_errors("ending the container's processes"):
+            try:
+                self.client.kill(self.container)
+            except APIError as error:
+                if error.status_code != _NOT_RUNNING:
+                    raise
+
+    def end_processes(self) -> None:
+        """Kills the container; what follows starts it again, on the same files. The way to the provider is closed."""
+        self._close_gateway()
+        self._sealed = True
+        self._owner = 0
+        if self._watch is not None:
+            self._watch.stop()
+            self._breach = self._breach or self._watch.breach
+            self._watch = None
+        if self._runs:
+            self._kill()
+            self._runs = False
+
+    def remove_links(self) -> list[str]:
+        self._start()
+        return remove_links(self, self._began)
+
+    def _close_gateway(self) -> None:
+        self.provider_url = None
+        if self.gateway is not None:
+            self.gateway.close()
+
+    def close(self) -> None:
+        """Removes container, network and volumes. Closing twice is harmless.
+
+        It waits for `docker_removal.PATIENCE` at most. What the engine does not let go of is told in the log and left to
+        the next sweep: the attempt has ended, and its result stands.
+        """
+        if self._watch is not None:
+            self._watch.stop()
+        self._close_gateway()
+        removal = Removal(self._things())
+        for problem in removal.problems:
+            log.warning("sandbox %s: %s", self.mark, problem)
+        if removal.goes_on:
+            log.warning("sandbox %s is large: the engine is still removing it", self.mark)
+        self.client.close()
+
+    def _things(self) -> list[tuple[str, str]]:
+        own = PREFIX + self.mark
+        found = [("container", self.container)] if self.container else []
+        if self.needs.skill_folders:
+            found.append(("volume", own))
+        if self.network is not None and self.network.name == own:
+            found.append(("network", own))
+        return found

@@ -1,0 +1,1 @@
+"""The only way out of a sandbox: a proxy that meters calls and refuses the rest."""

@@ -1,0 +1,222 @@
+"""A sandbox's only way out: an HTTP server on this side that forwards model calls to one provider.
+
+The program in the sandbox is told this server's address as its provider. Each request is held against an allow-list
+(only the calls a model is asked by, only below the provider's base URL, only the models and tools of this attempt),
+gets the key that never enters the sandbox, and its answer is streamed back. Nothing is retried and no redirect
+followed: the program sees what the provider said. Who knocks is hostile: sizes, times and connections are capped,
+framing is strict, headers are checked, and should an answer hold the key, it is masked before it is passed on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+from runner.base.errors import ModelRefused, RunnerError, SetupError
+from runner.base.types import Usage
+from runner.models.wire.metering import Metered
+from runner.sandboxes.gateway.gateway_rules import FINAL, Refusal, base_of
+from runner.sandboxes.gateway.gateway_server import LIMITS, GatewayLimits, Server
+from runner.sandboxes.needs import Needs, Provider
+
+UNTOLD_ALLOWED = 3  # answers without usage in one attempt, where something counts on it
+
+
+class Gateway:
+    """One per attempt. Use: `start`, then read what it learned, then `close`; closing twice is harmless.
+
+    requests  model calls forwarded to the provider; `failed` of them met an error
+    usage     what they used, as the provider told it; `untold` whole answers did not tell both input and output,
+              and `broken_off` ones may have used more than they told
+    close     hangs up on calls under way and counts what their answers had told until then
+    refusal   what `before_call` raised (BudgetSpent, ...), or ModelRefused after UNTOLD_ALLOWED untold answers where
+              usage is `counted` by a budget or a limit on tokens; from then on every call is refused
+    trouble   why the latest model call got no answer: ModelUnavailable or ModelRefused; None after an answer
+
+    `online` says that the task has network: then tools that the provider runs itself (search, code, MCP) may be used.
+    `before_call`, `after_call` (told what one call used) and `price` are called one at a time, in a thread of their own.
+    """
+
+    def __init__(
+        self,
+        provider: Provider,
+        before_call: Callable[[], None] | None = None,
+        *,
+        after_call: Callable[[Usage], None] | None = None,
+        price: Callable[[Usage, int], float | None] | None = None,
+        online: bool = False,
+        counted: bool = False,
+        limits: GatewayLimits = LIMITS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.provider, self.online, self.limits, self.clock = provider, online, limits, clock
+        self.base = base_of(provider)
+        self.requests = self.failed = self.untold = self.broken_off = 0
+        self.usage = Usage()
+        self.watch: Callable[[int, Usage], None] | None = (
+            None  # told (number, usage) of each answered call, for watching
+        )
+        self.limit_reached: str | None = None  # TurnLimit or TokenLimit, once a call was refused for it
+        self.refusal: Exception | None = None
+        self.trouble: RunnerError | None = None
+        self._counted = counted
+        self.allow()
+        self._before_call, self._after_call, self._price = before_call, after_call, price
+        self._callbacks = ThreadPoolExecutor(1, thread_name_prefix="gateway-callbacks")
+        self._lock = threading.Lock()
+        self._open: set[socket.socket] = set()
+        self._is_closing = False
+        self._server: Server | None = None
+        # Part of the address, so that a neighbour who can reach the port cannot use it.
+        self.secret = secrets.token_hex(16)
+
+    @classmethod
+    def of_needs(cls, needs: Needs, *, online: bool) -> Gateway:
+        """With everything an agent's needs say of its provider. SetupError when they name none."""
+        if needs.provider is None:
+            raise SetupError("no provider is named that a gateway could forward to")
+        return cls(
+            needs.provider,
+            needs.before_call,
+            after_call=needs.after_call,
+            price=needs.price,
+            online=online,
+            counted=needs.counted,
+        )
+
+    def start(self, host: str) -> str:
+        """Listens on `host` (an address of this machine) and returns the URL that stands for the provider's base URL.
+
+        SetupError when the key is missing, OSError when the address is not ours.
+        """
+        self.key()
+        self._server = Server((host, 0), self)
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True, name="gateway").start()
+        name = f"[{host}]" if ":" in host else host
+        return f"http://{name}:{self._server.server_port}/{self.secret}"
+
+    def close(self) -> None:
+        server, self._server = self._server, None
+        if server is None:
+            return
+        server.shutdown()
+        server.server_close()
+        with self._lock:
+            self._is_closing = True
+            left = list(self._open)
+        for connection in left:
+            _hang_up(connection)
+        self._wait_for_the_last()
+        self._callbacks.shutdown()
+
+    def _wait_for_the_last(self) -> None:
+        """What a call under way has cost by now is told as its connections go. One that hangs is not waited for long."""
+        until = time.monotonic() + self.limits.closing_seconds
+        while time.monotonic() < until:
+            with self._lock:
+                if not self._open:
+                    return
+            time.sleep(0.005)
+
+    def key(self) -> str | None:
+        """Read anew for each request, so that a changed key takes effect and none is kept here."""
+        name = self.provider.key_variable
+        if name is None:
+            return None
+        value = os.environ.get(name, "").strip()
+        if not value:
+            raise SetupError(f"the environment variable {name}, which holds the provider's key, is not set")
+        if not value.isascii() or not value.isprintable():
+            raise SetupError(f"the environment variable {name} holds characters that no key has")
+        return value
+
+    def allow(self, requests: int | None = None, tokens: int | None = None) -> None:
+        """At most so many model calls that did not fail, and none once so many tokens were used (sent and made).
+
+        None: no limit.
+        """
+        self._requests_allowed, self._tokens_allowed = requests, tokens
+
+    def ask(self) -> None:
+        """May one more call be made? Refusal when not."""
+        self._in_turn(self._ask)
+
+    def answered(self, metered: Metered, whole: bool = True) -> None:
+        """A model call was answered. An error of what counts it ends the attempt like a refusal."""
+        self._in_turn(lambda: self._count(metered, whole))
+
+    def _ask(self) -> None:
+        if self.refusal is None and self._cannot_count():
+            self.refusal = ModelRefused(
+                f"the provider tells no usage, so its cost cannot be counted: {self.untold} answers told none, and "
+                "the run has a budget or a limit on tokens"
+            )
+        if self.refusal is None and self._before_call is not None:
+            try:
+                self._before_call()
+            except Exception as error:  # raised again where the attempt ends
+                self.refusal = error
+        if self.refusal is not None:
+            raise Refusal(FINAL, "no further model call is allowed in this attempt")
+        used = self.usage.known_tokens
+        limits = {
+            "TurnLimit": (self.requests - self.failed, self._requests_allowed),
+            "TokenLimit": (used, self._tokens_allowed),
+        }
+        self.limit_reached = next((name for name, (at, end) in limits.items() if end is not None and at >= end), None)
+        if self.limit_reached:
+            raise Refusal(FINAL, "the attempt's model calls are used up")
+        self.requests += 1
+
+    def _cannot_count(self) -> bool:
+        return self.untold >= UNTOLD_ALLOWED and (self._counted or self._tokens_allowed is not None)
+
+    def _count(self, metered: Metered, whole: bool) -> None:
+        usage = metered.usage
+        self.untold += whole and None in (usage.input_tokens, usage.output_tokens)
+        self.broken_off += not whole
+        try:
+            if self._price is not None:
+                usage = replace(usage, cost_usd=self._price(usage, metered.cache_written))
+            self.usage += usage
+            if self._after_call is not None:
+                self._after_call(usage)
+            if self.watch is not None:
+                self.watch(self.requests, usage)
+        except Exception as error:
+            self.refusal = self.refusal or error
+
+    def _in_turn(self, work: Callable[[], None]) -> None:
+        """One at a time and always in the same thread: who counts may hold a connection to a database."""
+        try:
+            future = self._callbacks.submit(work)
+        except RuntimeError as error:  # closed
+            raise Refusal(FINAL, "this attempt is over") from error
+        future.result()
+
+    def heard(self, trouble: RunnerError | None, before: RunnerError | None = None) -> None:
+        """How a model call ended. One that failed is no turn: an outage must not use up the agent's turns.
+
+        `before` is what its status said, where its body says more. One that we hung up on says nothing about the provider.
+        """
+        with self._lock:
+            if self._is_closing:
+                return
+            self.trouble = trouble
+            self.failed += (trouble is not None) - (before is not None)
+
+    def track(self, connection: socket.socket, is_open: bool) -> None:
+        with self._lock:
+            (self._open.add if is_open else self._open.discard)(connection)
+
+
+def _hang_up(connection: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)

@@ -1,0 +1,161 @@
+"""What a gateway lets a model be asked for: by which name, with which tools, with what to look up.
+
+A body is read once, here, and written anew, so the provider reads what was checked: no name that occurs twice, no
+other character set, no compression. Names are compared without case and underscores, since some providers read them so.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from runner.base.types import JsonValue
+from runner.sandboxes.gateway.gateway_rules import FINAL, Refusal, Target
+from runner.sandboxes.needs import Provider
+
+# Tools that the program runs itself, which its sandbox confines. All others run at the provider, which has a network.
+_OWN_TOOLS = frozenset({"function", "custom", "local_shell", "apply_patch"})  # OpenAI
+_OWN_ANTHROPIC_TOOL = re.compile(r"custom|(bash|text_editor|computer|memory)_[0-9]{8}")
+_OWN_GEMINI_TOOLS = frozenset({"functiondeclarations"})
+# The same, asked for beside the tools: Anthropic, OpenAI, xAI, DashScope (three), OpenRouter.
+_PROVIDER_FIELDS = (
+    "mcp_servers",
+    "web_search_options",
+    "search_parameters",
+    "enable_search",
+    "search_options",
+    "enable_code_interpreter",
+    "plugins",
+)
+_ASKED = ("messages", "system", "input", "contents", "systeminstruction", "generatecontentrequest")
+# Where a message holds further parts, and where a part names what the provider fetches. What a tool was given or
+# returned may look the same and is none of these.
+_PARTS = frozenset(
+    "content contents parts output source file filedata functionresponse imageurl videourl video inputimage".split()
+)
+_LINKS = frozenset("url uri imageurl fileurl videourl fileuri video".split())
+
+
+def checked_body(content: bytes, target: Target, provider: Provider, *, online: bool) -> bytes:
+    """The body as it may be forwarded, or Refusal. `online`: the task has network, so the provider may use its own."""
+    try:
+        body = json.loads(content.decode(), object_pairs_hook=_object)
+        if not isinstance(body, dict):
+            raise ValueError(type(body).__name__)
+        return json.dumps(_check(body, target, provider, online), allow_nan=False).encode()
+    except (ValueError, RecursionError) as error:
+        raise Refusal(FINAL, f"send the body as one plain JSON object in UTF-8 ({type(error).__name__})") from error
+
+
+def _check(body: dict[str, JsonValue], target: Target, provider: Provider, online: bool) -> dict[str, JsonValue]:
+    fields = _fields(body)
+    _require_model(fields, target, provider.models)
+    if fields.get("background"):
+        raise Refusal(FINAL, "`background`: an answer is waited for here, not fetched later")
+    if not online:
+        _refuse_network(fields, target.wire)
+    if target.wire == "chat/completions" and fields.get("stream"):
+        return _telling_usage(body)
+    return body
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise Refusal(FINAL, "a name occurs twice in one object of the body")
+    return found
+
+
+def _plain(name: str) -> str:
+    return name.casefold().replace("_", "")
+
+
+def _fields(given: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """By plain name. Refusal where two names are one to a provider that reads them loosely."""
+    found = {_plain(name): value for name, value in given.items()}
+    if len(found) < len(given):
+        raise Refusal(FINAL, "two names of one object differ only in case or underscores")
+    return found
+
+
+def _require_model(fields: Mapping[str, JsonValue], target: Target, allowed: frozenset[str]) -> None:
+    """Every model that path and body name. OpenRouter's `models` are those it may turn to instead."""
+    if not allowed:
+        return
+    others = fields.get("models") or []
+    named = [*([target.model] if target.model is not None else []), *(others if isinstance(others, list) else [others])]
+    if "model" in fields or target.model is None:
+        model = fields.get("model")
+        named.append(model.removeprefix("models/") if target.model is not None and isinstance(model, str) else model)
+    if any(not isinstance(name, str) or name not in allowed for name in named):
+        expected = " or ".join(sorted(allowed))
+        raise Refusal(FINAL, f"another model than this attempt's was asked for; expected {expected}")
+
+
+def _telling_usage(body: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """A streamed chat tells what it used only where it is asked to."""
+    options = next((value for name, value in body.items() if _plain(name) == "streamoptions"), None)
+    kept = {name: value for name, value in body.items() if _plain(name) != "streamoptions"}
+    others = options if isinstance(options, dict) else {}
+    others = {name: value for name, value in others.items() if _plain(name) != "includeusage"}
+    return {**kept, "stream_options": {**others, "include_usage": True}}
+
+
+def _refuse_network(fields: Mapping[str, JsonValue], wire: str) -> None:
+    """What the provider would look up, fetch or run for an agent whose task has no network."""
+    for name in _PROVIDER_FIELDS:
+        if fields.get(_plain(name)):
+            raise _offline(name)
+    _require_own_tools(fields.get("tools"), wire)
+    asked = fields.get("input")
+    for item in asked if isinstance(asked, list) else []:  # Responses: tools that are added on the way
+        if isinstance(item, dict):
+            _require_own_tools(_fields(item).get("tools"), wire)
+    for name in _ASKED:
+        for link in _links(fields.get(name)):
+            raise _offline(f"{link[:60]}...")
+
+
+def _offline(what: str) -> Refusal:
+    return Refusal(FINAL, f"{what}: the task has no network, so the provider may not use its own for it")
+
+
+def _require_own_tools(tools: object, wire: str) -> None:
+    if not isinstance(tools, list | None) or not all(isinstance(tool, dict) for tool in tools or []):
+        raise Refusal(FINAL, "`tools`: expected a list of objects")
+    for fields in map(_fields, tools or []):
+        kind = fields.get("type")
+        if wire == "generateContent":
+            foreign = sorted(name for name in fields.keys() - _OWN_GEMINI_TOOLS if fields[name] is not None)
+            if foreign:
+                raise _offline(f"tool {', '.join(foreign)}")
+        elif wire == "responses" and kind == "namespace":
+            _require_own_tools(fields.get("tools"), wire)
+        elif not _is_own(kind, wire):
+            raise _offline(f"tool of type {kind!r:.60}")
+
+
+def _is_own(kind: JsonValue, wire: str) -> bool:
+    if wire == "messages":
+        return kind is None or (isinstance(kind, str) and _OWN_ANTHROPIC_TOOL.fullmatch(kind) is not None)
+    return isinstance(kind, str) and kind in _OWN_TOOLS
+
+
+def _links(value: JsonValue) -> Iterator[str]:
+    """Addresses that the provider would fetch an image, a film or a document from."""
+    if isinstance(value, list):
+        for item in value:
+            yield from _links(item)
+    elif isinstance(value, dict):
+        for name, part in _fields(value).items():
+            if name in _LINKS and (link := _link(part)) is not None:
+                yield link
+            if name in _PARTS:
+                yield from _links(part)
+
+
+def _link(value: JsonValue) -> str | None:
+    found = value if isinstance(value, list) else [value]
+    return next((text for text in found if isinstance(text, str) and not text.lower().startswith("data:")), None)

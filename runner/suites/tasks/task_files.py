@@ -1,0 +1,66 @@
+"""The files of one task, whatever format its suite has: what the agent finds, what judges it, what solves it."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path, PurePosixPath
+
+from runner.base.errors import SuiteError
+from runner.base.file_digests import IGNORED
+from runner.base.types import File, Files, Task
+
+MAX_FILE_BYTES = 16 * 1024 * 1024
+_BASH_OR_SH = '"$(command -v bash || echo sh)"'
+
+
+def workspace_files(task: Task) -> Files:
+    """What is put into the agent's working directory; nothing where the task's image brings it."""
+    if task.machine.brings_files:
+        return {}
+    blank = tuple(f"{folder}/" for folder in task.machine.blank_folders)
+    found = read_tree(task.folder / "environment")
+    return {path: file for path, file in found.items() if not path.startswith(blank)}
+
+
+def test_files(task: Task) -> Files:
+    """The task's own tests with the suite's shared ones beside them."""
+    return {**{path.name: File(path.read_bytes()) for path in task.shared_tests}, **read_tree(task.folder / "tests")}
+
+
+# pytest collects by name; this is not a test.
+test_files.__test__ = False  # type: ignore[attr-defined]
+
+
+def script_command(script: str, file: File) -> str:
+    """How a shell starts a script: with the interpreter its first line names, as the system would.
+
+    Where it names none, bash reads it, as under Harbor and SkillLearnBench's runner, or sh where the image has no bash.
+    `script` is its path as the sandbox names it. That way a script need not be executable, on any kind of file system.
+    """
+    first = file.content[:1_000].split(b"\n", 1)[0].decode("utf-8", "replace").strip()
+    if not first.startswith("#!") or not (words := first[2:].split(None, 1)):
+        return f"{_BASH_OR_SH} {shlex.quote(script)}"
+    # The system hands over what follows the interpreter as one word.
+    interpreter = "sh" if words[0] == "/bin/sh" else words[0]
+    return " ".join(shlex.quote(word) for word in (interpreter, *words[1:], script))
+
+
+def solution_files(task: Task) -> Files:
+    return read_tree(task.folder / "solution")
+
+
+def read_tree(folder: Path) -> Files:
+    """Every file below `folder`. Links and oversized files are refused: a suite says all it says in plain files."""
+    if folder.is_symlink() or not folder.is_dir():
+        raise SuiteError(str(folder), "folder", "a folder", "it is a link" if folder.is_symlink() else "there is none")
+    found: dict[str, File] = {}
+    for path in sorted(folder.rglob("*")):
+        relative = PurePosixPath(path.relative_to(folder))
+        if IGNORED & set(relative.parts) or (path.is_dir() and not path.is_symlink()):
+            continue
+        if path.is_symlink() or not path.is_file():
+            raise SuiteError(str(path), "file", "a plain file", "it is a link or a special file")
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise SuiteError(str(path), "size", f"at most {MAX_FILE_BYTES} bytes", f"{path.stat().st_size} bytes")
+        found[str(relative)] = File(path.read_bytes(), 0o755 if path.stat().st_mode & 0o100 else 0o644)
+    return found

@@ -1,0 +1,243 @@
+"""One task folder as Harbor lays it out, which the benchmarks of this field share: read, checked and digested.
+
+instruction.md, task.toml, environment/ (Dockerfile and what it copies), tests/test.sh, solution/solve.sh; instead of the
+script tests/evaluation.toml may declare what is compared (`runner.evaluating`)
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from runner.base.digests import digest_json
+from runner.base.errors import SuiteError
+from runner.base.file_digests import FileDigests, is_plain, look_at, walk
+from runner.base.types import Machine, Role, Task
+from runner.evaluating.declaration import Evaluation
+from runner.suites import compose
+from runner.suites.documents import read_text
+from runner.suites.findings import Findings, shown
+from runner.suites.tasks.evaluation_toml import read_evaluation
+from runner.suites.tasks.task_files import MAX_FILE_BYTES, read_tree
+from runner.suites.tasks.task_toml import TaskToml, read_task_toml
+
+FORMAT = "task-folder/1"
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+SCRIPT, DECLARED = "tests/test.sh", "tests/evaluation.toml"
+_SKILL = re.compile(r"environment/((?:[^/]+/)*?[^/]*skills?)/(?:[^/]+/)*SKILL\.md$", re.IGNORECASE)
+PREBUILT = "harbor-prebuilt:"  # tags that SkillFlow's own script writes into task.toml; they exist on its machine only
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFolder:
+    path: Path
+    toml: TaskToml
+    instruction: str
+    machine: Machine
+    digest: str  # over every file
+    evaluation: Evaluation | None = None
+
+    def task(
+        self,
+        *,
+        environment: str,
+        family: str,
+        ordinal: int,
+        key: str = "",
+        title: str = "",
+        role: Role | None = None,
+        requires: tuple[str, ...] = (),
+    ) -> Task:
+        """The task at its place in the suite. Its key is the folder's name where the format has no other."""
+        return Task(
+            key=key or self.path.name,
+            title=title or key or self.path.name,
+            environment=environment,
+            family=family,
+            role=role,
+            ordinal=ordinal,
+            instruction=self.instruction,
+            digest=self.digest,
+            folder=self.path,
+            agent_timeout_seconds=self.toml.agent_timeout_seconds,
+            verifier_timeout_seconds=self.toml.verifier_timeout_seconds,
+            requires=requires,
+            machine=self.machine,
+            verifier_environment=self.toml.verifier_environment,
+            solution_environment=self.toml.solution_environment,
+            evaluation=self.evaluation,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """What reading a suite needs at every turn: where findings go and what is known of its files."""
+
+    findings: Findings
+    digests: FileDigests
+
+    def read(self, path: Path, blank_folders: tuple[str, ...] = ()) -> TaskFolder | None:
+        """The task in the folder; None when it was set aside. blank_folders as in Machine."""
+        return self.findings.apart(f"task {path.name}", lambda: self._read(path, blank_folders))
+
+    def _read(self, path: Path, blank_folders: tuple[str, ...]) -> TaskFolder | None:
+        check_name(path)
+        before = len(self.findings.problems)
+        files = self._files(path)
+        self._expect(path, files)
+        toml, instruction = None, ""
+        if "task.toml" in files:
+            with self.findings.kept():
+                toml = self._with_compose(path, read_task_toml(path / "task.toml", path.name, self.findings), files)
+        if "instruction.md" in files:
+            with self.findings.kept():
+                instruction = _instruction(path / "instruction.md")
+        with self.findings.kept():
+            _script(path / "tests" / "test.sh") if "tests/test.sh" in files else None
+        evaluation = declared_evaluation(path, files, self.findings)
+        if toml is None or len(self.findings.problems) > before:
+            return None
+        machine = machine_of(path, toml, files, self.findings, blank_folders)
+        if not machine.brings_files:
+            self.findings.note("Neither Dockerfile nor docker_image, so it runs in the sandbox's own image", path.name)
+        # Only the tasks that used to be run with what they ship are other tasks than before.
+        left_out = sorted(set(machine.blank_folders) - set(blank_folders))
+        digest = digest_json([FORMAT, files, *([{"left_out": left_out}] if left_out else [])])
+        return TaskFolder(path, toml, instruction, machine, digest, evaluation)
+
+    def _with_compose(self, path: Path, toml: TaskToml, files: Collection[str]) -> TaskToml:
+        """Of several compose files the first counts, as for the program itself."""
+        found = [name for name in compose.FILES if f"environment/{name}" in files]
+        if not found:
+            return toml
+        return compose.read_compose(path / "environment" / found[0], self.findings, path.name).applied(toml)
+
+    def _files(self, path: Path) -> dict[str, list[object]]:
+        """path -> [digest, executable], of a link [None, where it points]."""
+        found: dict[str, list[object]] = {}
+        for name, status, entry in walk(path):
+            if entry.is_symlink():
+                found[name] = [None, self._link(path, name)]
+            elif not is_plain(status):
+                self.findings.problem(path / name, "file", "a plain file", "it is a special file")
+            elif name.startswith(("tests/", "solution/")) and status.st_size > MAX_FILE_BYTES:
+                size = f"{status.st_size:,} bytes"
+                self.findings.problem(path / name, "size", f"at most {MAX_FILE_BYTES:,} bytes", size)
+            else:
+                with self.findings.kept():
+                    found[name] = [self.digests.digest(entry.path, look_at(status)), bool(status.st_mode & 0o100)]
+        return found
+
+    def _link(self, path: Path, name: str) -> str:
+        """Where a link points. Only those of a build context are taken, and only when they stay inside of it; those
+        that nothing reads are told."""
+        target = os.readlink(path / name)  # noqa: PTH115 - the text as it is
+        inside = os.path.normpath(str(PurePosixPath(name).parent / target))
+        if name.startswith(("tests/", "solution/")) or name in ("task.toml", "instruction.md"):
+            self.findings.problem(path / name, "file", "a plain file", "it is a link")
+        elif not name.startswith("environment/"):
+            self.findings.note("A link, which is not followed", f"{path.name}/{name}")
+        elif os.path.isabs(target) or not f"{inside}/".startswith("environment/"):  # noqa: PTH117
+            self.findings.problem(path / name, "link", "a target inside environment/", f"it points to {shown(target)}")
+        return target
+
+    def _expect(self, path: Path, files: Collection[str]) -> None:
+        verifier = () if has_verifier(files) else (SCRIPT,)
+        for needed in ("instruction.md", "task.toml", *verifier):
+            if needed not in files:
+                self.findings.problem(path, needed, "the file", "there is none")
+        if "trajectory.json" in files:
+            message = "it asks for an agent that goes on from earlier work, which is not supported"
+            self.findings.problem(path / "trajectory.json", "file", "none", message)
+        if "solution/solve.sh" not in files:
+            self.findings.note("No solution/solve.sh, so the oracle cannot run it", path.name)
+
+
+def check_name(path: Path) -> None:
+    """SuiteError unless the folder has a name that fits into addresses, prompts and names of containers."""
+    if path.is_symlink() or not NAME.fullmatch(path.name):
+        message = "it is a link" if path.is_symlink() else f"found {shown(path.name)}"
+        raise SuiteError(str(path), "folder", "a folder named with letters, digits, '.', '_' and '-'", message)
+
+
+def has_verifier(files: Collection[str]) -> bool:
+    """One of the two files says what a solution is."""
+    return SCRIPT in files or DECLARED in files
+
+
+def declared_evaluation(path: Path, files: Collection[str], findings: Findings) -> Evaluation | None:
+    """Of the task in the folder `path`. Where it has a script too, the script is not run."""
+    if DECLARED not in files:
+        return None
+    if SCRIPT in files:
+        findings.note(f"Both {SCRIPT} and {DECLARED}; the script is not run", path.name)
+    return read_evaluation(path / "tests", findings)
+
+
+def machine_of(
+    path: Path, toml: TaskToml, files: Collection[str], findings: Findings, blank_folders: tuple[str, ...] = ()
+) -> Machine:
+    """What the task in the folder `path` asks of the machine. `files` are the paths in it; blank_folders as in Machine."""
+    context = path / "environment" if "environment/Dockerfile" in files else None
+    image = toml.image
+    if image is not None and context is not None and image.startswith(PREBUILT):
+        findings.note("Built from its Dockerfile, not taken from a tag made on another machine", path.name)
+        image = None
+    elif image is not None and context is not None:
+        findings.note("Built from its Dockerfile if the image it names cannot be had", path.name)
+    for folder in shipped_skills(files):
+        findings.note(f"Ships skills, which are left out: environment/{folder}", path.name)
+    if image is None and context is None:
+        with findings.kept():
+            read_tree(path / "environment")
+    return Machine(
+        context=context,
+        image=image,
+        cpus=toml.cpus,
+        memory_mb=toml.memory_mb,
+        storage_mb=toml.storage_mb,
+        network=toml.network,
+        build_timeout_seconds=toml.build_timeout_seconds,
+        environment=toml.environment,
+        host_variables=toml.host_variables,
+        blank_folders=tuple(dict.fromkeys((*blank_folders, *shipped_skills(files)))),
+        skills_dir=toml.skills_dir,
+    )
+
+
+def shipped_skills(files: Collection[str]) -> tuple[str, ...]:
+    """Folders of skills below environment/, as in Machine.blank_folders. What an agent knows comes from its library
+    alone: without one it must find none, wherever the Dockerfile would copy them."""
+    return tuple(sorted({match[1] for name in files if (match := _SKILL.match(name))}))
+
+
+def _instruction(source: Path) -> str:
+    text = read_text(source)
+    if not text.strip():
+        raise SuiteError(str(source), "file", "an instruction", "it is empty")
+    return text
+
+
+def _script(source: Path) -> None:
+    """A first line that ends in a carriage return names an interpreter that does not exist."""
+    with source.open("rb") as file:
+        first = file.readline(1_000)
+    if first.startswith(b"#!") and first.endswith(b"\r\n"):
+        raise SuiteError(str(source), "line 1", "line ends of Unix", "it ends with a carriage return")
+
+
+def mostly(folders: Sequence[Path], is_one: Callable[[Path], bool]) -> bool:
+    """Have at least half of these folders the shape? One odd folder says nothing of a release."""
+    return bool(folders) and 2 * sum(map(is_one, folders)) >= len(folders)
+
+
+def folders_in(path: Path) -> list[Path]:
+    """The folders right below `path`, hidden ones left out, in order of names."""
+    try:
+        found = [each for each in path.iterdir() if not each.name.startswith((".", "_")) and each.is_dir()]
+    except OSError as error:
+        raise SuiteError(str(path), "folder", "a readable folder", str(error.strerror)) from error
+    return sorted(found, key=lambda each: each.name)

@@ -1,0 +1,377 @@
+"""One step <-> its ATIF JSON (Harbor's trajectory format, versions 1.0 to 1.8).
+
+Read leniently: odd types are tolerated and reported, keys we do not model are kept in `extra` below ATIF_KEY.
+Written strictly: what `step_to_json` returns is a valid step of ATIF-v1.8, and reading it back gives an equal step.
+Content parts (images, audio) are written as the text with their marks; the parts themselves stay in `extra`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from runner.base.text import storable, storable_value
+from runner.base.types import JsonValue, Observation, Source, Step, ToolCall, Usage
+from runner.trajectories.problems import Problems
+
+ATIF_VERSION = "ATIF-v1.8"
+ATIF_KEY = "atif"  # in Step.extra: what an ATIF step says beyond what Step models
+
+_SOURCES = {
+    "system": Source.SYSTEM,
+    "developer": Source.SYSTEM,
+    "user": Source.USER,
+    "human": Source.USER,
+    "agent": Source.AGENT,
+    "assistant": Source.AGENT,
+    "model": Source.AGENT,
+}
+_MODELLED = frozenset(
+    [
+        "source",
+        "timestamp",
+        "message",
+        "reasoning_content",
+        "tool_calls",
+        "observation",
+        "model_name",
+        "is_copied_context",
+        "extra",
+    ]
+)
+_USAGE_KEYS = {
+    "prompt_tokens": "input_tokens",
+    "cached_tokens": "cached_tokens",
+    "completion_tokens": "output_tokens",
+    "cost_usd": "cost_usd",
+}
+_AGENT_ONLY = ("reasoning_effort", "llm_call_count")
+# Step fields that ATIF allows on agent steps only; elsewhere they travel in `extra` below this key.
+_FOREIGN_KEY = "agent_fields"
+
+
+# --- writing ----------------------------------------------------------------------------------------------------
+
+
+def step_to_json(step: Step) -> dict[str, JsonValue]:
+    """The step as a valid ATIF-v1.8 object."""
+    extra = dict(step.extra or {})
+    result: dict[str, Any] = {"step_id": step.number, "source": str(step.source), "message": step.message}
+    if step.timestamp is not None:
+        if _is_iso(step.timestamp):
+            result["timestamp"] = step.timestamp
+        else:
+            extra["timestamp"] = step.timestamp
+    agent_fields = _agent_fields(step, extra)
+    if step.source is Source.AGENT:
+        result.update(agent_fields)
+    elif agent_fields:
+        extra[_FOREIGN_KEY] = agent_fields
+    calls = {call.id for call in step.tool_calls} if step.source is Source.AGENT else set()
+    if step.observations:
+        result["observation"] = {"results": [_observation_to_json(item, calls) for item in step.observations]}
+    if step.is_copied_context:
+        result["is_copied_context"] = True
+    if extra or step.extra is not None:
+        result["extra"] = extra
+    return result
+
+
+def _agent_fields(step: Step, extra: dict[str, Any]) -> dict[str, object]:
+    """What only an agent step may carry. Takes ATIF's own agent keys back out of `extra`."""
+    found: dict[str, Any] = {}
+    kept = dict(extra.get(ATIF_KEY) or {})
+    if step.model is not None:
+        found["model_name"] = step.model
+    if step.reasoning is not None:
+        found["reasoning_content"] = step.reasoning
+    if step.tool_calls:
+        found["tool_calls"] = [_tool_call_to_json(call) for call in step.tool_calls]
+    metrics = _usage_to_json(step.usage) if step.usage is not None else None
+    if step.source is Source.AGENT:
+        metrics_rest = kept.pop("metrics", None)
+        if isinstance(metrics_rest, dict):
+            metrics = {**metrics_rest, **(metrics or {})}
+        found.update({key: kept.pop(key) for key in _AGENT_ONLY if key in kept})
+        if ATIF_KEY in extra:
+            extra.pop(ATIF_KEY)
+            if kept:
+                extra[ATIF_KEY] = kept
+    if metrics is not None:
+        found["metrics"] = metrics
+    return found
+
+
+def _tool_call_to_json(call: ToolCall) -> dict[str, Any]:
+    found = {"tool_call_id": call.id, "function_name": call.name, "arguments": dict(call.arguments)}
+    return found if call.extra is None else {**found, "extra": dict(call.extra)}
+
+
+def _observation_to_json(observation: Observation, calls: set[str]) -> dict[str, JsonValue]:
+    extra = None if observation.extra is None else dict(observation.extra)
+    if observation.is_error:
+        extra = {**(extra or {}), "is_error": True}
+    found: dict[str, Any] = {"source_call_id": None, "content": observation.content}
+    if observation.source_call_id in calls:
+        found["source_call_id"] = observation.source_call_id
+    elif observation.source_call_id is not None:
+        extra = {**(extra or {}), "source_call_id": observation.source_call_id}
+    references = (extra or {}).get("subagent_trajectory_ref")
+    if extra is not None and isinstance(references, list):
+        found["subagent_trajectory_ref"] = extra.pop("subagent_trajectory_ref")
+        extra = extra or None
+    return found if extra is None else {**found, "extra": extra}
+
+
+def _usage_to_json(usage: Usage) -> dict[str, JsonValue]:
+    values = {key: getattr(usage, name) for key, name in _USAGE_KEYS.items()}
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _is_iso(value: str) -> bool:
+    try:
+        datetime.fromisoformat(value)
+    except ValueError:
+        return False
+    return True
+
+
+# --- reading ----------------------------------------------------------------------------------------------------
+
+
+def step_from_json(raw: Any, number: int | None = None, problems: Problems | None = None) -> Step:
+    """The step an ATIF object of any version describes.
+
+    `number` is the step's place in its trajectory; the source's own step_id is kept in `extra` where it differs, and
+    is taken only when no number is given. Never raises for odd content: it is reported in `problems`. Texts are taken as
+    they stand, terminal escapes and all; `readers.atif` cleans what comes from elsewhere.
+    """
+    problems = Problems() if problems is None else problems
+    if not isinstance(raw, Mapping):
+        place = f"step {number or 1}"
+        problems.add(place, "an object for each step", f"found {_kind(raw)}")
+        return Step(number or 1, Source.SYSTEM, storable(str(raw)), extra={ATIF_KEY: {"raw": storable_value(raw)}})
+    if number is None:
+        number = raw["step_id"] if isinstance(raw.get("step_id"), int) else 1
+    place = f"step {number}"
+    extra, rest = _extra_of(raw, number, place, problems)
+    foreign = extra.pop(_FOREIGN_KEY, None)
+    body = {**raw, **foreign} if isinstance(foreign, dict) else raw
+    usage, metrics_rest = _usage_from_json(body.get("metrics"), place, problems)
+    if metrics_rest:
+        rest["metrics"] = metrics_rest
+    elif usage is None and body.get("metrics") is not None:
+        rest["raw_metrics"] = storable_value(body["metrics"])
+    source = _source(raw.get("source"), place, problems)
+    message, parts = content_text(raw.get("message"))
+    if parts is not None:
+        rest["message"] = parts
+    if rest:
+        extra[ATIF_KEY] = rest
+    calls = _tool_calls(body.get("tool_calls"), place, problems)
+    timestamp = _text_or_none(raw.get("timestamp"), "timestamp", place, problems)
+    if timestamp is None and isinstance(extra.get("timestamp"), str):
+        timestamp = extra.pop("timestamp")
+    return Step(
+        number=number,
+        source=source,
+        message=storable(message),
+        reasoning=_storable_or_none(_text_or_none(body.get("reasoning_content"), "reasoning_content", place, problems)),
+        tool_calls=calls,
+        observations=_observations(raw.get("observation"), calls, place, problems),
+        timestamp=timestamp,
+        model=_text_or_none(body.get("model_name"), "model_name", place, problems),
+        usage=usage,
+        is_copied_context=raw.get("is_copied_context") is True,
+        extra=extra if extra or isinstance(raw.get("extra"), Mapping) and not raw["extra"] else None,
+    )
+
+
+def _extra_of(
+    raw: Mapping[str, Any], number: int, place: str, problems: Problems
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(the step's own extra, what else the step says): nothing is dropped."""
+    given = raw.get("extra")
+    extra: dict[str, Any] = storable_value(given) if isinstance(given, Mapping) else {}
+    rest = extra.pop(ATIF_KEY, None)
+    rest = rest if isinstance(rest, dict) else {}
+    rest |= {key: storable_value(raw[key]) for key in raw if key not in _MODELLED and key not in ("step_id", "metrics")}
+    if given is not None and not isinstance(given, Mapping):
+        problems.add(place, "extra: an object", f"found {_kind(given)}")
+        rest["extra"] = storable_value(given)
+    if raw.get("step_id") != number:
+        rest["step_id"] = storable_value(raw.get("step_id"))
+        problems.add(place, "step_id: numbers from 1 without holes", f"found {raw.get('step_id')!r:.60}")
+    return extra, rest
+
+
+def _source(raw: JsonValue, place: str, problems: Problems) -> Source:
+    if isinstance(raw, str) and raw in _SOURCES:
+        return _SOURCES[raw]
+    problems.add(place, "source: system, user or agent", f"found {raw!r:.60}")
+    return Source.SYSTEM
+
+
+def _usage_from_json(raw: object, place: str, problems: Problems) -> tuple[Usage | None, dict[str, object]]:
+    if raw is None:
+        return None, {}
+    if not isinstance(raw, Mapping):
+        problems.add(place, "metrics: an object", f"found {_kind(raw)}")
+        return None, {}
+    rest = {key: storable_value(value) for key, value in raw.items() if key not in _USAGE_KEYS}
+    found: dict[str, Any] = {}
+    for key, name in _USAGE_KEYS.items():
+        value = raw.get(key)
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+            problems.add(place, f"metrics.{key}: a number of 0 or more", f"found {value!r:.60}")
+            rest[key] = storable_value(value)
+        else:
+            found[name] = float(value) if key == "cost_usd" else int(value)
+    return Usage(**found), rest
+
+
+def _tool_calls(raw: JsonValue, place: str, problems: Problems) -> tuple[ToolCall, ...]:
+    if raw is None:
+        return ()
+    if not isinstance(raw, list):
+        problems.add(place, "tool_calls: a list", f"found {_kind(raw)}")
+        raw = [raw]
+    calls = tuple(
+        _tool_call(item, index, f"{place}, tool call {index + 1}", problems) for index, item in enumerate(raw)
+    )
+    if len({call.id for call in calls}) < len(calls):
+        problems.add(place, "tool_call_id: unique within the step", "two calls share an id")
+    return calls
+
+
+def _tool_call(raw: Any, index: int, place: str, problems: Problems) -> ToolCall:
+    if not isinstance(raw, Mapping):
+        problems.add(place, "a tool call: an object", f"found {_kind(raw)}")
+        return ToolCall(f"call-{index + 1}", "unknown", {"raw": storable_value(raw)})
+    known = {"tool_call_id", "function_name", "arguments", "extra"}
+    extra = storable_value(raw["extra"]) if isinstance(raw.get("extra"), Mapping) else None
+    rest = {key: storable_value(value) for key, value in raw.items() if key not in known}
+    if rest:
+        extra = {**(extra or {}), **rest}
+    identifier, name = raw.get("tool_call_id"), raw.get("function_name")
+    if not isinstance(identifier, str):
+        problems.add(place, "tool_call_id: a text", f"found {identifier!r:.60}")
+    if not isinstance(name, str):
+        problems.add(place, "function_name: a text", f"found {name!r:.60}")
+    arguments = raw.get("arguments")
+    if arguments is not None and not isinstance(arguments, Mapping):
+        problems.add(place, "arguments: an object", f"found {_kind(arguments)}")
+        arguments = {"raw": arguments}
+    return ToolCall(
+        id=storable(str(identifier)) if identifier is not None else f"call-{index + 1}",
+        name=storable(str(name)) if name is not None else "unknown",
+        arguments=storable_value(arguments or {}),
+        extra=extra,
+    )
+
+
+def _observations(
+    raw: JsonValue, calls: tuple[ToolCall, ...], place: str, problems: Problems
+) -> tuple[Observation, ...]:
+    if raw is None:
+        return ()
+    results = raw.get("results") if isinstance(raw, Mapping) else raw
+    if not isinstance(results, list):
+        problems.add(place, "observation: an object with a list of results", f"found {_kind(raw)}")
+        results = [raw]
+    names = {call.id for call in calls}
+    return tuple(_observation(item, names, place, problems) for item in results)
+
+
+def _observation(raw: Any, calls: set[str], place: str, problems: Problems) -> Observation:
+    if not isinstance(raw, Mapping):
+        problems.add(place, "an observation result: an object", f"found {_kind(raw)}")
+        return Observation(storable(content_text(raw)[0]))
+    known = {"source_call_id", "content", "extra"}
+    extra = storable_value(raw["extra"]) if isinstance(raw.get("extra"), Mapping) else None
+    rest = {key: storable_value(value) for key, value in raw.items() if key not in known and value is not None}
+    content, parts = content_text(raw.get("content"))
+    if parts is not None:
+        rest["content_parts"] = parts
+    call = raw.get("source_call_id")
+    if call is None and isinstance(extra, dict) and isinstance(extra.get("source_call_id"), str):
+        call = extra.pop("source_call_id")  # our own writing of a result whose call lies elsewhere
+    elif call is not None and (not isinstance(call, str) or storable(call) not in calls):
+        problems.add(place, "source_call_id: a tool call of the same step, or null", f"found {call!r:.60}")
+    is_error = isinstance(extra, dict) and extra.get("is_error") is True
+    if is_error and isinstance(extra, dict):
+        extra.pop("is_error")
+    if rest:
+        extra = {**(extra or {}), **rest}
+    return Observation(storable(content), None if call is None else storable(str(call)), is_error, extra or None)
+
+
+def content_text(raw: Any) -> tuple[str, object]:
+    """(text, parts to keep): text parts joined, anything else as a visible mark such as "[image image/png: a.png]".
+
+    Parts are given back only when they hold more than the text does; inline data is never kept.
+    """
+    if raw is None:
+        return "", None
+    if isinstance(raw, str):
+        return raw, None
+    if isinstance(raw, Mapping):
+        raw = [raw]
+    if not isinstance(raw, list):
+        return _as_json(raw), None
+    texts = [_part_text(part) for part in raw]
+    plain = all(isinstance(part, str) or (isinstance(part, Mapping) and set(part) == {"type", "text"}) for part in raw)
+    return "\n".join(texts), None if plain else [_without_data(part) for part in raw]
+
+
+def _part_text(part: Any) -> str:
+    if isinstance(part, str):
+        return part
+    if not isinstance(part, Mapping):
+        return _as_json(part)
+    if isinstance(part.get("text"), str):
+        return str(part["text"])
+    kind = part.get("type") if isinstance(part.get("type"), str) else "part"
+    source = part.get("source")
+    source = source if isinstance(source, Mapping) else {}
+    label = " ".join(str(item) for item in (kind, source.get("media_type")) if item)
+    where = source.get("path") or source.get("url")
+    if isinstance(source.get("data"), str):
+        where = f"{len(source['data']):,} characters of {source.get('type', 'inline')} data left out"
+    detail = where or part.get("tool_name") or part.get("name")
+    return f"[{label}: {detail}]" if detail else f"[{label}]"
+
+
+def _without_data(part: object) -> object:
+    """The part without inline data and without text, both of which the text already stands for."""
+    if not isinstance(part, Mapping):
+        return "text"
+    source = part.get("source")
+    kept = {key: value for key, value in part.items() if key != "text"}
+    if isinstance(source, Mapping):
+        kept["source"] = {key: value for key, value in source.items() if key != "data"}
+    return storable_value(kept)
+
+
+def _as_json(value: object) -> str:
+    return json.dumps(storable_value(value), ensure_ascii=False)
+
+
+def _text_or_none(raw: JsonValue, key: str, place: str, problems: Problems) -> str | None:
+    if raw is None or isinstance(raw, str):
+        return None if raw is None else storable(raw)
+    problems.add(place, f"{key}: a text", f"found {_kind(raw)}")
+    return storable(str(raw))
+
+
+def _storable_or_none(text: str | None) -> str | None:
+    return None if text is None else storable(text)
+
+
+def _kind(value: object) -> str:
+    names = {dict: "an object", list: "a list", str: "a text", bool: "true or false", type(None): "nothing"}
+    return names.get(type(value), f"{value!r:.60}")

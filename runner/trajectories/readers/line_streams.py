@@ -1,0 +1,573 @@
+"""Reading JSON of any size from hostile files in bounded memory.
+
+Two shapes: one big value (`walk`: top-level keys, and the items of named lists, one at a time) and one value a line
+(`json_lines`). In both, invalid UTF-8 is replaced and reported once with its offset, a string literal over
+MAX_STRING_BYTES loses its rest behind a visible mark, and nesting and size of one value are bounded. NaN, Infinity and
+integers that no database holds, which Python writes, cost only themselves. `in_utf8` takes byte order marks away.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO, cast
+
+import ijson
+import orjson
+
+from runner.base.text import MAX_DEPTH, TOO_DEEP, left_out, storable_value
+from runner.base.types import JsonValue
+from runner.trajectories.problems import Problems
+
+MAX_STRING_BYTES = 8 * 1024 * 1024
+SMALL_BYTES = 1024 * 1024  # a file of no more cannot hold too many values, nor too long a text
+MAX_DIGITS = 18  # of an integer that any database holds
+MAX_LINE_BYTES = 32 * 1024 * 1024
+MAX_FILE_BYTES = 1024 * 1024 * 1024  # of a trajectory
+MAX_OPENINGS = MAX_DEPTH  # a line with no more brackets than this cannot be too deep
+MAX_VALUE_NODES = 1_000_000
+MAX_VALUE_CHARS = 64 * 1024 * 1024
+MAX_NUMBER_BYTES = 4_096  # a longer one is not waited for
+CHUNK = 64 * 1024
+UTF8_MARK = codecs.BOM_UTF8
+UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+_ODD_NUMBER = re.compile(rb"-?(?:NaN|Infinity)|(?<![\d.+eE-])-?\d{%d,}(?![\d.eE])" % (MAX_DIGITS + 1))
+_MANY_DIGITS = b"0" * (
+    MAX_DIGITS + 1
+)  # after _DIGITS_ALIKE: a search that costs hundreds of times less than the pattern
+_DIGITS_ALIKE = bytes(0x30 if chr(byte).isdecimal() and byte < 128 else 0x20 for byte in range(256))
+_IN_NUMBERS = b"+-.0123456789EINaefintyd"
+_Events = Iterator[tuple[str, Any]]
+
+
+class StringCap:
+    """Passes JSON bytes through, cutting string literals that run over `limit` bytes. Costs a few C searches a chunk."""
+
+    def __init__(self, problems: Problems, place: str, limit: int = MAX_STRING_BYTES) -> None:
+        self._problems, self._place, self._limit = problems, place, limit
+        self._in_string = False
+        self._run = 0  # bytes since the last quote that opened or closed a string
+        self._dropping, self._dropped = False, 0
+        self._pending = b""  # an escape or a character at a chunk's end, whose rest is still to come
+
+    def feed(self, chunk: bytes) -> bytes:
+        chunk = self._pending + chunk
+        whole = len(chunk) - _count_unfinished(chunk)
+        chunk, self._pending = chunk[:whole], chunk[whole:]
+        if self._dropping:
+            return self._drop(chunk)
+        masked = _mask(chunk)
+        quotes = masked.count(b'"')
+        self._run = len(chunk) - masked.rfind(b'"') if quotes else self._run + len(chunk)
+        self._in_string ^= quotes % 2 == 1
+        self._dropping = self._in_string and self._run > self._limit
+        return chunk
+
+    def _drop(self, chunk: bytes) -> bytes:
+        end = _mask(chunk).find(b'"')
+        if end < 0:
+            self._dropped += len(chunk)
+            return b""
+        mark = left_out(self._dropped + end).replace("characters", "bytes")
+        self._problems.add(self._place, f"a text of at most {self._limit:,} bytes", f"cut: {mark}")
+        rest, self._pending = chunk[end + 1 :] + self._pending, b""
+        self._dropped = self._run = 0
+        self._dropping = self._in_string = False
+        return mark.encode() + b'"' + self.feed(rest)
+
+
+def _mask(chunk: bytes) -> bytes:
+    """The same number of bytes without escaped quotes. Holds because a chunk never begins inside an escape."""
+    if b"\\" not in chunk:
+        return chunk
+    return chunk.replace(b"\\\\", b"..").replace(b'\\"', b"..")
+
+
+def _count_unfinished(chunk: bytes) -> int:
+    """Bytes at the end that belong to an unfinished escape (a backslash, "\\u20") or UTF-8 character."""
+    at = chunk.rfind(b"\\", max(0, len(chunk) - 5))
+    if at >= 0 and (at + 1 - len(chunk[: at + 1].rstrip(b"\\"))) % 2:
+        tail = chunk[at + 1 :]
+        return len(tail) + 1 if not tail or (tail.startswith(b"u") and len(tail) < 5) else 0
+    for back in range(1, min(4, len(chunk)) + 1):
+        byte = chunk[-back]
+        if byte >= 0xC0:
+            width = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+            return back if width > back else 0
+        if byte < 0x80:
+            return 0
+    return 0
+
+
+class Utf8:
+    """Passes bytes through, replacing what is not UTF-8 and reporting the first such offset once."""
+
+    def __init__(self, problems: Problems) -> None:
+        self._problems, self._reported, self._offset, self._rest = problems, False, 0, b""
+
+    def feed(self, chunk: bytes, final: bool = False) -> bytes:
+        data = self._rest + chunk
+        try:
+            _, used = codecs.utf_8_decode(data, "strict", final)
+            clean = data[:used]
+        except UnicodeDecodeError as error:
+            if not self._reported:
+                self._reported = True
+                self._problems.add(
+                    f"byte {self._offset + error.start:,}", "valid UTF-8", "invalid bytes, shown as \ufffd"
+                )
+            text, used = codecs.utf_8_decode(data, "replace", final)
+            clean = text.encode()
+        self._rest = data[used:]
+        self._offset += used
+        return clean
+
+
+class Numbers:
+    """Passes JSON bytes through with null for NaN and Infinity, and with integers of more than MAX_DIGITS as texts: the
+    parser ends at either. Reports the first of each kind."""
+
+    def __init__(self, problems: Problems) -> None:
+        self._problems, self._in_string, self._pending = problems, False, b""
+        self._reported: set[bool] = set()
+
+    def feed(self, chunk: bytes, final: bool = False) -> bytes:
+        chunk = self._pending + chunk
+        whole = len(chunk) if final else len(chunk) - (_count_unfinished(chunk) or _open_number(chunk))
+        chunk, self._pending = chunk[:whole], chunk[whole:]
+        masked = _mask(chunk)
+        if b"NaN" in chunk or b"Infinity" in chunk or _MANY_DIGITS in chunk.translate(_DIGITS_ALIKE):
+            return self._mend(chunk, masked)
+        self._in_string ^= masked.count(b'"') % 2 == 1
+        return chunk
+
+    def _mend(self, chunk: bytes, masked: bytes) -> bytes:
+        parts, at = [], 0
+        for piece in masked.split(b'"'):
+            own = chunk[at : at + len(piece)]
+            parts.append(own if self._in_string else _ODD_NUMBER.sub(self._replace, own))
+            at += len(piece) + 1
+            self._in_string = not self._in_string
+        self._in_string = not self._in_string  # the last piece ended no string and began none
+        return b'"'.join(parts)
+
+    def _replace(self, match: re.Match[bytes]) -> bytes:
+        found = match[0]
+        is_whole = found[-1:].isdigit()
+        if is_whole not in self._reported:
+            self._reported.add(is_whole)
+            expected, done = (
+                (f"integers of at most {MAX_DIGITS} digits", "kept as text")
+                if is_whole
+                else ("finite numbers", "read as null")
+            )
+            self._problems.add("whole file", expected, f"found {found[:40].decode()}: {done}")
+        return b'"' + found + b'"' if is_whole else b"null"
+
+
+def _open_number(chunk: bytes) -> int:
+    """Bytes at the end that may belong to a number or constant whose rest is still to come."""
+    end = chunk[-MAX_NUMBER_BYTES:]
+    length = len(end) - len(end.rstrip(_IN_NUMBERS))
+    return length if length < MAX_NUMBER_BYTES else 0
+
+
+class _BoundedStream:
+    """The file object ijson reads from."""
+
+    def __init__(self, stream: _Resumed, problems: Problems) -> None:
+        self._stream, self._utf8, self._cap = stream, Utf8(problems), StringCap(problems, "whole file")
+        self._numbers = Numbers(problems)
+        self._done = False
+
+    def read(self, size: int = CHUNK) -> bytes:
+        while not self._done and size != 0:
+            chunk = self._stream.read(CHUNK)
+            self._done = not chunk
+            text = self._utf8.feed(chunk.replace(b"\0", b"\xe2\x90\x80"), final=self._done)
+            clean = self._numbers.feed(self._cap.feed(text), final=self._done)
+            if clean:
+                return clean
+        return b""
+
+
+# --- encodings ---------------------------------------------------------------------------------------------------
+
+
+def in_utf8(open_binary: Callable[[], BinaryIO], start: bytes) -> Callable[[], BinaryIO]:
+    """Opens the same file, which begins with `start`, as UTF-8 without a byte order mark. UTF-16 is taken at its mark's
+    word: PowerShell writes it where a program's output goes into a file."""
+    if not start.startswith((UTF8_MARK, *UTF16_MARKS)):
+        return open_binary
+    return lambda: cast(BinaryIO, io.BufferedReader(_Utf8File(open_binary()), CHUNK))
+
+
+class _Utf8File(io.RawIOBase):
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream, self._done, self._ready = stream, False, b""
+        start = stream.read(len(UTF8_MARK))
+        name = "utf-16" if start.startswith(UTF16_MARKS) else ""
+        self._decoder = codecs.getincrementaldecoder(name)("replace") if name else None
+        self._take(start if name else start.removeprefix(UTF8_MARK))
+
+    def _take(self, content: bytes) -> None:
+        decoder = self._decoder
+        self._ready = decoder.decode(content, self._done).encode("utf-8", "replace") if decoder else content
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._ready and not self._done:
+            content = self._stream.read(CHUNK)
+            self._done = not content
+            self._take(content)
+        piece, self._ready = self._ready[: len(buffer)], self._ready[len(buffer) :]
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
+# --- size --------------------------------------------------------------------------------------------------------
+
+
+def capped(stream: BinaryIO, problems: Problems) -> BinaryIO:
+    """The stream, ended after MAX_FILE_BYTES, which is reported: a sparse file, or one that grows, has no end in time."""
+    return cast(BinaryIO, io.BufferedReader(_Capped(stream, problems), CHUNK))
+
+
+class _Capped(io.RawIOBase):
+    def __init__(self, stream: BinaryIO, problems: Problems) -> None:
+        self._stream, self._problems, self._left = stream, problems, MAX_FILE_BYTES
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if not self._left and self._stream.read(1):
+            self._problems.add("whole file", f"at most {MAX_FILE_BYTES:,} bytes", "more; the rest was not read")
+        piece = self._stream.read(min(len(buffer), self._left))
+        buffer[: len(piece)] = piece
+        self._left -= len(piece)
+        return len(piece)
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
+# --- one big value ----------------------------------------------------------------------------------------------
+
+
+def walk(
+    stream: BinaryIO,
+    problems: Problems,
+    *,
+    streamed: frozenset[str] = frozenset(),
+    nested: frozenset[str] = frozenset(),
+    inside: tuple[tuple[str, int], ...] = (),
+) -> Iterator[tuple[str, Any]]:
+    """(key, value) of a top-level object in the file's order, or ("", item) for each item of a top-level list.
+
+    Of the lists named in `streamed` each item comes alone; of those in `nested` only the index of each item, to be
+    walked later by giving (key, index) in `inside`. A broken file gives what was readable and a problem.
+    """
+    start = stream.read(SMALL_BYTES + 1).removeprefix(UTF8_MARK)
+    if len(start) <= SMALL_BYTES and not inside:
+        pairs = _plain_object(start)
+        if pairs is not None:
+            yield from _parts(pairs, streamed, nested)
+            return
+    try:
+        events = iter(
+            ijson.basic_parse(_BoundedStream(_Resumed(start, stream), problems), use_float=True, buf_size=CHUNK)
+        )
+        for key, index in inside:
+            if not _descend(events, key, index):
+                return
+        yield from _walk_value(events, problems, streamed, nested)
+        for _ in () if inside else events:  # the parser looks for an end only when it is asked for more
+            pass
+    except (ijson.JSONError, ValueError, OverflowError) as error:
+        problems.add("end of what could be read", "one whole JSON value", _first_line(error))
+
+
+def read_value(stream: BinaryIO, problems: Problems, *, without: frozenset[str] = frozenset()) -> object:
+    """The one value in the file, bounded as a whole, without what lies below keys in `without`; None, with a problem,
+    where the file is broken."""
+    try:
+        events = iter(
+            ijson.basic_parse(_BoundedStream(_Resumed(b"", stream), problems), use_float=True, buf_size=CHUNK)
+        )
+        event, value = next(events)
+        whole = _build(events, event, value, problems, without)
+        for _ in events:  # the parser looks for an end only when it is asked for more
+            pass
+        return whole
+    except (ijson.JSONError, ValueError, OverflowError, StopIteration) as error:
+        problems.add("end of what could be read", "one whole JSON value", _first_line(error))
+        return None
+
+
+def _plain_object(content: bytes) -> list[tuple[str, JsonValue]] | None:
+    """The top-level pairs of a small JSON object in which nothing is odd, else None: such a file is read event by event,
+    which is ten times slower and knows what to do about it."""
+    last: list[tuple[str, Any]] = []
+
+    def take(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+        nonlocal last
+        last = pairs  # the object that ends last is the outermost one
+        return dict(pairs)
+
+    try:
+        found = json.loads(content.decode(), object_pairs_hook=take, parse_int=_whole, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return None
+    return last if isinstance(found, dict) and not _is_deeper(found, MAX_DEPTH) else None
+
+
+def _refuse(name: str) -> JsonValue:
+    raise ValueError(name)
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > MAX_DIGITS:
+        raise ValueError(digits)
+    return int(digits)
+
+
+def _parts(pairs: list[tuple[str, Any]], streamed: frozenset[str], nested: frozenset[str]) -> Iterator[tuple[str, Any]]:
+    for key, value in pairs:
+        if isinstance(value, list) and key in nested:
+            yield from ((key, index) for index in range(len(value)))
+        elif isinstance(value, list) and key in streamed:
+            yield from ((key, item) for item in value)
+        else:
+            yield key, value
+
+
+class _Resumed:
+    """A stream whose beginning was read already."""
+
+    def __init__(self, start: bytes, rest: BinaryIO) -> None:
+        self._start, self._rest = start, rest
+
+    def read(self, size: int) -> bytes:
+        if not self._start:
+            return self._rest.read(size)
+        piece, self._start = self._start[:size], self._start[size:]
+        return piece
+
+
+def _walk_value(
+    events: _Events, problems: Problems, streamed: frozenset[str], nested: frozenset[str]
+) -> Iterator[tuple[str, object]]:
+    event, value = next(events)
+    if event == "start_array":
+        for event, value in _items(events):
+            yield "", _build(events, event, value, problems)
+        return
+    if event != "start_map":
+        yield "", value
+        return
+    for event, key in events:
+        if event == "end_map":
+            return
+        event, value = next(events)
+        if event == "start_array" and (key in streamed or key in nested):
+            for index, (event, value) in enumerate(_items(events)):
+                if key in nested:
+                    _skip(events, event)
+                    yield key, index
+                else:
+                    yield key, _build(events, event, value, problems)
+        else:
+            yield key, _build(events, event, value, problems)
+
+
+def _items(events: _Events) -> _Events:
+    """The first event of each item of the list that is open; whoever takes one takes the item's other events too."""
+    for event, value in events:
+        if event == "end_array":
+            return
+        yield event, value
+
+
+def _descend(events: _Events, wanted: str, index: int) -> bool:
+    """Moves to just before item `index` of the list below key `wanted`."""
+    event, _ = next(events)
+    if event != "start_map":
+        return False
+    for event, key in events:
+        if event == "end_map":
+            return False
+        event, _ = next(events)
+        if key == wanted and event == "start_array":
+            for _ in range(index):
+                event, _ = next(events)
+                _skip(events, event)
+            return True
+        _skip(events, event)
+    return False
+
+
+def _skip(events: _Events, event: str) -> None:
+    depth = 1 if event in ("start_map", "start_array") else 0
+    while depth:
+        event, _ = next(events)
+        depth += (event in ("start_map", "start_array")) - (event in ("end_map", "end_array"))
+
+
+def _build(events: _Events, event: str, value: Any, problems: Problems, without: frozenset[str] = frozenset()) -> Any:
+    """The value that starts with this event, without what lies below keys in `without`. What is too deep or too much is
+    left out behind a mark, and reported."""
+    if event not in ("start_map", "start_array"):
+        return value
+    root: Any = {} if event == "start_map" else []
+    stack, keys = [root], [""]
+    nodes = chars = 0
+    for event, value in events:
+        top = stack[-1]
+        if event == "map_key":
+            keys[-1] = value
+            if value in without:
+                event, _ = next(events)
+                _skip(events, event)
+            continue
+        if event in ("end_map", "end_array"):
+            stack.pop()
+            keys.pop()
+            if not stack:
+                return root
+            continue
+        nodes += 1
+        item = value
+        is_container = event in ("start_map", "start_array")
+        if is_container:
+            item = {} if event == "start_map" else []
+            if len(stack) >= MAX_DEPTH:
+                _skip(events, event)
+                problems.add("whole file", f"values nested at most {MAX_DEPTH} deep", "the rest is left out")
+                item, is_container = TOO_DEEP, False
+        elif event == "string":
+            chars += len(value)
+        if nodes > MAX_VALUE_NODES or chars > MAX_VALUE_CHARS:
+            _finish(events, event, len(stack))
+            problems.add(
+                "whole file",
+                f"one value of at most {MAX_VALUE_NODES:,} values and {MAX_VALUE_CHARS:,} characters",
+                "the rest of it is left out",
+            )
+            return root
+        if isinstance(top, dict):
+            top[keys[-1]] = item
+        else:
+            top.append(item)
+        if is_container:
+            stack.append(item)
+            keys.append("")
+    return root
+
+
+def _finish(events: _Events, event: str, depth: int) -> None:
+    depth += event in ("start_map", "start_array")
+    while depth:
+        event, _ = next(events)
+        depth += (event in ("start_map", "start_array")) - (event in ("end_map", "end_array"))
+
+
+# --- one value a line -------------------------------------------------------------------------------------------
+
+
+def json_lines(stream: BinaryIO, problems: Problems) -> Iterator[tuple[int, dict[str, Any]]]:
+    """(line number, object) of every line that holds one; other lines are reported. Lines end at "\\n" only."""
+    utf8_reported = False
+    for number, offset, line in raw_lines(stream, problems):
+        if not line.strip():
+            continue
+        try:
+            value = orjson.loads(line)
+        except orjson.JSONDecodeError:
+            value, utf8_reported = _lenient(line, number, offset, problems, utf8_reported)
+        if isinstance(value, dict):
+            yield number, _shallow(value, line, number, problems)
+        elif value is not _UNREADABLE:
+            problems.add(f"line {number}", "one JSON object on each line", f"found {line[:80]!r}")
+
+
+_UNREADABLE = object()
+
+
+def _shallow(value: dict[str, Any], line: bytes, number: int, problems: Problems) -> dict[str, Any]:
+    if line.count(b"[") + line.count(b"{") <= MAX_OPENINGS or not _is_deeper(value, MAX_DEPTH):
+        return value
+    problems.add(f"line {number}", f"values nested at most {MAX_DEPTH} deep", "the rest is left out")
+    bounded: dict[str, Any] = storable_value(value)
+    return bounded
+
+
+def _is_deeper(value: object, limit: int) -> bool:
+    """Does it hold lists or objects inside `limit` others?"""
+    level = [value] if isinstance(value, dict | list) else []
+    for _ in range(limit):
+        if not level:
+            return False
+        inner = (found.values() if isinstance(found, dict) else found for found in level)
+        level = [item for items in inner for item in items if type(item) is dict or type(item) is list]
+    return bool(level)
+
+
+def _lenient(line: bytes, number: int, offset: int, problems: Problems, utf8_reported: bool) -> tuple[object, bool]:
+    """(value or _UNREADABLE, was invalid UTF-8 reported): takes invalid UTF-8, NaN and raw control characters."""
+    try:
+        text = line.decode()
+    except UnicodeDecodeError as error:
+        if not utf8_reported:
+            problems.add(f"byte {offset + error.start:,}", "valid UTF-8", "invalid bytes, shown as \ufffd")
+        utf8_reported = True
+        text = line.decode(errors="replace")
+    try:
+        return json.loads(text, strict=False), utf8_reported
+    except RecursionError:
+        problems.add(f"line {number}", f"values nested at most {MAX_DEPTH} deep", "the line is left out")
+    except ValueError as error:
+        problems.add(f"line {number}", "one JSON object on each line", f"{_first_line(error)}; found {text[:80]!r}")
+    return _UNREADABLE, utf8_reported
+
+
+def raw_lines(stream: BinaryIO, problems: Problems) -> Iterator[tuple[int, int, bytes]]:
+    """(number, byte offset, line without its end). A line over MAX_STRING_BYTES has its long strings cut; where that
+    does not bring it below MAX_LINE_BYTES it is left out and reported."""
+    number = offset = 0
+    while line := stream.readline(MAX_STRING_BYTES):
+        number += 1
+        start, offset = offset, offset + len(line)
+        if len(line) < MAX_STRING_BYTES or line.endswith(b"\n"):
+            yield number, start, line.rstrip(b"\r\n")
+            continue
+        cap = StringCap(problems, f"line {number}")
+        kept, too_long = bytearray(), False
+        while line:
+            ended = line.endswith(b"\n")
+            for at in range(0, len(line), CHUNK):
+                piece = cap.feed(line[at : at + CHUNK])
+                too_long = too_long or len(kept) + len(piece) > MAX_LINE_BYTES
+                if not too_long:
+                    kept += piece
+            line = b"" if ended else stream.readline(MAX_STRING_BYTES)
+            offset += len(line)
+        if too_long:
+            problems.add(f"line {number}", f"a line of at most {MAX_LINE_BYTES:,} bytes", "the line is left out")
+        else:
+            yield number, start, bytes(kept).rstrip(b"\r\n")
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error) or type(error).__name__).strip().splitlines()[0][:300]

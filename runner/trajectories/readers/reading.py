@@ -1,0 +1,167 @@
+"""Finding out what a trajectory file is, by its content and never by its name, and opening it for reading."""
+
+from __future__ import annotations
+
+import re
+from io import BytesIO
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import ijson
+
+from runner.base.types import JsonValue
+from runner.trajectories.readers import Opener, ReadTrajectory, reader
+from runner.trajectories.readers.line_streams import in_utf8
+
+__all__ = ["ReadTrajectory", "open_file", "read_trajectory", "sniff"]
+
+SNIFFED_BYTES = 256 * 1024
+SNIFFED_LINES = 50
+_ARRAY = re.compile(rb"\[\s*[{\]]")  # a line of a program's own log may begin with a bracket as well: "[WARN] ..."
+_SESSION_KEYS = {"parentUuid", "uuid", "sessionId", "isSidechain"}
+_CLAUDE_KEYS = {"tools", "uuid", "mcp_servers", "claude_code_version"}  # of an init line, never of Cursor's
+_CURSOR_CALL = re.compile(rb'^\{"type": ?"tool_call", ?"subtype": ?"(?:started|completed)", ?"call_id"', re.M)
+_CODEX_TYPES = ("thread.", "turn.", "item.")
+_ROLLOUT_TYPES = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
+_MINI_MARKS = (b"<returncode>", b"mswea_bash_command")
+_ACP_TYPES = frozenset({"user_message", "agent_thought", "agent_message", "tool_call", "tool_call_update", "plan"})
+
+
+def read_trajectory(open_binary: Opener, *, name: str = "main") -> ReadTrajectory:
+    """Opens a trajectory of any known format. `open_binary` is called once for sniffing, once for reading, and once
+    more for each sub-agent that is read. Never fails for bad content: see `problems`."""
+    with open_binary() as stream:
+        start = stream.read(SNIFFED_BYTES)
+    source_format, open_binary = sniff(BytesIO(start)), in_utf8(open_binary, start)
+    return ReadTrajectory(open_binary, name=name, source_format=source_format, reader=reader(source_format))
+
+
+def open_file(path: Path, *, name: str = "main") -> ReadTrajectory:
+    return read_trajectory(lambda: path.open("rb"), name=name)
+
+
+def sniff(source: Path | BinaryIO) -> str:
+    """The name of the format, a key of `runner.trajectories.readers.READERS`; "plain-text" when nothing else fits."""
+    if isinstance(source, Path):
+        with source.open("rb") as stream:
+            return sniff(stream)
+    start = source.read(SNIFFED_BYTES)
+    with in_utf8(lambda: BytesIO(start), start)() as stream:
+        start = stream.read()
+    if not start.strip():
+        return "empty"
+    if start.startswith(b"version https://git-lfs"):
+        return "git-lfs-pointer"
+    stripped = start.lstrip()
+    if _ARRAY.match(stripped):
+        keys = _top_keys(stripped[1:].lstrip())
+        if "prompt" in keys and {"episode", "response"} & keys.keys():  # a long prompt may hide what follows it
+            return "terminus-episodes"
+        if "role" in keys:
+            return "mini-swe-agent" if any(mark in start for mark in _MINI_MARKS) else "chat-messages"
+        return "plain-text"
+    for line in (stripped, *start.split(b"\n", SNIFFED_LINES)[1:SNIFFED_LINES]):
+        if line.lstrip().startswith(b"{"):
+            found = _swe_agent_format(keys := _top_keys(line, until_atif=True), start) or _object_format(keys)
+            if found == "claude-stream-json" and _CURSOR_CALL.search(start):
+                return "cursor-stream-json"
+            if found is not None:
+                return found
+    return "plain-text"
+
+
+def _swe_agent_format(keys: dict[str, JsonValue], start: bytes) -> str | None:
+    """SWE-agent's object has a trajectory, a demonstration only the history; mini-swe-agent's has info and messages."""
+    if {"info", "messages"} <= keys.keys() and (b'"mini_version"' in start or "trajectory_format" in keys):
+        return "mini-swe-agent"
+    has_actions = b'"action"' in start and b'"observation"' in start
+    if "trajectory" in keys and (has_actions or {"history", "info"} <= keys.keys()):
+        return "swe-agent"
+    return "swe-agent" if "history" in keys and b'"role"' in start and b'"agent"' in start else None
+
+
+def _object_format(keys: dict[str, JsonValue]) -> str | None:
+    kind = keys.get("type")
+    if str(keys.get("schema_version", "")).startswith("ATIF") or {"steps", "agent"} <= keys.keys():
+        return "atif"
+    if "messages" in keys and {"sessionId", "projectHash"} & keys.keys():
+        return "gemini-native"
+    if {"sessionId", "projectHash"} <= keys.keys():
+        return "gemini-session"
+    if {"id", "epoch", "input"} <= keys.keys():
+        return "inspect-sample"
+    if (kind == "init" and {"session_id", "model"} <= keys.keys()) or (
+        kind == "message" and {"role", "timestamp"} <= keys.keys() and "id" not in keys
+    ):
+        return "gemini-stream-json"
+    if "messages" in keys or ("role" in keys and {"content", "tool_calls"} & keys.keys()):
+        return "chat-messages"
+    if keys.get("record_type") == "state" or ({"id", "timestamp", "instructions"} <= keys.keys() and kind is None):
+        return "codex-rollout"
+    if {"session", "items"} <= keys.keys():
+        return "codex-rollout"
+    if {"timestamp", "message/type", "message/payload"} <= keys.keys():
+        return "kimi-wire"
+    if not isinstance(kind, str):
+        return None
+    if kind in _ROLLOUT_TYPES and "payload" in keys:
+        return "codex-rollout"
+    if kind.startswith(_CODEX_TYPES):
+        return "codex-jsonl"
+    if kind in _ACP_TYPES:
+        return "acp-jsonl"
+    if kind == "metadata" and "protocol_version" in keys:
+        return "kimi-wire"
+    if "sessionId" in keys and {"provenance", "message/parts"} & keys.keys():
+        return "qwen-session"
+    if len(_SESSION_KEYS & keys.keys()) >= 2 or (kind == "queue-operation" and "sessionId" in keys):
+        return "claude-session"
+    if kind == "system" and "qwen_code_version" in keys:
+        return "qwen-stream-json"
+    if kind == "system" and "apiKeySource" in keys and not _CLAUDE_KEYS & keys.keys():
+        return "cursor-stream-json"
+    if kind in ("system", "assistant", "user", "result") and ("session_id" in keys or "message" in keys):
+        return "claude-stream-json"
+    return None
+
+
+def _top_keys(start: bytes, *, until_atif: bool = False) -> dict[str, JsonValue]:
+    """Keys of the JSON object that begins here, with their values where these are scalars; as far as it goes.
+
+    The keys of its `message` are there too, as "message/<key>". With `until_atif`, what follows a schema version of ATIF,
+    which says enough, is not looked at.
+    """
+    found: dict[str, Any] = {}
+    depth, key = 0, ""
+    try:
+        for event, value in ijson.basic_parse(_Once(start), use_float=True):
+            if event in ("end_map", "end_array"):
+                depth -= 1
+                if depth == 0:
+                    break
+            elif event == "map_key" and depth == 1:
+                key = value
+                found[key] = None
+            elif event == "map_key" and depth == 2 and key == "message":
+                found[f"message/{value}"] = None
+            elif event in ("start_map", "start_array"):
+                depth += 1
+            elif depth == 1:
+                found[key] = value
+                if until_atif and key == "schema_version" and str(value).startswith("ATIF"):
+                    break
+    except (ijson.JSONError, ValueError, OverflowError, StopIteration):
+        pass
+    return found
+
+
+class _Once:
+    """Bytes as a file that gives them in small pieces, so that a broken end does not hide a good beginning."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content, self._at = content, 0
+
+    def read(self, size: int = 1024) -> bytes:
+        piece = self._content[self._at : self._at + 1024] if size else b""
+        self._at += len(piece)
+        return piece

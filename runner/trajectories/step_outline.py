@@ -1,0 +1,53 @@
+"""One small row per step, so that a list of a thousand steps never needs their texts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runner.base.types import JsonValue, Step, ToolCall
+from runner.trajectories.readers.skill_use import step_uses
+
+MAX_TEXT_CHARS = 120
+MAX_TOOLS = 8
+
+
+def outline_row(step: Step) -> dict[str, JsonValue]:
+    """A JSON object: n, source, text (first 120 characters), and only where there is something to say: tools (first 8
+    names), calls (number of tool calls), error, copied, skills ({slug: [kinds]}), tokens ({input, output}), time.
+    """
+    row: dict[str, Any] = {"n": step.number, "source": str(step.source), "text": first_text(step)}
+    if step.tool_calls:
+        row["tools"] = [call.name[:MAX_TEXT_CHARS] for call in step.tool_calls[:MAX_TOOLS]]
+        row["calls"] = len(step.tool_calls)
+    if any(observation.is_error for observation in step.observations):
+        row["error"] = True
+    if step.is_copied_context:
+        row["copied"] = True
+    uses: dict[str, list[str]] = {}
+    for use in step_uses(step, mounted=None):
+        uses.setdefault(use.skill, []).append(str(use.kind))
+    if uses:
+        row["skills"] = uses
+    if step.usage is not None:
+        tokens = {"input": step.usage.input_tokens, "output": step.usage.output_tokens}
+        row["tokens"] = {key: value for key, value in tokens.items() if value is not None}
+    if step.timestamp is not None:
+        row["time"] = step.timestamp
+    return row
+
+
+def first_text(step: Step) -> str:
+    """A step in a line: the message; else what the first tool call is about; else reasoning or the first result."""
+    candidates = [step.message, *(subject(call) for call in step.tool_calls), step.reasoning or ""]
+    candidates += [observation.content for observation in step.observations]
+    for candidate in candidates:
+        text = " ".join(candidate[: MAX_TEXT_CHARS * 4].split())
+        if text:
+            return text if len(text) <= MAX_TEXT_CHARS else text[: MAX_TEXT_CHARS - 1] + "\u2026"
+    return ""
+
+
+def subject(call: ToolCall) -> str:
+    """What a call is about: the first of its arguments, by name, that is a text."""
+    values = (value for _, value in sorted(call.arguments.items()) if isinstance(value, str) and value.strip())
+    return next(values, "")

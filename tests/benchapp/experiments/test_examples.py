@@ -1,0 +1,50 @@
+"""The experiment files that documents send a reader to are ones that can be launched."""
+
+from __future__ import annotations
+
+import re
+from io import StringIO
+from pathlib import Path
+
+import pytest
+import yaml
+from django.core.management import call_command
+
+from benchapp.models import Experiment, Trial
+
+ROOT = Path(__file__).resolve().parents[3]
+EXAMPLES = sorted((ROOT / "examples" / "experiments").glob("*.yaml"))
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_an_example_launches_and_says_so_where_its_model_is_scripted(path: Path) -> None:
+    call_command("run_experiment", str(path), stdout=StringIO())
+    experiment = Experiment.objects.get()
+    spec = yaml.safe_load(path.read_text())
+    assert experiment.name == spec["name"]
+    assert experiment.runs.count() == len(spec["conditions"]) * spec["replicates"]
+    assert ("(scripted)" in experiment.name) == spec["agent_model"].startswith("scripted")
+
+
+@pytest.mark.django_db
+def test_the_example_with_replicates_plans_a_placebo() -> None:
+    call_command("run_experiment", str(ROOT / "examples" / "experiments" / "replicates.yaml"), stdout=StringIO())
+    assert Trial.objects.filter(episode__run__condition="no-skill", phase="replay").exists()
+
+
+@pytest.mark.django_db
+def test_the_first_run_of_the_readme_can_be_launched_by_its_commands(tmp_path: Path) -> None:
+    readme = (ROOT / "README.md").read_text()
+    (suite,) = re.findall(r"manage\.py load_suite (examples/\S+)\n", readme)
+    (text,) = re.findall(r"<<'END'\n(.*?)END\n", readme, re.DOTALL)
+    (tmp_path / "first.yaml").write_text(text)
+    call_command("load_suite", str(ROOT / suite), stdout=StringIO())
+    call_command("run_experiment", str(tmp_path / "first.yaml"), "--keys-elsewhere", stdout=StringIO())
+    assert Trial.objects.count() == 8
+    bases = {file.read_text().partition("\n")[0] for file in (ROOT / suite).rglob("Dockerfile")}
+    assert bases == {"FROM " + re.findall(r"docker tag \S+ (\S+)", readme)[0]}
+
+
+def test_there_is_an_example() -> None:
+    assert EXAMPLES

@@ -1,0 +1,67 @@
+"""Workers and work-horses die by kill -9 while an experiment runs, and the record shows no trace of it but interrupted attempts."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.kill_workers import compare
+
+ROOT = Path(__file__).resolve().parents[3]
+SCRIPT, EXPERIMENTS = ROOT / "benchmarks" / "kill_workers.py", ROOT / "examples" / "experiments"
+OF_PROTOCOLS = {
+    "skillevolbench": ["--environment", "E1", "--condition", "selfgen-always"],
+    "skilllearnbench": [
+        *("--file", str(EXPERIMENTS / "skilllearnbench.yaml")),
+        *("--environment", "joined-tables", "--condition", "teacher-feedback", "--condition", "self-feedback"),
+    ],
+    "skillgenbench": [
+        *("--file", str(EXPERIMENTS / "skillgenbench.yaml")),
+        *("--environment", "storm-days", "--condition", "iterative", "--condition", "from-trajectories"),
+    ],
+    "skillgenbench-agnostic": [
+        *("--file", str(EXPERIMENTS / "skillgenbench-agnostic.yaml")),
+        *("--environment", "gaugekit", "--condition", "from-trajectories"),
+    ],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("protocol", OF_PROTOCOLS)
+def test_killed_workers_change_nothing_in_the_record(protocol: str) -> None:
+    arguments = ["--kills", "4", *OF_PROTOCOLS[protocol]]
+    done = subprocess.run([sys.executable, str(SCRIPT), *arguments], capture_output=True, text=True, timeout=900)
+    assert done.returncode == 0, done.stdout + done.stderr[-4_000:]
+    assert "equal: trials, decisions, histories, final libraries" in done.stdout
+    assert "'interrupted'" in done.stdout  # somebody was killed at work
+
+
+def world(**changes: Any) -> dict[str, Any]:
+    same: dict[str, Any] = {
+        "status": ["done"],
+        "trials": [["T1", True]],
+        "decisions": [],
+        "histories": [],
+        "libraries": [],
+    }
+    return {**same, "blocked": [], "most_counting": 1, **changes}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"status": ["blocked"]},
+        {"trials": [["T1", False]]},
+        {"trials": [["T1", True], ["T2", True]]},
+        {"libraries": [["E1", "digest"]]},
+        {"most_counting": 2},
+        {"blocked": ["SandboxError"]},
+    ],
+)
+def test_the_comparison_sees_a_difference(changes: dict[str, Any]) -> None:
+    assert compare(world(), world()) == []
+    assert compare(world(), world(**changes))

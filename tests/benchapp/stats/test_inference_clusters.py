@@ -1,0 +1,263 @@
+"""The sign-flip test with its interval, and the bootstrap-t interval."""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from benchapp.stats.inference import clusters
+from benchapp.stats.inference.clusters import (
+    RESAMPLES,
+    SEED,
+    bootstrap_t,
+    bootstrap_t_many,
+    clusters_for,
+    sign_flip,
+    sign_flip_many,
+    smallest_p,
+    student_interval,
+)
+
+shares = st.integers(-15, 15).map(lambda k: k / 15)  # as the means of 15 pass-or-fail tasks come
+
+
+def slow_p(values: list[float]) -> float:
+    """Share of sign patterns as far out as the observed one, counted one by one."""
+    patterns = list(product((1, -1), repeat=len(values)))
+    seen = sum(values)
+    up = sum(sum(s * v for s, v in zip(signs, values, strict=True)) >= seen - 1e-9 for signs in patterns)
+    down = sum(sum(s * v for s, v in zip(signs, values, strict=True)) <= seen + 1e-9 for signs in patterns)
+    return min(1.0, 2 * min(up, down) / len(patterns))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(shares, min_size=1, max_size=8))
+def test_it_counts_sign_patterns_as_a_slow_loop_does(values: list[float]) -> None:
+    assert sign_flip(np.array(values)).p == pytest.approx(slow_p(values))
+
+
+def weighted(values: list[float], sizes: list[int], shift: float = 0.0) -> list[float]:
+    """What each cluster adds to the mean over tasks."""
+    return [size * (value - shift) for value, size in zip(values, sizes, strict=True)]
+
+
+sized = st.lists(st.tuples(shares, st.integers(1, 9)), min_size=6, max_size=8)
+
+
+@settings(max_examples=40, deadline=None)
+@given(sized)
+def test_clusters_of_unequal_size_add_what_their_tasks_add(drawn: list[tuple[float, int]]) -> None:
+    """The same slow loop over sums of tasks; just outside an end it rejects, at the end it does not."""
+    values, sizes = [value for value, _ in drawn], [size for _, size in drawn]
+    weights = np.array(sizes) / sum(sizes)
+    found = sign_flip(np.array(values), weights)
+    assert found.estimate == pytest.approx(sum(weighted(values, sizes)) / sum(sizes))
+    assert found.p == pytest.approx(slow_p(weighted(values, sizes)))
+    if found.interval is None:
+        assert len(set(values)) == 1
+        return
+    for end, outside in ((found.interval.low, -1e-6), (found.interval.high, 1e-6)):
+        assert slow_p(weighted(values, sizes, end)) > 0.05
+        assert slow_p(weighted(values, sizes, end + outside)) <= 0.05
+
+
+@pytest.mark.parametrize("m", [8, 12, 20])
+def test_uneven_clusters_keep_level_and_coverage(m: int) -> None:
+    """20 tasks in the largest cluster, 1 in the smallest; small clusters spread more. 4,000 comparisons, so 1 SE is 0.34
+    points at 5 %; Student's and the bootstrap-t intervals stand beside and decide nothing."""
+    rng = np.random.default_rng(m)
+    sizes = np.resize([20, 10, 5, 3, 2, 1], m)
+    noise = rng.normal(0, np.sqrt(0.02 + 0.2 / sizes), size=(4000, m))
+    low, high, p = sign_flip_many(noise, sizes / sizes.sum())
+    assert (p <= 0.05).mean() < 0.06
+    truth = 0.15
+    low, high, _ = sign_flip_many(noise + truth, sizes / sizes.sum())
+    assert ((low <= truth) & (truth <= high)).mean() > 0.94
+
+
+def test_equal_weights_are_no_weights() -> None:
+    values = np.random.default_rng(6).normal(0.1, 0.3, size=20)
+    for method in (sign_flip, bootstrap_t):
+        plain, weighed = method(values), method(values, np.full(20, 1 / 20))
+        assert plain.interval is not None
+        assert weighed.interval is not None
+        ends = weighed.interval.low, weighed.interval.high, weighed.p
+        assert ends == pytest.approx((plain.interval.low, plain.interval.high, plain.p))
+
+
+def test_students_interval_of_unequal_clusters_is_that_of_a_ratio() -> None:
+    """Linearised by hand (Cochran 1977, section 6.3): residuals of the totals from the ratio."""
+    values, sizes = np.random.default_rng(9).normal(size=7), np.array([9, 1, 4, 2, 2, 7, 5])
+    interval = student_interval(values, sizes / sizes.sum())
+    ratio = (sizes * values).sum() / sizes.sum()
+    error = np.sqrt(7 / 6 * np.square(sizes * values - ratio * sizes).sum()) / sizes.sum()
+    assert interval is not None
+    assert (interval.low, interval.high) == pytest.approx(
+        (ratio - stats.t.ppf(0.975, 6) * error, ratio + stats.t.ppf(0.975, 6) * error)
+    )
+
+
+def test_it_agrees_with_scipys_permutation_test() -> None:
+    values = np.random.default_rng(4).normal(0.3, 1, size=9)
+    expected = stats.permutation_test((values,), np.mean, permutation_type="samples", n_resamples=np.inf)
+    assert sign_flip(values).p == pytest.approx(expected.pvalue)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(shares, min_size=6, max_size=8))
+def test_it_bounds_the_shifts_that_the_test_would_not_reject(values: list[float]) -> None:
+    """Independent of order statistics: just outside an end the slow test rejects, at the end it does not."""
+    interval = sign_flip(np.array(values)).interval
+    if interval is None:
+        assert len(set(values)) == 1
+        return
+    for end, outside in ((interval.low, -1e-6), (interval.high, 1e-6)):
+        assert slow_p([value - end for value in values]) > 0.05
+        assert slow_p([value - end - outside for value in values]) <= 0.05
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(shares, min_size=6, max_size=18))
+def test_its_interval_excludes_zero_exactly_where_its_p_is_small(values: list[float]) -> None:
+    found = sign_flip(np.array(values))
+    assert found.p is not None
+    if found.interval:
+        assert found.interval.excludes_zero == (found.p <= 0.05)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(shares, min_size=6, max_size=16), st.randoms(use_true_random=False))
+def test_it_turns_round_with_the_sides(values: list[float], random: object) -> None:
+    there, back = sign_flip(np.array(values)), sign_flip(-np.array(values))
+    assert there.p == pytest.approx(back.p)
+    assert there.estimate == pytest.approx(-back.estimate)
+    if there.interval and back.interval:
+        assert (there.interval.low, there.interval.high) == pytest.approx((-back.interval.high, -back.interval.low))
+
+
+@pytest.mark.parametrize("m", [6, 9, 14])
+def test_it_does_not_mind_the_order_of_clusters_nor_where_zero_is(m: int) -> None:
+    values = np.random.default_rng(m).normal(0.1, 0.3, size=m)
+    ends = sign_flip(values).interval
+    moved = sign_flip(values[::-1] + 2.5).interval
+    assert ends is not None
+    assert moved is not None
+    assert (moved.low - 2.5, moved.high - 2.5) == pytest.approx((ends.low, ends.high))
+
+
+def test_it_reaches_0_031_with_six_clusters_and_no_level_below() -> None:
+    six = sign_flip(np.array([0.1, 0.2, 0.3, 0.1, 0.2, 0.4]))
+    assert six.p == six.smallest_p == 0.03125
+    assert six.interval is not None
+    assert (six.interval.low, six.interval.high) == pytest.approx((0.1, 0.4))  # the smallest and the largest value
+    five = sign_flip(np.array([0.1, 0.2, 0.3, 0.1, 0.2]))
+    assert (five.method, five.interval, five.smallest_p) == ("none", None, 0.0625)
+    assert "5 clusters" in five.note
+
+
+@pytest.mark.parametrize("m", [1, 5, 6, 7, 11, 14, 15, 20])
+def test_its_smallest_p_is_what_clusters_that_all_agree_give(m: int) -> None:
+    assert sign_flip(np.linspace(0.1, 0.9, m)).p == pytest.approx(smallest_p(m))
+
+
+def test_it_knows_how_many_clusters_a_level_takes() -> None:
+    assert [clusters_for(0.05 / count) for count in (1, 2, 3, 10, 400)] == [6, 7, 7, 9, 14]
+    assert clusters_for(0.05 / 500) is None, "beyond 14 clusters patterns are drawn, not counted"
+
+
+def test_it_leaves_out_as_many_subset_means_as_the_level_allows() -> None:
+    values = np.random.default_rng(2).normal(size=8)
+    means = sorted(np.mean(chosen) for size in range(1, 9) for chosen in combinations(values, size))
+    interval = sign_flip(values).interval
+    assert interval is not None
+    assert (interval.low, interval.high) == pytest.approx((means[5], means[-6]))  # 256 * 0.025 = 6.4, so the 6th
+
+
+@pytest.mark.parametrize("constant", [0.0, 0.2, 1.0])
+def test_it_makes_no_interval_of_values_without_spread(constant: float) -> None:
+    found = sign_flip(np.full(8, constant))
+    assert found.interval is None
+    assert found.p == (1.0 if constant == 0 else 2 / 256)
+    assert "no spread" in found.note
+
+
+@pytest.mark.parametrize("kept", [64, 8])
+def test_its_random_patterns_come_close_to_all_of_them(kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clusters, "KEPT", kept)  # both ways to draw them: kept and in blocks
+    values = np.random.default_rng(3).normal(0.4, 1, size=16)
+    signs = np.array(list(product((1.0, -1.0), repeat=16)))
+    sums = signs @ values
+    exact = 2 * min((sums >= values.sum() - 1e-9).mean(), (sums <= values.sum() + 1e-9).mean())
+    assert sign_flip(values).p == pytest.approx(exact, abs=4 * np.sqrt(exact / 2**14))
+    assert sign_flip(values) == sign_flip(values)
+
+
+def test_it_stays_near_students_interval_with_hundreds_of_clusters() -> None:
+    values = np.random.default_rng(9).normal(0.1, 1, size=400)
+    interval, student = sign_flip(values).interval, student_interval(values)
+    assert interval is not None
+    assert student is not None
+    assert (interval.low, interval.high) == pytest.approx((student.low, student.high), abs=0.01)
+
+
+def test_it_takes_many_comparisons_as_it_takes_one() -> None:
+    values = np.random.default_rng(5).normal(size=(7, 12))
+    for many in (sign_flip_many, bootstrap_t_many):
+        together = np.stack(many(values))
+        alone = np.concatenate([np.stack(many(row[np.newaxis])) for row in values], axis=1)
+        assert together == pytest.approx(alone)
+
+
+def test_it_studentises_each_resample() -> None:
+    values = np.random.default_rng(6).exponential(size=21) - 0.8
+    counts = np.random.default_rng((SEED, 21)).multinomial(21, np.full(21, 1 / 21), size=RESAMPLES)
+    t = []
+    for drawn in counts:
+        sample = np.repeat(values, drawn)
+        t.append((sample.mean() - values.mean()) / sample.std())
+    t.sort()
+    found = bootstrap_t(values)
+    interval = found.interval
+    assert interval is not None
+    seen = values.mean() / values.std()
+    assert found.p == pytest.approx(2 * (1 + min(sum(x >= seen for x in t), sum(x <= seen for x in t))) / 4000)
+    low, high = values.mean() - t[-100] * values.std(), values.mean() - t[99] * values.std()
+    assert (interval.low, interval.high) == pytest.approx((low, high))
+
+
+def test_its_bootstrap_is_near_students_interval_on_normal_values() -> None:
+    values = stats.norm.ppf((np.arange(40) + 0.5) / 40) + 0.3
+    interval = bootstrap_t(values).interval
+    student = stats.ttest_1samp(values, 0).confidence_interval()
+    assert interval is not None
+    assert (interval.low, interval.high) == pytest.approx((student.low, student.high), abs=0.04)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.integers(-9, 9).map(lambda k: k / 10), min_size=20, max_size=24))
+def test_its_bootstrap_excludes_zero_exactly_where_its_p_is_small(values: list[float]) -> None:
+    found = bootstrap_t(np.array(values))
+    if found.interval is not None and found.p is not None:
+        assert found.interval.excludes_zero == (found.p <= 0.05)
+
+
+@pytest.mark.parametrize("values", [[0.2] * 20, [0.1 + 0.2] * 10 + [0.3] * 10, [0.0] * 18 + [0.5, 0.2]])
+def test_it_says_where_clusters_are_too_alike_to_draw_again(values: list[float]) -> None:
+    found = bootstrap_t(np.array(values))
+    assert found.interval is None
+    assert found.p is None
+    assert "same difference" in found.note
+
+
+def test_it_gives_students_interval_beside_from_six_clusters_on() -> None:
+    values = np.random.default_rng(8).normal(size=6)
+    interval, expected = student_interval(values), stats.ttest_1samp(values, 0).confidence_interval()
+    assert interval is not None
+    assert (interval.low, interval.high) == pytest.approx((expected.low, expected.high))
+    assert student_interval(values[:5]) is None
+    assert student_interval(np.full(8, 0.1 + 0.2)) is None

@@ -1,0 +1,66 @@
+"""The simulation of benchmarks/coverage.py: it measures what the pages use, and a small run of it holds the promise."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from benchapp.stats.inference.difference import compare
+from benchapp.stats.inference.sides import TaskMeans
+from benchmarks.coverage import Draws, Scene, draw, measure, methods
+
+
+def columns(draws: Draws, index: int, scene: Scene) -> tuple[list[TaskMeans], list[TaskMeans]]:
+    n = np.arange(scene.total)
+    family, cluster = n // scene.tasks, n // (scene.tasks * 5)
+    own, other = (
+        [TaskMeans(n, cluster, family, passes.reshape(-1)) for passes in side[index]]
+        for side in (draws.own, draws.other)
+    )
+    return own, other
+
+
+@pytest.mark.parametrize(
+    ("clusters", "replicates"), [(6, (1, 1)), (10, (1, 3)), (20, (1, 1)), (6, (2, 2)), (20, (3, 3))]
+)
+def test_its_primary_method_is_the_one_of_the_pages(clusters: int, replicates: tuple[int, int]) -> None:
+    scene = Scene(clusters, replicates, 3, 0.8, 0.8)
+    draws = draw(scene, 6, np.random.default_rng(1))
+    found = methods(scene, draws)
+    for index in range(6):
+        difference = compare(*columns(draws, index, scene))
+        assert difference is not None
+        assert difference.interval is not None
+        ends = found["primary"].low[index], found["primary"].high[index], found["primary"].p[index]
+        assert ends == pytest.approx((difference.interval.low, difference.interval.high, difference.p))
+        family = found["family bootstrap"]
+        shown = [interval for interval in difference.secondary if "family" in interval.method]
+        assert (family.low[index], family.high[index]) == pytest.approx((shown[0].low, shown[0].high))
+
+
+def test_its_truth_is_what_endless_learning_shows() -> None:
+    """Expected shares by quadrature against many replicates of one comparison."""
+    scene = Scene(6, (4000, 4000), 3, 0.8, 0.8)
+    draws = draw(scene, 1, np.random.default_rng(2))
+    assert draws.own.mean() - draws.other.mean() == pytest.approx(draws.truth[0], abs=0.005)
+    assert draws.own.mean() == pytest.approx(draws.truth_own[0], abs=0.004)
+
+
+def test_its_trials_that_share_a_library_are_not_independent() -> None:
+    """Spread of an episode's share over replicates: what independent trials would give, and what sharing adds."""
+    scene = Scene(1, (20000, 1), 3, 0.8, 0.0)
+    shares = draw(scene, 1, np.random.default_rng(3)).own[0].mean(axis=(2, 3))[:, 0]
+    independent = shares.mean() * (1 - shares.mean()) / 15  # at most, were the 15 trials independent
+    assert shares.var() > 1.6 * independent
+
+
+@pytest.mark.parametrize(("clusters", "replicates"), [(6, (1, 1)), (10, (1, 1)), (6, (5, 5)), (20, (1, 1))])
+def test_its_primary_intervals_cover_and_its_naive_ones_do_not(clusters: int, replicates: tuple[int, int]) -> None:
+    scene = Scene(clusters, replicates, 3, 0.8, 0.0)
+    rows = {row.method: row for row in measure(scene, 800, np.random.default_rng(4))}
+    assert rows["primary"].coverage > 0.93
+    assert rows["primary"].level < 0.07
+    assert rows["family bootstrap"].coverage < 0.85
+    if replicates == (1, 1):
+        assert rows["Newcombe paired"].coverage < 0.85
+        assert rows["McNemar"].level > 0.15

@@ -1,0 +1,100 @@
+"""One plain sentence per difference."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from benchapp.stats.inference.difference import Difference, Interval
+from benchapp.stats.inference.sentences import SHARES, Wording, amounts, sentence
+
+BASE = Difference(
+    tasks=90,
+    clusters=6,
+    replicates=(1, 1),
+    own=40 / 90,
+    other=36 / 90,
+    delta=4 / 90,
+    method="sign-flip",
+    interval=Interval(-0.061, 0.148),
+    p=0.4063,
+    smallest_p=2 / 64,
+    discordant=(11, 7),
+)
+
+
+def said(wording: Wording = SHARES, **changes: object) -> str:
+    difference = replace(BASE, **changes)  # type: ignore[arg-type]
+    return sentence(difference, own="selfgen-always", other="no-skill", metric="ESR", wording=wording)
+
+
+def test_it_says_counts_points_interval_and_test_and_nothing_of_power() -> None:
+    assert said() == (
+        "ESR: selfgen-always solved 40 of 90 tasks, no-skill 36 of 90 of the same: +4.4 points (95 % interval −6.1 to "
+        "+14.8 points; exact sign-flip over 6 episodes, p = 0.41); no difference can be told from chance here; "
+        "one learning run per condition: this covers tasks, not reruns."
+    )
+
+
+def test_it_says_when_chance_would_rarely_do_it() -> None:
+    text = said(interval=Interval(0.011, 0.148), p=0.03125)
+    assert "p = 0.031); more than chance alone would usually give" in text
+
+
+def test_it_says_means_and_runs_where_there_are_replicates() -> None:
+    text = said(method="welch", replicates=(3, 3), discordant=None)
+    assert "selfgen-always 44.4 %, no-skill 40.0 % on the same 90 tasks, 3 learning runs each: +4.4 points" in text
+    assert "Welch's t over the means of learning runs" in text
+    assert "not reruns" not in text
+
+
+def test_it_says_whose_freedom_a_lopsided_test_has() -> None:
+    text = said(method="welch", replicates=(2, 10), discordant=None)
+    assert "Welch's t over the means of learning runs, degrees of freedom of the smaller side, p = 0.41" in text
+
+
+def test_it_says_which_side_was_learned_once_and_calls_no_uneven_test_exact() -> None:
+    text = said(replicates=(1, 3), discordant=None)
+    assert "1 against 3 learning runs" in text
+    assert "one learning run on one side: this covers tasks, not reruns" in text
+    assert "(95 % interval −6.1 to +14.8 points; sign-flip over 6 episodes" in text
+
+
+def test_it_names_the_smallest_p_of_too_few_episodes() -> None:
+    text = said(method="none", clusters=3, interval=None, p=0.5, smallest_p=0.25)
+    assert (
+        "+4.4 points; 3 episodes are too few to tell anything from chance (the smallest p they can reach is 0.25)."
+        in text
+    )
+    assert "interval" not in text
+
+
+def test_it_says_where_one_library_is_behind_everything() -> None:
+    text = said(method="none", clusters=1, interval=None, p=1.0, smallest_p=1.0)
+    assert "all tasks share one of the episodes, so nothing can be told from chance." in text
+
+
+def test_it_says_what_the_means_are_over_where_it_is_not_the_tasks() -> None:
+    text = said(replace(SHARES, verb=None, over="families"))
+    assert "selfgen-always 44.4 %, no-skill 40.0 % (means over families) on the same 90 tasks: +4.4 points" in text
+
+
+def test_it_gives_the_reason_where_there_is_no_spread() -> None:
+    text = said(interval=None, p=0.03125, note="every cluster shows the same difference")
+    assert "; every cluster shows the same difference (exact sign-flip over 6 episodes, p = 0.031); " in text
+    assert "this covers tasks, not reruns" in text
+
+
+def test_it_says_amounts_in_their_unit() -> None:
+    text = said(amounts("turns"), own=21.25, other=24.0, delta=-2.75, interval=Interval(-6, 0.5))
+    assert "selfgen-always 21.2 turns, no-skill 24.0 turns on the same 90 tasks: −2.8 turns" in text
+    assert "interval −6.0 to +0.5 turns" in text
+
+
+def test_it_says_zero_without_a_sign_and_small_p_as_a_bound() -> None:
+    assert "of the same: 0.0 points (" in said(delta=0.0)
+    assert "p < 0.001" in said(p=0.0002)
+
+
+def test_it_says_what_was_left_out() -> None:
+    text = said(dropped=7)
+    assert text.endswith("this covers tasks, not reruns; 7 tasks not scored in every run are left out.")

@@ -1,0 +1,123 @@
+"""The bill of runs: every billed attempt once, the author's calls beside it, unknown where it is unknown."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from benchapp.experiments.work.budgets import spent
+from benchapp.experiments.work.progress import Progress
+from benchapp.models import Attempt, Blob, Episode, ModelCall, Run
+from benchapp.stats.metrics.spending import RunSpending, Spending, spending_of
+from tests.worlds.factories import START, make_attempt, make_episode, make_run, make_trial
+
+pytestmark = pytest.mark.django_db
+
+
+def make_call(episode: Episode, **fields: object) -> ModelCall:
+    defaults = {"purpose": "author", "model": "m", "started_at": START, "request_id": Blob.objects.put(b"{}")}
+    count = episode.calls.count()
+    return ModelCall.objects.create(episode=episode, **{"key": f"call-{count}", **defaults, **fields})
+
+
+def slow_bill(run: Run) -> RunSpending:
+    attempts = [
+        attempt
+        for attempt in Attempt.objects.filter(trial__episode__run=run)
+        if attempt.status != Attempt.Status.SUPERSEDED
+    ]
+    first, replays = ([each for each in attempts if (each.trial.phase == "replay") == again] for again in (False, True))
+    calls = list(ModelCall.objects.filter(episode__run=run))
+    return RunSpending(_slow_sum(first), _slow_sum(calls), replays=_slow_sum(replays))
+
+
+def _slow_sum(things: list[Attempt] | list[ModelCall]) -> Spending:
+    def total(name: str) -> float | None:
+        told = [value for thing in things if (value := getattr(thing, name)) is not None]
+        return sum(told) if told else None
+
+    return Spending(
+        things=len(things),
+        input_known=sum(thing.input_tokens is not None for thing in things),
+        output_known=sum(thing.output_tokens is not None for thing in things),
+        tokens_known=sum(thing.input_tokens is not None and thing.output_tokens is not None for thing in things),
+        cost_known=sum(thing.cost_usd is not None for thing in things),
+        **{name: total(name) for name in ("input_tokens", "cached_tokens", "output_tokens", "cost_usd")},
+    )
+
+
+def test_it_equals_adding_up_row_by_row() -> None:
+    runs = [make_run(), make_run(), make_run()]
+    for cost, run in zip((1.0, None), runs, strict=False):
+        episode = make_episode(run)
+        trial = make_trial(episode, attempt={"cost_usd": cost})
+        make_attempt(trial, counts=False, cost_usd=0.5, output_tokens=None)
+        make_attempt(trial, counts=False, status=Attempt.Status.SUPERSEDED, cost_usd=100.0)
+        make_call(episode, input_tokens=5, output_tokens=6, cost_usd=0.25)
+    found = spending_of(runs)
+    assert found == {run.pk: slow_bill(run) for run in runs}
+    assert [found[run.pk].cost_usd for run in runs] == [1.75, None, None]
+    assert [found[run.pk].unknown_cost for run in runs] == [0, 1, 0]
+    assert found[runs[0].pk].tokens is None, "one attempt tells no output tokens"
+
+
+def test_a_replay_is_billed_and_is_no_cost_of_solving() -> None:
+    episode = make_episode()
+    make_trial(episode, attempt={"cost_usd": 1.0})
+    make_trial(episode, phase="replay", attempt={"cost_usd": None, "output_tokens": None})
+    found = spending_of([episode.run])[episode.run_id]
+    assert (found.agent.things, found.agent.cost_known, found.replays.things) == (2, 1, 1)
+    assert (found.cost_usd, found.unknown_cost, found.tokens) == (1.0, 0, 4200 + 310)
+    assert Progress(spent=(found,)).unknown_cost == 1
+
+
+def test_what_is_known_of_an_unknown_cost_is_in_the_sum_that_says_so() -> None:
+    episode = make_episode()
+    trial = make_trial(episode, attempt={"cost_usd": 1.0})
+    make_attempt(trial, counts=False, cost_usd=None, priced_usd=0.5)
+    found = spending_of([episode.run])[episode.run_id]
+    assert (found.agent.cost_usd, found.agent.cost_known, found.agent.things) == (1.5, 1, 2)
+    assert (found.agent.is_partial, found.cost_usd) == (True, None)
+
+
+def test_it_adds_the_tokens_of_agent_and_author() -> None:
+    episode = make_episode()
+    make_trial(episode)
+    make_call(episode, input_tokens=100, output_tokens=10)
+    assert spending_of([episode.run])[episode.run_id].tokens == 4200 + 310 + 110
+
+
+def test_what_a_judge_of_artifacts_used_is_no_cost_of_the_author() -> None:
+    episode = make_episode()
+    make_trial(episode, attempt={"cost_usd": 1.0})
+    make_call(episode, purpose="judge", input_tokens=100, output_tokens=10, cost_usd=0.5)
+    make_call(episode, purpose="teacher", input_tokens=1, output_tokens=1, cost_usd=0.25)
+    found = spending_of([episode.run])[episode.run_id]
+    assert (found.author.things, found.author.cost_usd) == (1, 0.25)
+    assert (found.judge.things, found.judge.cost_usd) == (1, 0.5)
+    assert (found.cost_usd, found.tokens) == (1.25, 4200 + 310 + 2)
+    assert Progress(spent=(found,)).spent_usd == spent(episode.run).usd == 1.75, "a budget limits the whole bill"
+
+
+def test_it_leaves_out_what_came_after_the_pin() -> None:
+    episode = make_episode()
+    make_trial(episode)
+    make_call(episode)
+    assert spending_of([episode.run], START - timedelta(days=1))[episode.run_id] == RunSpending()
+    before = timezone.now() - timedelta(days=1)
+    assert spending_of([episode.run], before)[episode.run_id].agent == Spending(), "settled today"
+    assert spending_of([episode.run], timezone.now())[episode.run_id].agent.things == 1
+
+
+def test_it_needs_two_queries_for_any_number_of_runs() -> None:
+    for count in (1, 4):
+        runs = [make_run() for _ in range(count)]
+        for run in runs:
+            make_trial(make_episode(run))
+        with CaptureQueriesContext(connection) as captured:
+            spending_of(runs)
+        assert len(captured) == 2

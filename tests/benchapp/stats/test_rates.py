@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import pytest
+
+from benchapp.stats.inference.shares import wilson
+from benchapp.stats.metrics.rates import Rate
+
+
+@pytest.mark.parametrize(
+    ("k", "n", "low", "high"),
+    [
+        (0, 10, 0.0, 0.2775),
+        (10, 10, 0.7225, 1.0),
+        (5, 10, 0.2366, 0.7634),
+        (1, 20, 0.0089, 0.2361),
+        (81, 263, 0.2553, 0.3662),  # Newcombe 1998, table I, method 3
+        (15, 148, 0.0624, 0.1605),  # the same
+    ],
+)
+def test_it_gives_wilsons_interval(k: int, n: int, low: float, high: float) -> None:
+    assert wilson(k, n) == pytest.approx((low, high), abs=5e-5)
+
+
+@pytest.mark.parametrize(("k", "n"), [(1, 0), (3, 2), (-1, 5)])
+def test_it_refuses_counts_that_cannot_be(k: int, n: int) -> None:
+    with pytest.raises(ValueError, match="expected 0 <= k <= n"):
+        wilson(k, n)
+
+
+def test_it_gives_no_interval_below_ten() -> None:
+    assert Rate(4, 9, 9).interval is None
+    assert Rate(4, 10, 10).interval is not None
+
+
+def test_it_does_not_count_what_was_not_scored_as_failed() -> None:
+    rate = Rate(passed=3, scored=4, planned=30)
+    assert rate.value == 0.75
+    assert rate.missing == 26
+
+
+def test_it_knows_no_rate_without_a_score() -> None:
+    assert Rate(0, 0, 5).value is None
+    assert Rate(0, 0, 5).as_json()["rate"] is None
+
+
+def test_it_adds_up() -> None:
+    assert Rate(1, 2, 3) + Rate(4, 5, 6) == Rate(5, 7, 9)

@@ -1,0 +1,56 @@
+"""What the line above a comparison says when every episode shows the same difference."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from django.utils import timezone
+
+from benchapp.models import Experiment, Trial
+from benchapp.stats.comparing.choices import Choices
+from benchapp.stats.comparing.comparison import Comparison, comparison_of
+from benchapp.stats.comparing.comparison_sentences import says, verdict
+from benchapp.stats.metrics.catalogue import METRICS
+from runner.base.types import Phase
+from tests.worlds.factories import make_episode, make_experiment, make_run, make_suite
+
+pytestmark = pytest.mark.django_db
+ESR = METRICS["ESR"]
+
+
+def make_uniform(environments: int) -> Experiment:
+    """no-skill fails everything and selfgen-always passes everything: no spread, and no doubt."""
+    experiment = make_experiment(suite=make_suite(environments=environments, families=1))
+    for condition, success in (("no-skill", False), ("selfgen-always", True)):
+        run = make_run(experiment, condition=condition)
+        for environment in experiment.suite.environments.all():
+            Trial.objects.create(
+                episode=make_episode(run, environment=environment),
+                task=environment.families.get().tasks.get(role="adversarial"),
+                phase=Phase.DEPLOYMENT,
+                success=success,
+                is_done=True,
+                settled_at=timezone.now(),
+            )
+    return experiment
+
+
+def compared(experiment: Experiment) -> Comparison:
+    return comparison_of(Choices(experiment=(experiment.public_id,)))
+
+
+def test_it_tells_a_difference_that_every_episode_shows_alike() -> None:
+    comparison = compared(make_uniform(6))
+    (group,) = (group for group in comparison.groups.all if group.condition == "selfgen-always")
+    difference = comparison.difference(group, ESR)
+    assert difference.interval is None
+    assert np.isclose(difference.p, 2 / 2**6)
+    assert verdict(comparison, comparison.groups.all, ESR).startswith(
+        "ESR: 1 of 1 difference to the baseline can be told from chance (1 up, 0 down)."
+    )
+    assert "one learning run per condition: this covers tasks, not reruns" in says(comparison, group, ESR)
+
+
+def test_it_tests_nothing_below_six_episodes() -> None:
+    comparison = compared(make_uniform(5))
+    assert "none of 1 difference to the baseline can be tested" in verdict(comparison, comparison.groups.all, ESR)

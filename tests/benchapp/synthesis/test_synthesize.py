@@ -1,0 +1,53 @@
+"""Synthetic records have the size asked for and hold like real ones."""
+
+from __future__ import annotations
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from benchapp import audit
+from benchapp.models import Decision, Experiment, Trajectory, Trial
+from benchapp.stats.metrics.comparability import compare_setups
+from benchapp.synthesis.campaign import Size, write_campaign
+from benchapp.synthesis.monster import write_monster
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize("size", [Size(120, 270, 60), Size(7, 20, 0)])
+def test_it_writes_exactly_the_size_asked_for(size):
+    write_campaign(size)
+    assert Trial.objects.count() == size.trials
+    assert sum(Trajectory.objects.values_list("steps_total", flat=True)) == size.steps
+    assert Decision.objects.count() == size.decisions
+    assert list(audit.flaws()) == []
+
+
+def test_equal_seeds_give_equal_outcomes():
+    outcomes = []
+    for _ in range(2):
+        experiment = write_campaign(Size(40, 60, 10), seed=4)
+        trials = Trial.objects.filter(episode__run__experiment=experiment).order_by("id")
+        outcomes.append(list(trials.values_list("success", "steps", "snapshot__digest")))
+        experiment.delete()
+    assert outcomes[0] == outcomes[1]
+
+
+def test_its_runs_may_be_compared_across_conditions():
+    runs = write_campaign(Size(280, 280, 0)).runs.all()
+    assert len({run.condition for run in runs}) > 1
+    assert compare_setups(runs).is_comparable
+
+
+def test_it_says_so_when_the_campaign_is_there_already():
+    call_command("synthesize", "campaign", trials=5, steps=5, decisions=0)
+    with pytest.raises(CommandError, match="already"):
+        call_command("synthesize", "campaign", trials=5, steps=5, decisions=0)
+    assert Experiment.objects.count() == 1
+
+
+def test_the_monster_has_the_events_and_about_the_bytes_asked_for(tmp_path):
+    job = write_monster(tmp_path, events=500, size=1_000_000)
+    trajectory = job / "monster__0000001" / "agent" / "trajectory.json"
+    assert trajectory.read_bytes().count(b'"step_id"') == 500
+    assert 700_000 < trajectory.stat().st_size < 1_300_000

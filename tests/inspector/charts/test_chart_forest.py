@@ -1,0 +1,124 @@
+"""The forest plot against known answers."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchapp.models import Trial
+from benchapp.papers.loading import published_rows
+from benchapp.stats.comparing.choices import Choices
+from inspector.charts.chart_request import build_sheet
+from inspector.charts.drawing.forest_rows import published_rows_of
+from inspector.charts.figures.forest import CHART
+from tests.worlds.charted import drawn
+from tests.worlds.factories import make_experiment, make_learning_run, make_suite
+
+pytestmark = pytest.mark.django_db
+
+T, F = True, False
+BASE = (T, F, F, T, F, F, T, F, F)
+OWN = (T, F, F, T, T, F, T, T, F)
+
+
+def make_world(environments: int) -> None:
+    experiment = make_experiment(suite=make_suite(environments=environments, families=1))
+    make_learning_run(experiment, condition="no-skill", author_model="", outcomes=BASE)
+    make_learning_run(experiment, condition="better", outcomes=OWN)
+    make_learning_run(experiment, condition="mixed", outcomes=OWN)
+    trials = Trial.objects.filter(phase="deployment")
+    halved = {"episode__run__condition": "mixed", "task__family__environment__ordinal__lte": environments // 2}
+    trials.filter(**halved).update(success=False)
+    # without any spread between episodes there would be no interval
+    trials.filter(episode__run__condition="better", task__family__environment__ordinal=1).update(success=True)
+
+
+def marks(query: str = "") -> dict[str, list[object]]:
+    """Legend name -> the estimates drawn under it."""
+    figure = drawn(CHART, query).figure
+    assert figure is not None
+    return {trace.name: list(trace.x) for trace in figure.data if trace.type == "scatter"}
+
+
+def test_it_fills_only_what_excludes_zero() -> None:
+    make_world(environments=8)
+    assert set(marks("metric=ESR")) == {"95 % interval excludes 0", "95 % interval includes 0"}
+    better = [row for row in drawn(CHART, "metric=ESR").table.records() if row["group"].startswith("better")]
+    (row,) = better
+    sheet = build_sheet(Choices(metric="ESR"), CHART)
+    group = next(group for group in sheet.comparison.groups.all if group.condition == "better")
+    difference = sheet.comparison.difference(group, sheet.metric)
+    assert difference is not None
+    assert difference.interval is not None
+    assert row["difference"] == pytest.approx(100 * difference.delta)
+    assert (row["low"], row["high"]) == pytest.approx((100 * difference.interval.low, 100 * difference.interval.high))
+    assert row["count"] == "17/24"
+    assert row["baseline_count"] == "8/24"
+    assert row["p"] == difference.p
+    figure = drawn(CHART, "metric=ESR").figure
+    assert figure is not None
+    for trace in figure.data:
+        if trace.type != "scatter":
+            continue
+        for estimate, above, below in zip(trace.x, trace.error_x.array, trace.error_x.arrayminus, strict=True):
+            excludes = estimate - below > 0 or estimate + above < 0
+            assert (trace.marker.symbol == "circle") == excludes
+
+
+def test_it_says_where_no_interval_can_be_had() -> None:
+    make_world(environments=2)
+    found = marks("metric=ESR")
+    assert found == {"no interval: too few episodes, or no spread": pytest.approx([50, 0])}
+    rows = drawn(CHART, "metric=ESR").table.records()
+    assert [row["low"] for row in rows] == [None, None]
+    assert {row["method"] for row in rows} == {"no test; 2 clusters, too few for an interval"}
+    assert all("2 episodes are too few" in row["says"] for row in rows)
+
+
+def test_it_draws_every_share_on_one_axis_when_asked() -> None:
+    make_world(environments=2)
+    drawing = drawn(CHART, "option=metrics:all")
+    assert drawing.figure is not None
+    panels = [title.text for title in drawing.figure.layout.annotations]
+    assert panels == ["LSR", "RSR", "ESR", "CSSR", "ARSR", "CompSR"][: len(panels)]
+    assert len({tuple(axis.range) for axis in drawing.figure.select_xaxes()}) == 1
+    assert {row["metric"] for row in drawing.table.records()} == set(panels)
+
+
+def test_it_recomputes_published_differences_and_prints_no_interval() -> None:
+    (row, *_) = [
+        row
+        for row in published_rows_of(published_rows("skillevolbench"), "RSR", "no-skill")
+        if row.label.startswith("curated-always · Claude Opus 4.6 · Claude Code")
+    ]
+    assert row.against == "no-skill LSR"
+    assert row.delta == pytest.approx(row.own - row.other)
+    assert row.other == 38.9
+    assert not row.has_interval
+    labels = [row.label for row in published_rows_of(published_rows("skillevolbench"), "ESR", "no-skill")]
+    assert len(labels) == len(set(labels)) > 50
+    assert not list(published_rows_of(published_rows("skillevolbench"), "ESR", "model:x"))
+
+
+def test_it_draws_published_numbers_without_own_runs() -> None:
+    drawing = drawn(CHART, "published=skillevolbench")
+    assert drawing.figure is not None
+    assert [trace.marker.symbol for trace in drawing.figure.data] == ["square"]
+    assert any("table and not drawn" in note for note in drawing.notes) == (len(drawing.table.rows) > 60)
+
+
+def test_it_says_why_there_is_nothing_to_draw() -> None:
+    assert drawn(CHART).absent == "No run matches these choices."
+    make_learning_run(make_experiment(suite=make_suite(environments=1, families=1)), condition="alone")
+    assert "no run under no-skill" in drawn(CHART).absent
+
+
+def test_it_draws_the_same_rows_in_every_panel_where_not_all_fit() -> None:
+    make_world(environments=2)
+    drawing = drawn(CHART, "option=metrics:all&published=skillevolbench")
+    assert drawing.figure is not None
+    ((named,),) = {(tuple(axis.ticktext),) for axis in drawing.figure.select_yaxes()}
+    assert len(named) == 30
+    assert any("are in the table and not drawn" in note for note in drawing.notes)
+    published = [trace for trace in drawing.figure.data if trace.marker.symbol == "square"]
+    # a static library is not replayed: the paper prints a dash for its RSR
+    assert [len(trace.x) for trace in published] == [28, 18, 28, 28, 28, 28]

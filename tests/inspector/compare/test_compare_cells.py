@@ -1,0 +1,71 @@
+"""What one cell of the compare table shows: its value, its counts, and an interval of that value or none."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchapp.exports.latex import condition_table
+from benchapp.models import Family, Run
+from benchapp.stats.comparing.choices import Choices
+from benchapp.stats.comparing.comparison import Cell, comparison_of
+from benchapp.stats.inference.shares import wilson
+from benchapp.stats.metrics.catalogue import METRICS
+from inspector.pages.compare.comparison_table import value_text, wilson_text
+from tests.worlds.factories import (
+    make_attempt,
+    make_family,
+    make_run,
+    make_suite,
+    make_task,
+    make_trial,
+    make_unordered_episode,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+def make_families(*, large: int, small: int, samples: int = 1) -> Run:
+    """Every task of the large family passes, none of the small one, as a SkillLearnBench import has them."""
+    suite, run = make_suite(), make_run()
+    for passes, tasks in ((True, large), (False, small)):
+        _try(run, make_family(suite=suite), tasks, passes, samples)
+    return run
+
+
+def _try(run: Run, family: Family, tasks: int, passes: bool, samples: int) -> None:
+    episode = make_unordered_episode(run)
+    for ordinal in range(1, tasks + 1):
+        task = make_task(family=family, ordinal=ordinal)
+        for sample in range(samples):
+            make_attempt(make_trial(episode, task, phase="evaluation", finished=False, sample=sample), success=passes)
+
+
+def cell_of(key: str) -> Cell:
+    comparison = comparison_of(Choices())
+    return comparison.cell(comparison.groups.all[0], METRICS[key])
+
+
+def test_a_mean_over_families_has_no_interval_of_the_share_of_trials() -> None:
+    make_families(large=12, small=2)
+    cell = cell_of("accuracy")
+    assert (cell.value, cell.rate.passed, cell.rate.scored) == (0.5, 12, 14)
+    assert cell.interval is None
+    assert (cell.as_json()["low"], wilson_text(cell)) == (None, "")
+
+
+def test_the_share_of_the_same_trials_has_it() -> None:
+    make_families(large=12, small=2)
+    assert cell_of("completion").interval == wilson(12, 14)
+
+
+def test_several_trials_of_a_task_are_no_independent_draws() -> None:
+    make_families(large=6, small=2, samples=3)
+    cell = cell_of("completion")
+    assert (cell.rate.passed, cell.rate.scored, cell.interval) == (18, 24, None)
+
+
+def test_a_mean_over_few_families_is_written_as_the_mean_and_not_as_a_count() -> None:
+    make_families(large=4, small=1)
+    assert value_text(cell_of("accuracy")) == ("50.0", "4/5")
+    assert value_text(cell_of("completion"))[0] == "4/5"
+    assert "50.0 (4/5)" in condition_table(comparison_of(Choices()), (METRICS["accuracy"],))

@@ -1,0 +1,211 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from benchapp.experiments.estimate import Amount
+from benchapp.models import Blob, Episode, Run
+from tests.queries import assert_queries_flat
+from tests.worlds.factories import (
+    make_episode,
+    make_experiment,
+    make_learning_run,
+    make_run,
+    make_suite,
+    make_trial,
+    make_unordered_episode,
+)
+
+pytestmark = pytest.mark.django_db
+
+T, F = True, False
+
+
+def twin(client: Client, run: Run) -> dict[str, object]:
+    return client.get(f"/experiments/{run.experiment.public_id}.json").json()
+
+
+def page(client: Client, run: Run) -> str:
+    return client.get(run.experiment.get_absolute_url()).text
+
+
+def test_it_lays_conditions_beside_metrics(client: Client) -> None:
+    suite = make_suite(environments=1, families=2)
+    experiment = make_experiment(suite=suite)
+    make_learning_run(experiment, condition="no-skill", outcomes=(T, F, F, T, F, F, T, F, F))
+    run = make_learning_run(experiment, condition="selfgen-always", outcomes=(T, T, F, T, T, None, T, T, T))
+    first, second = twin(client, run)["groups"]
+    assert (first["condition"], second["condition"]) == ("no-skill", "selfgen-always")
+    assert first["metrics"]["LSR"]["passed"] == 2
+    assert second["metrics"]["ESR"] == {
+        "value": 1.0,
+        "passed": 4,
+        "scored": 4,
+        "planned": 6,
+        "low": None,
+        "high": None,
+        "replicates": [1.0],
+    }
+    assert (first["baseline"], first["differences"]) == (None, {})
+    difference = second["differences"]["ESR"]
+    assert (second["baseline"], difference["tasks"], difference["dropped"]) == ("no-skill", 4, 2)
+    assert difference["sentence"].startswith("ESR: selfgen-always solved 4 of 4 tasks, no-skill 2 of 4 of the same")
+
+
+def test_it_says_how_many_of_the_planned_were_scored(client: Client) -> None:
+    run = make_learning_run(families=2, outcomes=(T, F, F, T, T, None, T, T, T))
+    assert "<b>4/4</b> <span>of 6</span>" in " ".join(page(client, run).split())
+
+
+def test_it_gives_an_interval_from_ten_on(client: Client) -> None:
+    run = make_learning_run(families=4, outcomes=(T, F, F, T, T, F, T, T, T))
+    text = page(client, run)
+    assert "<b>33.3</b> <span>4/12</span>" in text
+    assert "95 % 14 to 61" in text
+    assert "intervals cover tasks, not reruns" in text
+
+
+def test_it_adds_up_replicates_and_says_so(client: Client) -> None:
+    suite = make_suite(environments=1, families=1)
+    experiment = make_experiment(suite=suite)
+    runs = [make_learning_run(experiment, replicate=number) for number in (1, 2)]
+    (row,) = twin(client, runs[0])["groups"]
+    assert row["runs"] == [str(run.public_id) for run in runs]
+    assert row["metrics"]["LSR"]["planned"] == 6
+    assert "counts are added up" in page(client, runs[0])
+
+
+def test_it_leaves_tainted_episodes_out_and_says_so(client: Client) -> None:
+    run = make_learning_run(environments=2, families=1)
+    Episode.objects.filter(pk=run.episodes.first().pk).update(is_tainted=True)
+    data = twin(client, run)
+    assert data["tainted_episodes"] == 1
+    assert data["groups"][0]["metrics"]["LSR"]["planned"] == 3
+    assert "1 tainted episode left out" in page(client, run)
+
+
+def test_it_names_setups_that_differ(client: Client) -> None:
+    suite = make_suite(environments=1, families=1)
+    experiment = make_experiment(suite=suite)
+    make_learning_run(experiment, setup={"compactor": "1"})
+    run = make_learning_run(experiment, condition="no-skill", setup={"compactor": "2"})
+    assert twin(client, run)["setup"] == {"differs": ["compactor"], "unknown": 0}
+    assert "setups differ in compactor" in page(client, run)
+
+
+def test_a_row_says_when_its_replicates_or_its_baseline_are_not_quite_its_own(client: Client) -> None:
+    suite = make_suite(environments=1, families=1)
+    make_learning_run(make_experiment(suite=suite, name="the lender"), condition="no-skill", author_model="")
+    experiment = make_experiment(suite=suite)
+    for number in (1, 2):
+        make_learning_run(experiment, replicate=number, setup_digest=str(number) * 64)
+    text = client.get(f"/compare/?suite={suite.key}").text
+    assert "of different setups" in text
+    assert "baseline of the lender" in text
+
+
+def test_it_lists_imported_runs_by_what_is_known(client: Client) -> None:
+    run = make_run(make_experiment(origin="imported"), condition="unknown", agent_model="unknown", replicate=None)
+    episode = make_unordered_episode(run)
+    make_trial(episode, phase="evaluation", success=True, attempt={"cost_usd": None})
+    make_trial(episode, phase="evaluation", success=None, attempt={"cost_usd": None, "input_tokens": None})
+    data = twin(client, run)
+    assert [group["metrics"]["completion"]["scored"] for group in data["groups"]] == [1]
+    (member,) = data["runs"]
+    assert member["trials"] == {"total": 2, "done": 2, "scored": 1, "passed": 1}
+    assert (member["mean_reward"], member["rewards"]) == (1.0, 1)
+    assert (member["spent"]["cost_usd"], member["spent"]["tokens_known"]) == (None, 1)
+    assert (member["spent"]["input_known"], member["spent"]["output_known"]) == (1, 2)
+    text = page(client, run)
+    assert "condition unknown" in text
+    assert "of 1/2" in text
+    assert "$0.00" not in text
+
+
+def test_what_was_spent_stands_beside_what_was_estimated(client: Client) -> None:
+    whole = {"tokens": Amount(9000, 2, 2).as_json(), "cost_usd": Amount(1.5, 1, 2).as_json()}
+    episode = make_episode(make_run(make_experiment(estimate={"arms": [], "whole": whole})))
+    make_trial(episode, attempt={"cost_usd": 0.25, "input_tokens": 400, "output_tokens": 100})
+    for number, cost in enumerate((0.5, None)):
+        episode.calls.create(
+            key=str(number), purpose="author", model="m", request_id=Blob.objects.put(b"{}"),
+            started_at=timezone.now(), input_tokens=50, output_tokens=10, cost_usd=cost,
+        )  # fmt: skip
+    data = twin(client, episode.run)
+    assert data["spent"] == {"usd": 0.75, "tokens": 620, "unknown_cost": 1}
+    assert data["estimate"] == whole
+    text = " ".join(re.sub("<[^>]+>", "", page(client, episode.run)).split())
+    assert "Spent by agents and authors: $0.75 and 1 of unknown cost · 620 tokens." in text
+    assert "Estimated at the launch: $1.50 for 1 of 2 parts, the rest unknown · 9.0k tokens" in text
+
+
+def test_what_was_not_launched_here_has_no_estimate(client: Client) -> None:
+    run = make_run(make_experiment(origin="imported"))
+    assert twin(client, run)["estimate"] is None
+    assert "Estimated at the launch" not in page(client, run)
+
+
+def test_it_turns_pages_of_conditions_and_of_runs(client: Client) -> None:
+    suite = make_suite(environments=1, families=1)
+    experiment = make_experiment(suite=suite)
+    task = suite.tasks.first()
+    for number in range(45):
+        run = make_run(experiment, condition=f"condition {number}")
+        make_trial(make_episode(run), task, finished=False)
+    first = twin(client, run)
+    assert (len(first["groups"]), len(first["runs"]), first["runs_total"]) == (15, 25, 45)
+    second = client.get(first["groups_next"]).json()
+    assert len(second["groups"]) == 15
+    assert second["runs"] == first["runs"]
+    assert len(client.get(first["next"]).json()["runs"]) == 20
+    assert client.get(second["groups_next"]).json()["groups_next"] is None
+    assert 'href="?groups=2"' in page(client, run)
+
+
+def test_it_is_gone_once_deleted(client: Client) -> None:
+    run = make_run(make_experiment(deleted_at=timezone.now()))
+    assert client.get(run.experiment.get_absolute_url()).status_code == 404
+    assert client.get(f"/runs/{run.public_id}/").status_code == 404
+
+
+def test_its_queries_do_not_grow(client: Client) -> None:
+    suite = make_suite(environments=1, families=1)
+    experiment = make_experiment(suite=suite)
+
+    def make(count: int) -> None:
+        for number in range(count):
+            make_learning_run(experiment, replicate=experiment.runs.count() + number)
+
+    # reader, experiment, runs twice, their experiment and its suite, episodes, trials, tasks, spending of agents and of authors,
+    # three of how they ended
+    assert assert_queries_flat(client, experiment.get_absolute_url(), make) == 14
+
+
+def test_it_shows_the_file_it_was_launched_from_and_none_for_an_import(client: Client) -> None:
+    spec = {"name": "<b>x</b>", "conditions": ["no-skill"], "replicates": 3}
+    ours = make_experiment(spec=spec)
+    text = client.get(ours.get_absolute_url()).text
+    assert "replicates: 3" in text
+    assert "<b>x</b>" not in text
+    assert f"/launch/?from={ours.public_id}" in text
+    assert "replicates: 3" in client.get(f"/experiments/{ours.public_id}.json").json()["file"]
+    imported = make_experiment(spec=spec, origin="imported")
+    assert client.get(f"/experiments/{imported.public_id}.json").json()["file"] is None
+
+
+def test_it_says_why_episodes_stand_still(client: Client) -> None:
+    run = make_learning_run(make_experiment(suite=make_suite(environments=3, families=1)))
+    for episode in run.episodes.all()[:2]:
+        episode.status, episode.blocked_reason = "blocked", "<b>KeyRefused</b>: no\n\nTraceback: x"
+        episode.save()
+    experiment = run.experiment
+    experiment.origin, experiment.status = "run", "blocked"
+    experiment.save()
+    text = page(client, run)
+    assert "2 episodes blocked</a>: &lt;b&gt;KeyRefused&lt;/b&gt;: no" in text
+    assert "Traceback" not in text
+    (told,) = twin(client, run)["standing_still"]
+    assert (told["status"], told["episodes"]) == ("blocked", 2)

@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from benchapp.models import Activity, Run, Trial, User
+from tests.queries import assert_queries_flat
+from tests.worlds.factories import (
+    make_batch,
+    make_experiment,
+    make_learning_run,
+    make_run,
+    make_trial,
+    make_unordered_episode,
+    make_user,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+def make_imported(**fields: object) -> Run:
+    given = {"condition": "unknown", "replicate": None, "author_model": "unknown", **fields}
+    return make_run(make_experiment(origin="imported"), **given)
+
+
+def send(client: Client, *runs: Run, **fields: object) -> object:
+    given = {"name": "Ada", "reason": "from the paper's appendix", **fields}
+    return client.post("/imports/assign/", {"runs": [str(run.public_id) for run in runs], **given})
+
+
+def test_it_says_how_to_import(client: Client) -> None:
+    text = client.get("/imports/").text
+    assert "python manage.py import_runs PATH..." in text
+    assert "Nothing was imported yet" in text
+
+
+def test_it_lists_batches_with_their_counts(client: Client) -> None:
+    batch = make_batch(problems=2, counts={"runs": 3, "trials": 40, "created": 40, "changed": 0, "unchanged": 0})
+    (found,) = client.get("/imports.json").json()["batches"]
+    assert (found["id"], found["problems"], found["counts"]["trials"]) == (str(batch.public_id), 2, 40)
+
+
+def test_it_shows_path_place_and_expectation_of_each_problem(client: Client) -> None:
+    make_batch(problems=1)
+    text = client.get("/imports/").text
+    for part in (
+        "runs/one/trial-0/result.json",
+        "line 1, column 5",
+        "one JSON object",
+        "the file ends inside a string",
+    ):
+        assert part in text
+
+
+def test_it_opens_the_batch_that_is_asked_for(client: Client) -> None:
+    first, second = make_batch(problems=1), make_batch(problems=2)
+    assert client.get("/imports.json").json()["batch"] == str(second.public_id)
+    data = client.get(f"/imports.json?batch={first.public_id}").json()
+    assert (data["batch"], len(data["problems"])) == (str(first.public_id), 1)
+
+
+@pytest.mark.parametrize("query", ["batch=zzz", "batch=00000000-0000-0000-0000-000000000000", "page=x", "batch=%01"])
+def test_it_forgives_a_bad_query(client: Client, query: str) -> None:
+    make_batch(problems=1)
+    assert client.get(f"/imports/?{query}").status_code == 200
+
+
+def test_it_turns_pages_of_problems(client: Client) -> None:
+    make_batch(problems=60)
+    first = client.get("/imports.json").json()
+    assert len(first["problems"]) == 50
+    assert len(client.get(first["next"]).json()["problems"]) == 10
+
+
+def test_it_offers_runs_without_a_condition_first(client: Client) -> None:
+    make_learning_run(families=1)
+    known, unknown = make_imported(condition="no-skill"), make_imported()
+    listed = [found["id"] for found in client.get("/imports.json").json()["runs"]]
+    assert listed == [str(unknown.public_id), str(known.public_id)]
+
+
+def test_it_sets_what_the_files_did_not_tell_and_keeps_who_and_why(client: Client) -> None:
+    first, second, other = make_imported(), make_imported(), make_imported()
+    response = send(client, first, second, condition="no-skill", replicate=2)
+    assert response.status_code == 302
+    assert "2 rows changed" in client.get(response.url).text
+    assert set(Run.objects.filter(condition="no-skill", replicate=2)) == {first, second}
+    assert Run.objects.get(pk=other.pk).condition == "unknown"
+    activity = Activity.objects.get(target_id=first.public_id)
+    assert (activity.actor_name, activity.reason) == ("Ada", "from the paper's appendix")
+    assert activity.detail["before"] == {"condition": "unknown", "replicate": None}
+
+
+def test_it_sets_roles_of_the_tasks_that_match(client: Client) -> None:
+    run = make_imported()
+    episode = make_unordered_episode(run)
+    trials = [make_trial(episode, phase="evaluation") for _ in range(2)]
+    wanted = trials[0].task
+    send(client, run, tasks=wanted.key, role="canonical", family="sums", phase="acquisition")
+    changed, same = (Trial.objects.get(pk=trial.pk) for trial in trials)
+    assert (changed.task.role, changed.task.family.key, changed.phase) == ("canonical", "sums", "acquisition")
+    assert (same.task.role, same.task.family, same.phase) == ("", None, "evaluation")
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({}, "Give at least one value to set."),
+        ({"condition": "no-skill", "reason": ""}, "Say why: it is kept with the change."),
+        ({"condition": "no-skill", "name": ""}, "Say who you are"),
+        ({"replicate": "0"}, "greater than or equal to 1"),
+    ],
+)
+def test_it_refuses_half_a_form_and_keeps_the_choice(client: Client, fields: dict[str, str], said: str) -> None:
+    run = make_imported()
+    response = send(client, run, **fields)
+    assert response.status_code == 422
+    assert said in response.text
+    assert f'id="run-{run.public_id}" checked' in response.text
+    assert not Activity.objects.exists()
+
+
+def test_it_changes_no_run_that_was_launched_here(client: Client) -> None:
+    run = make_run()
+    assert send(client, run, condition="no-skill").status_code == 422
+    assert Run.objects.get(pk=run.pk).condition == "selfgen-always"
+
+
+def test_it_takes_no_form_without_its_token() -> None:
+    run = make_imported()
+    response = send(Client(enforce_csrf_checks=True), run, condition="no-skill")
+    assert response.status_code == 403
+    assert Run.objects.get(pk=run.pk).condition == "unknown"
+
+
+def test_its_queries_do_not_grow(client: Client) -> None:
+    def make(count: int) -> None:
+        for _ in range(count):
+            make_batch(problems=2)
+            make_unordered_episode(make_imported())
+
+    # batches, count of problems, problems, runs
+    assert assert_queries_flat(client, "/imports/", make) == 5
+
+
+def test_it_asks_nobody_who_is_logged_in_for_a_name(client: Client, settings: Any) -> None:
+    settings.SINGLE_USER = False
+    client.force_login(make_user(username="grace", level=User.Level.OPERATOR))
+    run = make_imported()
+    assert 'name="name"' not in client.get("/imports/").text
+    send(client, run, condition="no-skill", name="somebody else")
+    activity = Activity.objects.get()
+    assert (activity.actor_name, activity.actor.username) == ("grace", "grace")

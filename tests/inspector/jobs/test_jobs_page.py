@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from benchapp.models import Attempt, Blob, Episode, ModelCall, Trial
+from benchapp.record import live
+from tests.queries import assert_queries_flat
+from tests.worlds.factories import make_attempt, make_episode, make_experiment, make_run, make_trial, make_user
+from tests.worlds.review_factories import make_item, make_queue
+
+pytestmark = pytest.mark.django_db
+
+
+def make_work(**fields: Any) -> Episode:
+    run = make_run(make_experiment(status="running", name=fields.pop("experiment", "an experiment")), status="running")
+    return make_episode(run, **{"status": "running", **fields})
+
+
+def put_to_work(episode: Episode, **fields: Any) -> Trial:
+    trial = make_trial(episode, finished=False)
+    attempt = make_attempt(trial, counts=False, worker="host-1 77 now")
+    Attempt.objects.filter(pk=attempt.pk).update(**{"status": "running", "finished_at": None, **fields})
+    return trial
+
+
+def test_it_says_when_nothing_is_to_do(client: Client) -> None:
+    text = client.get("/jobs/").text
+    assert "Nobody is at work. Nothing waits either." in text
+
+
+def test_it_shows_who_is_at_what(client: Client) -> None:
+    trial = put_to_work(make_work())
+    text = client.get("/jobs/").text
+    assert trial.task.title in text
+    assert "worker host-1 77 now" in text
+    assert "no step told yet" in text
+    (row,) = client.get("/jobs.json").json()["at_work"]
+    assert (row["trial"], row["step"], row["stuck"]) == (str(trial.public_id), None, False)
+
+
+def ask_author(episode: Episode, **fields: Any) -> ModelCall:
+    told = {"key": "induce/E1-LS1/acquisition/E1-LS1-T1/0/1", "purpose": "author", "model": "litellm/<i>small</i>"}
+    return ModelCall.objects.create(
+        episode=episode, request_id=Blob.objects.put(b"{}"), started_at=timezone.now(), **{**told, **fields}
+    )
+
+
+def test_it_shows_an_author_at_work_and_what_it_is_asked(client: Client) -> None:
+    held = make_work(lease_owner="host-1 77 now")
+    ask_author(held)
+    ask_author(held, status="answered", key="revise/E1-LS1/x/1")  # answered since
+    ask_author(held, purpose="agent", key="trial/1")  # its attempt is shown
+    ask_author(make_work(), key="revise/E1-LS2/x/1")  # nobody holds that episode any more
+    run = held.run
+    for address in ("/jobs", f"/jobs/episode/{held.public_id}", f"/jobs/run/{run.public_id}"):
+        (row,) = client.get(f"{address}.json").json()["authors"]
+        assert (row["mode"], row["family"], row["model"]) == ("induce", "E1-LS1", "litellm/<i>small</i>")
+        assert row["worker"] == "host-1 77 now"
+        text = client.get(f"{address}/").text
+        assert "The author is asked: <b>induce</b>" in text
+        assert "litellm/&lt;i&gt;small&lt;/i&gt;" in text
+        assert "<i>small" not in text
+
+
+def test_what_needs_somebody_stands_first_and_the_worst_before_all(client: Client) -> None:
+    make_work(status="waiting", failures=3, last_failure="Timeout\n\nTraceback: slow")
+    make_work(status="blocked", blocked_reason="<i>KeyError</i>\n\nTraceback: why", failures=6)
+    make_work(status="running")
+    told = client.get("/jobs.json").json()
+    assert [(row["trouble"], row["failures"]) for row in told["needing"]] == [("blocked", 6), ("crash-looping", 3)]
+    assert told["needing_total"] == 2
+    text = client.get("/jobs/").text
+    assert text.index("Needs somebody") < text.index("At work")
+    assert "&lt;i&gt;KeyError" in text
+    assert "<i>KeyError" not in text
+
+
+def test_an_episode_that_goes_on_past_a_blocked_trial_needs_somebody_too(client: Client) -> None:
+    episode = make_work(status="running")
+    trial = make_trial(episode, finished=False)
+    told = {"exception_type": "ImageError", "exception_message": "line 3: COPY <b>x</b>\nThe end of the log"}
+    make_attempt(trial, counts=False, status="infrastructure", **told)
+    make_attempt(make_trial(episode))
+    Trial.objects.filter(pk=trial.pk).update(status="blocked")
+    (row,) = client.get("/jobs.json").json()["needing"]
+    assert (row["trouble"], row["trial"]) == ("trials blocked", str(trial.public_id))
+    assert row["reason"].startswith("ImageError: line 3")
+    assert "ImageError: line 3: COPY &lt;b&gt;x&lt;/b&gt;</p>" in client.get("/jobs/").text
+
+
+def test_it_says_when_a_crashing_episode_is_tried_again(client: Client) -> None:
+    make_work(status="waiting", failures=1, lease_until=timezone.now() + timedelta(seconds=95))
+    assert "next try <time" in client.get("/jobs/").text
+
+
+def test_it_says_that_the_broker_is_away_and_claims_nothing_of_workers(client: Client) -> None:
+    make_work()
+    text = client.get("/jobs/").text
+    assert "The broker does not answer" in text
+    assert "0</b> worker" not in text
+    told = client.get("/jobs.json").json()
+    assert (told["workers"], told["queued"]) == (None, None)
+
+
+def test_it_counts_how_the_episodes_of_open_experiments_stand(client: Client) -> None:
+    episode = make_work(experiment="long one")
+    make_episode(episode.run, status="waiting")
+    make_episode(episode.run, status="paused")
+    make_episode(episode.run, status="done")
+    make_episode(make_run(make_experiment(origin="imported")), status="waiting")
+    make_episode(make_run(make_experiment(deleted_at=timezone.now())), status="waiting")
+    (row,) = client.get("/jobs.json").json()["open"]
+    assert (row["name"], row["episodes"]) == ("long one", {"running": 1, "waiting": 1, "paused": 1})
+
+
+def test_htmx_gets_the_part_that_changes(client: Client) -> None:
+    part = client.get("/jobs/", headers={"HX-Request": "true"}).text
+    assert part.lstrip().startswith('<div id="live"')
+
+
+def test_its_queries_do_not_grow(client: Client) -> None:
+    def make(count: int) -> None:
+        for _ in range(count):
+            put_to_work(make_work(failures=1))
+            ask_author(make_work(lease_owner="somebody"))
+            make_work(status="blocked", blocked_reason="no")
+
+    assert assert_queries_flat(client, "/jobs/", make) <= 9
+
+
+def test_episodes_that_stopped_for_one_reason_are_told_together(client: Client) -> None:
+    episode = make_work(status="blocked", blocked_reason="KeyRefused: no\n\nTraceback: first")
+    make_episode(episode.run, status="blocked", blocked_reason="KeyRefused: no\n\nTraceback: second")
+    make_work(status="blocked", blocked_reason="KeyRefused: no\n\nTraceback: of another experiment")
+    text = client.get("/jobs/").text
+    assert text.count("KeyRefused: no</p>") == 2
+    assert "act on all 2" in text
+    assert text.count("<details") == 2
+    assert len(client.get("/jobs.json").json()["needing"]) == 3
+
+
+def test_a_blind_reviewer_sees_no_step_of_a_trial_whose_page_is_closed(
+    client: Client, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.SINGLE_USER = False
+    blind, other = make_user(username="blind"), make_user(username="other")
+    trial = put_to_work(make_work())
+    make_item(make_queue([], reviewers=[blind], hides_conditions=True), trial=make_trial(make_work(), task=trial.task))
+    seen = live.Seen(timezone.now(), {"step_id": 7, "message": "what the agent says"})
+    monkeypatch.setattr(live, "latest_of", lambda attempts: dict.fromkeys(attempts, seen))
+    pages = ["/jobs.json", "/index.json", f"/runs/{trial.episode.run.public_id}.json"]
+    pages += [f"/jobs/episode/{trial.episode.public_id}.json", "/jobs/"]
+    for user, is_told in ((other, True), (blind, False)):
+        client.force_login(user)
+        for page in pages:
+            response = client.get(page)
+            assert response.status_code == 200
+            assert ("what the agent says" in response.text) is is_told, page
+            assert ("closed to you until" in response.text) is not is_told, page

@@ -1,0 +1,250 @@
+"""The launch form: file and fields follow each other, a check writes nothing, a launch happens once."""
+
+from __future__ import annotations
+
+from html import unescape
+from typing import Any
+
+import pytest
+import yaml
+from django.test import Client
+from django.utils import timezone
+
+from benchapp.experiments.foresight import Foreseen, Foresight
+from benchapp.models import Experiment, Run, User
+from inspector.pages.launch import launch as form
+from inspector.pages.launch import launch_view as launch_page
+from inspector.pages.launch.launch_view import START
+from runner.base.errors import SuiteError
+from tests.worlds.factories import make_experiment, make_user
+
+pytestmark = pytest.mark.django_db
+
+SMALL = {**START, "name": "small", "environments": ["table-repair"], "replicates": 1}
+
+
+def sent(file: dict[str, Any] | str, **changes: Any) -> dict[str, Any]:
+    """What a browser sends when the page showed this file and some fields were changed since."""
+    text = file if isinstance(file, str) else form.write(file)
+    values = form.values_of(form.read(text))
+    fields = {
+        name: "\n".join(value) if form.FIELDS[name].kind == "lines" else value
+        for name, value in values.items()
+        if value is not False
+    }
+    return {"file": text, "drawn": text, "once": "one page", **fields, **changes}
+
+
+def shown_text(response: Any, mark: str) -> str:
+    return unescape(response.text.partition(mark)[2].partition(">")[2].partition("</textarea>")[0]).removeprefix("\n")
+
+
+def shown_file(response: Any) -> dict[str, Any]:
+    return yaml.safe_load(shown_text(response, 'id="id_file"'))
+
+
+def environments() -> list[str]:
+    return form.units({"protocol": "skillevolbench", "suite": "starter"})
+
+
+@pytest.fixture
+def small() -> dict[str, Any]:
+    return {**SMALL, "environments": environments()[:1]}
+
+
+def test_it_opens_with_a_file_that_can_be_launched(client: Client) -> None:
+    file = shown_file(client.get("/launch/"))
+    assert file == START
+    assert client.get("/launch.json").json()["file"] == form.write(START)
+
+
+def test_it_starts_from_each_bundled_example(client: Client) -> None:
+    names = [example["name"] for example in client.get("/launch.json").json()["examples"]]
+    assert {"demo", "replicates"} <= set(names)
+    for name in names:
+        text = client.get(f"/launch.json?example={name}").json()["file"]
+        told = client.post("/launch.json", sent(text, act="check")).json()
+        assert told["problems"] == [], name
+
+
+def test_it_starts_from_an_earlier_experiment_without_its_key(client: Client) -> None:
+    spec = {**SMALL, "key": "only-once", "seed": 7, "answers": 1}
+    found = shown_file(client.get(f"/launch/?from={make_experiment(spec=spec).public_id}"))
+    assert (found["name"], found["seed"]) == ("small", 7)
+    assert "key" not in found
+    assert "answers" not in found  # as by default
+
+
+def foresee_with(monkeypatch: pytest.MonkeyPatch, hopeless: int) -> None:
+    error = SuiteError("/suites/ours/T1/Dockerfile", "line 3", "<b>x</b> beside the Dockerfile", "COPY: no such file")
+    found = Foresight((Foreseen("T1", "shell", error, hopeless),), ("image python:3 is not here",), hopeless, 36)
+    monkeypatch.setattr(launch_page, "foresee", lambda prepared, runs_here: found)
+
+
+def test_a_check_tells_what_cannot_run(client: Client, small: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    foresee_with(monkeypatch, hopeless=2)
+    text = client.post("/launch/", sent(small, act="check")).text
+    assert "It can be launched" in text
+    assert "trials cannot run as they are" in text
+    assert (
+        "T1 (shell) cannot run: /suites/ours/T1/Dockerfile: line 3: COPY: no such file (expected &lt;b&gt;x&lt;/b&gt; beside"
+        in text
+    )
+    assert "image python:3 is not here" in text
+
+
+def test_what_has_no_trial_that_can_run_is_not_launched(
+    client: Client, small: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    foresee_with(monkeypatch, hopeless=36)
+    response = client.post("/launch/", sent(small, act="check"))
+    assert response.status_code == 422
+    assert "no trial can run; T1 (shell) cannot run" in response.text
+
+
+def test_a_field_writes_itself_and_nothing_else(client: Client, small: dict[str, Any]) -> None:
+    text = "# mine\n" + form.write({**small, "limits": {"max_turns": 9}})
+    unchanged = client.post("/launch.json", sent(text, act="write")).json()["file"]
+    assert unchanged == text
+    changed = shown_file(client.post("/launch/", sent(text, act="write", replicates="2", **{"budget.usd": "1.5"})))
+    assert changed == {**small, "limits": {"max_turns": 9}, "replicates": 2, "budget": {"usd": 1.5}}
+
+
+def test_what_was_written_into_the_file_stands_against_fields_that_were_not_touched(
+    client: Client, small: dict[str, Any]
+) -> None:
+    post = sent(small, act="write", seed="3")
+    post["file"] = form.write({**small, "replicates": 5})
+    assert shown_file(client.post("/launch/", post)) == {**small, "replicates": 5, "seed": 3}
+
+
+def test_a_change_in_a_field_outlasts_a_file_that_cannot_be_read(client: Client, small: dict[str, Any]) -> None:
+    post = sent(small, act="write", replicates="4")
+    response = client.post("/launch/", {**post, "file": "name: ["})
+    assert shown_text(response, 'id="id_file"') == "name: ["
+    again = {**post, "drawn": shown_text(response, 'name="drawn"'), "file": form.write({**small, "seed": 3})}
+    assert shown_file(client.post("/launch/", again)) == {**small, "seed": 3, "replicates": 4}
+
+
+def test_a_file_that_is_sent_alone_stands_as_it_is(client: Client, small: dict[str, Any]) -> None:
+    text = form.write(small)
+    assert client.post("/launch.json", {"file": text, "act": "write"}).json()["file"] == text
+
+
+def test_the_order_of_boxes_says_nothing(client: Client, small: dict[str, Any]) -> None:
+    file = {**small, "conditions": ["selfgen-always", "no-skill"]}
+    post = sent(file, act="write", conditions=["no-skill", "selfgen-always", "curated-static"])
+    assert shown_file(client.post("/launch/", post))["conditions"] == ["selfgen-always", "no-skill", "curated-static"]
+
+
+def test_no_model_stays_beside_the_models_that_are_ticked(client: Client, small: dict[str, Any]) -> None:
+    file = {**small, "author_models": [None, "scripted/apprentice"]}
+    post = sent(file, act="write", author_models=["scripted/apprentice", "scripted/careful"])
+    found = shown_file(client.post("/launch/", post))
+    assert found["author_models"] == [None, "scripted/apprentice", "scripted/careful"]
+    post = sent({**small, "author_models": [None]}, act="write", author_models=["scripted/careful"])
+    assert shown_file(client.post("/launch/", post))["author_models"] == ["scripted/careful"]
+
+
+def test_it_tells_every_problem_at_its_field(client: Client, small: dict[str, Any]) -> None:
+    file = {**small, "conditions": ["no-such"], "replicates": "many", "budget": {"usd": -1}, "suite": "none"}
+    response = client.post("/launch/", sent(file, act="check"))
+    assert response.status_code == 422
+    fields = {row["field"] for row in client.post("/launch.json", sent(file, act="check")).json()["problems"]}
+    assert {"conditions", "replicates", "budget.usd", "suite"} <= {name.removesuffix(".0") for name in fields}
+    assert 'id="id_budget_usd_errors"' in response.text
+    assert not Experiment.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("name: [", "expected YAML"),
+        ("- a list", "mapping"),
+        ("a: &x [1]\nb: *x", "aliases"),
+        ("a: " + "[" * 5000, "brackets inside brackets"),
+        ("x" * 70_000, "at most 64,000"),
+        (r'name: "\ud800"', "halves of characters"),
+        (r'conditions: ["a\0b"]', "without NUL"),
+        (r'{"\ud800": 1}', "halves of characters"),
+        ("seed: 0x1" + "0" * 9_000, "36,001 bits"),
+        ("name: x\nname: y", "name: named twice"),
+    ],
+)
+def test_it_says_what_is_wrong_with_a_text(client: Client, text: str, words: str) -> None:
+    told = client.post("/launch.json", {"file": text, "drawn": text, "act": "check"}).json()
+    assert told["problems"][0]["field"] == "the file"
+    assert words in told["problems"][0]["message"]
+
+
+def test_a_check_foretells_and_writes_nothing(client: Client, small: dict[str, Any]) -> None:
+    response = client.post("/launch/", sent(small, act="check"))
+    assert response.status_code == 200
+    assert "It can be launched" in response.text
+    told = client.post("/launch.json", sent(small, act="check")).json()["checked"]
+    assert told["runs"] == 2
+    assert told["estimate"]["whole"]["cost_usd"]["value"] is None  # nothing like it ran: unknown, not zero
+    assert len(told["first_trials"]) == 12
+    assert not Experiment.objects.exists()
+
+
+def launched(client: Client, file: dict[str, Any], **changes: Any) -> Any:
+    checked = client.post("/launch/", sent(file, act="check"))
+    digest = checked.text.partition('name="checked" value="')[2].partition('"')[0]
+    return client.post("/launch/", sent(file, act="launch", checked=digest, **changes))
+
+
+def test_it_launches_what_was_checked_once(client: Client, small: dict[str, Any]) -> None:
+    response = launched(client, small)
+    experiment = Experiment.objects.get()
+    assert (response.status_code, response.url) == (302, experiment.get_absolute_url())
+    assert (experiment.created_by.username, experiment.spec["name"]) == ("local", "small")
+    assert Run.objects.count() == 2
+    assert launched(client, small).url == response.url  # the button, pressed twice
+    assert Experiment.objects.count() == 1
+    launched(client, small, once="another page")
+    assert Experiment.objects.count() == 2
+
+
+def test_the_key_of_a_deleted_experiment_is_told_at_its_field(client: Client, small: dict[str, Any]) -> None:
+    file = {**small, "key": "once"}
+    launched(client, file)
+    Experiment.objects.update(deleted_at=timezone.now())
+    response = launched(client, file)
+    assert response.status_code == 422
+    assert "<b>key</b>: the experiment launched as &#x27;once&#x27; was deleted" in response.text
+
+
+def test_what_was_changed_after_the_check_is_checked_again(client: Client, small: dict[str, Any]) -> None:
+    response = launched(client, small, replicates="4")
+    assert "changed since it was checked" in response.text
+    assert shown_file(response)["replicates"] == 4
+    assert not Experiment.objects.exists()
+
+
+def test_viewers_read_and_learn_why_they_cannot_launch(client: Client, small: dict[str, Any], settings: Any) -> None:
+    settings.SINGLE_USER = False
+    client.force_login(make_user(level=User.Level.VIEWER))
+    text = client.get("/launch/").text
+    assert "takes the level operator; yours is viewer" in text
+    assert 'value="launch"' not in text
+    assert client.post("/launch/", sent(small, act="check")).status_code == 403
+    assert not Experiment.objects.exists()
+
+
+def test_it_names_the_variables_of_a_preset_and_never_what_they_hold(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-do-not-show")
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    text = client.get("/launch/").text
+    assert "OPENAI_API_KEY not set here" in text
+    assert "ANTHROPIC_API_KEY not set here" not in text
+    assert "sk-do-not-show" not in text
+
+
+def test_a_file_cannot_write_markup(client: Client, small: dict[str, Any]) -> None:
+    file = {**small, "name": "</textarea><script>x</script>", "conditions": ["<b>x</b>"]}
+    text = client.post("/launch/", sent(file, act="check")).text
+    assert "<script>x" not in text
+    assert "<b>x</b>" not in text

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from benchapp.models import Activity, User
+from benchapp.models.activity import Appended
+from benchapp.record.human_acts import note_activity
+from tests.queries import assert_queries_flat
+from tests.worlds.factories import make_run, make_user
+from tests.worlds.review_factories import make_queue
+
+pytestmark = pytest.mark.django_db
+
+
+def note(**fields: Any) -> Activity:
+    row = {"actor_name": "ada", "verb": "edit", "target_kind": "run", **fields}
+    return Activity.objects.create(**row)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda act: act.save(),
+        lambda act: act.save(force_update=True),
+        lambda act: act.delete(),
+        lambda act: Activity.objects.filter(pk=act.pk).update(verb="other"),
+        lambda act: Activity.objects.filter(pk=act.pk).delete(),
+        lambda act: Activity.objects.all().delete(),
+        lambda act: Activity.objects.bulk_update([act], ["verb"]),
+        lambda act: Activity.objects.update_or_create(pk=act.pk, defaults={"verb": "other"}),
+        lambda act: Activity(pk=act.pk, actor_name="eve", verb="other").save(),
+    ],
+)
+def test_nothing_in_the_log_changes_or_goes(change: Callable[[Activity], object]) -> None:
+    act = note()
+    act.verb = "forged"
+    with pytest.raises(Exception) as refused:
+        change(act)
+    assert isinstance(refused.value, Appended) or "UNIQUE" in str(refused.value).upper()
+
+
+def test_it_lists_newest_first_with_what_was_and_what_is(client: Client) -> None:
+    run = make_run()
+    note(verb="older")
+    ada = make_user(username="ada")
+    detail = {"before": {"condition": "unknown"}, "after": {"condition": "<b>no-skill</b>"}}
+    note_activity(ada, "run.edited", run, detail=detail, reason="the paper says so")
+    page = client.get("/activity/").text
+    assert page.index("<code>run.edited") < page.index("<code>older")
+    assert "&lt;b&gt;no-skill&lt;/b&gt;" in page
+    assert f'href="/runs/{run.public_id}/"' in page
+    act = client.get("/activity.json").json()["acts"][0]
+    assert (act["person"], act["reason"], act["detail"]) == ("ada", "the paper says so", detail)
+    assert act["url"] == f"/runs/{run.public_id}/"
+
+
+@pytest.mark.parametrize(
+    ("query", "verbs"),
+    [
+        ("", ["c", "b", "a"]),
+        ("person=ada", ["b", "a"]),
+        ("verb=a", ["a"]),
+        ("target=queue", ["c"]),
+        ("person=ada&target=queue", []),
+        ("person=nobody", []),
+    ],
+)
+def test_it_filters(client: Client, query: str, verbs: list[str]) -> None:
+    note(verb="a")
+    note(verb="b")
+    note(verb="c", actor_name="grace", target_kind="queue")
+    assert [act["verb"] for act in client.get(f"/activity.json?{query}").json()["acts"]] == verbs
+    assert client.get(f"/activity/?{query}").status_code == 200
+
+
+def test_it_turns_pages_and_keeps_the_filter(client: Client) -> None:
+    for _ in range(60):
+        note()
+    note(actor_name="grace")
+    first = client.get("/activity.json?person=ada").json()
+    assert len(first["acts"]) == 50
+    assert len(client.get(first["next"]).json()["acts"]) == 10
+
+
+def test_its_queries_do_not_grow(client: Client) -> None:
+    assert_queries_flat(client, "/activity/", lambda n: [note(target_id=make_run().public_id) for _ in range(n)])
+
+
+def test_what_somebody_said_of_an_item_is_not_told_to_other_reviewers(client: Client, settings: Any) -> None:
+    settings.SINGLE_USER = False
+    ada, grace, admin = (make_user(level=level) for level in ("reviewer", "reviewer", "admin"))
+    item = make_queue().items.first()
+    note_activity(ada, "review.submitted", item, detail={"codes": ["silent bypass"]}, reason="as defined")
+    seen = {}
+    for user in (ada, grace, admin):
+        client.force_login(user)
+        seen[user] = "silent bypass" in client.get("/activity/").text + client.get("/activity.json").text
+    assert seen == {ada: True, grace: False, admin: True}
+
+
+def test_a_viewer_reads_it_and_nobody_writes_it(client: Client, settings: Any) -> None:
+    settings.SINGLE_USER = False
+    client.force_login(make_user(level=User.Level.VIEWER))
+    assert client.get("/activity/").status_code == 200
+    assert client.post("/activity/").status_code == 405
+
+
+def test_how_a_queue_was_drawn_and_how_far_it_agrees_is_not_told_to_who_still_codes_it(
+    client: Client, settings: Any
+) -> None:
+    settings.SINGLE_USER = False
+    ada, grace = make_user(level="reviewer"), make_user(level="reviewer")
+    queue = make_queue(reviewers=[ada])
+    note_activity(ada, "queue.created", queue, detail={"population": "condition=selfgen-always"})
+    note_activity(grace, "agreement.kept", queue, detail={"alpha": 0.7312})
+    seen = {}
+    for user in (ada, grace):
+        client.force_login(user)
+        said = client.get("/activity/").text + client.get("/activity.json").text
+        assert "queue.created" in said
+        seen[user] = "selfgen-always" in said or "0.7312" in said
+    assert seen == {ada: False, grace: True}
+
+
+def test_an_admin_who_codes_without_knowing_is_not_told_either(client: Client, settings: Any) -> None:
+    settings.SINGLE_USER = False
+    ada, admin = make_user(level="reviewer"), make_user(level="admin")
+    item = make_queue(reviewers=[ada, admin]).items.first()
+    note_activity(ada, "item.resolved", item, detail={"codes": ["silent bypass"]})
+    client.force_login(admin)
+    assert "silent bypass" not in client.get("/activity/").text + client.get("/activity.json").text

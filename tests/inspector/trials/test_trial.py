@@ -1,0 +1,493 @@
+"""The inspector: how did it end, where did it go wrong, and had it read a skill?"""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from benchapp.models import Blob, SkillUse, TaskRevision, Trial
+from runner.base.types import Check, CheckGroup, CheckStatus, Dimension, Observation, Source, Step, ToolCall, Verdict
+from tests.queries import assert_queries_flat, count_queries
+from tests.worlds.factories import (
+    START,
+    make_attempt,
+    make_learning_run,
+    make_snapshot,
+    make_trial,
+    make_unordered_episode,
+    make_verdict,
+    record_steps,
+)
+
+pytestmark = pytest.mark.django_db
+
+HOSTILE = '</pre></td><script>alert(1)</script><img src=x onerror="alert(2)"><a hx-get=/x>\u202e\x1b[31m'
+
+
+def page(client: Client, trial: Trial, query: str = "") -> str:
+    response = client.get(f"/trials/{trial.public_id}/{query}")
+    assert response.status_code == 200
+    return response.text
+
+
+def twin(client: Client, trial: Trial, query: str = "") -> dict:
+    response = client.get(f"/trials/{trial.public_id}.json{query}")
+    assert response.status_code == 200
+    return response.json()
+
+
+def walk(count: int, *, errors: tuple[int, ...] = (), text: str = "did {}") -> list[Step]:
+    return [
+        Step(
+            number,
+            Source.AGENT,
+            message=text.format(number),
+            tool_calls=(ToolCall("c", "shell", {"command": f"run {number}"}),),
+            observations=(Observation(f"out {number}", "c", is_error=number in errors),),
+        )
+        for number in range(1, count + 1)
+    ]
+
+
+@pytest.fixture
+def trial() -> Trial:
+    """Failed, 60 steps, errors at 7 and 40; `tidy` was read at step 12."""
+    trial = make_trial(success=False, mounted=["tidy", "other"], read=["tidy"], snapshot=make_snapshot())
+    trajectory = record_steps(trial.counting_attempt(), walk(60, errors=(7, 40)))
+    SkillUse.objects.create(attempt=trial.counting_attempt(), trajectory=trajectory, step=12, skill="tidy", kind="read")
+    return trial
+
+
+def numbers(text: str) -> list[int]:
+    return [int(number) for number in re.findall(r'<li id="step-(\d+)"', text)]
+
+
+# --- above the fold ---------------------------------------------------------------------------------------------
+
+
+def test_it_says_how_it_ended_where_it_went_wrong_and_which_skill_was_read(client, trial):
+    text = " ".join(page(client, trial).split())
+    assert '<span class="badge bad">failed</span>' in text
+    assert "<b>missing cells are left out</b> <code>expected 41.2, got 27.5</code>" in text
+    assert "<b>2</b> steps with an error, first at" in text
+    assert '<span class="badge acc">read</span> <b>tidy</b> at' in text
+    assert "checks <b>1/2</b>" in text
+
+
+def test_a_passed_trial_says_first_that_it_passed(client):
+    checks = (Check(CheckGroup.HIDDEN, "a side check", CheckStatus.FAILED),)
+    trial = make_trial(verdict=Verdict("suite", True, checks=checks))
+    assert "It passed, but this check did not: <b>a side check</b>" in page(client, trial)
+
+
+def test_an_earlier_attempt_says_how_it_ended_itself(client):
+    trial = make_trial(success=False)
+    trial.settle(make_attempt(trial, success=True))
+    assert "<b>missing cells are left out</b> <code>" in page(client, trial, "?attempt=1")
+    assert "checks passed." in page(client, trial, "?attempt=2")
+
+
+def test_it_says_what_the_model_was_not_sent(client):
+    trial = make_trial()
+    left = ["seed 7: <b> takes none"]
+    record_steps(trial.counting_attempt(), [Step(1, Source.AGENT, "a")], extra={"not_sent": left})
+    assert "<dt>not sent</dt><dd>seed 7: &lt;b&gt; takes none</dd>" in page(client, trial)
+    assert twin(client, trial)["trajectories"][0]["not_sent"] == left
+
+
+def test_a_result_that_names_no_call_is_said_to_have_none(client):
+    trial = make_trial()
+    call = ToolCall("a", "shell", {"command": "ls"})
+    results = (Observation("whose?"), Observation("boom", is_error=True))
+    record_steps(trial.counting_attempt(), [Step(1, Source.AGENT, tool_calls=(call,), observations=results)])
+    text = page(client, trial)
+    assert '<p class="lab">result, call unknown</p>' in text
+    assert '<p class="lab bad">result, call unknown: error</p>' in text
+
+
+@pytest.mark.parametrize(
+    ("spent", "told"),
+    [({"input_tokens": None, "output_tokens": None, "cost_usd": None}, False), ({"cost_usd": 0.5}, True)],
+)
+def test_only_what_was_spent_is_said_to_be_billed(client, spent, told):
+    trial = make_trial(finished=False)
+    make_attempt(trial, counts=False, status="infrastructure", **spent)
+    text = page(client, trial)
+    assert ("It is billed and never scored." in text) is told
+    assert ("It is never scored." in text) is not told
+
+
+def test_an_agent_without_a_model_stands_without_a_comma(client):
+    trial = make_trial()
+    trial.counting_attempt().trajectories.update(model="", agent_version="1")
+    run = trial.episode.run
+    run.agent_model, run.harness = "", "oracle"
+    run.save()
+    assert "<dd>oracle 1</dd>" in page(client, trial)
+
+
+def test_it_says_when_a_mounted_skill_was_not_read(client):
+    trial = make_trial(success=False, mounted=["tidy"])
+    text = page(client, trial)
+    assert "<b>1</b> mounted, <a" in text
+    assert "none read" in text
+
+
+def test_a_skill_leads_to_its_lines_as_the_trial_had_them(client):
+    given = make_snapshot({"tidy/SKILL.md": "t\n"})
+    trial = make_trial(snapshot=given, success=True, mounted=["tidy", "built-in"], read=["tidy", "built-in"])
+    text = page(client, trial)
+    blame = reverse("blame", args=[trial.episode.run.public_id])
+    assert f"{blame}?episode={trial.episode.public_id}&amp;at={given.digest}&amp;skill=tidy" in text
+    assert "skill=built-in" not in text  # not of this library: another file's lines would be shown
+
+
+def test_it_calls_the_unknown_unknown(client):
+    trial = make_trial(
+        make_unordered_episode(), verdict=Verdict("suite", None), attempt={"steps": None, "cost_usd": None}
+    )
+    text = page(client, trial)
+    assert "not scored" in text
+    assert "No verdict tells." in text
+    assert "left no trajectory that could be read" in text
+    assert twin(client, trial)["cost_usd"] is None
+
+
+def test_it_tells_the_known_part_of_a_cost_as_a_part(client):
+    trial = make_trial(attempt={"cost_usd": None, "priced_usd": 0.25})
+    assert "at least $0.25" in re.sub(r"<[^>]+>", "", page(client, trial))
+    assert (twin(client, trial)["cost_usd"], twin(client, trial)["attempts"][0]["priced_usd"]) == (None, 0.25)
+    assert "at least" not in page(client, make_trial(attempt={"cost_usd": 0.5}))
+
+
+def test_it_tells_the_known_part_of_tokens_as_a_part(client):
+    trial = make_trial(attempt={"output_tokens": None, "output_at_least": 4300})
+    assert page(client, trial).count("at least 4.3k") == 2
+    assert (twin(client, trial)["output_tokens"], twin(client, trial)["attempts"][0]["output_at_least"]) == (None, 4300)
+
+
+def test_it_lists_the_lines_of_the_log_that_make_no_step(client):
+    trial = make_trial()
+    trajectory = trial.counting_attempt().trajectories.get()
+    trajectory.extra = {"facts": {"events_without_step": {"progress/<b>hook": 3}}, "tool_call_id": "t<1>"}
+    trajectory.save()
+    assert "progress/&lt;b&gt;hook <small>3</small>" in page(client, trial)
+    assert "t&lt;1&gt;" in page(client, trial)
+    assert twin(client, trial)["trajectories"][0]["tool_call_id"] == "t<1>"
+
+
+def test_it_waits_and_runs(client):
+    waiting = make_trial(finished=False)
+    assert "It has not started." in page(client, waiting)
+    make_attempt(waiting, counts=False, status="running", finished_at=None)
+    assert "Running since" in page(client, waiting)
+
+
+def test_it_keeps_every_attempt(client, trial):
+    make_attempt(trial, counts=False, exception_type="WorkerLost")
+    text = page(client, trial)
+    assert "1 <small>finished, counts</small>" in text
+    assert "2 <small>interrupted</small>" in text
+    assert "was interrupted" in page(client, trial, "?attempt=2")
+    assert [one["counts"] for one in twin(client, trial)["attempts"]] == [True, False]
+
+
+def test_it_says_of_an_import_without_result_what_is_not_known(client, trial):
+    make_attempt(trial, counts=False, source_key="trial:2")
+    text = page(client, trial, "?attempt=2")
+    assert "whether attempt 2 finished is not known" in text
+    assert "worker vanished" not in text
+
+
+def test_it_walks_the_family_in_the_order_of_its_phases(client):
+    run = make_learning_run(families=1)
+    trials = list(run.episodes.get().trials.order_by("id"))
+    text = page(client, trials[3])
+    assert f'href="/trials/{trials[2].public_id}/" data-key="["' in text
+    assert f'href="/trials/{trials[4].public_id}/" data-key="]"' in text
+    assert [text.index(phase) for phase in (">acquisition<", ">deployment<", ">replay<")]
+    data = twin(client, trials[3])
+    assert (data["previous"], data["following"]) == (str(trials[2].public_id), str(trials[4].public_id))
+
+
+# --- steps ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("query", "first", "last"),
+    [
+        ("", 1, 25),
+        ("?step=14", 1, 25),
+        ("?step=26", 26, 50),
+        ("?first=20", 20, 44),
+        ("?step=last", 51, 60),
+        ("?step=999999999", 51, 60),
+        ("?step=0", 1, 25),
+        ("?step=x&first=-3", 1, 25),
+        ("?first=20&step=58", 51, 60),
+    ],
+)
+def test_it_opens_the_page_of_any_step(client, trial, query, first, last):
+    assert numbers(page(client, trial, query)) == list(range(first, last + 1))
+
+
+def test_it_links_pages_errors_skills_and_every_step(client, trial):
+    text = page(client, trial)
+    assert 'data-key="n" href="?first=26"' in text
+    assert 'href="?step=40#step-40" data-key="e"' in text
+    assert '<a class="no" href="?step=14#step-14"' in text
+    assert '<li id="step-7" class="step agent error">' in text
+    assert '<li id="step-12" class="step agent skill">' in text
+    assert 'data-key="s"' not in text  # no skill use after this page
+    assert 'href="?step=12#step-12" data-key="s"' not in page(client, trial, "?first=13")
+
+
+def test_the_json_twin_gives_steps_and_the_next_page(client, trial):
+    data = twin(client, trial, "?step=30")
+    assert [step["number"] for step in data["steps"]] == list(range(26, 51))
+    assert data["steps"][0]["fields"][1] == {"name": "tool_calls/0", "text": "shell\ncommand: run 26", "length": 21}
+    following = client.get(data["next"]).json()
+    assert [step["number"] for step in following["steps"]] == list(range(51, 61))
+    assert following["next"] is None
+
+
+def test_it_shows_the_compactions_with_their_cuts(client, trial):
+    record_steps(trial.counting_attempt(), walk(60, errors=(30,), text="did {} " + "word " * 3_000))
+    rich, rough = page(client, trial, "?view=rich"), page(client, trial, "?view=rough")
+    for text in (rich, rough):
+        assert "of 60 steps" in text
+        assert '<span class="cut">[...' in text
+    assert "Step 60, agent" in rich
+    full = page(client, trial, "?step=25")
+    assert "left out of rich" in full
+    assert "kept in part" in page(client, trial, "?step=last")
+
+
+def test_it_says_that_there_is_no_compaction(client):
+    assert "No rich compaction" in page(client, make_trial(), "?view=rich")
+
+
+def test_it_switches_trajectories(client, trial):
+    other = record_steps(trial.counting_attempt(), walk(3, text="helper {}"), name="helper", kind="subagent")
+    assert "helper" in page(client, trial)
+    text = page(client, trial, f"?trajectory={other.public_id}")
+    assert numbers(text) == [1, 2, 3]
+    assert f"?step=2&amp;trajectory={other.public_id}#step-2" in text
+
+
+# --- long texts on demand ---------------------------------------------------------------------------------------
+
+
+def test_it_loads_a_folded_text_piece_by_piece(client):
+    trial = make_trial()
+    body = "".join(f"{number:07d}\n" for number in range(30_000))  # 240,000 characters
+    record_steps(trial.counting_attempt(), [Step(1, Source.AGENT, observations=(Observation(body),))])
+    text = page(client, trial)
+    rest = re.search(r'hx-get="([^"]+/field/[^"]+)"', text)[1].replace("&amp;", "&")
+    shown, start, end = "", int(re.search(r"start=(\d+)", rest)[1]), int(re.search(r"end=(\d+)", rest)[1])
+    assert client.get(rest).text == body[start:end]
+    while rest:
+        piece = client.get(rest, headers={"HX-Request": "true"}).text
+        assert len(piece) < 66_000
+        shown += piece.partition("<span")[0]
+        found = re.search(r'hx-get="([^"]+)"', piece)
+        rest = found[1].replace("&amp;", "&") if found else ""
+    assert shown == body[start:end]
+
+
+def test_it_gives_a_piece_as_plain_text_without_htmx(client, trial):
+    response = client.get(f"/trials/{trial.public_id}/field/?step=3&field=tool_calls/0")
+    assert response["Content-Type"] == "text/plain; charset=utf-8"
+    assert response.text == "shell\ncommand: run 3"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "",
+        "step=1",
+        "step=999&field=message",
+        "step=1&field=observations/9",
+        "step=1&field=../x",
+        "step=-1&field=message",
+        "step=1&field=message&start=-1",
+        "step=1&field=message&trajectory=00000000-0000-0000-0000-000000000000",
+        "step=1&field=message&trajectory=x",
+    ],
+)
+def test_there_is_no_piece_of_what_is_not_there(client, trial, query):
+    assert client.get(f"/trials/{trial.public_id}/field/?{query}").status_code == 404
+
+
+@pytest.mark.parametrize("name", ["output", "exception", "instruction"])
+def test_texts_about_a_trial_are_there_as_a_whole(client, name):
+    text = f"begin {name}\n" + "a line of the log\n" * 9_000 + f"end {name}"
+    blob = Blob.objects.put(text.encode())
+    told = {"exception_id": blob, "exception_type": "E", "exception_message": "e"}
+    trial = make_trial(success=False, verdict=make_verdict(False, output=text), attempt=told)
+    trial.task_revision = TaskRevision.objects.create(task=trial.task, digest="d" * 64, instruction_id=blob)
+    trial.save()
+    link = re.search(rf'href="(/trials/[^"]+/{name}.txt[^"]*)"', page(client, trial))[1].replace("&amp;", "&")
+    assert client.get(link).text == text
+
+
+def test_there_is_no_text_of_another_name(client, trial):
+    assert client.get(f"/trials/{trial.public_id}/secrets.txt").status_code == 404
+
+
+def test_every_check_is_there_with_its_whole_message(client):
+    message = "".join(f"expected {n}, got 0\n" for n in range(400))
+    checks = tuple(Check(CheckGroup.TEST, f"test {n}", CheckStatus.FAILED, message) for n in range(90))
+    text = page(client, make_trial(success=False, verdict=make_verdict(False, checks=checks)))
+    assert text.count("expected 399, got 0") == 90
+
+
+# --- verdict and what came of it --------------------------------------------------------------------------------
+
+
+def test_it_groups_checks_failed_first_and_draws_the_rubric(client):
+    verdict = Verdict(
+        "suite",
+        False,
+        checks=(
+            Check(CheckGroup.PUBLIC, "fine", CheckStatus.PASSED),
+            Check(CheckGroup.HIDDEN, "good", CheckStatus.PASSED),
+            Check(CheckGroup.HIDDEN, "wrong", CheckStatus.FAILED, "expected 1, got 2"),
+            Check(CheckGroup.PROCESS, "left out", CheckStatus.SKIPPED),
+        ),
+        dimensions=(Dimension("clarity", 0.5, 2.0, reason="so so"),),
+        output="the verifier said so",
+    )
+    text = page(client, make_trial(success=False, verdict=verdict))
+    assert text.index(">wrong<") < text.index(">good<")
+    assert re.search(r"hidden <span class=\"num\">1/2</span>", text)
+    assert '<meter min="0" max="2" value="0.5" aria-label="clarity">' in text
+    assert "the verifier said so" in text
+
+
+def test_it_links_the_decision_that_followed_and_those_that_were_shown_it(client):
+    run = make_learning_run(families=1)
+    trial = run.episodes.get().trials.order_by("id")[1]
+    text = page(client, trial)
+    assert f"/runs/{run.public_id}/library/?episode={run.episodes.get().public_id}&amp;decision=2" in text
+    assert [one["number"] for one in twin(client, trial)["decisions"]] == [2]
+
+
+def test_it_shows_instruction_refusals_and_earlier_trials_it_was_shown(client, trial):
+    revision = trial.task.revisions.get()
+    TaskRevision.objects.filter(pk=revision.pk).update(instruction=Blob.objects.put(b"sum the columns"))
+    earlier = make_trial(trial.episode)
+    trial.retrieved.add(earlier)
+    trial.refusals.create(paths=["tidy/SKILL.md"], reason="the library is frozen")
+    text = page(client, trial)
+    for words in ("sum the columns", "Shown to it", earlier.task.title, "the library is frozen", "tidy/SKILL.md"):
+        assert words in text
+
+
+# --- hostile text, size of the record ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("view", ["full", "rich", "rough"])
+def test_it_disarms_what_trials_wrote(client, view):
+    verdict = make_verdict(
+        False, output=HOSTILE, checks=(Check(CheckGroup.TEST, HOSTILE, CheckStatus.FAILED, HOSTILE),)
+    )
+    trial = make_trial(
+        success=False,
+        verdict=verdict,
+        read=[HOSTILE],
+        attempt={"exception_type": HOSTILE, "exception_message": HOSTILE},
+    )
+    call = ToolCall("c", HOSTILE, {HOSTILE: HOSTILE})
+    step = Step(
+        1, Source.AGENT, HOSTILE, HOSTILE, (call,), (Observation(HOSTILE, "c", is_error=True),), HOSTILE, HOSTILE
+    )
+    record_steps(trial.counting_attempt(), [step], source_format=HOSTILE[:60])
+    type(trial.task).objects.update(title=HOSTILE)
+    text = page(client, trial, f"?view={view}")
+    assert "<script>alert" not in text
+    assert "<img src=x" not in text
+    assert "<a hx-get=/x" not in text
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    piece = client.get(f"/trials/{trial.public_id}/field/?step=1&field=message", headers={"HX-Request": "true"}).text
+    assert "<script>" not in piece
+
+
+def test_every_result_of_a_page_is_there_however_long_the_prompt(client):
+    """The shape of terminus-2: a prompt of a hundred lines, screens that end in dozens of blank lines."""
+    trial = make_trial()
+    prompt = Step(1, Source.USER, "".join(f"rule {n}\n" for n in range(100)) + "\n" * 40)
+    screens = [
+        Step(
+            number,
+            Source.AGENT,
+            tool_calls=(ToolCall("c", "bash_command", {"keystrokes": f"probe {number}\n"}),),
+            observations=(Observation(f"New Terminal Output:\nroot# probe {number} gave\n" + "\n" * 37, "c"),),
+        )
+        for number in range(2, 62)
+    ]
+    record_steps(trial.counting_attempt(), [prompt, *screens])
+    text = page(client, trial)
+    assert all(f"root# probe {number} gave\n" in text for number in range(2, 26))
+    assert text.count('data-lines="37"') == 24
+
+
+def test_a_page_of_enormous_steps_brings_some_of_them_and_leads_to_the_others(client):
+    trial = make_trial()
+    nasty = "<&\"'>" * 20_000
+    calls = tuple(ToolCall(str(number), "shell", {"command": nasty}) for number in range(40))
+    results = tuple(Observation(f"{nasty} end {number}", str(number)) for number in range(40))
+    record_steps(trial.counting_attempt(), [Step(n, Source.AGENT, nasty, nasty, calls, results) for n in range(1, 26)])
+    url, seen = "", []
+    while url is not None:
+        response = client.get(f"/trials/{trial.public_id}/{url}")
+        assert len(response.content) < 8_000_000
+        assert response.text.count(" end 39</pre>") == len(numbers(response.text))
+        seen += numbers(response.text)
+        following = re.search(r'rel="next" data-key="n" href="([^"]+)"', response.text)
+        url = following[1] if following else None
+    assert seen == list(range(1, 26))
+    assert numbers(page(client, trial, "?step=20"))[0] == 20
+
+
+def test_it_reads_only_the_chunks_of_its_window(client):
+    trial = make_trial()
+    trajectory = record_steps(trial.counting_attempt(), walk(3_500, errors=(2_900,)))
+    assert trajectory.chunks.count() > 3
+    base = f"/trials/{trial.public_id}/"
+    assert numbers(page(client, trial, "?step=last")) == list(range(3_476, 3_501))
+    assert numbers(page(client, trial, "?step=1500")) == list(range(1_476, 1_501))
+    assert 'href="?step=2900#step-2900" data-key="e"' in page(client, trial, "?step=1500")
+    assert count_queries(client, base) == count_queries(client, f"{base}?step=1500")
+
+
+def test_it_finds_the_next_error_beyond_those_a_chunk_names(client):
+    trial = make_trial()
+    record_steps(trial.counting_attempt(), walk(300, errors=tuple(range(1, 101)) + (250,)))
+    assert 'href="?step=250#step-250" data-key="e"' in page(client, trial, "?first=76")
+
+
+def test_it_asks_the_same_number_of_queries_for_any_trial(client):
+    trial = make_trial(success=False, mounted=["tidy"], snapshot=make_snapshot())
+    record_steps(trial.counting_attempt(), walk(30))
+
+    def add(count: int) -> None:
+        for _ in range(count):
+            earlier = make_trial(trial.episode, read=["tidy"])
+            trial.retrieved.add(earlier)
+            make_attempt(trial, counts=False)
+            trial.refusals.create(paths=["a"], reason="frozen")
+
+    assert assert_queries_flat(client, f"/trials/{trial.public_id}/", add) <= 30
+
+
+def test_it_is_not_there_when_its_experiment_was_deleted(client, trial):
+    experiment = trial.episode.run.experiment
+    experiment.deleted_at = START
+    experiment.save()
+    assert client.get(f"/trials/{trial.public_id}/").status_code == 404
+    assert client.get(f"/trials/{trial.public_id}/field/?step=1&field=message").status_code == 404

@@ -1,0 +1,69 @@
+"""What an attempt is billed for calls that failed on their way to a reply."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from runner.base.errors import ModelUnavailable
+from runner.base.types import FailedTry, ModelReply, ModelRequest, Usage
+from runner.engine.attempts import _Watcher
+from runner.engine.cleaning import Cleaner
+from runner.engine.host_calls import WatchedModel
+from tests.runner.small_episode import small_toolbox
+
+REQUEST = ModelRequest(({"role": "user", "content": "go"},))
+
+
+@dataclass
+class Bills:
+    """The part of a recorder that is told what an attempt has cost so far."""
+
+    told: list[Usage] = field(default_factory=list)
+
+    def bill(self, attempt: str, usage: Usage, price_table: str) -> None:
+        self.told.append(usage)
+
+
+class Answers:
+    name, version, scripted, preset, price_table, priced = "m", "1", False, None, "", False
+
+    def __init__(self, *answers: ModelReply | Exception) -> None:
+        self.answers = list(answers)
+
+    def complete(self, request: ModelRequest) -> ModelReply:
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def billed(*answers: ModelReply | Exception) -> Usage:
+    bills: Any = Bills()
+    watcher = _Watcher("a", bills, small_toolbox())
+    model = WatchedModel(Answers(*answers), "k", Cleaner(), watcher.answered, None)
+    for answer in answers:
+        if isinstance(answer, Exception):
+            with pytest.raises(ModelUnavailable):
+                model.complete(REQUEST)
+        else:
+            model.complete(REQUEST)
+    return bills.told[-1] if bills.told else watcher.usage
+
+
+TOLD = ModelReply("x", usage=Usage(100, 0, 10))
+
+
+def test_what_is_known_of_a_failed_try_is_billed_and_the_sum_known_in_part() -> None:
+    broke = ModelReply("x", usage=Usage(100, 0, 10), failed_tries=(FailedTry("broke", 1.0, Usage(input_at_least=70)),))
+    assert billed(broke, TOLD) == Usage(cached_tokens=0, input_at_least=270, output_at_least=20)
+
+
+def test_a_call_that_got_no_reply_may_have_used_tokens() -> None:
+    assert billed(TOLD, ModelUnavailable("hung", None, Usage())) == TOLD.usage.in_part()
+
+
+def test_a_call_that_was_turned_away_used_none() -> None:
+    assert billed(TOLD, ModelUnavailable("429", 7.0)) == TOLD.usage

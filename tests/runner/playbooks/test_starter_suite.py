@@ -1,0 +1,161 @@
+"""The bundled suite: every task is solvable, none is solved by doing nothing, and gaps cost what they should."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from demo.playbooks import LESSONS, recognise
+from demo.playbooks.habits import HABITS
+from demo.scripted_agent import paragraphs
+from runner.base.types import Role, Task
+from runner.protocols.instruction import build_instruction
+from runner.suites.folder import rubric
+from runner.suites.starter_suite import STARTER, load_starter
+from tests.runner.starter_bench import Bench, failed
+
+SUITE = load_starter()
+TASKS = [task for environment in SUITE.environments for family in environment.families for task in family.tasks]
+every_task = pytest.mark.parametrize("task", TASKS, ids=[task.key for task in TASKS])
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Callable[[Task], Bench]:
+    return lambda task: Bench(task, tmp_path)
+
+
+def test_it_has_two_environments_of_two_families_with_all_six_roles() -> None:
+    assert [environment.key for environment in SUITE.environments] == ["E1", "E2"]
+    for environment in SUITE.environments:
+        assert len(environment.families) == 2
+        for family in environment.families:
+            assert [task.role for task in family.tasks] == list(Role)
+            assert [task.key for task in family.tasks] == [f"{family.key}-T{number}" for number in range(1, 7)]
+            assert f"{family.slug}/SKILL.md" in family.curated
+            assert not [path for path in family.curated if path.endswith("meta.yaml")]
+
+
+def test_it_composes_only_families_of_the_same_environment() -> None:
+    for task in TASKS:
+        assert bool(task.requires) == (task.role is Role.COMPOSITION)
+        assert all(key.startswith(task.environment) for key in task.requires)
+
+
+def test_it_loads_quickly() -> None:
+    import time
+
+    started = time.perf_counter()
+    load_starter()
+    assert time.perf_counter() - started < 10  # about 0.1 s on an idle machine
+
+
+@every_task
+def test_it_is_solved_by_its_solution(task: Task, bench: Callable[[Task], Bench]) -> None:
+    place = bench(task)
+    place.solve()
+    verdict = place.verify()
+    assert [failed(verdict, report, section) for report in ("outcome", "process") for section in ("public", "hidden")] == [
+        [], [], [], []
+    ]  # fmt: skip
+    assert verdict["reward"] == "1.000000"
+    assert verdict["score"]["total_score"] == verdict["score"]["max_score"]
+    scored = {dimension["name"]: dimension["weight"] for dimension in verdict["score"]["dimensions"]}
+    assert {dimension["name"]: dimension["weight"] for dimension in rubric(task)} == scored
+
+
+@every_task
+def test_it_is_not_solved_by_doing_nothing(task: Task, bench: Callable[[Task], Bench]) -> None:
+    verdict = bench(task).verify()
+    assert float(verdict["reward"]) < 0.5
+    assert failed(verdict, "outcome", "public")
+    assert failed(verdict, "outcome", "hidden")
+    assert failed(verdict, "process", "hidden")
+
+
+@pytest.mark.parametrize(
+    ("task", "lesson"),
+    [(task, lesson) for task in TASKS for lesson in recognise(task.instruction)[1].needs],  # type: ignore[index]
+    ids=lambda value: value.key if isinstance(value, Task) else value,
+)
+def test_it_fails_without_any_one_of_the_lessons_it_needs_and_says_why(
+    task: Task, lesson: str, bench: Callable[[Task], Bench]
+) -> None:
+    place = bench(task)
+    found = recognise(task.instruction)
+    assert found is not None
+    case = found[1]
+    (place.workspace / "solve.py").write_text(case.program(frozenset(case.needs) - {lesson}))
+    assert place.run("python3", "solve.py").returncode == 0
+    verdict = place.verify()
+    # A shortcut looks right on the face of it: the public checks pass, the hidden ones do not.
+    assert failed(verdict, "outcome", "public") == []
+    hidden = failed(verdict, "outcome", "hidden")
+    assert hidden
+    assert LESSONS[lesson].shows_in(" ".join(hidden))
+    assert re.search(r"expected .+, found ", hidden[0])
+    assert float(verdict["reward"]) < 1
+
+
+def test_it_notices_results_that_were_typed_in_instead_of_computed(bench: Callable[[Task], Bench]) -> None:
+    place = bench(TASKS[0])
+    place.solve()
+    result = (place.workspace / "averages.csv").read_text()
+    notes = (place.workspace / "notes.md").read_text()
+    (place.workspace / "solve.py").write_text(
+        f"open('averages.csv', 'w').write({result!r})\nopen('notes.md', 'w').write({notes!r})\n"
+    )
+    verdict = place.verify()
+    assert failed(verdict, "outcome", "hidden") == []
+    assert len(failed(verdict, "process", "hidden")) == 1
+
+
+def test_it_notices_changed_input_files(bench: Callable[[Task], Bench]) -> None:
+    place = bench(TASKS[0])
+    place.solve()
+    with (place.workspace / "rain.csv").open("a") as file:
+        file.write("Alder,2026-04-30,1.0\n")
+    [message] = failed(place.verify(), "process", "hidden")
+    assert message == "expected rain.csv to stay as it was, but its content has changed"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\xff\xfe\x00bad",
+        b"a,b\n1,2\n",
+        b'station,readings,average\n"Alder',
+        b"station,readings,average\nAlder\n" * 9,
+    ],
+    ids=["empty", "not-utf8", "other-columns", "open-quote", "short-lines"],
+)
+def test_it_says_what_is_wrong_with_an_unreadable_result(content: bytes, bench: Callable[[Task], Bench]) -> None:
+    place = bench(TASKS[0])
+    (place.workspace / "averages.csv").write_bytes(content)
+    verdict = place.verify()
+    assert float(verdict["reward"]) < 0.5
+    assert all(message.startswith(("expected", "station", "line")) for message in failed(verdict, "outcome", "hidden"))
+
+
+@every_task
+def test_it_keeps_its_lessons_out_of_what_agents_and_zero_shot_authors_are_told(task: Task) -> None:
+    told = list(paragraphs(build_instruction(task, library=True, frozen=False)))
+    for lesson in (*LESSONS.values(), *HABITS):
+        assert not [paragraph for paragraph in told if lesson.taught_by(paragraph)], lesson.key
+
+
+def test_it_leaves_the_gaps_of_its_curated_skills_open() -> None:
+    for environment in SUITE.environments:
+        for family in environment.families:
+            text = family.curated[f"{family.slug}/SKILL.md"].content.decode() + family.description
+            assert [key for key, lesson in LESSONS.items() for line in paragraphs(text) if lesson.taught_by(line)] == []
+
+
+def test_its_verifiers_import_nothing_but_the_standard_library() -> None:
+    for path in STARTER.rglob("*.py"):
+        names = set(re.findall(r"^(?:import|from) (\w+)", path.read_text(), re.MULTILINE))
+        assert names - set(sys.stdlib_module_names) <= {"verifier_lib"}, path

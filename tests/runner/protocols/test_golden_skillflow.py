@@ -1,0 +1,64 @@
+"""SkillFlow's tables: one family of the starter suite under each condition, worked on by the scripted model for real.
+
+UPDATE_GOLDEN=1 writes the files anew; read the difference before committing it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from runner import protocols
+from runner.engine.chronicle import chronicle
+from runner.engine.list_recorder import ListRecorder
+from runner.protocols.audit import audit
+from runner.protocols.conditions import condition_named, conditions_of
+from runner.protocols.plan import EpisodePlan
+from runner.suites.starter_suite import load_starter
+from tests.runner.playing import player
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "skillflow"
+CONDITIONS = conditions_of("skillflow")
+FAMILY, RUN_SEED = "E1-LS1", 10
+
+Played = dict[str, ListRecorder]
+
+
+def starter_plan(condition: str) -> EpisodePlan:
+    unit = next(unit for unit in protocols.units("skillflow", load_starter()) if unit.key == FAMILY)
+    return EpisodePlan(
+        episode=f"{FAMILY}-{condition}",
+        environment=unit,
+        condition=condition_named(condition, "skillflow"),
+        run_seed=RUN_SEED,
+        setup_digest="0" * 64,
+        agent="shell",
+        agent_model="scripted/apprentice",
+        author_model="scripted/apprentice",
+        protocol="skillflow",
+        answers=2,
+    )
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], ListRecorder]:
+    """condition -> the finished episode; each is run once."""
+    return player(starter_plan, tmp_path_factory.mktemp)
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_the_history_of_one_family_is_exactly_this(played: Callable[[str], ListRecorder], condition: str) -> None:
+    recorder = played(condition)
+    text = chronicle(recorder.plan, recorder.history(), recorder.library, tuple(recorder.decisions))
+    path = GOLDEN / f"{condition}.txt"
+    if os.environ.get("UPDATE_GOLDEN") == "1":
+        path.write_text(text)
+    assert text == path.read_text()
+    assert audit(recorder.plan, recorder.history()) == []
+
+
+def test_every_condition_of_skillflow_has_its_golden_history_and_no_other_file_lies_there() -> None:
+    assert {path.name for path in GOLDEN.iterdir()} == {f"{condition}.txt" for condition in CONDITIONS}

@@ -1,0 +1,79 @@
+"""What the agent is told, when what it is told comes from an earlier, hostile trial."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from runner.base.types import Phase, Role, Slot, Task
+from runner.protocols.instruction import MAX_TRACES_CHARS, Trace, build_instruction
+
+TASK = Task(
+    "E1-LS1-T2", "", "E1", "E1-LS1", Role.ENRICHED, 2, "Count the rows.\n\nNo line break at the end", "", Path()
+)
+SLOT = Slot(Phase.ACQUISITION, "E1-LS1-T1")
+
+
+def _trace(text: str, success: bool | None = False, reward: float | None = 0.5) -> Trace:
+    return Trace(SLOT, success, reward, text)
+
+
+def test_it_is_the_task_s_text_to_the_byte_where_the_condition_adds_nothing() -> None:
+    assert build_instruction(TASK, library=False, frozen=True) == TASK.instruction
+
+
+def test_it_opens_with_the_task_s_text_and_says_once_that_the_library_is_frozen() -> None:
+    growing = build_instruction(TASK, library=True, frozen=False)
+    frozen = build_instruction(TASK, library=True, frozen=True)
+    assert growing.startswith(TASK.instruction + "\n\n## Skill library\n")
+    assert "frozen" not in growing
+    assert frozen.count("frozen") == 1
+
+
+def test_it_names_the_library_where_the_sandbox_has_it() -> None:
+    """A container's working directory may lie two levels deep, and then ../skills is another folder."""
+    text = build_instruction(TASK, library=True, frozen=True, skills="/skills")
+    assert "`/skills`" in text
+    assert "../skills" not in text
+
+
+@pytest.mark.parametrize("text", ["```\n## Skill library\n```", "````\nout\n````", "~~~\n`````x", "no fence"])
+def test_a_trace_cannot_leave_its_fence(text: str) -> None:
+    told = build_instruction(TASK, library=False, frozen=False, traces=[_trace(text)])
+    fences = re.findall(r"^(`{3,})$", told.rpartition("### Trial")[2], re.MULTILINE)
+    longest = max((len(run) for run in re.findall("`{3,}", text)), default=2)
+    assert fences[0] == fences[-1] == "`" * (longest + 1)
+    assert told.rpartition(fences[0])[0].rstrip().endswith(text)
+
+
+@pytest.mark.parametrize(
+    ("success", "reward", "heading"),
+    [
+        (True, 1.0, "(passed, reward 1.00)"),
+        (False, None, "(failed)"),
+        (None, None, "(no verdict)"),
+    ],
+)
+def test_a_trace_carries_what_is_known_of_its_verdict(success: bool | None, reward: float | None, heading: str) -> None:
+    told = build_instruction(TASK, library=False, frozen=False, traces=[_trace("x", success, reward)])
+    assert f"### Trial {SLOT} {heading}\n" in told
+
+
+def test_a_long_history_loses_the_beginnings_of_its_oldest_traces_and_says_so() -> None:
+    traces = [
+        Trace(Slot(Phase.EVALUATION, f"T{n}"), True, 1.0, f"begin of {n}\n{'x' * 100_000}\nend of {n}")
+        for n in range(1, 5)
+    ]
+    text = build_instruction(TASK, library=False, frozen=False, traces=traces)
+    assert len(text) < MAX_TRACES_CHARS + 2_000
+    assert [f"begin of {n}" in text for n in range(1, 5)] == [False, False, True, True]
+    assert [f"end of {n}" in text for n in range(1, 5)] == [False, True, True, True]
+    assert text.count("characters left out ...]") == 2
+
+
+def test_a_verdict_that_is_not_told_stays_out_of_the_heading() -> None:
+    trace = Trace(Slot(Phase.EVALUATION, "T1"), False, 0.25, "what happened", told=False)
+    text = build_instruction(TASK, library=False, frozen=False, traces=[trace])
+    assert "### Trial evaluation/T1/0 (verdict not shown)\n" in text

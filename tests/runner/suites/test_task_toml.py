@@ -1,0 +1,227 @@
+"""task.toml: every dialect, its defaults, and what cannot be carried out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from runner.base.errors import SetupError
+from runner.base.host_variables import resolved
+from runner.suites.findings import Findings
+from runner.suites.tasks.task_toml import TaskToml, read_task_toml
+
+
+def read(folder: Path, text: str | bytes) -> tuple[TaskToml, Findings]:
+    source = folder / "task.toml"
+    source.write_bytes(text if isinstance(text, bytes) else text.encode())
+    findings = Findings()
+    return read_task_toml(source, "t", findings), findings
+
+
+def clean(folder: Path, text: str | bytes) -> TaskToml:
+    toml, findings = read(folder, text)
+    assert findings.problems == []
+    return toml
+
+
+def test_an_empty_file_gives_harbors_defaults(tmp_path: Path) -> None:
+    toml = clean(tmp_path, "")
+    assert (toml.agent_timeout_seconds, toml.verifier_timeout_seconds, toml.build_timeout_seconds) == (600, 600, 600)
+    assert (toml.cpus, toml.memory_mb, toml.storage_mb, toml.network, toml.image) == (1.0, 2048, 10240, True, None)
+
+
+@pytest.mark.parametrize(
+    "head", ['version = "1.0"', *(f'schema_version = "1.{minor}"' for minor in range(5)), "version = 1.0"]
+)
+def test_every_version_is_read(tmp_path: Path, head: str) -> None:
+    toml = clean(tmp_path, head + "\n[environment]\ncpus = 2\nmemory_mb = 4096\nbuild_timeout_sec = 900.0\n")
+    assert (toml.cpus, toml.memory_mb, toml.build_timeout_seconds) == (2.0, 4096, 900.0)
+
+
+@pytest.mark.parametrize(
+    ("head", "name"), [('version = "0.0"', "version"), ('schema_version = "2.0"', "schema_version")]
+)
+def test_a_version_that_nobody_knows_is_told_and_costs_nothing(tmp_path: Path, head: str, name: str) -> None:
+    """Public sets number their tasks "0.0"."""
+    toml, findings = read(tmp_path, head + "\n[environment]\ncpus = 2\n")
+    assert (toml.cpus, findings.problems) == (2.0, [])
+    (note,) = findings.notes()
+    assert note.startswith(f"task.toml: {name} is ")
+
+
+@pytest.mark.parametrize(
+    ("size", "mebibytes"),
+    [
+        ('"2G"', 2048),
+        ('"512M"', 512),
+        ('"1.5g"', 1536),
+        ('"2GB"', 2048),
+        ('"4GiB"', 4096),
+        ('"1T"', 1048576),
+        ("1073741824", 1024),
+    ],
+)
+def test_legacy_sizes_are_read(tmp_path: Path, size: str, mebibytes: int) -> None:
+    toml = clean(tmp_path, f"[environment]\nmemory = {size}\nstorage = {size}\n")
+    assert (toml.memory_mb, toml.storage_mb) == (mebibytes, mebibytes)
+
+
+@pytest.mark.parametrize("size", ['"lots"', '"-1G"', '""', "0", "true", "[1]", '"99999999T"', '"1K"'])
+def test_a_size_that_is_none_is_refused(tmp_path: Path, size: str) -> None:
+    _, findings = read(tmp_path, f"[environment]\nmemory = {size}\n")
+    assert [each.place for each in findings.problems] == ["environment.memory"]
+
+
+@pytest.mark.parametrize(
+    ("text", "network"),
+    [
+        ("", True),
+        ("[environment]\nallow_internet = false", False),
+        ("[environment]\nallow_internet = true", True),
+        ('[environment]\nnetwork_mode = "public"', True),
+        ('[environment]\nnetwork_mode = "no-network"', False),
+        ('[environment]\nnetwork_mode = "no-network"\n[agent]\nnetwork_mode = "no-network"', False),
+    ],
+)
+def test_the_network_is_open_unless_the_task_closes_it(tmp_path: Path, text: str, network: bool) -> None:
+    assert clean(tmp_path, text).network is network
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "said"),
+    [
+        ('[environment]\nnetwork_mode = "allowlist"', "environment.network_mode", "a list of hosts"),
+        ('[environment]\nnetwork_mode = "some"', "environment.network_mode", "found 'some'"),
+        (
+            '[environment]\nallow_internet = true\nnetwork_mode = "no-network"',
+            "environment.network_mode",
+            "network_mode",
+        ),
+        (
+            '[agent]\nnetwork_mode = "public"\n[verifier]\nnetwork_mode = "no-network"',
+            "environment.network_mode",
+            "agent",
+        ),
+        ('[environment]\nos = "windows"', "environment.os", "found 'windows'"),
+        ("[environment]\ngpus = 1", "environment.gpus", "1 GPUs"),
+        ('[environment.tpu]\ntype = "v4"', "environment.tpu", "a TPU"),
+        ('[[environment.mcp_servers]]\nname = "x"', "environment.mcp_servers", "model context protocol"),
+        ('[environment.healthcheck]\ncommand = "true"', "environment.healthcheck", "health check"),
+        ('[environment]\nworkdir = "/x"', "environment.workdir", "working directory"),
+        ('[[steps]]\nname = "one"', "steps", "several steps"),
+        ('[verifier]\nenvironment_mode = "separate"', "verifier.environment_mode", "place of its own"),
+        ("[verifier.environment]\ncpus = 1", "verifier.environment", "of the verifier's own"),
+        ('[[verifier.collect]]\ncommand = "x"', "verifier.collect", "collect"),
+        ('[agent]\nuser = "agent"', "agent.user", "another user"),
+        ('[agent]\ndisallowed_tools = ["Bash"]', "agent.disallowed_tools", "without some of its tools"),
+        ('[environment]\nallowed_hosts = ["a.org"]', "environment.allowed_hosts", "hosts"),
+    ],
+)
+def test_what_cannot_be_carried_out_is_named(tmp_path: Path, text: str, place: str, said: str) -> None:
+    _, findings = read(tmp_path, text)
+    assert [each.place for each in findings.problems] == [place]
+    assert said in findings.problems[0].message
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ('[agent]\ntimeout_sec = "long"', "agent.timeout_sec"),
+        ("[agent]\ntimeout_sec = true", "agent.timeout_sec"),
+        ("[agent]\ntimeout_sec = inf", "agent.timeout_sec"),
+        ("[agent]\ntimeout_sec = nan", "agent.timeout_sec"),
+        ("[verifier]\ntimeout_sec = 0", "verifier.timeout_sec"),
+        ("[verifier]\ntimeout_sec = 1" + "0" * 400, "verifier.timeout_sec"),
+        ("[environment]\ncpus = -1", "environment.cpus"),
+        ("[environment]\ncpus = [1]", "environment.cpus"),
+        ("environment = 3", "environment"),
+        ("[environment]\nenv = 3", "environment.env"),
+        ("[environment]\nenv = { A = [1] }", "environment.env.A"),
+        ('[environment]\n[environment.env]\n"A=B" = "x"', "environment.env.A=B"),
+        ('[environment]\nrequired_env = ["A B"]', "environment.required_env"),
+        ('[environment]\nallow_internet = "yes"', "environment.allow_internet"),
+        ("[environment]\ndocker_image = 7", "environment.docker_image"),
+    ],
+)
+def test_a_value_of_another_kind_is_named(tmp_path: Path, text: str, place: str) -> None:
+    _, findings = read(tmp_path, text)
+    assert [each.place for each in findings.problems] == [place]
+    assert len(str(findings.problems[0])) < 500
+
+
+def test_what_only_describes_is_taken_in_silence(tmp_path: Path) -> None:
+    text = """
+        multi_step_reward_strategy = "mean"
+        [task]
+        name = "org/x"
+        authors = [{ name = "A", email = "a@example.org" }]
+        [metadata]
+        anything = ["goes", { at = "all" }]
+        [environment]
+        os = "linux"
+        gpus = 0
+        gpu_types = []
+        mcp_servers = []
+        [agent]
+        user = "root"
+        [solution]
+        timeout_sec = 5
+        env = { A = "b" }
+    """
+    toml, findings = read(tmp_path, text)
+    assert (findings.problems, findings.notes()) == ([], ())
+    assert toml.solution_environment == {"A": "b"}
+
+
+def test_what_nobody_knows_is_told(tmp_path: Path) -> None:
+    toml, findings = read(tmp_path, 'color = "red"\n[environment]\nspeed = 3\nskills_dir = "/task/skills/"\n')
+    assert toml.skills_dir == "/task/skills"
+    assert findings.problems == []
+    assert findings.notes() == (
+        "task.toml: environment.skills_dir has no effect, the library is mounted where each agent looks for it, and"
+        " skills at that place are left out: t",
+        "task.toml: color is not known and has no effect: t",
+        "task.toml: environment.speed is not known and has no effect: t",
+    )
+
+
+def test_variables_that_the_host_should_give_are_told(tmp_path: Path) -> None:
+    text = '[environment]\nrequired_env = ["GH_TOKEN"]\n[verifier.env]\nA = "${GH_TOKEN}"\nB = "${JUDGE_KEY}"\nC = "${D:-e}"\n'
+    toml, findings = read(tmp_path, text)
+    assert toml.host_variables == ("GH_TOKEN",)
+    assert findings.notes() == (
+        "Needs GH_TOKEN of the host; list it in SKILLGLASS_TASK_VARIABLES of every worker: t",
+        "Names JUDGE_KEY of the host, passed on only if SKILLGLASS_TASK_VARIABLES lists it: t",
+    )
+
+
+def test_a_byte_order_mark_and_windows_line_ends_are_taken(tmp_path: Path) -> None:
+    assert clean(tmp_path, b"\xef\xbb\xbf[environment]\r\ncpus = 4\r\n").cpus == 4.0
+
+
+# --- values of the host -----------------------------------------------------------------------------------------
+
+
+def test_nothing_of_the_host_is_given_unless_the_operator_named_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET_KEY_OF_OURS", "secret")
+    monkeypatch.delenv("SKILLGLASS_TASK_VARIABLES", raising=False)
+    values = {"A": "${SECRET_KEY_OF_OURS}", "B": "x${SECRET_KEY_OF_OURS:-y}z", "C": "$SECRET_KEY_OF_OURS", "D": "plain"}
+    assert resolved(values) == {"B": "xyz", "C": "$SECRET_KEY_OF_OURS", "D": "plain"}
+    monkeypatch.setenv("SKILLGLASS_TASK_VARIABLES", "OTHER, SECRET_KEY_OF_OURS")
+    assert resolved(values)["A"] == "secret"
+
+
+def test_an_answer_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ONE", "${TWO}")
+    monkeypatch.setenv("TWO", "two")
+    monkeypatch.setenv("SKILLGLASS_TASK_VARIABLES", "ONE,TWO")
+    assert resolved({"A": "${ONE}-${TWO}"}) == {"A": "${TWO}-two"}
+
+
+def test_what_a_task_requires_is_given_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GH_TOKEN", "t")
+    monkeypatch.setenv("SKILLGLASS_TASK_VARIABLES", "GH_TOKEN")
+    assert resolved({}, ["GH_TOKEN"]) == {"GH_TOKEN": "t"}
+    with pytest.raises(SetupError, match="asks for NPM_TOKEN"):
+        resolved({}, ["GH_TOKEN", "NPM_TOKEN"])

@@ -1,0 +1,32 @@
+"""Rows of probes with outcomes as a test wants them."""
+
+from __future__ import annotations
+
+from benchapp.models import Episode, Probe, Snapshot
+from tests.worlds.factories import make_episode, make_experiment, make_run, make_snapshot, make_trial
+
+
+def make_probe(
+    origin: Episode,
+    outcomes: str,
+    *,
+    frozen: Snapshot | None = None,
+    reverted: int = 0,
+    decision: int = 1,
+    phase: str = "deployment",
+) -> Probe:
+    """outcomes: p, f or - (not scored yet) of each trial of the first task that the origin met in this phase."""
+    frozen = frozen or origin.library
+    assert frozen is not None
+    library = make_snapshot({"a/SKILL.md": f"without {reverted}\n"}) if reverted else frozen
+    run = make_run(make_experiment(suite=origin.run.experiment.suite), condition="library-probe")
+    episode = make_episode(run, library=library)
+    task = origin.trials.filter(phase=phase).order_by("task__ordinal")[0].task
+    for sample, letter in reversed(list(enumerate(outcomes))):  # the factory makes each as the first sample
+        success = {"p": True, "f": False}.get(letter)
+        make_trial(episode, task, phase="deployment", sample=sample, success=success, finished=letter != "-")
+    return Probe.objects.create(
+        run=run, origin=origin, decision=origin.decisions.get(number=decision), state="R2", frozen=frozen, library=library,
+        reverted=[{"id": str(n), "path": "a/SKILL.md", "place": "line 1", "did": "x"} for n in range(reverted)],
+        reverted_digest="d" * 64 if reverted else "", times=len(outcomes), reason="why", actor_name="ada",
+    )  # fmt: skip
