@@ -7,6 +7,9 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from runner.base.errors import ModelRefused, SetupError
+from runner.base.types import ModelReply, ModelRequest, ToolCall, Usage
+
 from demo.scripted_agent import Turn, attempt
 from demo.scripted_author import answer
 from demo.scripted_generator import generate, is_generation
@@ -15,8 +18,6 @@ from demo.scripted_learner import learn
 from demo.scripted_profile import PROFILES, Dice, Profile
 from demo.scripted_prompt import mode_of
 from demo.scripted_teaching import advise, ask
-from runner.base.errors import ModelRefused, SetupError
-from runner.base.types import ModelReply, ModelRequest, ToolCall, Usage
 
 CHARS_PER_TOKEN = 4
 TOOLS = {"shell", "submit"}

@@ -13,9 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from demo.scripted_profile import Dice, Profile
 from runner.judging.judge_prompts import TITLE
 from runner.judging.metrics import HIGHEST, LABELS, LOWEST, SCALES, Metric
+
+from demo.scripted_profile import Dice, Profile
 
 SECTION = re.compile(r"^## ([^\n]+)\n\n(`{3,})[^\n]*\n(.*?)\n\2$", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(re.escape(TITLE) + r"([a-z-]+) ")

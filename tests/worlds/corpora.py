@@ -15,7 +15,7 @@ from runner.protocols.plan import EpisodePlan
 from runner.suites.starter_suite import load_starter
 from runner.suites.tasks.task_files import read_tree
 
-HANDBOOK = Path(__file__).parent / "fixtures" / "corpora" / "handbook"
+HANDBOOK = Path(__file__).resolve().parents[1] / "fixtures" / "corpora" / "handbook"
 FAMILY, RUN_SEED = "E1-LS1", 10
 COUNTED, PRACTICE = ("E1-LS1-T4", "E1-LS1-T5"), "E1-LS1-T1"
 CONDITIONED, AGNOSTIC = "skillgenbench", "skillgenbench-agnostic"

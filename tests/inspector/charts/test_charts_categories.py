@@ -7,8 +7,8 @@ import pytest
 from benchapp.models import Experiment, Trial
 from benchapp.papers.loading import published_rows
 from inspector.charts.figures import categories, instances
-from tests.worlds import built_once
 from tests.worlds.charted import drawn, queries_of
+from tests.worlds.copies import built_once
 from tests.worlds.factories import (
     make_experiment,
     make_learning_run,

@@ -13,8 +13,8 @@ from benchapp.papers.loading import published_rows
 from inspector.charts.chart import Drawing
 from inspector.charts.drawing.chart_pairs import End, frontier
 from inspector.charts.figures.efficiency import CHART
-from tests.worlds import built_once
 from tests.worlds.charted import drawn, queries_of
+from tests.worlds.copies import built_once
 from tests.worlds.factories import make_experiment, make_learning_run, make_suite
 
 T, F = True, False

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from inspector.charts.figures.environments import CHART
-from tests.worlds import built_once
 from tests.worlds.charted import drawn, heat_cells, queries_of
+from tests.worlds.copies import built_once
 from tests.worlds.factories import (
     make_attempt,
     make_experiment,

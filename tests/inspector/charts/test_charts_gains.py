@@ -6,8 +6,8 @@ import pytest
 
 from benchapp.models import Experiment, Trial
 from inspector.charts.figures.gains import CHART
-from tests.worlds import built_once
 from tests.worlds.charted import drawn, heat_cells, queries_of
+from tests.worlds.copies import built_once
 from tests.worlds.factories import make_experiment, make_learning_run, make_suite
 
 pytestmark = pytest.mark.django_db

@@ -9,8 +9,8 @@ import pytest
 from benchapp.models import Episode, Experiment
 from inspector.charts.chart import Drawing
 from inspector.charts.figures.library_size import CHART, is_tier3, mechanism
-from tests.worlds import built_once
 from tests.worlds.charted import drawn, queries_of
+from tests.worlds.copies import built_once
 from tests.worlds.factories import make_experiment, make_learning_run, make_snapshot, make_suite
 
 pytestmark = pytest.mark.django_db

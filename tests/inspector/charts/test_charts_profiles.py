@@ -6,8 +6,8 @@ import pytest
 
 from benchapp.papers.loading import published_rows
 from inspector.charts.figures.profiles import CHART, places_of
-from tests.worlds import built_once
 from tests.worlds.charted import drawn, queries_of
+from tests.worlds.copies import built_once
 from tests.worlds.factories import (
     make_experiment,
     make_learning_run,

@@ -7,8 +7,8 @@ import pytest
 from benchapp.models import Episode, Run, Trial
 from benchapp.stats.learning.library_rounds import rounds_given
 from inspector.charts.figures.rounds import CHART
-from tests.worlds import built_once
 from tests.worlds.charted import drawn, queries_of
+from tests.worlds.copies import built_once
 from tests.worlds.factories import (
     make_experiment,
     make_learning_run,

@@ -21,7 +21,7 @@ from tests.worlds.factories import make_experiment, make_learning_run, make_suit
 
 pytestmark = pytest.mark.django_db
 
-GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "charts.json"
+GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "charts.json"
 PUBLIC_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 PUBLISHED = "published=skillevolbench&published=skillflow&published=skilllearnbench&published=skillgenbench"
 NOTHING = "condition=no-such-condition"

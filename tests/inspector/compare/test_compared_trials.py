@@ -9,7 +9,7 @@ from django.utils.html import escape
 
 from benchapp.models import Run, Trial
 from tests.queries import assert_queries_flat
-from tests.worlds import built_once
+from tests.worlds.copies import built_once
 from tests.worlds.factories import (
     make_episode,
     make_experiment,

@@ -9,7 +9,7 @@ from django.core.management import call_command
 from django.db import transaction
 
 from benchapp.models import Run
-from tests.worlds import built_once
+from tests.worlds.copies import built_once
 from tests.worlds.factories import make_learning_run
 
 
