@@ -23,8 +23,8 @@ from benchapp.stats.inference.sides import TaskMeans
 from benchapp.stats.learning.computed_runs import Recent
 from benchapp.stats.learning.replay_gains import Replay, replay_of
 from benchapp.stats.metrics.comparability import Comparability, compare_setups
-from benchapp.stats.metrics.facts import RunFacts, facts_of, mean_of
-from benchapp.stats.metrics.metric import Metric, RunMetric, RunValue
+from benchapp.stats.metrics.facts import RunFacts, facts_of
+from benchapp.stats.metrics.metric import Metric, RunMetric, RunValue, mean_of
 from benchapp.stats.metrics.noise import Noise, noise_of
 from benchapp.stats.metrics.outcomes import MEASURED, Outcomes
 from benchapp.stats.metrics.rates import Rate

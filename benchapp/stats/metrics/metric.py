@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -156,6 +157,18 @@ class RunValue:
     over: int = 0
     of: str = ""
     note: str = ""
+
+
+def mean_of(values: Sequence[RunValue]) -> RunValue:
+    """Of the replicates of one group: the mean of those that have a value, what they rest on added up, and why others have none."""
+    known = [value for value in values if value.value is not None]
+    notes = "; ".join(dict.fromkeys(value.note for value in values if value.note))
+    if not known:
+        return RunValue(None, note=notes or "no run")
+    if len(known) < len(values):
+        notes = f"{len(known)} of {len(values)} replicates tell it" + (f"; {notes}" if notes else "")
+    mean = fmean(value.value for value in known if value.value is not None)
+    return RunValue(mean, sum(value.over for value in known), known[0].of, notes)
 
 
 @dataclass(frozen=True, slots=True)
