@@ -26,7 +26,7 @@ from scipy.special import expit, ndtr, ndtri
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchapp.stats.agreement.alpha import Tally, alpha_many  # noqa: E402
+from benchapp.stats.agreement.alpha import AlphaTally, alpha_many  # noqa: E402
 from benchapp.stats.agreement.bootstrap import bootstrap_t, interval_of, student  # noqa: E402
 from benchapp.stats.agreement.distances import masi_distance  # noqa: E402
 from benchapp.stats.inference.interval import TAIL, ZERO, Floats, Ints  # noqa: E402
@@ -64,7 +64,7 @@ def scenes() -> Iterator[Scene]:
 # --- answers ----------------------------------------------------------------------------------------------------------
 
 
-def draw(scene: Scene, rng: np.random.Generator) -> Tally:
+def draw(scene: Scene, rng: np.random.Generator) -> AlphaTally:
     """A data set: code sets as bit masks, [items, reviewers], -1 where nobody looked, packed as alpha needs it."""
     task = np.arange(scene.items) % scene.tasks
     if scene.uneven:
@@ -94,7 +94,7 @@ def _seen(truth: Ints, right: Floats, rng: np.random.Generator) -> Ints:
     return np.where(rng.random(len(truth)) < right, truth, wrong)
 
 
-def pack(answers: Ints, task: Ints) -> Tally:
+def pack(answers: Ints, task: Ints) -> AlphaTally:
     told = answers >= 0
     paired = told.sum(axis=1) > 1
     answers, told, task = answers[paired], told[paired], task[paired]
@@ -107,7 +107,7 @@ def pack(answers: Ints, task: Ints) -> Tally:
     counts = np.zeros((len(present), len(values)))
     np.add.at(counts, (np.broadcast_to(rows[:, np.newaxis], told.shape)[told], columns), 1.0)
     summed = np.bincount(rows, weights=apart / (told.sum(axis=1) - 1))
-    return Tally(counts, summed, DISTANCES[np.ix_(values, values)], len(answers))
+    return AlphaTally(counts, summed, DISTANCES[np.ix_(values, values)], len(answers))
 
 
 # --- intervals --------------------------------------------------------------------------------------------------------
@@ -119,13 +119,13 @@ def weights(clusters: int, count: int) -> Floats:
     return rng.multinomial(clusters, np.full(clusters, 1 / clusters), size=count).astype(float)
 
 
-def percentile(found: Tally, count: int) -> Ends:
+def percentile(found: AlphaTally, count: int) -> Ends:
     values = alpha_many(found, weights(found.clusters, count))
     low, high = np.nanquantile(values, (TAIL, 1 - TAIL))
     return float(low), float(high)
 
 
-def bca(found: Tally, count: int) -> Ends:
+def bca(found: AlphaTally, count: int) -> Ends:
     """Bias-corrected and accelerated (Efron 1987), acceleration by the jackknife over tasks."""
     m = found.clusters
     values = alpha_many(found, weights(m, count))
@@ -144,23 +144,23 @@ def bca(found: Tally, count: int) -> Ends:
     return float(low), float(high)
 
 
-def students_t(found: Tally, count: int) -> Ends:
+def students_t(found: AlphaTally, count: int) -> Ends:
     del count
     ends = student(found)
     return ends.low, ends.high
 
 
-def drawn(found: Tally, count: int) -> Ends:
+def drawn(found: AlphaTally, count: int) -> Ends:
     ends = bootstrap_t(found, weights(found.clusters, count))
     return (ends.low, ends.high) if ends else None
 
 
-def as_shown(found: Tally, count: int) -> Ends:
+def as_shown(found: AlphaTally, count: int) -> Ends:
     ends = interval_of(found, weights(found.clusters, count))
     return ends.low, ends.high
 
 
-METHODS: dict[str, Callable[[Tally, int], Ends]] = {
+METHODS: dict[str, Callable[[AlphaTally, int], Ends]] = {
     "percentile": percentile,
     "BCa": bca,
     "bootstrap-t": drawn,

@@ -10,12 +10,12 @@ from typing import Any
 from runner.base.errors import ModelRefused, SetupError
 from runner.base.types import ModelReply, ModelRequest, ToolCall, Usage
 
-from demo.scripted_agent import Turn, attempt
+from demo.scripted_agent import ScriptedTurn, attempt
 from demo.scripted_author import answer
 from demo.scripted_generator import generate, is_generation
 from demo.scripted_judge import judge, read_question
 from demo.scripted_learner import learn
-from demo.scripted_profile import PROFILES, Dice, Profile
+from demo.scripted_profile import PROFILES, Dice, ScriptedProfile
 from demo.scripted_prompt import mode_of
 from demo.scripted_teaching import advise, ask
 
@@ -23,7 +23,7 @@ CHARS_PER_TOKEN = 4
 TOOLS = {"shell", "submit"}
 VERSION = "4"  # raise it by hand whenever a profile, a playbook or anything else here changes what is replied
 # What a prompt is for -> who answers it, given the user's messages. Every other JSON object is asked of the skill author.
-VOICES: Mapping[str, Callable[[list[str], Dice, Profile], str]] = {
+VOICES: Mapping[str, Callable[[list[str], Dice, ScriptedProfile], str]] = {
     **dict.fromkeys(("write", "craft", "reflect", "correct", "refine"), learn),
     "questions": ask,
     "advice": advise,
@@ -100,7 +100,7 @@ class Scripted:
         return ModelReply(text, calls, _usage(request, said), finish, self.name, reasoning)
 
 
-def _turn_after(instruction: str, observations: Sequence[str], dice: Dice, model: Scripted) -> Turn:
+def _turn_after(instruction: str, observations: Sequence[str], dice: Dice, model: Scripted) -> ScriptedTurn:
     """Plays the attempt again up to the present turn: what it does next follows from what it has seen."""
     play = attempt(instruction, dice, model.profile)
     turn = next(play)
@@ -108,7 +108,7 @@ def _turn_after(instruction: str, observations: Sequence[str], dice: Dice, model
         try:
             turn = play.send(observation)
         except StopIteration:
-            return Turn("The work is done.", None)
+            return ScriptedTurn("The work is done.", None)
     return turn
 
 

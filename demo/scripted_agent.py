@@ -11,10 +11,10 @@ import re
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 
-from demo.playbooks import LESSONS, PLAYBOOKS, Case, Lesson, Playbook, recognise
+from demo.playbooks import LESSONS, PLAYBOOKS, Lesson, Playbook, PlaybookCase, recognise
 from demo.playbooks.habits import HAND_CHECK, KEEP_FILES
-from demo.playbooks.playbook import narrowed_to
-from demo.scripted_profile import Dice, Profile
+from demo.playbooks.playbook import find_narrowing
+from demo.scripted_profile import Dice, ScriptedProfile
 
 LIBRARY_HEADING = re.compile(r"^## Skill library\s*$", re.MULTILINE)
 TRACES_HEADING = re.compile(r"^## Earlier trials of this family\s*$", re.MULTILINE)
@@ -26,7 +26,7 @@ NOTES_BLOCK = "with open('notes.md', 'w')"
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class ScriptedTurn:
     """One reply: some words and a command, or None for submit."""
 
     text: str
@@ -34,17 +34,17 @@ class Turn:
     reasoning: str | None = None
 
 
-Play = Generator[Turn, str, None]
+Play = Generator[ScriptedTurn, str, None]
 
 
 @dataclass(slots=True)
-class Attempt:
+class ScriptedAttempt:
     """What the model knows in the course of one attempt."""
 
     playbook: Playbook
-    case: Case
+    case: PlaybookCase
     dice: Dice
-    profile: Profile
+    profile: ScriptedProfile
     handled: set[str] = field(default_factory=set)  # lessons its program will act on
     told: set[str] = field(default_factory=set)  # lessons and habits some text has taught it
     guided: bool = False  # has it read a skill of the family?
@@ -64,7 +64,7 @@ class Attempt:
                     self._take(lesson, paragraph, page, from_trace)
 
     def _take(self, lesson: Lesson, paragraph: str, page: str, from_trace: bool) -> None:
-        files = narrowed_to(paragraph)
+        files = find_narrowing(paragraph)
         if not from_trace and files and not files & set(self.case.files):
             self.too_narrow += sorted(files - set(self.too_narrow))
             return
@@ -90,14 +90,14 @@ class Attempt:
         return self.dice.pick(f"say/{purpose}", options)
 
 
-def attempt(instruction: str, dice: Dice, profile: Profile) -> Play:
+def attempt(instruction: str, dice: Dice, profile: ScriptedProfile) -> Play:
     """One attempt at the task that `instruction` describes."""
     task, library, traces = _parts(instruction)
     found = recognise(task)
     if found is None:
         yield from _at_a_loss()
         return
-    state = Attempt(found[0], found[1], dice, profile)
+    state = ScriptedAttempt(found[0], found[1], dice, profile)
     yield from _look_around(state)
     if library:
         yield from _use_library(state)
@@ -136,25 +136,27 @@ def _parts(instruction: str) -> tuple[str, bool, str]:
 
 
 def _at_a_loss() -> Play:
-    yield Turn("I look at what is there.", "ls")
-    yield Turn("This is a kind of task I have no procedure for.", None)
+    yield ScriptedTurn("I look at what is there.", "ls")
+    yield ScriptedTurn("This is a kind of task I have no procedure for.", None)
 
 
-def _look_around(state: Attempt) -> Play:
+def _look_around(state: ScriptedAttempt) -> Play:
     case, main = state.case, state.case.main_file
     if state.dice.chance("wrong-path", state.profile.drafts_badly / 2):
-        yield Turn("Let me look at the data.", f"head -n 5 data/{main}")
-        yield Turn("The files are right here, not in a folder.", f"ls && head -n 5 {main}")
+        yield ScriptedTurn("Let me look at the data.", f"head -n 5 data/{main}")
+        yield ScriptedTurn("The files are right here, not in a folder.", f"ls && head -n 5 {main}")
     else:
-        yield Turn(
+        yield ScriptedTurn(
             state.say("look", "First a look at the folder.", "I start by looking at what is there."), "ls && wc -l *"
         )
         heads = " && ".join(f"head -n 4 {name}" for name in case.files)
-        yield Turn(state.say("head", "Now the first lines of the input.", "What does the input look like?"), heads)
+        yield ScriptedTurn(
+            state.say("head", "Now the first lines of the input.", "What does the input look like?"), heads
+        )
 
 
-def _use_library(state: Attempt) -> Play:
-    listing = yield Turn("Are there skills for this?", "ls ../skills")
+def _use_library(state: ScriptedAttempt) -> Play:
+    listing = yield ScriptedTurn("Are there skills for this?", "ls ../skills")
     slugs = [word for word in listing.split() if SLUG.fullmatch(word)]
     if not slugs or "[no output]" in listing or "[exit code" in listing:
         return
@@ -162,9 +164,9 @@ def _use_library(state: Attempt) -> Play:
         return
     chosen = _chosen(state, slugs)
     if not chosen:
-        yield Turn("", "ls -R ../skills", reasoning="None of these names sounds like my task. I go on without.")
+        yield ScriptedTurn("", "ls -R ../skills", reasoning="None of these names sounds like my task. I go on without.")
     for slug in chosen:
-        text = yield Turn(
+        text = yield ScriptedTurn(
             state.say(f"open/{slug}", f"I read the skill {slug}.", f"{slug} may help; I read it first."),
             f"cat ../skills/{slug}/SKILL.md",
         )
@@ -174,7 +176,7 @@ def _use_library(state: Attempt) -> Play:
         yield from _follow(state, slug, text)
 
 
-def _chosen(state: Attempt, slugs: list[str]) -> list[str]:
+def _chosen(state: ScriptedAttempt, slugs: list[str]) -> list[str]:
     """The skills it opens, in order: those whose names fit, now and then a wrong one before them."""
     own = sorted((slug for slug in slugs if state.playbook.fits(slug)), key=lambda slug: -state.playbook.fits(slug))
     rest = [slug for slug in slugs if slug not in own]
@@ -187,7 +189,7 @@ def _chosen(state: Attempt, slugs: list[str]) -> list[str]:
     return own
 
 
-def _other_books(state: Attempt) -> list[Playbook]:
+def _other_books(state: ScriptedAttempt) -> list[Playbook]:
     """The other families whose lessons the case needs."""
     return [
         playbook
@@ -196,23 +198,25 @@ def _other_books(state: Attempt) -> list[Playbook]:
     ]
 
 
-def _follow(state: Attempt, slug: str, text: str) -> Play:
+def _follow(state: ScriptedAttempt, slug: str, text: str) -> Play:
     for path in dict.fromkeys(CITED_FILE.findall(text)[:MAX_CITED]):
         if state.dice.chance(f"follow/{path}", state.profile.follows_references):
-            cited = yield Turn(f"It points to {path}.", f"cat ../skills/{slug}/{path}")
+            cited = yield ScriptedTurn(f"It points to {path}.", f"cat ../skills/{slug}/{path}")
             state.read(cited)
 
 
-def _stumble(state: Attempt) -> Play:
+def _stumble(state: ScriptedAttempt) -> Play:
     """Sometimes a look at the data before writing shows what no skill said."""
     for key in state.open_in_data():
         if not state.is_trap(key) and state.dice.chance(f"stumble/{key}", state.profile.stumbles):
-            yield Turn("Before I write anything, a closer look at the values.", state.case.closer[key].split("; wc")[0])
+            yield ScriptedTurn(
+                "Before I write anything, a closer look at the values.", state.case.closer[key].split("; wc")[0]
+            )
             state.handled.add(key)
             state.told.add(f"found/{key}")
 
 
-def _write(state: Attempt, *, first: bool) -> Play:
+def _write(state: ScriptedAttempt, *, first: bool) -> Play:
     program = state.case.program(frozenset(state.handled))
     slip = _slip(state)
     if slip == "notes" and NOTES_BLOCK in program:
@@ -220,15 +224,17 @@ def _write(state: Attempt, *, first: bool) -> Play:
     lines = program.splitlines(keepends=True)
     bad_draft = first and lines[0].startswith("import ") and state.dice.chance("bad-draft", state.profile.drafts_badly)
     written = "".join(lines[1:]) if bad_draft else program
-    yield Turn(_plan(state) if first else "I change the program accordingly.", f"cat > solve.py <<'EOF'\n{written}EOF")
+    yield ScriptedTurn(
+        _plan(state) if first else "I change the program accordingly.", f"cat > solve.py <<'EOF'\n{written}EOF"
+    )
     show = f"python3 solve.py && head -n 6 {state.case.output}"
-    yield Turn(state.say("run", "Run it.", "Now run it and look at the result."), show)
+    yield ScriptedTurn(state.say("run", "Run it.", "Now run it and look at the result."), show)
     if bad_draft:
         repair = f"{{ echo '{lines[0].strip()}'; cat solve.py; }} > fixed.py && mv fixed.py solve.py"
-        yield Turn("I forgot an import.", f"{repair} && {show}")
+        yield ScriptedTurn("I forgot an import.", f"{repair} && {show}")
 
 
-def _plan(state: Attempt) -> str:
+def _plan(state: ScriptedAttempt) -> str:
     """What it says as it writes: the base procedure and each lesson it acts on, in its own words."""
     thoughts = ["I write the program."]
     for key in state.case.needs:
@@ -240,7 +246,7 @@ def _plan(state: Attempt) -> str:
     return " ".join(thoughts)
 
 
-def _checks(state: Attempt, traces: str) -> bool:
+def _checks(state: ScriptedAttempt, traces: str) -> bool:
     probability = state.profile.checks_by_hand
     if FAILED_TRACE.search(traces):
         probability = state.profile.checks_after_failures
@@ -249,25 +255,27 @@ def _checks(state: Attempt, traces: str) -> bool:
     return state.dice.chance("hand-check", probability)
 
 
-def _look_closer(state: Attempt) -> Play:
+def _look_closer(state: ScriptedAttempt) -> Play:
     missing = state.open_in_data()
     if not missing:
         case = state.case
-        yield Turn(HAND_CHECK.thought, f"sed -n 2,3p {case.output} && sed -n 2,4p {case.main_file} && cat notes.md")
+        yield ScriptedTurn(
+            HAND_CHECK.thought, f"sed -n 2,3p {case.output} && sed -n 2,4p {case.main_file} && cat notes.md"
+        )
         return
     seen = []
     for key in missing:
-        yield Turn(HAND_CHECK.thought if key == missing[0] else "One more look.", state.case.closer[key])
+        yield ScriptedTurn(HAND_CHECK.thought if key == missing[0] else "One more look.", state.case.closer[key])
         rate = state.profile.sees_trap if state.is_trap(key) else state.profile.sees_gap
         if state.dice.chance(f"see/{key}", rate):
             seen.append(key)
     if seen:
         state.handled.update(seen)
-        yield Turn(" ".join(LESSONS[key].surprise for key in seen), f"wc -l {state.case.output}")
+        yield ScriptedTurn(" ".join(LESSONS[key].surprise for key in seen), f"wc -l {state.case.output}")
         yield from _write(state, first=False)
 
 
-def _slip(state: Attempt) -> str:
+def _slip(state: ScriptedAttempt) -> str:
     """The part of what was asked for that it forgets in this attempt, or ""."""
     rate = state.profile.slips / 2 if state.guided else state.profile.slips
     if KEEP_FILES.key in state.told or not state.dice.chance("slip", rate):
@@ -275,9 +283,11 @@ def _slip(state: Attempt) -> str:
     return state.dice.pick("which-slip", ("notes", "tidy-up"))
 
 
-def _hand_in(state: Attempt) -> Play:
+def _hand_in(state: ScriptedAttempt) -> Play:
     if _slip(state) == "tidy-up":
-        yield Turn("Done. I tidy up after myself.", f"rm -f solve.py && ls && wc -l {state.case.output}")
+        yield ScriptedTurn("Done. I tidy up after myself.", f"rm -f solve.py && ls && wc -l {state.case.output}")
     else:
-        yield Turn(state.say("last", "A last look at the folder.", "Everything in place?"), "ls && cat notes.md")
-    yield Turn(state.say("submit", "The result is in place.", f"{state.case.output} is written."), None)
+        yield ScriptedTurn(
+            state.say("last", "A last look at the folder.", "Everything in place?"), "ls && cat notes.md"
+        )
+    yield ScriptedTurn(state.say("submit", "The result is in place.", f"{state.case.output} is written."), None)

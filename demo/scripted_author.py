@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from demo.playbooks import PLAYBOOKS, Lesson, Playbook, recognise
 from demo.playbooks.habits import HABITS
 from demo.playbooks.playbook import FILE_NAME
-from demo.scripted_profile import Dice, Profile
+from demo.scripted_profile import Dice, ScriptedProfile
 from demo.skill_text import add_citation, add_lesson, new_skill, teaches
 
 SECTION = re.compile(
@@ -38,7 +38,7 @@ EVOLUTION_BLUNDERS = ("too narrow", "uncited file", "malformed", "verbatim")
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class AuthorPrompt:
     """An author's call as the prompt states it."""
 
     mode: str
@@ -60,7 +60,7 @@ class Call:
         return word if self.has_operation else ""
 
 
-def answer(user_messages: list[str], dice: Dice, profile: Profile) -> str:
+def answer(user_messages: list[str], dice: Dice, profile: ScriptedProfile) -> str:
     """The reply's text: one JSON object, or now and then something that is none."""
     call = read_call(user_messages[0] if user_messages else "")
     if call.mode == "evolve":
@@ -81,7 +81,7 @@ def answer(user_messages: list[str], dice: Dice, profile: Profile) -> str:
     return revision(call, playbook, lessons, blunder)
 
 
-def _recognise(call: Call) -> Call:
+def _recognise(call: AuthorPrompt) -> AuthorPrompt:
     """Told neither slug nor description, it names the skill after the workflow that it recognises in the latest task."""
     latest = call.evidence[max(0, call.evidence.rfind("\n### Trial ")) :]
     instruction = INSTRUCTION.search(latest)
@@ -92,14 +92,14 @@ def _recognise(call: Call) -> Call:
     return replace(call, slug=playbook.slug, name=playbook.title, description=f"{playbook.title}.")
 
 
-def _name_by_slug(call: Call) -> Call:
+def _name_by_slug(call: AuthorPrompt) -> AuthorPrompt:
     """Told a slug and neither name nor description, it goes by the workflow that the slug reminds it of."""
     playbook = _playbook(call)
     title = playbook.title if playbook else call.slug.replace("-", " ").capitalize()
     return replace(call, name=title, description=f"{title}.")
 
 
-def read_call(message: str) -> Call:
+def read_call(message: str) -> AuthorPrompt:
     """The prompt's sections. What is missing is empty: the author works with what it is given."""
     found = list(SECTION.finditer(message))
     ends = [match.start() for match in found[1:]] + [len(message)]
@@ -110,7 +110,7 @@ def read_call(message: str) -> Call:
             parts[match[1]] = message[match.end() : end].strip("\n")
     occasion, family = _fields(parts.get("Occasion", "")), _fields(parts.get("Family", ""))
     evidence = parts.get("Evidence", "")
-    return Call(
+    return AuthorPrompt(
         mode=occasion.get("mode", "revise"),
         tier3_required=occasion.get("tier-3 required") == "yes",
         slug=family.get("slug", "skill"),
@@ -134,16 +134,16 @@ def _fields(text: str) -> dict[str, str]:
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
-def _playbook(call: Call) -> Playbook | None:
+def _playbook(call: AuthorPrompt) -> Playbook | None:
     best = max(PLAYBOOKS, key=lambda playbook: playbook.fits(f"{call.slug} {call.name} {call.description}"))
     return best if best.fits(f"{call.slug} {call.name} {call.description}") else None
 
 
-def skill_paths(call: Call) -> list[str]:
+def skill_paths(call: AuthorPrompt) -> list[str]:
     return [path for path in call.skills if path.endswith("/SKILL.md")]
 
 
-def lessons_in(call: Call, playbook: Playbook | None) -> list[Lesson]:
+def lessons_in(call: AuthorPrompt, playbook: Playbook | None) -> list[Lesson]:
     """Lessons the evidence shows and the family's skills do not teach yet, in the order of the playbook."""
     said = UNSAID.sub("", call.evidence)
     known = "\n".join(call.skills.values())
@@ -156,14 +156,14 @@ def lessons_in(call: Call, playbook: Playbook | None) -> list[Lesson]:
     ]
 
 
-def _blunder(call: Call, dice: Dice, profile: Profile) -> str:
+def _blunder(call: AuthorPrompt, dice: Dice, profile: ScriptedProfile) -> str:
     if not dice.chance("blunder", profile.blunders):
         return ""
     blunders = {"induce": FIRST_BLUNDERS, "evolve": EVOLUTION_BLUNDERS}
     return dice.pick("which-blunder", blunders.get(call.mode, REVISION_BLUNDERS))
 
 
-def first_skill(call: Call, playbook: Playbook | None, lessons: list[Lesson], blunder: str) -> str:
+def first_skill(call: AuthorPrompt, playbook: Playbook | None, lessons: list[Lesson], blunder: str) -> str:
     path = f"{call.slug}/SKILL.md"
     text = new_skill(call.slug, call.name, call.description, playbook, ())
     for lesson in lessons:
@@ -180,7 +180,7 @@ def first_skill(call: Call, playbook: Playbook | None, lessons: list[Lesson], bl
     )
 
 
-def revision(call: Call, playbook: Playbook | None, lessons: list[Lesson], blunder: str) -> str:
+def revision(call: AuthorPrompt, playbook: Playbook | None, lessons: list[Lesson], blunder: str) -> str:
     path = next(iter(skill_paths(call)))
     slug = path.partition("/")[0]
     before = text = call.skills[path]
@@ -204,7 +204,7 @@ def revision(call: Call, playbook: Playbook | None, lessons: list[Lesson], blund
     return patch_text(_summary(f"After {last}", lessons), operation, files, cut=blunder == "malformed")
 
 
-def _file_seen(call: Call) -> str:
+def _file_seen(call: AuthorPrompt) -> str:
     """A data file of the latest trial: what a lesson seen too closely is tied to."""
     latest = call.evidence[call.evidence.rfind("### Trial ") :]
     names = [name for name in FILE_NAME.findall(latest) if name.endswith((".csv", ".jsonl", ".log", ".json"))]
@@ -215,7 +215,7 @@ def reference_of(slug: str) -> str:
     return f"{slug}/references/{slug}-checklist.md"
 
 
-def checklist(call: Call, playbook: Playbook | None, lessons: list[Lesson]) -> str:
+def checklist(call: AuthorPrompt, playbook: Playbook | None, lessons: list[Lesson]) -> str:
     """A list to tick off: the steps, then the warnings the skill has gathered."""
     known = "\n".join(call.skills.values())
     taught = [

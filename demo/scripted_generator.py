@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from demo.playbooks import PLAYBOOKS, Lesson, Playbook, recognise
 from demo.playbooks.habits import HABITS
-from demo.scripted_profile import Dice, Profile
+from demo.scripted_profile import Dice, ScriptedProfile
 from demo.skill_text import add_citation, add_lesson, new_skill, teaches
 
 CHARS_PER_TOKEN = 4
@@ -25,7 +25,7 @@ BLUNDERS = ("too narrow", "uncited file", "malformed")
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class GeneratorCall:
     """A generator's call as the prompt states it."""
 
     mode: str
@@ -40,7 +40,7 @@ def is_generation(message: str) -> bool:
     return SETTING.match(message) is not None
 
 
-def generate(message: str, dice: Dice, profile: Profile, room: int | None) -> str:
+def generate(message: str, dice: Dice, profile: ScriptedProfile, room: int | None) -> str:
     """The reply's text: one JSON object, or now and then something that is none. `room`: output tokens it may use."""
     call = read_call(message)
     if call.mode == "refine":
@@ -59,11 +59,11 @@ def generate(message: str, dice: Dice, profile: Profile, room: int | None) -> st
     return text[: len(text) * 2 // 3] if blunder == "malformed" else text
 
 
-def read_call(message: str) -> Call:
+def read_call(message: str) -> GeneratorCall:
     """The prompt's own sections: a heading inside a fenced text is none. What is missing is empty."""
     parts = dict(_sections(message))
     mode = re.search(r"^mode: (\S+)", parts.get("Occasion", ""), re.MULTILINE)
-    return Call(
+    return GeneratorCall(
         mode=mode[1] if mode else "distill",
         task=parts.get("Task", ""),
         corpus=parts.get("Corpus", ""),
@@ -100,7 +100,7 @@ def _files(section: str) -> Iterator[tuple[str, str]]:
             path = match[1]
 
 
-def _playbooks(call: Call) -> list[Playbook]:
+def _playbooks(call: GeneratorCall) -> list[Playbook]:
     """The one that the task asks for; without a task every one of which the corpus has something to say."""
     if call.task:
         found = recognise(call.task)
@@ -112,7 +112,7 @@ def _taught(lesson: Lesson, text: str) -> bool:
     return any(map(lesson.taught_by, text.splitlines()))
 
 
-def _lessons(call: Call, playbook: Playbook, dice: Dice, profile: Profile) -> list[Lesson]:
+def _lessons(call: GeneratorCall, playbook: Playbook, dice: Dice, profile: ScriptedProfile) -> list[Lesson]:
     """What the corpus teaches, without what it overlooks: in the corpus alone, not where a trial shows the gap too."""
     return [
         lesson
@@ -133,7 +133,7 @@ def _skill(playbook: Playbook, lessons: list[Lesson], blunder: str) -> dict[str,
     return files
 
 
-def _refine(call: Call, dice: Dice, profile: Profile) -> str:
+def _refine(call: GeneratorCall, dice: Dice, profile: ScriptedProfile) -> str:
     """The draft with what the program found mended, and with what it overlooked the first time."""
     changed = {}
     for path, before in call.skills.items():
@@ -155,7 +155,7 @@ def _refine(call: Call, dice: Dice, profile: Profile) -> str:
     return _object(summary, changed)
 
 
-def _notes(call: Call) -> str:
+def _notes(call: GeneratorCall) -> str:
     """It has no idea what this is about: the first lines of prose, as they stand."""
     prose = [
         line.strip() for line in call.corpus.splitlines() if len(line) > 60 and not line.startswith(("-", "#", "`"))

@@ -16,7 +16,7 @@ from typing import Any
 from runner.judging.judge_prompts import TITLE
 from runner.judging.metrics import HIGHEST, LABELS, LOWEST, SCALES, Metric
 
-from demo.scripted_profile import Dice, Profile
+from demo.scripted_profile import Dice, ScriptedProfile
 
 SECTION = re.compile(r"^## ([^\n]+)\n\n(`{3,})[^\n]*\n(.*?)\n\2$", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(re.escape(TITLE) + r"([a-z-]+) ")
@@ -59,7 +59,7 @@ def read_question(user_messages: Sequence[str]) -> Question | None:
     return Question(Metric(heading[1]), material, len(user_messages))
 
 
-def judge(question: Question, dice: Dice, profile: Profile) -> str:
+def judge(question: Question, dice: Dice, profile: ScriptedProfile) -> str:
     """The reply's text."""
     if question.metric in LABELS:
         value = _label(question, dice)

@@ -15,7 +15,7 @@ from demo.scripted_agent import paragraphs
 from demo.scripted_author import (
     SKILL_FILE,
     TRIAL,
-    Call,
+    AuthorPrompt,
     checklist,
     first_skill,
     lessons_in,
@@ -24,8 +24,8 @@ from demo.scripted_author import (
     revision,
     skill_paths,
 )
-from demo.scripted_profile import Dice, Profile
-from demo.scripted_prompt import mode_of, quoted, sections
+from demo.scripted_profile import Dice, ScriptedProfile
+from demo.scripted_prompt import mode_of, read_quoted, sections
 from demo.skill_text import add_citation, add_lesson, new_skill, teaches
 
 FIRST_BLUNDERS = ("uncited file", "malformed")
@@ -34,7 +34,7 @@ CITED_AND_MISSING = re.compile(r"citation-dangling, (\S+?)/SKILL\.md: names (ref
 NOTHING_FOUND = "Nothing has to change."
 
 
-def learn(messages: list[str], dice: Dice, profile: Profile) -> str:
+def learn(messages: list[str], dice: Dice, profile: ScriptedProfile) -> str:
     """The reply's text: one JSON object, or now and then something that is none."""
     parts = sections(messages[0])
     call, playbook = read_occasion(messages[0])
@@ -57,11 +57,11 @@ def learn(messages: list[str], dice: Dice, profile: Profile) -> str:
     )
 
 
-def read_occasion(message: str) -> tuple[Call, Playbook | None]:
+def read_occasion(message: str) -> tuple[AuthorPrompt, Playbook | None]:
     """The prompt as a call, and the workflow that its task belongs to."""
     parts = sections(message)
-    found = recognise(quoted(parts.get("Task", "")))
-    call = Call(
+    found = recognise(read_quoted(parts.get("Task", "")))
+    call = AuthorPrompt(
         mode=mode_of(message),
         tier3_required=False,
         slug="task-procedure",
@@ -78,14 +78,14 @@ def read_occasion(message: str) -> tuple[Call, Playbook | None]:
     return replace(call, slug=playbook.slug, name=playbook.title, description=f"{playbook.title}."), playbook
 
 
-def _take_advice(call: Call, playbook: Playbook | None, advice: str) -> list[Lesson]:
+def _take_advice(call: AuthorPrompt, playbook: Playbook | None, advice: str) -> list[Lesson]:
     """The lessons that a line of the advice teaches and no skill does yet."""
-    known, lines = "\n".join(call.skills.values()), list(paragraphs(quoted(advice)))
+    known, lines = "\n".join(call.skills.values()), list(paragraphs(read_quoted(advice)))
     candidates = (*(playbook.lessons if playbook else ()), *HABITS)
     return [lesson for lesson in candidates if any(map(lesson.taught_by, lines)) and not teaches(known, lesson)]
 
 
-def _craft(call: Call, playbook: Playbook | None, blunder: str, *, dangling: bool) -> str:
+def _craft(call: AuthorPrompt, playbook: Playbook | None, blunder: str, *, dangling: bool) -> str:
     """By the guide it also asks for a check of the result. At times it cites a checklist that it has yet to write."""
     path, reference = f"{call.slug}/SKILL.md", reference_of(call.slug)
     text = add_lesson(new_skill(call.slug, call.name, call.description, playbook, ()), HAND_CHECK)
@@ -97,7 +97,7 @@ def _craft(call: Call, playbook: Playbook | None, blunder: str, *, dangling: boo
     return patch_text(f"Draft of {call.name}, by the guide.", "", files, cut=blunder == "malformed")
 
 
-def _refine(call: Call, playbook: Playbook | None, found: str) -> str:
+def _refine(call: AuthorPrompt, playbook: Playbook | None, found: str) -> str:
     missing = {f"{slug}/{path}" for slug, path in CITED_AND_MISSING.findall(found)}
     if not missing:
         return patch_text(NOTHING_FOUND, "", {})

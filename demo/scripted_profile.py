@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class ScriptedProfile:
     """Probabilities. As agent: per attempt or per lesson. As author: per answer or per lesson."""
 
     skips_skills: float  # lists the library and opens nothing
@@ -34,7 +34,7 @@ class Profile:
 
 
 PROFILES = {
-    "apprentice": Profile(
+    "apprentice": ScriptedProfile(
         skips_skills=0.15,
         opens_wrong_first=0.10,
         opens_second=0.55,
@@ -53,7 +53,7 @@ PROFILES = {
         overlooks=0.15,
         leaks=0.25,
     ),
-    "careful": Profile(
+    "careful": ScriptedProfile(
         skips_skills=0.04,
         opens_wrong_first=0.05,
         opens_second=0.80,

@@ -32,7 +32,7 @@ def sections(message: str) -> dict[str, str]:
     return {name: "\n".join(kept).strip("\n") for name, kept in parts.items()}
 
 
-def quoted(section: str) -> str:
+def read_quoted(section: str) -> str:
     """The first text between fences; "" where nothing is quoted."""
     found = re.search(r"^(`{3,})[^\n]*\n(.*?)^\1[ \t]*$", section, re.MULTILINE | re.DOTALL)
     return found[2] if found else ""

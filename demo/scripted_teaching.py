@@ -13,7 +13,7 @@ from demo.playbooks.habits import HAND_CHECK
 from demo.scripted_agent import paragraphs
 from demo.scripted_author import SKILL_FILE
 from demo.scripted_learner import read_occasion
-from demo.scripted_profile import Dice, Profile
+from demo.scripted_profile import Dice, ScriptedProfile
 from demo.scripted_prompt import sections
 from demo.skill_text import teaches
 
@@ -27,14 +27,14 @@ QUESTIONS = (
 )
 
 
-def ask(messages: list[str], dice: Dice, profile: Profile) -> str:
+def ask(messages: list[str], dice: Dice, profile: ScriptedProfile) -> str:
     """Two or three questions, one a line."""
     first = dice.pick("first-question", range(len(QUESTIONS)))
     count = 2 + dice.chance("third-question", 0.5)
     return "\n".join(QUESTIONS[(first + place) % len(QUESTIONS)] for place in range(count))
 
 
-def advise(messages: list[str], dice: Dice, profile: Profile) -> str:
+def advise(messages: list[str], dice: Dice, profile: ScriptedProfile) -> str:
     """Points in its own words, or passages of the reference skills."""
     parts = sections(messages[0])
     call, playbook = read_occasion(messages[0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from demo.playbooks import Lesson, Playbook
-from demo.playbooks.playbook import narrowed_to
+from demo.playbooks.playbook import find_narrowing
 
 NUMBERED = re.compile(r"^(\d+)\. ")
 GOTCHAS = "## Gotchas"
@@ -61,7 +61,7 @@ def add_citation(text: str, path: str) -> str:
 
 def teaches(text: str, lesson: Lesson) -> bool:
     """Does a text hold the lesson in general terms already?"""
-    return any(lesson.taught_by(line) and not narrowed_to(line) for line in text.splitlines())
+    return any(lesson.taught_by(line) and not find_narrowing(line) for line in text.splitlines())
 
 
 def _with_step(text: str, step: str) -> str:

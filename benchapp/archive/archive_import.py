@@ -19,9 +19,9 @@ from benchapp.archive.archive_lines import Counts, Row, run_rows, shared_rows
 from benchapp.archive.archive_tables import PUBLIC, TABLES
 from benchapp.archive.envelope import Member, reading
 from benchapp.audit.check_finding import Flaw
-from benchapp.audit.content_check import chunks, trajectories
+from benchapp.audit.content_check import check_trajectories, chunks
 from benchapp.audit.episode_check import episode as episode_flaws
-from benchapp.audit.probe_check import made_again
+from benchapp.audit.probe_check import check_remaking
 from benchapp.models import Blob, Chunk, Decision, Episode, Experiment, Probe, Run, Trajectory
 from benchapp.record.record_digest import record_digest
 
@@ -197,7 +197,7 @@ def _link_probes(experiment: Experiment, manifest: Manifest) -> None:
         episode, decision = manifest.probe_of[probe.public_id]
         probe.origin = Episode.objects.filter(public_id=episode).select_related("run").first()
         probe.decision = Decision.objects.filter(public_id=decision, episode=probe.origin).first() if decision else None
-        if probe.origin and next(made_again(probe), None) is None:
+        if probe.origin and next(check_remaking(probe), None) is None:
             probe.save(update_fields=["origin", "decision"])
 
 
@@ -210,7 +210,7 @@ def _check_written(experiment: Experiment, manifest: Manifest) -> None:
 
 def _flaws(experiment: Experiment) -> Iterator[Flaw]:
     mine: dict[str, Any] = {"attempt__trial__episode__run__experiment": experiment}
-    yield from trajectories(Trajectory.objects.filter(**mine))
+    yield from check_trajectories(Trajectory.objects.filter(**mine))
     yield from chunks(Chunk.objects.filter(**{f"trajectory__{name}": mine[name] for name in mine}))
     for run in experiment.runs.all():
         for episode in run.episodes.select_related("run__experiment", "run__forked_from", "library"):

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from django.core.exceptions import ObjectDoesNotExist
 
 from benchapp.audit.check_finding import Flaw, Unchecked
-from benchapp.audit.codebook_check import codebooks
-from benchapp.audit.compaction_check import compactions
-from benchapp.audit.content_check import contents
+from benchapp.audit.codebook_check import check_codebooks
+from benchapp.audit.compaction_check import check_compactions
+from benchapp.audit.content_check import check_contents
 from benchapp.audit.episode_check import episode
-from benchapp.audit.probe_check import probes
+from benchapp.audit.probe_check import check_probes
 from benchapp.audit.protocol_check import ProtocolCheck
-from benchapp.audit.review_check import reviews
-from benchapp.audit.trial_check import trials
+from benchapp.audit.review_check import check_reviews
+from benchapp.audit.trial_check import check_trials
 from benchapp.models import Episode
 
 __all__ = ["Flaw", "Unchecked", "findings", "flaws"]
@@ -22,12 +22,12 @@ __all__ = ["Flaw", "Unchecked", "findings", "flaws"]
 
 def findings() -> Iterator[Flaw | Unchecked]:
     """Everything wrong with the record, area by area, and what could not be checked."""
-    yield from contents()
-    yield from trials()
-    yield from compactions()
-    yield from codebooks()
-    yield from reviews()
-    yield from probes()
+    yield from check_contents()
+    yield from check_trials()
+    yield from check_compactions()
+    yield from check_codebooks()
+    yield from check_reviews()
+    yield from check_probes()
     protocol = ProtocolCheck()
     for row in (
         Episode.objects.select_related("run__experiment", "run__forked_from", "environment")

@@ -11,7 +11,7 @@ from benchapp.models import CodebookVersion, CodeExample, CodeOrigin, Trajectory
 from benchapp.review.codebooks.codebook_versions import digest_of
 
 
-def codebooks() -> Iterator[Flaw]:
+def check_codebooks() -> Iterator[Flaw]:
     for version in CodebookVersion.objects.select_related("codebook", "previous").order_by("pk").iterator(100):
         for message in _check_version(version):
             yield Flaw("codebook version", str(version.public_id), message)

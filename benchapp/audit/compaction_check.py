@@ -18,7 +18,7 @@ MAX_REBUILT_STEPS = 5_000  # of a longer trajectory only the numbers are checked
 _HEADER = "# Trajectory of "
 
 
-def compactions() -> Iterator[Flaw]:
+def check_compactions() -> Iterator[Flaw]:
     """Those of our present version; how another one cut its texts is not known any more."""
     rows = Compaction.objects.filter(version=COMPACTION_VERSION).select_related("trajectory", "text", "spans")
     for row in rows.order_by("id").iterator(chunk_size=100):

@@ -15,11 +15,11 @@ from benchapp.record.trajectory_store import FORMAT, references
 from runner.base.digests import LIBRARY_FORMAT, digest_bytes, digest_json
 
 
-def contents() -> Iterator[Flaw]:
+def check_contents() -> Iterator[Flaw]:
     yield from _check_references()
     yield from _check_blobs()
     yield from chunks(Chunk.objects.all())
-    yield from trajectories(Trajectory.objects.all())
+    yield from check_trajectories(Trajectory.objects.all())
     yield from _check_snapshots()
 
 
@@ -69,7 +69,7 @@ def chunks(rows: QuerySet[Chunk]) -> Iterator[Flaw]:
             yield Flaw("chunk", ident, f"its long text {digest} is not among its pieces")
 
 
-def trajectories(rows: QuerySet[Trajectory]) -> Iterator[Flaw]:
+def check_trajectories(rows: QuerySet[Trajectory]) -> Iterator[Flaw]:
     for trajectory in rows.order_by("id").iterator(chunk_size=500):
         chunks = list(trajectory.chunks.order_by("ordinal").values_list("first_step", "steps_total", "blob_id"))
         ident = str(trajectory.public_id)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from benchapp.audit.check_finding import Flaw, Unchecked
-from benchapp.experiments.probe_runs import Asked, choice_of, library_without
+from benchapp.experiments.probe_runs import AskedProbe, read_choice, remove_hunks
 from benchapp.models import Probe
 from runner.base.digests import digest_json, library_digest
 from runner.base.errors import RunnerError
 
 
-def probes() -> Iterator[Flaw | Unchecked]:
+def check_probes() -> Iterator[Flaw | Unchecked]:
     related = ("run__experiment", "origin__run", "decision", "frozen", "library")
     for probe in Probe.objects.select_related(*related).order_by("id").iterator(chunk_size=100):
         yield from _check_probe(probe)
@@ -29,18 +29,18 @@ def _check_probe(probe: Probe) -> Iterator[Flaw | Unchecked]:
     if probe.origin is None or (ids and probe.decision is None):
         yield Unchecked("probe", ident, "the run it comes from is not here: its library cannot be made again")
         return
-    yield from made_again(probe)
+    yield from check_remaking(probe)
 
 
-def made_again(probe: Probe) -> Iterator[Flaw]:
+def check_remaking(probe: Probe) -> Iterator[Flaw]:
     """Where the origin's own record does not make the mounted library again, as it did at the launch."""
     assert probe.origin is not None
     ids = [hunk["id"] for hunk in probe.reverted]
     number = probe.decision.number if probe.decision else None
     try:
-        chosen = choice_of(probe.origin, Asked(probe.state, number))
+        chosen = read_choice(probe.origin, AskedProbe(probe.state, number))
         hunks = [hunk for hunk in chosen.hunks if hunk.id in ids]
-        made = library_digest(library_without(chosen, hunks))
+        made = library_digest(remove_hunks(chosen, hunks))
     except RunnerError as error:
         yield Flaw("probe", str(probe.public_id), f"its library cannot be made again: {error}")
         return

@@ -29,7 +29,7 @@ NEAR = 1e-6  # relative: weights are sums of floats
 State = Review.State
 
 
-def reviews() -> Iterator[Flaw]:
+def check_reviews() -> Iterator[Flaw]:
     yield from _check_queues()
     yield from _check_items()
     yield from _check_slots()

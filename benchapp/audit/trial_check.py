@@ -21,7 +21,7 @@ NUMBERS = (
 )
 
 
-def trials() -> Iterator[Flaw]:
+def check_trials() -> Iterator[Flaw]:
     yield from _check_setups()
     yield from _check_attempts()
     yield from _check_trials()

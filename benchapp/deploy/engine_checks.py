@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from runner.base.errors import NotOnThisMachine
-from runner.programs import installed, pin_of
+from runner.programs import find_installed, pin_of
 from runner.sandboxes.docker.docker_buildkit import buildx, what_is_missing
 from runner.sandboxes.docker.docker_programs import volume_name
 
@@ -81,7 +81,7 @@ def program(name: str, there: set[str] | None) -> str:
     """Version and place of a pinned program. NotOnThisMachine when it is not installed."""
     pin = pin_of(name)
     try:
-        found = installed(name)
+        found = find_installed(name)
     except NotOnThisMachine as error:
         raise NotOnThisMachine(f"pinned {pin.version} ({pin.digest[:12]}), not installed") from error
     if there is None:

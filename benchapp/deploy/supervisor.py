@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchapp.record.processes import ProcessName, started_at, this_machine
+from benchapp.record.processes import ProcessName, read_start_of_process, this_machine
 
 log = logging.getLogger(__name__)
 
@@ -151,7 +151,7 @@ class Supervisor:
         """Written beside and moved into place, so that a kill never leaves half a file."""
         pids = [child.process.pid for child in self.children if child.process is not None]
         self.sessions.update(pids)
-        names = [str(ProcessName(this_machine(), pid, started_at(pid) or "unknown")) for pid in pids]
+        names = [str(ProcessName(this_machine(), pid, read_start_of_process(pid) or "unknown")) for pid in pids]
         draft = self._register.with_suffix(".new")
         draft.write_text(json.dumps({"children": names, "sessions": sorted(self.sessions), "machine": this_machine()}))
         draft.replace(self._register)
@@ -175,5 +175,5 @@ def end_group(leader: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, signal.SIGKILL)
     until = time.monotonic() + 2
-    while started_at(leader) is not None and time.monotonic() < until:
+    while read_start_of_process(leader) is not None and time.monotonic() < until:
         time.sleep(0.02)

@@ -18,7 +18,7 @@ from runner.base.errors import SetupError
 from runner.base.types import ModelRequest
 from runner.engine.host_calls import PURPOSE as AGENT_CALLS
 from runner.models.recording import FORMAT
-from runner.models.wire.continuing import request_digest, shortened
+from runner.models.wire.continuing import request_digest, shorten_request
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def _lines(calls: list[ModelCall]) -> Iterator[dict[str, Any]]:
             "place": call.key.removeprefix(f"{AGENT_CALLS}/"),
             "model": call.model,
             "digest": digest,
-            "request": shortened(request, before[1] if before and goes_on else None, before[2] if before else ""),
+            "request": shorten_request(request, before[1] if before and goes_on else None, before[2] if before else ""),
             "reply": json.loads(Blob.objects.read(call.reply_id)),
         }
         if call.purpose == AGENT_CALLS:

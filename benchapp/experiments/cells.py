@@ -9,7 +9,7 @@ from itertools import product
 from benchapp.experiments.launch_spec import LaunchSpec
 from benchapp.models import Run
 from runner.base.errors import SetupError
-from runner.models.presets import preset_named
+from runner.models.presets import read_preset_named
 from runner.protocols.conditions import condition_named
 
 PUBLISHED_HARNESS = "preset"  # as an agent's name: the harness with which the model's preset was published
@@ -48,7 +48,7 @@ def pairs_of(spec: LaunchSpec) -> Iterator[tuple[str, str | None]]:
 def published_harness(model: str | None) -> str:
     if model is None or "/" in model:
         raise SetupError(f"the agent 'preset' needs a preset as its agent model, not {model!r}")
-    return preset_named(model).harness
+    return read_preset_named(model).harness
 
 
 def cells_of(spec: LaunchSpec) -> tuple[Cell, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 from benchapp.experiments.launch_spec import Problem, Unlaunchable
 from benchapp.experiments.preparation import Prepared
 from runner.base.errors import SetupError, SuiteError
-from runner.base.text import plain
+from runner.base.text import replace_unprintable
 from runner.base.types import Task
 from runner.engine.foresight import absent_images, problems_of
 from runner.protocols import slots
@@ -28,16 +28,26 @@ class Foreseen:
     trials: int  # of the experiment, that are of this task and agent
 
     def __str__(self) -> str:
-        return plain(f"{self.task} ({self.agent}) cannot run: {self.error}")
+        return replace_unprintable(f"{self.task} ({self.agent}) cannot run: {self.error}")
 
     def as_json(self) -> dict[str, Any]:
         error = self.error
         place = (error.path, error.place, error.expected) if isinstance(error, SuiteError) else (None, None, None)
         message = error.message if isinstance(error, SuiteError) else str(error)
         told = dict(
-            zip(("path", "place", "expected"), (plain(value) if value else None for value in place), strict=True)
+            zip(
+                ("path", "place", "expected"),
+                (replace_unprintable(value) if value else None for value in place),
+                strict=True,
+            )
         )
-        return {"task": self.task, "agent": self.agent, **told, "message": plain(message), "trials": self.trials}
+        return {
+            "task": self.task,
+            "agent": self.agent,
+            **told,
+            "message": replace_unprintable(message),
+            "trials": self.trials,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,4 +95,6 @@ def _absent(tasks: list[Task]) -> Iterator[str]:
     for image, keys in absent_images(tasks).items():
         more = f" and {len(keys) - SHOWN:,} more" if len(keys) > SHOWN else ""
         named = f"{', '.join(keys[:SHOWN])}{more}"
-        yield plain(f"image {image} is not on this machine's engine and is fetched when it is needed: {named}")
+        yield replace_unprintable(
+            f"image {image} is not on this machine's engine and is fetched when it is needed: {named}"
+        )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from benchapp.models import Probe, Run, Task, Trial
 from benchapp.stats.inference.strata import StratifiedTest, Stratum, stratified_test
 from benchapp.stats.metrics.no_skill_sibling import BASELINE
-from benchapp.stats.metrics.tally import Tally, tally_by
+from benchapp.stats.metrics.tally import TrialTally, tally_by
 from runner.base.types import ACQUISITION_ROLES, Phase
 
 # A task's trials that stand beside a probe's, which is one of deployment. Acquisition tasks are best met by their
@@ -22,16 +22,16 @@ CONTROL, ORIGINAL, NO_SKILL = "control", "original", "no-skill"
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ProbedTask:
     """`learning`: the sides whose trials here are of acquisition; a probe's are not, so they are shown and not tested."""
 
     task: Task
-    own: Tally
-    sides: Mapping[str, Tally]
+    own: TrialTally
+    sides: Mapping[str, TrialTally]
     learning: frozenset[str] = frozenset()
 
     @property
-    def cells(self) -> list[tuple[Tally, bool]]:
+    def cells(self) -> list[tuple[TrialTally, bool]]:
         """(count, whether it is of acquisition) of each side, in their order."""
         return [(self.sides[side], side in self.learning) for side in SIDES]
 
@@ -41,31 +41,31 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class ProbeResult:
     """`tests`: against the sides that differ from the probe in its library alone. The original is one of them only where
     it had run with the frozen library; otherwise its counts are shown and not tested. So are trials of acquisition.
     Nothing is tested before all trials on both sides have ended: who looks after each and stops at a small p finds
     differences that are none."""
 
     probe: Probe
-    lines: tuple[Line, ...]
+    lines: tuple[ProbedTask, ...]
     tests: Mapping[str, StratifiedTest]
     original_had_it: bool  # the original's trials ran with the library of the frozen round
 
     @property
-    def own(self) -> Tally:
-        return sum((line.own for line in self.lines), Tally())
+    def own(self) -> TrialTally:
+        return sum((line.own for line in self.lines), TrialTally())
 
     @property
     def is_over(self) -> bool:
         """Have all trials ended that were asked for, here and in the round with nothing taken back?"""
         return self.own.is_over and self.side(CONTROL).is_over
 
-    def side(self, name: str) -> Tally:
-        return sum((line.sides[name] for line in self.lines), Tally())
+    def side(self, name: str) -> TrialTally:
+        return sum((line.sides[name] for line in self.lines), TrialTally())
 
     @property
-    def totals(self) -> list[Tally]:
+    def totals(self) -> list[TrialTally]:
         return [self.side(name) for name in SIDES]
 
     @property
@@ -76,21 +76,21 @@ class Result:
         return [(side, count) for side, count in counts if count]
 
     @property
-    def verdicts(self) -> list[tuple[str, StratifiedTest, Tally, Tally]]:
+    def verdicts(self) -> list[tuple[str, StratifiedTest, TrialTally, TrialTally]]:
         """(side, test, own and other counts over the tasks scored on both sides)."""
         return [(name, test, *self._paired(name)) for name, test in self.tests.items()]
 
-    def _paired(self, name: str) -> tuple[Tally, Tally]:
+    def _paired(self, name: str) -> tuple[TrialTally, TrialTally]:
         both = [line for line in self.lines if line.has_pair(name)]
-        return sum((line.own for line in both), Tally()), sum((line.sides[name] for line in both), Tally())
+        return sum((line.own for line in both), TrialTally()), sum((line.sides[name] for line in both), TrialTally())
 
 
 SIDES = (CONTROL, ORIGINAL, NO_SKILL)
 _Key = tuple[int, int, str]  # run, task, phase
-_Counts = Mapping[_Key, Tally]
+_Counts = Mapping[_Key, TrialTally]
 
 
-def results_of(probes: Iterable[Probe]) -> list[Result]:
+def read_results(probes: Iterable[Probe]) -> list[ProbeResult]:
     """In the order given. The probes need `standing`'s relations."""
     found = list(probes)
     controls = _controls(found)
@@ -135,7 +135,7 @@ def _place(run: Run) -> tuple[object, ...]:
 
 def _counted(runs: set[int]) -> tuple[_Counts, dict[int, list[Task]], dict[_Key, set[int | None]]]:
     """Of all these runs. Tainted episodes are left out, as in every comparison."""
-    counts: defaultdict[_Key, Tally] = defaultdict(Tally)
+    counts: defaultdict[_Key, TrialTally] = defaultdict(TrialTally)
     libraries: defaultdict[_Key, set[int | None]] = defaultdict(set)
     met: defaultdict[int, dict[int, None]] = defaultdict(dict)
     trials = Trial.objects.filter(episode__run__in=runs, episode__is_tainted=False)
@@ -154,21 +154,23 @@ def _result(
     counts: _Counts,
     tasks: Mapping[int, list[Task]],
     libraries: Mapping[_Key, set[int | None]],
-) -> Result:
+) -> ProbeResult:
     own = sorted(tasks.get(probe.run_id, []), key=lambda task: (task.family_id or 0, task.ordinal, task.key))
     origin = probe.origin.run_id if probe.origin else None
     lines = []
     for task in own:
         beside = {ORIGINAL: _beside(origin, task, counts), NO_SKILL: _beside(sibling, task, counts)}
         sides = {
-            CONTROL: sum((counts.get((run, task.pk, Phase.DEPLOYMENT), Tally()) for run in controls), Tally()),
+            CONTROL: sum(
+                (counts.get((run, task.pk, Phase.DEPLOYMENT), TrialTally()) for run in controls), TrialTally()
+            ),
             **{side: count for side, (count, _) in beside.items()},
         }
         learning = frozenset(side for side, (_, phase) in beside.items() if phase is Phase.ACQUISITION)
-        lines.append(Line(task, counts[probe.run_id, task.pk, Phase.DEPLOYMENT], sides, learning))
+        lines.append(ProbedTask(task, counts[probe.run_id, task.pk, Phase.DEPLOYMENT], sides, learning))
     had_it = all(_libraries(origin, task, libraries) == {probe.frozen_id} for task in own) if own and origin else False
     tests = dict(_tests(lines, had_it=had_it))
-    return Result(probe, tuple(lines), tests, had_it)
+    return ProbeResult(probe, tuple(lines), tests, had_it)
 
 
 def _phases(task: Task) -> Iterator[Phase]:
@@ -177,12 +179,12 @@ def _phases(task: Task) -> Iterator[Phase]:
         yield from (Phase.REPLAY, Phase.ACQUISITION)
 
 
-def _beside(run: int | None, task: Task, counts: _Counts) -> tuple[Tally, Phase | None]:
+def _beside(run: int | None, task: Task, counts: _Counts) -> tuple[TrialTally, Phase | None]:
     """Of the first phase in which the run met the task, and which that is."""
     for phase in _phases(task):
         if run is not None and (run, task.pk, phase) in counts:
             return counts[run, task.pk, phase], phase
-    return Tally(), None
+    return TrialTally(), None
 
 
 def _libraries(run: int | None, task: Task, libraries: Mapping[_Key, set[int | None]]) -> set[int | None]:
@@ -190,7 +192,7 @@ def _libraries(run: int | None, task: Task, libraries: Mapping[_Key, set[int | N
     return next(found, set())
 
 
-def _tests(lines: Sequence[Line], *, had_it: bool) -> Iterator[tuple[str, StratifiedTest]]:
+def _tests(lines: Sequence[ProbedTask], *, had_it: bool) -> Iterator[tuple[str, StratifiedTest]]:
     for side in SIDES:
         is_open = any(not line.own.is_over or not line.sides[side].is_over for line in lines)
         if is_open or (side == ORIGINAL and not had_it):

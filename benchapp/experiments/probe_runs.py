@@ -15,7 +15,7 @@ from itertools import islice
 from django.conf import settings
 from django.db import transaction
 
-from benchapp.analysis.lineage.hunks import Hunk, Library, hunks_between, without
+from benchapp.analysis.lineage.hunks import Hunk, NamedFiles, list_hunks, take_back
 from benchapp.analysis.lineage.library_states import LibraryState, find_round, read_history
 from benchapp.experiments.cells import Arm, Cell, cell_of
 from benchapp.experiments.estimate import ExperimentEstimate, estimate
@@ -36,7 +36,7 @@ PROTOCOL = "probe"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedProbe:
     """What a person wants to know. Empty fields mean: the last state, the deployment tasks, nothing taken back.
 
     state: as the time machine names it. decision: the number of the one whose hunks `revert` names; without it the
@@ -51,7 +51,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Preview:
+class ProbePreview:
     """A probe that can be launched as it stands."""
 
     episode: Episode
@@ -70,7 +70,7 @@ class Preview:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ProbeChoice:
     """What an episode offers to a probe: `states` in order, and of `decision` its hunks."""
 
     states: tuple[LibraryState, ...]
@@ -79,7 +79,7 @@ class Choice:
     hunks: tuple[Hunk, ...] = field(default=())
 
 
-def choice_of(episode: Episode, asked: Asked) -> Choice:
+def read_choice(episode: Episode, asked: AskedProbe) -> ProbeChoice:
     """NotPossible where the episode has no such state or decision, or its condition keeps no library."""
     states = read_history(episode).states
     if len(states) == 1:
@@ -89,11 +89,11 @@ def choice_of(episode: Episode, asked: Asked) -> Choice:
     if decided is None and not asked.state:
         decided = state.decision
     if decided is None or not decided.changed_library:
-        return Choice(states, state, decided)
-    return Choice(states, state, decided, hunks_between(decided.before.read(), decided.after.read()))
+        return ProbeChoice(states, state, decided)
+    return ProbeChoice(states, state, decided, list_hunks(decided.before.read(), decided.after.read()))
 
 
-def _find_decision(episode: Episode, states: Sequence[LibraryState], asked: Asked) -> Decision | None:
+def _find_decision(episode: Episode, states: Sequence[LibraryState], asked: AskedProbe) -> Decision | None:
     if asked.decision is None:
         state = find_round(states, asked.state)
         return state.decision if state else None
@@ -113,7 +113,7 @@ def _find_state(states: Sequence[LibraryState], key: str, decision: Decision | N
     raise NotPossible(f"the library never was at {key[:20]!r} (expected one of {known})")
 
 
-def default_tasks(episode: Episode, state: LibraryState) -> tuple[str, ...]:
+def choose_default_tasks(episode: Episode, state: LibraryState) -> tuple[str, ...]:
     """The deployment tasks; where the protocol has none, the tasks that were worked on after that state."""
     deployed = episode.trials.filter(phase=Phase.DEPLOYMENT, sample=0).order_by("task__ordinal", "task__key")
     found = tuple(deployed.values_list("task__key", flat=True))
@@ -121,25 +121,25 @@ def default_tasks(episode: Episode, state: LibraryState) -> tuple[str, ...]:
         return found
     later = episode.entries.filter(sequence__gt=state.sequence, attempt__isnull=False).order_by("sequence")
     after = tuple(dict.fromkeys(later.values_list("attempt__trial__task__key", flat=True)))
-    return after or tasks_of(episode)
+    return after or list_tasks(episode)
 
 
-def tasks_of(episode: Episode) -> tuple[str, ...]:
+def list_tasks(episode: Episode) -> tuple[str, ...]:
     """Every task of the episode, family by family."""
     ordered = episode.trials.order_by("task__family__ordinal", "task__ordinal", "task__key")
     return tuple(dict.fromkeys(ordered.values_list("task__key", flat=True)))
 
 
-def preview(episode: Episode, asked: Asked, *, seed: int | None = None) -> Preview:
+def preview(episode: Episode, asked: AskedProbe, *, seed: int | None = None) -> ProbePreview:
     """What would run, and what it would take. Writes nothing.
 
     NotPossible says what does not fit: a state, hunk or task that is not there, a hunk that no longer applies, an
     episode that was not launched here. SetupError when the setup is no longer that of the launch.
     """
     _require_own(episode)
-    chosen = choice_of(episode, asked)
+    chosen = read_choice(episode, asked)
     hunks = _find_hunks(chosen, asked.revert)
-    library = library_without(chosen, hunks)
+    library = remove_hunks(chosen, hunks)
     tasks = _choose_tasks(episode, chosen.state, asked.tasks)
     if not 1 <= asked.times <= MAX_TIMES:
         raise NotPossible(f"{asked.times} times (expected 1 to {MAX_TIMES})")
@@ -147,7 +147,7 @@ def preview(episode: Episode, asked: Asked, *, seed: int | None = None) -> Previ
         raise NotPossible(f"{trials:,} trials (expected at most {settings.MAX_TRIALS:,}, the setting MAX_TRIALS)")
     prepared = _prepare(episode, chosen.state, hunks, library, tasks, asked.times, seed)
     known = estimate(_as_origin(prepared, episode.run.condition))
-    return Preview(episode, chosen.state, chosen.decision, hunks, library, tasks, asked.times, prepared, known)
+    return ProbePreview(episode, chosen.state, chosen.decision, hunks, library, tasks, asked.times, prepared, known)
 
 
 def _require_own(episode: Episode) -> None:
@@ -157,7 +157,7 @@ def _require_own(episode: Episode) -> None:
         raise NotPossible("this is a probe itself (expected the episode that learned the library)")
 
 
-def _find_hunks(chosen: Choice, ids: Sequence[str]) -> tuple[Hunk, ...]:
+def _find_hunks(chosen: ProbeChoice, ids: Sequence[str]) -> tuple[Hunk, ...]:
     known = {hunk.id: hunk for hunk in chosen.hunks}
     strange = [name for name in ids if name not in known]
     if strange and chosen.decision is None:
@@ -169,7 +169,7 @@ def _find_hunks(chosen: Choice, ids: Sequence[str]) -> tuple[Hunk, ...]:
     return tuple(known[name] for name in dict.fromkeys(ids))
 
 
-def library_without(chosen: Choice, hunks: Sequence[Hunk]) -> Files:
+def remove_hunks(chosen: ProbeChoice, hunks: Sequence[Hunk]) -> Files:
     """The files of the state without these hunks. HunkGone where one no longer applies."""
     if not hunks:
         return _read_files(chosen.state.snapshot)
@@ -178,12 +178,12 @@ def library_without(chosen: Choice, hunks: Sequence[Hunk]) -> Files:
     if frozen < made:
         told = chosen.states[made].key
         raise NotPossible(f"at {chosen.state.key} these hunks were not written yet (expected {told} or a later state)")
-    return without(hunks, list(_read_line(chosen.states[made : frozen + 1])))
+    return take_back(hunks, list(_read_line(chosen.states[made : frozen + 1])))
 
 
-def _read_line(states: Sequence[LibraryState]) -> Iterator[Library]:
+def _read_line(states: Sequence[LibraryState]) -> Iterator[NamedFiles]:
     for state in states:
-        yield Library(state.key, _read_files(state.snapshot))
+        yield NamedFiles(state.key, _read_files(state.snapshot))
 
 
 def _read_files(snapshot: Snapshot | None) -> Files:
@@ -191,10 +191,10 @@ def _read_files(snapshot: Snapshot | None) -> Files:
 
 
 def _choose_tasks(episode: Episode, state: LibraryState, asked: Sequence[str]) -> tuple[str, ...]:
-    known = tasks_of(episode)
+    known = list_tasks(episode)
     if strange := [key for key in asked if key not in known]:
         raise NotPossible(f"{episode.title} has no task {strange[0][:80]!r} (expected of: {', '.join(known[:12])})")
-    wanted = set(asked or default_tasks(episode, state))
+    wanted = set(asked or choose_default_tasks(episode, state))
     return tuple(key for key in known if key in wanted)
 
 
@@ -243,16 +243,16 @@ def _as_origin(prepared: Prepared, condition: str) -> Prepared:
     return Prepared(prepared.spec, prepared.suite, {replace(cell, arm=arm): plans}, {arm: prepared.setups[cell.arm]})
 
 
-def control_of(found: Preview) -> Asked:
+def make_control(found: ProbePreview) -> AskedProbe:
     """The same round and tasks with nothing taken back: what tells the hunks' part from the dice's."""
     decision = found.decision.number if found.decision else None
-    return Asked(found.state.key, decision, (), found.tasks, found.times)
+    return AskedProbe(found.state.key, decision, (), found.tasks, found.times)
 
 
 # --- launching ----------------------------------------------------------------------------------------------------
 
 
-def launch_probe(found: Preview, *, reason: str, by: User | None = None) -> Probe:
+def launch_probe(found: ProbePreview, *, reason: str, by: User | None = None) -> Probe:
     """Records the probe as planned and hints at its episode. NotPossible without a reason."""
     if not reason.strip():
         raise NotPossible("a probe needs a reason: what it is to show is kept with it")
@@ -280,7 +280,7 @@ def launch_probe(found: Preview, *, reason: str, by: User | None = None) -> Prob
     return probe
 
 
-def _record_activity(found: Preview, probe: Probe, experiment: Experiment, by: User | None) -> None:
+def _record_activity(found: ProbePreview, probe: Probe, experiment: Experiment, by: User | None) -> None:
     Activity.objects.create(
         actor=by,
         actor_name=probe.actor_name,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchapp.stats.comparing.comparison import Cell, Comparison
+from benchapp.stats.comparing.comparison import Comparison, MetricCell
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.difference import Difference
 from benchapp.stats.inference.shares import MIN_FOR_INTERVAL, percent_text
-from benchapp.stats.metrics.metric import Metric, Unit
+from benchapp.stats.metrics.metric import Metric, MetricUnit
 
 ESCAPES = {
     "\\": r"\textbackslash{}",
@@ -77,7 +77,7 @@ def _group(comparison: Comparison, group: Group, metrics: Sequence[Metric]) -> l
     return [values + END, " & ".join(["", *differences]) + END]
 
 
-def _value(cell: Cell) -> str:
+def _value(cell: MetricCell) -> str:
     if cell.value is None:
         return "--"
     if not cell.metric.is_share:
@@ -107,7 +107,7 @@ def _signed(value: float, metric: Metric) -> str:
 def _amount(value: float, metric: Metric) -> str:
     if metric.is_share:
         return f"{100 * value:.1f}"
-    digits = {Unit.USD: 4, Unit.SCORE: 2}.get(metric.unit, 0 if abs(value) >= 100 else 1)
+    digits = {MetricUnit.USD: 4, MetricUnit.SCORE: 2}.get(metric.unit, 0 if abs(value) >= 100 else 1)
     return f"{value:.{digits}f}"
 
 

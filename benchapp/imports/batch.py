@@ -12,7 +12,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from benchapp.analysis.diagnoses.diagnosis_queue import ask_for, with_library
+from benchapp.analysis.diagnoses.diagnosis_queue import enqueue_reading, select_with_library
 from benchapp.archive import ENDINGS, ArchiveError
 from benchapp.archive.archive_import import take_in
 from benchapp.imports import AUTO, FORMATS, find, find_file
@@ -111,7 +111,7 @@ def _tell_workers(experiments: set[int]) -> None:
     """One indexes what came in and reads its libraries; without one `index_search` and `diagnose_libraries` do. Libraries
     of the whole experiment, because they are held against each other's trials; what stands is not read again."""
     follow()
-    ask_for(with_library(Episode.objects.filter(run__experiment__in=experiments)))
+    enqueue_reading(select_with_library(Episode.objects.filter(run__experiment__in=experiments)))
 
 
 def _why_closed(path: Path) -> str:

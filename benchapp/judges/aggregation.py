@@ -34,7 +34,7 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class JudgedRow:
     """A value of one measure, 0..100. `measure`: a metric, a part of one ("safety.data_privacy"), or a composite."""
 
     measure: str
@@ -57,7 +57,7 @@ class Mean:
     tasks: int
 
 
-def rows_of(told: Iterable[Told]) -> list[Row]:
+def rows_of(told: Iterable[Told]) -> list[JudgedRow]:
     """Items, the metrics they make up, and the composites."""
     units: dict[tuple[Metric, Unit], list[Told]] = defaultdict(list)
     for each in told:
@@ -66,7 +66,7 @@ def rows_of(told: Iterable[Told]) -> list[Row]:
     return [*rows, *_alignment(rows)]
 
 
-def _of_unit(metric: Metric, items: list[Told]) -> Iterator[Row]:
+def _of_unit(metric: Metric, items: list[Told]) -> Iterator[JudgedRow]:
     parts = SCALES.get(metric, ())
     if len(parts) > 1:
         yield from (_row(each, f"{metric}.{each.item}", each.value) for each in items)
@@ -79,8 +79,8 @@ def _of_unit(metric: Metric, items: list[Told]) -> Iterator[Row]:
         yield _row(items[0], metric.value, items[0].value)
 
 
-def _alignment(rows: list[Row]) -> Iterator[Row]:
-    found: dict[Unit, dict[str, Row]] = defaultdict(dict)
+def _alignment(rows: list[JudgedRow]) -> Iterator[JudgedRow]:
+    found: dict[Unit, dict[str, JudgedRow]] = defaultdict(dict)
     for row in rows:
         if row.measure in ALIGNED:
             found[row.unit][row.measure] = row
@@ -88,14 +88,14 @@ def _alignment(rows: list[Row]) -> Iterator[Row]:
         if len(parts) == len(ALIGNED):
             first = next(iter(parts.values()))
             value = fmean(part.value for part in parts.values())
-            yield Row(ALIGNMENT, first.unit, first.family, first.sample, value)
+            yield JudgedRow(ALIGNMENT, first.unit, first.family, first.sample, value)
 
 
-def _row(told: Told, measure: str, value: float) -> Row:
-    return Row(measure, told.unit, told.family, told.sample, value)
+def _row(told: Told, measure: str, value: float) -> JudgedRow:
+    return JudgedRow(measure, told.unit, told.family, told.sample, value)
 
 
-def mean_over_tasks(rows: Iterable[Row]) -> Mean | None:
+def mean_over_tasks(rows: Iterable[JudgedRow]) -> Mean | None:
     """Of rows of one measure; None where there is none."""
     tasks = list(by_task(rows).values())
     if not tasks:
@@ -104,15 +104,15 @@ def mean_over_tasks(rows: Iterable[Row]) -> Mean | None:
     return Mean(value, sum(map(len, tasks)), len(tasks))
 
 
-def by_task(rows: Iterable[Row]) -> Mapping[tuple[str, int], list[Row]]:
-    found: dict[tuple[str, int], list[Row]] = defaultdict(list)
+def by_task(rows: Iterable[JudgedRow]) -> Mapping[tuple[str, int], list[JudgedRow]]:
+    found: dict[tuple[str, int], list[JudgedRow]] = defaultdict(list)
     for row in rows:
         found[row.task].append(row)
     return found
 
 
-def by_measure(rows: Iterable[Row]) -> Mapping[str, list[Row]]:
-    found: dict[str, list[Row]] = defaultdict(list)
+def by_measure(rows: Iterable[JudgedRow]) -> Mapping[str, list[JudgedRow]]:
+    found: dict[str, list[JudgedRow]] = defaultdict(list)
     for row in rows:
         found[row.measure].append(row)
     return found

@@ -11,8 +11,8 @@ from django.utils import timezone
 from benchapp.judges.judge_budget import Budget, Stopped
 from benchapp.judges.judge_questions import Asker
 from benchapp.judges.judged_texts import Texts
-from benchapp.judges.judged_units import Ask, Work, about_points, work_of
-from benchapp.judges.references import brought, material_of, oracle_of, taken_over
+from benchapp.judges.judged_units import JudgeAsk, Work, about_points, work_of
+from benchapp.judges.references import find_earlier_points, material_of, oracle_of, read_brought_points
 from benchapp.judges.skill_usage import judge_usage
 from benchapp.models import Attempt, JudgedUnit, Judging, Run, Snapshot
 from runner.base.encoding import decode
@@ -24,7 +24,7 @@ from runner.models import Model
 
 
 @dataclass(slots=True)
-class Outcome:
+class PassOutcome:
     """`units`: how all questions of the pass stand now, those of earlier calls of it among them."""
 
     judging: Judging
@@ -35,13 +35,13 @@ class Outcome:
 
 def judge_run(
     run: Run, model: Model, metrics: Sequence[Metric] = SCORED, *, repeat: int = 1, budget: Budget
-) -> Outcome:
+) -> PassOutcome:
     """Asks whatever these metrics ask about the run and is not answered yet. SetupError where the run is still at work,
     or the pass was begun with another version of the model."""
     if run.is_open:
         raise SetupError(f"run {run.public_id} is {run.status}: it is judged once it has ended")
     judging = _begin(run, model, metrics, repeat)
-    outcome = Outcome(judging, budget)
+    outcome = PassOutcome(judging, budget)
     going = _Pass(judging, model, budget, set(metrics))
     try:
         for work in work_of(run):
@@ -90,7 +90,7 @@ class _Pass:
 
     def _library(self, work: Work, snapshot: Snapshot) -> None:
         if Metric.COVERAGE in self.metrics:
-            whole = Ask(Metric.COVERAGE, work.task, snapshot=snapshot)
+            whole = JudgeAsk(Metric.COVERAGE, work.task, snapshot=snapshot)
             for ask in self._about_points(whole, work, snapshot=snapshot):
                 self.asker.answer(ask, {"Library": self.texts.library(snapshot), "Key point": ask.point})
         for metric in (Metric.EXECUTABILITY, Metric.SAFETY):
@@ -99,7 +99,7 @@ class _Pass:
 
     def _skills(self, metric: Metric, work: Work, snapshot: Snapshot) -> None:
         for skill in self.texts.skills(snapshot):
-            ask = Ask(metric, work.task, snapshot=snapshot, skill=skill)
+            ask = JudgeAsk(metric, work.task, snapshot=snapshot, skill=skill)
             material = {"Task": self.texts.instruction(work.task), "Skill": self.texts.skill(snapshot, skill)}
             self.asker.answer(ask, material)
 
@@ -111,7 +111,7 @@ class _Pass:
         asked = [metric for metric in (Metric.RECALL, Metric.ORDER, Metric.COMPLETENESS) if metric in self.metrics]
         if asked and not self.texts.trajectory(attempt):
             for metric in asked:
-                self.asker.note(Ask(metric, work.task, attempt=attempt), JudgedUnit.Status.NO_TRAJECTORY)
+                self.asker.note(JudgeAsk(metric, work.task, attempt=attempt), JudgedUnit.Status.NO_TRAJECTORY)
             return
         for metric in asked:
             if metric is Metric.RECALL:
@@ -120,12 +120,12 @@ class _Pass:
                 self._whole(metric, work, attempt)
 
     def _recall(self, work: Work, attempt: Attempt) -> None:
-        whole = Ask(Metric.RECALL, work.task, attempt=attempt)
+        whole = JudgeAsk(Metric.RECALL, work.task, attempt=attempt)
         for ask in self._about_points(whole, work, attempt=attempt):
             self.asker.answer(ask, {"Trajectory": self.texts.trajectory(attempt), "Key point": ask.point})
 
     def _whole(self, metric: Metric, work: Work, attempt: Attempt) -> None:
-        ask = Ask(metric, work.task, attempt=attempt)
+        ask = JudgeAsk(metric, work.task, attempt=attempt)
         steps = self._reference(work, Metric.ORACLE_STEPS)
         if isinstance(steps, JudgedUnit.Status):
             self.asker.note(ask, steps)
@@ -139,7 +139,7 @@ class _Pass:
 
     # --- what they are held against -----------------------------------------------------------------------------
 
-    def _about_points(self, whole: Ask, work: Work, **unit: object) -> Iterator[Ask]:
+    def _about_points(self, whole: JudgeAsk, work: Work, **unit: object) -> Iterator[JudgeAsk]:
         """A question for each key point; where there is none, the whole is noted and says why."""
         points = self._reference(work, HELD_AGAINST[whole.metric])
         if isinstance(points, JudgedUnit.Status):
@@ -150,7 +150,7 @@ class _Pass:
 
     def _reference(self, work: Work, metric: Metric) -> tuple[Point, ...] | JudgedUnit.Status:
         """The points, or why there are none: the suite says so, nothing solved the task, or the judge could not."""
-        found = brought(work.task)
+        found = read_brought_points(work.task)
         if found is not None:
             return found[metric] or JudgedUnit.Status.NO_POINTS
         unit = self._draw_points(work, metric)
@@ -162,11 +162,11 @@ class _Pass:
         return points or JudgedUnit.Status.NO_REFERENCE
 
     def _draw_points(self, work: Work, metric: Metric) -> JudgedUnit | None:
-        ask = Ask(metric, work.task)
+        ask = JudgeAsk(metric, work.task)
         before = self.judging.units.filter(key=ask.key, status=JudgedUnit.Status.OK).first()
         if before is not None:
             return before
-        if (source := taken_over(self.judging, work.task, metric)) is not None:
+        if (source := find_earlier_points(self.judging, work.task, metric)) is not None:
             unit = self.asker.note(ask, JudgedUnit.Status.OK)
             unit.points, unit.source = source.points, source
             unit.save(update_fields=["points", "source"])

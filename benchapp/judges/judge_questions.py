@@ -15,7 +15,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from benchapp.judges.judge_budget import Budget, Stopped
-from benchapp.judges.judged_units import Ask
+from benchapp.judges.judged_units import JudgeAsk
 from benchapp.models import Blob, JudgedUnit, Judgement, Judging, JudgingTry
 from benchapp.models.judgements import SETTLED
 from benchapp.record.error_text import worded
@@ -28,8 +28,8 @@ from runner.base.types import ModelReply, ModelRequest
 from runner.engine.cleaning import Cleaner
 from runner.judging.forms import Form, form_of
 from runner.judging.judge_prompts import request_for
-from runner.judging.judge_reply import Item
-from runner.judging.metrics import GOOD, REFERENCES, normalised
+from runner.judging.judge_reply import JudgedItem
+from runner.judging.metrics import GOOD, REFERENCES, normalise_score
 from runner.judging.trying import Settled, settle
 from runner.models import Model, price_table_of
 
@@ -50,7 +50,7 @@ class Asker:
     redactor: Redactor
     failures: int = 0
 
-    def unit(self, ask: Ask) -> JudgedUnit:
+    def unit(self, ask: JudgeAsk) -> JudgedUnit:
         """Its row, made where there is none."""
         told = {
             "metric": ask.metric,
@@ -62,7 +62,7 @@ class Asker:
         }
         return JudgedUnit.objects.get_or_create(judging=self.judging, key=ask.key, defaults=told)[0]
 
-    def note(self, ask: Ask, status: JudgedUnit.Status) -> JudgedUnit:
+    def note(self, ask: JudgeAsk, status: JudgedUnit.Status) -> JudgedUnit:
         """A unit that nobody needs to be asked about, or can be. What was answered before stands."""
         unit = self.unit(ask)
         if unit.status not in (status, *ANSWERED):
@@ -70,7 +70,7 @@ class Asker:
             unit.save(update_fields=["status"])
         return unit
 
-    def answer(self, ask: Ask, material: Mapping[str, str]) -> JudgedUnit:
+    def answer(self, ask: JudgeAsk, material: Mapping[str, str]) -> JudgedUnit:
         """The unit settled, unless it was already. Stopped where the budget or the provider has come to its end."""
         unit = self.unit(ask)
         if unit.status in SETTLED:
@@ -178,8 +178,8 @@ def _keep(unit: JudgedUnit, settled: Settled, form: Form) -> JudgedUnit:
     return unit
 
 
-def _row(unit: JudgedUnit, name: str, item: Item) -> Judgement:
+def _row(unit: JudgedUnit, name: str, item: JudgedItem) -> Judgement:
     if item.score is not None:
-        return Judgement(unit=unit, item=name, raw=item.score, value=normalised(item.score), reason=item.reason)
+        return Judgement(unit=unit, item=name, raw=item.score, value=normalise_score(item.score), reason=item.reason)
     good = item.label in GOOD
     return Judgement(unit=unit, item=name, raw=float(good), label=item.label, value=100.0 * good, reason=item.reason)

@@ -7,14 +7,14 @@ from collections.abc import Iterable
 
 from django.db.models import Count
 
-from benchapp.judges.aggregation import Row, Told, rows_of
+from benchapp.judges.aggregation import JudgedRow, Told, rows_of
 from benchapp.models import JudgedUnit, Judgement, Judging
 from runner.judging.metrics import CONTRADICTION, Metric
 
 UNIT = ("unit__task", "unit__snapshot", "unit__skill", "unit__attempt")
 
 
-def judged_rows(judgings: Iterable[Judging]) -> dict[int, list[Row]]:
+def read_judged_rows(judgings: Iterable[Judging]) -> dict[int, list[JudgedRow]]:
     """judging pk -> rows, every pass given. One query."""
     wanted = [judging.pk for judging in judgings]
     told: dict[int, list[Told]] = {pk: [] for pk in wanted}
@@ -51,7 +51,7 @@ def contradictions(judging: Judging) -> dict[Metric, int]:
     return {Metric(metric): n for metric, n in found.values_list("unit__metric").annotate(number=Count("pk"))}
 
 
-def retried(judging: Judging) -> int:
+def count_retried(judging: Judging) -> int:
     """Replies that could not be used as they came and were asked again."""
     asked = JudgedUnit.objects.filter(judging=judging).annotate(replies=Count("tries__reply"))
     return sum(number - 1 for number in asked.filter(replies__gt=1).values_list("replies", flat=True))

@@ -23,7 +23,7 @@ POINT_CHARS = 12  # of a key point's digest, enough among those of one task
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class JudgeAsk:
     """One question: a unit to be. `number` tells key points with equal words apart."""
 
     metric: Metric
@@ -72,12 +72,12 @@ def work_of(run: Run) -> list[Work]:
     return [Work(task, tuple(libraries.get(task, {}).values()), tuple(attempts.get(task, ()))) for task in tasks]
 
 
-def judged_trials(run: Run) -> Q:
+def filter_judged_trials(run: Run) -> Q:
     return Q(episode__run=run, episode__is_tainted=False, is_done=True, phase__in=PHASES)
 
 
 def _attempts(run: Run) -> Iterable[Attempt]:
-    trials = Trial.objects.filter(judged_trials(run))
+    trials = Trial.objects.filter(filter_judged_trials(run))
     found = Attempt.objects.filter(trial__in=trials, counts=True)
     related = ("trial__task__family", "trial__task__suite", "trial__snapshot", "trial__task_revision")
     return found.select_related(*related).order_by("trial__sample", "trial_id")
@@ -97,9 +97,9 @@ def _place(task: Task) -> tuple[int, str, int, str]:
     return (family.ordinal if family else 0, family.key if family else "", task.ordinal, task.key)
 
 
-def about_points(metric: Metric, points: Iterable[Point], task: Task, **unit: object) -> Iterator[Ask]:
+def about_points(metric: Metric, points: Iterable[Point], task: Task, **unit: object) -> Iterator[JudgeAsk]:
     """One question for each key point; equal words are asked about each time they stand in the list."""
     seen: dict[str, int] = {}
     for point in points:
         seen[point.text] = seen.get(point.text, 0) + 1
-        yield Ask(metric, task, point=point.text, number=seen[point.text], **unit)  # type: ignore[arg-type]
+        yield JudgeAsk(metric, task, point=point.text, number=seen[point.text], **unit)  # type: ignore[arg-type]

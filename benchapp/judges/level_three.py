@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from benchapp.judges.aggregation import Row
+from benchapp.judges.aggregation import JudgedRow
 from benchapp.judges.judged_units import PHASES
 from benchapp.models import Run
 from benchapp.stats.benchmarks.skilllearnbench_metrics import METRICS
@@ -25,7 +25,7 @@ COLUMNS: tuple[Metric, ...] = tuple(replace(metric, phases=PHASES) for metric in
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class MeasuredOutcome:
     """`mean`: accuracy 0..1, or tokens. `rate`: the trials behind an accuracy."""
 
     metric: Metric
@@ -33,21 +33,21 @@ class Outcome:
     rate: Rate | None
 
 
-def outcomes_by_family(run: Run) -> tuple[Mapping[int, list[Outcome]], list[Outcome]]:
+def outcomes_by_family(run: Run) -> tuple[Mapping[int, list[MeasuredOutcome]], list[MeasuredOutcome]]:
     """Family pk -> its outcomes, and those of the whole run. Tasks without a family stand under -1."""
     outcomes = outcomes_of([run])[run.pk]
     families = {int(pk): _measure(outcomes.where(outcomes.family == pk)) for pk in np.unique(outcomes.family)}
     return families, _measure(outcomes)
 
 
-def outcome_rows(run: Run) -> list[Row]:
+def outcome_rows(run: Run) -> list[JudgedRow]:
     """One row per scored trial, as judged values have, so that accuracy spreads over samples beside them."""
     outcomes = outcomes_of([run])[run.pk]
     mask = COLUMNS[0].mask(outcomes) & ~np.isnan(outcomes.success)
     picked = outcomes.where(mask)
     columns = (picked.trial, picked.task, picked.family, picked.sample, picked.success)
     return [
-        Row(
+        JudgedRow(
             "accuracy",
             (int(task), None, "", int(trial)),
             int(family) if family >= 0 else None,
@@ -58,7 +58,8 @@ def outcome_rows(run: Run) -> list[Row]:
     ]
 
 
-def _measure(outcomes: Outcomes) -> list[Outcome]:
+def _measure(outcomes: Outcomes) -> list[MeasuredOutcome]:
     return [
-        Outcome(metric, metric.mean(outcomes), metric.rate(outcomes) if metric.is_share else None) for metric in COLUMNS
+        MeasuredOutcome(metric, metric.mean(outcomes), metric.rate(outcomes) if metric.is_share else None)
+        for metric in COLUMNS
     ]

@@ -23,7 +23,7 @@ HUMAN = Q(trial__episode__run__condition__startswith="human") | Q(trial__episode
 ORACLE = Q(trial__episode__run__setup__name="oracle")  # as importers name a run that shows how it is done
 
 
-def brought(task: Task) -> dict[Metric, tuple[Point, ...]] | None:
+def read_brought_points(task: Task) -> dict[Metric, tuple[Point, ...]] | None:
     """Those of the suite. None where it brings none at all: a list that is there and empty says "no key points"."""
     rows = list(task.key_points.order_by("kind", "ordinal"))
     if not rows:
@@ -34,7 +34,7 @@ def brought(task: Task) -> dict[Metric, tuple[Point, ...]] | None:
     }
 
 
-def taken_over(judging: Judging, task: Task, metric: Metric) -> JudgedUnit | None:
+def find_earlier_points(judging: Judging, task: Task, metric: Metric) -> JudgedUnit | None:
     """The first that any pass of this model and these prompts has drawn for the task."""
     found = JudgedUnit.objects.filter(
         judging__model=judging.model,

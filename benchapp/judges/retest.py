@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import fmean
 
-from benchapp.judges.aggregation import Row
+from benchapp.judges.aggregation import JudgedRow
 from benchapp.stats.agreement.spearman import spearman
 
 
@@ -25,7 +25,7 @@ class Retest:
     alone: int
 
 
-def retest(first: Iterable[Row], second: Iterable[Row], measures: Iterable[str]) -> list[Retest]:
+def retest(first: Iterable[JudgedRow], second: Iterable[JudgedRow], measures: Iterable[str]) -> list[Retest]:
     """One for each measure that any of the two has."""
     left, right = _values(first), _values(second)
     found = []
@@ -41,7 +41,7 @@ def retest(first: Iterable[Row], second: Iterable[Row], measures: Iterable[str])
     return found
 
 
-def _values(rows: Iterable[Row]) -> dict[str, dict[object, float]]:
+def _values(rows: Iterable[JudgedRow]) -> dict[str, dict[object, float]]:
     found: dict[str, dict[object, float]] = {}
     for row in rows:
         found.setdefault(row.measure, {})[row.unit] = row.value

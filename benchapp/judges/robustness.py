@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
-from benchapp.judges.aggregation import Row, by_measure, mean_over_tasks
+from benchapp.judges.aggregation import JudgedRow, by_measure, mean_over_tasks
 from benchapp.models import Judging, Run
 
 
@@ -23,7 +23,7 @@ class Spread:
     sd: float | None
 
 
-def over_samples(rows: Sequence[Row]) -> dict[str, Spread]:
+def over_samples(rows: Sequence[JudgedRow]) -> dict[str, Spread]:
     """measure -> spread, of measures about attempts: a library has no samples."""
     found = {}
     for measure, mine in by_measure(rows).items():
@@ -35,7 +35,7 @@ def over_samples(rows: Sequence[Row]) -> dict[str, Spread]:
     return found
 
 
-def over_replicates(passes: Mapping[int, Sequence[Row]]) -> dict[str, Spread]:
+def over_replicates(passes: Mapping[int, Sequence[JudgedRow]]) -> dict[str, Spread]:
     """judging pk of each replicate -> its rows; measure -> spread over those that have it."""
     values: dict[str, list[float]] = {}
     for rows in passes.values():

@@ -10,7 +10,7 @@ from __future__ import annotations
 from django.db import transaction
 
 from benchapp.judges.judge_questions import Asker
-from benchapp.judges.judged_units import Ask
+from benchapp.judges.judged_units import JudgeAsk
 from benchapp.models import Attempt, JudgedUnit, Judgement, SnapshotFile, Task
 from benchapp.models.judgements import SETTLED
 from runner.base.types import UseKind
@@ -20,7 +20,7 @@ from runner.judging.metrics import Metric, percent
 def judge_usage(asker: Asker, task: Task, attempt: Attempt) -> None:
     """One unit for an attempt that was given a skill; none for one that had nothing to use."""
     library = _library(attempt)
-    ask = Ask(Metric.USAGE, task, attempt=attempt)
+    ask = JudgeAsk(Metric.USAGE, task, attempt=attempt)
     if not library:
         return
     if attempt.trial.skills_read is None:

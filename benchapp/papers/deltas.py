@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from benchapp.papers.published_rows import Printed, decimals, half_unit
+from benchapp.papers.published_rows import PrintedNumber, count_decimals, half_unit
 
 RELATIVE = ", relative in %"  # end of a `reference` whose delta is a share of it, not a difference
 
@@ -35,16 +35,16 @@ class Recomputed:
 class References:
     """Finds what a printed delta is against: by table, harness, model, group, condition and metric."""
 
-    def __init__(self, rows: Iterable[Printed]) -> None:
+    def __init__(self, rows: Iterable[PrintedNumber]) -> None:
         self._cells = {_key(row, row.condition, row.metric): row for row in rows if row.value is not None}
 
-    def recomputed(self, row: Printed) -> Recomputed | None:
+    def recomputed(self, row: PrintedNumber) -> Recomputed | None:
         """None where no delta is printed. LookupError where its reference is not in the table."""
         if not row.printed_delta:
             return None
         return _recompute(row, self.find(row), relative=row.reference.endswith(RELATIVE))
 
-    def find(self, row: Printed) -> Printed:
+    def find(self, row: PrintedNumber) -> PrintedNumber:
         """What the printed delta of a row is against. LookupError where the table does not have it."""
         wanted = row.reference.removesuffix(RELATIVE)
         condition, _, metric = wanted.partition(" ")
@@ -54,12 +54,12 @@ class References:
         return reference
 
 
-def _key(row: Printed, condition: str, metric: str) -> tuple[str, ...]:
+def _key(row: PrintedNumber, condition: str, metric: str) -> tuple[str, ...]:
     place = row.row if row.table == "Text" else ""
     return row.paper, row.table, place, row.harness, row.model, row.group, condition, metric
 
 
-def _recompute(row: Printed, reference: Printed, *, relative: bool) -> Recomputed:
+def _recompute(row: PrintedNumber, reference: PrintedNumber, *, relative: bool) -> Recomputed:
     (low, high), (from_low, from_high) = row.possible, reference.possible
     if relative:
         span = (100 * (low / from_high - 1), 100 * (high / from_low - 1))
@@ -68,17 +68,17 @@ def _recompute(row: Printed, reference: Printed, *, relative: bool) -> Recompute
         span = (low - from_high, high - from_low)
         of_prints = row.number - reference.number
     best = span[0] if span[0] == span[1] else of_prints
-    places = decimals(row.printed_delta)
+    places = count_decimals(row.printed_delta)
     return Recomputed(
         Fraction(row.printed_delta),
         *span,
-        signed(of_prints, places),
-        signed(best, places),
+        format_signed(of_prints, places),
+        format_signed(best, places),
         half_unit(row.printed_delta),
     )
 
 
-def signed(value: Fraction, places: int) -> str:
+def format_signed(value: Fraction, places: int) -> str:
     """A number as papers print deltas: "+3.3", "-6.7", "0.0"; half-way cases away from zero."""
     steps = int(abs(value) * 10**places + Fraction(1, 2))
     text = f"{steps // 10**places}" + (f".{steps % 10**places:0{places}d}" if places else "")

@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass, fields
 from functools import cache
 
-from benchapp.papers.loading import DATA, published_rows
+from benchapp.papers.loading import DATA, read_published_rows
 
 FINDINGS = DATA / "findings.json"
 
@@ -32,9 +32,9 @@ class Erratum:
 
 
 @cache
-def findings(paper: str | None = None) -> tuple[Erratum, ...]:
+def read_errata(paper: str | None = None) -> tuple[Erratum, ...]:
     """All findings, or those of one paper. PublishedDataError for a paper that is not there."""
-    published_rows(paper)  # refuses a paper that is not there
+    read_published_rows(paper)  # refuses a paper that is not there
     stored = json.loads(FINDINGS.read_text(encoding="utf-8"))
     names = [field.name for field in fields(Erratum)]
     found = (Erratum(**{name: row[name] for name in names}) for row in stored)

@@ -9,10 +9,10 @@ from functools import cache
 from math import isfinite
 from pathlib import Path
 
-from benchapp.papers.published_rows import Printed
+from benchapp.papers.published_rows import PrintedNumber
 
 DATA = Path(__file__).parent / "data"
-COLUMNS = tuple(field.name for field in fields(Printed))
+COLUMNS = tuple(field.name for field in fields(PrintedNumber))
 REQUIRED = ("paper", "table", "row", "metric", "unit")
 
 
@@ -21,24 +21,24 @@ class PublishedDataError(Exception):
 
 
 @cache
-def published_rows(paper: str | None = None) -> tuple[Printed, ...]:
+def read_published_rows(paper: str | None = None) -> tuple[PrintedNumber, ...]:
     """All printed numbers, or those of one paper, in the order of the files and of the papers.
 
     Raises PublishedDataError, also for a paper that is not there.
     """
     if paper is None:
-        return tuple(row for path in sorted(DATA.glob("*.csv")) for row in rows_of(path))
-    found = tuple(row for row in published_rows() if row.paper == paper)
+        return tuple(row for path in sorted(DATA.glob("*.csv")) for row in read_rows(path))
+    found = tuple(row for row in read_published_rows() if row.paper == paper)
     if not found:
-        raise PublishedDataError(f"no published numbers of {paper!r}; known: {', '.join(papers())}")
+        raise PublishedDataError(f"no published numbers of {paper!r}; known: {', '.join(list_papers())}")
     return found
 
 
-def papers() -> tuple[str, ...]:
-    return tuple(sorted({row.paper for row in published_rows()}))
+def list_papers() -> tuple[str, ...]:
+    return tuple(sorted({row.paper for row in read_published_rows()}))
 
 
-def rows_of(path: Path) -> tuple[Printed, ...]:
+def read_rows(path: Path) -> tuple[PrintedNumber, ...]:
     """The rows of one file. Raises PublishedDataError."""
     with path.open(newline="", encoding="utf-8") as file:
         reader = csv.DictReader(file, restkey="beyond the header", strict=True)
@@ -50,7 +50,7 @@ def rows_of(path: Path) -> tuple[Printed, ...]:
             raise PublishedDataError(f"{path.name}, line {reader.line_num}: {error}") from None
 
 
-def _parse_row(path: Path, cells: dict[str, str]) -> Printed:
+def _parse_row(path: Path, cells: dict[str, str]) -> PrintedNumber:
     if set(cells) != set(COLUMNS) or None in cells.values():
         raise ValueError(f"expected {len(COLUMNS)} cells")
     missing = [name for name in REQUIRED if not cells[name]]
@@ -62,7 +62,7 @@ def _parse_row(path: Path, cells: dict[str, str]) -> Printed:
         raise ValueError("expected a reference where there is a printed delta, and only there")
     if cells["printed_delta"] and not _is_number(cells["printed_delta"]):
         raise ValueError(f"expected a number as printed delta, found {cells['printed_delta']!r}")
-    return Printed(**{**cells, "value": _parse_value(cells)})  # type: ignore[arg-type]
+    return PrintedNumber(**{**cells, "value": _parse_value(cells)})  # type: ignore[arg-type]
 
 
 def _parse_value(cells: dict[str, str]) -> float | None:

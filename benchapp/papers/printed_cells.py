@@ -8,20 +8,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
-from benchapp.papers.published_rows import Printed
+from benchapp.papers.published_rows import PrintedNumber
 
 
 class Cells:
     """Rows of one paper by (table, metric) and any of row, model, condition and group."""
 
-    def __init__(self, rows: Iterable[Printed]) -> None:
-        self._columns: dict[tuple[str, str], list[Printed]] = {}
-        self._of_condition: dict[tuple[str, str, str], list[Printed]] = {}
+    def __init__(self, rows: Iterable[PrintedNumber]) -> None:
+        self._columns: dict[tuple[str, str], list[PrintedNumber]] = {}
+        self._of_condition: dict[tuple[str, str, str], list[PrintedNumber]] = {}
         for row in rows:
             self._columns.setdefault((row.table, row.metric), []).append(row)
             self._of_condition.setdefault((row.table, row.metric, row.condition), []).append(row)
 
-    def many(self, table: str, metric: str, **where: str) -> list[Printed]:
+    def many(self, table: str, metric: str, **where: str) -> list[PrintedNumber]:
         """The cells of a column that print a number, in the order of the paper."""
         if "condition" in where:
             column = self._of_condition.get((table, metric, where.pop("condition")), [])
@@ -33,7 +33,7 @@ class Cells:
             if row.value is not None and all(getattr(row, field) == wanted for field, wanted in where.items())
         ]
 
-    def one(self, table: str, metric: str, **where: str) -> Printed:
+    def one(self, table: str, metric: str, **where: str) -> PrintedNumber:
         """The only such cell. LookupError where there is none or more than one."""
         found = self.many(table, metric, **where)
         if len(found) != 1:
@@ -45,19 +45,19 @@ class Cells:
         return [metric for of, metric in self._columns if of == table]
 
 
-def rounds_to(exact: Fraction, cell: Printed) -> bool:
+def rounds_to(exact: Fraction, cell: PrintedNumber) -> bool:
     """Whether an exact number rounds to what is printed; a tie may go either way."""
     low, high = cell.span
     return low <= exact <= high
 
 
-def count_of(cell: Printed, n: int) -> int | None:
+def find_count(cell: PrintedNumber, n: int) -> int | None:
     """The k for which the printed percentage is k of n, None where no k is."""
     k = round(cell.number * n / 100)
     return k if rounds_to(Fraction(100 * k, n), cell) else None
 
 
-def counts_make(shares: Sequence[Printed], n: int) -> bool:
+def counts_make(shares: Sequence[PrintedNumber], n: int) -> bool:
     """Whether n things can be split so that each part's percentage is as printed."""
-    counts = [count_of(share, n) for share in shares]
+    counts = [find_count(share, n) for share in shares]
     return None not in counts and sum(k for k in counts if k is not None) == n

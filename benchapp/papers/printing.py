@@ -8,14 +8,14 @@ from itertools import groupby
 from typing import Any
 
 from benchapp.papers.deltas import References
-from benchapp.papers.published_rows import Printed
+from benchapp.papers.published_rows import PrintedNumber
 
 MARK = "*"  # beside a delta that its own columns contradict
 LABELS = ("row", "harness", "model", "condition", "group")
 Number = Mapping[str, Any]  # one printed number, flat
 
 
-def flat(rows: Sequence[Printed]) -> Iterator[dict[str, Any]]:
+def flatten_rows(rows: Sequence[PrintedNumber]) -> Iterator[dict[str, Any]]:
     """One mapping per printed number: the stored fields, the recomputed delta, k and n where known."""
     references = References(rows)
     for row in rows:
@@ -30,7 +30,7 @@ def flat(rows: Sequence[Printed]) -> Iterator[dict[str, Any]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PrintedLine:
     """A row of a printed table: what names it, and its numbers in the order of the columns; None where none is printed."""
 
     labels: tuple[str, ...]
@@ -43,7 +43,7 @@ class Layout:
 
     labels: tuple[str, ...]
     columns: tuple[tuple[str, str], ...]
-    lines: tuple[Line, ...]
+    lines: tuple[PrintedLine, ...]
 
 
 def lay_out(numbers: Sequence[Number]) -> Layout:
@@ -53,7 +53,7 @@ def lay_out(numbers: Sequence[Number]) -> Layout:
     for number in numbers:
         key = tuple(number[name] for name in labels)
         lines.setdefault(key, {})[number["metric"], number["unit"]] = number
-    body = (Line(key, tuple(cells.get(column) for column in columns)) for key, cells in lines.items())
+    body = (PrintedLine(key, tuple(cells.get(column) for column in columns)) for key, cells in lines.items())
     return Layout(labels, columns, tuple(body))
 
 
@@ -65,12 +65,14 @@ def _choose_labels(numbers: Sequence[Number]) -> tuple[str, ...]:
     return others if repeated and others else names
 
 
-def plain(rows: Sequence[Printed]) -> Iterator[str]:
+def render_tables(rows: Sequence[PrintedNumber]) -> Iterator[str]:
     """Lines of text: for each table of a paper one line per label, one column per metric, value and printed delta."""
-    for (paper, table), group in groupby(flat(rows), key=lambda number: (number["paper"], number["table"])):
+    for (paper, table), group in groupby(flatten_rows(rows), key=lambda number: (number["paper"], number["table"])):
         numbers = list(group)
         yield from (f"{paper}, {table}", "")
-        yield from aligned(_build_text_lines(numbers) if table == "Text" else _build_table_lines(lay_out(numbers)))
+        yield from align_columns(
+            _build_text_lines(numbers) if table == "Text" else _build_table_lines(lay_out(numbers))
+        )
         yield ""
 
 
@@ -92,7 +94,7 @@ def _render_cell(number: Number | None) -> str:
     return f"{number['printed']} {number['printed_delta']}{'' if number['delta_adds_up'] else MARK}"
 
 
-def aligned(lines: Iterable[list[str]]) -> Iterator[str]:
+def align_columns(lines: Iterable[list[str]]) -> Iterator[str]:
     """Left-aligned columns, empty ones dropped, a rule under the heading."""
     columns = [column for column in zip(*lines, strict=True) if any(column[1:])]
     widths = [max(map(len, column)) for column in columns]

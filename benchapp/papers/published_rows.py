@@ -27,7 +27,7 @@ DENOMINATORS: Mapping[tuple[str, str], int] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Printed:
+class PrintedNumber:
     """A cell of a table (`table` "Table 1") or a number of the running text (`table` "Text").
 
     `row`: its label as printed, short. `condition` and `metric`: the words of this project. `group`: environment, domain
@@ -88,14 +88,14 @@ class Printed:
         return self.n is not None and self.value is not None and self.k is None
 
 
-def decimals(printed: str) -> int:
+def count_decimals(printed: str) -> int:
     """Digits after the point of a printed number: 1 of "+38.9", 0 of "727K"."""
     return sum(letter.isdigit() for letter in printed.partition(".")[2])
 
 
 def half_unit(printed: str) -> Fraction:
     """Half of the last printed place: 0.05 of "+38.9", 0.5 of "727K"."""
-    return Fraction(1, 2 * 10 ** decimals(printed))
+    return Fraction(1, 2 * 10 ** count_decimals(printed))
 
 
 # Cached: a page or a check asks for the same few thousand cells many times, and exact fractions are slow.

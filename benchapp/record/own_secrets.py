@@ -17,8 +17,8 @@ from django.conf import settings
 
 from benchapp.record.redaction import MIN_KNOWN_CHARS, SHORTEST
 from runner.base.errors import SetupError
-from runner.base.host_variables import given_variables
-from runner.models.presets import named_variables
+from runner.base.host_variables import read_given_variables
+from runner.models.presets import list_preset_variables
 
 ENDINGS = ("_KEY", "_TOKEN", "_SECRET", "PASSWORD", "PASSWD", "_PAT")
 FILES = "_FILE"  # NAME_FILE points at a file that holds the value of NAME
@@ -29,7 +29,7 @@ def own_secrets() -> tuple[str, ...]:
     """Values to search for, the longest first."""
     found = {*environment_secrets(os.environ), settings.SECRET_KEY, *_passwords(settings.REDIS_URL)}
     found |= _preset_secrets(os.environ)
-    found |= {value.strip() for value in given_variables().values()}  # whatever their names: tasks are told them
+    found |= {value.strip() for value in read_given_variables().values()}  # whatever their names: tasks are told them
     found |= {str(database.get("PASSWORD") or "") for database in settings.DATABASES.values()}
     return tuple(sorted(filter(_can_be_searched, found), key=lambda value: (-len(value), value)))
 
@@ -48,7 +48,7 @@ def environment_secrets(environment: Mapping[str, str]) -> Iterator[str]:
 def _preset_secrets(environment: Mapping[str, str]) -> set[str]:
     """What stands under the names that presets read keys and private addresses from, whatever those names are."""
     try:
-        names = named_variables()
+        names = list_preset_variables()
     except SetupError:  # told, by name, to whoever launches with a preset
         return set()
     return {environment.get(name, "").strip() for name in names}

@@ -29,7 +29,7 @@ from runner.base.types import (
     Verdict,
 )
 from runner.base.types import Compaction as CompactionValue
-from runner.models.wire.continuing import CONTINUES, is_continuation, lengthened
+from runner.models.wire.continuing import CONTINUES, is_continuation, lengthen_request
 from runner.protocols import recorder as events
 
 
@@ -196,7 +196,7 @@ def request_of(call: ModelCall, before: tuple[str, ModelRequest] | None = None) 
             break
         chain.append(json.loads(Blob.objects.read(answered.values_list("request_id", flat=True).get(key=key))))
     for value in reversed(chain):
-        earlier = lengthened(value, earlier)
+        earlier = lengthen_request(value, earlier)
     return earlier
 
 

@@ -65,7 +65,7 @@ from runner.base.types import Trajectory as TrajectoryValue
 from runner.base.types import Verdict as VerdictValue
 from runner.engine.host_calls import PURPOSE as AGENT_CALLS
 from runner.models import is_scripted
-from runner.models.wire.continuing import shortened
+from runner.models.wire.continuing import shorten_request
 from runner.protocols.history import fold
 from runner.protocols.recorder import AGENT_WROTE, Frozen, History, Refused
 
@@ -253,7 +253,7 @@ class RowRecorder:
         if before.rpartition("/")[0] != conversation:
             earlier = None
         self._turn = (key, request)
-        return Blob.objects.put(canonical_json(shortened(request, earlier, before)))
+        return Blob.objects.put(canonical_json(shorten_request(request, earlier, before)))
 
     def decide(self, decision: DecisionValue, files: Files | None) -> None:
         before = Snapshot.objects.standing_for(decision.before)

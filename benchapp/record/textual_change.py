@@ -14,7 +14,7 @@ Opcode = tuple[str, int, int, int, int]  # tag, start and end on the old side, s
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ChangeCounts:
     """Counts for the row of a decision. `files_changed`: added, removed, changed in content or mode."""
 
     lines_added: int = 0
@@ -25,7 +25,7 @@ class Change:
         return asdict(self)
 
 
-def measure_change(before: Files, after: Files) -> Change:
+def measure_change(before: Files, after: Files) -> ChangeCounts:
     """Counts what `after` has that `before` had not, file by file. A file that is no UTF-8 text counts no lines."""
     added = removed = changed = 0
     for path in sorted(before.keys() | after.keys()):
@@ -36,7 +36,7 @@ def measure_change(before: Files, after: Files) -> Change:
             _text(before.get(path)), _text(after.get(path))
         ):
             added, removed = added + new_end - new_start, removed + old_end - old_start
-    return Change(added, removed, changed)
+    return ChangeCounts(added, removed, changed)
 
 
 def compare_lines(old: Sequence[Hashable], new: Sequence[Hashable]) -> Sequence[Opcode]:

@@ -17,7 +17,7 @@ from django.db import transaction
 from benchapp.models import Episode, Experiment, Run, Suite
 from benchapp.models.base import derived_id
 from benchapp.synthesis.episode import EpisodeWriter, Quota
-from benchapp.synthesis.suite import synthetic_suite
+from benchapp.synthesis.suite import make_synthetic_suite
 from runner.base.digests import digest_json
 
 MODELS = ("aster-1", "birch-2", "cedar-3", "dune-4", "elm-5", "fjord-6", "grove-7", "heath-8", "iris-9", "juniper-10")
@@ -55,7 +55,7 @@ def write_campaign(size: Size, *, seed: int = 1, progress: Callable[[int], None]
     ident = derived_id("synthetic", str(seed), repr(size))
     if Experiment.objects.filter(public_id=ident).exists():
         raise AlreadyThere(f"a campaign of this size and seed is here already: {ident}")
-    suite = synthetic_suite()
+    suite = make_synthetic_suite()
     name = f"Synthetic campaign, seed {seed}, {size.trials:,} trials"
     experiment = Experiment.objects.create(
         public_id=ident,

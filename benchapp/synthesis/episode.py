@@ -23,7 +23,8 @@ from benchapp.models import (
     Verdict,
 )
 from benchapp.record.trajectory_store import pack_steps
-from benchapp.synthesis.texts import WORDS, revised, sentence, steps
+from benchapp.synthesis.texts import WORDS, draw_sentence, revise_library
+from benchapp.synthesis.texts import draw_steps as steps
 from runner.base.digests import digest_json
 from runner.base.types import File, Phase, TrajectoryHead
 
@@ -174,7 +175,7 @@ class EpisodeWriter:
             status = self.dice.choices(("applied", "no-op", "rejected", "failed"), (70, 12, 14, 4))[0]
             before = self.snapshot
             if status == "applied":
-                self.library = revised(self.dice, self.library, trial.task.family.slug)
+                self.library = revise_library(self.dice, self.library, trial.task.family.slug)
                 self.snapshot = Snapshot.objects.put(self.library)
                 if self.snapshot.pk == before.pk:
                     status = "no-op"
@@ -198,7 +199,7 @@ class EpisodeWriter:
             answer=answer,
             status=status,
             operation_type="create" if first else "revise",
-            summary=sentence(self.dice),
+            summary=draw_sentence(self.dice),
             findings=[BAD_PATCH] if status == "rejected" else [],
             error="the reply is not JSON" if status == "failed" else "",
             before=before,

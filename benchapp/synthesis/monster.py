@@ -11,7 +11,7 @@ from pathlib import Path
 import orjson
 
 from benchapp.models.base import derived_id
-from benchapp.synthesis.texts import steps
+from benchapp.synthesis.texts import draw_steps
 from runner.trajectories.atif_values import ATIF_VERSION, step_to_json
 
 EVENTS = 337_351
@@ -70,6 +70,6 @@ def _write_trajectory(path: Path, events: int, size: int, seed: int) -> None:
     overhead = 300  # bytes of a step besides its observation
     with path.open("wb") as file:
         file.write(orjson.dumps(head)[:-1] + b',"steps":[\n')
-        for step in steps(dice, events, characters=max(40, size // events - overhead)):
+        for step in draw_steps(dice, events, characters=max(40, size // events - overhead)):
             file.write((b",\n" if step.number > 1 else b"") + orjson.dumps(step_to_json(step)))
         file.write(b"\n]}\n")

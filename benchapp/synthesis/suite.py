@@ -7,7 +7,7 @@ from runner.base.types import ACQUISITION_ROLES, DEPLOYMENT_ROLES
 ENVIRONMENTS, FAMILIES = 6, 5
 
 
-def synthetic_suite() -> Suite:
+def make_synthetic_suite() -> Suite:
     """The published benchmark's shape: 6 environments x 5 families x 6 roles. Made once."""
     suite, created = Suite.objects.get_or_create(key="synthetic", defaults={"name": "Synthetic 180", "version": "1"})
     if created:

@@ -22,24 +22,24 @@ COMMANDS = (
 )
 
 
-def sentence(dice: random.Random, words: int = 12) -> str:
+def draw_sentence(dice: random.Random, words: int = 12) -> str:
     return " ".join(dice.choices(WORDS, k=words)).capitalize() + "."
 
 
-def paragraph(dice: random.Random, characters: int) -> str:
+def draw_paragraph(dice: random.Random, characters: int) -> str:
     """A text of about so many characters, one line per sentence."""
     lines: list[str] = []
     length = 0
     while length < characters:
-        lines.append(sentence(dice, dice.randint(6, 18)))
+        lines.append(draw_sentence(dice, dice.randint(6, 18)))
         length += len(lines[-1]) + 1
     return "\n".join(lines)
 
 
-def steps(dice: random.Random, total: int, *, characters: int = 300) -> Iterator[Step]:
+def draw_steps(dice: random.Random, total: int, *, characters: int = 300) -> Iterator[Step]:
     """`total` steps of an agent at work, about `characters` characters each."""
-    pool = [paragraph(dice, characters) for _ in range(8)]
-    yield Step(1, Source.USER, sentence(dice, 30))
+    pool = [draw_paragraph(dice, characters) for _ in range(8)]
+    yield Step(1, Source.USER, draw_sentence(dice, 30))
     for number in range(2, total + 1):
         yield _draw_step(dice, number, dice.choice(pool))
 
@@ -60,21 +60,21 @@ def _draw_step(dice: random.Random, number: int, output: str) -> Step:
     )
 
 
-def skill(dice: random.Random, slug: str, lines: int) -> str:
-    body = "\n".join(f"{place}. {sentence(dice)}" for place in range(1, lines + 1))
-    return f"---\nname: {slug}\ndescription: {sentence(dice, 20)}\n---\n\n# {slug}\n\n## Workflow\n\n{body}\n"
+def draw_skill(dice: random.Random, slug: str, lines: int) -> str:
+    body = "\n".join(f"{place}. {draw_sentence(dice)}" for place in range(1, lines + 1))
+    return f"---\nname: {slug}\ndescription: {draw_sentence(dice, 20)}\n---\n\n# {slug}\n\n## Workflow\n\n{body}\n"
 
 
-def revised(dice: random.Random, library: Files, slug: str) -> dict[str, File]:
+def revise_library(dice: random.Random, library: Files, slug: str) -> dict[str, File]:
     """The library with a few lines of one skill changed, or the skill added; now and then with a reference file."""
     path = f"{slug}/SKILL.md"
     if path not in library:
-        return {**library, path: File(skill(dice, slug, dice.randint(15, 50)).encode())}
+        return {**library, path: File(draw_skill(dice, slug, dice.randint(15, 50)).encode())}
     lines = library[path].content.decode().splitlines()
     for _ in range(dice.randint(1, 6)):
         at = dice.randrange(8, len(lines))
-        lines[at : at + dice.randint(0, 1)] = [f"- {sentence(dice)}"]
+        lines[at : at + dice.randint(0, 1)] = [f"- {draw_sentence(dice)}"]
     changed = {**library, path: File(("\n".join(lines) + "\n").encode())}
     if dice.random() < 0.2:
-        changed[f"{slug}/references/{dice.choice(WORDS)}_cases.md"] = File(paragraph(dice, 1_500).encode())
+        changed[f"{slug}/references/{dice.choice(WORDS)}_cases.md"] = File(draw_paragraph(dice, 1_500).encode())
     return changed

@@ -14,12 +14,12 @@ from demo.playbooks import (
     regatta_scoring,
     timeline_repair,
 )
-from demo.playbooks.playbook import Case, Lesson, Playbook
+from demo.playbooks.playbook import Lesson, Playbook, PlaybookCase
 
-__all__ = ["LESSONS", "PLAYBOOKS", "Case", "Lesson", "Playbook", "recognise"]
+__all__ = ["LESSONS", "PLAYBOOKS", "PlaybookCase", "Lesson", "Playbook", "recognise"]
 
 
-def _with(playbook: Playbook, further: tuple[Case, ...]) -> Playbook:
+def _with(playbook: Playbook, further: tuple[PlaybookCase, ...]) -> Playbook:
     return replace(playbook, cases=(*playbook.cases, *further))
 
 
@@ -35,7 +35,7 @@ PLAYBOOKS: tuple[Playbook, ...] = (
 LESSONS: dict[str, Lesson] = {lesson.key: lesson for playbook in PLAYBOOKS for lesson in playbook.lessons}
 
 
-def recognise(instruction: str) -> tuple[Playbook, Case] | None:
+def recognise(instruction: str) -> tuple[Playbook, PlaybookCase] | None:
     """The family and case an instruction belongs to, or None where the model has no idea."""
     for playbook in PLAYBOOKS:
         case = playbook.case_of(instruction)

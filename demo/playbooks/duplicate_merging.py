@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from demo.playbooks.playbook import Case, Lesson, Playbook, without_unused_imports
+from demo.playbooks.playbook import Lesson, Playbook, PlaybookCase, without_unused_imports
 
 IDENTITY_FORMS = Lesson(
     key="identity-forms",
@@ -139,8 +139,8 @@ def _writing(records: Records, newest: bool) -> list[str]:
 
 def _case(
     records: Records, needs: tuple[str, ...], closer: dict[str, str] | None = None, beside: tuple[str, ...] = ()
-) -> Case:
-    return Case(
+) -> PlaybookCase:
+    return PlaybookCase(
         main_file=records.file,
         files=(records.file, *beside),
         output=records.output,

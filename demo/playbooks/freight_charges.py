@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from demo.playbooks.playbook import Case, Lesson, Playbook
+from demo.playbooks.playbook import Lesson, Playbook, PlaybookCase
 
 VOLUME_WEIGHT = Lesson(
     key="volume-weight",
@@ -101,9 +101,9 @@ def program(bill: Bill, handled: frozenset[str]) -> str:
     )
 
 
-def _case(bill: Bill, *needs: Lesson) -> Case:
+def _case(bill: Bill, *needs: Lesson) -> PlaybookCase:
     files = (bill.file, "rates.json") if bill.priced else (bill.file,)
-    return Case(bill.file, files, bill.output, tuple(lesson.key for lesson in needs), partial(program, bill))
+    return PlaybookCase(bill.file, files, bill.output, tuple(lesson.key for lesson in needs), partial(program, bill))
 
 
 PLAYBOOK = Playbook(

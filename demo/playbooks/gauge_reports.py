@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from demo.playbooks.playbook import Case, Lesson, Playbook
+from demo.playbooks.playbook import Lesson, Playbook, PlaybookCase
 
 SUSPECT_READINGS = Lesson(
     key="suspect-readings",
@@ -104,9 +104,11 @@ def program(report: Report, handled: frozenset[str]) -> str:
     )
 
 
-def _case(report: Report, *needs: Lesson) -> Case:
+def _case(report: Report, *needs: Lesson) -> PlaybookCase:
     files = (report.file, "stations.csv") if report.zeros else (report.file,)
-    return Case(report.file, files, report.output, tuple(lesson.key for lesson in needs), partial(program, report))
+    return PlaybookCase(
+        report.file, files, report.output, tuple(lesson.key for lesson in needs), partial(program, report)
+    )
 
 
 PLAYBOOK = Playbook(

@@ -11,12 +11,12 @@ from functools import partial
 from demo.playbooks import key_alignment, null_safe_aggregation, timeline_repair
 from demo.playbooks.key_alignment import KEY_FORMS, NEVER_BY_POSITION, NEWEST_ENTRY, Join
 from demo.playbooks.null_safe_aggregation import EMPTY_GROUPS, MISSING_CODES, READY_MADE, Averages
-from demo.playbooks.playbook import Case, Lesson
+from demo.playbooks.playbook import Lesson, PlaybookCase
 from demo.playbooks.timeline_repair import CLOCK_ERROR, NAIVE_TIMES, Logs
 
 
-def _averages(table: Averages, closer: dict[Lesson, str]) -> Case:
-    return Case(
+def _averages(table: Averages, closer: dict[Lesson, str]) -> PlaybookCase:
+    return PlaybookCase(
         table.file,
         (table.file,),
         table.output,
@@ -26,8 +26,8 @@ def _averages(table: Averages, closer: dict[Lesson, str]) -> Case:
     )
 
 
-def _join(join: Join, closer: dict[Lesson, str]) -> Case:
-    return Case(
+def _join(join: Join, closer: dict[Lesson, str]) -> PlaybookCase:
+    return PlaybookCase(
         join.left,
         (join.left, join.right),
         join.output,
@@ -37,10 +37,10 @@ def _join(join: Join, closer: dict[Lesson, str]) -> Case:
     )
 
 
-def _timeline(logs: Logs) -> Case:
+def _timeline(logs: Logs) -> PlaybookCase:
     lessons = [NAIVE_TIMES] * logs.zoned + [CLOCK_ERROR] * logs.clocks
     heads = f"head -qn 2 {' '.join(logs.files)}; cat sources.json"
-    return Case(
+    return PlaybookCase(
         logs.files[0],
         logs.files,
         "timeline.csv",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from demo.playbooks.playbook import Case, Lesson, Playbook
+from demo.playbooks.playbook import Lesson, Playbook, PlaybookCase
 
 KEY_FORMS = Lesson(
     key="key-forms",
@@ -181,7 +181,7 @@ PLAYBOOK = Playbook(
     ),
     lessons=(KEY_FORMS, NEWEST_ENTRY, NEVER_BY_POSITION),
     cases=(
-        Case(
+        PlaybookCase(
             main_file="orders.csv",
             files=("orders.csv", "customers.csv"),
             output="orders_named.csv",
@@ -191,7 +191,7 @@ PLAYBOOK = Playbook(
                 Join("orders.csv", "customers.csv", "customer", "order", "name", "orders_named.csv", "amount"),
             ),
         ),
-        Case(
+        PlaybookCase(
             main_file="counts.csv",
             files=("counts.csv", "catalogue.csv"),
             output="counts_named.csv",
@@ -202,7 +202,7 @@ PLAYBOOK = Playbook(
             ),
             closer={KEY_FORMS.key: "cut -d, -f2 counts.csv | head -n 5; cut -d, -f1 catalogue.csv | head -n 5"},
         ),
-        Case(
+        PlaybookCase(
             main_file="swipes.csv",
             files=("swipes.csv", "staff.csv"),
             output="swipes_named.csv",
@@ -213,7 +213,7 @@ PLAYBOOK = Playbook(
             ),
             closer={NEWEST_ENTRY.key: "cut -d, -f1 staff.csv | sort | uniq -d | head -n 4; grep -n B205 staff.csv"},
         ),
-        Case(
+        PlaybookCase(
             main_file="loans.jsonl",
             files=("loans.jsonl", "members.json"),
             output="loans_named.csv",
@@ -227,7 +227,7 @@ PLAYBOOK = Playbook(
                 NEWEST_ENTRY.key: "grep -o '\"member\": [^,]*' members.json | sort | uniq -d | head -n 4",
             },
         ),
-        Case(
+        PlaybookCase(
             main_file="scores.csv",
             files=("scores.csv", "students.csv"),
             output="scores_named.csv",
@@ -238,7 +238,7 @@ PLAYBOOK = Playbook(
             ),
             closer={NEVER_BY_POSITION.key: "paste -d' ' scores.csv students.csv | tail -n 6"},
         ),
-        Case(
+        PlaybookCase(
             main_file="shipments.csv",
             files=("shipments.csv", "zones.csv"),
             output="zone_fees.csv",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from demo.playbooks.playbook import Case, Lesson, Playbook
+from demo.playbooks.playbook import Lesson, Playbook, PlaybookCase
 
 MISSING_CODES = Lesson(
     key="missing-codes",
@@ -178,14 +178,14 @@ PLAYBOOK = Playbook(
     ),
     lessons=(MISSING_CODES, EMPTY_GROUPS, READY_MADE),
     cases=(
-        Case(
+        PlaybookCase(
             main_file="rain.csv",
             files=("rain.csv",),
             output="averages.csv",
             needs=(),
             program=partial(program, Averages("rain.csv", "station", ("rain_mm",), "averages.csv")),
         ),
-        Case(
+        PlaybookCase(
             main_file="visits.csv",
             files=("visits.csv",),
             output="waiting.csv",
@@ -197,7 +197,7 @@ PLAYBOOK = Playbook(
                 MISSING_CODES.key: "cut -d, -f4 visits.csv | sort | uniq -c | sort -rn | head -n 5; cat codebook.md"
             },
         ),
-        Case(
+        PlaybookCase(
             main_file="sensors.csv",
             files=("sensors.csv",),
             output="houses.csv",
@@ -205,7 +205,7 @@ PLAYBOOK = Playbook(
             program=partial(program, Averages("sensors.csv", "house", ("humidity",), "houses.csv")),
             closer={EMPTY_GROUPS.key: "cut -d, -f1 sensors.csv | sort | uniq -c; wc -l houses.csv"},
         ),
-        Case(
+        PlaybookCase(
             main_file="parcels.jsonl",
             files=("parcels.jsonl",),
             output="depots.csv",
@@ -219,7 +219,7 @@ PLAYBOOK = Playbook(
                 EMPTY_GROUPS.key: 'grep -o \'"depot": "[^"]*"\' parcels.jsonl | sort | uniq -c',
             },
         ),
-        Case(
+        PlaybookCase(
             main_file="meters.csv",
             files=("meters.csv",),
             output="buildings.csv",
@@ -237,7 +237,7 @@ PLAYBOOK = Playbook(
             ),
             closer={READY_MADE.key: "grep -n ',,' meters.csv | head -n 4"},
         ),
-        Case(
+        PlaybookCase(
             main_file="takings.csv",
             files=("takings.csv", "branches.csv"),
             output="regions.csv",

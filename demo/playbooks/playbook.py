@@ -31,7 +31,7 @@ class Lesson:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class PlaybookCase:
     """One kind of task it can recognise, and a program for it that handles exactly the lessons it is given."""
 
     main_file: str  # an instruction that names this file is about this case
@@ -53,9 +53,9 @@ class Playbook:
     when: str  # the situations a skill of this family is for
     steps: tuple[str, ...]  # the base procedure as a skill would put it
     lessons: tuple[Lesson, ...]  # gap 1, gap 2, trap
-    cases: tuple[Case, ...]
+    cases: tuple[PlaybookCase, ...]
 
-    def case_of(self, instruction: str) -> Case | None:
+    def case_of(self, instruction: str) -> PlaybookCase | None:
         return next((case for case in self.cases if case.recognises(instruction)), None)
 
     def fits(self, text: str) -> int:
@@ -64,7 +64,7 @@ class Playbook:
         return sum(word in lowered for word in self.words)
 
 
-def narrowed_to(line: str) -> frozenset[str]:
+def find_narrowing(line: str) -> frozenset[str]:
     """The files a line of advice restricts itself to; empty for general advice."""
     return frozenset(FILE_NAME.findall(line)) - {"SKILL.md", "notes.md", "codebook.md", "sources.json"}
 

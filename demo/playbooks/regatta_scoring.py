@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from demo.playbooks.playbook import Case, Lesson, Playbook
+from demo.playbooks.playbook import Lesson, Playbook, PlaybookCase
 
 TIED_PLACES = Lesson(
     key="tied-places",
@@ -94,8 +94,8 @@ def program(file: str, output: str, handled: frozenset[str]) -> str:
     )
 
 
-def _case(file: str, output: str, *needs: Lesson) -> Case:
-    return Case(file, (file,), output, tuple(lesson.key for lesson in needs), partial(program, file, output))
+def _case(file: str, output: str, *needs: Lesson) -> PlaybookCase:
+    return PlaybookCase(file, (file,), output, tuple(lesson.key for lesson in needs), partial(program, file, output))
 
 
 PLAYBOOK = Playbook(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from demo.playbooks.playbook import Case, Lesson, Playbook, without_unused_imports
+from demo.playbooks.playbook import Lesson, Playbook, PlaybookCase, without_unused_imports
 
 NAIVE_TIMES = Lesson(
     key="naive-times",
@@ -166,14 +166,14 @@ PLAYBOOK = Playbook(
     ),
     lessons=(NAIVE_TIMES, CLOCK_ERROR, EVENT_TIME),
     cases=(
-        Case(
+        PlaybookCase(
             main_file="web.log",
             files=("web.log", "db.log"),
             output="timeline.csv",
             needs=(),
             program=partial(program, Logs(("web.log", "db.log"))),
         ),
-        Case(
+        PlaybookCase(
             main_file="harbour.log",
             files=("harbour.log", "ferry.log", "radar.log"),
             output="timeline.csv",
@@ -181,7 +181,7 @@ PLAYBOOK = Playbook(
             program=partial(program, Logs(("harbour.log", "ferry.log", "radar.log"), zoned=True)),
             closer={NAIVE_TIMES.key: "head -qn 2 harbour.log ferry.log radar.log; cat sources.json"},
         ),
-        Case(
+        PlaybookCase(
             main_file="door.log",
             files=("door.log", "camera.log"),
             output="timeline.csv",
@@ -189,7 +189,7 @@ PLAYBOOK = Playbook(
             program=partial(program, Logs(("door.log", "camera.log"), clocks=True)),
             closer={CLOCK_ERROR.key: "head -n 8 timeline.csv; cat sources.json"},
         ),
-        Case(
+        PlaybookCase(
             main_file="start.jsonl",
             files=("start.jsonl", "summit.jsonl", "finish.jsonl"),
             output="timeline.csv",
@@ -200,7 +200,7 @@ PLAYBOOK = Playbook(
                 CLOCK_ERROR.key: "cat sources.json",
             },
         ),
-        Case(
+        PlaybookCase(
             main_file="telemetry.csv",
             files=("telemetry.csv",),
             output="timeline.csv",
@@ -208,7 +208,7 @@ PLAYBOOK = Playbook(
             program=telemetry,
             closer={EVENT_TIME.key: "cut -d, -f1 telemetry.csv | sort | uniq -c | sort -rn | head -n 3"},
         ),
-        Case(
+        PlaybookCase(
             main_file="gate.log",
             files=("gate.log", "tower.log", "depot.log"),
             output="timeline.csv",

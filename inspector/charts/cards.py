@@ -12,7 +12,7 @@ from inspector.charts.chart import Chart
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
+class ChartCard:
     """One chart with these choices: `page` shows it large with its table, `json` and `csv` are its twins."""
 
     chart: Chart
@@ -22,13 +22,13 @@ class Card:
     large: bool = False  # is it the only one of its page?
 
 
-def card_of(chart: Chart, choices: Choices, *, large: bool = False) -> Card:
+def card_of(chart: Chart, choices: Choices, *, large: bool = False) -> ChartCard:
     query = choices.query()
     tail = f"?{query}" if query else ""
     page, twin, table = (reverse(name, args=[chart.key]) for name in ("chart", "chart-json", "chart-csv"))
-    return Card(chart, page + tail, twin + tail, table + tail, large)
+    return ChartCard(chart, page + tail, twin + tail, table + tail, large)
 
 
-def cards_of(charts: Iterable[Chart], choices: Choices) -> list[Card]:
+def cards_of(charts: Iterable[Chart], choices: Choices) -> list[ChartCard]:
     """For a page with several charts; each with all choices, its own options among them."""
     return [card_of(chart, choices) for chart in charts]

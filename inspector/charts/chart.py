@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from plotly import graph_objects as go
 
 if TYPE_CHECKING:
-    from inspector.charts.sheet import Sheet
+    from inspector.charts.sheet import ChartSheet
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TableColumn:
     """`key` names it in CSV and JSON; `title` heads it on the page; `unit` as in "%", "pp", "USD", "tokens".
 
     `read` takes the value from a row of the chart; without it, the row's attribute of the key's name.
@@ -32,7 +32,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TableRow:
     """One value per column: text, a number, or None for "not known". `url` leads to the trials behind it."""
 
     values: tuple[Any, ...]
@@ -40,14 +40,14 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
-    columns: tuple[Column, ...]
-    rows: tuple[Row, ...] = ()
+class ChartTable:
+    columns: tuple[TableColumn, ...]
+    rows: tuple[TableRow, ...] = ()
 
     @classmethod
-    def of(cls, columns: Sequence[Column], rows: Iterable[object]) -> Table:
+    def of(cls, columns: Sequence[TableColumn], rows: Iterable[object]) -> ChartTable:
         """From a chart's own rows: their values column by column, and their `url` where they have one."""
-        told = (Row(tuple(column.value_of(row) for column in columns), getattr(row, "url", "")) for row in rows)
+        told = (TableRow(tuple(column.value_of(row) for column in columns), getattr(row, "url", "")) for row in rows)
         return cls(tuple(columns), tuple(told))
 
     def records(self) -> list[dict[str, Any]]:
@@ -56,7 +56,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawing:
+class ChartDrawing:
     """`figure` is None where there is nothing to draw, and `absent` then says why in one sentence.
 
     Every number of the figure stands in the table. Colours come from `palette` alone, in their light form; the page
@@ -64,7 +64,7 @@ class Drawing:
     """
 
     figure: go.Figure | None
-    table: Table
+    table: ChartTable
     notes: tuple[str, ...] = ()
     absent: str = ""
 
@@ -77,7 +77,7 @@ class Chart:
     key: str
     title: str
     question: str
-    draw: Callable[[Sheet], Drawing]
+    draw: Callable[[ChartSheet], ChartDrawing]
     after: str = ""
     uses_metric: bool = False  # does it show one metric, chosen by `metric=`?
     published: tuple[str, ...] = ()  # papers that print numbers for it

@@ -8,18 +8,18 @@ from typing import Any
 
 from django.http import HttpRequest
 
-from benchapp.papers.loading import papers, published_rows
-from benchapp.papers.published_rows import Printed
+from benchapp.papers.loading import list_papers, read_published_rows
+from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.choices import Choices, parse_choices
 from benchapp.stats.comparing.comparison import Comparison, comparison_of
 from benchapp.stats.metrics.catalogue import DEFAULT_METRIC, METRICS, TABLES, table_for
 from benchapp.stats.metrics.metric import Metric
 from inspector.charts.chart import Chart
-from inspector.charts.sheet import Sheet
+from inspector.charts.sheet import ChartSheet
 from runner.base.types import Phase
 
 
-def sheet_of(request: HttpRequest, chart: Chart | None = None, **fixed: Any) -> Sheet:
+def sheet_of(request: HttpRequest, chart: Chart | None = None, **fixed: Any) -> ChartSheet:
     """What this request asks to see; for one chart also its own options. `fixed`: choices the page has made itself.
 
     Nothing of an address that cannot be understood stops the page: `problems` says what was ignored.
@@ -29,12 +29,12 @@ def sheet_of(request: HttpRequest, chart: Chart | None = None, **fixed: Any) -> 
     return replace(sheet, problems=(*problems, *sheet.problems))
 
 
-def build_sheet(choices: Choices, chart: Chart | None = None) -> Sheet:
+def build_sheet(choices: Choices, chart: Chart | None = None) -> ChartSheet:
     comparison = comparison_of(choices)
     problems: list[str] = []
     table = _table(comparison, problems)
     metrics = tuple(metric for metric in TABLES[table] if comparison.has(metric))
-    return Sheet(
+    return ChartSheet(
         comparison=comparison,
         table=table,
         metrics=metrics,
@@ -68,12 +68,12 @@ def _metric(comparison: Comparison, metrics: tuple[Metric, ...], problems: list[
     return next(iter((*default, *deployed, *metrics)), None)
 
 
-def _published(asked_for: Iterable[str], problems: list[str]) -> tuple[Printed, ...]:
-    known = papers()
+def _published(asked_for: Iterable[str], problems: list[str]) -> tuple[PrintedNumber, ...]:
+    known = list_papers()
     for name in asked_for:
         if name not in known:
             problems.append(f"published: {name[:80]!r} ignored, expected one of {', '.join(known)}")
-    return tuple(row for name in asked_for if name in known for row in published_rows(name))
+    return tuple(row for name in asked_for if name in known for row in read_published_rows(name))
 
 
 def _options(texts: Iterable[str], chart: Chart, problems: list[str]) -> Mapping[str, str]:

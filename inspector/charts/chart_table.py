@@ -10,7 +10,7 @@ from typing import Any
 
 from benchapp.exports.spreadsheet import unrun
 from benchapp.stats.inference.shares import percent_text
-from inspector.charts.chart import Column, Table
+from inspector.charts.chart import ChartTable, TableColumn
 
 MINUS = "\N{MINUS SIGN}"
 MAX_ROWS = 400  # on a page; CSV and JSON have all
@@ -30,7 +30,7 @@ class TextRow:
     url: str
 
 
-def text_rows(table: Table) -> list[TextRow]:
+def text_rows(table: ChartTable) -> list[TextRow]:
     """The first `MAX_ROWS`, as the page shows them."""
     units = [column.unit for column in table.columns]
     numeric = numeric_columns(table)
@@ -46,7 +46,7 @@ def text_rows(table: Table) -> list[TextRow]:
     ]
 
 
-def numeric_columns(table: Table) -> list[bool]:
+def numeric_columns(table: ChartTable) -> list[bool]:
     """Which columns hold numbers and nothing else."""
     columns = zip(*(row.values for row in table.rows), strict=True) if table.rows else ((),) * len(table.columns)
     return [_all_numbers([value for value in column if value is not None]) for column in columns]
@@ -82,7 +82,7 @@ def _short(value: float) -> str:
     return f"{value:.{2 if abs(value) >= 1 else 4}f}".rstrip("0").rstrip(".") or "0"
 
 
-def csv_text(table: Table, absolute: Callable[[str], str]) -> str:
+def csv_text(table: ChartTable, absolute: Callable[[str], str]) -> str:
     """A header with units, then one line per row in full precision; a last column leads to the trials where rows do."""
     linked = any(row.url for row in table.rows)
     file = StringIO(newline="")
@@ -93,7 +93,7 @@ def csv_text(table: Table, absolute: Callable[[str], str]) -> str:
     return file.getvalue()
 
 
-def _head(column: Column) -> str:
+def _head(column: TableColumn) -> str:
     return unrun(f"{column.key} ({column.unit})" if column.unit else column.key)
 
 

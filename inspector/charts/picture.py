@@ -11,9 +11,9 @@ from plotly.io import to_json
 
 from benchapp.stats.comparing.comparison import Comparison
 from benchapp.stats.learning.computed_runs import Recent
-from benchapp.stats.metrics.tally import Tally
-from inspector.charts.chart import Chart, Drawing
-from inspector.charts.sheet import Sheet
+from benchapp.stats.metrics.tally import TrialTally
+from inspector.charts.chart import Chart, ChartDrawing
+from inspector.charts.sheet import ChartSheet
 from inspector.web.text.visible import spelled
 
 MAX_NAMED = 4  # unfinished groups in a note
@@ -28,7 +28,7 @@ CONTROL = re.compile(r"(\\\\)|\\u(00[01][0-9a-f]|007f)")  # as JSON writes them
 class Picture:
     """`figure`: the bytes of plotly's JSON, None where there is nothing to draw."""
 
-    drawing: Drawing
+    drawing: ChartDrawing
     figure: bytes | None
 
 
@@ -40,7 +40,7 @@ def _count_bytes(picture: Picture) -> int:
 KEPT: Recent[Hashable, Picture] = Recent(MAX_BYTES, _count_bytes)
 
 
-def picture_of(chart: Chart, sheet: Sheet) -> Picture:
+def picture_of(chart: Chart, sheet: ChartSheet) -> Picture:
     """Drawn anew when a run of the comparison was revised, or when anything was chosen differently."""
     key = _key(chart, sheet)
     found = KEPT.get(key)
@@ -51,12 +51,12 @@ def picture_of(chart: Chart, sheet: Sheet) -> Picture:
     return found
 
 
-def _with_note(drawing: Drawing, comparison: Comparison) -> Drawing:
+def _with_note(drawing: ChartDrawing, comparison: Comparison) -> ChartDrawing:
     """Says of every chart of unfinished runs that they are: a picture travels without its page."""
     still = [group for group in comparison.groups.all if group.is_unfinished]
     if not still or drawing.figure is None:
         return drawing
-    tally = sum(map(comparison.tally, still), Tally())
+    tally = sum(map(comparison.tally, still), TrialTally())
     named = "; ".join(group.label for group in still[:MAX_NAMED]) + (" and others" if len(still) > MAX_NAMED else "")
     return replace(drawing, notes=(*drawing.notes, f"{named}: {tally.done:,} of {tally.total:,} trials ended so far."))
 
@@ -69,7 +69,7 @@ def figure_json(figure: go.Figure) -> bytes:
     return TAG.sub(lambda found: found[0] if found["backslash"] else b"&lt;", text.encode())
 
 
-def _key(chart: Chart, sheet: Sheet) -> Hashable:
+def _key(chart: Chart, sheet: ChartSheet) -> Hashable:
     comparison = sheet.comparison
     runs = tuple((run.pk, run.revision) for run in comparison.runs)
     return chart.key, comparison.choices.but(seen=""), comparison.truncated, runs

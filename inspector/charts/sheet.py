@@ -8,14 +8,14 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
-from benchapp.papers.published_rows import Printed
+from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.comparison import Comparison
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.metrics.metric import Metric
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet:
+class ChartSheet:
     """`table`: the set of metrics shown, by its key; `metrics`: those of it that the runs have; `metric`: the one that charts with one metric show.
 
     `options`: the chart's own further choices, by name, always one of the values the chart lists. `problems`: one sentence
@@ -26,7 +26,7 @@ class Sheet:
     table: str
     metrics: tuple[Metric, ...]
     metric: Metric | None
-    published: tuple[Printed, ...] = ()
+    published: tuple[PrintedNumber, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
 

@@ -14,7 +14,7 @@ from benchapp.models import Square, Trial
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.metrics.amounts import DAY, HOUR, MINUTE
 from benchapp.stats.metrics.rates import Rate
-from inspector.pages.runs.run import Cell
+from inspector.pages.runs.run import GridCell
 from inspector.web.text.formats import UNKNOWN, compact, duration, headline, known, number, percent, points, tokens, usd
 from inspector.web.text.live_step import in_a_line
 
@@ -146,7 +146,7 @@ def square(trial: Trial) -> SafeString:
 
 
 @register.simple_tag
-def squares(cell: Cell, address: str) -> SafeString:
+def squares(cell: GridCell, address: str) -> SafeString:
     """The trials of a cell of the grid; `address` is a trial's, with {} where its id belongs."""
     drawn = (_square(each, each.title, each.role, address.format(each.public_id)) for each in cell.squares)
     return SafeString("".join(drawn))

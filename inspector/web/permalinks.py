@@ -9,11 +9,11 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from benchapp.record.json_shape import JsonShape, Shaped
-from benchapp.stats.comparing.comparison import Comparison, added_since
+from benchapp.stats.comparing.comparison import Comparison, count_added_since
 
 
 @dataclass(frozen=True, slots=True)
-class Pin(Shaped):
+class Permalink(Shaped):
     """`added`: runs that match and came later. `revised`: trials of the shown runs that were settled later. Both are left
     out. `unfinished`: one sentence about what has not come yet, or "". `differs`: the numbers are others than those the link was made with, although nothing came later that could be
     left out: something was deleted or edited since."""
@@ -32,12 +32,12 @@ class Pin(Shaped):
     )
 
 
-def pin_of(request: HttpRequest, comparison: Comparison) -> Pin:
+def build_permalink(request: HttpRequest, comparison: Comparison) -> Permalink:
     choices = comparison.choices
     pinned = choices.but(as_of=choices.as_of or timezone.now(), seen=comparison.fingerprint)
-    return Pin(
+    return Permalink(
         as_of=choices.as_of,
-        added=added_since(choices),
+        added=count_added_since(choices),
         revised=comparison.revised,
         differs=bool(choices.seen) and choices.seen != comparison.fingerprint,
         permalink=request.build_absolute_uri(f"{_page(request)}?{pinned.query()}"),

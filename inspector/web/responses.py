@@ -49,24 +49,24 @@ def render_page(
     return response
 
 
-class Link:
+class PageLink:
     """The address of a named page as a twin gives it: absolute, for which the encoder takes the host of the request."""
 
     def __init__(self, name: str, *args: object, **query: object) -> None:
         self.path = reverse(name, args=args) + (f"?{urlencode(query)}" if query else "")
 
 
-def link_to(name: str, path: str = "public_id") -> tuple[str, Callable[[Any], Link]]:
+def link_to(name: str, path: str = "public_id") -> tuple[str, Callable[[Any], PageLink]]:
     """The entry "url" of a JsonShape: the page of the row's attribute `path`, as a rule its public id."""
     find_id = attrgetter(path)
-    return "url", lambda row: Link(name, find_id(row))
+    return "url", lambda row: PageLink(name, find_id(row))
 
 
 def render_twin(request: HttpRequest, data: Mapping[str, Any]) -> bytes:
     """The one encoder of all twins: indented, ids and times as orjson writes them, the rest as `encode` says."""
 
     def default(value: Any) -> Any:
-        return request.build_absolute_uri(value.path) if isinstance(value, Link) else encode(value)
+        return request.build_absolute_uri(value.path) if isinstance(value, PageLink) else encode(value)
 
     return orjson.dumps(data, default=default, option=TWIN_OPTIONS)
 

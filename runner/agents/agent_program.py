@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from functools import partial
 
 from runner.agents import AgentJob, AgentRun
-from runner.agents.program_log import Log, read_log, with_subagents
+from runner.agents.program_log import ProgramLog, read_log, with_subagents
 from runner.base.errors import NotOnThisMachine, SandboxError, SetupError
 from runner.base.types import Failure, File, Source, Step, Trajectory, TrajectoryHead, Usage
 from runner.models import Model
 from runner.models.call_prices import call_cost
 from runner.models.preset import Preset
-from runner.programs import installed, pin_of
+from runner.programs import find_installed, pin_of
 from runner.sandboxes import LOGS, Completed, Sandbox
 from runner.sandboxes.gateway.gateway import Gateway
 from runner.sandboxes.needs import Needs, Provider
@@ -37,7 +37,7 @@ TOLD_CHARS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class ProgramStart:
     """What an adapter needs to write its command line."""
 
     job: AgentJob
@@ -72,14 +72,14 @@ class ProgramAgent:
 
     # --- what an adapter says -----------------------------------------------------------------------------------
 
-    def command(self, start: Start) -> Sequence[str]:
+    def command(self, start: ProgramStart) -> Sequence[str]:
         """The command line, as words. The instruction comes on its standard input."""
         raise NotImplementedError
 
-    def environment(self, start: Start) -> Mapping[str, str]:
+    def environment(self, start: ProgramStart) -> Mapping[str, str]:
         return {}
 
-    def files(self, start: Start) -> Mapping[str, str]:
+    def files(self, start: ProgramStart) -> Mapping[str, str]:
         """Further files below FOLDER, such as the program's own settings."""
         return {}
 
@@ -91,11 +91,11 @@ class ProgramAgent:
         """Which of those files are logs of sub-agents, where the program writes one for each."""
         return []
 
-    def failure(self, log: Log) -> Failure | None:
+    def failure(self, log: ProgramLog) -> Failure | None:
         """What the program's own log says about an early end, such as a turn limit."""
         return None
 
-    def turns(self, log: Log) -> int | None:
+    def turns(self, log: ProgramLog) -> int | None:
         """Model calls of the main agent, without its sub-agents; None where the log does not separate them."""
         return sum(step.source is Source.AGENT for step in log.trajectories[0].steps) if log.trajectories else None
 
@@ -112,7 +112,7 @@ class ProgramAgent:
         if preset.key_variable and not os.environ.get(preset.key_variable, "").strip():
             raise NotOnThisMachine(f"preset {preset.name}: the environment variable {preset.key_variable} is not set")
         call_cost(preset, Usage(0, 0, 0))  # loads the price list now, and not while the program waits for an answer
-        return Needs(self.skill_folders, installed(self.name), provider, price=partial(call_cost, preset))
+        return Needs(self.skill_folders, find_installed(self.name), provider, price=partial(call_cost, preset))
 
     def preset(self, model: Model | None) -> Preset:
         """SetupError where the model says not how this program takes it, or wants what the program cannot do."""
@@ -133,9 +133,9 @@ class ProgramAgent:
         preset, gateway = self.preset(model), sandbox.gateway
         if sandbox.provider_url is None or gateway is None:
             raise SetupError(f"the agent {self.name!r} needs a sandbox that gives it a way to its provider")
-        program = installed(self.name)
+        program = find_installed(self.name)
         folder = f"{sandbox.path(LOGS)}/{FOLDER}"
-        start = Start(job, preset, f"{program.target}/bin/{self.name}", folder, sandbox.provider_url)
+        start = ProgramStart(job, preset, f"{program.target}/bin/{self.name}", folder, sandbox.provider_url)
         gateway.watch = partial(_tell, on_step)
         gateway.allow(job.limits.max_turns, job.limits.max_total_tokens)
         done, seconds = self._execute(start, sandbox)
@@ -148,7 +148,7 @@ class ProgramAgent:
         turns = self.turns(log)
         return AgentRun(log.trajectories, usage, gateway.requests if turns is None else turns, failure)
 
-    def _execute(self, start: Start, sandbox: Sandbox) -> tuple[Completed, float]:
+    def _execute(self, start: ProgramStart, sandbox: Sandbox) -> tuple[Completed, float]:
         files = {INSTRUCTION: start.job.instruction, **self.files(start)}
         sandbox.put(LOGS, {f"{FOLDER}/{path}": File(text.encode()) for path, text in files.items()})
         words = " ".join(shlex.quote(word) for word in self.command(start))
@@ -160,7 +160,7 @@ class ProgramAgent:
         seconds = start.job.limits.timeout_seconds or start.job.task.agent_timeout_seconds
         return sandbox.execute(command, timeout_seconds=seconds, environment=environment), seconds
 
-    def _log(self, sandbox: Sandbox, job: AgentJob) -> Log:
+    def _log(self, sandbox: Sandbox, job: AgentJob) -> ProgramLog:
         found = sandbox.files(LOGS)
         left = {
             path.removeprefix(f"{FOLDER}/"): file.content for path, file in found.items() if path.startswith(FOLDER)
@@ -170,14 +170,16 @@ class ProgramAgent:
         head = TrajectoryHead(source_format="empty", agent_name=self.name, agent_version=self.version)
         if not names:
             asked = Step(1, Source.USER, job.instruction)
-            return Log((Trajectory(head, (asked,)),), {}, Usage(), errors)
+            return ProgramLog((Trajectory(head, (asked,)),), {}, Usage(), errors)
         logs = (read_log(left[name], job.instruction, head, errors) for name in names)
         log = next(logs)
         if not log.tells_work:  # the best may have got no further than its head
             log = next((other for other in logs if other.tells_work), log)
         return with_subagents(log, [left[name] for name in self.subagent_logs(sorted(left))], head)
 
-    def _find_failure_or_raise(self, done: Completed, seconds: float, log: Log, gateway: Gateway) -> Failure | None:
+    def _find_failure_or_raise(
+        self, done: Completed, seconds: float, log: ProgramLog, gateway: Gateway
+    ) -> Failure | None:
         """The run's failure, or the exception of whoever's fault it is instead."""
         failure = self._failure(done, seconds, log, gateway)
         if gateway.refusal is not None:
@@ -193,7 +195,7 @@ class ProgramAgent:
             raise SetupError(f"{self.name} {self.version} ended before its first model call: {told}")
         return failure
 
-    def _failure(self, done: Completed, seconds: float, log: Log, gateway: Gateway) -> Failure | None:
+    def _failure(self, done: Completed, seconds: float, log: ProgramLog, gateway: Gateway) -> Failure | None:
         if done.timed_out:
             return Failure("AgentTimeout", f"The program was ended after {seconds:g} seconds.")
         if gateway.limit_reached:

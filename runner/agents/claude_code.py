@@ -10,8 +10,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from runner.agents.agent_program import DUMMY_KEY, HOME, ProgramAgent, Start
-from runner.agents.program_log import Log
+from runner.agents.agent_program import DUMMY_KEY, HOME, ProgramAgent, ProgramStart
+from runner.agents.program_log import ProgramLog
 from runner.base.text import cut
 from runner.base.types import Failure
 from runner.models.preset import Preset
@@ -38,7 +38,7 @@ class ClaudeCode(ProgramAgent):
     )
     known_options = frozenset({"reasoning_effort"})
 
-    def command(self, start: Start) -> Sequence[str]:
+    def command(self, start: ProgramStart) -> Sequence[str]:
         effort = start.option("reasoning_effort")
         return [
             start.program,
@@ -53,7 +53,7 @@ class ClaudeCode(ProgramAgent):
             *(("--disallowedTools", "WebSearch,WebFetch") if start.offline else ()),
         ]
 
-    def environment(self, start: Start) -> Mapping[str, str]:
+    def environment(self, start: ProgramStart) -> Mapping[str, str]:
         """All model variables: helper calls, sub-agents and skills that name a model by its family ("opus") go to the
         model under test, and to no other."""
         return {
@@ -75,7 +75,7 @@ class ClaudeCode(ProgramAgent):
         """The mark for a long context is the program's own, not part of the name."""
         return frozenset({preset.agent_model.removesuffix("[1m]")})
 
-    def failure(self, log: Log) -> Failure | None:
+    def failure(self, log: ProgramLog) -> Failure | None:
         results = log.facts.get("results") or []
         last: Mapping[str, Any] = results[-1] if results else {}
         if last.get("subtype") == "error_max_turns":

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from runner.agents.agent_program import DUMMY_KEY, HOME, OUTPUT, ProgramAgent, Start
-from runner.agents.program_log import Log
+from runner.agents.agent_program import DUMMY_KEY, HOME, OUTPUT, ProgramAgent, ProgramStart
+from runner.agents.program_log import ProgramLog
 from runner.base.text import cut
 from runner.base.types import Failure, Source
 
@@ -43,7 +43,7 @@ class Codex(ProgramAgent):
     skill_folders = (f"{HOME}/.agents/skills",)
     known_options = frozenset({"reasoning_effort"})
 
-    def command(self, start: Start) -> Sequence[str]:
+    def command(self, start: ProgramStart) -> Sequence[str]:
         effort = start.option("reasoning_effort")
         return [
             start.program,
@@ -58,17 +58,17 @@ class Codex(ProgramAgent):
             "-",
         ]
 
-    def environment(self, start: Start) -> Mapping[str, str]:
+    def environment(self, start: ProgramStart) -> Mapping[str, str]:
         return {"CODEX_HOME": f"{start.folder}/codex", "GATEWAY_KEY": DUMMY_KEY}
 
-    def files(self, start: Start) -> Mapping[str, str]:
+    def files(self, start: ProgramStart) -> Mapping[str, str]:
         return {"codex/config.toml": _CONFIG.format(url=start.url)}
 
     def logs(self, names: Sequence[str]) -> Sequence[str]:
         """The first session is the agent's own; further ones are those of its sub-agents."""
         return [*(name for name in names if name.startswith("codex/sessions/")), OUTPUT]
 
-    def failure(self, log: Log) -> Failure | None:
+    def failure(self, log: ProgramLog) -> Failure | None:
         """The session log has no failures: the exit code says that it failed, standard error why."""
         last = log.trajectories[0].steps[-1]
         if last.source is Source.SYSTEM and (last.extra or {}).get("event") in ("turn.failed", "error"):

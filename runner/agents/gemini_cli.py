@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from runner.agents.agent_program import DUMMY_KEY, HOME, ProgramAgent, Start
+from runner.agents.agent_program import DUMMY_KEY, HOME, ProgramAgent, ProgramStart
 from runner.base.types import JsonValue
 
 _PROVIDER_TOOLS = ["google_web_search", "web_fetch"]  # carried out by the provider, so a closed network stops neither
@@ -44,7 +44,7 @@ class GeminiCli(ProgramAgent):
     skill_folders = (f"{HOME}/.gemini/skills",)
     moving_variables = ("GEMINI_CLI_HOME", "GEMINI_CLI_SYSTEM_DEFAULTS_PATH", "GEMINI_CLI_SYSTEM_SETTINGS_PATH")
 
-    def command(self, start: Start) -> Sequence[str]:
+    def command(self, start: ProgramStart) -> Sequence[str]:
         return [
             *("sh", "-c", _PREPARE, "sh", start.folder),
             start.program,
@@ -53,7 +53,7 @@ class GeminiCli(ProgramAgent):
             *("--output-format", "stream-json"),
         ]
 
-    def environment(self, start: Start) -> Mapping[str, str]:
+    def environment(self, start: ProgramStart) -> Mapping[str, str]:
         return {
             "GEMINI_API_KEY": DUMMY_KEY,
             "GOOGLE_GEMINI_BASE_URL": start.url,
@@ -62,7 +62,7 @@ class GeminiCli(ProgramAgent):
             "NO_COLOR": "1",
         }
 
-    def files(self, start: Start) -> Mapping[str, str]:
+    def files(self, start: ProgramStart) -> Mapping[str, str]:
         settings: dict[str, Any] = {
             "general": {
                 "enableAutoUpdate": False,

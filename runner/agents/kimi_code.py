@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from runner.agents.agent_program import DUMMY_KEY, HOME, OUTPUT, ProgramAgent, Start
+from runner.agents.agent_program import DUMMY_KEY, HOME, OUTPUT, ProgramAgent, ProgramStart
 
 # The program takes its prompt as an argument, which Linux caps at 128 KiB. So it is given to it after it has started;
 # what it starts itself must not inherit that.
@@ -30,7 +30,7 @@ class KimiCode(ProgramAgent):
     moving_variables = ("KIMI_CODE_HOME",)
     known_options = frozenset({"temperature", "top_p", "max_context_size"})
 
-    def command(self, start: Start) -> Sequence[str]:
+    def command(self, start: ProgramStart) -> Sequence[str]:
         """Sessions are put where what the program leaves is kept."""
         prepare = 'mkdir -p "$1" "$HOME/.kimi-code" && ln -sfn "$1" "$HOME/.kimi-code/sessions" && shift && exec "$@"'
         return [
@@ -39,7 +39,7 @@ class KimiCode(ProgramAgent):
             *("--output-format", "stream-json"),
         ]
 
-    def environment(self, start: Start) -> Mapping[str, str]:
+    def environment(self, start: ProgramStart) -> Mapping[str, str]:
         options = {f"KIMI_MODEL_{name.upper()}": start.option(name) for name in sorted(self.known_options)}
         return {
             "KIMI_MODEL_NAME": start.preset.agent_model,
@@ -55,7 +55,7 @@ class KimiCode(ProgramAgent):
             **{name: value for name, value in options.items() if value is not None},
         }
 
-    def files(self, start: Start) -> Mapping[str, str]:
+    def files(self, start: ProgramStart) -> Mapping[str, str]:
         return {"prompt.mjs": _PROMPT}
 
     def logs(self, names: Sequence[str]) -> Sequence[str]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from runner.agents import AgentJob, AgentRun
 from runner.agents.agent_trajectory import Notebook
 from runner.base.errors import SuiteError
-from runner.base.host_variables import resolved
+from runner.base.host_variables import resolve_variables
 from runner.base.types import Failure, Observation, Source, Step, Task, ToolCall
 from runner.models import Model
 from runner.sandboxes import SOLUTION, Completed, Sandbox
@@ -31,7 +31,7 @@ class Oracle:
         sandbox.put(SOLUTION, files)  # beside the workspace, so that it stays as the agent's
         seconds = job.limits.timeout_seconds or job.task.agent_timeout_seconds
         command = script_command(f"{sandbox.path(SOLUTION)}/solve.sh", files["solve.sh"])
-        environment = resolved(job.task.solution_environment, job.task.machine.host_variables)
+        environment = resolve_variables(job.task.solution_environment, job.task.machine.host_variables)
         done = sandbox.execute(command, timeout_seconds=seconds, environment=environment)
         call = ToolCall("1", "shell", {"command": command})
         observation = Observation(done.output, call.id, is_error=done.exit_code != 0)

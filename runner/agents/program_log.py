@@ -16,7 +16,7 @@ MAX_PROBLEMS = 20  # kept of one log
 
 
 @dataclass(frozen=True, slots=True)
-class Log:
+class ProgramLog:
     trajectories: tuple[Trajectory, ...]  # the main one first
     facts: Mapping[str, Any]  # what the reader found beside the steps
     usage: Usage  # of the whole file, sub-agents included
@@ -27,7 +27,7 @@ class Log:
         return any(step.source is Source.AGENT for step in self.trajectories[0].steps)
 
 
-def read_log(content: bytes, instruction: str, head: TrajectoryHead, errors: str = "") -> Log:
+def read_log(content: bytes, instruction: str, head: TrajectoryHead, errors: str = "") -> ProgramLog:
     """The trajectories of a log of any known format. What the log does not say of itself is taken from `head`.
 
     A log that does not begin with what the agent was asked gets the instruction as its first step.
@@ -40,10 +40,10 @@ def read_log(content: bytes, instruction: str, head: TrajectoryHead, errors: str
     for subagent in found.subagents:
         its_steps = tuple(subagent.steps)
         others.append(Trajectory(_merge_heads(subagent.head, head), its_steps, subagent.usage))
-    return Log((_telling(main, found), *others), found.facts, found.usage, errors)
+    return ProgramLog((_telling(main, found), *others), found.facts, found.usage, errors)
 
 
-def with_subagents(log: Log, contents: Sequence[bytes], head: TrajectoryHead) -> Log:
+def with_subagents(log: ProgramLog, contents: Sequence[bytes], head: TrajectoryHead) -> ProgramLog:
     """The same, with sub-agents whose log is a file of its own, in the order given."""
     others: list[Trajectory] = []
     usage = log.usage

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from runner.agents.agent_program import DUMMY_KEY, HOME, OUTPUT, ProgramAgent, Start
+from runner.agents.agent_program import DUMMY_KEY, HOME, OUTPUT, ProgramAgent, ProgramStart
 
 
 class QwenCode(ProgramAgent):
@@ -21,7 +21,7 @@ class QwenCode(ProgramAgent):
     moving_variables = ("QWEN_HOME", "QWEN_CODE_SYSTEM_DEFAULTS_PATH")
     known_options = frozenset({"temperature", "top_p"})
 
-    def command(self, start: Start) -> Sequence[str]:
+    def command(self, start: ProgramStart) -> Sequence[str]:
         return [
             start.program,
             *("--auth-type", "openai"),
@@ -30,7 +30,7 @@ class QwenCode(ProgramAgent):
             *("--output-format", "stream-json"),
         ]
 
-    def environment(self, start: Start) -> Mapping[str, str]:
+    def environment(self, start: ProgramStart) -> Mapping[str, str]:
         return {
             "OPENAI_API_KEY": DUMMY_KEY,
             "OPENAI_BASE_URL": start.url,
@@ -40,7 +40,7 @@ class QwenCode(ProgramAgent):
             "NO_COLOR": "1",
         }
 
-    def files(self, start: Start) -> Mapping[str, str]:
+    def files(self, start: ProgramStart) -> Mapping[str, str]:
         asked = {name: start.preset.options.get(name) for name in sorted(self.known_options)}
         sampling: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
         sampling["max_tokens"] = start.job.limits.max_output_tokens

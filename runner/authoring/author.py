@@ -11,11 +11,11 @@ from runner.authoring import author_prompts, evolution_prompts, generation_promp
 from runner.authoring.author_reply import UnreadableReply, read_patch
 from runner.authoring.contract.contract import apply_patch, check_patch, operation_of
 from runner.authoring.contract.evolution_rules import with_folders
-from runner.authoring.occasion import Judgement, Occasion
+from runner.authoring.occasion import Occasion, PatchJudgement
 from runner.base.digests import library_digest
 from runner.base.types import AuthorMode, DecisionStatus, Finding, ModelReply, ModelRequest, Patch
 
-__all__ = ["Judgement", "Occasion", "judge_reply", "request_for"]
+__all__ = ["PatchJudgement", "Occasion", "judge_reply", "request_for"]
 
 
 def request_for(
@@ -38,22 +38,24 @@ def _messages(occasion: Occasion) -> tuple[Mapping[str, str], ...]:
     return author_prompts.messages_for(occasion)
 
 
-def judge_reply(occasion: Occasion, reply: ModelReply) -> Judgement:
+def judge_reply(occasion: Occasion, reply: ModelReply) -> PatchJudgement:
     """Reads the reply, holds it against the contract and applies it to a copy. Never raises for what a model wrote."""
     try:
         patch = read_patch(reply, occasion.mode, occasion.family.slug)
         if occasion.mode is AuthorMode.EVOLVE and occasion.profile == "as-released":
             patch = with_folders(patch, occasion.library)
     except UnreadableReply as error:
-        return Judgement(DecisionStatus.FAILED, "", "", None, (), None, str(error))
+        return PatchJudgement(DecisionStatus.FAILED, "", "", None, (), None, str(error))
     findings = check_patch(patch, occasion)
     if any(finding.severity == "error" for finding in findings):
         return _judgement(DecisionStatus.REJECTED, patch, findings, occasion)
     files = apply_patch(occasion.library, patch)
     if library_digest(files) == library_digest(occasion.library):
         return _judgement(DecisionStatus.NO_OP, patch, findings, occasion)
-    return Judgement(DecisionStatus.APPLIED, operation_of(patch, occasion), patch.summary, patch, findings, files)
+    return PatchJudgement(DecisionStatus.APPLIED, operation_of(patch, occasion), patch.summary, patch, findings, files)
 
 
-def _judgement(status: DecisionStatus, patch: Patch, findings: tuple[Finding, ...], occasion: Occasion) -> Judgement:
-    return Judgement(status, operation_of(patch, occasion), patch.summary, patch, findings, None)
+def _judgement(
+    status: DecisionStatus, patch: Patch, findings: tuple[Finding, ...], occasion: Occasion
+) -> PatchJudgement:
+    return PatchJudgement(status, operation_of(patch, occasion), patch.summary, patch, findings, None)

@@ -17,7 +17,7 @@ class Word(NamedTuple):
     end: int
 
 
-class Run(NamedTuple):
+class CopiedRun(NamedTuple):
     """Shared words [start, end) in characters of the text asked about; `source` is the place of the other text."""
 
     start: int
@@ -34,34 +34,34 @@ def words_of(text: str) -> list[Word]:
 
 
 @dataclass(frozen=True, slots=True)
-class Corpus:
+class CopySource:
     """Shingles of `size` words -> the first text, by number, that has them."""
 
     size: int
     shingles: dict[tuple[str, ...], int]
 
     @classmethod
-    def of(cls, texts: Iterable[str], size: int) -> Corpus:
+    def of(cls, texts: Iterable[str], size: int) -> CopySource:
         found: dict[tuple[str, ...], int] = {}
         for number, text in enumerate(texts):
             for shingle in shingles_of([word.text for word in words_of(text)], size):
                 found.setdefault(shingle, number)
         return cls(size, found)
 
-    def without(self, texts: Iterable[str]) -> Corpus:
+    def without(self, texts: Iterable[str]) -> CopySource:
         """The same, less every shingle that one of these texts has too."""
         left = dict(self.shingles)
         for text in texts:
             for shingle in shingles_of([word.text for word in words_of(text)], self.size):
                 left.pop(shingle, None)
-        return Corpus(self.size, left)
+        return CopySource(self.size, left)
 
-    def runs_in(self, text: str, *, distinct: int = 5) -> Iterator[Run]:
+    def runs_in(self, text: str, *, distinct: int = 5) -> Iterator[CopiedRun]:
         """The longest runs of words that the corpus has too, left to right, none inside another. `distinct` different
         words at least, so that a ruler or a row of numbers is no copied text."""
         return self.runs_of(words_of(text), distinct=distinct)
 
-    def runs_of(self, words: list[Word], *, distinct: int = 5) -> Iterator[Run]:
+    def runs_of(self, words: list[Word], *, distinct: int = 5) -> Iterator[CopiedRun]:
         """The same for words in a row."""
         shared = [self.shingles.get(shingle) for shingle in shingles_of([word.text for word in words], self.size)]
         place = 0
@@ -75,7 +75,7 @@ class Corpus:
                 last += 1
             run = words[place : last + self.size]
             if len({word.text for word in run if not word.text.isdigit()}) >= distinct:
-                yield Run(run[0].start, run[-1].end, len(run), source)
+                yield CopiedRun(run[0].start, run[-1].end, len(run), source)
             place = last + self.size
 
 

@@ -29,20 +29,20 @@ Build = Callable[[Occasion, int], ModelRequest]  # the request of an occasion, g
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class PromptWindow:
     """What is known of a model's context window. `tokens` None: nothing, so nothing is cut."""
 
     tokens: int | None
     chars_per_token: float = CHARS_PER_TOKEN
 
-    def after(self, refused: ContextExceeded, request: ModelRequest) -> Window:
+    def after(self, refused: ContextExceeded, request: ModelRequest) -> PromptWindow:
         """What a refusal adds. Without a number half of what was sent is taken for the window."""
         sent = _characters(request)
         rate = (
             self.chars_per_token if not refused.prompt else min(self.chars_per_token, COUNTED * sent / refused.prompt)
         )
         named = refused.window or int(sent / rate / 2)
-        return Window(named if self.tokens is None else min(named, self.tokens), rate)
+        return PromptWindow(named if self.tokens is None else min(named, self.tokens), rate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Fitted:
         return replace(reply, notes=(*self.notes, *reply.notes))
 
 
-def fit(occasion: Occasion, build: Build, max_tokens: int, window: Window) -> Fitted:
+def fit(occasion: Occasion, build: Build, max_tokens: int, window: PromptWindow) -> Fitted:
     """The whole request where it fits, else one with shorter evidence and a lower limit on the answer."""
     whole = build(occasion, max_tokens)
     if window.tokens is None:
@@ -114,13 +114,13 @@ def _cut(text: str, room: int) -> tuple[str, int]:
     verdict and the task, the end has the outcome."""
     if len(text) <= room:
         return text, 0
-    kept = max(0, room - len(left_out_mark(len(text))) - 2)
+    kept = max(0, room - len(mark_evidence_left_out(len(text))) - 2)
     end = kept // 2
     missing = len(text) - kept
-    return f"{text[: kept - end]}\n{left_out_mark(missing)}\n{text[len(text) - end :] if end else ''}", missing
+    return f"{text[: kept - end]}\n{mark_evidence_left_out(missing)}\n{text[len(text) - end :] if end else ''}", missing
 
 
-def left_out_mark(characters: int) -> str:
+def mark_evidence_left_out(characters: int) -> str:
     return f"[... {characters:,} characters of evidence left out to fit the model's context window ...]"
 
 

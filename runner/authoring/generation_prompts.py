@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from runner.authoring.author_prompts import evidence_lines, skill_lines
 from runner.authoring.learning_prompts import ANSWER, FORMAT
-from runner.authoring.material import corpus_lines, found_lines, task_lines
+from runner.authoring.material import corpus_lines, render_findings, task_lines
 from runner.authoring.occasion import Occasion
 from runner.base.types import AuthorMode
 
@@ -65,7 +65,7 @@ def _sections(occasion: Occasion) -> Iterator[str]:
     if occasion.mode is AuthorMode.CONSOLIDATE:
         yield "\n".join(["## Evidence", *evidence_lines(occasion)])
     if occasion.mode is AuthorMode.REFINE:
-        yield "\n".join(["## What a program found", *found_lines(occasion)])
+        yield "\n".join(["## What a program found", *render_findings(occasion)])
     yield "\n".join(["## Skills of this family", *skill_lines(occasion)])
 
 

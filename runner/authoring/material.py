@@ -85,7 +85,7 @@ def _remoteness(path: str) -> int:
     return 1 if {"test", "tests"} & set(folders) else 0
 
 
-def found_lines(occasion: Occasion) -> Iterator[str]:
+def render_findings(occasion: Occasion) -> Iterator[str]:
     """What the contract's program says of the skills as they are, as if all of them had just been written."""
     texts = {path: text for path, file in occasion.library.items() if (text := text_of(file)) is not None}
     found = check_patch(Patch("", "", texts), replace(occasion, library={}, family_slugs=()))

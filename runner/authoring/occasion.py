@@ -50,7 +50,7 @@ class Occasion:
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class PatchJudgement:
     """What became of a reply. `files` is the whole library after an applied patch and None otherwise.
 
     failed: the reply holds no patch (`error` says where and why). rejected: `findings` names the broken rules.

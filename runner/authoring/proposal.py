@@ -19,7 +19,7 @@ TIER3_FOLDERS = ("scripts", "references", "assets")
 OPERATIONS = ("revise", "narrow", "replace", "create")
 
 
-class Broken(NamedTuple):
+class BrokenRule(NamedTuple):
     """A rule that does not hold, before the profile gives it a weight."""
 
     rule: str

@@ -15,7 +15,7 @@ from runner.authoring.author_prompts import evidence_lines, fenced, skill_lines
 from runner.authoring.feedback import verdict_section
 from runner.authoring.material import task_lines
 from runner.authoring.occasion import Occasion
-from runner.authoring.word_overlap import Overlap, leaks, overlap
+from runner.authoring.word_overlap import CopiedShare, leaks, overlap
 from runner.base.types import Files, Finding, Slot, Verdict
 
 TEACHING_PROMPT_VERSION = "teaching-prompts/1"
@@ -143,7 +143,7 @@ def _failure(verdict: Verdict | None) -> Iterator[str]:
 # --- what must not be told ----------------------------------------------------------------------------------------
 
 
-def shared_with_reference(advice: str, occasion: Occasion, questions: tuple[str, ...]) -> Overlap:
+def shared_with_reference(advice: str, occasion: Occasion, questions: tuple[str, ...]) -> CopiedShare:
     """What the advice has in common with the human skills. What the student knows anyway tells nothing and is left out: the
     task's text, its own skills, the record of the trial, and its own questions."""
     known = [*_texts(occasion.library), *(compaction.text for _, compaction, _ in occasion.evidence), *questions]
@@ -152,7 +152,7 @@ def shared_with_reference(advice: str, occasion: Occasion, questions: tuple[str,
     return overlap(advice, _texts(occasion.family.curated), ignoring=known)
 
 
-def leak_finding(found: Overlap, number: int) -> Finding | None:
+def leak_finding(found: CopiedShare, number: int) -> Finding | None:
     """None where the advice may be passed on. `number`: the teacher's try. Quotes only the beginning of one passage."""
     if not leaks(found):
         return None

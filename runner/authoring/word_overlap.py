@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
-from runner.authoring.copied import Corpus, Run, Word, shingles_of, words_of
+from runner.authoring.copied import CopiedRun, CopySource, Word, shingles_of, words_of
 
 SIZE = 8  # words; in a sentence of one's own so many rarely stand in another's order
 LEAKED = 2  # runs or lines; one may be a name, a heading or an idiom, two are nine words in a row or two places
@@ -24,7 +24,7 @@ MAX_PASSAGE_CHARS = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class CopiedPassage:
     """Characters [start, end) of the text, which a source has too: `source` is its number. `text` is cut at
     MAX_PASSAGE_CHARS; `words` counts the whole."""
 
@@ -36,7 +36,7 @@ class Passage:
 
 
 @dataclass(frozen=True, slots=True)
-class Overlap:
+class CopiedShare:
     """`shared` of `total` runs of `size` words stand in a source; of a text too short for one, lines (`by_lines`).
 
     All leave out what the ignored texts account for. longest: words of the longest passage, each `size` words of which
@@ -48,7 +48,7 @@ class Overlap:
     shared: int
     total: int
     longest: int
-    passages: tuple[Passage, ...]
+    passages: tuple[CopiedPassage, ...]
     lines: int = 0
     by_lines: bool = False
 
@@ -58,7 +58,7 @@ class Overlap:
         return self.shared / self.total if self.total else None
 
 
-def overlap(text: str, sources: Iterable[str], *, n: int = SIZE, ignoring: Iterable[str] = ()) -> Overlap:
+def overlap(text: str, sources: Iterable[str], *, n: int = SIZE, ignoring: Iterable[str] = ()) -> CopiedShare:
     """What `text` shares with any of `sources`, in words: case, punctuation and white space count nowhere, in code neither.
 
     Only the first MAX_WORDS words of each text are read (runner.authoring.copied).
@@ -66,18 +66,18 @@ def overlap(text: str, sources: Iterable[str], *, n: int = SIZE, ignoring: Itera
     words, sources, ignoring = words_of(text), list(sources), list(ignoring)
     if len(words) < n:
         return _of_short(text, sources, n, ignoring)
-    corpus, known = Corpus.of(sources, n), Corpus.of(ignoring, n)
-    runs: list[Run] = []
+    corpus, known = CopySource.of(sources, n), CopySource.of(ignoring, n)
+    runs: list[CopiedRun] = []
     total = 0
     for part in _unknown(words, known):
         total += max(0, len(part) - n + 1)
         runs += corpus.runs_of(part, distinct=min(DISTINCT, n))
     shared = sum(run.words - n + 1 for run in runs)
     lines = [line for line in _whole_lines(text, sources, n, ignoring) if not _is_in(line, runs)]
-    return Overlap(n, shared, total, _longest(runs + lines), _passages(text, runs + lines), lines=len(lines))
+    return CopiedShare(n, shared, total, _longest(runs + lines), _passages(text, runs + lines), lines=len(lines))
 
 
-def leaks(found: Overlap) -> bool:
+def leaks(found: CopiedShare) -> bool:
     """Is it too much for chance? Strict, because a leak that passes spoils a run and an alarm costs one more request.
 
     Measured on SkillLearnBench's release: of 490 pairs of a generated skill and the human skills of another task, 4 share a
@@ -89,7 +89,7 @@ def leaks(found: Overlap) -> bool:
     return found.shared + found.lines >= LEAKED or found.longest >= LEAKED_RUN
 
 
-def _unknown(words: list[Word], known: Corpus) -> Iterator[list[Word]]:
+def _unknown(words: list[Word], known: CopySource) -> Iterator[list[Word]]:
     """The parts between those that the known texts hold."""
     is_known = [False] * len(words)
     for place, shingle in enumerate(shingles_of([word.text for word in words], known.size)):
@@ -100,7 +100,7 @@ def _unknown(words: list[Word], known: Corpus) -> Iterator[list[Word]]:
             yield [word for _, word in part]
 
 
-def _whole_lines(text: str, sources: list[str], n: int, ignoring: list[str]) -> Iterator[Run]:
+def _whole_lines(text: str, sources: list[str], n: int, ignoring: list[str]) -> Iterator[CopiedRun]:
     """Lines too short for a run that are lines of a source."""
     told = {_join(words): number for number, source in enumerate(sources) for words, _ in _lines(source)}
     known = [_join(words_of(each)) for each in ignoring]
@@ -110,10 +110,10 @@ def _whole_lines(text: str, sources: list[str], n: int, ignoring: list[str]) -> 
             yield _run(words, start, told[joined])
 
 
-def _of_short(text: str, sources: list[str], n: int, ignoring: list[str]) -> Overlap:
+def _of_short(text: str, sources: list[str], n: int, ignoring: list[str]) -> CopiedShare:
     """Lines of at least SHORT_LINE words that a source has in one piece."""
     told, known = [_join(words_of(source)) for source in sources], [_join(words_of(each)) for each in ignoring]
-    runs: list[Run] = []
+    runs: list[CopiedRun] = []
     total = 0
     for words, start in _lines(text):
         joined = _join(words)
@@ -123,7 +123,7 @@ def _of_short(text: str, sources: list[str], n: int, ignoring: list[str]) -> Ove
         source = next((number for number, each in enumerate(told) if joined in each), None)
         if source is not None:
             runs.append(_run(words, start, source))
-    return Overlap(n, len(runs), total, _longest(runs), _passages(text, runs), by_lines=True)
+    return CopiedShare(n, len(runs), total, _longest(runs), _passages(text, runs), by_lines=True)
 
 
 def _lines(text: str) -> Iterator[tuple[list[Word], int]]:
@@ -139,17 +139,19 @@ def _join(words: list[Word]) -> str:
     return f" {' '.join(word.text for word in words)} "
 
 
-def _run(words: list[Word], start: int, source: int) -> Run:
-    return Run(start + words[0].start, start + words[-1].end, len(words), source)
+def _run(words: list[Word], start: int, source: int) -> CopiedRun:
+    return CopiedRun(start + words[0].start, start + words[-1].end, len(words), source)
 
 
-def _is_in(line: Run, runs: list[Run]) -> bool:
+def _is_in(line: CopiedRun, runs: list[CopiedRun]) -> bool:
     return any(run.start <= line.start and line.end <= run.end for run in runs)
 
 
-def _longest(runs: list[Run]) -> int:
+def _longest(runs: list[CopiedRun]) -> int:
     return max((run.words for run in runs), default=0)
 
 
-def _passages(text: str, runs: list[Run]) -> tuple[Passage, ...]:
-    return tuple(Passage(*run, text[run.start : run.end][:MAX_PASSAGE_CHARS]) for run in sorted(runs)[:MAX_PASSAGES])
+def _passages(text: str, runs: list[CopiedRun]) -> tuple[CopiedPassage, ...]:
+    return tuple(
+        CopiedPassage(*run, text[run.start : run.end][:MAX_PASSAGE_CHARS]) for run in sorted(runs)[:MAX_PASSAGES]
+    )

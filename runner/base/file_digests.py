@@ -42,7 +42,7 @@ class FileDigests:
             return found[1]
         began = time.time_ns()
         digest = hash_file(path)
-        if settled(look, began):
+        if is_settled(look, began):
             self.known[path], self.changed = (look, digest), True
         return digest
 
@@ -74,7 +74,7 @@ def store_for(root: Path) -> Path:
     return Path(base) / "suites" / f"{name}.json"
 
 
-def settled(look: Look, at_ns: int) -> bool:
+def is_settled(look: Look, at_ns: int) -> bool:
     return max(look[1], look[2]) < at_ns - RACY_NS
 
 

@@ -17,17 +17,17 @@ from runner.base.errors import SetupError
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 
-def named_variables(values: Mapping[str, str]) -> set[str]:
+def find_named_variables(values: Mapping[str, str]) -> set[str]:
     """Names without a default that the values refer to."""
     return {name for value in values.values() for name, default in _REFERENCE.findall(value) if not default}
 
 
-def resolved(values: Mapping[str, str], required: Iterable[str] = ()) -> dict[str, str]:
+def resolve_variables(values: Mapping[str, str], required: Iterable[str] = ()) -> dict[str, str]:
     """The variables with their references answered, and those the task requires beside them.
 
     SetupError names a required variable that this host does not give.
     """
-    given = given_variables()
+    given = read_given_variables()
     missing = sorted(set(required) - given.keys())
     if missing:
         raise SetupError(
@@ -42,7 +42,7 @@ def resolved(values: Mapping[str, str], required: Iterable[str] = ()) -> dict[st
     return found
 
 
-def given_variables() -> dict[str, str]:
+def read_given_variables() -> dict[str, str]:
     """What this process gives to tasks that ask: name -> value."""
     names = os.environ.get("SKILLGLASS_TASK_VARIABLES", "").split(",")
     return {name.strip(): os.environ[name.strip()] for name in names if name.strip() in os.environ}

@@ -27,7 +27,7 @@ _ESCAPES = re.compile(
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
-def left_out(characters: int) -> str:
+def mark_left_out(characters: int) -> str:
     """The mark that stands for characters left out of a text."""
     return f"[... {characters:,} characters left out ...]"
 
@@ -38,7 +38,7 @@ def cut(text: str, limit: int = MAX_FIELD_CHARS) -> str:
         return text
     end = limit // 2
     start = limit - end
-    return text[:start] + left_out(len(text) - limit) + text[len(text) - end :]
+    return text[:start] + mark_left_out(len(text) - limit) + text[len(text) - end :]
 
 
 def storable(text: str) -> str:
@@ -64,7 +64,7 @@ def _last_drawing(line: str) -> str:
     return line.rstrip("\r").rpartition("\r")[2] if "\r" in line else line
 
 
-def plain(text: str) -> str:
+def replace_unprintable(text: str) -> str:
     """For a terminal or a page: names of files and fields may hold anything, control sequences and broken bytes too."""
     return "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in text)
 

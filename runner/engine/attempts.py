@@ -171,7 +171,7 @@ def _traces(step: RunTrial, plan: EpisodePlan, recorder: Recorder) -> list[Trace
     for slot in step.retrieved:
         verdict = recorder.verdict(slot)
         if kind is CompactionKind.RICH and verdict is not None:
-            verdict = shown_verdict(verdict, plan.shown)
+            verdict = select_verdict(verdict, plan.shown)
         success, reward = (None, None) if verdict is None else (verdict.success, verdict.reward)
         told = kind is CompactionKind.ROUGH or plan.shown != "none"
         traces.append(Trace(slot, success, reward, recorder.compaction(slot, kind).text, told))
@@ -247,7 +247,7 @@ def _compactions(
     checks = feedback in ("rich", "process")
     rich = rendering(
         CompactionKind.RICH,
-        verdict=shown_verdict(verdict, feedback),
+        verdict=select_verdict(verdict, feedback),
         with_checks=checks,
         verdict_shown=feedback != "none",
     )
@@ -255,7 +255,7 @@ def _compactions(
     return rich, rough
 
 
-def shown_verdict(verdict: Verdict, feedback: str) -> Verdict | None:
+def select_verdict(verdict: Verdict, feedback: str) -> Verdict | None:
     """The part of a verdict that a feedback level lets the author's evidence tell."""
     if feedback == "none":
         return None

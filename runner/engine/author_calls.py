@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from runner.authoring.fitting import Build, Window, fit
+from runner.authoring.fitting import Build, PromptWindow, fit
 from runner.authoring.occasion import Occasion
 from runner.base.errors import ContextExceeded, SetupError
 from runner.base.types import ModelReply, ModelRequest, Usage
@@ -51,7 +51,7 @@ class AuthorCalls:
         """
         if (found := self.recorder.reply(key)) is not None:
             return found
-        window = Window(getattr(self.toolbox.author_model, "context_window", None))
+        window = PromptWindow(getattr(self.toolbox.author_model, "context_window", None))
         for _ in range(FITTING_TRIES):
             fitted = fit(occasion, build, max_tokens, window)
             try:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from runner.authoring.author import Judgement, Occasion, judge_reply, request_for
+from runner.authoring.author import Occasion, PatchJudgement, judge_reply, request_for
 from runner.authoring.fitting import findings_of
 from runner.base.digests import library_digest
 from runner.base.errors import ContextExceeded
 from runner.base.types import AuthorMode, CompactionKind, Decision, DecisionStatus, Evidence, Finding, ModelRequest
 from runner.engine.author_calls import AUTHOR, AuthorCalls
-from runner.engine.generator_step import generated, judge_output
+from runner.engine.generator_step import answer_by_generator, judge_output
 from runner.engine.teacher_talk import advise
 from runner.engine.toolbox import Toolbox
-from runner.protocols.history import State, family_skills
+from runner.protocols.history import EpisodeState, family_skills
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.recorder import Decided, Recorder
 from runner.protocols.sampling import AUTHOR_MAX_TOKENS, AUTHOR_TEMPERATURE
@@ -28,32 +28,32 @@ BUDGET_SPENT = "the generation budget is spent: no answer was asked for"
 LEFT_OUT = "left out by "  # how the error of an answer begins that an operator skipped
 
 
-def ask(step: Ask, plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox, state: State) -> None:
+def ask(step: Ask, plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox, state: EpisodeState) -> None:
     """Asks, judges what comes back and records the decision. A reply that is on record is judged as it stands."""
     occasion = occasion_of(step, plan, recorder, state)
     room = min(AUTHOR_MAX_TOKENS, tokens_left(step, plan, recorder))
     if room <= 0 and recorder.reply(step.key) is None:
-        judgement = Judgement(DecisionStatus.FAILED, "", "", None, (), None, BUDGET_SPENT)
+        judgement = PatchJudgement(DecisionStatus.FAILED, "", "", None, (), None, BUDGET_SPENT)
     else:
         try:
             judgement = _ask_author(step, occasion, plan, recorder, toolbox, room)
         except ContextExceeded as error:
-            judgement = Judgement(DecisionStatus.FAILED, "", "", None, (), None, f"{TOO_LONG}: {error}")
+            judgement = PatchJudgement(DecisionStatus.FAILED, "", "", None, (), None, f"{TOO_LONG}: {error}")
     recorder.decide(_decision(step, judgement, state), judgement.files)
 
 
-def leave_out(step: Ask, recorder: Recorder, state: State, *, who: str, why: str) -> None:
+def leave_out(step: Ask, recorder: Recorder, state: EpisodeState, *, who: str, why: str) -> None:
     """Records that this answer could not be had, as an operator decided. The library stays as it is."""
-    judgement = Judgement(DecisionStatus.FAILED, "", "", None, (), None, f"{LEFT_OUT}{who}: {why}")
+    judgement = PatchJudgement(DecisionStatus.FAILED, "", "", None, (), None, f"{LEFT_OUT}{who}: {why}")
     recorder.decide(_decision(step, judgement, state), None)
 
 
 def _ask_author(
     step: Ask, occasion: Occasion, plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox, room: int
-) -> Judgement:
+) -> PatchJudgement:
     calls = AuthorCalls(recorder, toolbox, plan.condition.name)
     if step.mode is AuthorMode.OUTSIDE:
-        return judge_output(occasion, generated(step, occasion, plan, calls))
+        return judge_output(occasion, answer_by_generator(step, occasion, plan, calls))
     occasion, told = _add_advice(step, occasion, plan, calls)
     reply = calls.fitting_reply(step.key, AUTHOR, occasion, partial(_request, step, plan), room)
     judgement = judge_reply(occasion, reply)
@@ -74,7 +74,7 @@ def tokens_left(step: Ask, plan: EpisodePlan, recorder: Recorder) -> int:
     return limit - sum(reply.usage.output_tokens or -(-len(reply.text) // 4) for reply in replies)
 
 
-def occasion_of(step: Ask, plan: EpisodePlan, recorder: Recorder, state: State) -> Occasion:
+def occasion_of(step: Ask, plan: EpisodePlan, recorder: Recorder, state: EpisodeState) -> Occasion:
     """What the author is asked about, read from the record."""
     own = family_skills(recorder.history(), recorder.library)
     corpus = plan.environment.corpus
@@ -116,7 +116,7 @@ def _evidence(step: Ask) -> tuple[Evidence, ...]:
     return tuple(Evidence(slot, CompactionKind.RICH) for slot in step.evidence)
 
 
-def _decision(step: Ask, judgement: Judgement, state: State) -> Decision:
+def _decision(step: Ask, judgement: PatchJudgement, state: EpisodeState) -> Decision:
     applied = judgement.status is DecisionStatus.APPLIED
     after = library_digest(judgement.files) if applied and judgement.files is not None else state.snapshot
     return Decision(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from runner.base.types import Decision, Files, Slot
-from runner.protocols.history import State, family_skills, fold, slugs
+from runner.protocols.history import EpisodeState, family_skills, fold, slugs
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.recorder import Decided, Entry, Frozen, History, Refused, Seeded, Skipped, TrialDone
 
@@ -31,7 +31,7 @@ def chronicle(plan: EpisodePlan, history: History, library: Library, decisions: 
     return "\n".join(lines) + "\n"
 
 
-def _other(entry: Entry, state: State, plan: EpisodePlan, library: Library) -> str:
+def _other(entry: Entry, state: EpisodeState, plan: EpisodePlan, library: Library) -> str:
     match entry.event:
         case TrialDone() as event:
             return _trial(event, state, plan, library)
@@ -47,7 +47,7 @@ def _other(entry: Entry, state: State, plan: EpisodePlan, library: Library) -> s
             raise TypeError(f"not an entry of its own kind: {entry.event!r}")
 
 
-def _trial(event: TrialDone, state: State, plan: EpisodePlan, library: Library) -> str:
+def _trial(event: TrialDone, state: EpisodeState, plan: EpisodePlan, library: Library) -> str:
     slot = event.slot
     sample = f" sample {slot.sample}" if slot.sample else ""
     reads = "no library"

@@ -26,7 +26,7 @@ from runner.engine.attempts import run_trial
 from runner.engine.author_step import ask
 from runner.engine.toolbox import Toolbox
 from runner.protocols import next_step
-from runner.protocols.history import State, fold
+from runner.protocols.history import EpisodeState, fold
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.recorder import Frozen, Recorder, Refused
 from runner.protocols.steps import Ask, Freeze, NextStep, RunTrial, SeedLibrary, SeedSkill
@@ -129,7 +129,7 @@ def perform(step: NextStep, plan: EpisodePlan, recorder: Recorder, toolbox: Tool
             recorder.freeze(_seal(plan, recorder, state))
 
 
-def _seed(step: SeedSkill, plan: EpisodePlan, recorder: Recorder, state: State) -> None:
+def _seed(step: SeedSkill, plan: EpisodePlan, recorder: Recorder, state: EpisodeState) -> None:
     recorder.seed(step.family, {**recorder.library(state.snapshot), **plan.family(step.family).curated})
 
 
@@ -141,7 +141,7 @@ def _seed_library(step: SeedLibrary, recorder: Recorder) -> None:
     recorder.seed(step.family, files)
 
 
-def _seal(plan: EpisodePlan, recorder: Recorder, state: State) -> Frozen:
+def _seal(plan: EpisodePlan, recorder: Recorder, state: EpisodeState) -> Frozen:
     digest = library_digest(recorder.library(state.snapshot))
     return Frozen(state.snapshot, digest, plan.setup_digest, seal(plan.setup_digest, digest))
 
@@ -154,7 +154,7 @@ def seal(setup_digest: str, library: str) -> str:
 # --- what a frozen library refuses --------------------------------------------------------------------------------
 
 
-def _refuse_write_when_frozen(state: State, recorder: Recorder, slot: Slot | None, what: str) -> None:
+def _refuse_write_when_frozen(state: EpisodeState, recorder: Recorder, slot: Slot | None, what: str) -> None:
     try:
         state.require_open_library(what)
     except FrozenLibrary as error:
@@ -162,7 +162,7 @@ def _refuse_write_when_frozen(state: State, recorder: Recorder, slot: Slot | Non
         raise
 
 
-def _check_seal(step: RunTrial, library: Files, state: State, recorder: Recorder) -> None:
+def _check_seal(step: RunTrial, library: Files, state: EpisodeState, recorder: Recorder) -> None:
     """Holds the files that the agent would be given against the digest taken at freeze: the files, not a log of them."""
     if state.frozen is None or step.slot.phase is Phase.ACQUISITION:
         return

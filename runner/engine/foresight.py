@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator
 
 from runner.agents.oracle import Oracle, require_solution
 from runner.base.errors import SandboxError, SetupError, SuiteError
-from runner.base.host_variables import resolved
+from runner.base.host_variables import resolve_variables
 from runner.base.types import Task
 
 ENGINE_SECONDS = 10.0
@@ -21,7 +21,7 @@ def problems_of(task: Task, *, agent: str, sandbox: str, runs_here: bool) -> Ite
     if task.evaluation is None and "test.sh" not in scripts and not (task.folder / "tests" / "test.sh").is_file():
         yield SuiteError(str(task.folder / "tests"), "folder", "test.sh", "there is none")
     if runs_here:
-        yield from _collect_errors(lambda: resolved({}, task.machine.host_variables))
+        yield from _collect_errors(lambda: resolve_variables({}, task.machine.host_variables))
     if sandbox == "docker" and task.machine.image is None and task.machine.context is not None:
         from runner.sandboxes.docker.dockerfile import dockerfile_problems
 

@@ -12,14 +12,14 @@ from collections.abc import Iterator, Mapping
 from runner.authoring.author import judge_reply
 from runner.authoring.generation_prompts import occasion_lines
 from runner.authoring.material import corpus_listing, task_lines
-from runner.authoring.occasion import Judgement, Occasion
+from runner.authoring.occasion import Occasion, PatchJudgement
 from runner.base.digests import digest_json, manifest
 from runner.base.errors import SetupError
 from runner.base.types import DecisionStatus, ModelReply, ModelRequest
 from runner.engine.author_calls import GENERATOR, AuthorCalls
 from runner.generators.generator_inputs import input_files
 from runner.generators.generator_model import GeneratorModel
-from runner.generators.generator_program import Output, run_generator
+from runner.generators.generator_program import GeneratorOutput, run_generator
 from runner.generators.manifest import Generator
 from runner.models import Model
 from runner.protocols.plan import EpisodePlan
@@ -29,7 +29,7 @@ FAILED = "failed"  # as a reply's finish_reason: the text tells what became of t
 MAX_TOLD = 20  # things left out that a summary names
 
 
-def generated(step: Ask, occasion: Occasion, plan: EpisodePlan, calls: AuthorCalls) -> ModelReply:
+def answer_by_generator(step: Ask, occasion: Occasion, plan: EpisodePlan, calls: AuthorCalls) -> ModelReply:
     """The reply on record, or what the program leaves now. InfrastructureError: run it again."""
     model, sandboxes = calls.toolbox.author_model, calls.toolbox.sandboxes
     if not isinstance(model, GeneratorModel):
@@ -43,9 +43,9 @@ def generated(step: Ask, occasion: Occasion, plan: EpisodePlan, calls: AuthorCal
     return calls.reply(step.key, GENERATOR, request_for(occasion, model.generator, seed=seed), run)
 
 
-def judge_output(occasion: Occasion, reply: ModelReply) -> Judgement:
+def judge_output(occasion: Occasion, reply: ModelReply) -> PatchJudgement:
     if reply.finish_reason == FAILED:
-        return Judgement(DecisionStatus.FAILED, "", "", None, (), None, reply.text)
+        return PatchJudgement(DecisionStatus.FAILED, "", "", None, (), None, reply.text)
     return judge_reply(occasion, reply)
 
 
@@ -83,7 +83,7 @@ def _sections(occasion: Occasion) -> Iterator[str]:
     yield "\n".join(["## Corpus", f"digest of its files: {digest}", *corpus_listing(occasion.corpus)])
 
 
-def reply_of(model: GeneratorModel, output: Output) -> ModelReply:
+def reply_of(model: GeneratorModel, output: GeneratorOutput) -> ModelReply:
     """Its output as a patch, what it printed as its reasoning. Nobody tells what it used."""
     if output.failure:
         said = f"\nThe end of its output:\n{output.said}" if output.said else "\nIt printed nothing."

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from runner.base.types import Check, Files
 from runner.evaluating.checks import COMPARE, JUDGE, PRECHECK, Subject
-from runner.evaluating.comparisons.comparison import PrecheckFailed, decoded
+from runner.evaluating.comparisons.comparison import PrecheckFailed, decode_text
 from runner.evaluating.declaration import Artifact, JudgeQuestion
 from runner.evaluating.judged_artifact import Asked, Opinion, ask_judge
-from runner.evaluating.outcome import Outcome
+from runner.evaluating.outcome import EvaluationOutcome
 from runner.evaluating.submission import Submission
 from runner.sandboxes import Sandbox
 
@@ -17,7 +17,7 @@ NO_JUDGE = "no judge model was given; what only a judge can tell is unknown"
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedArtifact:
     """`opinion` is None where nobody was asked, or nothing readable was answered."""
 
     check: Check
@@ -25,7 +25,7 @@ class Judged:
     passed: bool | None = None  # None: unknown
 
 
-def examine(evaluation: Artifact, sandbox: Sandbox, tests: Files) -> tuple[Outcome, bytes]:
+def examine(evaluation: Artifact, sandbox: Sandbox, tests: Files) -> tuple[EvaluationOutcome, bytes]:
     """The outcome without a judge, and the artifact; empty where it stopped before."""
     submission = Submission(sandbox)
     outcome = _run_command(evaluation, submission)
@@ -35,7 +35,7 @@ def examine(evaluation: Artifact, sandbox: Sandbox, tests: Files) -> tuple[Outco
     try:
         content = submission.take(evaluation.path, evaluation.precheck.max_bytes)
         if evaluation.judge is not None:
-            decoded(content)  # a judge reads text
+            decode_text(content)  # a judge reads text
     except PrecheckFailed as problem:
         refused = outcome.refused(problem)
         return refused if evaluation.comparator is None else refused.skipping(COMPARE), b""
@@ -43,8 +43,8 @@ def examine(evaluation: Artifact, sandbox: Sandbox, tests: Files) -> tuple[Outco
     return outcome.held_against(content, expected, evaluation.comparator, evaluation.precheck), content
 
 
-def _run_command(evaluation: Artifact, submission: Submission) -> Outcome:
-    outcome = Outcome(Subject(evaluation.path, evaluation.group))
+def _run_command(evaluation: Artifact, submission: Submission) -> EvaluationOutcome:
+    outcome = EvaluationOutcome(Subject(evaluation.path, evaluation.group))
     if not evaluation.command:
         return outcome
     submission.remove(evaluation.path)
@@ -54,22 +54,22 @@ def _run_command(evaluation: Artifact, submission: Submission) -> Outcome:
 
 def judge_artifact(
     question: JudgeQuestion,
-    outcome: Outcome,
+    outcome: EvaluationOutcome,
     instruction: str,
     content: bytes,
     reference: bytes | None,
     ask: Asked | None,
-) -> Judged:
+) -> JudgedArtifact:
     """What a model thinks of an artifact that got through the pre-check."""
     subject = outcome.subject
     if outcome.stopped:
-        return Judged(subject.skipped(JUDGE), passed=False)
+        return JudgedArtifact(subject.skipped(JUDGE), passed=False)
     if ask is None:
-        return Judged(subject.skipped(JUDGE, NO_JUDGE))
+        return JudgedArtifact(subject.skipped(JUDGE, NO_JUDGE))
     opinion, problem = ask_judge(question, instruction, content, reference, ask)
     if opinion is None:
-        return Judged(subject.unknown(JUDGE, problem))
+        return JudgedArtifact(subject.unknown(JUDGE, problem))
     told = f"score: {opinion.score} of 5, at least {question.threshold} passes: {opinion.reason}"
     if opinion.score >= question.threshold:
-        return Judged(subject.passed(JUDGE, told), opinion, True)
-    return Judged(subject.failed(JUDGE, told), opinion, False)
+        return JudgedArtifact(subject.passed(JUDGE, told), opinion, True)
+    return JudgedArtifact(subject.failed(JUDGE, told), opinion, False)

@@ -8,12 +8,12 @@ from runner.base.types import Files
 from runner.evaluating.checks import COMPARE, Subject
 from runner.evaluating.comparisons.comparison import PrecheckFailed
 from runner.evaluating.declaration import Case, Execution
-from runner.evaluating.outcome import Outcome
+from runner.evaluating.outcome import EvaluationOutcome
 from runner.evaluating.submission import Ran, Submission
 from runner.sandboxes import WORKSPACE, Sandbox
 
 
-def run_cases(evaluation: Execution, sandbox: Sandbox, tests: Files) -> list[Outcome]:
+def run_cases(evaluation: Execution, sandbox: Sandbox, tests: Files) -> list[EvaluationOutcome]:
     """In the order of the file, in one workspace. Inputs of a case are put in right before it, expected outputs never."""
     return [
         _outcome(evaluation, case, Submission(sandbox, number), tests)
@@ -21,8 +21,8 @@ def run_cases(evaluation: Execution, sandbox: Sandbox, tests: Files) -> list[Out
     ]
 
 
-def _outcome(evaluation: Execution, case: Case, submission: Submission, tests: Files) -> Outcome:
-    outcome = Outcome(Subject(case.name, case.group)).after_run(_run(evaluation, case, submission, tests))
+def _outcome(evaluation: Execution, case: Case, submission: Submission, tests: Files) -> EvaluationOutcome:
+    outcome = EvaluationOutcome(Subject(case.name, case.group)).after_run(_run(evaluation, case, submission, tests))
     if outcome.stopped:
         return outcome.skipping(COMPARE)
     most = evaluation.precheck.max_bytes

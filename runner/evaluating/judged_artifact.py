@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from runner.base.digests import digest_json
 from runner.base.text import cut, storable
 from runner.base.types import JsonValue, ModelReply, ModelRequest
-from runner.evaluating.comparisons.comparison import shown
+from runner.evaluating.comparisons.comparison import shorten_value
 from runner.evaluating.declaration import JudgeQuestion
 from runner.models.json_reply import PLAIN, ask_until_usable, decode_alone
 
@@ -42,7 +42,7 @@ class Opinion:
     reason: str
 
 
-class Unreadable(ValueError):
+class UnreadableOpinion(ValueError):
     """A reply that is not what was asked for."""
 
 
@@ -51,10 +51,10 @@ def ask_judge(
 ) -> tuple[Opinion | None, str]:
     """(opinion, "") or (None, what was wrong with each reply), after at most TRIES replies. What `ask` raises goes on."""
 
-    def read(reply: ModelReply) -> tuple[Opinion | Unreadable, str]:
+    def read(reply: ModelReply) -> tuple[Opinion | UnreadableOpinion, str]:
         try:
             return read_opinion(reply.text), ""
-        except Unreadable as error:
+        except UnreadableOpinion as error:
             return error, f"That cannot be read: {error}. Answer again, with the JSON object alone."
 
     request = request_for(question, instruction, artifact, reference)
@@ -85,21 +85,23 @@ def read_opinion(text: str) -> Opinion:
     try:
         value = decode_alone(text, PLAIN)
     except (ValueError, RecursionError) as error:
-        raise Unreadable(f"no JSON object alone: {shown(text[:80])}") from error
+        raise UnreadableOpinion(f"no JSON object alone: {shorten_value(text[:80])}") from error
     if not isinstance(value, dict) or value.keys() != {"score", "reason"}:
-        raise Unreadable("expected an object with exactly the keys score and reason")
+        raise UnreadableOpinion("expected an object with exactly the keys score and reason")
     return Opinion(_score(value["score"]), _reason(value["reason"]))
 
 
 def _score(value: JsonValue) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not LEAST <= value <= MOST:
-        raise Unreadable(f"score: found {shown(value)[:80]}, expected a whole number from {LEAST} to {MOST}")
+        raise UnreadableOpinion(
+            f"score: found {shorten_value(value)[:80]}, expected a whole number from {LEAST} to {MOST}"
+        )
     return value
 
 
 def _reason(value: JsonValue) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise Unreadable("reason: expected a text")
+        raise UnreadableOpinion("reason: expected a text")
     return cut(storable(value.strip()), MAX_REASON)
 
 

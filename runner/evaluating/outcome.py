@@ -12,7 +12,7 @@ from runner.evaluating.submission import Ran
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class EvaluationOutcome:
     """Grows stage by stage. `comparison` is None where it was not reached, or nothing is compared."""
 
     subject: Subject
@@ -31,7 +31,7 @@ class Outcome:
     def score(self) -> float:
         return self.comparison.score if self.comparison else 0.0
 
-    def after_run(self, ran: Ran) -> Outcome:
+    def after_run(self, ran: Ran) -> EvaluationOutcome:
         if ran.problem is None:
             check = self.subject.passed(RUN, seconds=ran.seconds)
         else:
@@ -40,13 +40,13 @@ class Outcome:
         said = f"{self.subject.name}: {ended}, {ran.seconds:.1f} s\n{ran.said}".strip()
         return self._with(check, stopped=ran.problem is not None, said=said, seconds=ran.seconds)
 
-    def after_precheck(self) -> Outcome:
+    def after_precheck(self) -> EvaluationOutcome:
         return self._with(self.subject.passed(PRECHECK))
 
-    def refused(self, problem: PrecheckFailed) -> Outcome:
+    def refused(self, problem: PrecheckFailed) -> EvaluationOutcome:
         return self._with(self.subject.failed(PRECHECK, str(problem)), stopped=True)
 
-    def skipping(self, *stages: str) -> Outcome:
+    def skipping(self, *stages: str) -> EvaluationOutcome:
         outcome = self
         for stage in stages:
             outcome = outcome._with(self.subject.skipped(stage))
@@ -54,7 +54,7 @@ class Outcome:
 
     def held_against(
         self, output: bytes, expected: bytes | None, comparator: Comparator | None, precheck: Precheck
-    ) -> Outcome:
+    ) -> EvaluationOutcome:
         """Pre-checked, then compared where there is something to compare with."""
         try:
             precheck.require(output)
@@ -71,7 +71,7 @@ class Outcome:
 
     def _with(
         self, check: Check, *, stopped: bool | None = None, said: str | None = None, seconds: float = 0.0
-    ) -> Outcome:
+    ) -> EvaluationOutcome:
         return replace(
             self,
             checks=(*self.checks, check),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from runner.base.types import JsonValue
-from runner.evaluating.comparisons.comparison import PrecheckFailed, decoded, shown
+from runner.evaluating.comparisons.comparison import PrecheckFailed, decode_text, shorten_value
 from runner.evaluating.comparisons.json_tree import read_json
 from runner.evaluating.comparisons.pixels import FORMATS as IMAGE_FORMATS
 from runner.evaluating.comparisons.pixels import image_size
@@ -89,7 +89,9 @@ class Precheck:
         table = read_rows(content, format)
         missing = [name for name in self.columns if name not in table.columns]
         if missing:
-            raise PrecheckFailed("columns", f"{shown(missing[0])} is missing (found {shown(', '.join(table.columns))})")
+            raise PrecheckFailed(
+                "columns", f"{shorten_value(missing[0])} is missing (found {shorten_value(', '.join(table.columns))})"
+            )
         if self.rows is not None and len(table.rows) not in self.rows:
             raise PrecheckFailed("rows", f"{len(table.rows):,} rows, expected {self.rows}")
 
@@ -105,12 +107,14 @@ def require_schema(value: object, schema: Mapping[str, object]) -> None:
     except (ArithmeticError, ValueError) as error:  # NaN, an infinity or a huge integer against multipleOf
         raise PrecheckFailed("schema", f"a number that cannot be held against the schema ({error})"[:300]) from error
     if found is not None:
-        raise PrecheckFailed("schema", f"{found.json_path[:200]}: {shown(found.instance)[:60]}: {_broken(found)}")
+        raise PrecheckFailed(
+            "schema", f"{found.json_path[:200]}: {shorten_value(found.instance)[:60]}: {_broken(found)}"
+        )
 
 
 def _broken(error: Any) -> str:
     """The rule and what it asks: jsonschema's own sentence repeats the whole value."""
-    return f"{error.validator} is not met (expected {shown(error.validator_value)})"
+    return f"{error.validator} is not met (expected {shorten_value(error.validator_value)})"
 
 
 def schema_problem(schema: JsonValue) -> str | None:
@@ -123,7 +127,7 @@ def schema_problem(schema: JsonValue) -> str | None:
     except SchemaError as error:
         return f"{error.json_path}: {error.message[:200]}"
     unknown = sorted(_words(schema) - SCHEMA_WORDS)
-    return f"{', '.join(map(shown, unknown[:5]))} is not carried out" if unknown else None
+    return f"{', '.join(map(shorten_value, unknown[:5]))} is not carried out" if unknown else None
 
 
 def _words(schema: object) -> set[str]:
@@ -151,7 +155,7 @@ def _require_image(name: str) -> Callable[[bytes], object]:
 def _require_magic(name: str) -> Callable[[bytes], object]:
     def require(content: bytes) -> None:
         if not content.startswith(_MAGIC[name]):
-            raise PrecheckFailed("format", f"no {name} file: it begins with {shown(content[:8])}")
+            raise PrecheckFailed("format", f"no {name} file: it begins with {shorten_value(content[:8])}")
 
     return require
 
@@ -166,7 +170,7 @@ def _wav_seconds(content: bytes) -> float:
     Python's own `wave` reads neither floats nor extended headers.
     """
     if content[:4] != b"RIFF" or content[8:12] != b"WAVE":
-        raise PrecheckFailed("format", f"no WAV file: it begins with {shown(content[:12])}")
+        raise PrecheckFailed("format", f"no WAV file: it begins with {shorten_value(content[:12])}")
     place, rate, frame = 12, 0, 0
     while place + 8 <= len(content):
         name, size = struct.unpack_from("<4sI", content, place)
@@ -184,7 +188,7 @@ def _wav_seconds(content: bytes) -> float:
 
 
 FORMATS: dict[str, Callable[[bytes], object]] = {
-    "text": decoded,
+    "text": decode_text,
     "json": read_json,
     **{name: _require_table(name) for name in TABLE_FORMATS},
     **{name: _require_image(name) for name in _IMAGES},

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 
 from runner.base.text import cut
 from runner.base.types import CheckGroup, Dimension, Verdict
-from runner.evaluating.artifact import Judged
+from runner.evaluating.artifact import JudgedArtifact
 from runner.evaluating.checks import RUN, Subject
 from runner.evaluating.declaration import Artifact, Evaluation, Execution
 from runner.evaluating.judged_artifact import LEAST, MOST
-from runner.evaluating.outcome import Outcome
+from runner.evaluating.outcome import EvaluationOutcome
 
 MAX_OUTPUT_CHARS = 100_000
 PRECHECK_DIMENSION, COMPARISON_DIMENSION, JUDGE_DIMENSION = "pre-check", "comparison", "judge"
 
 
-def of_cases(outcomes: Sequence[Outcome], digest: str) -> Verdict:
+def of_cases(outcomes: Sequence[EvaluationOutcome], digest: str) -> Verdict:
     """reward and outcome: the share of cases that passed. overall: the mean of what the comparisons score."""
     share = _mean([float(each.passed) for each in outcomes])
     score = _mean([each.score for each in outcomes])
@@ -37,7 +37,7 @@ def of_cases(outcomes: Sequence[Outcome], digest: str) -> Verdict:
     )
 
 
-def of_artifact(outcome: Outcome, judged: Judged | None, digest: str) -> Verdict:
+def of_artifact(outcome: EvaluationOutcome, judged: JudgedArtifact | None, digest: str) -> Verdict:
     """Where a judge was wanted and could not be heard, a comparison that passed does not make a success: unknown."""
     parts = _parts(outcome, judged)
     checks = outcome.checks if judged is None else (*outcome.checks, judged.check)
@@ -72,7 +72,7 @@ def of_ruin(evaluation: Evaluation, reason: str, digest: str) -> Verdict:
     )
 
 
-def _parts(outcome: Outcome, judged: Judged | None) -> list[float]:
+def _parts(outcome: EvaluationOutcome, judged: JudgedArtifact | None) -> list[float]:
     """1 for what passed, its share for what did not. Nothing counts of an artifact that cannot be compared."""
     if outcome.stopped:
         return [0.0]
@@ -82,7 +82,7 @@ def _parts(outcome: Outcome, judged: Judged | None) -> list[float]:
     return parts
 
 
-def _dimensions(outcome: Outcome, judged: Judged | None) -> tuple[Dimension, ...]:
+def _dimensions(outcome: EvaluationOutcome, judged: JudgedArtifact | None) -> tuple[Dimension, ...]:
     found = [Dimension(PRECHECK_DIMENSION, float(not outcome.stopped))]
     if outcome.comparison is not None:
         found.append(Dimension(COMPARISON_DIMENSION, outcome.score))

@@ -23,7 +23,7 @@ FIRST = f"mkdir -p {OUTPUT} && exec "
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class GeneratorOutput:
     """What a run left. `failure` is empty where the program ended well and wrote something that can be read."""
 
     texts: dict[str, str]  # path below output/skills -> text
@@ -32,7 +32,7 @@ class Output:
     failure: str
 
 
-def run_generator(generator: Generator, given: Files, sandboxes: SandboxKind, *, name: str) -> Output:
+def run_generator(generator: Generator, given: Files, sandboxes: SandboxKind, *, name: str) -> GeneratorOutput:
     """`name` is that of this run: what an interrupted one of the same name left is ended first.
 
     SandboxError where the machine fails. Whatever the program does, its sandbox included, is told in the output.
@@ -64,14 +64,14 @@ def _task(generator: Generator) -> Task:
     )
 
 
-def _output(generator: Generator, done: Completed, sandbox: Sandbox) -> Output:
+def _output(generator: Generator, done: Completed, sandbox: Sandbox) -> GeneratorOutput:
     tree = Tree()
     with contextlib.suppress(SandboxRuined):  # by what ran in it: then there is no output
         sandbox.end_processes()
         tree = sandbox.tree(WORKSPACE, OUTPUT)
     texts, left_out = _texts(tree)
     failure = _failure(generator, done) or _unusable(texts)
-    return Output({} if failure else texts, tuple(left_out), done.output[-TOLD_CHARS:].strip(), failure)
+    return GeneratorOutput({} if failure else texts, tuple(left_out), done.output[-TOLD_CHARS:].strip(), failure)
 
 
 def _failure(generator: Generator, done: Completed) -> str:

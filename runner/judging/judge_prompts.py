@@ -90,8 +90,8 @@ def request_for(metric: Metric, material: Mapping[str, str], seed: int | None = 
     """
     schema = json.dumps(form_of(metric).as_json_schema(), indent=1)
     sections = [f"{TITLE}{metric} ({PROMPT_VERSION})\n\n{ASKED[metric]}"]
-    sections.append(f"## Form of the answer\n\nOne JSON object that fits this schema:\n\n{fenced(schema, 'json')}")
-    sections += [f"## {heading}\n\n{fenced(text)}" for heading, text in material.items()]
+    sections.append(f"## Form of the answer\n\nOne JSON object that fits this schema:\n\n{fence_text(schema, 'json')}")
+    sections += [f"## {heading}\n\n{fence_text(text)}" for heading, text in material.items()]
     return ModelRequest(
         messages=({"role": "system", "content": SYSTEM}, {"role": "user", "content": "\n\n".join(sections)}),
         temperature=0.0,
@@ -101,7 +101,7 @@ def request_for(metric: Metric, material: Mapping[str, str], seed: int | None = 
     )
 
 
-def fenced(text: str, word: str = "") -> str:
+def fence_text(text: str, word: str = "") -> str:
     """In a fence longer than any run of its character inside, so that the text cannot close it."""
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)

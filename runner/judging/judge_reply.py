@@ -32,7 +32,7 @@ class Fault(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class JudgedItem:
     """One scored thing. `score` is whole, 1..5; of a label it is None."""
 
     reason: str
@@ -48,10 +48,10 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReplyReading:
     """What stands in a reply. With a fault other than PARTIAL it is nothing at all; `problem` says what was expected."""
 
-    items: dict[str, Item] = field(default_factory=dict)
+    items: dict[str, JudgedItem] = field(default_factory=dict)
     points: tuple[Point, ...] = ()
     fault: Fault | None = None
     problem: str = ""
@@ -63,7 +63,7 @@ class Faulty(ValueError):
         self.fault = fault
 
 
-def read_reply(reply: ModelReply, form: Form) -> Reading:
+def read_reply(reply: ModelReply, form: Form) -> ReplyReading:
     """Never raises: an answer that cannot be used is a result."""
     try:
         value = _object_in(reply)
@@ -71,7 +71,7 @@ def read_reply(reply: ModelReply, form: Form) -> Reading:
             return _points(value)
         return _label(value, form) if form.labels else _scores(value, form.items)
     except Faulty as fault:
-        return Reading(fault=fault.fault, problem=str(fault)[:MAX_TEXT_CHARS])
+        return ReplyReading(fault=fault.fault, problem=str(fault)[:MAX_TEXT_CHARS])
 
 
 # --- the one object ---------------------------------------------------------------------------------------------
@@ -107,8 +107,8 @@ def _no_json(text: str, error: Exception, is_cut: bool) -> Faulty:
 # --- its fields -------------------------------------------------------------------------------------------------
 
 
-def _scores(value: dict[str, Any], names: tuple[str, ...]) -> Reading:
-    items: dict[str, Item] = {}
+def _scores(value: dict[str, Any], names: tuple[str, ...]) -> ReplyReading:
+    items: dict[str, JudgedItem] = {}
     missing: list[str] = []
     for name in names:
         told = value.get(name)
@@ -120,7 +120,7 @@ def _scores(value: dict[str, Any], names: tuple[str, ...]) -> Reading:
         if told.get("score") is None:
             missing.append(f"{name}.score")
             continue
-        items[name] = Item(_text(told, "reason", name, missing), score=_score(told["score"], name))
+        items[name] = JudgedItem(_text(told, "reason", name, missing), score=_score(told["score"], name))
     return _partly(items, missing)
 
 
@@ -133,7 +133,7 @@ def _score(value: JsonValue, name: str) -> int:
     return value
 
 
-def _label(value: dict[str, Any], form: Form) -> Reading:
+def _label(value: dict[str, Any], form: Form) -> ReplyReading:
     told = value.get("label")
     if told is None:
         return _partly({}, ["label"])
@@ -142,10 +142,10 @@ def _label(value: dict[str, Any], form: Form) -> Reading:
     if told not in form.labels:
         raise Faulty(Fault.OUT_OF_RANGE, f"label: expected one of {', '.join(form.labels)}, found {told[:80]!r}")
     missing: list[str] = []
-    return _partly({"label": Item(_text(value, "reason", "", missing), label=told)}, missing)
+    return _partly({"label": JudgedItem(_text(value, "reason", "", missing), label=told)}, missing)
 
 
-def _points(value: dict[str, Any]) -> Reading:
+def _points(value: dict[str, Any]) -> ReplyReading:
     told = value.get("points")
     if told is None:
         raise _no_answer(["points"])
@@ -163,15 +163,15 @@ def _points(value: dict[str, Any]) -> Reading:
     if told and not found:
         raise _no_answer([f"points[{place}].{POINT_FIELDS[0]}" for place in range(len(told))])
     problem = f"missing: {', '.join(missing)}" if missing else ""
-    return Reading(points=tuple(found), fault=Fault.PARTIAL if missing else None, problem=problem)
+    return ReplyReading(points=tuple(found), fault=Fault.PARTIAL if missing else None, problem=problem)
 
 
-def _partly(items: dict[str, Item], missing: list[str]) -> Reading:
+def _partly(items: dict[str, JudgedItem], missing: list[str]) -> ReplyReading:
     if not items:
         raise _no_answer(missing)
     if missing:
-        return Reading(items, fault=Fault.PARTIAL, problem=f"missing: {', '.join(missing)}")
-    return Reading(items)
+        return ReplyReading(items, fault=Fault.PARTIAL, problem=f"missing: {', '.join(missing)}")
+    return ReplyReading(items)
 
 
 def _no_answer(missing: list[str]) -> Faulty:

@@ -61,7 +61,7 @@ HELD_AGAINST: dict[Metric, Metric] = {
 }
 
 
-def normalised(score: float) -> float:
+def normalise_score(score: float) -> float:
     """A score of the scale 1..5 as 0..100."""
     return (score - LOWEST) / (HIGHEST - LOWEST) * 100
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 
-from runner.base.text import cut, left_out
+from runner.base.text import cut, mark_left_out
 from runner.base.types import Source, Step
 from runner.trajectories.fields import tool_call_text
 
@@ -70,5 +70,5 @@ class _HeadAndTail:
                 self.tail.popleft()
 
     def text(self) -> str:
-        gap = [f"\n{left_out(self.dropped)}\n"] if self.dropped else []
+        gap = [f"\n{mark_left_out(self.dropped)}\n"] if self.dropped else []
         return "".join([*self.head, *gap, *self.tail])

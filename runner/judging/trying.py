@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from runner.base.types import ModelReply, ModelRequest
 from runner.judging.forms import Form
-from runner.judging.judge_reply import Fault, Reading, read_reply
+from runner.judging.judge_reply import Fault, ReplyReading, read_reply
 from runner.models.json_reply import ask_until_usable
 
 TRIES = 3
@@ -18,7 +18,7 @@ MAX_ECHO_CHARS = 8_000  # of an unusable reply that is shown to its author again
 class Settled:
     """The last reading; `faults` has one place for each try before it."""
 
-    reading: Reading
+    reading: ReplyReading
     faults: tuple[Fault, ...] = ()
 
     @property
@@ -32,7 +32,7 @@ def settle(request: ModelRequest, form: Form, ask: Callable[[ModelRequest, int],
     A refusal is an answer: it is not argued with.
     """
 
-    def read(reply: ModelReply) -> tuple[Reading, str]:
+    def read(reply: ModelReply) -> tuple[ReplyReading, str]:
         reading = read_reply(reply, form)
         if reading.fault in (None, Fault.REFUSED):
             return reading, ""

@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 from runner.base.errors import SetupError
 from runner.base.types import ModelReply, ModelRequest, Usage
 from runner.models.preset import Preset
-from runner.models.presets import preset_named
+from runner.models.presets import read_preset_named
 
 
 class Model(Protocol):
@@ -75,7 +75,7 @@ def make_model(name: str) -> Model:
     SetupError names the known providers or presets.
     """
     if "/" not in name:
-        return _of_preset(preset_named(name))
+        return _of_preset(read_preset_named(name))
     provider = name.partition("/")[0]
     if provider not in MODELS:
         raise SetupError(f"unknown model provider {provider!r} in {name!r}; known: {', '.join(sorted(MODELS))}")

@@ -14,7 +14,7 @@ FILES = Path(__file__).parent / "preset_files"
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,49}")
 
 
-def preset_named(name: str) -> Preset:
+def read_preset_named(name: str) -> Preset:
     """SetupError names the known presets, or the file, field and expectation where its file is not as it should be."""
     from runner.models.preset_file import read_preset  # it reads with pydantic, which only who uses presets pays for
 
@@ -42,7 +42,7 @@ def preset_files() -> dict[str, Path]:
     return found
 
 
-def named_variables() -> frozenset[str]:
+def list_preset_variables() -> frozenset[str]:
     """Names of all environment variables that some preset reads a key or a private address from.
 
     A file that cannot be read names none: nobody can use it either.

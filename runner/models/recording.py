@@ -19,7 +19,13 @@ from runner.base.digests import digest_bytes
 from runner.base.encoding import Undecodable, decode, encode
 from runner.base.errors import SetupError
 from runner.base.types import JsonValue, ModelReply, ModelRequest
-from runner.models.wire.continuing import CONTINUES, is_continuation, lengthened, request_digest, shared_messages
+from runner.models.wire.continuing import (
+    CONTINUES,
+    count_shared_messages,
+    is_continuation,
+    lengthen_request,
+    request_digest,
+)
 
 FORMAT = "skillglass-recording/1"
 MAX_DIFF_LINES, MAX_DIFF_CHARS, MAX_LINE_CHARS = 120, 8_000, 400
@@ -47,7 +53,7 @@ class Recording:
             other = call.request
             kind = (bool(other.tools), other.json_object) == (bool(request.tools), request.json_object)
             distance = abs(len(other.messages) - len(request.messages))
-            return (kind, shared_messages(request, other), other.seed == request.seed, -distance, -call.line)
+            return (kind, count_shared_messages(request, other), other.seed == request.seed, -distance, -call.line)
 
         return max(self.calls.values(), key=likeness, default=None)
 
@@ -91,7 +97,7 @@ def _call(path: Path, number: int, value: dict[str, Any], calls: dict[str, Recor
     try:
         kept = value["request"]
         earlier = calls[kept[CONTINUES]].request if is_continuation(kept) else None
-        request = lengthened(kept, earlier)
+        request = lengthen_request(kept, earlier)
         place = f"{value['purpose']} {value['place']}"
         call = RecordedCall(number, place, request, decode(ModelReply, value["reply"]))
     except (KeyError, TypeError, AttributeError, Undecodable) as error:

@@ -79,7 +79,7 @@ def programs_folder() -> Path:
     return Path(var).resolve() / "programs"
 
 
-def installed(name: str, folder: Path | None = None) -> Program:
+def find_installed(name: str, folder: Path | None = None) -> Program:
     """The program, ready for a sandbox. NotOnThisMachine, with the command that installs it, when it is not there.
 
     Nothing is installed on the way: an attempt neither waits for a registry nor depends on one.

@@ -12,7 +12,7 @@ from runner.base.digests import EMPTY_LIBRARY
 from runner.base.errors import SetupError
 from runner.base.types import AuthorMode, Family, Phase, Slot, Task
 from runner.protocols.conditions import Condition, Replay, Start
-from runner.protocols.history import State
+from runner.protocols.history import EpisodeState
 from runner.protocols.occasions import asks, drafts
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import Ask, Freeze, NextStep, RunTrial, SeedSkill
@@ -69,7 +69,9 @@ def _check_author(plan: EpisodePlan) -> None:
     raise SetupError(f"{author} is an outside program: expected the condition plug-in, not {condition.name}")
 
 
-def generating(plan: EpisodePlan, state: State, family: Family, *, task: str, tried: list[Task]) -> Iterator[NextStep]:
+def generating(
+    plan: EpisodePlan, state: EpisodeState, family: Family, *, task: str, tried: list[Task]
+) -> Iterator[NextStep]:
     """Everything up to the seal. `task`: the one that is revealed, "" where none is. `tried`: worked on without skills
     before a generator that learns from trajectories."""
     condition = plan.condition

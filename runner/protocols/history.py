@@ -15,7 +15,7 @@ Occasion = tuple[str, Slot | None]
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class EpisodeState:
     """Where an episode stands after some prefix of its history."""
 
     snapshot: str = EMPTY_LIBRARY
@@ -37,7 +37,7 @@ class State:
             raise FrozenLibrary(f"the library is frozen: {what} was not taken")
 
 
-def fold(history: History) -> State:
+def fold(history: History) -> EpisodeState:
     """Rebuilds the state. RunnerError when the sequence has a hole or repeats."""
     trials: dict[Slot, TrialDone] = {}
     answers: dict[Occasion, tuple[Decided, ...]] = {}
@@ -66,7 +66,9 @@ def fold(history: History) -> State:
                 skipped.add(event.slot)
             case _:  # a refusal changes nothing
                 pass
-    return State(snapshot, rounds, decisions, trials, frozenset(skipped), answers, frozenset(equipped), left_by, frozen)
+    return EpisodeState(
+        snapshot, rounds, decisions, trials, frozenset(skipped), answers, frozenset(equipped), left_by, frozen
+    )
 
 
 def _expect_sequence(entry: Entry, place: int) -> None:

@@ -6,21 +6,21 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from runner.base.types import AuthorMode, DecisionStatus
-from runner.protocols.history import State
+from runner.protocols.history import EpisodeState
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import Ask
 
 SETTLED = (DecisionStatus.APPLIED, DecisionStatus.NO_OP)  # these end an occasion; the others may be asked again
 
 
-def asks(plan: EpisodePlan, state: State, first: Ask) -> Iterator[Ask]:
+def asks(plan: EpisodePlan, state: EpisodeState, first: Ask) -> Iterator[Ask]:
     """The next answer to the occasion of `first`, while it is unsettled and answers are left."""
     given = state.answers.get((first.family, first.after_trial), ())
     if len(given) < plan.answers and not any(decided.status in SETTLED for decided in given):
         yield replace(first, answer=len(given) + 1)
 
 
-def drafts(plan: EpisodePlan, state: State, first: Ask) -> Iterator[Ask]:
+def drafts(plan: EpisodePlan, state: EpisodeState, first: Ask) -> Iterator[Ask]:
     """The next round on an author's own draft: until the condition's rounds are used up, or one of them changes nothing.
 
     The occasion stays that of `first`, whose answers are numbered on. A round whose answer is rejected or cannot be read is

@@ -15,7 +15,7 @@ from runner.base.suite import Suite
 from runner.base.types import Environment, Phase, Slot
 from runner.protocols import families, skillgenbench
 from runner.protocols.conditions import Condition, Replay, Start
-from runner.protocols.history import State
+from runner.protocols.history import EpisodeState
 from runner.protocols.plan import EpisodePlan, Probe
 from runner.protocols.steps import Freeze, NextStep, RunTrial, SeedLibrary
 
@@ -52,7 +52,7 @@ def slots(plan: EpisodePlan) -> tuple[Slot, ...]:
     return tuple(Slot(Phase.DEPLOYMENT, key, sample) for sample in range(plan.samples) for key in tasks)
 
 
-def open_steps(plan: EpisodePlan, state: State) -> Iterator[NextStep]:
+def open_steps(plan: EpisodePlan, state: EpisodeState) -> Iterator[NextStep]:
     """The steps still open, in order. The empty library stands there from the start: nothing brings it in."""
     asked = _require_probe(plan)
     if state.frozen is None:

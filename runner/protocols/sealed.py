@@ -6,17 +6,19 @@ from collections.abc import Iterator
 
 from runner.base.digests import EMPTY_LIBRARY
 from runner.base.types import Family, Phase, Slot, Task
-from runner.protocols.history import State
+from runner.protocols.history import EpisodeState
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import RunTrial
 
 
 def evaluation_slots(plan: EpisodePlan, family: Family) -> tuple[Slot, ...]:
     """All samples of a task, then the next task. None is left out after a pass: what is estimated is the rate."""
-    return tuple(Slot(Phase.DEPLOYMENT, task.key, n) for task in counted(family) for n in range(plan.samples))
+    return tuple(
+        Slot(Phase.DEPLOYMENT, task.key, n) for task in list_counted_tasks(family) for n in range(plan.samples)
+    )
 
 
-def evaluation(plan: EpisodePlan, state: State, family: Family) -> Iterator[RunTrial]:
+def evaluation(plan: EpisodePlan, state: EpisodeState, family: Family) -> Iterator[RunTrial]:
     """The trials of `evaluation_slots` that are still open."""
     roles = {task.key: task.role for task in family.tasks}
     library = plan.condition.has_library
@@ -26,6 +28,6 @@ def evaluation(plan: EpisodePlan, state: State, family: Family) -> Iterator[RunT
             yield RunTrial(slot, family.key, roles[slot.task], snapshot, library=library)
 
 
-def counted(family: Family) -> list[Task]:
+def list_counted_tasks(family: Family) -> list[Task]:
     """The tasks whose success is the benchmark's result, in their order."""
     return sorted((task for task in family.tasks if not task.practice), key=lambda task: task.ordinal)

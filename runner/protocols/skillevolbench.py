@@ -26,7 +26,7 @@ from runner.base.types import (
     Task,
 )
 from runner.protocols.conditions import CONDITIONS, Replay, Start
-from runner.protocols.history import State
+from runner.protocols.history import EpisodeState
 from runner.protocols.occasions import asks
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import Ask, Freeze, NextStep, RunTrial, SeedSkill
@@ -56,10 +56,10 @@ def check(plan: EpisodePlan) -> None:
 
 def slots(plan: EpisodePlan) -> tuple[Slot, ...]:
     """Every trial of the plan, in order. What the author does never changes which trials there are."""
-    return tuple(step.slot for step in open_steps(plan, State()) if isinstance(step, RunTrial))
+    return tuple(step.slot for step in open_steps(plan, EpisodeState()) if isinstance(step, RunTrial))
 
 
-def open_steps(plan: EpisodePlan, state: State) -> Iterator[NextStep]:
+def open_steps(plan: EpisodePlan, state: EpisodeState) -> Iterator[NextStep]:
     """The steps still open, in order. Only the first is certain: later ones depend on how it ends."""
     for family in plan.environment.families:
         yield from _acquisition(plan, state, family)
@@ -72,7 +72,7 @@ def open_steps(plan: EpisodePlan, state: State) -> Iterator[NextStep]:
             yield from _frozen_trials(plan, state, family, Phase.REPLAY, ACQUISITION_ROLES)
 
 
-def _acquisition(plan: EpisodePlan, state: State, family: Family) -> Iterator[NextStep]:
+def _acquisition(plan: EpisodePlan, state: EpisodeState, family: Family) -> Iterator[NextStep]:
     yield from _start(plan, state, family)
     for role, task in _tasks(family, ACQUISITION_ROLES):
         slot = Slot(Phase.ACQUISITION, task.key)
@@ -81,7 +81,7 @@ def _acquisition(plan: EpisodePlan, state: State, family: Family) -> Iterator[Ne
         yield from _authoring(plan, state, family, role, slot)
 
 
-def _start(plan: EpisodePlan, state: State, family: Family) -> Iterator[NextStep]:
+def _start(plan: EpisodePlan, state: EpisodeState, family: Family) -> Iterator[NextStep]:
     """The family's starting skill, introduced when its canonical task is reached (section 4.3)."""
     if plan.condition.start is Start.CURATED and family.key not in state.equipped:
         yield SeedSkill(family.key)
@@ -89,7 +89,7 @@ def _start(plan: EpisodePlan, state: State, family: Family) -> Iterator[NextStep
         yield from asks(plan, state, Ask(AuthorMode.ZERO_SHOT, family.key, None, answer=1))
 
 
-def _authoring(plan: EpisodePlan, state: State, family: Family, role: Role, slot: Slot) -> Iterator[Ask]:
+def _authoring(plan: EpisodePlan, state: EpisodeState, family: Family, role: Role, slot: Slot) -> Iterator[Ask]:
     """Authoring after an eligible trial: one that has a verdict which the condition's trigger answers to."""
     done = state.trials.get(slot)
     if done is None or done.success is None or not plan.condition.trigger(role).fires(done.success):
@@ -101,7 +101,7 @@ def _authoring(plan: EpisodePlan, state: State, family: Family, role: Role, slot
     yield from asks(plan, state, Ask(mode, family.key, slot, 1, tier3, _evidence(state, family, role)))
 
 
-def _evidence(state: State, family: Family, until: Role) -> tuple[Slot, ...]:
+def _evidence(state: EpisodeState, family: Family, until: Role) -> tuple[Slot, ...]:
     """Equation 3: the family's acquisition trials up to this role, each a trace paired with a verdict."""
     upto = ACQUISITION_ROLES[: ACQUISITION_ROLES.index(until) + 1]
     past = (Slot(Phase.ACQUISITION, task.key) for _, task in _tasks(family, upto))
@@ -109,7 +109,7 @@ def _evidence(state: State, family: Family, until: Role) -> tuple[Slot, ...]:
 
 
 def _frozen_trials(
-    plan: EpisodePlan, state: State, family: Family, phase: Phase, roles: tuple[Role, ...]
+    plan: EpisodePlan, state: EpisodeState, family: Family, phase: Phase, roles: tuple[Role, ...]
 ) -> Iterator[RunTrial]:
     for role, task in _tasks(family, roles):
         for sample in range(plan.samples):
@@ -118,7 +118,7 @@ def _frozen_trials(
                 yield _trial(plan, state, family, role, slot)
 
 
-def _trial(plan: EpisodePlan, state: State, family: Family, role: Role, slot: Slot) -> RunTrial:
+def _trial(plan: EpisodePlan, state: EpisodeState, family: Family, role: Role, slot: Slot) -> RunTrial:
     """An acquisition trial is given what its family left, also where it is run after the families that follow."""
     library = plan.condition.has_library
     present = state.left_by.get(family.key, state.snapshot) if slot.phase is Phase.ACQUISITION else state.snapshot
@@ -126,7 +126,7 @@ def _trial(plan: EpisodePlan, state: State, family: Family, role: Role, slot: Sl
     return RunTrial(slot, family.key, role, snapshot, _retrieve(plan, state, family, role), library)
 
 
-def _retrieve(plan: EpisodePlan, state: State, family: Family, role: Role) -> tuple[Slot, ...]:
+def _retrieve(plan: EpisodePlan, state: EpisodeState, family: Family, role: Role) -> tuple[Slot, ...]:
     """Appendix C.2: same family, acquisition only, chronological. A replayed task sees what its first run saw."""
     before = ACQUISITION_ROLES[: ACQUISITION_ROLES.index(role)] if role in ACQUISITION_ROLES else ACQUISITION_ROLES
     past = (Slot(Phase.ACQUISITION, task.key) for _, task in _tasks(family, before))

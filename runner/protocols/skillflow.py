@@ -16,7 +16,7 @@ from runner.base.errors import SetupError
 from runner.base.types import AuthorMode, CompactionKind, Family, Phase, Slot, Task
 from runner.protocols.conditions import EVERY_TRIAL, Condition, Replay, Start, Trigger
 from runner.protocols.families import require_one_family, units
-from runner.protocols.history import State
+from runner.protocols.history import EpisodeState
 from runner.protocols.occasions import asks
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import Ask, NextStep, RunTrial
@@ -53,10 +53,10 @@ def check(plan: EpisodePlan) -> None:
 
 def slots(plan: EpisodePlan) -> tuple[Slot, ...]:
     """Every trial of the plan, in order. What the author does never changes which trials there are."""
-    return tuple(step.slot for step in open_steps(plan, State()) if isinstance(step, RunTrial))
+    return tuple(step.slot for step in open_steps(plan, EpisodeState()) if isinstance(step, RunTrial))
 
 
-def open_steps(plan: EpisodePlan, state: State) -> Iterator[NextStep]:
+def open_steps(plan: EpisodePlan, state: EpisodeState) -> Iterator[NextStep]:
     """The steps still open, in order. Only the first is certain: later ones depend on how it ends."""
     (family,) = plan.environment.families
     tasks = sorted(family.tasks, key=lambda task: task.ordinal)
@@ -72,7 +72,7 @@ def slot_of(task: Task) -> Slot:
     return Slot(Phase.EVALUATION, task.key)
 
 
-def _trial(plan: EpisodePlan, state: State, family: Family, upto: list[Task]) -> RunTrial:
+def _trial(plan: EpisodePlan, state: EpisodeState, family: Family, upto: list[Task]) -> RunTrial:
     """The last of these tasks. Nobody tells the first one of a library: it is worked on as under no-skill."""
     *earlier, task = upto
     library = plan.condition.has_library and bool(earlier)
@@ -82,7 +82,7 @@ def _trial(plan: EpisodePlan, state: State, family: Family, upto: list[Task]) ->
     return RunTrial(slot_of(task), family.key, task.role, snapshot, shown, library)
 
 
-def _authoring(plan: EpisodePlan, state: State, family: Family, slot: Slot) -> Iterator[Ask]:
+def _authoring(plan: EpisodePlan, state: EpisodeState, family: Family, slot: Slot) -> Iterator[Ask]:
     """Equations 3 and 4: the library, the trial just ended, its verdict. A trial without a verdict teaches nothing."""
     done = state.trials.get(slot)
     if done is None or done.success is None or not plan.condition.later.fires(done.success):

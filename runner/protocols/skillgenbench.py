@@ -13,9 +13,9 @@ from runner.authoring.generation_prompts import GENERATION_PROMPT_VERSION
 from runner.base.suite import Suite
 from runner.base.types import Environment, Slot
 from runner.protocols.generation import CONDITIONS, check_generator, generating, trajectory_slots
-from runner.protocols.history import State
+from runner.protocols.history import EpisodeState
 from runner.protocols.plan import EpisodePlan
-from runner.protocols.sealed import counted, evaluation, evaluation_slots
+from runner.protocols.sealed import evaluation, evaluation_slots, list_counted_tasks
 from runner.protocols.steps import NextStep
 
 __all__ = ["CONDITIONS", "PROMPT_VERSION", "check", "open_steps", "slots", "units"]
@@ -30,7 +30,7 @@ def units(suite: Suite) -> tuple[Environment, ...]:
         for environment in suite.environments
         if environment.corpus is not None
         for family in environment.families
-        for task in counted(family)
+        for task in list_counted_tasks(family)
     )
 
 
@@ -41,13 +41,13 @@ def check(plan: EpisodePlan) -> None:
 def slots(plan: EpisodePlan) -> tuple[Slot, ...]:
     """Every trial of the plan, in order."""
     (family,) = plan.environment.families
-    return (*trajectory_slots(plan, counted(family)), *evaluation_slots(plan, family))
+    return (*trajectory_slots(plan, list_counted_tasks(family)), *evaluation_slots(plan, family))
 
 
-def open_steps(plan: EpisodePlan, state: State) -> Iterator[NextStep]:
+def open_steps(plan: EpisodePlan, state: EpisodeState) -> Iterator[NextStep]:
     """The steps still open, in order. Only the first is certain: later ones depend on how it ends."""
     (family,) = plan.environment.families
-    tasks = counted(family)
+    tasks = list_counted_tasks(family)
     if state.frozen is None:
         yield from generating(plan, state, family, task=tasks[0].key, tried=tasks)
     yield from evaluation(plan, state, family)

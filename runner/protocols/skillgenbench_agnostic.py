@@ -14,7 +14,7 @@ from runner.base.errors import SetupError
 from runner.base.suite import Suite
 from runner.base.types import AuthorMode, Environment, Family, Slot, Task
 from runner.protocols.generation import CONDITIONS, check_generator, generating, trajectory_slots
-from runner.protocols.history import State
+from runner.protocols.history import EpisodeState
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.sealed import evaluation, evaluation_slots
 from runner.protocols.steps import NextStep
@@ -49,7 +49,7 @@ def practice(family: Family) -> list[Task]:
     return sorted((task for task in family.tasks if task.practice), key=lambda task: task.ordinal)
 
 
-def open_steps(plan: EpisodePlan, state: State) -> Iterator[NextStep]:
+def open_steps(plan: EpisodePlan, state: EpisodeState) -> Iterator[NextStep]:
     """The steps still open, in order. Only the first is certain: later ones depend on how it ends."""
     (family,) = plan.environment.families
     if state.frozen is None:

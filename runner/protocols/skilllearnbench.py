@@ -18,7 +18,7 @@ from runner.base.errors import SetupError
 from runner.base.types import AuthorMode, Family, Phase, Slot, Task
 from runner.protocols.conditions import Condition, Replay, Start
 from runner.protocols.families import require_one_family, units
-from runner.protocols.history import State
+from runner.protocols.history import EpisodeState
 from runner.protocols.occasions import asks, drafts
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.sealed import evaluation, evaluation_slots
@@ -86,7 +86,7 @@ def _attempts(condition: Condition) -> int:
     return condition.rounds - 1 if tried else 0
 
 
-def open_steps(plan: EpisodePlan, state: State) -> Iterator[NextStep]:
+def open_steps(plan: EpisodePlan, state: EpisodeState) -> Iterator[NextStep]:
     """The steps still open, in order. Only the first is certain: later ones depend on how it ends."""
     (family,) = plan.environment.families
     if state.frozen is None:
@@ -95,7 +95,7 @@ def open_steps(plan: EpisodePlan, state: State) -> Iterator[NextStep]:
     yield from evaluation(plan, state, family)
 
 
-def _learning(plan: EpisodePlan, state: State, family: Family) -> Iterator[NextStep]:
+def _learning(plan: EpisodePlan, state: EpisodeState, family: Family) -> Iterator[NextStep]:
     condition = plan.condition
     if condition.start is Start.CURATED and family.key not in state.equipped:
         yield SeedSkill(family.key)

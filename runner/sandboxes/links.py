@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePosixPath
 
 from runner.base.errors import SandboxRuined
-from runner.base.text import plain
+from runner.base.text import replace_unprintable
 
 _MAX_NAMED = 20
 _MAX_FOLLOWED = 40  # as the kernel
@@ -37,7 +37,7 @@ def leading_into(
     return found
 
 
-def removed(astray: Sequence[tuple[str, str]]) -> list[str]:
+def word_removed_links(astray: Sequence[tuple[str, str]]) -> list[str]:
     """A sentence for each link that was removed, fit for the notes of a verdict."""
     told = [f"{_shorten(path)}: a link to {_shorten(place)}, removed before judging" for path, place in astray]
     more = len(told) - _MAX_NAMED
@@ -45,7 +45,7 @@ def removed(astray: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def _shorten(path: str) -> str:
-    return plain(path).replace("\n", "?")[:500]
+    return replace_unprintable(path).replace("\n", "?")[:500]
 
 
 class _Walk:

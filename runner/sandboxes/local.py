@@ -38,8 +38,8 @@ from runner.base.trees import (
 from runner.base.types import Files, Task
 from runner.sandboxes import LOGS, SKILLS, SOLUTION, TESTS, WORKSPACE, Completed
 from runner.sandboxes.gateway.gateway import Gateway
-from runner.sandboxes.links import leading_into, removed
-from runner.sandboxes.local_labels import labelled, write_label
+from runner.sandboxes.links import leading_into, word_removed_links
+from runner.sandboxes.local_labels import read_labels, write_label
 from runner.sandboxes.needs import NOTHING, Needs
 from runner.sandboxes.process_names import ProcessName
 from runner.sandboxes.processes import (
@@ -125,7 +125,7 @@ def end_processes(handle: dict[str, object]) -> None:
 
 
 def end_named(name: str) -> None:
-    for label in labelled(sandboxes_folder(), PREFIX):
+    for label in read_labels(sandboxes_folder(), PREFIX):
         if label.get("name") == name:
             end_processes(label)
 
@@ -134,7 +134,7 @@ def end_ownerless() -> int:
     """Ends the sandboxes of processes of this machine that ended themselves. How many."""
     orphans = [
         label
-        for label in labelled(sandboxes_folder(), PREFIX)
+        for label in read_labels(sandboxes_folder(), PREFIX)
         if (owner := ProcessName.parse(str(label.get("owner", "")))) and owner.is_gone
     ]
     for label in orphans:
@@ -227,7 +227,7 @@ class LocalSandbox:
                 Path(path).unlink()
         except OSError as error:
             raise SandboxError(f"{self.folder}: links cannot be removed: {error}") from error
-        return [line.replace(str(self.folder), "") for line in removed(astray)]
+        return [line.replace(str(self.folder), "") for line in word_removed_links(astray)]
 
     def close(self) -> None:
         self.end_processes()

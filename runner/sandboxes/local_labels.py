@@ -17,7 +17,7 @@ def write_label(folder: Path, handle: Mapping[str, object]) -> None:
     (folder / LABEL).write_text(json.dumps({**handle, "owner": str(this_process())}))
 
 
-def labelled(base: Path, prefix: str) -> Iterator[dict[str, object]]:
+def read_labels(base: Path, prefix: str) -> Iterator[dict[str, object]]:
     """The labels of the sandboxes below `base`. Mark and folder are taken from the folder's own name: a label lies beside
     what ran there, and must not send anybody elsewhere."""
     for folder in sorted(base.absolute().glob(f"{prefix}*")) if base.is_dir() else ():

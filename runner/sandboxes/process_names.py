@@ -37,7 +37,7 @@ class ProcessName:
 
     @property
     def is_alive(self) -> bool:
-        return self.is_here and started_at(self.pid) == self.started
+        return self.is_here and read_start_of_process(self.pid) == self.started
 
     @property
     def is_gone(self) -> bool:
@@ -47,7 +47,7 @@ class ProcessName:
 
 def this_process() -> ProcessName:
     pid = os.getpid()
-    return ProcessName(this_machine(), pid, started_at(pid) or "unknown")
+    return ProcessName(this_machine(), pid, read_start_of_process(pid) or "unknown")
 
 
 @cache
@@ -61,7 +61,7 @@ def this_machine() -> str:
     return "/".join(part for part in parts if part)
 
 
-def started_at(pid: int) -> str | None:
+def read_start_of_process(pid: int) -> str | None:
     """When the process started, None when there is none with that id (or only its unburied remains)."""
     stat = Path(f"/proc/{pid}/stat")
     if Path("/proc/self/stat").exists():

@@ -47,7 +47,7 @@ def hide_environment() -> bool:
         return False
 
 
-def marked_processes(mark: str, folder: Path) -> set[int]:
+def find_marked_processes(mark: str, folder: Path) -> set[int]:
     """Process ids that belong to the sandbox with this mark and folder; empty where there is no /proc."""
     wanted = f"{MARK_VARIABLE}={mark}".encode()
     numbers = (int(entry.name) for entry in PROC.iterdir() if entry.name.isdigit()) if PROC.is_dir() else iter(())
@@ -83,7 +83,7 @@ def end_sandbox(mark: str, folder: Path, groups: Iterable[int] = ()) -> None:
     for group in groups:
         end_group(group)
     for round_ in range(40):
-        found = marked_processes(mark, folder)
+        found = find_marked_processes(mark, folder)
         if not found:
             return
         for pid in found:

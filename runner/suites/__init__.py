@@ -13,11 +13,11 @@ from typing import Any, cast
 
 from runner.base.digests import digest_json, manifest
 from runner.base.errors import SetupError, SuiteError, SuiteProblems
-from runner.base.file_digests import FileDigests, Look, look_at, settled, store_for, walk
+from runner.base.file_digests import FileDigests, Look, is_settled, look_at, store_for, walk
 from runner.base.suite import Suite
 from runner.base.types import Corpus, Environment, Family
 from runner.suites.findings import Findings
-from runner.suites.tasks.task_folder import Shelf
+from runner.suites.tasks.task_folder import TaskShelf
 
 SUITES: dict[str, str] = {
     "starter": "runner.suites.starter_suite:load_starter",
@@ -73,7 +73,7 @@ def read_suite_folder(path: Path, format: str | None = None, *, strict: bool = F
     else:
         began = time.time_ns()
         suite = _read(path, name, reader)
-        if looks and all(settled(look, began) for look in looks.values()):
+        if looks and all(is_settled(look, began) for look in looks.values()):
             _REMEMBERED[str(path), name] = (looks, suite)
     if strict and suite.set_aside:
         raise SuiteProblems([problem for mine in suite.set_aside.values() for problem in mine], name)
@@ -107,7 +107,7 @@ def _read(path: Path, format: str, reader: Any) -> Suite:
     key = key_of(path)
     environments: tuple[Environment, ...] = ()
     with findings.kept():
-        read = reader.read(path, key, Shelf(findings, digests))
+        read = reader.read(path, key, TaskShelf(findings, digests))
         environments = tuple(each for each in read if any(family.tasks for family in each.families))
     digests.save()
     environments = _distinct(path, environments, findings)

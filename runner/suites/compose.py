@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from runner.base.types import JsonValue
-from runner.suites.documents import Table, read_yaml
-from runner.suites.findings import Findings, shown
+from runner.suites.documents import FieldTable, read_yaml
+from runner.suites.findings import Findings, shorten_suite_value
 from runner.suites.tasks.task_toml import TaskToml
 
 FILES = ("docker-compose.yaml", "docker-compose.yml", "compose.yaml", "compose.yml")
@@ -56,11 +56,11 @@ class Compose:
 
 def read_compose(source: Path, findings: Findings, where: str) -> Compose:
     """The one service of the file. SuiteError when it cannot be read; what is not supported becomes a problem."""
-    whole = Table(read_yaml(source), source, findings)
+    whole = FieldTable(read_yaml(source), source, findings)
     services = whole.table("services")
     if len(services.values) != 1:
         names = ", ".join(sorted(services.values)[:10]) or "none"
-        whole.problem("services", "exactly one service", f"found {len(services.values)}: {shown(names)}")
+        whole.problem("services", "exactly one service", f"found {len(services.values)}: {shorten_suite_value(names)}")
         return Compose()
     (name,) = services.values
     service = services.table(name)
@@ -75,7 +75,7 @@ def read_compose(source: Path, findings: Findings, where: str) -> Compose:
     return read
 
 
-def _check_build(service: Table) -> None:
+def _check_build(service: FieldTable) -> None:
     """Only the folder environment/ with its own Dockerfile, which is what is built without a compose file too."""
     build = service.raw("build")
     if build is None:
@@ -83,17 +83,17 @@ def _check_build(service: Table) -> None:
     if isinstance(build, dict):
         table = service.table("build")
     else:
-        table = Table({"context": build}, service.source, service.findings, service.at("build"))
+        table = FieldTable({"context": build}, service.source, service.findings, service.at("build"))
     context = _CONTEXT.sub(".", str(table.raw("context") or "."))
     if posixpath.normpath(context) != ".":
-        table.problem("context", "the folder environment/", f"found {shown(context)}")
+        table.problem("context", "the folder environment/", f"found {shorten_suite_value(context)}")
     if posixpath.normpath(str(table.raw("dockerfile") or "Dockerfile")) != "Dockerfile":
         table.problem("dockerfile", "'Dockerfile'")
     for name in table.unasked():
         table.problem(name, "nothing", "it asks for a build option, which is not supported")
 
 
-def _check_command(service: Table) -> None:
+def _check_command(service: FieldTable) -> None:
     """A container is kept alive here; one that starts a program of its own would miss it."""
     for name in ("command", "entrypoint"):
         value = service.raw(name)
@@ -104,18 +104,20 @@ def _check_command(service: Table) -> None:
             service.problem(name, "a container that only waits", message)
 
 
-def _check_volumes(service: Table, findings: Findings, where: str) -> None:
+def _check_volumes(service: FieldTable, findings: Findings, where: str) -> None:
     """Folders of the host are not mounted. One of the task's own would be missed."""
     for place, entry in enumerate(_entries(service, "volumes")):
         outside = str(entry.get("source", "")) if isinstance(entry, dict) else str(entry).partition(":")[0]
         if outside.startswith(OF_THE_TASK):
-            message = f"it mounts {shown(outside)}, which is not supported"
+            message = f"it mounts {shorten_suite_value(outside)}, which is not supported"
             service.problem(f"volumes[{place}]", "no folder of the task", message)
         elif not outside.startswith(HARBORS_LOGS):
-            findings.note("The compose file asks for a mount, which is ignored", f"{where} ({shown(outside)})")
+            findings.note(
+                "The compose file asks for a mount, which is ignored", f"{where} ({shorten_suite_value(outside)})"
+            )
 
 
-def _network(whole: Table, service: Table, findings: Findings, where: str) -> bool | None:
+def _network(whole: FieldTable, service: FieldTable, findings: Findings, where: str) -> bool | None:
     """No network is a mode "none", or nothing but networks that are closed to the outside."""
     mode, names = service.raw("network_mode"), _entries(service, "networks")
     if names and all(whole.table("networks").table(str(name)).raw("internal") is True for name in names):
@@ -127,18 +129,20 @@ def _network(whole: Table, service: Table, findings: Findings, where: str) -> bo
     return None if mode is None else mode != "none"
 
 
-def _image(service: Table) -> str | None:
+def _image(service: FieldTable) -> str | None:
     """None where it is built, and for the names that stand for the image that Harbor builds."""
     image = service.raw("image")
     if image is None or image in HARBORS_IMAGES or service.raw("build") is not None:
         return None
     name = _REFERENCE.sub(lambda found: found[4] if found[3] == "-" else found[0], str(image))
     if "$" in name:
-        service.problem("image", "the name of an image", f"found {shown(image)}, which depends on the host")
+        service.problem(
+            "image", "the name of an image", f"found {shorten_suite_value(image)}, which depends on the host"
+        )
     return name
 
 
-def _environment(service: Table) -> dict[str, str]:
+def _environment(service: FieldTable) -> dict[str, str]:
     """A mapping or a list of NAME=value. A bare name is the host's variable of that name."""
     value = service.raw("environment")
     if isinstance(value, dict):
@@ -154,7 +158,7 @@ def _environment(service: Table) -> dict[str, str]:
         if isinstance(name, str) and name and isinstance(text, str) and "\0" not in name + text:
             found[name] = _REFERENCE.sub(_as_in_toml, text)
         else:
-            service.problem("environment", "names with texts or numbers", f"found {shown(name)}")
+            service.problem("environment", "names with texts or numbers", f"found {shorten_suite_value(name)}")
     return found
 
 
@@ -173,7 +177,7 @@ def _as_in_toml(found: re.Match[str]) -> str:
     return f"${{{name}:-{found[4]}}}" if found[3] == "-" else f"${{{name}}}"
 
 
-def _entries(service: Table, name: str) -> list[object]:
+def _entries(service: FieldTable, name: str) -> list[object]:
     """The entries of a list, or the names of a mapping."""
     value = service.raw(name)
     if value is None or isinstance(value, list | dict):
@@ -182,7 +186,7 @@ def _entries(service: Table, name: str) -> list[object]:
     return []
 
 
-def _tell_rest(service: Table, findings: Findings, where: str) -> None:
+def _tell_rest(service: FieldTable, findings: Findings, where: str) -> None:
     for name in service.unasked():
         if service.values[name] in (None, False, "", [], {}):
             continue

@@ -13,7 +13,7 @@ import yaml
 
 from runner.base.errors import SuiteError
 from runner.base.types import JsonValue
-from runner.suites.findings import Findings, shown
+from runner.suites.findings import Findings, shorten_suite_value
 
 MAX_BYTES = 1024 * 1024
 # The C loader where PyYAML has it: the same result, several times faster.
@@ -56,7 +56,7 @@ def read_yaml(source: Path) -> dict[str, Any]:
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise SuiteError(str(source), "file", "readable YAML", _reason(error)) from error
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
-        raise SuiteError(str(source), "file", "a mapping of names", f"found {shown(value)}")
+        raise SuiteError(str(source), "file", "a mapping of names", f"found {shorten_suite_value(value)}")
     return value
 
 
@@ -77,7 +77,7 @@ def _is_text(value: str) -> bool:
     return all(letter.isprintable() or letter in "\t\r\n" for letter in value)
 
 
-class Table:
+class FieldTable:
     """A mapping whose fields are taken by type. What is not as expected becomes a problem, and the default is given."""
 
     def __init__(self, values: Mapping[str, JsonValue], source: Path, findings: Findings, place: str = "") -> None:
@@ -92,7 +92,9 @@ class Table:
         return self.values.get(name)
 
     def problem(self, name: str, expected: str, message: str = "") -> None:
-        found = message or (f"found {shown(self.values[name])}" if name in self.values else "there is none")
+        found = message or (
+            f"found {shorten_suite_value(self.values[name])}" if name in self.values else "there is none"
+        )
         self.findings.problem(self.source, self.at(name), expected, found)
 
     def at(self, name: str) -> str:
@@ -141,19 +143,19 @@ class Table:
         for key, value in self.table(name).values.items():
             if not key or "=" in key or "\0" in key or not isinstance(value, str | int | float):
                 self.findings.problem(
-                    self.source, f"{self.at(name)}.{key[:100]}", "a variable", f"found {shown(value)}"
+                    self.source, f"{self.at(name)}.{key[:100]}", "a variable", f"found {shorten_suite_value(value)}"
                 )
             else:
                 found[key] = str(value).lower() if isinstance(value, bool) else str(value)
         return found
 
-    def table(self, name: str) -> Table:
+    def table(self, name: str) -> FieldTable:
         """The table of that name; empty where there is none."""
         value = self.raw(name)
         if value is not None and not (isinstance(value, dict) and all(isinstance(key, str) for key in value)):
             self.problem(name, "a table")
             value = None
-        return Table(value or {}, self.source, self.findings, self.at(name))
+        return FieldTable(value or {}, self.source, self.findings, self.at(name))
 
     def unasked(self) -> list[str]:
         """Names of the fields that nobody asked for."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from runner.base.errors import SuiteError, SuiteProblems
-from runner.base.text import plain
+from runner.base.text import replace_unprintable
 
 Read = TypeVar("Read")
 MAX_SHOWN = 120
@@ -65,7 +65,7 @@ class Findings:
 
     def notes(self) -> tuple[str, ...]:
         """One sentence a finding, with the first places it was met at."""
-        return tuple(plain(f"{text}: {_name_places(where)}") for text, where in self._notes.items())
+        return tuple(replace_unprintable(f"{text}: {_name_places(where)}") for text, where in self._notes.items())
 
 
 def _name_places(places: list[str]) -> str:
@@ -73,7 +73,7 @@ def _name_places(places: list[str]) -> str:
     return ", ".join(places[:NAMED]) + (f" and {more:,} more" if more > 0 else "")
 
 
-def shown(value: object) -> str:
+def shorten_suite_value(value: object) -> str:
     """A value from a suite for a message: never long, and never the inside of something nested."""
     if isinstance(value, str | int | float | bool | None):
         text = (

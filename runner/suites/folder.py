@@ -22,9 +22,9 @@ from runner.base.digests import digest_json, manifest
 from runner.base.errors import SuiteError
 from runner.base.suite import Suite
 from runner.base.types import Environment, Family, File, Files, JsonValue, Role, Task
-from runner.suites.findings import Findings, shown
+from runner.suites.findings import Findings, shorten_suite_value
 from runner.suites.tasks.task_files import read_tree
-from runner.suites.tasks.task_folder import NAME, SCRIPT, Shelf, declared_evaluation, has_verifier, machine_of
+from runner.suites.tasks.task_folder import NAME, SCRIPT, TaskShelf, has_verifier, machine_of, read_declared_evaluation
 from runner.suites.tasks.task_toml import read_task_toml
 
 FORMAT = "skillglass-suite/1"
@@ -69,7 +69,7 @@ def roots(path: Path) -> tuple[Path, ...]:
     return (path,)
 
 
-def read(path: Path, key: str, shelf: Shelf) -> tuple[Environment, ...]:
+def read(path: Path, key: str, shelf: TaskShelf) -> tuple[Environment, ...]:
     return _read(path, shelf.findings)[1]
 
 
@@ -83,7 +83,7 @@ def _read(path: Path, findings: Findings) -> tuple[dict[str, Any], tuple[Environ
     source = path / "suite.yaml"
     head = _read_yaml(source)
     if head.get("format") != FORMAT:
-        raise SuiteError(str(source), "format", repr(FORMAT), f"found {shown(head.get('format'))}")
+        raise SuiteError(str(source), "format", repr(FORMAT), f"found {shorten_suite_value(head.get('format'))}")
     for name in ("key", "name", "version"):
         with findings.kept():
             _text(head, name, source)
@@ -152,7 +152,7 @@ def _family(path: Path, shared: Files, environment: str, slug: str, findings: Fi
 def _folder_name(name: str, source: Path, place: str) -> str:
     """A name that leads nowhere else."""
     if not NAME.fullmatch(name):
-        raise SuiteError(str(source), place, "the name of a folder", f"found {shown(name)}")
+        raise SuiteError(str(source), place, "the name of a folder", f"found {shorten_suite_value(name)}")
     return name
 
 
@@ -196,7 +196,7 @@ def _task(folder: Path, shared: Files, environment: str, family: str, ordinal: i
         machine=machine,
         verifier_environment=toml.verifier_environment,
         solution_environment=toml.solution_environment,
-        evaluation=declared_evaluation(folder, files, findings),
+        evaluation=read_declared_evaluation(folder, files, findings),
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from runner.base.types import Environment, Family
-from runner.suites.tasks.task_folder import Shelf, TaskFolder, folders_in
+from runner.suites.tasks.task_folder import TaskFolder, TaskShelf, folders_in
 
 MAX_DEPTH = 2  # folders between the suite and its tasks
 
@@ -24,7 +24,7 @@ def roots(path: Path) -> tuple[Path, ...]:
     return tuple(_tasks(path)) or (path,)
 
 
-def read(path: Path, key: str, shelf: Shelf) -> tuple[Environment, ...]:
+def read(path: Path, key: str, shelf: TaskShelf) -> tuple[Environment, ...]:
     places = _tasks(path)
     for each in _strays(path):
         shelf.findings.note("Left out, holds no task", each.name)
@@ -41,7 +41,7 @@ def read(path: Path, key: str, shelf: Shelf) -> tuple[Environment, ...]:
     return tuple(_environment(name, tasks) for name, tasks in sorted(families.items()))
 
 
-def _key(place: Path, category: str, names: Counter[str], shelf: Shelf) -> str:
+def _key(place: Path, category: str, names: Counter[str], shelf: TaskShelf) -> str:
     if names[place.name] == 1 or not category:
         return place.name
     shelf.findings.note(

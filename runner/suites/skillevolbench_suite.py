@@ -18,11 +18,11 @@ from pathlib import Path
 
 from runner.base.errors import SuiteError
 from runner.base.types import ACQUISITION_ROLES, Environment, Family, Files, Role, Task
-from runner.suites.documents import Table, read_yaml
-from runner.suites.findings import shown
+from runner.suites.documents import FieldTable, read_yaml
+from runner.suites.findings import shorten_suite_value
 from runner.suites.harbor import holds_tasks, is_task
 from runner.suites.tasks.task_files import read_tree
-from runner.suites.tasks.task_folder import NAME, Shelf, TaskFolder, folders_in, mostly
+from runner.suites.tasks.task_folder import NAME, TaskFolder, TaskShelf, folders_in, mostly
 
 ENVIRONMENTS = {
     "E1": "code-debugging-modification",
@@ -82,7 +82,7 @@ def roots(path: Path) -> tuple[Path, ...]:
     return base / "tasks", base / "skills"
 
 
-def read(path: Path, key: str, shelf: Shelf) -> tuple[Environment, ...]:
+def read(path: Path, key: str, shelf: TaskShelf) -> tuple[Environment, ...]:
     base = _base(path)
     if not _has(base):
         raise SuiteError(str(base), "folder", "the folders tasks and skills", "they are not there")
@@ -119,7 +119,7 @@ def _is_task(path: Path) -> bool:
 # --- families ---------------------------------------------------------------------------------------------------
 
 
-def _metas(folder: Path, shelf: Shelf) -> dict[str, Meta]:
+def _metas(folder: Path, shelf: TaskShelf) -> dict[str, Meta]:
     found: dict[str, Meta] = {}
     for each in folders_in(folder):
         meta = shelf.findings.apart(f"family {each.name}", partial(_meta, each, found, shelf))
@@ -128,10 +128,12 @@ def _metas(folder: Path, shelf: Shelf) -> dict[str, Meta]:
     return found
 
 
-def _meta(folder: Path, known: Mapping[str, Meta], shelf: Shelf) -> Meta:
+def _meta(folder: Path, known: Mapping[str, Meta], shelf: TaskShelf) -> Meta:
     if folder.is_symlink() or not NAME.fullmatch(folder.name):
-        raise SuiteError(str(folder), "folder", "a folder named by its slug", f"found {shown(folder.name)}")
-    table = Table(read_yaml(folder / "meta.yaml"), folder / "meta.yaml", shelf.findings)
+        raise SuiteError(
+            str(folder), "folder", "a folder named by its slug", f"found {shorten_suite_value(folder.name)}"
+        )
+    table = FieldTable(read_yaml(folder / "meta.yaml"), folder / "meta.yaml", shelf.findings)
     key = table.text("family_id")
     match = FAMILY.fullmatch(key)
     if key and match is None:
@@ -153,7 +155,7 @@ def _meta(folder: Path, known: Mapping[str, Meta], shelf: Shelf) -> Meta:
     return Meta(key, folder.name, name, description, skill, curated)
 
 
-def _family(meta: Meta, specs: Mapping[str, Spec], shelf: Shelf) -> Family | None:
+def _family(meta: Meta, specs: Mapping[str, Spec], shelf: TaskShelf) -> Family | None:
     """None where none of its tasks is here. A family with some of its tasks cannot be used."""
     found = [specs[key] for index in range(1, 7) if (key := f"{meta.key}-T{index}") in specs]
     if not found:
@@ -171,7 +173,7 @@ def _family(meta: Meta, specs: Mapping[str, Spec], shelf: Shelf) -> Family | Non
 # --- tasks ------------------------------------------------------------------------------------------------------
 
 
-def _specs(folder: Path, metas: Mapping[str, Meta], shelf: Shelf) -> dict[str, Spec]:
+def _specs(folder: Path, metas: Mapping[str, Meta], shelf: TaskShelf) -> dict[str, Spec]:
     found: dict[str, Spec] = {}
     for each in folders_in(folder):
         if not _is_task(each):
@@ -183,9 +185,9 @@ def _specs(folder: Path, metas: Mapping[str, Meta], shelf: Shelf) -> dict[str, S
     return found
 
 
-def _spec(path: Path, metas: Mapping[str, Meta], known: Mapping[str, Spec], shelf: Shelf) -> Spec | None:
+def _spec(path: Path, metas: Mapping[str, Meta], known: Mapping[str, Spec], shelf: TaskShelf) -> Spec | None:
     folder = shelf.read(path)
-    table = Table(read_yaml(path / "task-spec.yaml"), path / "task-spec.yaml", shelf.findings)
+    table = FieldTable(read_yaml(path / "task-spec.yaml"), path / "task-spec.yaml", shelf.findings)
     key = table.text("task_id")
     match = TASK.fullmatch(key)
     if match is None:
@@ -207,7 +209,7 @@ def _spec(path: Path, metas: Mapping[str, Meta], known: Mapping[str, Spec], shel
     return Spec(key, family, index, meta.skill, requires, folder)
 
 
-def _identity(table: Table, slug: str, family: str, index: int, meta: Meta | None) -> None:
+def _identity(table: FieldTable, slug: str, family: str, index: int, meta: Meta | None) -> None:
     role = ROLES[index - 1]
     _equal(table, "task_slug", slug)
     _equal(table, "environment_id", family[:2])
@@ -228,7 +230,7 @@ def _leads_to(value: str, expected: str) -> bool:
     return posixpath.normpath(value) == expected or posixpath.normpath(value).startswith(f"{expected}/")
 
 
-def _requires(table: Table, family: str, index: int) -> tuple[str, ...]:
+def _requires(table: FieldTable, family: str, index: int) -> tuple[str, ...]:
     """Families a composition draws on, its own first. Only T6 has any, and only T5 may name traps."""
     skills, order = table.texts("required_skills"), table.texts("required_skill_compose_order")
     kind, primary = table.text("composition_type", "none"), table.text("primary_skill", "")
@@ -241,7 +243,9 @@ def _requires(table: Table, family: str, index: int) -> tuple[str, ...]:
     wrong = [skill for skill in skills if not SKILL.fullmatch(skill)]
     if not skills or wrong:
         table.problem(
-            "required_skills", "ids of skills, such as E1-LS1.slug", f"found {shown(wrong[0])}" if wrong else ""
+            "required_skills",
+            "ids of skills, such as E1-LS1.slug",
+            f"found {shorten_suite_value(wrong[0])}" if wrong else "",
         )
         return ()
     if kind not in COMPOSITIONS:
@@ -253,7 +257,7 @@ def _requires(table: Table, family: str, index: int) -> tuple[str, ...]:
     return tuple(dict.fromkeys([family, *(skill.partition(".")[0] for skill in skills)]))
 
 
-def _compare_metadata(folder: TaskFolder, key: str, index: int, meta: Meta, shelf: Shelf) -> None:
+def _compare_metadata(folder: TaskFolder, key: str, index: int, meta: Meta, shelf: TaskShelf) -> None:
     """task-spec.yaml counts. Where task.toml repeats a field differently, a note names it."""
     role = ROLES[index - 1]
     expected = {
@@ -267,11 +271,11 @@ def _compare_metadata(folder: TaskFolder, key: str, index: int, meta: Meta, shel
     told = folder.toml.metadata
     for name, value in expected.items():
         if name in told and told.raw(name) != value:
-            text = f"task.toml: {told.at(name)} is {shown(told.raw(name))}; task-spec.yaml and meta.yaml say {value!r}"
+            text = f"task.toml: {told.at(name)} is {shorten_suite_value(told.raw(name))}; task-spec.yaml and meta.yaml say {value!r}"
             shelf.findings.note(text, folder.path.name)
 
 
-def _task(spec: Spec, shelf: Shelf, specs: Mapping[str, Spec]) -> Task:
+def _task(spec: Spec, shelf: TaskShelf, specs: Mapping[str, Spec]) -> Task:
     here = {each.family for each in specs.values()}
     for family in spec.requires:
         if family not in here:
@@ -287,7 +291,7 @@ def _task(spec: Spec, shelf: Shelf, specs: Mapping[str, Spec]) -> Task:
     )
 
 
-def _equal(table: Table, name: str, expected: object, *, needed: bool = True) -> None:
+def _equal(table: FieldTable, name: str, expected: object, *, needed: bool = True) -> None:
     if name not in table and not needed:
         return
     value = table.raw(name)

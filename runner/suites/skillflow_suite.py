@@ -18,9 +18,9 @@ from pathlib import Path
 from runner.base.errors import SuiteError
 from runner.base.types import Environment, Family
 from runner.suites.documents import read_json
-from runner.suites.findings import shown
+from runner.suites.findings import shorten_suite_value
 from runner.suites.harbor import holds_tasks, is_task
-from runner.suites.tasks.task_folder import NAME, Shelf, TaskFolder, folders_in, mostly
+from runner.suites.tasks.task_folder import NAME, TaskFolder, TaskShelf, folders_in, mostly
 
 RANKING = "ALL_TASK_DIFFICULTY_RANKING.json"
 NESTED = "test_tasks"
@@ -36,7 +36,7 @@ def roots(path: Path) -> tuple[Path, ...]:
     return tuple(_families(path)) or (path,)
 
 
-def read(path: Path, key: str, shelf: Shelf) -> tuple[Environment, ...]:
+def read(path: Path, key: str, shelf: TaskShelf) -> tuple[Environment, ...]:
     families = _families(path)
     if not families:
         shelf.findings.problem(path, "folder", f"folders of tasks with a {RANKING}", "there is none")
@@ -46,7 +46,7 @@ def read(path: Path, key: str, shelf: Shelf) -> tuple[Environment, ...]:
     return tuple(_environment(key, folders, names, shelf) for key, folders in read_ones)
 
 
-def _family(path: Path, shelf: Shelf) -> tuple[str, list[TaskFolder]]:
+def _family(path: Path, shelf: TaskShelf) -> tuple[str, list[TaskFolder]]:
     return _key(path, shelf), _order_tasks(path, shelf)
 
 
@@ -65,19 +65,19 @@ def _is_family(path: Path) -> bool:
     return (path / RANKING).exists() or holds_tasks(path)
 
 
-def _key(family: Path, shelf: Shelf) -> str:
+def _key(family: Path, shelf: TaskShelf) -> str:
     """The family's key: its folder's name without what does not fit into addresses and prompts ("&" in a title)."""
     key = re.sub(r"[^A-Za-z0-9._]+", "-", family.name).strip("-._")[:MAX_KEY]
     if family.is_symlink() or not key:
-        found = "it is a link" if family.is_symlink() else f"found {shown(family.name)}"
+        found = "it is a link" if family.is_symlink() else f"found {shorten_suite_value(family.name)}"
         raise SuiteError(str(family), "folder", "a folder named with letters and digits", found)
     if NAME.fullmatch(family.name):
         return family.name
-    shelf.findings.note(f"Key of the family in folder {shown(family.name)}", key)
+    shelf.findings.note(f"Key of the family in folder {shorten_suite_value(family.name)}", key)
     return key
 
 
-def _order_tasks(family: Path, shelf: Shelf) -> list[TaskFolder]:
+def _order_tasks(family: Path, shelf: TaskShelf) -> list[TaskFolder]:
     """The family's tasks, easiest first."""
     places = {each.name: each for each in folders_in(family) if is_task(each)}
     for each in folders_in(family):
@@ -98,15 +98,15 @@ def _order_tasks(family: Path, shelf: Shelf) -> list[TaskFolder]:
     return [folder for folder in folders if folder is not None]
 
 
-def _ranking(family: Path, shelf: Shelf) -> list[str]:
+def _ranking(family: Path, shelf: TaskShelf) -> list[str]:
     """Names in order; none where there is no ranking."""
     source = family / RANKING
     value = read_json(source) if source.exists() or source.is_symlink() else []
     if not isinstance(value, list):
-        raise SuiteError(str(source), "file", "a list of task names", f"found {shown(value)}")
+        raise SuiteError(str(source), "file", "a list of task names", f"found {shorten_suite_value(value)}")
     for place, name in enumerate(value):
         if not isinstance(name, str):
-            raise SuiteError(str(source), f"[{place}]", "a task's name", f"found {shown(name)}")
+            raise SuiteError(str(source), f"[{place}]", "a task's name", f"found {shorten_suite_value(name)}")
     names = [name.strip() for name in value if name.strip()]
     if not names:
         shelf.findings.note(f"No {RANKING}, so tasks are ordered by name", family.name)
@@ -115,7 +115,7 @@ def _ranking(family: Path, shelf: Shelf) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _environment(key: str, folders: list[TaskFolder], names: Counter[str], shelf: Shelf) -> Environment:
+def _environment(key: str, folders: list[TaskFolder], names: Counter[str], shelf: TaskShelf) -> Environment:
     tasks = []
     for ordinal, folder in enumerate(folders, start=1):
         name = folder.path.name

@@ -20,11 +20,11 @@ from runner.base.digests import digest_json
 from runner.base.errors import SuiteError
 from runner.base.file_digests import is_plain, look_at, walk
 from runner.base.types import Corpus, CorpusKind, Environment, Family, Files, Task
-from runner.suites.documents import Table, read_yaml
-from runner.suites.findings import shown
+from runner.suites.documents import FieldTable, read_yaml
+from runner.suites.findings import shorten_suite_value
 from runner.suites.harbor import holds_tasks, is_task
 from runner.suites.tasks.task_files import MAX_FILE_BYTES, read_tree
-from runner.suites.tasks.task_folder import Shelf, TaskFolder, check_name, folders_in, mostly
+from runner.suites.tasks.task_folder import TaskFolder, TaskShelf, check_name, folders_in, mostly
 
 FORMAT = "skillgenbench-corpora/1"
 MATERIAL_FORMAT = "corpus-material/1"
@@ -51,7 +51,7 @@ def roots(path: Path) -> tuple[Path, ...]:
     return (_base(path),)
 
 
-def read(path: Path, key: str, shelf: Shelf) -> tuple[Environment, ...]:
+def read(path: Path, key: str, shelf: TaskShelf) -> tuple[Environment, ...]:
     base = _base(path)
     if base.is_symlink():
         shelf.findings.problem(base, "folder", "a folder", "it is a link")
@@ -72,7 +72,7 @@ def _base(path: Path) -> Path:
     return path / "corpora" if (path / "corpora").is_dir() else path
 
 
-def _environment(folder: Path, shelf: Shelf) -> Environment:
+def _environment(folder: Path, shelf: TaskShelf) -> Environment:
     check_name(folder)
     name, kind = _head(folder / SOURCE, shelf)
     _check_parts(folder, shelf)
@@ -86,11 +86,11 @@ def _environment(folder: Path, shelf: Shelf) -> Environment:
     return Environment(key, name, (family,), corpus)
 
 
-def _head(source: Path, shelf: Shelf) -> tuple[str, CorpusKind]:
+def _head(source: Path, shelf: TaskShelf) -> tuple[str, CorpusKind]:
     """Name and kind. SuiteError at the format, since nothing else can then be understood."""
-    head = Table(read_yaml(source), source, shelf.findings)
+    head = FieldTable(read_yaml(source), source, shelf.findings)
     if head.raw("format") != FORMAT:
-        raise SuiteError(str(source), "format", repr(FORMAT), f"found {shown(head.raw('format'))}")
+        raise SuiteError(str(source), "format", repr(FORMAT), f"found {shorten_suite_value(head.raw('format'))}")
     name, kind = head.text("name"), head.raw("kind")
     if kind not in tuple(CorpusKind):
         head.problem("kind", f"one of {', '.join(CorpusKind)}")
@@ -100,7 +100,7 @@ def _head(source: Path, shelf: Shelf) -> tuple[str, CorpusKind]:
     return name, CorpusKind(kind)
 
 
-def _check_parts(folder: Path, shelf: Shelf) -> None:
+def _check_parts(folder: Path, shelf: TaskShelf) -> None:
     """Each part is a folder of its own: a link would let two of them be one."""
     for each in sorted(folder.iterdir()):
         if each.name in PARTS and (each.is_symlink() or not each.is_dir()):
@@ -110,7 +110,7 @@ def _check_parts(folder: Path, shelf: Shelf) -> None:
             shelf.findings.note("Left out, not part of a corpus", f"{folder.name}/{each.name}")
 
 
-def _material(folder: Path, shelf: Shelf) -> dict[str, list[object]]:
+def _material(folder: Path, shelf: TaskShelf) -> dict[str, list[object]]:
     """path -> [digest, executable]. Bounded, since all of it is held in memory for whoever writes skills."""
     if not folder.is_dir():
         raise SuiteError(str(folder), "folder", "the corpus' files", "there is none")
@@ -118,9 +118,11 @@ def _material(folder: Path, shelf: Shelf) -> dict[str, list[object]]:
     total = 0
     for name, status, entry in walk(folder):
         if history := HISTORY & set(name.split("/")):
-            raise SuiteError(str(folder), history.pop(), "a snapshot without its history", f"found {shown(name)}")
+            raise SuiteError(
+                str(folder), history.pop(), "a snapshot without its history", f"found {shorten_suite_value(name)}"
+            )
         if not name.isprintable():
-            raise SuiteError(str(folder), shown(name), "a printable name in UTF-8", "it is none")
+            raise SuiteError(str(folder), shorten_suite_value(name), "a printable name in UTF-8", "it is none")
         if entry.is_symlink() or not is_plain(status):
             message = "it is a link" if entry.is_symlink() else "it is a special file"
             shelf.findings.problem(folder / name, "file", "a plain file", message)
@@ -139,7 +141,7 @@ def _material(folder: Path, shelf: Shelf) -> dict[str, list[object]]:
     return found
 
 
-def _reference(folder: Path, shelf: Shelf) -> Files:
+def _reference(folder: Path, shelf: TaskShelf) -> Files:
     if not folder.is_dir():
         shelf.findings.note("No reference skill, so reference-skill cannot run", folder.parent.name)
         return {}
@@ -152,7 +154,7 @@ def _reference(folder: Path, shelf: Shelf) -> Files:
     return found
 
 
-def _tasks(folder: Path, shelf: Shelf) -> tuple[Task, ...]:
+def _tasks(folder: Path, shelf: TaskShelf) -> tuple[Task, ...]:
     """Those that count, then those to practise on, each in order of names."""
     count, practice = _task_folders(folder / "tasks", shelf), _task_folders(folder / "practice", shelf)
     if not (folder / "tasks").is_dir() or not folders_in(folder / "tasks"):
@@ -167,12 +169,12 @@ def _tasks(folder: Path, shelf: Shelf) -> tuple[Task, ...]:
     return tuple(tasks)
 
 
-def _task_folders(folder: Path, shelf: Shelf) -> list[TaskFolder]:
+def _task_folders(folder: Path, shelf: TaskShelf) -> list[TaskFolder]:
     found = [shelf.read(each) for each in folders_in(folder)] if folder.is_dir() else []
     return [each for each in found if each is not None]
 
 
-def _note_copies(folder: Path, material: dict[str, list[object]], shelf: Shelf) -> None:
+def _note_copies(folder: Path, material: dict[str, list[object]], shelf: TaskShelf) -> None:
     """What a task is judged or solved by and the material holds too, word for word. An empty file gives nothing away."""
     known = {digest: name for name, (digest, _) in material.items()}
     for part in ("tasks", "practice"):

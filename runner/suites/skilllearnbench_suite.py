@@ -15,11 +15,11 @@ from functools import partial
 from pathlib import Path
 
 from runner.base.types import Environment, Family, Files
-from runner.suites.findings import shown
+from runner.suites.findings import shorten_suite_value
 from runner.suites.harbor import holds_tasks, is_task
 from runner.suites.tasks.key_points import FOLDER, read_key_points
 from runner.suites.tasks.task_files import read_tree
-from runner.suites.tasks.task_folder import Shelf, TaskFolder, check_name, folders_in, mostly
+from runner.suites.tasks.task_folder import TaskFolder, TaskShelf, check_name, folders_in, mostly
 
 HUMAN = Path("skills") / "human_authored"
 BLANK = ("skills",)  # the Dockerfiles copy it to every agent's skill folder; libraries are mounted there instead
@@ -36,7 +36,7 @@ def roots(path: Path) -> tuple[Path, ...]:
     return (_base(path), *found)
 
 
-def read(path: Path, key: str, shelf: Shelf) -> tuple[Environment, ...]:
+def read(path: Path, key: str, shelf: TaskShelf) -> tuple[Environment, ...]:
     found = []
     if _leads_away(path / HUMAN):
         shelf.findings.problem(path / HUMAN, "folder", "a folder of the release", "it is a link, or lies behind one")
@@ -66,7 +66,7 @@ def _is_task(path: Path) -> bool:
     return any(pattern.fullmatch(each.name) and is_task(each) for each in folders_in(path))
 
 
-def _instances(task: Path, shelf: Shelf) -> list[TaskFolder]:
+def _instances(task: Path, shelf: TaskShelf) -> list[TaskFolder]:
     """In the order of their numbers. Other folders beside them are noted."""
     numbered: list[tuple[int, Path]] = []
     for each in folders_in(task):
@@ -75,7 +75,7 @@ def _instances(task: Path, shelf: Shelf) -> list[TaskFolder]:
             numbered.append((int(match[1]), each))
         elif is_task(each):
             expected = f"an instance named {task.name}-1 and so on"
-            shelf.findings.problem(each, "folder", expected, f"found {shown(each.name)}")
+            shelf.findings.problem(each, "folder", expected, f"found {shorten_suite_value(each.name)}")
         else:
             shelf.findings.note("Left out, not an instance", f"{task.name}/{each.name}")
     numbers = [number for number, _ in numbered]
@@ -92,7 +92,7 @@ def _read_curated(folder: Path) -> Files:
     return {path: file for path, file in found.items() if "/" in path}  # a licence beside the skills is none
 
 
-def _environment(path: Path, task: Path, shelf: Shelf) -> Environment | None:
+def _environment(path: Path, task: Path, shelf: TaskShelf) -> Environment | None:
     """The family of a task's instances, with skills and key points of the release in `path` where they are there."""
     check_name(task)
     instances = _instances(task, shelf)

@@ -24,7 +24,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from runner.base.text import cut, left_out
+from runner.base.text import cut, mark_left_out
 from runner.base.types import CheckStatus, Compaction, CompactionKind, Failure, Source, Span, Step, Verdict
 from runner.trajectories.fields import fields
 
@@ -37,11 +37,11 @@ MAX_TITLE_CHARS = 300
 MAX_ENDING_CHARS = 500
 MAX_CHECK_CHARS = 500
 MAX_CHECKS_CHARS = 6_000
-_MARK_ROOM = len(left_out(10**12)) + 2
+_MARK_ROOM = len(mark_left_out(10**12)) + 2
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class CompactionSettings:
     """Table 8. Characters everywhere but `total_tokens`; None: no limit of its own."""
 
     head: int
@@ -56,8 +56,8 @@ class Settings:
 
 
 SETTINGS = {
-    CompactionKind.RICH: Settings(head=8, tail=12, reasoning_chars=None, tool_args_chars=200),
-    CompactionKind.ROUGH: Settings(head=4, tail=8, reasoning_chars=0, tool_args_chars=100),
+    CompactionKind.RICH: CompactionSettings(head=8, tail=12, reasoning_chars=None, tool_args_chars=200),
+    CompactionKind.ROUGH: CompactionSettings(head=4, tail=8, reasoning_chars=0, tool_args_chars=100),
 }
 
 # Table 8 names the kinds: tracebacks, marks of errors, exceptions and failures, paths of skills, the reward file, the
@@ -200,7 +200,7 @@ class _Trace:
             yield step
 
 
-def _select(trace: _Trace, settings: Settings) -> tuple[list[_Event], deque[_Event], list[_Event]]:
+def _select(trace: _Trace, settings: CompactionSettings) -> tuple[list[_Event], deque[_Event], list[_Event]]:
     """(head, signals between head and tail, tail). Signals beyond the budget are dropped at once."""
     head: list[_Event] = []
     signals: deque[_Event] = deque()
@@ -229,7 +229,7 @@ def _within_budget(
     tail: list[_Event],
     header: str,
     trace: _Trace,
-    settings: Settings,
+    settings: CompactionSettings,
 ) -> list[_Event]:
     """The events that fit, in order. The last one always does: header and one event are far below the budget."""
     while True:
@@ -249,12 +249,12 @@ def _within_budget(
 # --- one step ---------------------------------------------------------------------------------------------------
 
 
-def _event(step: Step, reason: str, settings: Settings) -> _Event:
+def _event(step: Step, reason: str, settings: CompactionSettings) -> _Event:
     spans = tuple(_spans(step, reason, settings))
     return _Event(step.number, _event_text(step, spans), spans)
 
 
-def _spans(step: Step, reason: str, settings: Settings) -> Iterator[Span]:
+def _spans(step: Step, reason: str, settings: CompactionSettings) -> Iterator[Span]:
     """What is kept of each field. A step without any text has one empty span, so that it counts as kept."""
     kept = [(name, text) for name, text in fields(step) if text and _is_kept(name, step, settings)]
     ends = {name: _end(name, text, step, settings) for name, text in kept}
@@ -271,13 +271,13 @@ def _spans(step: Step, reason: str, settings: Settings) -> Iterator[Span]:
         yield Span(step.number, name, end - limit // 2, end, length, reason)
 
 
-def _end(name: str, text: str, step: Step, settings: Settings) -> int:
+def _end(name: str, text: str, step: Step, settings: CompactionSettings) -> int:
     """Where the part of a field ends that may be kept at all."""
     told = name == "message" and step.source is Source.USER and settings.instruction
     return len(settings.instruction) if told and text.startswith(settings.instruction) else len(text)
 
 
-def _is_kept(name: str, step: Step, settings: Settings) -> bool:
+def _is_kept(name: str, step: Step, settings: CompactionSettings) -> bool:
     if name == "reasoning":
         return settings.reasoning_chars != 0
     group, _, index = name.partition("/")
@@ -289,7 +289,7 @@ def _is_kept(name: str, step: Step, settings: Settings) -> bool:
     return True
 
 
-def _limit(name: str, text: str, settings: Settings) -> int:
+def _limit(name: str, text: str, settings: CompactionSettings) -> int:
     if name == "message":
         limit = settings.message_chars
     elif name == "reasoning":
@@ -301,7 +301,7 @@ def _limit(name: str, text: str, settings: Settings) -> int:
     return len(text) if limit is None else limit
 
 
-def _allowance(step: Step, limits: dict[str, int], settings: Settings) -> int:
+def _allowance(step: Step, limits: dict[str, int], settings: CompactionSettings) -> int:
     """The one length to cut the longest fields to, so that the event with labels and marks fits `event_chars`."""
     labels = sum(len(_label(name)) + 2 for name, _ in fields(step) if _is_kept(name, step, settings))
     room = settings.event_chars - len(_heading(step)) - labels - _MARK_ROOM * (len(limits) + 4)
@@ -323,7 +323,7 @@ def _event_text(step: Step, spans: Sequence[Span]) -> str:
         if is_kept:
             lines += [f"{_label(field)}{_join_spans(text, kept[field])}" for field, text in items]
         elif name in ("message", "reasoning"):
-            lines.append(f"{_label(name)}{left_out(len(items[0][1]))}")
+            lines.append(f"{_label(name)}{mark_left_out(len(items[0][1]))}")
         else:
             lines += _mark_left_out(name, items)
     return "\n".join(lines)
@@ -352,7 +352,7 @@ def _join_spans(text: str, spans: Sequence[Span]) -> str:
 
 def _mark(text: str, characters: int) -> str:
     """On a line of its own where the text has lines."""
-    return f"\n{left_out(characters)}\n" if "\n" in text else left_out(characters)
+    return f"\n{mark_left_out(characters)}\n" if "\n" in text else mark_left_out(characters)
 
 
 def _heading(step: Step) -> str:

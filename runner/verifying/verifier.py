@@ -9,7 +9,7 @@ from pathlib import Path
 
 from runner.base.digests import digest_json, manifest
 from runner.base.errors import SandboxRuined, SuiteError, VerifierError
-from runner.base.host_variables import resolved
+from runner.base.host_variables import resolve_variables
 from runner.base.types import File, Files, Task, Verdict
 from runner.evaluating.declaration import Evaluation
 from runner.evaluating.evaluate import evaluate
@@ -98,7 +98,7 @@ def _clear(task: Task, sandbox: Sandbox) -> list[str]:
 
 def _run(task: Task, sandbox: Sandbox, tests: Files) -> Completed:
     """Runs the tests where nothing of the agent's lies in their way. Nothing runs any more afterwards."""
-    environment = resolved(task.verifier_environment, task.machine.host_variables)
+    environment = resolve_variables(task.verifier_environment, task.machine.host_variables)
     sandbox.put(TESTS, {**tests, f"{_START_FOLDER}/sitecustomize.py": _PYTHON_START})
     place = sandbox.path(TESTS)
     command = _PYTHONPATH.format(tests=place) + script_command(f"{place}/test.sh", tests["test.sh"])

@@ -16,7 +16,7 @@ from demo.scripted import Scripted
 from demo.scripted_author import read_call
 from demo.scripted_profile import PROFILES
 from demo.skill_text import add_citation, add_lesson, new_skill, teaches
-from runner.authoring.author import Judgement, Occasion, judge_reply, request_for
+from runner.authoring.author import Occasion, PatchJudgement, judge_reply, request_for
 from runner.base.types import (
     AuthorMode,
     Check,
@@ -91,11 +91,11 @@ def occasion(
     return Occasion(**values)
 
 
-def judge(asked: Occasion, author: Scripted | None = None, seed: int = 1) -> Judgement:
+def judge(asked: Occasion, author: Scripted | None = None, seed: int = 1) -> PatchJudgement:
     return judge_reply(asked, (author or Sure()).complete(request_for(asked, seed=seed)))
 
 
-def skill_after(judgement: Judgement) -> str:
+def skill_after(judgement: PatchJudgement) -> str:
     assert judgement.files is not None, judgement
     return judgement.files[SKILL].content.decode()
 

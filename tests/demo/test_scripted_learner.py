@@ -9,7 +9,7 @@ import pytest
 from demo.playbooks import LESSONS, PLAYBOOKS
 from demo.scripted import Scripted
 from demo.scripted_profile import PROFILES
-from demo.scripted_prompt import mode_of, quoted, sections
+from demo.scripted_prompt import mode_of, read_quoted, sections
 from demo.skill_text import new_skill, teaches
 from runner.authoring.author import Occasion, judge_reply, request_for
 from runner.authoring.teaching import questions_of, shared_with_reference, student_messages, teacher_messages
@@ -107,5 +107,5 @@ def test_a_heading_that_somebody_quotes_is_none_of_the_prompt_s() -> None:
     )
     assert mode_of(prompt) == "correct"
     assert list(sections(prompt)) == ["Occasion", "Task", "Advice"]
-    assert quoted(sections(prompt)["Advice"]) == "own\n"
+    assert read_quoted(sections(prompt)["Advice"]) == "own\n"
     assert mode_of(f"Said: {prompt}") == ""

@@ -10,10 +10,10 @@ import pytest
 
 from demo.playbooks import LESSONS, PLAYBOOKS, Lesson, recognise
 from demo.playbooks.habits import HABITS, HAND_CHECK, KEEP_FILES
-from demo.playbooks.playbook import narrowed_to
+from demo.playbooks.playbook import find_narrowing
 from demo.scripted import Scripted
-from demo.scripted_agent import Turn, attempt, paragraphs
-from demo.scripted_profile import PROFILES, Dice, Profile
+from demo.scripted_agent import ScriptedTurn, attempt, paragraphs
+from demo.scripted_profile import PROFILES, Dice, ScriptedProfile
 from demo.skill_text import add_citation, add_lesson, new_skill
 from runner.agents import AgentJob, AgentRun
 from runner.agents.shell import SYSTEM, Shell
@@ -31,7 +31,7 @@ FAMILIES = {family.key: family for environment in load_starter().environments fo
 TASKS = {task.key: task for family in FAMILIES.values() for task in family.tasks}
 APPRENTICE, CAREFUL = PROFILES["apprentice"], PROFILES["careful"]
 # Somebody who never errs and never finds anything out: what it knows, it has read.
-READER = Profile(
+READER = ScriptedProfile(
     skips_skills=0,
     opens_wrong_first=0,
     opens_second=1,
@@ -72,11 +72,11 @@ def complete_library(environment: str) -> dict[str, str]:
 
 
 def play(
-    task: str, seed: int, profile: Profile, library: Mapping[str, str] | None = None, traces: str = ""
-) -> list[Turn]:
+    task: str, seed: int, profile: ScriptedProfile, library: Mapping[str, str] | None = None, traces: str = ""
+) -> list[ScriptedTurn]:
     """An attempt in which only the library answers; every other command stays silent."""
     text = build_instruction(TASKS[task], library=library is not None, frozen=False) + traces
-    turns: list[Turn] = []
+    turns: list[ScriptedTurn] = []
     going = attempt(text, Dice(seed), profile)
     turns.append(next(going))
     while turns[-1].command is not None:
@@ -89,17 +89,17 @@ def play(
     return turns
 
 
-def program(turns: list[Turn]) -> str:
+def program(turns: list[ScriptedTurn]) -> str:
     written = [turn.command for turn in turns if turn.command and turn.command.startswith("cat > solve.py")]
     return written[-1].split("\n", 1)[1].removesuffix("EOF")
 
 
-def handled_all(task: str, turns: list[Turn]) -> bool:
+def handled_all(task: str, turns: list[ScriptedTurn]) -> bool:
     case = recognise(TASKS[task].instruction)[1]  # type: ignore[index]
     return program(turns) == case.program(frozenset(case.needs))
 
 
-def commands(turns: list[Turn]) -> list[str]:
+def commands(turns: list[ScriptedTurn]) -> list[str]:
     return [turn.command or "submit" for turn in turns]
 
 
@@ -165,10 +165,10 @@ def test_it_learns_from_an_earlier_trial_only_what_that_trial_shows() -> None:
 @pytest.mark.parametrize("lesson", [*LESSONS.values(), *HABITS], ids=lambda lesson: lesson.key)
 def test_every_wording_of_a_lesson_teaches_it_and_the_narrow_one_names_its_file(lesson: Lesson) -> None:
     assert lesson.taught_by(lesson.rule)
-    assert not narrowed_to(lesson.rule)
+    assert not find_narrowing(lesson.rule)
     assert lesson.taught_by(lesson.thought) or lesson in HABITS
     assert lesson.taught_by(lesson.surprise) or lesson in HABITS
-    assert narrowed_to(lesson.narrow.format(file="visits.csv")) == {"visits.csv"}
+    assert find_narrowing(lesson.narrow.format(file="visits.csv")) == {"visits.csv"}
 
 
 @pytest.mark.parametrize(
@@ -211,18 +211,20 @@ def test_it_hands_in_an_unknown_task_undone() -> None:
 SEEDS = range(250)
 
 
-def share(profile: Profile, happened: Any, task: str = "E1-LS1-T2", library: Mapping[str, str] | None = None) -> float:
+def share(
+    profile: ScriptedProfile, happened: Any, task: str = "E1-LS1-T2", library: Mapping[str, str] | None = None
+) -> float:
     return sum(bool(happened(play(task, seed, profile, library))) for seed in SEEDS) / len(SEEDS)
 
 
 @pytest.mark.parametrize("profile", [APPRENTICE, CAREFUL], ids=["apprentice", "careful"])
-def test_it_leaves_skills_unread_as_often_as_its_table_says(profile: Profile) -> None:
+def test_it_leaves_skills_unread_as_often_as_its_table_says(profile: ScriptedProfile) -> None:
     unread = share(profile, lambda turns: "cat ../skills" not in str(commands(turns)), library=complete_library("E1"))
     assert unread == pytest.approx(profile.skips_skills, abs=0.05)
 
 
 def test_it_forgets_less_with_a_skill_of_the_family_and_nothing_when_told_to_keep_its_files() -> None:
-    def slipped(turns: list[Turn]) -> bool:
+    def slipped(turns: list[ScriptedTurn]) -> bool:
         return "rm -f solve.py" in str(commands(turns)) or "notes.md" not in program(turns)
 
     told = {"null-safe-aggregation/SKILL.md": skill("E1-LS1") + f"\n- {KEEP_FILES.rule}\n"}
@@ -235,7 +237,7 @@ def test_it_forgets_less_with_a_skill_of_the_family_and_nothing_when_told_to_kee
 def test_it_gets_out_of_a_trap_more_often_when_a_skill_asks_for_a_check_by_hand() -> None:
     asks = {"null-safe-aggregation/SKILL.md": skill("E1-LS1") + f"\n- {HAND_CHECK.rule}\n"}
 
-    def escaped(turns: list[Turn]) -> bool:
+    def escaped(turns: list[ScriptedTurn]) -> bool:
         return handled_all("E1-LS1-T5", turns)
 
     alone = share(APPRENTICE, escaped, "E1-LS1-T5")
@@ -244,7 +246,7 @@ def test_it_gets_out_of_a_trap_more_often_when_a_skill_asks_for_a_check_by_hand(
 
 
 def test_it_solves_more_of_a_context_shift_with_lessons_than_without_but_not_all() -> None:
-    def solved(turns: list[Turn]) -> bool:
+    def solved(turns: list[ScriptedTurn]) -> bool:
         return handled_all("E1-LS1-T4", turns)
 
     assert share(APPRENTICE, solved, "E1-LS1-T4", {}) < 0.15
@@ -338,13 +340,13 @@ def test_it_names_the_known_ones_when_asked_for_an_unknown_one() -> None:
 class Steady(Scripted):
     """The model with another table of rates."""
 
-    def __init__(self, profile: Profile) -> None:
+    def __init__(self, profile: ScriptedProfile) -> None:
         super().__init__()
         self.profile = profile
 
 
 def work(
-    task: Task, profile: Profile, library: Mapping[str, str] | None = None, seed: int = 3
+    task: Task, profile: ScriptedProfile, library: Mapping[str, str] | None = None, seed: int = 3
 ) -> tuple[AgentRun, Verdict]:
     """The attempt with the real agent, a real sandbox and the real verifier."""
     files: Files = {path: File(text.encode()) for path, text in (library or {}).items()}

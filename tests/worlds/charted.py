@@ -9,18 +9,18 @@ from django.http import QueryDict
 from django.test.utils import CaptureQueriesContext
 
 from benchapp.stats.comparing.choices import parse_choices
-from inspector.charts.chart import Chart, Drawing
+from inspector.charts.chart import Chart, ChartDrawing
 from inspector.charts.chart_request import build_sheet
 
 
-def drawn(chart: Chart, query: str = "") -> Drawing:
+def drawn(chart: Chart, query: str = "") -> ChartDrawing:
     """What the chart draws for this address."""
     choices, problems = parse_choices(QueryDict(query))
     assert not problems
     return chart.draw(build_sheet(choices, chart))
 
 
-def heat_cells(drawing: Drawing) -> list[dict[str, Any]]:
+def heat_cells(drawing: ChartDrawing) -> list[dict[str, Any]]:
     """Every cell of every heatmap: panel, row and column as labelled, value, text, hover, url."""
     assert drawing.figure is not None
     rows, columns = drawing.figure.layout.yaxis.ticktext, drawing.figure.layout.xaxis.ticktext

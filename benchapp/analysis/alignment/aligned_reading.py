@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from benchapp.analysis.alignment.step_signs import Sign, sign_of
+from benchapp.analysis.alignment.step_signs import StepSign, build_sign
 from benchapp.models import Trajectory
 from benchapp.record.trajectory_store import iterate_beginning
 from benchapp.stats.learning.computed_runs import Recent
@@ -17,11 +17,11 @@ MAX_CHUNKS = 8  # of at most 1 MiB each
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class AlignedSide:
     """The beginning of a trajectory, as far as the bounds reach. `lines`: each step in a line. `tokens`: input (cached
     ones among it) and output of each step, None where the step does not tell."""
 
-    signs: tuple[Sign, ...]
+    signs: tuple[StepSign, ...]
     lines: tuple[str, ...]
     tokens: tuple[tuple[int | None, int | None], ...]
     errors: frozenset[int]  # numbers of steps with an error
@@ -34,12 +34,12 @@ class Side:
 
 
 LONG = 1_000  # steps from which a side is kept in mind
-KEPT: Recent[str, Side] = Recent(4)  # sides by the digest of their trajectory, of at most about 3 MB each
+KEPT: Recent[str, AlignedSide] = Recent(4)  # sides by the digest of their trajectory, of at most about 3 MB each
 
-NOTHING = Side((), (), (), frozenset(), 0)
+NOTHING = AlignedSide((), (), (), frozenset(), 0)
 
 
-def read_side(trajectory: Trajectory | None) -> Side:
+def read_side(trajectory: Trajectory | None) -> AlignedSide:
     """One query. Memory: one chunk, and a few hundred bytes per step. A trajectory never changes, so long ones are kept
     in mind from page to page, by their digest."""
     if trajectory is None:
@@ -52,16 +52,16 @@ def read_side(trajectory: Trajectory | None) -> Side:
     return side
 
 
-def _read(trajectory: Trajectory) -> Side:
+def _read(trajectory: Trajectory) -> AlignedSide:
     signs, lines, tokens, errors = [], [], [], set()
     for stored, pieces in iterate_beginning(trajectory, steps=MAX_STEPS, chunks=MAX_CHUNKS):
         step, usage = stored.step, stored.step.usage
-        signs.append(sign_of(step, pieces))
+        signs.append(build_sign(step, pieces))
         lines.append(_line(step))
         tokens.append((usage.input_tokens, usage.output_tokens) if usage else (None, None))
         if any(observation.is_error for observation in step.observations):
             errors.add(step.number)
-    return Side(tuple(signs), tuple(lines), tuple(tokens), frozenset(errors), trajectory.steps_total)
+    return AlignedSide(tuple(signs), tuple(lines), tuple(tokens), frozenset(errors), trajectory.steps_total)
 
 
 def _line(step: Step) -> str:

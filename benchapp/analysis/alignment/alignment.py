@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby
 
-from benchapp.analysis.alignment.step_signs import Sign
+from benchapp.analysis.alignment.step_signs import StepSign
 
 
-class Kind(StrEnum):
+class RowKind(StrEnum):
     SAME = "same"  # did the same and got the same
     CHANGED = "changed"  # belong together; the action or the result differs
     LEFT = "left"  # only on the left
     RIGHT = "right"
 
 
-class Part(StrEnum):
+class DifferingPart(StrEnum):
     GIVEN = "given"  # the prompt, or whatever else was not the agent's doing
     ACTION = "action"  # what the agent called, or that it called anything here
     RESULT = "result"
@@ -25,13 +25,13 @@ class Part(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class AlignedRow:
     """A pair of steps or a step alone: places from 0. `differs`: in what, empty where the row is the same."""
 
     left: int | None
     right: int | None
-    kind: Kind
-    differs: tuple[Part, ...] = ()
+    kind: RowKind
+    differs: tuple[DifferingPart, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Stretch:
     """Rows `first` to `last`, both included. Steps alone on either side form one stretch with `kind` None: there the
     two went their own ways."""
 
-    kind: Kind | None
+    kind: RowKind | None
     first: int
     last: int
 
@@ -69,48 +69,59 @@ class Alignment:
     """`rows` have every step of both sides once, in order on both. `cells`: pairs that were weighed. `is_banded`: a stretch
     was too long for all its pairs to be weighed, so that steps far apart in it were never held against each other."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[AlignedRow, ...]
     cells: int = 0
     is_banded: bool = False
 
-    def count(self, kind: Kind) -> int:
+    def count(self, kind: RowKind) -> int:
         return sum(row.kind is kind for row in self.rows)
 
     def parting(self) -> Parting:
-        firsts = {part: next((at for at, row in enumerate(self.rows) if part in row.differs), None) for part in Part}
-        return Parting(firsts[Part.GIVEN], firsts[Part.ACTION], firsts[Part.RESULT], firsts[Part.WORDS])
+        firsts = {
+            part: next((at for at, row in enumerate(self.rows) if part in row.differs), None) for part in DifferingPart
+        }
+        return Parting(
+            firsts[DifferingPart.GIVEN],
+            firsts[DifferingPart.ACTION],
+            firsts[DifferingPart.RESULT],
+            firsts[DifferingPart.WORDS],
+        )
 
     def stretches(self) -> list[Stretch]:
         found, at = [], 0
-        for kind, rows in groupby(row.kind if row.kind in (Kind.SAME, Kind.CHANGED) else None for row in self.rows):
+        for kind, rows in groupby(
+            row.kind if row.kind in (RowKind.SAME, RowKind.CHANGED) else None for row in self.rows
+        ):
             length = sum(1 for _ in rows)
             found.append(Stretch(kind, at, at + length - 1))
             at += length
         return found
 
 
-def rows_of(left: Sequence[Sign], right: Sequence[Sign], pairs: Iterable[tuple[int, int]]) -> tuple[Row, ...]:
+def build_rows(
+    left: Sequence[StepSign], right: Sequence[StepSign], pairs: Iterable[tuple[int, int]]
+) -> tuple[AlignedRow, ...]:
     """Every step once: the pairs, and between two of them what is only on the left, then only on the right."""
-    rows: list[Row] = []
+    rows: list[AlignedRow] = []
     at, beside = 0, 0
     for one, other in [*pairs, (len(left), len(right))]:
-        rows += (Row(place, None, Kind.LEFT, (_part_of(left[place]),)) for place in range(at, one))
-        rows += (Row(None, place, Kind.RIGHT, (_part_of(right[place]),)) for place in range(beside, other))
+        rows += (AlignedRow(place, None, RowKind.LEFT, (_part_of(left[place]),)) for place in range(at, one))
+        rows += (AlignedRow(None, place, RowKind.RIGHT, (_part_of(right[place]),)) for place in range(beside, other))
         if one < len(left):
             rows.append(_make_row(one, other, left[one], right[other]))
         at, beside = one + 1, other + 1
     return tuple(rows)
 
 
-def _part_of(sign: Sign) -> Part:
+def _part_of(sign: StepSign) -> DifferingPart:
     """What the step is, where it stands alone or differs."""
-    return Part.GIVEN if sign.is_given else Part.ACTION if sign.tools else Part.WORDS
+    return DifferingPart.GIVEN if sign.is_given else DifferingPart.ACTION if sign.tools else DifferingPart.WORDS
 
 
-def _make_row(left: int, right: int, one: Sign, other: Sign) -> Row:
+def _make_row(left: int, right: int, one: StepSign, other: StepSign) -> AlignedRow:
     differs = []
     if one.action != other.action or one.tools != other.tools:
         differs.append(_part_of(one))
     if one.result != other.result:
-        differs.append(Part.RESULT)
-    return Row(left, right, Kind.CHANGED if differs else Kind.SAME, tuple(differs))
+        differs.append(DifferingPart.RESULT)
+    return AlignedRow(left, right, RowKind.CHANGED if differs else RowKind.SAME, tuple(differs))

@@ -38,7 +38,7 @@ class Counterpart:
     why: str
 
 
-def counterparts(trial: Trial, *, without: QuerySet[Trial], most: int = MOST) -> list[Counterpart]:
+def find_counterparts(trial: Trial, *, without: QuerySet[Trial], most: int = MOST) -> list[Counterpart]:
     """Finished trials of the same task, closest first, at most `most`; `without` are left out. One query.
 
     `trial` as `Trial.objects.for_detail` gives it. Of the others only what `SHOWN` names is read: all trials of the task

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from benchapp.analysis.alignment.step_signs import Sign
+from benchapp.analysis.alignment.step_signs import StepSign
 
 WHOLE = 1_000
 LEAST = 450  # less alike, and two steps do not belong together
@@ -17,7 +17,7 @@ TOOLS, ACTION, RESULT = 200, 600, 200
 GIVEN = 500  # what two prompts have for being prompts
 
 
-def likeness(left: Sign, right: Sign) -> int:
+def measure_likeness(left: StepSign, right: StepSign) -> int:
     """Symmetric; WHOLE only for steps that did the same and got the same."""
     if left.source != right.source:
         return 0
@@ -25,17 +25,17 @@ def likeness(left: Sign, right: Sign) -> int:
     if is_same_action and left.result == right.result:
         return WHOLE
     if left.is_given:
-        return GIVEN + shared(left.action_words, right.action_words, WHOLE - GIVEN - 1)
+        return GIVEN + count_shared(left.action_words, right.action_words, WHOLE - GIVEN - 1)
     if not left.tools and not right.tools:
-        return shared(left.action_words, right.action_words, WHOLE - 1)
+        return count_shared(left.action_words, right.action_words, WHOLE - 1)
     if not left.tools or not right.tools:
         return 0
     tools = TOOLS if left.tools == right.tools else _shared_tools(left.tools, right.tools)
-    action = ACTION if is_same_action else shared(left.action_words, right.action_words, ACTION - 1)
-    return tools + action + shared(left.result_words, right.result_words, RESULT - 1)
+    action = ACTION if is_same_action else count_shared(left.action_words, right.action_words, ACTION - 1)
+    return tools + action + count_shared(left.result_words, right.result_words, RESULT - 1)
 
 
-def shared(left: int, right: int, most: int) -> int:
+def count_shared(left: int, right: int, most: int) -> int:
     """The words in both, of the words in either, scaled to `most`. Two texts without words are alike."""
     either = (left | right).bit_count()
     return most * (left & right).bit_count() // either if either else most

@@ -16,16 +16,16 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from benchapp.analysis.alignment.alignment import Alignment, rows_of
-from benchapp.analysis.alignment.likeness import LEAST, likeness
-from benchapp.analysis.alignment.step_signs import Sign
+from benchapp.analysis.alignment.alignment import Alignment, build_rows
+from benchapp.analysis.alignment.likeness import LEAST, measure_likeness
+from benchapp.analysis.alignment.step_signs import StepSign
 
 MAX_CELLS = 250_000
 MAX_DEPTH = 8  # how often anchors are looked for between anchors
 PRICE = 350  # of a pair: two good pairs must not give way to three poor ones
 
-Signs = Sequence[Sign]
-Like = Callable[[Sign, Sign], int]
+Signs = Sequence[StepSign]
+Like = Callable[[StepSign, StepSign], int]
 Pair = tuple[int, int]
 
 _ALONE, _BESIDE, _PAIR = 0, 1, 2  # moves: a step of the rows alone, one of the columns alone, a pair
@@ -49,14 +49,14 @@ class Box:
         return self.sides[0] * self.sides[1]
 
 
-def align(left: Signs, right: Signs, *, max_cells: int = MAX_CELLS, like: Like = likeness) -> Alignment:
+def align(left: Signs, right: Signs, *, max_cells: int = MAX_CELLS, like: Like = measure_likeness) -> Alignment:
     """Pure. Symmetric: exchanging the sides exchanges the result."""
     if list(right) < list(left):  # ties fall one way, whichever side comes first
         pairs, cells, is_banded = _pair_all(right, left, max_cells, like)
         pairs = [(one, other) for other, one in pairs]
     else:
         pairs, cells, is_banded = _pair_all(left, right, max_cells, like)
-    return Alignment(rows_of(left, right, pairs), cells, is_banded)
+    return Alignment(build_rows(left, right, pairs), cells, is_banded)
 
 
 def _pair_all(left: Signs, right: Signs, max_cells: int, like: Like) -> tuple[list[Pair], int, bool]:
@@ -109,7 +109,7 @@ def _trim(left: Signs, right: Signs, box: Box) -> tuple[list[Pair], Box]:
     return pairs, Box(one, one_end, other, other_end)
 
 
-def _acts_alike(one: Sign, other: Sign) -> bool:
+def _acts_alike(one: StepSign, other: StepSign) -> bool:
     return one.action == other.action and one.source == other.source and one.tools == other.tools
 
 

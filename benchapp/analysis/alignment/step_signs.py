@@ -22,7 +22,7 @@ _WORDS = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Sign:
+class StepSign:
     """One step. `action`: what it called, with which arguments, or what it said where it called nothing. `result`: what
     came back. Both are digests of the whole texts; the bitmaps hold the words of their beginnings."""
 
@@ -39,7 +39,7 @@ class Sign:
         return self.source != Source.AGENT
 
 
-def sign_of(step: Step, pieces: Mapping[str, Sequence[str]] | None = None) -> Sign:
+def build_sign(step: Step, pieces: Mapping[str, Sequence[str]] | None = None) -> StepSign:
     """`pieces`: digests of the long texts that `step` holds only the beginning of, by part: "message", "tool_calls",
     "observation". With them equality stays exact."""
     pieces = pieces or {}
@@ -47,7 +47,7 @@ def sign_of(step: Step, pieces: Mapping[str, Sequence[str]] | None = None) -> Si
     results = [observation.content for observation in step.observations]
     acts = calls or [step.message]
     about = [" ".join(_values(call)) for call in step.tool_calls[:MAX_TEXTS]]
-    return Sign(
+    return StepSign(
         source=step.source.value,
         tools=tuple(call.name for call in step.tool_calls),
         action=_digest([*acts, *pieces.get("tool_calls" if calls else "message", ())]),

@@ -66,7 +66,7 @@ _KNOWN_NUMBERS = frozenset(
 )
 
 
-def constants_in(text: str) -> Iterator[Place]:
+def find_constants(text: str) -> Iterator[Place]:
     """Every constant in the text with its place. What is common to all tasks of the world is no constant."""
     for match in _WHERE.finditer(text):
         kind, found = match.lastgroup or "", match.group().rstrip(".")

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 from benchapp.analysis.diagnoses.file_rules import FILES
 from benchapp.analysis.diagnoses.held_against import Sources
-from benchapp.analysis.diagnoses.hits import SEVERITIES, Found, Hit, Rule
+from benchapp.analysis.diagnoses.hits import SEVERITIES, LibraryHit, LibraryRule, LocatedHit
 from benchapp.analysis.diagnoses.leaks import LEAKS
 from benchapp.analysis.diagnoses.library_contract_rules import CONTRACT
 from benchapp.analysis.diagnoses.library_shelf import MAX_TEXT, Shelf
-from benchapp.analysis.diagnoses.profile import SkillFacts, facts_of
+from benchapp.analysis.diagnoses.profile import SkillFacts, count_skill_cues
 from benchapp.analysis.diagnoses.writing_cues import WRITING
 from runner.base.types import Files
 
 RULES_VERSION = "diagnostics/3"  # raise it when a rule finds something else in the same files
-RULES: dict[str, Rule] = {rule.id: rule for rule in (*LEAKS, *CONTRACT, *WRITING, *FILES)}
+RULES: dict[str, LibraryRule] = {rule.id: rule for rule in (*LEAKS, *CONTRACT, *WRITING, *FILES)}
 MAX_OF_RULE = 100  # findings of one rule in one library; the rest is counted
 MAX_QUOTE = 600
 
@@ -25,7 +25,7 @@ MAX_QUOTE = 600
 class Diagnosis:
     """`left_out`: rule -> findings beyond those kept. `cut`: files of which only the beginning was read."""
 
-    found: tuple[Found, ...]
+    found: tuple[LocatedHit, ...]
     skills: tuple[SkillFacts, ...]
     left_out: dict[str, int]
     cut: tuple[str, ...]
@@ -37,7 +37,7 @@ class Diagnosis:
 def diagnose(files: Files, sources: Sources) -> Diagnosis:
     """Pure. Alarms first, then warnings and notes; within them by rule, path and place."""
     shelf = Shelf(files, sources.omitted)
-    found: list[Found] = []
+    found: list[LocatedHit] = []
     left_out: Counter[str] = Counter()
     broken: dict[str, set[str]] = defaultdict(set)
     for rule in RULES.values():
@@ -53,16 +53,16 @@ def diagnose(files: Files, sources: Sources) -> Diagnosis:
         key=lambda each: (SEVERITIES.index(each.severity), list(RULES).index(each.rule.id), each.path, each.start)
     )
     frozen = {rule: frozenset(skills) for rule, skills in broken.items()}
-    facts = tuple(facts_of(shelf, skill, frozen) for skill in shelf.skills)
+    facts = tuple(count_skill_cues(shelf, skill, frozen) for skill in shelf.skills)
     cut = tuple(path for path, text in shelf.texts.items() if len(text.text) >= MAX_TEXT)
     return Diagnosis(tuple(found), facts, dict(left_out), cut)
 
 
-def _resolve_hit(shelf: Shelf, rule: Rule, hit: Hit) -> Found:
+def _resolve_hit(shelf: Shelf, rule: LibraryRule, hit: LibraryHit) -> LocatedHit:
     text = shelf.texts.get(hit.path)
     line = text.line(hit.start) if text and hit.end > hit.start else 0
     quote = text.text[hit.start : hit.end][:MAX_QUOTE].replace("\0", "\N{REPLACEMENT CHARACTER}") if text else ""
-    return Found(
+    return LocatedHit(
         rule,
         hit.severity or rule.severity,
         hit.path,

@@ -20,12 +20,12 @@ log = logging.getLogger(__name__)
 SLICE_SECONDS = 20.0  # trials wait for a worker at most so long, and one library, because of it
 
 
-def with_library(episodes: QuerySet[Episode]) -> QuerySet[Episode]:
+def select_with_library(episodes: QuerySet[Episode]) -> QuerySet[Episode]:
     """Those that have, or had, a library to read."""
     return episodes.exclude(library=None, decisions=None).distinct()
 
 
-def unread(episodes: QuerySet[Episode]) -> QuerySet[Episode]:
+def select_unread(episodes: QuerySet[Episode]) -> QuerySet[Episode]:
     """Those whose present library no rule has read yet."""
     return episodes.filter(library__files_total__gt=0).exclude(diagnoses__snapshot=F("library"))
 
@@ -52,7 +52,7 @@ def read_libraries(episode_ids: list[str]) -> None:
             return
 
 
-def ask_for(episodes: QuerySet[Episode]) -> int | None:
+def enqueue_reading(episodes: QuerySet[Episode]) -> int | None:
     """Queues the reading of these libraries. How many; None when the broker is away, and then the command does it."""
     asked = [str(public_id) for public_id in episodes.order_by("pk").values_list("public_id", flat=True)]
     try:

@@ -14,7 +14,7 @@ from itertools import chain
 
 from django.db.models import Min, Q, QuerySet
 
-from benchapp.analysis.diagnoses.constants import Constant, constants_in
+from benchapp.analysis.diagnoses.constants import Constant, find_constants
 from benchapp.analysis.diagnoses.held_against import Sighting, Sources, Spoken
 from benchapp.analysis.diagnoses.library_shelf import Shelf
 from benchapp.analysis.lineage.library_states import NamedLibrary
@@ -57,19 +57,19 @@ class Witness:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenConstant:
     sighting: Sighting
     sequence: int | None
     family: int | None
 
 
 @dataclass
-class Evidence:
+class DiagnosisEvidence:
     """The episode's side of a diagnosis. Rows are read at once, trajectories only by `look`."""
 
     episode: Episode
     states: Sequence[NamedLibrary]
-    seen: dict[Constant, list[Seen]] = field(default_factory=dict)
+    seen: dict[Constant, list[SeenConstant]] = field(default_factory=dict)
     introduced: dict[Constant, int] = field(default_factory=dict)
     _output_texts: dict[str, str] = field(default_factory=dict)
 
@@ -152,7 +152,7 @@ class Evidence:
         """Looks the trials through for the constants of these libraries: snapshot pk -> files, every state's."""
         for state in self.states:
             for text in Shelf(libraries[state.snapshot.pk]).texts.values():
-                for place in constants_in(text.text):
+                for place in find_constants(text.text):
                     if len(self.introduced) < MAX_CONSTANTS:
                         self.introduced.setdefault(place.constant, state.sequence)
         if not self.introduced:
@@ -164,7 +164,7 @@ class Evidence:
                     witness.trial.task.title, str(witness.trial.public_id), step, name, witness.sequence is not None
                 )
                 self.seen.setdefault(constant, []).append(
-                    Seen(sighting, witness.sequence, witness.trial.task.family_id)
+                    SeenConstant(sighting, witness.sequence, witness.trial.task.family_id)
                 )
 
     def sources(self, state: NamedLibrary) -> Sources:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import combinations
 
 from benchapp.analysis.diagnoses.held_against import Sources
-from benchapp.analysis.diagnoses.hits import Hit, Rule
+from benchapp.analysis.diagnoses.hits import LibraryHit, LibraryRule
 from benchapp.analysis.diagnoses.library_shelf import Shelf
 from runner.authoring.copied import shingles_of, words_of
 
@@ -16,7 +16,7 @@ ALIKE = 0.5  # Jaccard over word shingles of whole skills from which two are cal
 COMMON = 40  # a shingle in more skills is boilerplate and left out of the count of pairs
 
 
-def dead_files(shelf: Shelf, sources: Sources) -> Iterator[Hit]:
+def dead_files(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
     """Neither SKILL.md nor any other text of the skill names the file, not even by its bare name."""
     for path in shelf.files:
         skill, _, inner = path.partition("/")
@@ -28,16 +28,18 @@ def dead_files(shelf: Shelf, sources: Sources) -> Iterator[Hit]:
         others = (text.text for text in shelf.of(skill) if text.path != path)
         if name == "__init__.py" or any(word in text for text in others for word in wanted):
             continue
-        yield Hit(path, 0, 0, "No other file of the skill names it, so an agent finds it only by listing the folder")
+        yield LibraryHit(
+            path, 0, 0, "No other file of the skill names it, so an agent finds it only by listing the folder"
+        )
 
 
-def empty_files(shelf: Shelf, sources: Sources) -> Iterator[Hit]:
+def empty_files(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
     for path, file in shelf.files.items():
         if not file.content.strip() and not path.endswith("__init__.py"):
-            yield Hit(path, 0, 0, "The file is empty")
+            yield LibraryHit(path, 0, 0, "The file is empty")
 
 
-def near_duplicates(shelf: Shelf, sources: Sources) -> Iterator[Hit]:
+def near_duplicates(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
     sets = {
         skill: set(shingles_of([word.text for text in shelf.of(skill) for word in words_of(text.text)], SHINGLE))
         for skill in shelf.skills
@@ -53,7 +55,7 @@ def near_duplicates(shelf: Shelf, sources: Sources) -> Iterator[Hit]:
     for (first, second), both in sorted(shared.items()):
         either = len(sets[first]) + len(sets[second]) - both
         if both / either >= ALIKE:
-            yield Hit(
+            yield LibraryHit(
                 shelf.head(second).path,
                 0,
                 0,
@@ -62,9 +64,9 @@ def near_duplicates(shelf: Shelf, sources: Sources) -> Iterator[Hit]:
 
 
 FILES = (
-    Rule("dead-file", "files", "note", "No other file of its skill names it.", dead_files),
-    Rule("empty-file", "files", "note", "The file is empty.", empty_files, is_heuristic=False),
-    Rule(
+    LibraryRule("dead-file", "files", "note", "No other file of its skill names it.", dead_files),
+    LibraryRule("empty-file", "files", "note", "The file is empty.", empty_files, is_heuristic=False),
+    LibraryRule(
         "near-duplicate",
         "duplicates",
         "warning",

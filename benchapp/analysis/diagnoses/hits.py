@@ -39,7 +39,7 @@ SEVERITIES: tuple[Severity, ...] = ("alarm", "warning", "note")
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class LibraryHit:
     """start and end count characters of the file's text; equal where the whole file is meant. `trial` is the public id
     of the trial that the text was seen in, `step` and `field` the place there."""
 
@@ -54,22 +54,22 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class LibraryRule:
     """`says` is one sentence for documents and pages; `is_heuristic` tells a guess from a fact."""
 
     id: str
     group: Group
     severity: Severity
     says: str
-    find: Callable[[Shelf, Sources], Iterator[Hit]] = field(repr=False)
+    find: Callable[[Shelf, Sources], Iterator[LibraryHit]] = field(repr=False)
     is_heuristic: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class LocatedHit:
     """A hit with its rule; `line` from 1, 0 for the whole file."""
 
-    rule: Rule
+    rule: LibraryRule
     severity: Severity
     path: str
     start: int

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from benchapp.analysis.diagnoses.constants import Constant, constants_in
+from benchapp.analysis.diagnoses.constants import Constant, find_constants
 from benchapp.analysis.diagnoses.held_against import Sighting, Sources
-from benchapp.analysis.diagnoses.hits import Hit, Rule, Severity
+from benchapp.analysis.diagnoses.hits import LibraryHit, LibraryRule, Severity
 from benchapp.analysis.diagnoses.library_shelf import Shelf
-from runner.authoring.copied import Corpus, words_of
+from runner.authoring.copied import CopySource, words_of
 
 PLACES_SHOWN = 3  # of one constant in one file
 FEW_TASKS = 3  # below so many a constant cannot be told from a convention
@@ -33,10 +33,10 @@ _ABOUT_CHECKING = re.compile(
 )
 
 
-def episode_constants(shelf: Shelf, sources: Sources) -> Iterator[Hit]:
+def episode_constants(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
     for text in shelf.texts.values():
         shown: dict[object, int] = {}
-        for constant, start, end in constants_in(text.text):
+        for constant, start, end in find_constants(text.text):
             seen = sources.sightings.get(constant, ())
             if len(seen) != 1 or shown.get(constant, 0) >= PLACES_SHOWN:
                 continue
@@ -44,7 +44,7 @@ def episode_constants(shelf: Shelf, sources: Sources) -> Iterator[Hit]:
                 continue  # names of files are mostly the family's, and nothing here could tell
             shown[constant] = shown.get(constant, 0) + 1
             sighting = seen[0]
-            yield Hit(
+            yield LibraryHit(
                 text.path,
                 start,
                 end,
@@ -73,7 +73,7 @@ def _weigh_sighting(sighting: Sighting, sources: Sources) -> Severity | None:
 _KINDS = {"path": "A path", "id": "An id, date or address", "number": "A number"}
 
 
-def hidden_checks(shelf: Shelf, sources: Sources) -> Iterator[Hit]:
+def hidden_checks(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
     names = {spoken.text.lower(): spoken for spoken in sources.hidden_checks if _is_telling(spoken.text)}
     if not names:
         return
@@ -81,27 +81,27 @@ def hidden_checks(shelf: Shelf, sources: Sources) -> Iterator[Hit]:
     for text in shelf.texts.values():
         for match in pattern.finditer(text.text):
             spoken = names[match.group().lower()]
-            yield Hit(text.path, match.start(), match.end(), f"The name of {spoken.who}", trial=spoken.trial)
+            yield LibraryHit(text.path, match.start(), match.end(), f"The name of {spoken.who}", trial=spoken.trial)
 
 
 def _is_telling(name: str) -> bool:
     return len(name) >= MIN_NAME and ("_" in name or name.count(" ") >= 2 or "::" in name)
 
 
-def verifier_text(shelf: Shelf, sources: Sources) -> Iterator[Hit]:
+def verifier_text(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
     """Words that the task's own instruction has are no leak: every agent is told them."""
-    corpus = Corpus.of((each.text for each in sources.verifier_texts), VERIFIER_WORDS).without(sources.public_texts)
+    corpus = CopySource.of((each.text for each in sources.verifier_texts), VERIFIER_WORDS).without(sources.public_texts)
     for text in shelf.texts.values():
         for run in corpus.runs_in(text.text, distinct=4):
             source = sources.verifier_texts[run.source]
             says = f"{run.words} words in a row also in {source.who}"
             weight: Severity | None = "warning" if source.is_printed else None  # it may print what the agent wrote
-            yield Hit(text.path, run.start, run.end, says, source.trial, severity=weight)
+            yield LibraryHit(text.path, run.start, run.end, says, source.trial, severity=weight)
 
 
-def reference_text(shelf: Shelf, sources: Sources) -> Iterator[Hit]:
+def reference_text(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
     """A few words of common code are weak; a long run, or a file of which much is shared, is not."""
-    corpus = Corpus.of((each.text for each in sources.references), REFERENCE_WORDS).without(sources.public_texts)
+    corpus = CopySource.of((each.text for each in sources.references), REFERENCE_WORDS).without(sources.public_texts)
     for text in shelf.texts.values() if corpus.shingles else ():
         runs = list(corpus.runs_in(text.text, distinct=7))
         shared, total = sum(run.words for run in runs), len(words_of(text.text))
@@ -111,17 +111,17 @@ def reference_text(shelf: Shelf, sources: Sources) -> Iterator[Hit]:
                 f"{run.words} words in a row also in {sources.references[run.source].who}; "
                 f"in all {shared:,} of this file's {total:,} words are shared"
             )
-            yield Hit(text.path, run.start, run.end, says, severity="note" if weak else None)
+            yield LibraryHit(text.path, run.start, run.end, says, severity="note" if weak else None)
 
 
-def talk_of_checking(shelf: Shelf, sources: Sources) -> Iterator[Hit]:
+def talk_of_checking(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
     for text in shelf.texts.values():
         for match in _ABOUT_CHECKING.finditer(text.text):
-            yield Hit(text.path, match.start(), match.end(), "Speaks of how the work is checked")
+            yield LibraryHit(text.path, match.start(), match.end(), "Speaks of how the work is checked")
 
 
 LEAKS = (
-    Rule(
+    LibraryRule(
         "episode-constant",
         "leak",
         "alarm",
@@ -129,7 +129,7 @@ LEAKS = (
         "count only where another task of the family was looked through too.",
         episode_constants,
     ),
-    Rule(
+    LibraryRule(
         "hidden-check-name",
         "leak",
         "alarm",
@@ -137,19 +137,21 @@ LEAKS = (
         hidden_checks,
         is_heuristic=False,
     ),
-    Rule(
+    LibraryRule(
         "verifier-text",
         "leak",
         "alarm",
         f"At least {VERIFIER_WORDS} words in a row that a verifier wrote.",
         verifier_text,
     ),
-    Rule(
+    LibraryRule(
         "reference-text",
         "leak",
         "alarm",
         f"At least {REFERENCE_WORDS} words in a row that a curated or human skill of the same family has.",
         reference_text,
     ),
-    Rule("talk-of-checking", "leak", "warning", "Speaks of tests, graders or reference answers.", talk_of_checking),
+    LibraryRule(
+        "talk-of-checking", "leak", "warning", "Speaks of tests, graders or reference answers.", talk_of_checking
+    ),
 )

@@ -6,14 +6,14 @@ import re
 from collections.abc import Callable, Iterator
 
 from benchapp.analysis.diagnoses.held_against import Sources
-from benchapp.analysis.diagnoses.hits import Group, Hit, Rule
-from benchapp.analysis.diagnoses.library_shelf import Shelf, Text
+from benchapp.analysis.diagnoses.hits import Group, LibraryHit, LibraryRule
+from benchapp.analysis.diagnoses.library_shelf import Shelf, ShelfText
 from runner.authoring.contract.contract_rules import RULES
 from runner.authoring.contract.lint import lint
 from runner.authoring.contract.skill_file import SKILL_FILE
 from runner.authoring.contract.skill_rules import broken_skill_rules, slug_problem
 from runner.authoring.occasion import Occasion
-from runner.authoring.proposal import Broken, Proposal, confinement_problem
+from runner.authoring.proposal import BrokenRule, Proposal, confinement_problem
 from runner.base.types import AuthorMode, Family, Patch
 
 # rule of the contract -> the group it is told under. Rules about one patch (operations, scope) have no place here.
@@ -38,7 +38,7 @@ _GROUPS: dict[str, Group] = {
 _KEY = {"name-is-folder": "name", "name-length": "name", "description-quality": "description"}
 
 
-def broken_rules(shelf: Shelf) -> Iterator[Broken]:
+def broken_rules(shelf: Shelf) -> Iterator[BrokenRule]:
     """Everything the contract says of these files; one call for all rules of one library."""
     upserts = {text.path: text.text for text in shelf.texts.values() if not confinement_problem(text.path)}
     family = Family("", "", "", "", "", ())
@@ -49,18 +49,18 @@ def broken_rules(shelf: Shelf) -> Iterator[Broken]:
     yield from _check_layout(shelf)
 
 
-def _check_layout(shelf: Shelf) -> Iterator[Broken]:
+def _check_layout(shelf: Shelf) -> Iterator[BrokenRule]:
     headless = {path.partition("/")[0] for path in shelf.files} - set(shelf.skills)
     for skill in sorted(headless):
         path = next(path for path in shelf.files if path.partition("/")[0] == skill)
-        yield Broken("skill-file", path, f"the folder {skill!r} has no {SKILL_FILE}, so no harness loads it")
+        yield BrokenRule("skill-file", path, f"the folder {skill!r} has no {SKILL_FILE}, so no harness loads it")
     for skill in shelf.skills:
         if problem := slug_problem(skill):
-            yield Broken("slug-format", f"{skill}/{SKILL_FILE}", f"the folder is named {skill[:80]!r}: {problem}")
+            yield BrokenRule("slug-format", f"{skill}/{SKILL_FILE}", f"the folder is named {skill[:80]!r}: {problem}")
 
 
-def _find_rule(rule: str) -> Callable[[Shelf, Sources], Iterator[Hit]]:
-    def find(shelf: Shelf, sources: Sources) -> Iterator[Hit]:
+def _find_rule(rule: str) -> Callable[[Shelf, Sources], Iterator[LibraryHit]]:
+    def find(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
         for broken in _list_broken(shelf):
             if broken.rule == rule:
                 yield _locate(shelf, broken)
@@ -68,16 +68,16 @@ def _find_rule(rule: str) -> Callable[[Shelf, Sources], Iterator[Hit]]:
     return find
 
 
-def _list_broken(shelf: Shelf) -> tuple[Broken, ...]:
+def _list_broken(shelf: Shelf) -> tuple[BrokenRule, ...]:
     """Worked out once for a shelf: sixteen rules ask."""
     if "contract" not in shelf.__dict__:
         broken = dict.fromkeys(each for each in broken_rules(shelf) if not _is_of_omitted(shelf, each))
         shelf.__dict__["contract"] = tuple(broken)
-    found: tuple[Broken, ...] = shelf.__dict__["contract"]
+    found: tuple[BrokenRule, ...] = shelf.__dict__["contract"]
     return found
 
 
-def _is_of_omitted(shelf: Shelf, broken: Broken) -> bool:
+def _is_of_omitted(shelf: Shelf, broken: BrokenRule) -> bool:
     """Names a file that was there and did not come along with the import."""
     skill = broken.path.partition("/")[0]
     return broken.rule == "citation-dangling" and any(
@@ -85,13 +85,13 @@ def _is_of_omitted(shelf: Shelf, broken: Broken) -> bool:
     )
 
 
-def _locate(shelf: Shelf, broken: Broken) -> Hit:
+def _locate(shelf: Shelf, broken: BrokenRule) -> LibraryHit:
     text = shelf.texts.get(broken.path)
     start, end = _find_place(text, broken) if text else (0, 0)
-    return Hit(broken.path, start, end, broken.message[:1].upper() + broken.message[1:])
+    return LibraryHit(broken.path, start, end, broken.message[:1].upper() + broken.message[1:])
 
 
-def _find_place(text: Text, broken: Broken) -> tuple[int, int]:
+def _find_place(text: ShelfText, broken: BrokenRule) -> tuple[int, int]:
     """The line, the key or the words that the message names; (0, 0) where it names none that is there."""
     if at_line := re.match(r"line (\d+):", broken.message):
         return text.line_span(int(at_line[1]))
@@ -103,7 +103,7 @@ def _find_place(text: Text, broken: Broken) -> tuple[int, int]:
 
 
 CONTRACT = tuple(
-    Rule(
+    LibraryRule(
         rule,
         group,
         "warning" if RULES[rule].paper == "error" else "note",

@@ -14,13 +14,13 @@ MAX_TEXT = 400_000  # characters of one file that rules read; longer ones are cu
 MAX_FILES = 2_000
 
 
-def text_of(content: bytes) -> str:
+def read_text(content: bytes) -> str:
     """What rules read of a file, and what their offsets count in."""
     return content[: 4 * MAX_TEXT].decode("utf-8", "replace").replace("\r\n", "\n")[:MAX_TEXT]
 
 
 @dataclass(frozen=True)
-class Text:
+class ShelfText:
     path: str
     text: str
 
@@ -57,12 +57,12 @@ class Shelf:
     omitted: frozenset[str] = frozenset()
 
     @cached_property
-    def texts(self) -> Mapping[str, Text]:
+    def texts(self) -> Mapping[str, ShelfText]:
         """Every file that is text, by path."""
         found = {}
         for path, file in list(self.files.items())[:MAX_FILES]:
             if not has_nul(file.content):
-                found[path] = Text(path, text_of(file.content))
+                found[path] = ShelfText(path, read_text(file.content))
         return found
 
     @cached_property
@@ -70,10 +70,10 @@ class Shelf:
         """Folders with a SKILL.md."""
         return tuple(sorted({text.skill for text in self.texts.values() if text.is_skill_file}))
 
-    def of(self, skill: str) -> Iterator[Text]:
+    def of(self, skill: str) -> Iterator[ShelfText]:
         return (text for text in self.texts.values() if text.skill == skill)
 
-    def head(self, skill: str) -> Text:
+    def head(self, skill: str) -> ShelfText:
         return self.texts[f"{skill}/{SKILL_FILE}"]
 
     @cached_property

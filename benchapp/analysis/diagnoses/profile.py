@@ -65,7 +65,7 @@ class SkillFacts(Shaped):
     cues: Mapping[str, Mapping[str, bool]]
 
 
-def facts_of(shelf: Shelf, skill: str, broken: Mapping[str, frozenset[str]]) -> SkillFacts:
+def count_skill_cues(shelf: Shelf, skill: str, broken: Mapping[str, frozenset[str]]) -> SkillFacts:
     """`broken`: rule -> skills that it was found in."""
     head = shelf.head(skill).text
     cues: dict[str, Mapping[str, bool]] = {

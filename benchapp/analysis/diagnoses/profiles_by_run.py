@@ -23,7 +23,7 @@ APART: Mapping[str, tuple[str, ...]] = {"contract": ("verification",), "procedur
 
 
 @dataclass(frozen=True, slots=True)
-class Profile(Shaped):
+class LibraryProfile(Shaped):
     """axes: in the order of PROFILE_GROUPS, shares 0..1, means over skills; empty where no skill was read. read: libraries
     that rules have read in their present state, of `libraries` that hold a file."""
 
@@ -43,7 +43,7 @@ class Profile(Shaped):
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class SkillsRead:
     """The skills of one run's libraries, as their diagnoses tell them."""
 
     skills: tuple[Mapping[str, Any], ...] = ()
@@ -51,7 +51,7 @@ class Read:
     libraries: int = 0
 
 
-def skills_read(runs: Iterable[Run]) -> dict[int, Read]:
+def read_skills(runs: Iterable[Run]) -> dict[int, SkillsRead]:
     """run pk -> what rules read of its present libraries, tainted episodes left out. Two queries."""
     wanted = [run.pk for run in runs]
     standing = Episode.objects.filter(run__in=wanted, is_tainted=False, library__files_total__gt=0)
@@ -61,19 +61,21 @@ def skills_read(runs: Iterable[Run]) -> dict[int, Read]:
     for run, skills in rows.values_list("episode__run", "skills"):
         found[run].append(skills)
     return {
-        run: Read(tuple(skill for skills in found[run] for skill in skills), len(found[run]), libraries.get(run, 0))
+        run: SkillsRead(
+            tuple(skill for skills in found[run] for skill in skills), len(found[run]), libraries.get(run, 0)
+        )
         for run in wanted
     }
 
 
-def profile_of(read: Sequence[Read]) -> Profile:
+def average_profile(read: Sequence[SkillsRead]) -> LibraryProfile:
     """Of the replicates of one group: every skill weighs the same."""
-    scored = [axes_of(skill["cues"]) for each in read for skill in each.skills]
+    scored = [score_axes(skill["cues"]) for each in read for skill in each.skills]
     axes = tuple(fmean(column) for column in zip(*scored, strict=True))
-    return Profile(axes, len(scored), sum(each.read for each in read), sum(each.libraries for each in read))
+    return LibraryProfile(axes, len(scored), sum(each.read for each in read), sum(each.libraries for each in read))
 
 
-def axes_of(cues: Mapping[str, Mapping[str, bool]]) -> tuple[float, ...]:
+def score_axes(cues: Mapping[str, Mapping[str, bool]]) -> tuple[float, ...]:
     """One skill on the six axes; a group that an earlier version of the rules did not know counts as without cues."""
     return tuple(_axis(group, cues.get(group, {})) for group in PROFILE_GROUPS)
 

@@ -9,7 +9,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from benchapp.analysis.diagnoses.diagnosis import RULES_VERSION, Diagnosis, diagnose
-from benchapp.analysis.diagnoses.evidence import Evidence
+from benchapp.analysis.diagnoses.evidence import DiagnosisEvidence
 from benchapp.analysis.diagnoses.held_against import Sources
 from benchapp.analysis.lineage.library_states import NamedLibrary, read_named_libraries
 from benchapp.models import Blob, Episode, LibraryDiagnosis, LibraryFinding, Snapshot, SnapshotFile, Trial
@@ -19,7 +19,7 @@ from runner.base.types import File, Files
 def diagnose_episode(episode: Episode, *, again: bool = False) -> int:
     """Brings the diagnoses of all states of its library up to date. How many were worked out."""
     states = read_named_libraries(episode)
-    evidence = Evidence(episode, states)
+    evidence = DiagnosisEvidence(episode, states)
     known = {each.snapshot_id: each for each in LibraryDiagnosis.objects.filter(episode=episode)}
     digests = {state.snapshot.pk: evidence.digest(state) for state in states}
     due = [

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 
 from benchapp.analysis.diagnoses.held_against import Sources
-from benchapp.analysis.diagnoses.hits import Hit, Rule
-from benchapp.analysis.diagnoses.library_shelf import Shelf, Text
+from benchapp.analysis.diagnoses.hits import LibraryHit, LibraryRule
+from benchapp.analysis.diagnoses.library_shelf import Shelf, ShelfText
 
 MAX_HITS = 5  # of one pattern in one file
 LONG_WORDS = 4_000
@@ -50,23 +50,23 @@ _STEERING = re.compile(
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})", re.MULTILINE)
 
 
-def _find_pattern(pattern: re.Pattern[str], says: str) -> Callable[[Shelf, Sources], Iterator[Hit]]:
-    def find(shelf: Shelf, sources: Sources) -> Iterator[Hit]:
+def _find_pattern(pattern: re.Pattern[str], says: str) -> Callable[[Shelf, Sources], Iterator[LibraryHit]]:
+    def find(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
         for text in shelf.texts.values():
             for match in islice(pattern.finditer(text.text), MAX_HITS):
-                yield Hit(text.path, match.start(), match.end(), says)
+                yield LibraryHit(text.path, match.start(), match.end(), says)
 
     return find
 
 
-def unpinned(shelf: Shelf, sources: Sources) -> Iterator[Hit]:
+def unpinned(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
     for text in shelf.texts.values():
         for match in islice(_UNPINNED.finditer(text.text), MAX_HITS):
             if not re.search(r"[=<>~]=|@\d|==", match.group(1)):
-                yield Hit(text.path, match.start(1), match.end(1), "Installs without saying which version")
+                yield LibraryHit(text.path, match.start(1), match.end(1), "Installs without saying which version")
 
 
-def unclosed_fence(shelf: Shelf, sources: Sources) -> Iterator[Hit]:
+def unclosed_fence(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
     for text in _prose(shelf):
         opened: re.Match[str] | None = None
         for match in _FENCE.finditer(text.text):
@@ -76,14 +76,14 @@ def unclosed_fence(shelf: Shelf, sources: Sources) -> Iterator[Hit]:
             elif mark[0] == opened.group(1)[0] and len(mark) >= len(opened.group(1)) and _is_bare(text.text, match):
                 opened = None
         if opened is not None:
-            yield Hit(text.path, opened.start(), opened.end(), "A block of code is opened here and never closed")
+            yield LibraryHit(text.path, opened.start(), opened.end(), "A block of code is opened here and never closed")
 
 
 def _is_bare(text: str, match: re.Match[str]) -> bool:
     return not text[match.end() : (text + "\n").index("\n", match.end())].strip()
 
 
-def broken_python(shelf: Shelf, sources: Sources) -> Iterator[Hit]:
+def broken_python(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
     for text in shelf.texts.values():
         if not text.path.endswith(".py") or len(text.text) > PARSED_CHARS:
             continue
@@ -91,61 +91,67 @@ def broken_python(shelf: Shelf, sources: Sources) -> Iterator[Hit]:
             ast.parse(text.text)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             start, end = text.line_span(getattr(error, "lineno", None) or 1)
-            yield Hit(text.path, start, end, f"Python cannot read it: {str(error)[:200]}")
+            yield LibraryHit(text.path, start, end, f"Python cannot read it: {str(error)[:200]}")
 
 
-def too_long(shelf: Shelf, sources: Sources) -> Iterator[Hit]:
+def too_long(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
     for skill in shelf.skills:
         words = len(shelf.head(skill).text.split())
         if words > LONG_WORDS:
-            yield Hit(shelf.head(skill).path, 0, 0, f"{words:,} words in one SKILL.md; details belong into references/")
+            yield LibraryHit(
+                shelf.head(skill).path, 0, 0, f"{words:,} words in one SKILL.md; details belong into references/"
+            )
 
 
-def _prose(shelf: Shelf) -> Iterator[Text]:
+def _prose(shelf: Shelf) -> Iterator[ShelfText]:
     return (text for text in shelf.texts.values() if text.path.endswith(".md"))
 
 
 WRITING = (
-    Rule("install-unpinned", "environment", "note", "Installs a package without a version.", unpinned),
-    Rule(
+    LibraryRule("install-unpinned", "environment", "note", "Installs a package without a version.", unpinned),
+    LibraryRule(
         "home-path",
         "environment",
         "warning",
         "Names the home folder of one machine.",
         _find_pattern(_HOME, "A home folder of one machine"),
     ),
-    Rule(
+    LibraryRule(
         "placeholder",
         "grounding",
         "warning",
         "Leaves a gap to be filled in.",
         _find_pattern(_PLACEHOLDER, "A gap that was left"),
     ),
-    Rule("code-fence", "procedure", "warning", "A block of code is not closed.", unclosed_fence, is_heuristic=False),
-    Rule("script-broken", "procedure", "warning", "A Python file does not parse.", broken_python, is_heuristic=False),
-    Rule(
+    LibraryRule(
+        "code-fence", "procedure", "warning", "A block of code is not closed.", unclosed_fence, is_heuristic=False
+    ),
+    LibraryRule(
+        "script-broken", "procedure", "warning", "A Python file does not parse.", broken_python, is_heuristic=False
+    ),
+    LibraryRule(
         "vague-instruction",
         "constraints",
         "note",
         "Leaves the decision to the reader in words that say nothing.",
         _find_pattern(_VAGUE, "Says nothing that could be followed or checked"),
     ),
-    Rule(
+    LibraryRule(
         "risky-command",
         "safety",
         "warning",
         "A command that destroys, hides or trusts too much.",
         _find_pattern(_RISKY, "Risky"),
     ),
-    Rule(
+    LibraryRule(
         "secret", "safety", "alarm", "Looks like a key or token.", _find_pattern(_SECRET, "Looks like a key or token")
     ),
-    Rule(
+    LibraryRule(
         "steering",
         "safety",
         "warning",
         "Speaks to the agent over the heads of its user or prompt.",
         _find_pattern(_STEERING, "Speaks over the head of the user or the prompt"),
     ),
-    Rule("too-long", "safety", "note", f"A SKILL.md of more than {LONG_WORDS:,} words.", too_long),
+    LibraryRule("too-long", "safety", "note", f"A SKILL.md of more than {LONG_WORDS:,} words.", too_long),
 )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from benchapp.analysis.failures.failure_classes import FailureClass, order_of
-from benchapp.analysis.failures.failure_signs import STAGES, Sign, of_check, signs_in, stage_of
+from benchapp.analysis.failures.failure_classes import FailureClass, get_order
+from benchapp.analysis.failures.failure_signs import STAGES, Sign, find_signs, find_signs_of_check, read_stage
 
 STUBBORN = 2  # times that something was missing, the last time in the last third of the steps
 
@@ -61,10 +61,10 @@ def classify(refusal: Refusal) -> Classified:
     """Each failed check votes for one class; those of the earliest stage that failed decide, because later ones follow
     from it. Equal votes, and several signs of one check, are settled by the order of the source. What checks leave open
     the verifier's output, then the exception, then what was missing at the end decides."""
-    order = order_of(refusal.source)
-    by_check = [(said, of_check(said.check, said.message)) for said in refusal.checks]
+    order = get_order(refusal.source)
+    by_check = [(said, find_signs_of_check(said.check, said.message)) for said in refusal.checks]
     votes = _count_votes([each for each in by_check if each[1]], order)
-    further = (list(signs_in(refusal.output)), _find_in_exception(refusal.exception), _find_stubborn(refusal))
+    further = (list(find_signs(refusal.output)), _find_in_exception(refusal.exception), _find_stubborn(refusal))
     signs = [sign for _, found in by_check for sign in found] + [sign for group in further for sign in group]
     primary: FailureClass | None
     if votes:
@@ -78,9 +78,9 @@ def classify(refusal: Refusal) -> Classified:
 def _count_votes(
     by_check: list[tuple[Said, tuple[Sign, ...]]], order: tuple[FailureClass, ...]
 ) -> Counter[FailureClass]:
-    stages = {stage_of(said.check) for said, _ in by_check}
+    stages = {read_stage(said.check) for said, _ in by_check}
     first = next((stage for stage in STAGES if stage in stages), "")
-    return Counter(_choose_class(found, order) for said, found in by_check if stage_of(said.check) == first)
+    return Counter(_choose_class(found, order) for said, found in by_check if read_stage(said.check) == first)
 
 
 def _choose_class(found: tuple[Sign, ...], order: tuple[FailureClass, ...]) -> FailureClass:
@@ -90,7 +90,7 @@ def _choose_class(found: tuple[Sign, ...], order: tuple[FailureClass, ...]) -> F
 
 
 def _find_in_exception(exception: str) -> list[Sign]:
-    return [replace(sign, why=f"{sign.why} (exception)") for sign in signs_in(exception)]
+    return [replace(sign, why=f"{sign.why} (exception)") for sign in find_signs(exception)]
 
 
 def _find_stubborn(refusal: Refusal) -> list[Sign]:

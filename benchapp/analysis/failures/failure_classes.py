@@ -30,6 +30,6 @@ ORDERS: Mapping[str, tuple[FailureClass, ...]] = {
 }
 
 
-def order_of(source: str) -> tuple[FailureClass, ...]:
+def get_order(source: str) -> tuple[FailureClass, ...]:
     """`source`: the kind of the corpus; empty, or unknown to us, where the task has none."""
     return ORDERS.get(source, ORDERS[""])

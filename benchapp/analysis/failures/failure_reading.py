@@ -22,7 +22,7 @@ from benchapp.analysis.trial_rules.trial_facts import BEGINNING_CHARS, CHECKS, M
 from benchapp.models import Blob, Check, Chunk, Run, Trial, Verdict
 from benchapp.record.trajectory_store import read_windows
 from benchapp.stats.learning.computed_runs import RunCache
-from benchapp.stats.metrics.agent_ends import End, end_of
+from benchapp.stats.metrics.agent_ends import AgentEnd, end_of
 from runner.base.types import CheckStatus, TrajectoryKind
 
 T = TypeVar("T")
@@ -50,14 +50,14 @@ class Failures:
     finished work. left_out: refusals beyond those that were read."""
 
     refused: tuple[Refused, ...] = ()
-    ends: Mapping[End, int] = field(default_factory=dict)
+    ends: Mapping[AgentEnd, int] = field(default_factory=dict)
     left_out: int = 0
 
 
 KEPT: RunCache[Failures] = RunCache(500)
 
 
-def failures_of(runs: Iterable[Run]) -> dict[int, Failures]:
+def read_failures(runs: Iterable[Run]) -> dict[int, Failures]:
     """run pk -> its failures, every run given. A number of queries that does not grow with them, but by one for a hundred
     outputs or ends of trajectories, and for five hundred refusals, of which no more are held as text at once."""
     return KEPT.read_all(runs, _read)
@@ -82,7 +82,7 @@ class _Failed:
 
 def _read(runs: Sequence[Run]) -> dict[int, Failures]:
     by_run: dict[int, list[_Failed]] = defaultdict(list)
-    ends: dict[int, Counter[End]] = defaultdict(Counter)
+    ends: dict[int, Counter[AgentEnd]] = defaultdict(Counter)
     for failed in _read_failed(runs):
         if (end := end_of(failed.exception_type)) is None:
             by_run[failed.run].append(failed)

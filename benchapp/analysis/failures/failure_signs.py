@@ -38,7 +38,7 @@ class Sign:
     step: int | None = None
 
 
-def signs_in(text: str) -> Iterator[Sign]:
+def find_signs(text: str) -> Iterator[Sign]:
     """At most one sign per way of speaking, in no order of belief."""
     for failure, why, pattern in _PLAIN:
         if match := next(find_answers(pattern, text), None):
@@ -85,15 +85,15 @@ def _compare_words(expected: str, got: str) -> tuple[FailureClass, str]:
     return FailureClass.STATE, "another answer than the expected one"
 
 
-def stage_of(check: str) -> str:
+def read_stage(check: str) -> str:
     """ "run", "precheck", "compare" or "judge" for a check of a declared evaluation, else ""."""
     stage, colon, _ = check.partition(": ")
     return stage if colon and stage in STAGES else ""
 
 
-def marked(check: str, message: str) -> Sign | None:
+def read_marker(check: str, message: str) -> Sign | None:
     """What the stage and the first word of the message say, where a declared evaluation wrote them."""
-    stage = stage_of(check)
+    stage = read_stage(check)
     word = message.partition(":")[0].strip()
     failure = MARKERS.get((stage, word)) or DEFAULTS.get(stage)
     if failure is None:
@@ -102,10 +102,10 @@ def marked(check: str, message: str) -> Sign | None:
     return Sign(failure, f"{stage} failed ({shown})", check, quote=message.split("\n", 1)[0][:QUOTE_CHARS].strip())
 
 
-def of_check(check: str, message: str) -> tuple[Sign, ...]:
+def find_signs_of_check(check: str, message: str) -> tuple[Sign, ...]:
     """Words first, since they know more than a marker."""
-    found = tuple(replace(sign, check=check) for sign in signs_in(message))
-    by_stage = marked(check, message)
+    found = tuple(replace(sign, check=check) for sign in find_signs(message))
+    by_stage = read_marker(check, message)
     return found if by_stage is None else (*found, by_stage)
 
 

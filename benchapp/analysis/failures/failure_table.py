@@ -35,21 +35,21 @@ class Row(Shaped):
         return sum(self.counts)
 
 
-def column_of(refused: Refused) -> str:
+def choose_column(refused: Refused) -> str:
     primary = refused.classified.primary
     return primary.value if primary else UNCLASSIFIED
 
 
-def row_of(key: str, title: str, refused: Iterable[Refused]) -> Row:
+def count_row(key: str, title: str, refused: Iterable[Refused]) -> Row:
     counts: Counter[Hashable] = Counter()
     further: Counter[Hashable] = Counter()
     for each in refused:
-        counts[column_of(each)] += 1
+        counts[choose_column(each)] += 1
         further.update(failure.value for failure in each.classified.others)
     return Row(key, title, tuple(counts[name] for name in COLUMNS), tuple(further[name] for name in COLUMNS))
 
 
-def by_source(refused: Sequence[Refused], names: dict[str, str]) -> list[Row]:
+def count_by_source(refused: Sequence[Refused], names: dict[str, str]) -> list[Row]:
     """One row per source that has a refusal, in the order of `names`, which are their titles."""
     found = [(key, title, [each for each in refused if each.source == key]) for key, title in names.items()]
-    return [row_of(key, title, own) for key, title, own in found if own]
+    return [count_row(key, title, own) for key, title, own in found if own]

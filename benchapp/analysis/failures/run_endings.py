@@ -16,7 +16,7 @@ from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 from benchapp.models import Chunk, Decision, Episode, Run, Trial
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.learning.computed_runs import RunCache
-from benchapp.stats.metrics.agent_ends import End, end_of
+from benchapp.stats.metrics.agent_ends import AgentEnd, end_of
 from runner.base.types import DecisionStatus
 from runner.engine.author_step import LEFT_OUT
 from runner.trajectories.readers import PLAIN_TEXT
@@ -28,20 +28,20 @@ LEAST_SHARE = 0.1
 LEAST_USABLE = 0.5
 WITHOUT_MODEL = ("nop", "oracle")  # agents that call no tool because they ask no model
 USABLE = (DecisionStatus.APPLIED, DecisionStatus.NO_OP)
-SAID: Mapping[End, str] = {
-    End.TIME: "ended at the time limit",
-    End.TURNS: "ended at the turn limit",
-    End.TOKENS: "ended at the token limit",
-    End.CONTEXT: "ended because the model's context was full",
-    End.OUTPUT: "ended with a reply that reached the limit on output tokens before it called a tool",
-    End.NO_CALL: "ended with replies that called no tool",
-    End.PROGRAM: "ended because the agent's program failed",
-    End.MACHINERY: "ended with a failure of the machinery",
+SAID: Mapping[AgentEnd, str] = {
+    AgentEnd.TIME: "ended at the time limit",
+    AgentEnd.TURNS: "ended at the turn limit",
+    AgentEnd.TOKENS: "ended at the token limit",
+    AgentEnd.CONTEXT: "ended because the model's context was full",
+    AgentEnd.OUTPUT: "ended with a reply that reached the limit on output tokens before it called a tool",
+    AgentEnd.NO_CALL: "ended with replies that called no tool",
+    AgentEnd.PROGRAM: "ended because the agent's program failed",
+    AgentEnd.MACHINERY: "ended with a failure of the machinery",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class AuthorAnswers:
     """Of an author about one family. applied: of the usable ones, those that changed the library; left_out: of the
     others, those that an operator skipped."""
 
@@ -51,8 +51,8 @@ class Answers:
     applied: int = 0
     left_out: int = 0
 
-    def __add__(self, other: Answers) -> Answers:
-        return Answers(
+    def __add__(self, other: AuthorAnswers) -> AuthorAnswers:
+        return AuthorAnswers(
             self.family,
             self.total + other.total,
             self.usable + other.usable,
@@ -69,15 +69,15 @@ class Endings(Shaped):
     trials: int = 0
     told: int = 0
     silent: int = 0
-    ends: Mapping[End, int] = field(default_factory=dict)
-    answers: tuple[Answers, ...] = ()
+    ends: Mapping[AgentEnd, int] = field(default_factory=dict)
+    answers: tuple[AuthorAnswers, ...] = ()
     skills: bool = False
     is_open: bool = False
 
     json_shape = JsonShape(
         "trials",
         ("never_called_a_tool", JsonShape("count=silent", "of=told").read),
-        ("ends", lambda found: {end.value: found.ends[end] for end in End if found.ends.get(end)}),
+        ("ends", lambda found: {end.value: found.ends[end] for end in AgentEnd if found.ends.get(end)}),
         ("author_answers", JsonShape("total=asked", "usable", "skipped=left_out").read),
         *("equals_no_skill", "sentences"),
     )
@@ -137,16 +137,16 @@ class Endings(Shaped):
             yield f"{self.silent} of {self.told} trials never called a tool."
         for end, words in SAID.items():
             count = self.ends.get(end, 0)
-            if end is End.NO_CALL and count <= self.silent:
+            if end is AgentEnd.NO_CALL and count <= self.silent:
                 continue  # said already
             if count and count >= LEAST_SHARE * self.trials:
                 yield f"{count} of {self.trials} trials {words}."
 
 
-def _added(first: Sequence[Answers], second: Sequence[Answers]) -> tuple[Answers, ...]:
+def _added(first: Sequence[AuthorAnswers], second: Sequence[AuthorAnswers]) -> tuple[AuthorAnswers, ...]:
     found = {each.family: each for each in first}
     for each in second:
-        found[each.family] = found.get(each.family, Answers(each.family)) + each
+        found[each.family] = found.get(each.family, AuthorAnswers(each.family)) + each
     return tuple(found.values())
 
 
@@ -177,16 +177,16 @@ def _read(runs: Sequence[Run]) -> dict[int, Endings]:
     trials: dict[int, list[tuple[str, bool, bool, int]]] = defaultdict(list)
     for run, *row in _trials(pks):
         trials[run].append(tuple(row))  # type: ignore[arg-type]
-    answers: dict[int, list[Answers]] = defaultdict(list)
+    answers: dict[int, list[AuthorAnswers]] = defaultdict(list)
     for run, *numbers in _answers(pks):
-        answers[run].append(Answers(*numbers))
+        answers[run].append(AuthorAnswers(*numbers))
     with_skills = Episode.objects.filter(run__in=pks, library__skills_total__gt=0).order_by()
     skilled = set(with_skills.values_list("run_id", flat=True).distinct())
     return {run.pk: _endings(trials[run.pk], tuple(answers[run.pk]), run.pk in skilled) for run in runs}
 
 
-def _endings(rows: Sequence[tuple[str, bool, bool, int]], answers: tuple[Answers, ...], skills: bool) -> Endings:
-    ends: Counter[End] = Counter()
+def _endings(rows: Sequence[tuple[str, bool, bool, int]], answers: tuple[AuthorAnswers, ...], skills: bool) -> Endings:
+    ends: Counter[AgentEnd] = Counter()
     for kind, _, _, count in rows:
         if (end := end_of(kind)) is not None:
             ends[end] += count

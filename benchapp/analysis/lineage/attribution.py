@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from django.db.models import Count, Q
 
-from benchapp.analysis.lineage.line_history import Lineage, Worked
+from benchapp.analysis.lineage.line_history import Lineage, WorkedTrial
 from benchapp.models import Run, Trial
 from benchapp.record.json_shape import JsonShape, Shaped, encode
 from benchapp.stats.metrics.no_skill_sibling import BASELINE
@@ -54,12 +54,12 @@ class Ended(Shaped):
 
 
 @dataclass(frozen=True, slots=True)
-class Attribution(Shaped):
+class LaterTrials(Shaped):
     """`groups`: (phase, role) -> how those trials ended, in the order of the protocol. `trials`: (trial, whether it read)."""
 
     total: Ended = Ended()
     groups: Mapping[tuple[str, str], Ended] = field(default_factory=dict)
-    trials: tuple[tuple[Worked, bool | None], ...] = ()
+    trials: tuple[tuple[WorkedTrial, bool | None], ...] = ()
 
     json_shape = JsonShape(
         *(NOTE, "*total"),
@@ -78,7 +78,7 @@ class Attribution(Shaped):
     )
 
 
-def no_skill_of(run: Run, tasks: Iterable[int]) -> dict[Slot, Rate]:
+def read_no_skill(run: Run, tasks: Iterable[int]) -> dict[Slot, Rate]:
     """The same tasks under no-skill: runs of this experiment with the same agent model and harness, all replicates,
     tainted episodes left out. Where no-skill did not replay a task, its first try counts as the replay."""
     wanted = set(tasks)
@@ -105,20 +105,20 @@ def no_skill_of(run: Run, tasks: Iterable[int]) -> dict[Slot, Rate]:
     return found
 
 
-def attribute(trials: Sequence[tuple[Worked, bool | None]], baseline: Baseline) -> Attribution:
+def count_later_trials(trials: Sequence[tuple[WorkedTrial, bool | None]], baseline: Baseline) -> LaterTrials:
     """`trials`: those whose library held the lines, and whether they read a skill with them."""
-    groups: dict[tuple[str, str], list[tuple[Worked, bool | None]]] = defaultdict(list)
+    groups: dict[tuple[str, str], list[tuple[WorkedTrial, bool | None]]] = defaultdict(list)
     for trial, read in trials:
         groups[trial.phase, trial.role].append((trial, read))
     ordered = sorted(groups, key=lambda key: (_place(key[0], _PHASES), _place(key[1], _ROLES), key))
-    return Attribution(
-        how_ended(trials, baseline), {key: how_ended(groups[key], baseline) for key in ordered}, tuple(trials)
+    return LaterTrials(
+        count_endings(trials, baseline), {key: count_endings(groups[key], baseline) for key in ordered}, tuple(trials)
     )
 
 
-def with_lines(
+def list_trials_with_lines(
     lineage: Lineage, standing: Callable[[int], frozenset[str]], *, born: int
-) -> list[tuple[Worked, bool | None]]:
+) -> list[tuple[WorkedTrial, bool | None]]:
     """The trials whose library held the lines, from the state `born` on. `standing(state)`: the skills with the lines."""
     found = []
     for trial in lineage.trials:
@@ -128,8 +128,8 @@ def with_lines(
     return found
 
 
-def how_ended(trials: Iterable[tuple[Worked, bool | None]], baseline: Baseline) -> Ended:
-    sides: dict[bool | None, list[Worked]] = {True: [], False: [], None: []}
+def count_endings(trials: Iterable[tuple[WorkedTrial, bool | None]], baseline: Baseline) -> Ended:
+    sides: dict[bool | None, list[WorkedTrial]] = {True: [], False: [], None: []}
     for trial, read in trials:
         sides[read].append(trial)
     both = [
@@ -139,25 +139,25 @@ def how_ended(trials: Iterable[tuple[Worked, bool | None]], baseline: Baseline) 
     ]
     slots = {slot for _, slot in both}
     return Ended(
-        read=rate_of(sides[True]),
-        unread=rate_of(sides[False]),
-        unknown=rate_of(sides[None]),
-        own=rate_of(trial for trial, _ in both),
+        read=count_rate(sides[True]),
+        unread=count_rate(sides[False]),
+        unknown=count_rate(sides[None]),
+        own=count_rate(trial for trial, _ in both),
         beside=sum((baseline[slot] for slot in slots), Rate()),
         slots=len(slots),
     )
 
 
-def by_family(
-    trials: Sequence[tuple[Worked, bool | None]], family: int | None, baseline: Baseline
+def split_by_family(
+    trials: Sequence[tuple[WorkedTrial, bool | None]], family: int | None, baseline: Baseline
 ) -> tuple[Ended, Ended]:
     """How those of the tasks of this family ended, and those of all others."""
     same = [pair for pair in trials if pair[0].family == family]
     others = [pair for pair in trials if pair[0].family != family]
-    return how_ended(same, baseline), how_ended(others, baseline)
+    return count_endings(same, baseline), count_endings(others, baseline)
 
 
-def rate_of(trials: Iterable[Worked]) -> Rate:
+def count_rate(trials: Iterable[WorkedTrial]) -> Rate:
     outcomes = [trial.success for trial in trials]
     scored = [outcome for outcome in outcomes if outcome is not None]
     return Rate(sum(scored), len(scored), len(outcomes))

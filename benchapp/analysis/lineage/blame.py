@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from benchapp.analysis.lineage.line_matching import Move, kept_lines, lines_of, moved_files
+from benchapp.analysis.lineage.line_matching import Move, match_files, match_lines, split_bare_lines
 
 Manifest = Mapping[str, str]  # path -> digest
 Contents = Mapping[str, bytes]  # digest -> content
@@ -18,7 +18,7 @@ Written = tuple[int, ...]  # for each line of a file its number among all lines 
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TracedLine:
     """The life of one line. `born`, `last`: the first and the last state that hold it."""
 
     born: int
@@ -33,7 +33,7 @@ class Blame:
     """
 
     states: tuple[Mapping[str, Written], ...]
-    lines: tuple[Line, ...]
+    lines: tuple[TracedLine, ...]
     moves: tuple[Mapping[str, Move], ...]
 
     def origins(self, state: int, path: str) -> list[int]:
@@ -78,7 +78,7 @@ class Blame:
         return found
 
 
-def blame(manifests: Sequence[Manifest], contents: Contents) -> Blame:
+def trace_lines(manifests: Sequence[Manifest], contents: Contents) -> Blame:
     """`contents` holds every digest that the manifests name; one that is not there counts as an empty file."""
     born: list[int] = []
     last: list[int] = []
@@ -93,25 +93,27 @@ def blame(manifests: Sequence[Manifest], contents: Contents) -> Blame:
 
     for state, manifest in enumerate(manifests):
         before = manifests[state - 1] if state else {}
-        moved = moved_files(before, manifest, contents)
+        moved = match_files(before, manifest, contents)
         files = {}
         for path, digest in manifest.items():
             source = moved[path].old if path in moved else path if path in before else None
             if source is None:
-                files[path] = tuple(write(len(lines_of(contents.get(digest, b""))), state))
+                files[path] = tuple(write(len(split_bare_lines(contents.get(digest, b""))), state))
                 continue
             written = states[-1][source]
             if before[source] == digest:
                 files[path] = written
                 continue
-            kept = kept_lines(lines_of(contents.get(before[source], b"")), lines_of(contents.get(digest, b"")))
+            kept = match_lines(
+                split_bare_lines(contents.get(before[source], b"")), split_bare_lines(contents.get(digest, b""))
+            )
             fresh = iter(write(kept.count(None), state))
             files[path] = tuple(next(fresh) if place is None else written[place] for place in kept)
         if state:
             _end(last, states[-1], files, state - 1)
         states.append(files)
         moves.append(moved)
-    lines = tuple(Line(*ends) for ends in zip(born, last, strict=True))
+    lines = tuple(TracedLine(*ends) for ends in zip(born, last, strict=True))
     return Blame(tuple(states), lines, tuple(moves))
 
 

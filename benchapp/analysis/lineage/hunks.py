@@ -28,7 +28,7 @@ class HunkGone(NotPossible):
 
 
 @dataclass(frozen=True, slots=True)
-class Library:
+class NamedFiles:
     """One state of a library, by the name the time machine gives it."""
 
     key: str
@@ -79,7 +79,7 @@ class Hunk(Shaped):
         }[self.kind]
 
 
-def hunks_between(before: Files, after: Files) -> tuple[Hunk, ...]:
+def list_hunks(before: Files, after: Files) -> tuple[Hunk, ...]:
     """Every hunk, by path and then from the top."""
     return tuple(
         hunk
@@ -89,7 +89,7 @@ def hunks_between(before: Files, after: Files) -> tuple[Hunk, ...]:
     )
 
 
-def without(hunks: Iterable[Hunk], line: Sequence[Library]) -> dict[str, File]:
+def take_back(hunks: Iterable[Hunk], line: Sequence[NamedFiles]) -> dict[str, File]:
     """The last library of `line` without these hunks. `line`: from the state the decision left, one state after another.
 
     HunkGone where a later state changed what a hunk wrote, or where a skill would lose its SKILL.md and keep the rest.
@@ -134,7 +134,7 @@ def _is_one_piece(old: bytes, new: bytes) -> bool:
 # --- through the states after it ----------------------------------------------------------------------------------
 
 
-def _carry(hunk: Hunk, line: Sequence[Library]) -> tuple[tuple[int, int], Hunk]:
+def _carry(hunk: Hunk, line: Sequence[NamedFiles]) -> tuple[tuple[int, int], Hunk]:
     """The hunk with the range of its lines in the last state."""
     span = hunk.new
     for earlier, later in pairwise(line):
@@ -180,7 +180,7 @@ def _remove_lines(content: bytes, placed: list[tuple[tuple[int, int], Hunk]]) ->
     return b"".join(lines)
 
 
-def _take_back_file(hunk: Hunk, line: Sequence[Library], files: dict[str, File]) -> None:
+def _take_back_file(hunk: Hunk, line: Sequence[NamedFiles], files: dict[str, File]) -> None:
     for _, later in pairwise(line):
         found = later.files.get(hunk.path)
         if hunk.kind == "mode" and found is None:
@@ -198,7 +198,7 @@ def _take_back_file(hunk: Hunk, line: Sequence[Library], files: dict[str, File])
         files[hunk.path] = hunk.before
 
 
-def _explain_gone(hunk: Hunk, line: Sequence[Library], why: str) -> str:
+def _explain_gone(hunk: Hunk, line: Sequence[NamedFiles], why: str) -> str:
     return (
         f"hunk {hunk.id} ({hunk.path}, {hunk.place}) can no longer be taken back at {line[-1].key}: {why}"
         f" (expected it as {line[0].key} left it; freeze {line[0].key} instead)"

@@ -9,7 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from benchapp.analysis.lineage.attribution import NOTE, Attribution, Baseline, Ended, attribute, by_family, with_lines
+from benchapp.analysis.lineage.attribution import (
+    NOTE,
+    Baseline,
+    Ended,
+    LaterTrials,
+    count_later_trials,
+    list_trials_with_lines,
+    split_by_family,
+)
 from benchapp.analysis.lineage.line_history import Lineage
 from benchapp.record.json_shape import JsonShape, Shaped
 from runner.base.types import Phase
@@ -22,7 +30,7 @@ class LedgerRow(Shaped):
     state: int
     written: int
     standing: int
-    all: Attribution
+    all: LaterTrials
     same_family: Ended
     other_families: Ended
     deployment: Mapping[str, Ended]  # by role
@@ -34,16 +42,16 @@ class LedgerRow(Shaped):
     )
 
 
-def ledger_row(lineage: Lineage, state: int, family: int | None, baseline: Baseline) -> LedgerRow:
+def count_ledger_row(lineage: Lineage, state: int, family: int | None, baseline: Baseline) -> LedgerRow:
     """The row of the decision or seeding that made this state. `family`: the one that it was made for."""
-    trials = with_lines(lineage, lambda at: lineage.holding[at].get(state, frozenset()), born=state)
-    found = attribute(trials, baseline)
+    trials = list_trials_with_lines(lineage, lambda at: lineage.holding[at].get(state, frozenset()), born=state)
+    found = count_later_trials(trials, baseline)
     written = [line for line in lineage.blame.lines if line.born == state]
     return LedgerRow(
         state,
         len(written),
         sum(line.last == len(lineage.snapshots) - 1 for line in written),
         found,
-        *by_family(trials, family, baseline),
+        *split_by_family(trials, family, baseline),
         {role: ended for (phase, role), ended in found.groups.items() if phase == Phase.DEPLOYMENT},
     )

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from benchapp.analysis.lineage.blame import Blame, blame
+from benchapp.analysis.lineage.blame import Blame
+from benchapp.analysis.lineage.blame import trace_lines as blame
 from benchapp.analysis.lineage.library_states import LibraryState
 from benchapp.models import Blob, Entry, Episode, Run, SkillUse, SnapshotFile, Trial
 from benchapp.stats.learning.computed_runs import RunCache
@@ -20,7 +21,7 @@ MAX_BYTES = 16 * 1024 * 1024  # of all texts that a library ever held; beyond it
 
 
 @dataclass(frozen=True, slots=True)
-class Worked:
+class WorkedTrial:
     """A finished trial that was given a state of the library. `read`: skills it read, invoked or executed; None where
     no trajectory shows it."""
 
@@ -49,14 +50,14 @@ class Lineage:
     snapshots: tuple[int | None, ...]
     blame: Blame
     holding: tuple[Mapping[int, frozenset[str]], ...]
-    trials: tuple[Worked, ...]
+    trials: tuple[WorkedTrial, ...]
     too_big: int = 0
 
 
 KEPT: RunCache[dict[int, Lineage]] = RunCache(40)  # runs; a library of sixty rounds takes about 1 MB
 
 
-def lineage_of(run: Run, episode: Episode, states: Sequence[LibraryState]) -> Lineage:
+def read_lineage(run: Run, episode: Episode, states: Sequence[LibraryState]) -> Lineage:
     """`states`: the episode's, as `read_history` gives them."""
     kept = KEPT.get(run) or {}
     if episode.pk not in kept or len(kept[episode.pk].snapshots) != len(states):
@@ -80,7 +81,7 @@ def _read(episode: Episode, states: Sequence[LibraryState]) -> Lineage:
     return Lineage(snapshots, found, tuple(found.holding()), tuple(_read_trials(episode, states)), too_big)
 
 
-def _read_trials(episode: Episode, states: Sequence[LibraryState]) -> list[Worked]:
+def _read_trials(episode: Episode, states: Sequence[LibraryState]) -> list[WorkedTrial]:
     standing: dict[int, list[int]] = defaultdict(list)
     for place, state in enumerate(states):
         if state.snapshot is not None:
@@ -107,7 +108,7 @@ def _read_trials(episode: Episode, states: Sequence[LibraryState]) -> list[Worke
         "skills_read",
     )
     return [
-        Worked(
+        WorkedTrial(
             _find_state_at(states, standing[snapshot], places.get(pk)),
             frozenset(read[pk]) if known is not None or pk in read else None,
             pk,

@@ -22,12 +22,12 @@ MAX_CELLS = (
 MAX_PAIRS = 2_500  # went x came of one decision; beyond it only equal contents are followed
 
 
-def lines_of(content: bytes) -> list[bytes]:
+def split_bare_lines(content: bytes) -> list[bytes]:
     """The lines without their line feeds: a last line that gains one is the same line. Empty content has none."""
     return content.removesuffix(b"\n").split(b"\n") if content else []
 
 
-def kept_lines(old: Sequence[bytes], new: Sequence[bytes]) -> list[int | None]:
+def match_lines(old: Sequence[bytes], new: Sequence[bytes]) -> list[int | None]:
     """For each new line the place of the old line it is; None where it was written anew."""
     start = 0
     while start < min(len(old), len(new)) and old[start] == new[start]:
@@ -79,7 +79,7 @@ class Move:
     alike: float
 
 
-def moved_files(before: Mapping[str, str], after: Mapping[str, str], contents: Mapping[str, bytes]) -> dict[str, Move]:
+def match_files(before: Mapping[str, str], after: Mapping[str, str], contents: Mapping[str, bytes]) -> dict[str, Move]:
     """new path -> the move that brought it. `before`, `after`: path -> digest; `contents` of what `undecided` names."""
     gone, come = _exchanged(before, after)
     pairs = [
@@ -97,7 +97,7 @@ def moved_files(before: Mapping[str, str], after: Mapping[str, str], contents: M
     return found
 
 
-def undecided(before: Mapping[str, str], after: Mapping[str, str]) -> set[str]:
+def find_undecided(before: Mapping[str, str], after: Mapping[str, str]) -> set[str]:
     """The digests whose contents `moved_files` must read: none unless one path went and another came."""
     gone, come = _exchanged(before, after)
     if not gone or not come or len(gone) * len(come) > MAX_PAIRS:
@@ -116,10 +116,12 @@ def _alike(old: str, new: str, contents: Mapping[str, bytes]) -> float:
     longer = max(len(first), len(second))
     if min(len(first), len(second)) < ALIKE * longer or not longer:
         return 0.0
-    return common_bytes(lines_of(first), lines_of(second)) / max(_weight(lines_of(first)), _weight(lines_of(second)))
+    return count_common_bytes(split_bare_lines(first), split_bare_lines(second)) / max(
+        _weight(split_bare_lines(first)), _weight(split_bare_lines(second))
+    )
 
 
-def common_bytes(old: Iterable[bytes], new: Iterable[bytes]) -> int:
+def count_common_bytes(old: Iterable[bytes], new: Iterable[bytes]) -> int:
     """Bytes of the lines that both sides have, in any order; each with one byte for its end."""
     both = Counter(old) & Counter(new)
     return sum(count * (len(line) + 1) for line, count in both.items())

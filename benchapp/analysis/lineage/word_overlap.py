@@ -19,7 +19,7 @@ _COMMON = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Overlap:
+class WordOverlap:
     """`shared`: words of the line that the step has as well, of `words` in the line."""
 
     step: int
@@ -27,13 +27,13 @@ class Overlap:
     words: int
 
 
-def overlaps(line: str, steps: Sequence[tuple[int, str]], limit: int = 3) -> list[Overlap]:
+def find_overlaps(line: str, steps: Sequence[tuple[int, str]], limit: int = 3) -> list[WordOverlap]:
     """The steps that share most with the line, best first. `steps`: (number, text). Words that most steps use are ignored."""
     by_step = [(number, _words(text)) for number, text in steps]
     spread = Counter(word for _, words in by_step for word in words)
     often = {word for word, count in spread.items() if len(by_step) > 3 and count > len(by_step) / 2}
     wanted = _words(line) - often
-    found = [Overlap(number, tuple(sorted(wanted & words)), len(wanted)) for number, words in by_step]
+    found = [WordOverlap(number, tuple(sorted(wanted & words)), len(wanted)) for number, words in by_step]
     good = [one for one in found if len(one.shared) >= max(MIN_SHARED, MIN_SHARE * one.words)]
     return sorted(good, key=lambda one: (-len(one.shared), one.step))[:limit]
 

@@ -23,7 +23,7 @@ from django.db.models import F
 from django.utils import timezone
 from redis.exceptions import RedisError
 
-from benchapp.analysis.diagnoses.diagnosis_queue import ask_for, unread
+from benchapp.analysis.diagnoses.diagnosis_queue import enqueue_reading, select_unread
 from benchapp.experiments.plans import plan_of, suite_of
 from benchapp.experiments.schedule import EPISODE_ORDER
 from benchapp.experiments.work import budgets
@@ -80,7 +80,7 @@ def advance(episode_id: str) -> None:
             log.info("episode %s: paused or cancelled, as wished", episode_id)
             more = False
     episode.run.follow()
-    ask_for(unread(Episode.objects.filter(pk=episode.pk)))
+    enqueue_reading(select_unread(Episode.objects.filter(pk=episode.pk)))
     if more:
         _drop_hints(episode_id)
         one_by_one = episode.run.experiment.spec.get("order") == "one-by-one"

@@ -8,7 +8,7 @@ from datetime import timedelta
 from django.utils import timezone
 
 from benchapp.models import Attempt
-from runner.sandboxes.docker.docker_sweep import Leftover, Swept, sweep
+from runner.sandboxes.docker.docker_sweep import Leftover, SweptContainers, sweep
 
 CLOSING = timedelta(minutes=10)  # an attempt that has just ended may still be putting its sandbox away
 
@@ -38,6 +38,6 @@ def _attempt(public_id: str) -> Attempt | None:
     return Attempt.objects.filter(public_id=wanted).select_related("trial__episode").first()
 
 
-def sweep_sandboxes(*, dry_run: bool = False) -> Swept:
+def sweep_sandboxes(*, dry_run: bool = False) -> SweptContainers:
     """SandboxError when no engine answers."""
     return sweep(is_dead, dry_run=dry_run)

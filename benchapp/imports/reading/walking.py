@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from benchapp.imports.problems import ProblemList
-from runner.base.text import left_out, storable
+from runner.base.text import mark_left_out, storable
 
 MAX_DEPTH = 16
 MAX_ENTRIES = 2_000_000  # of the whole folder given
@@ -212,7 +212,7 @@ class Root:
         except OSError as error:
             self.report(path, "", "a file that can be read", error.strerror or str(error))
             return None
-        mark = left_out(size - len(start) - len(end)).replace("characters", "bytes")
+        mark = mark_left_out(size - len(start) - len(end)).replace("characters", "bytes")
         self.report(path, "", f"a file of at most {limit:,} bytes", f"a larger one; cut: {mark}")
         return start + mark.encode() + end
 

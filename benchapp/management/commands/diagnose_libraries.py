@@ -6,7 +6,7 @@ from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
 
-from benchapp.analysis.diagnoses.diagnosis_queue import with_library
+from benchapp.analysis.diagnoses.diagnosis_queue import select_with_library
 from benchapp.analysis.diagnoses.stored_diagnoses import diagnose_episode
 from benchapp.models import Episode
 
@@ -22,7 +22,7 @@ class Command(BaseCommand):
         parser.add_argument("--again", action="store_true", help="also those that are up to date")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        episodes = with_library(Episode.objects.filter(run__experiment__deleted_at=None))
+        episodes = select_with_library(Episode.objects.filter(run__experiment__deleted_at=None))
         if options["run"]:
             episodes = episodes.filter(run__public_id=options["run"])
         episodes = episodes.select_related("run", "library", "family").order_by("pk")

@@ -11,14 +11,14 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from benchapp.papers.loading import published_rows
+from benchapp.papers.loading import read_published_rows
 from benchapp.papers.printed_cells import Cells
 from benchapp.papers.released import examined_tables
-from benchapp.papers.released.against_paper import beside_paper
+from benchapp.papers.released.against_paper import compare_with_paper
 from benchapp.papers.released.examined_tables import Table
 from benchapp.papers.released.examined_tally import Tally, examine
 from benchapp.papers.released.oracle_logs import read_logs
-from benchapp.papers.released.release import NoRelease, Release, groups_of, read_release
+from benchapp.papers.released.release import NoRelease, Release, group_libraries, read_release
 from benchapp.papers.skilllearnbench import PAPER
 
 SHOWN_PROBLEMS = 200
@@ -62,14 +62,14 @@ def _tables(release: Release, *, by_model: bool, logs: bool) -> Iterator[Table]:
     examined = {library.name: examine(library, release) for library in release.libraries}
 
     def tallies(by_model: bool) -> list[Tally]:
-        groups = groups_of(release.libraries, by_model=by_model)
+        groups = group_libraries(release.libraries, by_model=by_model)
         return [Tally(name, [examined[library.name] for library in libraries]) for name, libraries in groups]
 
-    shown, cells = tallies(by_model), Cells(row for row in published_rows(PAPER))
+    shown, cells = tallies(by_model), Cells(row for row in read_published_rows(PAPER))
     if shown:
         yield examined_tables.tabulate_coverage(shown)
         yield examined_tables.tabulate_patterns(shown)
-        yield examined_tables.tabulate_beside(beside_paper(tallies(by_model=False), cells))
+        yield examined_tables.tabulate_beside(compare_with_paper(tallies(by_model=False), cells))
         yield examined_tables.tabulate_lint(shown)
         yield examined_tables.tabulate_diagnostics(shown)
         yield examined_tables.tabulate_leaks(shown)

@@ -6,8 +6,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from benchapp.judges.judge_budget import Budget
-from benchapp.judges.judge_passes import Outcome, judge_run
-from benchapp.judges.judge_scores import judged_rows
+from benchapp.judges.judge_passes import PassOutcome, judge_run
+from benchapp.judges.judge_scores import read_judged_rows
 from benchapp.judges.judged_measures import EVERY
 from benchapp.judges.retest import Retest, retest
 from benchapp.judges.robustness import Spread, over_replicates, over_samples, replicates_of
@@ -33,7 +33,7 @@ class Command(BaseCommand):
             raise CommandError("--repeats: a retest needs at least 2")
         run, model = run_of(options["run"]), model_of(options)
         metrics, budget = metrics_of(options["metrics"]), Budget(options["limit"], options["max_usd"])
-        outcomes: list[Outcome] = []
+        outcomes: list[PassOutcome] = []
         for repeat in range(1, options["repeats"] + 1):
             try:
                 outcomes.append(judge_run(run, model, metrics, repeat=repeat, budget=budget))
@@ -44,16 +44,16 @@ class Command(BaseCommand):
                 raise CommandError(f"stopped: {outcomes[-1].stopped}", returncode=3)
         self._say(outcomes)
 
-    def _say(self, outcomes: list[Outcome]) -> None:
+    def _say(self, outcomes: list[PassOutcome]) -> None:
         first = outcomes[0].judging
-        passes = judged_rows([outcome.judging for outcome in outcomes])
+        passes = read_judged_rows([outcome.judging for outcome in outcomes])
         for other in outcomes[1:]:
             self.stdout.write(f"\nrepeat {first.repeat} against repeat {other.judging.repeat}")
             self.stdout.write(f"{'measure':{WIDTH}} {'n':>5} {'rho':>9} {'MAE':>7}")
             for found in retest(passes[first.pk], passes[other.judging.pk], EVERY):
                 self.stdout.write(_retest_line(found))
         self._spread("samples", over_samples(passes[first.pk]))
-        replicates = judged_rows(replicates_of(first))
+        replicates = read_judged_rows(replicates_of(first))
         self._spread("replicates", over_replicates(replicates))
 
     def _spread(self, over: str, spreads: Mapping[str, Spread]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from benchapp.judges.judge_budget import Budget
-from benchapp.judges.judge_passes import Outcome, judge_run
+from benchapp.judges.judge_passes import PassOutcome, judge_run
 from benchapp.judges.judge_recordings import write_recording
 from benchapp.management.commands.judge import positive, positive_int
 from benchapp.models import Run
@@ -97,7 +97,7 @@ def recording_path(text: str) -> Path:
     return recordings_folder() / path
 
 
-def told(model: Model, outcome: Outcome) -> str:
+def told(model: Model, outcome: PassOutcome) -> str:
     units = ", ".join(f"{count} {status}" for status, count in sorted(outcome.units.items())) or "nothing to judge"
     budget = outcome.budget
     unpriced = f", {budget.unpriced} calls of unknown cost" if budget.unpriced else ""

@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand
 
 from benchapp.record.sets.suite_files import SuiteFolder, problem_as_json, read_folder, record_folder
 from runner.base.errors import SetupError, SuiteProblems
-from runner.base.text import plain
+from runner.base.text import replace_unprintable
 from runner.suites import FORMATS
 
 NOTHING_LOADED = 1
@@ -71,7 +71,7 @@ class Command(BaseCommand):
         if folder.suite.set_aside:
             self.stdout.write("\nset aside:")
         for what, problems in folder.suite.set_aside.items():
-            self.stdout.write(f"  {plain(what)}")
+            self.stdout.write(f"  {replace_unprintable(what)}")
             for problem in problems[:SHOWN_OF_EACH]:
                 self.stdout.write(f"    {_line(problem_as_json(problem), folder.path)}")
             if len(problems) > SHOWN_OF_EACH:

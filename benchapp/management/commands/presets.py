@@ -7,7 +7,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from runner.base.errors import SetupError
 from runner.models.preset import Preset
-from runner.models.presets import preset_files, preset_named
+from runner.models.presets import preset_files, read_preset_named
 
 
 class Command(BaseCommand):
@@ -22,7 +22,7 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
         for name in names:
             try:
-                self.stdout.write(_line(preset_named(name)))
+                self.stdout.write(_line(read_preset_named(name)))
             except SetupError as error:
                 faulty += 1
                 self.stderr.write(f"{name:<20} cannot be read: {error}")

@@ -5,7 +5,15 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from benchapp.experiments.probe_runs import TIMES, Asked, Preview, choice_of, control_of, launch_probe, preview
+from benchapp.experiments.probe_runs import (
+    TIMES,
+    AskedProbe,
+    ProbePreview,
+    launch_probe,
+    make_control,
+    preview,
+    read_choice,
+)
 from benchapp.models import Episode, Run
 from runner.base.errors import RunnerError
 
@@ -30,7 +38,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         episode = _episode(options["run"], options["episode"])
-        asked = Asked(
+        asked = AskedProbe(
             state=options["round"],
             decision=options["decision"],
             revert=tuple(options["revert"]),
@@ -43,7 +51,7 @@ class Command(BaseCommand):
                 self._tell_hunks(episode, asked)  # also where nothing can be launched as it stands
             found = [preview(episode, asked)]
             if control:
-                found.append(preview(episode, control_of(found[0])))
+                found.append(preview(episode, make_control(found[0])))
             if options["dry_run"]:
                 for each in found:
                     self._tell(each)
@@ -54,8 +62,8 @@ class Command(BaseCommand):
         except RunnerError as error:
             raise CommandError(str(error)) from error
 
-    def _tell_hunks(self, episode: Episode, asked: Asked) -> None:
-        chosen = choice_of(episode, asked)
+    def _tell_hunks(self, episode: Episode, asked: AskedProbe) -> None:
+        chosen = read_choice(episode, asked)
         self.stdout.write(f"states: {' '.join(state.key for state in chosen.states)}; frozen at {chosen.state.key}")
         if chosen.decision is not None:
             self.stdout.write(f"decision {chosen.decision.number} ({chosen.decision.status})")
@@ -63,7 +71,7 @@ class Command(BaseCommand):
             sign = "-" if hunk.id in asked.revert else " "
             self.stdout.write(f"{sign} {hunk.id}  {hunk.path}, {hunk.place}: {hunk.told}")
 
-    def _tell(self, found: Preview) -> None:
+    def _tell(self, found: ProbePreview) -> None:
         self.stdout.write(found.prepared.spec.name)
         self.stdout.write(f"  {found.trials} trials: {', '.join(found.tasks)}, {found.times} times each")
         for name, unit in (("tokens", "tokens"), ("cost_usd", "USD"), ("seconds", "seconds of work")):

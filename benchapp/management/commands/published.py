@@ -11,10 +11,10 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from benchapp.exports.spreadsheet import unrun
-from benchapp.papers.errata import Erratum, findings
-from benchapp.papers.loading import PublishedDataError, published_rows
-from benchapp.papers.printing import MARK, flat, plain
-from benchapp.papers.published_rows import Printed
+from benchapp.papers.errata import Erratum, read_errata
+from benchapp.papers.loading import PublishedDataError, read_published_rows
+from benchapp.papers.printing import MARK, flatten_rows, render_tables
+from benchapp.papers.published_rows import PrintedNumber
 
 
 class Command(BaseCommand):
@@ -33,18 +33,18 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            rows = [row for row in published_rows(options["paper"]) if _is_of(row.table, options["table"])]
-            found = findings(options["paper"]) if options["check"] else ()
+            rows = [row for row in read_published_rows(options["paper"]) if _is_of(row.table, options["table"])]
+            found = read_errata(options["paper"]) if options["check"] else ()
         except PublishedDataError as error:
             raise CommandError(str(error)) from None
         if not rows:
-            known = ", ".join(dict.fromkeys(row.table for row in published_rows(options["paper"])))
+            known = ", ".join(dict.fromkeys(row.table for row in read_published_rows(options["paper"])))
             raise CommandError(f"no table {options['table']!r}; known: {known}")
         if options["check"]:
             chosen = [finding for finding in found if _is_of(finding.table, options["table"])]
             self._write(options, [field.name for field in fields(Erratum)], map(asdict, chosen), _render_errata(chosen))
         else:
-            numbers = list(flat(rows))
+            numbers = list(flatten_rows(rows))
             self._write(options, list(numbers[0]), numbers, _render_numbers(rows, numbers))
 
     def _write(
@@ -68,8 +68,8 @@ def _is_of(table: str, wanted: str | None) -> bool:
     return wanted is None or table.casefold() in (wanted.casefold(), f"table {wanted}")
 
 
-def _render_numbers(rows: list[Printed], numbers: list[dict[str, Any]]) -> Iterable[str]:
-    yield from plain(rows)
+def _render_numbers(rows: list[PrintedNumber], numbers: list[dict[str, Any]]) -> Iterable[str]:
+    yield from render_tables(rows)
     yield f"{len(rows):,} printed numbers and blanks."
     wrong = sum(number["delta_adds_up"] is False for number in numbers)
     if wrong:

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from benchapp.papers.printed_cells import Cells, count_of, counts_make, rounds_to
-from benchapp.papers.published_rows import Printed, decimals
+from benchapp.papers.printed_cells import Cells, counts_make, find_count, rounds_to
+from benchapp.papers.published_rows import PrintedNumber, count_decimals
 from benchapp.papers.released.examined_tally import Tally
 from benchapp.papers.skilllearnbench import METHODS, MODELS, REFERENCES, TASKS
 
@@ -27,12 +27,12 @@ class Beside:
     why: str
 
 
-def libraries_of(method: str) -> int:
+def count_paper_libraries(method: str) -> int:
     """How many the paper's numbers are about."""
     return TASKS * (len(MODELS) if method in METHODS else 1)
 
 
-def beside_paper(tallies: Sequence[Tally], cells: Cells) -> Iterator[Beside]:
+def compare_with_paper(tallies: Sequence[Tally], cells: Cells) -> Iterator[Beside]:
     """Lines for every method that the paper has. A method of another name has none."""
     for tally in tallies:
         if tally.name in (*METHODS, *REFERENCES) and tally.skills:
@@ -40,9 +40,9 @@ def beside_paper(tallies: Sequence[Tally], cells: Cells) -> Iterator[Beside]:
             yield from _compare_patterns(tally, cells)
 
 
-def _compare_skills_per_task(tally: Tally, cell: Printed) -> Beside:
+def _compare_skills_per_task(tally: Tally, cell: PrintedNumber) -> Beside:
     here = Fraction(tally.skills, tally.libraries)
-    wanted = libraries_of(tally.name)
+    wanted = count_paper_libraries(tally.name)
     why = ""
     if tally.libraries != wanted:
         why = _describe_coverage(tally)
@@ -59,10 +59,10 @@ def _compare_patterns(tally: Tally, cells: Cells) -> Iterator[Beside]:
         yield _compare(tally, f"pattern {letter}, %", cell, here, why)
 
 
-def _explain(tally: Tally, letter: str, cell: Printed, shares: Sequence[Printed]) -> str:
+def _explain(tally: Tally, letter: str, cell: PrintedNumber, shares: Sequence[PrintedNumber]) -> str:
     reasons = []
-    printed = count_of(cell, tally.skills)
-    wanted = libraries_of(tally.name)
+    printed = find_count(cell, tally.skills)
+    wanted = count_paper_libraries(tally.name)
     if tally.libraries != wanted:
         reasons.append(f"{_describe_coverage(tally)}, one skill is {100 / tally.skills:.1f} points")
     elif printed is None or not counts_make(shares, tally.skills):
@@ -81,14 +81,14 @@ def _explain(tally: Tally, letter: str, cell: Printed, shares: Sequence[Printed]
 
 def _describe_coverage(tally: Tally) -> str:
     models = f", by {len(tally.models)} of {len(MODELS)} models" if tally.name in METHODS else ""
-    return f"{tally.libraries} of {libraries_of(tally.name)} libraries are here{models}"
+    return f"{tally.libraries} of {count_paper_libraries(tally.name)} libraries are here{models}"
 
 
-def _list_counts(shares: Sequence[Printed], n: int) -> str:
-    return "/".join(str(count_of(share, n)) for share in shares)
+def _list_counts(shares: Sequence[PrintedNumber], n: int) -> str:
+    return "/".join(str(find_count(share, n)) for share in shares)
 
 
-def _compare(tally: Tally, what: str, cell: Printed, here: Fraction, why: str) -> Beside:
-    places = decimals(cell.printed) + 1
+def _compare(tally: Tally, what: str, cell: PrintedNumber, here: Fraction, why: str) -> Beside:
+    places = count_decimals(cell.printed) + 1
     difference = f"{float(here - cell.number):+.{places}f}"
     return Beside(tally.name, what, cell.printed, f"{float(here):.{places}f}", difference, why)

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from benchapp.analysis.diagnoses.diagnosis import RULES
-from benchapp.analysis.diagnoses.hits import GROUPS, SEVERITIES, Found, Rule
+from benchapp.analysis.diagnoses.hits import GROUPS, SEVERITIES, LibraryRule, LocatedHit
 from benchapp.papers.printed_cells import Cells
-from benchapp.papers.printing import aligned
-from benchapp.papers.released.against_paper import Beside, libraries_of
+from benchapp.papers.printing import align_columns
+from benchapp.papers.released.against_paper import Beside, count_paper_libraries
 from benchapp.papers.released.examined_tally import LINT, Tally
 from benchapp.papers.released.leak_meter import COPIED
 from benchapp.papers.released.oracle_logs import OracleLog
@@ -38,7 +38,7 @@ def tabulate_coverage(tallies: Sequence[Tally]) -> Table:
         is_known = tally.examined[0].library.method in (*METHODS, HUMAN)
         models = f"{len(tally.models)} of {len(MODELS)}" if tally.name in METHODS else UNKNOWN
         tasks = f"{len(tally.tasks)} of {TASKS}"
-        wanted = libraries_of(tally.name) if is_whole else TASKS
+        wanted = count_paper_libraries(tally.name) if is_whole else TASKS
         told = f"{tally.libraries} of {wanted}" if is_known else str(tally.libraries)
         left_out = sum(len(each.library.omitted) for each in tally.examined)
         instructions = sum(each.library.instruction is not None for each in tally.examined)
@@ -95,7 +95,7 @@ def tabulate_diagnostics(tallies: Sequence[Tally]) -> Table:
 
 
 def _by_weight(
-    tallies: Sequence[Tally], titles: Iterable[tuple[str, str]], key: Callable[[Rule], str]
+    tallies: Sequence[Tally], titles: Iterable[tuple[str, str]], key: Callable[[LibraryRule], str]
 ) -> tuple[tuple[str, ...], ...]:
     """A row per title and weight that has a finding in any tally. titles: (what `key` gives of a rule, name of its row)."""
     rows = []
@@ -219,7 +219,7 @@ def _format_share(count: int, total: int) -> str:
     return f"{count} ({100 * count / total:.1f}%)" if total else UNKNOWN
 
 
-def _count_places(tally: Tally, found: Sequence[tuple[str, Found]]) -> str:
+def _count_places(tally: Tally, found: Sequence[tuple[str, LocatedHit]]) -> str:
     return f"{len(found)} in {tally.places(found)}" if found else "0"
 
 
@@ -235,5 +235,5 @@ def render_table(table: Table) -> Iterator[str]:
     """Text of a release is hostile: what a terminal might obey is replaced."""
     lines = [[_make_printable(cell) for cell in row] for row in (table.columns, *table.rows)]
     yield from (table.title, "")
-    yield from aligned(lines) if table.rows else ("none",)
+    yield from align_columns(lines) if table.rows else ("none",)
     yield from (("", *table.notes) if table.notes else ())

@@ -9,9 +9,10 @@ from functools import cached_property
 
 from benchapp.analysis.diagnoses.diagnosis import Diagnosis, diagnose
 from benchapp.analysis.diagnoses.held_against import Sources, Spoken
-from benchapp.analysis.diagnoses.hits import Found
+from benchapp.analysis.diagnoses.hits import LocatedHit
 from benchapp.analysis.diagnoses.library_contract_rules import CONTRACT
-from benchapp.papers.released.leak_meter import Meter, meters
+from benchapp.papers.released.leak_meter import Meter
+from benchapp.papers.released.leak_meter import measure_leaks as meters
 from benchapp.papers.released.release import Release, ReleasedLibrary
 from runner.authoring.pattern import PATTERNS, has_code
 
@@ -63,7 +64,7 @@ class Tally:
         return {pattern: found[pattern] for pattern in PATTERNS}
 
     @cached_property
-    def found(self) -> list[tuple[str, Found]]:
+    def found(self) -> list[tuple[str, LocatedHit]]:
         """(library's name, finding)."""
         return [(each.library.name, found) for each in self.examined for found in each.diagnosis.found]
 
@@ -76,7 +77,7 @@ class Tally:
     def meters(self) -> list[Meter]:
         return [meter for each in self.examined for meter in each.meters]
 
-    def places(self, found: Iterable[tuple[str, Found]]) -> int:
+    def places(self, found: Iterable[tuple[str, LocatedHit]]) -> int:
         """Skills that these findings are in."""
         return len({(name, each.path.partition("/")[0]) for name, each in found})
 

@@ -35,7 +35,7 @@ class Meter:
         return self.share is not None and self.share > COPIED
 
 
-def meters(library: ReleasedLibrary, human: ReleasedLibrary) -> Iterator[Meter]:
+def measure_leaks(library: ReleasedLibrary, human: ReleasedLibrary) -> Iterator[Meter]:
     """One for each skill; words of the task's instruction are left out where it is known."""
     texts, sources = library.texts(), list(human.texts().values())
     known = [library.instruction] if library.instruction else []

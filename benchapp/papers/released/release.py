@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchapp.analysis.diagnoses.library_shelf import text_of
+from benchapp.analysis.diagnoses.library_shelf import read_text
 from benchapp.imports.problems import ProblemList
 from benchapp.imports.reading.walking import Root
 from benchapp.imports.releases import skilllearnbench_release
@@ -54,7 +54,7 @@ class ReleasedLibrary:
 
     def texts(self) -> dict[str, str]:
         """Its files that are text, by path."""
-        return {path: text_of(file.content) for path, file in self.files.items() if not has_nul(file.content)}
+        return {path: read_text(file.content) for path, file in self.files.items() if not has_nul(file.content)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,9 @@ def _read_instruction(root: Root, folder: Path, task: str) -> str | None:
     return None if content is None else content.decode("utf-8", "replace")
 
 
-def groups_of(libraries: tuple[ReleasedLibrary, ...], *, by_model: bool) -> Iterator[tuple[str, list[ReleasedLibrary]]]:
+def group_libraries(
+    libraries: tuple[ReleasedLibrary, ...], *, by_model: bool
+) -> Iterator[tuple[str, list[ReleasedLibrary]]]:
     """(method or config, its libraries): the paper's methods in its order, human skills last, others between."""
     order = {name: place for place, name in enumerate(METHODS)}
     named: dict[tuple[int, str, str], list[ReleasedLibrary]] = {}

@@ -11,7 +11,7 @@ from benchapp import models
 from benchapp.record.sets.suite_rows import record_suite
 from runner.base.errors import SetupError, SuiteError
 from runner.base.suite import Suite
-from runner.base.text import plain
+from runner.base.text import replace_unprintable
 from runner.base.types import Task
 from runner.suites import SUITES, format_of, load_suite, read_suite_folder
 
@@ -53,7 +53,7 @@ def problem_as_json(error: SetupError) -> dict[str, str]:
     parts = ("", "", "", str(error))
     if isinstance(error, SuiteError):
         parts = (error.path, error.place, error.expected, error.message)
-    return dict(zip(("path", "place", "expected", "message"), map(plain, parts), strict=True))
+    return dict(zip(("path", "place", "expected", "message"), map(replace_unprintable, parts), strict=True))
 
 
 def suite_named(key: str) -> Suite:

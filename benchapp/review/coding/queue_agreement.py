@@ -20,7 +20,7 @@ from benchapp.record.human_acts import note_activity
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.review.coding.answer_overlap import Answer, Answered, Step, answered_items
 from benchapp.stats.agreement.alpha import Unit
-from benchapp.stats.agreement.bootstrap import Estimate, estimate
+from benchapp.stats.agreement.bootstrap import AgreementEstimate, estimate
 from benchapp.stats.agreement.confusion import Cell, confusion
 from benchapp.stats.agreement.distances import Distance, masi_distance, nominal_distance
 from benchapp.stats.agreement.kappa import CodeAgreement, Counted, agreed, code_agreement, pairs
@@ -32,7 +32,7 @@ Occasion = AgreementReport.Occasion
 class Measure(Shaped):
     """Alpha of one question, and the pairs of answers that are equal."""
 
-    estimate: Estimate
+    estimate: AgreementEstimate
     equal: Counted
 
     json_shape = JsonShape("*estimate", "equal")

@@ -20,7 +20,7 @@ from benchapp.models import Decision, Episode, Experiment, Queue, Run, Trial
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.groups import MODEL, Group, Groups
 from benchapp.stats.comparing.narrowing import Narrowing, in_words, later, success_is, trials_behind
-from benchapp.stats.comparing.selection import selected
+from benchapp.stats.comparing.selection import select_runs
 from runner.base.types import DecisionStatus
 
 Unit = Queue.Unit
@@ -143,7 +143,7 @@ class Population:
         ]
 
     def _runs(self) -> QuerySet[Any]:
-        return selected(self.choices).order_by().values("pk")
+        return select_runs(self.choices).order_by().values("pk")
 
     def _places(self, prefix: str) -> dict[str, Any]:
         """Environment and family; an empty text asks for those of which the record tells none."""
@@ -232,8 +232,8 @@ def _baseline_runs(choices: Choices) -> dict[int, list[int]]:
     """Key of a selected run -> those of its baseline's runs with the same replicate; runs without one are left out. The
     baseline need not be selected itself."""
     axis = "agent_model" if choices.baseline.startswith(MODEL) else "condition"
-    groups = Groups.of(selected(choices.but(**{axis: ()})), choices.baseline)
-    chosen = set(selected(choices).values_list("pk", flat=True))
+    groups = Groups.of(select_runs(choices.but(**{axis: ()})), choices.baseline)
+    chosen = set(select_runs(choices).values_list("pk", flat=True))
     found = {}
     for group in groups.all:
         baseline = groups.baseline_of(group)

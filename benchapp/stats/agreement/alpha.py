@@ -20,7 +20,7 @@ Unit = Mapping[Hashable, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class AlphaTally:
     """All that alpha needs to know, by cluster, so that clusters can be drawn again by weighting rows.
 
     counts: how often each value was given, [clusters, values]. apart: the sum over the cluster's units of the distances
@@ -47,7 +47,7 @@ class Tally:
         return int((self.counts.sum(axis=0) > 0).sum()) > 1
 
 
-def tally(units: Sequence[Unit], distance: Distance, *, clusters: Sequence[Hashable] | None = None) -> Tally:
+def tally(units: Sequence[Unit], distance: Distance, *, clusters: Sequence[Hashable] | None = None) -> AlphaTally:
     """`clusters` names the cluster of each unit, as long as `units`; without it each unit is its own."""
     names = list(range(len(units))) if clusters is None else list(clusters)
     if len(names) != len(units):
@@ -62,7 +62,7 @@ def tally(units: Sequence[Unit], distance: Distance, *, clusters: Sequence[Hasha
         given = [place[answer] for answer in answers]
         np.add.at(counts[rows[name]], given, 1.0)
         apart[rows[name]] += distances[np.ix_(given, given)].sum() / (len(given) - 1)
-    return Tally(counts, apart, distances.reshape(len(values), len(values)), len(paired))
+    return AlphaTally(counts, apart, distances.reshape(len(values), len(values)), len(paired))
 
 
 def alpha(units: Sequence[Unit], distance: Distance) -> float | None:
@@ -70,21 +70,21 @@ def alpha(units: Sequence[Unit], distance: Distance) -> float | None:
     return alpha_of(tally(units, distance))
 
 
-def alpha_of(found: Tally) -> float | None:
+def alpha_of(found: AlphaTally) -> float | None:
     if not found.varies:
         return None
     weights = np.ones((1, found.clusters))
     return float(alpha_many(found, weights)[0])
 
 
-def alpha_many(found: Tally, weights: Floats) -> Floats:
+def alpha_many(found: AlphaTally, weights: Floats) -> Floats:
     """Alpha of each reweighting of the clusters, [k, clusters] -> [k]. NaN where a reweighting leaves no variation."""
     observed, expected = disagreements(found, weights)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(1.0 - observed / np.where(expected > ZERO, expected, np.nan))
 
 
-def disagreements(found: Tally, weights: Floats) -> tuple[Floats, Floats]:
+def disagreements(found: AlphaTally, weights: Floats) -> tuple[Floats, Floats]:
     """Observed and expected disagreement, [k, clusters] -> [k] each: mean distances of two answers of one unit, and of
     any two answers of all."""
     counts = weights @ found.counts

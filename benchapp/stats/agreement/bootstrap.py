@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from benchapp.record.json_shape import JsonShape, Shaped
-from benchapp.stats.agreement.alpha import Tally, Unit, alpha_of, disagreements, tally
+from benchapp.stats.agreement.alpha import AlphaTally, Unit, alpha_of, disagreements, tally
 from benchapp.stats.agreement.distances import Distance
 from benchapp.stats.inference.interval import TAIL, ZERO, Floats, Interval
 
@@ -21,7 +21,7 @@ MIN_TASKS_DRAWN = 10  # below, resamples say too little: benchmarks/agreement_co
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate(Shaped):
+class AgreementEstimate(Shaped):
     """An alpha with what it rests on. What is None could not be had; `note` then says why.
 
     units: with two answers or more. clusters: tasks (or what else was drawn together). answers: those that count.
@@ -37,22 +37,22 @@ class Estimate(Shaped):
     json_shape = JsonShape("alpha=value", "interval", "items=units", "tasks=clusters", "answers", "note")
 
 
-def estimate(units: Sequence[Unit], clusters: Sequence[Hashable], distance: Distance) -> Estimate:
+def estimate(units: Sequence[Unit], clusters: Sequence[Hashable], distance: Distance) -> AgreementEstimate:
     """Alpha and its 95 % interval; `clusters` names the task of each unit."""
     found = tally(units, distance, clusters=clusters)
     value = alpha_of(found)
     note = _why_no_value(found) if value is None else _why_no_interval(found)
     interval = None if note else interval_of(found)
-    return Estimate(value, interval, found.units, found.clusters, found.answers, note)
+    return AgreementEstimate(value, interval, found.units, found.clusters, found.answers, note)
 
 
-def _why_no_value(found: Tally) -> str:
+def _why_no_value(found: AlphaTally) -> str:
     if not found.units:
         return "no item has two answers"
     return f"all {found.answers} answers are the same, so nothing shows whether reviewers can tell items apart"
 
 
-def _why_no_interval(found: Tally) -> str:
+def _why_no_interval(found: AlphaTally) -> str:
     if found.clusters < MIN_TASKS:
         return f"{found.clusters} {'task' if found.clusters == 1 else 'tasks'}, too few for an interval"
     if float(found.apart.sum()) <= ZERO:
@@ -60,7 +60,7 @@ def _why_no_interval(found: Tally) -> str:
     return ""
 
 
-def interval_of(found: Tally, weights: Floats | None = None) -> Interval:
+def interval_of(found: AlphaTally, weights: Floats | None = None) -> Interval:
     """Bootstrap-t from ten tasks on; where that cannot be had, Student's t with the same error, and it says so.
 
     `weights` replaces the resamples, [k, clusters]. Expects some disagreement, and two clusters or more.
@@ -69,7 +69,7 @@ def interval_of(found: Tally, weights: Floats | None = None) -> Interval:
     return drawn or student(found)
 
 
-def bootstrap_t(found: Tally, weights: Floats | None = None) -> Interval | None:
+def bootstrap_t(found: AlphaTally, weights: Floats | None = None) -> Interval | None:
     """Bootstrap-t interval (Efron 1979; Hall 1992, section 3.5) on the scale log(1 - alpha), turned back.
 
     There observed and expected disagreement part into a difference of logs, each resample is studentised by its own
@@ -86,7 +86,7 @@ def bootstrap_t(found: Tally, weights: Floats | None = None) -> Interval | None:
     return _turned_back(low, high, f"bootstrap-t over tasks, {count + 1:,} resamples")
 
 
-def student(found: Tally) -> Interval:
+def student(found: AlphaTally) -> Interval:
     """Student's t on the scale log(1 - alpha) with its linearised error over clusters; nothing is drawn."""
     centre, error = log_and_error(found, np.ones((1, found.clusters)))
     half = float(stdtrit(found.clusters - 1, 1 - TAIL)) * error[0]
@@ -97,7 +97,7 @@ def _turned_back(low: float, high: float, method: str) -> Interval:
     return Interval(float(1 - np.exp(high)), float(1 - np.exp(low)), method=method)
 
 
-def studentised(found: Tally, weights: Floats) -> tuple[Floats, float, float]:
+def studentised(found: AlphaTally, weights: Floats) -> tuple[Floats, float, float]:
     """t of log(1 - alpha) in each reweighting, [k, clusters] -> [k]; then its centre and error in the sample itself.
 
     A resample in which nobody disagrees lies at minus infinity, however wide its spread: it counts as the lowest.
@@ -110,7 +110,7 @@ def studentised(found: Tally, weights: Floats) -> tuple[Floats, float, float]:
     return t, float(centre[0]), float(error[0])
 
 
-def log_and_error(found: Tally, weights: Floats) -> tuple[Floats, Floats]:
+def log_and_error(found: AlphaTally, weights: Floats) -> tuple[Floats, Floats]:
     """log(1 - alpha) and its standard error over clusters, from the derivative by each cluster's weight.
 
     weights: [k, clusters]; both results: [k].

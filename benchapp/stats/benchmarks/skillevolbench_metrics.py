@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from benchapp.stats.metrics.metric import Metric
 from benchapp.stats.metrics.rates import Rate
-from benchapp.stats.metrics.tally import Tally
+from benchapp.stats.metrics.tally import TrialTally
 from runner.base.types import Phase, Role
 
 PAPER = "SkillEvolBench, section 4.5, equation 6"
@@ -64,7 +64,7 @@ METRICS = (
 )
 
 
-def rates_of(tallies: Mapping[tuple[str, str], Tally]) -> dict[str, Rate]:
+def rates_of(tallies: Mapping[tuple[str, str], TrialTally]) -> dict[str, Rate]:
     """(phase, role) -> tally gives metric key -> rate. A metric without a planned trial has no entry."""
     rates: dict[str, Rate] = {}
     for place, tally in tallies.items():

@@ -11,7 +11,7 @@ from dataclasses import replace
 from statistics import fmean
 
 from benchapp.stats.metrics.facts import RunFacts
-from benchapp.stats.metrics.metric import FIRST_TRIES, Better, Metric, RunMetric, RunValue, Unit
+from benchapp.stats.metrics.metric import FIRST_TRIES, Better, Metric, MetricUnit, RunMetric, RunValue
 
 PAPER = "SkillFlow, section 2.5 and Table 1"
 
@@ -23,7 +23,7 @@ OVER_ALL = (
         "agent turns per task; harnesses count them differently, so never compared across harnesses",
         FIRST_TRIES,
         column="turns",
-        unit=Unit.TURNS,
+        unit=MetricUnit.TURNS,
         better=Better.LOWER,
         source=PAPER,
     ),
@@ -33,7 +33,7 @@ OVER_ALL = (
         "USD per task, of the attempt that counts; the author's calls are not in it",
         FIRST_TRIES,
         column="cost_usd",
-        unit=Unit.USD,
+        unit=MetricUnit.USD,
         better=Better.LOWER,
         source=PAPER,
     ),
@@ -43,7 +43,7 @@ OVER_ALL = (
         "output tokens per task",
         FIRST_TRIES,
         column="output_tokens",
-        unit=Unit.TOKENS,
+        unit=MetricUnit.TOKENS,
         better=Better.LOWER,
         source=PAPER,
     ),
@@ -95,7 +95,7 @@ RUN_METRICS = (
         "skills-retained",
         "skills retained",
         "skills in the final library, mean over episodes",
-        Unit.SKILLS,
+        MetricUnit.SKILLS,
         Better.NEITHER,
         "SkillFlow, section 2.5; the released code's #Skills",
         skills_retained,
@@ -104,7 +104,7 @@ RUN_METRICS = (
         "skills-ever",
         "skills ever created",
         "skills the author ever wrote into the library, deleted ones included, mean over episodes",
-        Unit.SKILLS,
+        MetricUnit.SKILLS,
         Better.NEITHER,
         "SkillFlow, Table 1's caption (#Skills as cumulative number)",
         skills_ever,

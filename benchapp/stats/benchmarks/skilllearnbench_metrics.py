@@ -7,7 +7,7 @@ instances weighs as much as one of two. With several samples an instance first g
 
 from __future__ import annotations
 
-from benchapp.stats.metrics.metric import Better, Instances, Metric, Unit
+from benchapp.stats.metrics.metric import Better, Instances, Metric, MetricUnit
 from runner.base.types import Phase
 
 PAPER = "SkillLearnBench, section 3.2, equation 2"
@@ -41,7 +41,7 @@ METRICS = (
         "input (cached input among it) and output tokens per instance, per family and then over families",
         PHASES,
         column="total_tokens",
-        unit=Unit.TOKENS,
+        unit=MetricUnit.TOKENS,
         better=Better.LOWER,
         source="SkillLearnBench, section 3.2 and Table 6",
         macro=True,
@@ -52,7 +52,7 @@ METRICS = (
         "skills used of those mounted, per instance, then per family and over families; unknown where none was mounted",
         PHASES,
         column="usage",
-        unit=Unit.SCORE,
+        unit=MetricUnit.SCORE,
         better=Better.NEITHER,
         source="SkillLearnBench, section 3.2 (skill usage rate)",
         macro=True,

@@ -31,7 +31,7 @@ class Sweep:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class LibraryWriting:
     """What authors spent on libraries. output_tokens: of all their answers; None where any answer tells none."""
 
     libraries: int = 0
@@ -61,7 +61,7 @@ def sweeps_of(groups: Iterable[Group]) -> list[Sweep]:
     return [Sweep(base_name(stops[0][1].condition), stops[0][1].author_model, stops) for stops in found]
 
 
-def written_by(runs: Sequence[Run], as_of: datetime | None = None) -> dict[int, Written]:
+def written_by(runs: Sequence[Run], as_of: datetime | None = None) -> dict[int, LibraryWriting]:
     """run pk -> what its author wrote with. One query."""
     calls = ModelCall.objects.beside_attempts().filter(purpose__in=WRITING, episode__run__in=[run.pk for run in runs])
     if as_of is not None:
@@ -72,4 +72,4 @@ def written_by(runs: Sequence[Run], as_of: datetime | None = None) -> dict[int, 
         "untold": Count("pk", filter=Q(output_tokens__isnull=True, status=ModelCall.Status.ANSWERED)),
     }
     rows = calls.order_by().values_list("episode__run").annotate(**counts)
-    return {run: Written(libraries, None if untold else tokens) for run, libraries, tokens, untold in rows}
+    return {run: LibraryWriting(libraries, None if untold else tokens) for run, libraries, tokens, untold in rows}

@@ -26,7 +26,7 @@ CREATED = len(READ) - 2
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class ChoiceValue:
     """`runs`: how many the page would show of it, the other axes as they are chosen."""
 
     value: str
@@ -36,17 +36,17 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
-class Facet:
+class ChoiceAxis:
     axis: str
     title: str
-    values: tuple[Value, ...]
+    values: tuple[ChoiceValue, ...]
 
     @property
     def chosen(self) -> int:
         return sum(value.chosen for value in self.values)
 
 
-def facets_of(choices: Choices) -> list[Facet]:
+def facets_of(choices: Choices) -> list[ChoiceAxis]:
     """One query over the runs' own columns. An axis with a single value is left out unless something of it is chosen."""
     rows = list(Run.objects.standing().order_by("id").values_list(*READ))
     rows = [row for row in rows if _in_time(row, choices)]
@@ -54,7 +54,7 @@ def facets_of(choices: Choices) -> list[Facet]:
     return [facet for facet in facets if len(facet.values) > 1 or facet.chosen]
 
 
-def _facet(place: int, axis: str, rows: Iterable[tuple[Any, ...]], choices: Choices) -> Facet:
+def _facet(place: int, axis: str, rows: Iterable[tuple[Any, ...]], choices: Choices) -> ChoiceAxis:
     chosen = getattr(choices, axis)
     counts: Counter[Any] = Counter()
     labels: dict[Any, str] = {}
@@ -63,12 +63,12 @@ def _facet(place: int, axis: str, rows: Iterable[tuple[Any, ...]], choices: Choi
         labels.setdefault(value, row[NAME] if axis == "experiment" else _label(axis, value))
         counts[value] += _passes(row, choices, but=axis)
     values = [
-        Value("" if value is None else str(value), labels[value], counts[value], value in chosen)
+        ChoiceValue("" if value is None else str(value), labels[value], counts[value], value in chosen)
         for value in labels
         if value is not None
     ]
-    absent = [Value(str(value), f"{value} (no such run)", 0, True) for value in chosen if value not in labels]
-    return Facet(axis, AXES[axis], (*values, *absent))
+    absent = [ChoiceValue(str(value), f"{value} (no such run)", 0, True) for value in chosen if value not in labels]
+    return ChoiceAxis(axis, AXES[axis], (*values, *absent))
 
 
 def _passes(row: tuple[Any, ...], choices: Choices, *, but: str) -> bool:

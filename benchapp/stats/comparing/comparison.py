@@ -17,18 +17,18 @@ from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.columns import KEPT, outcomes_of, settled_after
 from benchapp.stats.comparing.groups import Group, Groups
-from benchapp.stats.comparing.selection import MAX_RUNS, added, selected
+from benchapp.stats.comparing.selection import MAX_RUNS, filter_added, select_runs
 from benchapp.stats.inference.difference import Difference, compare
 from benchapp.stats.inference.sides import TaskMeans
 from benchapp.stats.learning.computed_runs import Recent
-from benchapp.stats.learning.replay_gains import Replay, replay_of
+from benchapp.stats.learning.replay_gains import ReplayResult, replay_of
 from benchapp.stats.metrics.comparability import Comparability, compare_setups
 from benchapp.stats.metrics.facts import RunFacts, facts_of
 from benchapp.stats.metrics.metric import Metric, RunMetric, RunValue, mean_of
 from benchapp.stats.metrics.noise import Noise, noise_of
 from benchapp.stats.metrics.outcomes import MEASURED, Outcomes
 from benchapp.stats.metrics.rates import Rate
-from benchapp.stats.metrics.tally import Tally
+from benchapp.stats.metrics.tally import TrialTally
 from runner.base.types import Phase
 
 # Columns of a trial that are the same in every database: no keys.
@@ -36,7 +36,7 @@ FINGERPRINTED = ("phase", "role", "sample", "ordinal", "tainted", *MEASURED)
 
 
 @dataclass(frozen=True, slots=True)
-class Cell(Shaped):
+class MetricCell(Shaped):
     """One metric of one group. `rate` adds the replicates' counts up; `value` is the mean of the replicates' means.
 
     interval: of `value`, Wilson's, of a single run whose value is k of n independent trials, from ten of them on. Several
@@ -69,9 +69,9 @@ class Comparison:
         self.choices = choices
         self.runs = tuple(runs)
         self.truncated = truncated  # runs that match and are not shown: too many
-        self._cells: dict[tuple[tuple[object, ...], str], Cell] = {}
+        self._cells: dict[tuple[tuple[object, ...], str], MetricCell] = {}
         self._described: dict[tuple[tuple[object, ...], str], Difference | None] = {}
-        self._replays: dict[tuple[object, ...], Replay | None] = {}
+        self._replays: dict[tuple[object, ...], ReplayResult | None] = {}
         self._means: dict[tuple[object, ...], list[TaskMeans]] = {}
         self._differences: dict[tuple[tuple[object, ...], str], Difference | None] = {}
 
@@ -86,7 +86,7 @@ class Comparison:
 
     @cached_property
     def groups(self) -> Groups:
-        unfinished = {run.pk for run in self.runs if not Tally.of(self.outcomes[run.pk]).is_over}
+        unfinished = {run.pk for run in self.runs if not TrialTally.of(self.outcomes[run.pk]).is_over}
         return Groups.of(self.runs, self.choices.baseline, unfinished)
 
     # --- outcomes ------------------------------------------------------------------------------------------------
@@ -126,7 +126,7 @@ class Comparison:
 
     # --- numbers -------------------------------------------------------------------------------------------------
 
-    def cell(self, group: Group, metric: Metric) -> Cell:
+    def cell(self, group: Group, metric: Metric) -> MetricCell:
         key = group.identity, metric.key
         if key not in self._cells:
             outcomes = self.of_group(group)
@@ -134,7 +134,7 @@ class Comparison:
             known = [mean for mean in means if mean is not None]
             rate = sum((metric.rate(each) for each in outcomes), Rate())
             interval = metric.interval(outcomes[0]) if len(outcomes) == 1 else None
-            self._cells[key] = Cell(metric, rate, fmean(known) if known else None, means, interval)
+            self._cells[key] = MetricCell(metric, rate, fmean(known) if known else None, means, interval)
         return self._cells[key]
 
     def difference(self, group: Group, metric: Metric) -> Difference | None:
@@ -198,7 +198,7 @@ class Comparison:
     def run_value(self, group: Group, metric: RunMetric) -> RunValue:
         return mean_of(self.run_values(group, metric))
 
-    def replay(self, group: Group) -> Replay | None:
+    def replay(self, group: Group) -> ReplayResult | None:
         """Its replay against its acquisition, minus the baseline's replay of the same tasks where there is one."""
         if group.identity not in self._replays:
             baseline = self.groups.baseline_of(group)
@@ -220,9 +220,9 @@ class Comparison:
     def scripted(self) -> bool:
         return any(run.scripted for run in self.runs)
 
-    def tally(self, group: Group) -> Tally:
+    def tally(self, group: Group) -> TrialTally:
         """All trials of its runs, as the record knew them at the pin."""
-        return sum((Tally.of(outcomes) for outcomes in self.of_group(group)), Tally())
+        return sum((TrialTally.of(outcomes) for outcomes in self.of_group(group)), TrialTally())
 
     @cached_property
     def unfinished(self) -> str:
@@ -230,7 +230,7 @@ class Comparison:
         still = [group for group in self.groups.all if group.is_unfinished]
         if not still:
             return ""
-        tally, groups = sum(map(self.tally, still), Tally()), len(self.groups.all)
+        tally, groups = sum(map(self.tally, still), TrialTally()), len(self.groups.all)
         which = f"{len(still)} of {groups} groups {'is' if len(still) == 1 else 'are'}"
         if len(still) == groups:
             which = "The only group is" if groups == 1 else f"All {groups} groups are"
@@ -246,14 +246,14 @@ class Comparison:
 
 
 def comparison_of(choices: Choices) -> Comparison:
-    runs = list(selected(choices)[: MAX_RUNS + 1])
-    truncated = selected(choices).count() - MAX_RUNS if len(runs) > MAX_RUNS else 0
+    runs = list(select_runs(choices)[: MAX_RUNS + 1])
+    truncated = select_runs(choices).count() - MAX_RUNS if len(runs) > MAX_RUNS else 0
     return _remembered(choices, runs[:MAX_RUNS], truncated).under(choices)
 
 
-def added_since(choices: Choices) -> int:
+def count_added_since(choices: Choices) -> int:
     """Runs that match and came after the pin: announced, and not mixed in."""
-    return added(choices).count()
+    return filter_added(choices).count()
 
 
 # The last few comparisons of this process: a page, its charts and its exports ask for the same one after another.

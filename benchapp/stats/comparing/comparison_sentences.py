@@ -8,11 +8,11 @@ from dataclasses import replace
 from benchapp.stats.comparing.comparison import Comparison
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.difference import Difference
-from benchapp.stats.inference.sentences import SHARES, Wording, amounts, sentence
-from benchapp.stats.metrics.metric import Metric, Unit
+from benchapp.stats.inference.sentences import SHARES, DifferenceWording, amounts, sentence
+from benchapp.stats.metrics.metric import Metric, MetricUnit
 
 LEVEL = 0.05
-DIGITS = {Unit.USD: 4, Unit.TOKENS: 0, Unit.SCORE: 2}
+DIGITS = {MetricUnit.USD: 4, MetricUnit.TOKENS: 0, MetricUnit.SCORE: 2}
 
 
 def says(comparison: Comparison, group: Group, metric: Metric) -> str:
@@ -28,7 +28,7 @@ def difference_in_words(difference: Difference, group: Group, baseline: Group, m
     return sentence(difference, own=own, other=other, metric=metric.key, wording=wording_of(metric))
 
 
-def wording_of(metric: Metric) -> Wording:
+def wording_of(metric: Metric) -> DifferenceWording:
     wording = SHARES if metric.is_share else amounts(metric.unit.value, DIGITS.get(metric.unit, 1))
     return replace(wording, verb=None, over="families") if metric.macro else wording
 

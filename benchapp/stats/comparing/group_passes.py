@@ -11,25 +11,27 @@ from benchapp.stats.comparing.groups import Group
 from benchapp.stats.metrics.passk import (
     METRICS,
     SOLVED,
-    Drawn,
+    DrawnMean,
     SolvedMetric,
-    drawn,
-    drawn_difference,
+    draw_difference,
     name_of,
     samples_of,
+)
+from benchapp.stats.metrics.passk import (
+    draw_mean as drawn,
 )
 from benchapp.stats.metrics.rates import Rate
 
 
 @dataclass(frozen=True, slots=True)
-class Part(Shaped):
+class SourcePasses(Shaped):
     """One group over all tasks, or over those of one source. `rate` counts tasks, replicates added up. difference: to the
     group's baseline; None for a baseline, and where no task is complete on both sides."""
 
     metric: SolvedMetric
     rate: Rate
-    drawn: Drawn | None
-    difference: Drawn | None
+    drawn: DrawnMean | None
+    difference: DrawnMean | None
 
     json_shape = JsonShape(
         *("metric=metric.key", "solved=rate.passed", "complete=rate.scored", "tasks=rate.planned"),
@@ -43,7 +45,7 @@ class Passes(Shaped):
 
     group: Group
     name: str
-    parts: tuple[Part, ...]
+    parts: tuple[SourcePasses, ...]
 
     json_shape = JsonShape("label=group.label", "name", "parts")
 
@@ -66,7 +68,7 @@ def _passes(comparison: Comparison, group: Group) -> Passes:
     return Passes(group, name, tuple(_part(comparison, group, metric) for metric in found))
 
 
-def _part(comparison: Comparison, group: Group, metric: SolvedMetric) -> Part:
+def _part(comparison: Comparison, group: Group, metric: SolvedMetric) -> SourcePasses:
     own, baseline = comparison.of_group(group), comparison.groups.baseline_of(group)
-    difference = drawn_difference(own, comparison.of_group(baseline), metric) if baseline else None
-    return Part(metric, comparison.cell(group, metric).rate, drawn(own, metric), difference)
+    difference = draw_difference(own, comparison.of_group(baseline), metric) if baseline else None
+    return SourcePasses(metric, comparison.cell(group, metric).rate, drawn(own, metric), difference)

@@ -11,7 +11,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from benchapp.models import Trial
 from benchapp.stats.comparing.choices import Choices, Query
 from benchapp.stats.comparing.comparison import comparison_of
-from benchapp.stats.comparing.selection import selected
+from benchapp.stats.comparing.selection import select_runs
 from benchapp.stats.metrics.catalogue import METRICS
 from benchapp.stats.metrics.metric import Instances, Metric
 from runner.base.types import Phase, Role
@@ -90,7 +90,7 @@ def _problem(name: str, value: str) -> Iterator[str]:
 
 def trials_behind(choices: Choices, narrowing: Narrowing) -> QuerySet[Trial]:
     """In SQL, unordered. A metric's trials leave out tainted episodes, as the metric does."""
-    trials = Trial.objects.filter(episode__run__in=selected(choices).order_by().values("pk")).order_by()
+    trials = Trial.objects.filter(episode__run__in=select_runs(choices).order_by().values("pk")).order_by()
     wanted = Q()
     for name, lookup in PLACES.items():
         value = getattr(narrowing, name)

@@ -13,7 +13,7 @@ from django.utils import timezone
 from benchapp.models import Comparison as SavedComparison
 from benchapp.models import User
 from benchapp.stats.comparing.choices import Choices, parse_choices
-from benchapp.stats.comparing.comparison import Comparison, added_since, comparison_of
+from benchapp.stats.comparing.comparison import Comparison, comparison_of, count_added_since
 from benchapp.stats.comparing.comparison_sentences import LEVEL, difference_in_words
 from benchapp.stats.comparing.groups import SEPARATOR, Group
 from benchapp.stats.inference.clusters import clusters_for, smallest_p
@@ -157,7 +157,7 @@ class Reopened:
 
     @cached_property
     def added(self) -> int:
-        return added_since(self.choices)
+        return count_added_since(self.choices)
 
     @property
     def same_numbers(self) -> bool:

@@ -14,7 +14,7 @@ MAX_RUNS = 600  # beside each other; the four published campaigns together have 
 ORDER = ("experiment__suite__key", "experiment__created_at", "experiment_id", "id")
 
 
-def matching(choices: Choices) -> QuerySet[Run]:
+def filter_matching(choices: Choices) -> QuerySet[Run]:
     """Standing runs that pass every filter, whenever they came; probes only where their experiment is named."""
     wanted = Q(experiment__deleted_at=None)
     lists = {
@@ -36,16 +36,16 @@ def matching(choices: Choices) -> QuerySet[Run]:
     return Run.objects.filter(wanted)
 
 
-def selected(choices: Choices) -> QuerySet[Run]:
+def select_runs(choices: Choices) -> QuerySet[Run]:
     """Those of them that were there when the page was pinned; all where it is not."""
     # Hundreds of runs share a few experiments: one instance of each, and not one for every run.
-    runs = matching(choices).prefetch_related("experiment__suite").order_by(*ORDER)
+    runs = filter_matching(choices).prefetch_related("experiment__suite").order_by(*ORDER)
     return runs.filter(created_at__lte=choices.as_of) if choices.as_of else runs
 
 
-def added(choices: Choices) -> QuerySet[Run]:
+def filter_added(choices: Choices) -> QuerySet[Run]:
     """Those that match and came after the pin."""
-    runs = matching(choices)
+    runs = filter_matching(choices)
     return runs.filter(created_at__gt=choices.as_of) if choices.as_of else runs.none()
 
 

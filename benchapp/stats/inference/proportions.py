@@ -12,7 +12,7 @@ from benchapp.stats.inference.shares import wilson
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs:
+class PassPairs:
     """Numbers of tasks by (own, other): both passed, only own, only other, neither."""
 
     both: int
@@ -30,14 +30,14 @@ class Pairs:
         return self.own_only, self.other_only
 
 
-def pairs(own: Floats, other: Floats) -> Pairs:
+def pairs(own: Floats, other: Floats) -> PassPairs:
     """Count two columns of 0 and 1, [n] each."""
     a, b = own.astype(bool), other.astype(bool)
     both, own_only, other_only = int((a & b).sum()), int((a & ~b).sum()), int((~a & b).sum())
-    return Pairs(both, own_only, other_only, len(a) - both - own_only - other_only)
+    return PassPairs(both, own_only, other_only, len(a) - both - own_only - other_only)
 
 
-def newcombe_paired(counts: Pairs) -> Interval:
+def newcombe_paired(counts: PassPairs) -> Interval:
     """Newcombe's interval for a difference of paired proportions (Newcombe 1998, Stat. Med. 17, 2635: method 10).
 
     Squares and adds the two Wilson intervals, less what the correlation of the pairs takes away; a positive
@@ -60,7 +60,7 @@ def _length(own: float, other: float, phi: float) -> float:
     return sqrt(max(0.0, own * own - 2 * phi * own * other + other * other))
 
 
-def _correlation(counts: Pairs) -> float:
+def _correlation(counts: PassPairs) -> float:
     k_own, k_other = counts.both + counts.own_only, counts.both + counts.other_only
     product = k_own * (counts.n - k_own) * k_other * (counts.n - k_other)
     if not product:

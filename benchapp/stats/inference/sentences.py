@@ -13,7 +13,7 @@ from benchapp.stats.metrics.amounts import render_signed
 
 
 @dataclass(frozen=True, slots=True)
-class Wording:
+class DifferenceWording:
     """How a metric's numbers are said. value: a mean; change: a difference with its sign.
 
     verb: what a condition did to the tasks counted, for metrics of passes; None where the values are no passes.
@@ -26,16 +26,16 @@ class Wording:
     over: str = ""
 
 
-SHARES = Wording(
+SHARES = DifferenceWording(
     value=lambda share: f"{percent_text(share, 1)} %",
     change=lambda share: f"{render_signed(100 * share, 1)} points",
     verb="solved",
 )
 
 
-def amounts(unit: str, digits: int = 1) -> Wording:
+def amounts(unit: str, digits: int = 1) -> DifferenceWording:
     """Wording of metrics that are no shares: turns, tokens, USD. Numbers come with thousands separators."""
-    return Wording(
+    return DifferenceWording(
         value=lambda value: f"{value:,.{digits}f} {unit}",
         change=lambda value: f"{render_signed(value, digits)} {unit}",
     )
@@ -49,7 +49,7 @@ def sentence(
     metric: str,
     unit: str = "tasks",
     clusters: str = "episodes",
-    wording: Wording = SHARES,
+    wording: DifferenceWording = SHARES,
 ) -> str:
     """One sentence: what each side reached, the difference, its interval and test, and what it covers.
 
@@ -63,7 +63,7 @@ def sentence(
     return "; ".join(filter(None, parts)) + "."
 
 
-def _sides(difference: Difference, own: str, other: str, unit: str, wording: Wording) -> str:
+def _sides(difference: Difference, own: str, other: str, unit: str, wording: DifferenceWording) -> str:
     n = difference.tasks
     if difference.discordant is not None and wording.verb:
         passed = round(difference.own * n), round(difference.other * n)
@@ -80,7 +80,7 @@ def _runs(replicates: tuple[int, int]) -> str:
     return f"{own} learning runs each" if own == other else f"{own} against {other} learning runs"
 
 
-def _delta(difference: Difference, clusters: str, wording: Wording) -> str:
+def _delta(difference: Difference, clusters: str, wording: DifferenceWording) -> str:
     said = wording.change(difference.delta)
     if difference.interval is None:
         return said
@@ -90,7 +90,7 @@ def _delta(difference: Difference, clusters: str, wording: Wording) -> str:
     return f"{said} ({level}; {_test(difference, clusters)}, {_p(difference.p)})"
 
 
-def _bare(wording: Wording, value: float) -> str:
+def _bare(wording: DifferenceWording, value: float) -> str:
     """The low end without its unit, where the unit is the last word."""
     return wording.change(value).rsplit(" ", 1)[0]
 
@@ -112,7 +112,7 @@ def _p(p: float | None) -> str:
     return f"p = {p:.2f}" if p >= 0.1 else f"p = {p:.3f}"
 
 
-def _verdict(difference: Difference, clusters: str, wording: Wording) -> str:
+def _verdict(difference: Difference, clusters: str, wording: DifferenceWording) -> str:
     if difference.method == "none":
         return _too_few(difference, clusters)
     if difference.interval is None:

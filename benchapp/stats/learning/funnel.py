@@ -17,14 +17,14 @@ from django.db.models import QuerySet
 from benchapp.models import Run, SkillUse, SnapshotFile, Trial
 from benchapp.record.json_shape import Shaped
 from benchapp.stats.learning.following import Following
-from benchapp.stats.metrics.tally import Tally
+from benchapp.stats.metrics.tally import TrialTally
 from runner.base.types import UseKind
 
 LEAST_SHARE = 0.25  # of the cues, from which on a skill counts as followed
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class SkillReading:
     """The first use of a skill in a trial. `trajectory` and `step` say where; None where the source does not."""
 
     kind: str
@@ -50,7 +50,7 @@ class Chance:
     instruction: str  # digest of the task's text
     success: bool | None
     is_own: bool | None
-    reading: Reading | None
+    reading: SkillReading | None
     others: tuple[str, ...] = ()
     following: Following | None = None
 
@@ -69,17 +69,17 @@ class Chance:
 class Funnel(Shaped):
     """Trials at each stage, each with how they ended. `judged`: read, and it is known whether they followed."""
 
-    available: Tally
-    read: Tally
-    judged: Tally
-    followed: Tally
+    available: TrialTally
+    read: TrialTally
+    judged: TrialTally
+    followed: TrialTally
 
     @property
-    def unread(self) -> Tally:
+    def unread(self) -> TrialTally:
         return _less(self.available, self.read)
 
     @property
-    def not_followed(self) -> Tally:
+    def not_followed(self) -> TrialTally:
         return _less(self.judged, self.followed)
 
     @property
@@ -201,10 +201,10 @@ def _family_slugs(run: Run) -> dict[int, set[str]]:
     return found
 
 
-def _uses(trials: QuerySet[Trial]) -> dict[int, tuple[set[str], dict[str, Reading]]]:
+def _uses(trials: QuerySet[Trial]) -> dict[int, tuple[set[str], dict[str, SkillReading]]]:
     """trial -> (mounted, skill -> its first use). A use without a step comes last, whatever the database thinks of null."""
     rows = SkillUse.objects.filter(attempt__counts=True, attempt__trial__in=trials).order_by("id")
-    found: dict[int, tuple[set[str], dict[str, Reading]]] = {}
+    found: dict[int, tuple[set[str], dict[str, SkillReading]]] = {}
     for trial, skill, kind, trajectory, step, digest in rows.values_list(
         "attempt__trial_id", "skill", "kind", "trajectory_id", "step", "trajectory__digest"
     ):
@@ -212,7 +212,7 @@ def _uses(trials: QuerySet[Trial]) -> dict[int, tuple[set[str], dict[str, Readin
         if kind == UseKind.MOUNTED:
             mounted.add(skill)
         elif skill not in read or _is_before(step, read[skill].step):
-            read[skill] = Reading(kind, trajectory, step, digest or "")
+            read[skill] = SkillReading(kind, trajectory, step, digest or "")
     return found
 
 
@@ -229,11 +229,11 @@ def held_by(snapshots: set[int]) -> dict[int, set[str]]:
     return found
 
 
-def _tally(outcomes: Sequence[bool | None]) -> Tally:
+def _tally(outcomes: Sequence[bool | None]) -> TrialTally:
     scored = [outcome for outcome in outcomes if outcome is not None]
-    return Tally(len(outcomes), len(outcomes), len(scored), sum(scored))
+    return TrialTally(len(outcomes), len(outcomes), len(scored), sum(scored))
 
 
-def _less(one: Tally, other: Tally) -> Tally:
+def _less(one: TrialTally, other: TrialTally) -> TrialTally:
     names = ("total", "done", "scored", "passed")
-    return Tally(*(getattr(one, name) - getattr(other, name) for name in names))
+    return TrialTally(*(getattr(one, name) - getattr(other, name) for name in names))

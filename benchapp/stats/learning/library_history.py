@@ -23,7 +23,7 @@ FILE_KINDS = ("SKILL.md", "references", "scripts", "assets", "other")
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class LibraryContents:
     """What one snapshot holds. `files`: FILE_KINDS -> count. `skills`: folders with a SKILL.md."""
 
     skills: frozenset[str] = frozenset()
@@ -31,11 +31,11 @@ class Manifest:
     bytes: int = 0
 
 
-EMPTY = Manifest()
+EMPTY = LibraryContents()
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class LibraryChange:
     """One decision (whatever its outcome) or one seeded skill. `after`: the library from then on; None: as before.
 
     `position`: tasks of acquisition or evaluation that had ended.
@@ -44,7 +44,7 @@ class Change:
     position: int
     at: datetime
     status: str  # of the decision; "seeded" for a seed
-    after: Manifest | None
+    after: LibraryContents | None
     files_changed: int = 0
     lines_added: int = 0
     lines_removed: int = 0
@@ -63,8 +63,8 @@ class EpisodeHistory:
     title: str
     tainted: bool
     tasks: tuple[datetime, ...]
-    changes: tuple[Change, ...]
-    present: Manifest | None
+    changes: tuple[LibraryChange, ...]
+    present: LibraryContents | None
 
     def standing_at(self, moment: datetime | None) -> EpisodeHistory:
         """As the record knew it then. A library that came without a history is taken as it is."""
@@ -82,13 +82,13 @@ class EpisodeHistory:
 KEPT: RunCache[tuple[EpisodeHistory, ...]] = RunCache(600)  # runs; some 20 kB each
 
 
-def histories_of(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, tuple[EpisodeHistory, ...]]:
+def read_histories(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, tuple[EpisodeHistory, ...]]:
     """run pk -> its episodes in their order, as the record knew them at `as_of`."""
     found = KEPT.read_all(runs, _read)
     return {pk: tuple(episode.standing_at(as_of) for episode in episodes) for pk, episodes in found.items()}
 
 
-def endings_of(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, tuple[EpisodeHistory, ...]]:
+def read_final_histories(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, tuple[EpisodeHistory, ...]]:
     """The same with `present` alone, and without a history: two queries over a fraction of the manifests.
 
     Where a library has changed since `as_of`, only its history tells how it stood.
@@ -96,7 +96,7 @@ def endings_of(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, 
     wanted = list(runs)
     if any(KEPT.get(run) is None for run in wanted) and not _changed_after(wanted, as_of):
         return _endings([run.pk for run in wanted])
-    return histories_of(wanted, as_of)
+    return read_histories(wanted, as_of)
 
 
 def _changed_after(runs: Sequence[Run], as_of: datetime | None) -> bool:
@@ -158,16 +158,16 @@ def _spine(runs: Sequence[int]) -> tuple[Spine, Seeds]:
 
 
 def _changes(
-    runs: Sequence[int], spine: Spine, seeds: Seeds, manifests: Mapping[int, Manifest]
-) -> dict[int, list[Change]]:
+    runs: Sequence[int], spine: Spine, seeds: Seeds, manifests: Mapping[int, LibraryContents]
+) -> dict[int, list[LibraryChange]]:
     """episode pk -> its decisions and seeds in the order of the spine."""
-    placed: dict[int, list[tuple[int, Change]]] = defaultdict(list)
+    placed: dict[int, list[tuple[int, LibraryChange]]] = defaultdict(list)
 
     def position(episode: int, sequence: int) -> int:
         return bisect_left(spine.get(episode, ()), (sequence,))
 
     for episode, sequence, at, snapshot in seeds:
-        change = Change(position(episode, sequence), at, SEEDED, manifests.get(snapshot, EMPTY))
+        change = LibraryChange(position(episode, sequence), at, SEEDED, manifests.get(snapshot, EMPTY))
         placed[episode].append((sequence, change))
     decisions = Decision.objects.filter(episode__run__in=runs).order_by("episode_id", "number")
     rows = decisions.values_list(
@@ -183,7 +183,7 @@ def _changes(
     )
     for episode, sequence, at, status, before, after, *counts in rows.iterator(chunk_size=5000):
         applied = status == DecisionStatus.APPLIED and after != before
-        change = Change(
+        change = LibraryChange(
             position(episode, sequence or 0), at, status, manifests.get(after, EMPTY) if applied else None, *counts
         )
         placed[episode].append((sequence or 0, change))
@@ -215,7 +215,7 @@ def _files(files: QuerySet[SnapshotFile]) -> QuerySet[SnapshotFile]:
     return typed.values_list("snapshot_id", "skill", "kind", "size")
 
 
-def _manifests(runs: Sequence[int]) -> dict[int, Manifest]:
+def _manifests(runs: Sequence[int]) -> dict[int, LibraryContents]:
     """snapshot pk -> what it holds, for every library that an episode of these runs holds or held."""
     of_runs = Decision.objects.filter(episode__run__in=runs, status=DecisionStatus.APPLIED).exclude(after=F("before"))
     seeded = Entry.objects.filter(episode__run__in=runs, kind=Entry.Kind.SEED)
@@ -227,7 +227,7 @@ def _manifests(runs: Sequence[int]) -> dict[int, Manifest]:
     )
 
 
-def _manifests_of(wanted: Q) -> dict[int, Manifest]:
+def _manifests_of(wanted: Q) -> dict[int, LibraryContents]:
     skills: dict[int, set[str]] = defaultdict(set)
     files: dict[int, dict[str, int]] = defaultdict(lambda: dict.fromkeys(FILE_KINDS, 0))
     sizes: dict[int, int] = defaultdict(int)
@@ -236,4 +236,4 @@ def _manifests_of(wanted: Q) -> dict[int, Manifest]:
         sizes[snapshot] += size
         if kind == FILE_KINDS[0]:
             skills[snapshot].add(skill)
-    return {pk: Manifest(frozenset(skills.get(pk, ())), files[pk], sizes[pk]) for pk in files}
+    return {pk: LibraryContents(frozenset(skills.get(pk, ())), files[pk], sizes[pk]) for pk in files}

@@ -11,7 +11,7 @@ from benchapp.models import Entry, Run
 from benchapp.stats.metrics.outcomes import LEARNING
 
 
-def rounds_given(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, int]:
+def read_rounds_given(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, int]:
     """trial pk -> rounds of learning behind the library its counting attempt began with; those of acquisition and evaluation.
 
     0: no decision had changed the library yet. Decisions that changed nothing (rejected, no-op, failed) make no

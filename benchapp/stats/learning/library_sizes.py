@@ -17,8 +17,8 @@ from benchapp.stats.learning.library_history import (
     FILE_KINDS,
     SEEDED,
     EpisodeHistory,
-    endings_of,
-    histories_of,
+    read_final_histories,
+    read_histories,
 )
 from benchapp.stats.learning.reuse import PhaseReuse, Reuse, SkillReuse, reuse
 from runner.base.types import DecisionStatus
@@ -31,9 +31,9 @@ __all__ = [
     "PhaseReuse",
     "Reuse",
     "SkillReuse",
-    "churn",
-    "final_libraries",
-    "growth",
+    "count_churn",
+    "read_final_libraries",
+    "count_growth",
     "reuse",
 ]
 
@@ -100,7 +100,7 @@ class Churn:
         return self.ever - self.retained
 
 
-def final_libraries(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, list[LibrarySize]]:
+def read_final_libraries(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, list[LibrarySize]]:
     """run pk -> the library of each of its episodes that owns one: the sealed one, or where it stands so far."""
     return {
         run: [
@@ -115,16 +115,16 @@ def final_libraries(runs: Iterable[Run], as_of: datetime | None = None) -> dict[
             for episode in episodes
             if episode.present is not None
         ]
-        for run, episodes in endings_of(runs, as_of).items()
+        for run, episodes in read_final_histories(runs, as_of).items()
     }
 
 
-def growth(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, list[Growth]]:
+def count_growth(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, list[Growth]]:
     """run pk -> one entry per episode and position 0, 1, ... n of its n tasks. Nothing of episodes whose tasks have no
     order (imports without a protocol)."""
     return {
         run: [entry for episode in episodes if episode.tasks for entry in _steps(episode)]
-        for run, episodes in histories_of(runs, as_of).items()
+        for run, episodes in read_histories(runs, as_of).items()
     }
 
 
@@ -146,9 +146,9 @@ def _steps(episode: EpisodeHistory) -> Iterator[Growth]:
         )
 
 
-def churn(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, Churn]:
+def count_churn(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, Churn]:
     """run pk -> what its authors decided and what became of the skills."""
-    return {run: _churn(episodes) for run, episodes in histories_of(runs, as_of).items()}
+    return {run: _churn(episodes) for run, episodes in read_histories(runs, as_of).items()}
 
 
 def _churn(episodes: Iterable[EpisodeHistory]) -> Churn:

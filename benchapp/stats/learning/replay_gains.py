@@ -21,7 +21,7 @@ RETEST = "includes retest noise"
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs:
+class ReplayPairs:
     """The replay trials (keys) of each cell, with the acquisition trial of the same place in `first`.
 
     The first word is acquisition, the second replay. `unpaired`: replay trials without a score on both sides.
@@ -60,8 +60,8 @@ class Pairs:
         """Replay's success rate minus acquisition's over the pairs: (fail_pass - pass_fail) / pairs."""
         return (len(self.fail_pass) - len(self.pass_fail)) / self.total if self.total else None
 
-    def __add__(self, other: Pairs) -> Pairs:
-        return Pairs(
+    def __add__(self, other: ReplayPairs) -> ReplayPairs:
+        return ReplayPairs(
             self.fail_pass + other.fail_pass,
             self.pass_pass + other.pass_pass,
             self.pass_fail + other.pass_fail,
@@ -71,11 +71,11 @@ class Pairs:
 
 
 @dataclass(frozen=True, slots=True)
-class Replay:
+class ReplayResult:
     """Pairs of a condition beside those of a placebo on the same tasks; None where the baseline replayed none of them."""
 
-    own: Pairs
-    placebo: Pairs | None = None
+    own: ReplayPairs
+    placebo: ReplayPairs | None = None
 
     @property
     def label(self) -> str:
@@ -94,7 +94,7 @@ class Replay:
         return _minus(self.own.lift, self.placebo.lift) if self.placebo else None
 
 
-def pairs_of(outcomes: Outcomes, tasks: Iterable[int] | None = None) -> Pairs:
+def pairs_of(outcomes: Outcomes, tasks: Iterable[int] | None = None) -> ReplayPairs:
     """The 2x2 of one run, tainted episodes left out; `tasks` (keys) narrows it."""
     wanted = ~outcomes.tainted
     if tasks is not None:
@@ -115,10 +115,10 @@ def pairs_of(outcomes: Outcomes, tasks: Iterable[int] | None = None) -> Pairs:
             unpaired += 1
         else:
             cells[first, bool(success)].append(int(outcomes.trial[place]))
-    return Pairs(*(tuple(trials) for trials in cells.values()), unpaired=unpaired)
+    return ReplayPairs(*(tuple(trials) for trials in cells.values()), unpaired=unpaired)
 
 
-def replay_of(own: Iterable[Outcomes], baseline: Iterable[Outcomes] = ()) -> Replay | None:
+def replay_of(own: Iterable[Outcomes], baseline: Iterable[Outcomes] = ()) -> ReplayResult | None:
     """Of a group's replicates, beside a baseline group's on the tasks both replayed; None where nothing was replayed.
 
     With a placebo both sides cover only the tasks that both have a pair for.
@@ -126,9 +126,9 @@ def replay_of(own: Iterable[Outcomes], baseline: Iterable[Outcomes] = ()) -> Rep
     runs, others = list(own), list(baseline)
     shared = paired_tasks(runs) & paired_tasks(others)
     if shared:
-        return Replay(_total(runs, shared), _total(others, shared))
+        return ReplayResult(_total(runs, shared), _total(others, shared))
     whole = _total(runs, None)
-    return Replay(whole) if whole.total or whole.unpaired else None
+    return ReplayResult(whole) if whole.total or whole.unpaired else None
 
 
 def paired_tasks(runs: Iterable[Outcomes]) -> set[int]:
@@ -141,8 +141,8 @@ def paired_tasks(runs: Iterable[Outcomes]) -> set[int]:
     return found
 
 
-def _total(runs: Iterable[Outcomes], tasks: Iterable[int] | None) -> Pairs:
-    return sum((pairs_of(outcomes, tasks) for outcomes in runs), Pairs())
+def _total(runs: Iterable[Outcomes], tasks: Iterable[int] | None) -> ReplayPairs:
+    return sum((pairs_of(outcomes, tasks) for outcomes in runs), ReplayPairs())
 
 
 Slot = tuple[int, int, int]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 
-class End(StrEnum):
+class AgentEnd(StrEnum):
     """In the order in which pages name them."""
 
     TIME = "time limit"
@@ -21,14 +21,14 @@ class End(StrEnum):
 
 
 # Types of `runner.base.types.Failure`, as our agents give them (docs/reference/harnesses.md).
-OF_TYPE: Mapping[str, End] = {
-    "AgentTimeout": End.TIME,
-    "TurnLimit": End.TURNS,
-    "TokenLimit": End.TOKENS,
-    "ContextLimit": End.CONTEXT,
-    "OutputLimit": End.OUTPUT,
-    "NoToolCall": End.NO_CALL,
-    "ProgramFailed": End.PROGRAM,
+OF_TYPE: Mapping[str, AgentEnd] = {
+    "AgentTimeout": AgentEnd.TIME,
+    "TurnLimit": AgentEnd.TURNS,
+    "TokenLimit": AgentEnd.TOKENS,
+    "ContextLimit": AgentEnd.CONTEXT,
+    "OutputLimit": AgentEnd.OUTPUT,
+    "NoToolCall": AgentEnd.NO_CALL,
+    "ProgramFailed": AgentEnd.PROGRAM,
 }
 # Exceptions of the machinery around an agent: containers, providers, reward files.
 HARNESS_TYPES = re.compile(
@@ -36,17 +36,20 @@ HARNESS_TYPES = re.compile(
     r"|ServiceUnavailable|InternalServer|APIError|Authentication|AgentSetup|Daytona|Modal|CancelledError"
 )
 # Of other programs: Harbor's "AgentTimeoutError" and "VerifierTimeoutError", Inspect's "limit:message", SWE-agent's "exit_context".
-_FOREIGN: tuple[tuple[re.Pattern[str], End], ...] = (
-    (re.compile(r"\A(?:Verifier|Environment|AgentSetup).*Time"), End.MACHINERY),
-    (re.compile(r"context", re.IGNORECASE), End.CONTEXT),
-    (re.compile(r"\Alimit:(?:message|turn)|max_?(?:turns|steps|iterations)|LimitsExceeded", re.IGNORECASE), End.TURNS),
-    (re.compile(r"\Alimit:(?:token|cost)|exit_cost", re.IGNORECASE), End.TOKENS),
-    (re.compile(r"\Alimit:(?:time|working)|time_?d?out|exit_total_execution_time", re.IGNORECASE), End.TIME),
-    (HARNESS_TYPES, End.MACHINERY),
+_FOREIGN: tuple[tuple[re.Pattern[str], AgentEnd], ...] = (
+    (re.compile(r"\A(?:Verifier|Environment|AgentSetup).*Time"), AgentEnd.MACHINERY),
+    (re.compile(r"context", re.IGNORECASE), AgentEnd.CONTEXT),
+    (
+        re.compile(r"\Alimit:(?:message|turn)|max_?(?:turns|steps|iterations)|LimitsExceeded", re.IGNORECASE),
+        AgentEnd.TURNS,
+    ),
+    (re.compile(r"\Alimit:(?:token|cost)|exit_cost", re.IGNORECASE), AgentEnd.TOKENS),
+    (re.compile(r"\Alimit:(?:time|working)|time_?d?out|exit_total_execution_time", re.IGNORECASE), AgentEnd.TIME),
+    (HARNESS_TYPES, AgentEnd.MACHINERY),
 )
 
 
-def end_of(exception_type: str) -> End | None:
+def end_of(exception_type: str) -> AgentEnd | None:
     """None: it ended by itself, or with something that says nothing of how."""
     if exception_type in OF_TYPE:
         return OF_TYPE[exception_type]

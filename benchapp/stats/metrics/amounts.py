@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchapp.stats.inference.shares import percent_text
-from benchapp.stats.metrics.metric import Unit
+from benchapp.stats.metrics.metric import MetricUnit
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 MAGNITUDES = ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k"))
@@ -57,23 +57,23 @@ def render_rough_duration(seconds: float) -> str:
     return " ".join(parts[:2]) or "0 s"
 
 
-def render_metric(value: float, unit: Unit) -> str:
+def render_metric(value: float, unit: MetricUnit) -> str:
     """A metric's value as the tables write it: shares as percent without the sign, dollars with theirs."""
-    if unit is Unit.SHARE:
+    if unit is MetricUnit.SHARE:
         return percent_text(value, 1)
-    if unit is Unit.USD:
+    if unit is MetricUnit.USD:
         return render_usd(value, below=0.1)
-    if unit is Unit.SCORE:
+    if unit is MetricUnit.SCORE:
         return f"{value:.2f}"
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.1f}"
 
 
-def render_change(value: float, unit: Unit) -> str:
+def render_change(value: float, unit: MetricUnit) -> str:
     """A difference of two values of a metric, with its sign; of shares in percentage points."""
-    if unit is Unit.SHARE:
+    if unit is MetricUnit.SHARE:
         return render_signed(100 * value, 1)
-    if unit is Unit.USD:
+    if unit is MetricUnit.USD:
         return render_signed(value, 4 if abs(value) < 0.1 else 2)
-    if unit is Unit.SCORE:
+    if unit is MetricUnit.SCORE:
         return render_signed(value, 2)
     return render_signed(value, 0 if abs(value) >= 100 else 1)

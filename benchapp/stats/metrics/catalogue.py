@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from benchapp.stats.benchmarks import skillevolbench_metrics, skillflow_metrics, skilllearnbench_metrics
 from benchapp.stats.metrics import passk, run_metrics
-from benchapp.stats.metrics.metric import FIRST_TRIES, Better, Metric, RunMetric, Unit
+from benchapp.stats.metrics.metric import FIRST_TRIES, Better, Metric, MetricUnit, RunMetric
 from benchapp.stats.metrics.outcomes import PHASES, Outcomes
 from runner.base.types import Phase
 
@@ -29,7 +29,7 @@ def _grade(column: str, name: str) -> tuple[Metric, ...]:
         GRADED.format(name) + "; first tries",
         FIRST_TRIES,
         column=column,
-        unit=Unit.SCORE,
+        unit=MetricUnit.SCORE,
         source="SkillEvolBench, section 4.5 (outcome, process and overall score)",
     )
     deployed = replace(
@@ -42,25 +42,41 @@ def _grade(column: str, name: str) -> tuple[Metric, ...]:
     return whole, deployed
 
 
-def _used(key: str, name: str, meaning: str, column: str, unit: Unit) -> Metric:
+def _used(key: str, name: str, meaning: str, column: str, unit: MetricUnit) -> Metric:
     return Metric(key, name, meaning, (), column=column, unit=unit, better=Better.LOWER, source=RECORD)
 
 
 USAGE = (
-    _used("input-per-trial", "input", "input tokens per trial, cached ones among them", "input_tokens", Unit.TOKENS),
     _used(
-        "cached-per-trial", "cached input", "input tokens read from a cache, per trial", "cached_tokens", Unit.TOKENS
+        "input-per-trial", "input", "input tokens per trial, cached ones among them", "input_tokens", MetricUnit.TOKENS
     ),
-    _used("output-per-trial", "output", "output tokens per trial", "output_tokens", Unit.TOKENS),
-    _used("cost-per-trial", "cost", "USD per trial, of the attempt that counts", "cost_usd", Unit.USD),
-    _used("seconds-per-trial", "time", "seconds from start to end of the attempt that counts", "seconds", Unit.SECONDS),
+    _used(
+        "cached-per-trial",
+        "cached input",
+        "input tokens read from a cache, per trial",
+        "cached_tokens",
+        MetricUnit.TOKENS,
+    ),
+    _used("output-per-trial", "output", "output tokens per trial", "output_tokens", MetricUnit.TOKENS),
+    _used("cost-per-trial", "cost", "USD per trial, of the attempt that counts", "cost_usd", MetricUnit.USD),
+    _used(
+        "seconds-per-trial",
+        "time",
+        "seconds from start to end of the attempt that counts",
+        "seconds",
+        MetricUnit.SECONDS,
+    ),
     replace(
-        _used("mounted-per-trial", "skills mounted", "skills a trial was given", "skills_mounted", Unit.SKILLS),
+        _used("mounted-per-trial", "skills mounted", "skills a trial was given", "skills_mounted", MetricUnit.SKILLS),
         better=Better.NEITHER,
     ),
     replace(
         _used(
-            "read-per-trial", "skills read", "skills read, invoked or executed in a trial", "skills_read", Unit.SKILLS
+            "read-per-trial",
+            "skills read",
+            "skills read, invoked or executed in a trial",
+            "skills_read",
+            MetricUnit.SKILLS,
         ),
         better=Better.NEITHER,
     ),

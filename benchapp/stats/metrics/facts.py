@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from benchapp.models import Run
-from benchapp.stats.learning.library_sizes import Churn, LibrarySize, churn, final_libraries
+from benchapp.stats.learning.library_sizes import Churn, LibrarySize, read_final_libraries
+from benchapp.stats.learning.library_sizes import count_churn as churn
 from benchapp.stats.metrics.outcomes import Outcomes
 from benchapp.stats.metrics.spending import RunSpending, spending_of
 
@@ -27,7 +28,7 @@ def facts_of(
 ) -> dict[int, RunFacts]:
     """run pk -> facts; `outcomes`: run pk -> trials. Six queries at most, whatever the number of runs."""
     changed = churn(runs, as_of)  # first: it reads the histories, which tell the final libraries too
-    libraries, spent = final_libraries(runs, as_of), spending_of(runs, as_of)
+    libraries, spent = read_final_libraries(runs, as_of), spending_of(runs, as_of)
     return {
         run.pk: RunFacts(
             outcomes[run.pk],

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 FIRST_TRIES = (Phase.ACQUISITION, Phase.DEPLOYMENT, Phase.EVALUATION)  # a replay meets its tasks a second time
 
 
-class Unit(StrEnum):
+class MetricUnit(StrEnum):
     SHARE = "share"  # 0..1, a count of passes, shown in percent
     SCORE = "score"  # 0..1, a mean of grades
     TURNS = "turns"
@@ -62,7 +62,7 @@ class Metric:
     phases: tuple[Phase, ...] = ()
     role: Role | None = None
     column: str = "success"
-    unit: Unit = Unit.SHARE
+    unit: MetricUnit = MetricUnit.SHARE
     better: Better = Better.HIGHER
     source: str = ""
     past_first: bool = False  # without the first task of each episode, and of ordered episodes alone
@@ -72,7 +72,7 @@ class Metric:
 
     @property
     def is_share(self) -> bool:
-        return self.unit is Unit.SHARE
+        return self.unit is MetricUnit.SHARE
 
     @property
     def phase(self) -> Phase | None:
@@ -181,7 +181,7 @@ class RunMetric:
     key: str
     name: str
     meaning: str
-    unit: Unit
+    unit: MetricUnit
     better: Better
     source: str
     compute: Callable[[RunFacts], RunValue]

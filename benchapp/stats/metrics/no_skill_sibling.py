@@ -19,7 +19,7 @@ Outcomes = Mapping[tuple[str, str, int, int], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Beside(Shaped):
+class BesideNoSkill(Shaped):
     """Both rates cover the same tasks. `phase`: the sibling's, which differs where it replays nothing."""
 
     own: Rate
@@ -66,13 +66,13 @@ def stored_outcomes(run: Run) -> dict[tuple[str, str, int, int], bool]:
     }
 
 
-def beside(own: Outcomes, sibling: Outcomes) -> dict[str, Beside]:
+def beside(own: Outcomes, sibling: Outcomes) -> dict[str, BesideNoSkill]:
     """metric key -> comparison, for each metric with at least one task scored on both sides."""
     found = {metric.key: _compare(metric, own, sibling) for metric in METRICS}
     return {key: comparison for key, comparison in found.items() if comparison is not None}
 
 
-def _compare(metric: Metric, own: Outcomes, sibling: Outcomes) -> Beside | None:
+def _compare(metric: Metric, own: Outcomes, sibling: Outcomes) -> BesideNoSkill | None:
     """Replay meets the sibling's replay, or, where it replays nothing, its first try at the same tasks."""
     for phase in (metric.phase, Phase.ACQUISITION) if metric.phase == Phase.REPLAY else (metric.phase,):
         pairs = [
@@ -82,5 +82,5 @@ def _compare(metric: Metric, own: Outcomes, sibling: Outcomes) -> Beside | None:
         ]
         if pairs:
             mine, theirs = (sum(side) for side in zip(*pairs, strict=True))
-            return Beside(Rate(mine, len(pairs), len(pairs)), Rate(theirs, len(pairs), len(pairs)), phase)
+            return BesideNoSkill(Rate(mine, len(pairs), len(pairs)), Rate(theirs, len(pairs), len(pairs)), phase)
     return None

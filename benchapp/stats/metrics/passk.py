@@ -138,7 +138,7 @@ def name_of(samples: tuple[int, int]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class DrawnMean:
     """A mean over tasks, or a difference of two, with its tasks drawn again. Shares, -1..1 for a difference.
 
     tasks: complete in every run it rests on; left_out: those complete in some and not in all, or in none. by_corpus: corpora
@@ -159,14 +159,16 @@ class Drawn:
         return self.corpora >= MIN_CLUSTERS
 
 
-def drawn(runs: Sequence[Outcomes], metric: SolvedMetric = SOLVED) -> Drawn | None:
+def draw_mean(runs: Sequence[Outcomes], metric: SolvedMetric = SOLVED) -> DrawnMean | None:
     """pass@k of the replicates of one group. None where no task is complete in all of them."""
     means = [metric.corpus_means(outcomes) for outcomes in runs]
     paired = pair(means, means[:1])  # against itself: only to line the replicates up
     return _drawn(paired, paired.own.mean(axis=0), _planned(runs, metric)) if paired else None
 
 
-def drawn_difference(own: Sequence[Outcomes], other: Sequence[Outcomes], metric: SolvedMetric = SOLVED) -> Drawn | None:
+def draw_difference(
+    own: Sequence[Outcomes], other: Sequence[Outcomes], metric: SolvedMetric = SOLVED
+) -> DrawnMean | None:
     """Own minus other, paired by task. None where no task is complete on both sides."""
     sides = [[metric.corpus_means(outcomes) for outcomes in side] for side in (own, other)]
     paired = pair(*sides)
@@ -177,11 +179,11 @@ def _planned(runs: Sequence[Outcomes], metric: SolvedMetric) -> int:
     return len(np.unique(np.concatenate([metric.covered(outcomes).task for outcomes in runs])))
 
 
-def _drawn(paired: Paired, values: Floats, planned: int) -> Drawn:
+def _drawn(paired: Paired, values: Floats, planned: int) -> DrawnMean:
     """values: one per task of the pair, [n]."""
     corpora = paired.clusters
     tasks, whole = by_task(values), by_cluster(values, paired.cluster)
-    return Drawn(
+    return DrawnMean(
         float(values.mean()),
         len(values),
         planned - len(values),

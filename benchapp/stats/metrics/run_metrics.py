@@ -7,7 +7,7 @@ from statistics import fmean
 
 from benchapp.stats.learning.replay_gains import RETEST, pairs_of
 from benchapp.stats.metrics.facts import RunFacts
-from benchapp.stats.metrics.metric import Better, RunMetric, RunValue, Unit
+from benchapp.stats.metrics.metric import Better, MetricUnit, RunMetric, RunValue
 from benchapp.stats.metrics.passing import pass_curve
 from benchapp.stats.metrics.solving import cost_per_solved, tokens_per_solved
 from runner.base.types import DecisionStatus
@@ -34,7 +34,7 @@ REPLAY = (
         "recovery",
         "recovery",
         "first failures that replay passed: fail to pass / all failed first; includes retest noise",
-        Unit.SHARE,
+        MetricUnit.SHARE,
         Better.HIGHER,
         CODE,
         recovery,
@@ -43,7 +43,7 @@ REPLAY = (
         "regression",
         "regression",
         "first passes that replay failed: pass to fail / all passed first; includes retest noise",
-        Unit.SHARE,
+        MetricUnit.SHARE,
         Better.LOWER,
         CODE,
         regression,
@@ -68,7 +68,7 @@ PASSING = tuple(
         f"pass@{k}",
         f"pass@{k}",
         f"chance that one of {k} tries at a task passes, over tasks with at least {k} scored samples; the unbiased estimator",
-        Unit.SHARE,
+        MetricUnit.SHARE,
         Better.HIGHER,
         "Chen et al. 2021, equation 1; SkillGenBench, section 4.1",
         _passing(k),
@@ -81,7 +81,7 @@ SOLVING = (
         "cost-per-solved",
         "cost per solved task",
         "USD of all billed attempts at first tries and author calls / tasks solved there; unknown where any cost is unknown",
-        Unit.USD,
+        MetricUnit.USD,
         Better.LOWER,
         "after SkillEvolBench's released report (total_cost_per_successful_task_usd); replays left out on both sides",
         lambda facts: cost_per_solved(facts.outcomes, facts.spending),
@@ -90,7 +90,7 @@ SOLVING = (
         "tokens-per-solved",
         "tokens per solved task",
         "input and output tokens of all billed attempts at first tries and author calls / tasks solved there",
-        Unit.TOKENS,
+        MetricUnit.TOKENS,
         Better.LOWER,
         "as cost per solved task, where no price is known",
         lambda facts: tokens_per_solved(facts.outcomes, facts.spending),
@@ -126,7 +126,7 @@ LIBRARY = (
         "library-files",
         "library files",
         "files in the final library, mean over episodes",
-        Unit.COUNT,
+        MetricUnit.COUNT,
         Better.NEITHER,
         "SkillEvolBench, Figure 5",
         _of_libraries(lambda facts: [library.files_total for library in facts.libraries]),
@@ -135,7 +135,7 @@ LIBRARY = (
         "library-bytes",
         "library bytes",
         "bytes of the final library, uncompressed, mean over episodes",
-        Unit.COUNT,
+        MetricUnit.COUNT,
         Better.NEITHER,
         "the record",
         _of_libraries(lambda facts: [library.bytes for library in facts.libraries]),
@@ -144,7 +144,7 @@ LIBRARY = (
         "decisions-applied",
         "decisions applied",
         "answers of the author that changed the library / all answers, rejected, failed and no-op ones included",
-        Unit.SHARE,
+        MetricUnit.SHARE,
         Better.NEITHER,
         "SkillEvolBench's released report (revision_acceptance_rate)",
         accepted,

@@ -18,14 +18,14 @@ from benchapp.stats.metrics.rates import Rate
 
 
 @dataclass(frozen=True, slots=True)
-class Tally(Shaped):
+class TrialTally(Shaped):
     total: int = 0
     done: int = 0
     scored: int = 0
     passed: int = 0
 
-    def __add__(self, other: Tally) -> Tally:
-        return Tally(
+    def __add__(self, other: TrialTally) -> TrialTally:
+        return TrialTally(
             self.total + other.total,
             self.done + other.done,
             self.scored + other.scored,
@@ -33,7 +33,7 @@ class Tally(Shaped):
         )
 
     @classmethod
-    def of(cls, outcomes: Outcomes) -> Tally:
+    def of(cls, outcomes: Outcomes) -> TrialTally:
         """Of a run's trials as columns."""
         scored = ~np.isnan(outcomes.success)
         return cls(len(outcomes), int(outcomes.done.sum()), int(scored.sum()), int((outcomes.success == 1).sum()))
@@ -53,7 +53,7 @@ class Tally(Shaped):
         return Rate(self.passed, self.scored, self.total)
 
 
-def tally_by(trials: QuerySet[Trial], *fields: str) -> dict[Any, Tally]:
+def tally_by(trials: QuerySet[Trial], *fields: str) -> dict[Any, TrialTally]:
     """Value of the field (a lookup such as "episode__run"), or tuple of several fields' values -> tally.
 
     One grouped query, without a join per count.
@@ -69,19 +69,19 @@ def tally_by(trials: QuerySet[Trial], *fields: str) -> dict[Any, Tally]:
         )
     )
     width = len(fields)
-    return {row[0] if width == 1 else row[:width]: Tally(*row[width:]) for row in rows}
+    return {row[0] if width == 1 else row[:width]: TrialTally(*row[width:]) for row in rows}
 
 
-KEPT: RunCache[dict[str, Tally]] = RunCache(20_000)  # of finished runs
+KEPT: RunCache[dict[str, TrialTally]] = RunCache(20_000)  # of finished runs
 
 
-def tally_by_phase(runs: Iterable[Run]) -> dict[int, dict[str, Tally]]:
+def tally_by_phase(runs: Iterable[Run]) -> dict[int, dict[str, TrialTally]]:
     """run pk -> phase -> tally, every run given. One grouped query for all whose numbers are not at hand."""
     return KEPT.read_all(runs, _read_tallies, has_ended)
 
 
-def _read_tallies(runs: list[Run]) -> dict[int, dict[str, Tally]]:
-    read: defaultdict[int, dict[str, Tally]] = defaultdict(dict)
+def _read_tallies(runs: list[Run]) -> dict[int, dict[str, TrialTally]]:
+    read: defaultdict[int, dict[str, TrialTally]] = defaultdict(dict)
     trials = Trial.objects.filter(episode__run__in=[run.pk for run in runs])
     for (run, phase), tally in tally_by(trials, "episode__run", "phase").items():
         read[run][phase] = tally

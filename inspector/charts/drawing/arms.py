@@ -11,7 +11,7 @@ from benchapp.stats.comparing.groups import Group, experiment_names
 
 
 @dataclass(frozen=True, slots=True)
-class Arm:
+class ModelPanel:
     """`title` names it by the facts in which the arms differ. `rows`: what each group is called inside it."""
 
     title: str
@@ -32,7 +32,7 @@ def names_of(groups: Sequence[Group]) -> dict[tuple[object, ...], str]:
     }
 
 
-def arms_of(groups: Sequence[Group]) -> list[Arm]:
+def arms_of(groups: Sequence[Group]) -> list[ModelPanel]:
     """In the order in which they come. Give only the groups that are drawn: facts in which they agree are not told."""
     members: dict[tuple[object, ...], list[Group]] = {}
     for group in groups:
@@ -42,7 +42,7 @@ def arms_of(groups: Sequence[Group]) -> list[Arm]:
     facts = [(model_name(of[0]), of[0].harness, experiments[of[0].first.experiment_id]) for of in found]
     told = [place for place in range(3) if place == 0 or len({fact[place] for fact in facts}) > 1]
     titles = [" · ".join(fact[place] for place in told) for fact in facts]
-    return [Arm(title, tuple(of), _rows(of)) for title, of in zip(titles, found, strict=True)]
+    return [ModelPanel(title, tuple(of), _rows(of)) for title, of in zip(titles, found, strict=True)]
 
 
 def model_name(group: Group) -> str:

@@ -42,7 +42,7 @@ LOOKS = tuple(
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class BarPart:
     """A piece of a bar. `value` None is not known and takes no room; `text` stands inside, `hover` says it all."""
 
     name: str
@@ -57,7 +57,7 @@ class Bar:
     """`after` stands behind the bar's end: its total, or why there is none."""
 
     label: str
-    parts: tuple[Part, ...]
+    parts: tuple[BarPart, ...]
     after: str = ""
 
     @property
@@ -66,7 +66,7 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class BarPanel:
     """One panel: `axis` says what its bars measure, with the unit. `whole`: where the axis ends, such as 100 %."""
 
     title: str
@@ -80,7 +80,7 @@ class Block:
 
 
 def stack_bars(
-    blocks: Sequence[Block | None], kinds: Mapping[str, Look], *, across: int = 2, share_x: bool = False
+    blocks: Sequence[BarPanel | None], kinds: Mapping[str, Look], *, across: int = 2, share_x: bool = False
 ) -> go.Figure:
     """The first panels that fit. `kinds`: the names of the parts in their order, with their looks. None leaves a panel's
     place empty.
@@ -116,13 +116,13 @@ def stack_bars(
     return figure
 
 
-def _parts(block: Block) -> list[Part]:
+def _parts(block: BarPanel) -> list[BarPart]:
     return [part for bar in block.bars for part in bar.parts]
 
 
-def rows_of(across: int, *sets: Sequence[Block]) -> list[Block | None]:
+def rows_of(across: int, *sets: Sequence[BarPanel]) -> list[BarPanel | None]:
     """The blocks of all sets, each set beginning a new row of panels."""
-    filled: list[Block | None] = []
+    filled: list[BarPanel | None] = []
     for blocks in sets:
         filled += [None] * (-len(filled) % across)
         filled += blocks
@@ -134,7 +134,7 @@ def kinds_of_part(*names: str) -> dict[str, Look]:
     return dict(zip(names, cycle(LOOKS), strict=False))
 
 
-def _lay_axes(figure: go.Figure, block: Block, rows: int, reach: float, place: dict[str, int]) -> None:
+def _lay_axes(figure: go.Figure, block: BarPanel, rows: int, reach: float, place: dict[str, int]) -> None:
     figure.update_yaxes(
         tickvals=list(range(len(block.bars))),
         ticktext=[short(bar.label, 44) for bar in block.bars],
@@ -150,7 +150,7 @@ def _lay_axes(figure: go.Figure, block: Block, rows: int, reach: float, place: d
         figure.update_xaxes(tickvals=[block.whole * part / 4 for part in range(5)], **place)
 
 
-def _trace(block: Block, name: str, look: Look, room: float) -> go.Bar | None:
+def _trace(block: BarPanel, name: str, look: Look, room: float) -> go.Bar | None:
     """The parts of one kind. `room`: px of one unit of value on a wide page; a number that would not fit is left to the
     hover text and the table."""
     rows = [(row, part) for row, bar in enumerate(block.bars) for part in bar.parts if part.name == name]
@@ -176,7 +176,7 @@ def _trace(block: Block, name: str, look: Look, room: float) -> go.Bar | None:
     )
 
 
-def _add_ends(figure: go.Figure, block: Block, place: dict[str, int]) -> None:
+def _add_ends(figure: go.Figure, block: BarPanel, place: dict[str, int]) -> None:
     """The words behind the bars, and at zero where there is no bar."""
     ends = [(row, bar) for row, bar in enumerate(block.bars) if bar.after]
     if ends:

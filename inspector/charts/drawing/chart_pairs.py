@@ -8,10 +8,10 @@ from math import log10
 
 from plotly import graph_objects as go
 
-from inspector.charts.drawing.labels import Label, labels_of, spread
+from inspector.charts.drawing.labels import MarkLabel, labels_of, spread
 from inspector.charts.drawing.palette import INK, MUTED, Style, by_name
 from inspector.charts.drawing.panels import MAX_PANELS, panels, plain, short
-from inspector.charts.drawing.traces import Legend, Point, connect, scatter
+from inspector.charts.drawing.traces import ChartPoint, Legend, connect, scatter
 
 HEIGHT = 270  # px of a panel's inside; half as much more where there is one panel
 WIDTH = 1150  # px of all panels of a row together, on a wide page
@@ -32,7 +32,7 @@ class Axis:
 
 
 @dataclass(frozen=True, slots=True)
-class End(Point):
+class PairEnd(ChartPoint):
     """One end of a pair; x and y as shown, None where not known."""
 
     @property
@@ -42,14 +42,14 @@ class End(Point):
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class ConditionPair:
     model: str
     harness: str
-    base: End | None
-    own: End
+    base: PairEnd | None
+    own: PairEnd
 
     @property
-    def ends(self) -> list[End]:
+    def ends(self) -> list[PairEnd]:
         return [end for end in (self.base, self.own) if end is not None and end.stands]
 
 
@@ -60,16 +60,16 @@ class PairPanel:
     title: str
     base: str
     own: str
-    pairs: tuple[Pair, ...]
+    pairs: tuple[ConditionPair, ...]
 
     @property
-    def ends(self) -> list[End]:
+    def ends(self) -> list[PairEnd]:
         return [end for pair in self.pairs for end in pair.ends]
 
 
-def frontier(ends: Iterable[End]) -> list[End]:
+def frontier(ends: Iterable[PairEnd]) -> list[PairEnd]:
     """Those that nothing else beats by reaching as much with less: by rising x, each higher than all before."""
-    found: list[End] = []
+    found: list[PairEnd] = []
     for end in sorted((end for end in ends if end.stands), key=lambda end: (end.x or 0, -(end.y or 0))):
         if not found or (end.y or 0) > (found[-1].y or 0) + 1e-12:
             found.append(end)
@@ -134,7 +134,7 @@ def _frontier(panel: PairPanel, named: Legend) -> go.Scatter:
     )
 
 
-def _marks(panel: PairPanel, styles: dict[str, Style], named: Legend, labels: dict[int, Label]) -> list[go.Scatter]:
+def _marks(panel: PairPanel, styles: dict[str, Style], named: Legend, labels: dict[int, MarkLabel]) -> list[go.Scatter]:
     """Two traces per harness: hollow baselines, filled conditions with their models' names."""
     traces = []
     for harness in _harnesses(panel):
@@ -158,7 +158,7 @@ def _names(panel: PairPanel, harness: str) -> tuple[str, str]:
     return f"{harness}: {panel.base}", f"{harness}: condition"
 
 
-def _labels(panel: PairPanel, seen: Sequence[End], axis: Axis, size: tuple[float, float]) -> dict[int, Label]:
+def _labels(panel: PairPanel, seen: Sequence[PairEnd], axis: Axis, size: tuple[float, float]) -> dict[int, MarkLabel]:
     """By the identity of the filled ends, the names of their models where they cover nothing else.
 
     `seen`: what the axes of the panel have to show; `size`: of its inside in px.
@@ -176,9 +176,14 @@ def _labels(panel: PairPanel, seen: Sequence[End], axis: Axis, size: tuple[float
 
 
 def _trace(
-    ends: Sequence[tuple[str, End]], name: str, style: Style, is_base: bool, labels: dict[int, Label], named: Legend
+    ends: Sequence[tuple[str, PairEnd]],
+    name: str,
+    style: Style,
+    is_base: bool,
+    labels: dict[int, MarkLabel],
+    named: Legend,
 ) -> go.Scatter:
-    beside = [labels.get(id(end), Label()) for _, end in ends]
+    beside = [labels.get(id(end), MarkLabel()) for _, end in ends]
     return scatter(
         [end for _, end in ends],
         mode="markers+text" if labels else "markers",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from benchapp.papers.published_rows import Printed
+from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.comparison_sentences import says
 from benchapp.stats.comparing.groups import MODEL, SEPARATOR, Group
 from benchapp.stats.inference.difference import Difference
 from benchapp.stats.metrics.metric import Metric
-from inspector.charts.sheet import Sheet
+from inspector.charts.sheet import ChartSheet
 
 METHODS = {
     "welch": "Welch's t over replicate means",
@@ -56,7 +56,7 @@ class ForestRow:
         return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
 
 
-def own_rows(sheet: Sheet, metric: Metric) -> list[ForestRow]:
+def own_rows(sheet: ChartSheet, metric: Metric) -> list[ForestRow]:
     """One per group that has a baseline and shares a scored task with it, in the order of the comparison."""
     found = []
     for group in sheet.comparison.groups.all:
@@ -75,7 +75,7 @@ def tell_apart(rows: Iterable[ForestRow]) -> tuple[list[str], list[str]]:
     return names, [part for part in labels[0][1:] if part in shared] if labels else []
 
 
-def _own(sheet: Sheet, group: Group, baseline: Group, metric: Metric, difference: Difference) -> ForestRow:
+def _own(sheet: ChartSheet, group: Group, baseline: Group, metric: Metric, difference: Difference) -> ForestRow:
     scale = 100 if metric.is_share else 1
     interval = difference.interval
     own, other = difference.replicates
@@ -120,7 +120,7 @@ def _count(mean: float, of: int, metric: Metric) -> str:
     return f"{k:.0f}/{of}" if abs(k - round(k)) < 1e-6 else f"{k:.1f}/{of}"
 
 
-def published_rows_of(rows: Iterable[Printed], metric: str, baseline: str) -> Iterator[ForestRow]:
+def published_rows_of(rows: Iterable[PrintedNumber], metric: str, baseline: str) -> Iterator[ForestRow]:
     """Differences recomputed from two printed values over all groups: no paper prints an interval for one.
 
     Against what the paper says the row's delta is against, where it names it and its condition is the baseline chosen; else
@@ -142,12 +142,12 @@ def published_rows_of(rows: Iterable[Printed], metric: str, baseline: str) -> It
             yield _printed(row, other)
 
 
-def _reference(row: Printed, baseline: str) -> tuple[str, str]:
+def _reference(row: PrintedNumber, baseline: str) -> tuple[str, str]:
     condition, _, metric = row.reference.rpartition(" ")
     return (condition, metric) if condition == baseline else (baseline, row.metric)
 
 
-def _printed(row: Printed, other: Printed) -> ForestRow:
+def _printed(row: PrintedNumber, other: PrintedNumber) -> ForestRow:
     assert row.value is not None
     assert other.value is not None
     delta = _clean(row.value - other.value)

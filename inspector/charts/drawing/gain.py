@@ -11,11 +11,11 @@ from benchapp.stats.comparing.comparison import Comparison
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.sides import Paired, pair
 from benchapp.stats.metrics.metric import Metric
-from inspector.charts.drawing.panels import signed
+from inspector.charts.drawing.panels import write_signed
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class GainSide:
     """Mean over tasks, weighed as the metric does; sum of the task means of every replicate, and how many these are."""
 
     value: float
@@ -35,8 +35,8 @@ class Side:
 class Gain:
     """`tasks`: scored in every replicate of both sides. `replicates`: own, other."""
 
-    own: Side
-    other: Side
+    own: GainSide
+    other: GainSide
     tasks: int
     replicates: tuple[int, int]
 
@@ -56,7 +56,7 @@ def gain_of(paired: Paired, mask: NDArray[np.bool_] | None = None) -> Gain:
     kept = np.ones(len(paired.task), dtype=bool) if mask is None else mask
     weight = paired.weight[kept] / paired.weight[kept].sum()
     sides = [
-        Side(float((side[:, kept] @ weight).mean()), float(side[:, kept].sum()), side[:, kept].size)
+        GainSide(float((side[:, kept] @ weight).mean()), float(side[:, kept].sum()), side[:, kept].size)
         for side in (paired.own, paired.other)
     ]
     return Gain(sides[0], sides[1], int(kept.sum()), paired.replicates)
@@ -76,4 +76,4 @@ def write_difference(metric: Metric, delta: float) -> str:
     """For inside a cell."""
     value = scale_value(metric, delta)
     digits = 1 if metric.is_share or 10 <= abs(value) < 1000 else 0 if abs(value) >= 1000 else 2
-    return signed(value, digits)
+    return write_signed(value, digits)

@@ -16,7 +16,7 @@ Box = tuple[float, float, float, float]  # left, low, right, high
 
 
 @dataclass(frozen=True, slots=True)
-class Label:
+class MarkLabel:
     """`text` is empty where there is no free place for it; `place` as plotly calls it."""
 
     text: str = ""
@@ -30,7 +30,7 @@ def spread(values: Sequence[float], size: float, on_axis: Sequence[float]) -> li
     return [size * (ROOM + (1 - 2 * ROOM) * (value - low) / span) for value in values]
 
 
-def labels_of(spots: Sequence[Spot], texts: Sequence[str], width: float) -> list[Label]:
+def labels_of(spots: Sequence[Spot], texts: Sequence[str], width: float) -> list[MarkLabel]:
     """One per spot, in their order: above its mark, else below, to the right, to the left, else none. A spot without a
     text is a mark that no name may cover; names keep inside a panel of that width."""
     taken = [(x - MARK, y - MARK, x + MARK, y + MARK) for x, y in spots]
@@ -40,10 +40,10 @@ def labels_of(spots: Sequence[Spot], texts: Sequence[str], width: float) -> list
         free = (place for place, box in inside.items() if not any(_meet(box, each) for each in taken))
         place = next(free, None) if text else None
         if place is None:
-            found.append(Label())
+            found.append(MarkLabel())
             continue
         taken.append(_boxes(spot, text)[place])
-        found.append(Label(text, place))
+        found.append(MarkLabel(text, place))
     return found
 
 

@@ -12,33 +12,37 @@ from benchapp.stats.comparing.groups import Group
 from inspector.charts.drawing.arms import arms_of
 from inspector.charts.drawing.palette import by_name, veil
 from inspector.charts.drawing.panels import MAX_PANELS, note_left_out, panels, plain, short
-from inspector.charts.drawing.traces import Legend, Point, scatter
+from inspector.charts.drawing.traces import ChartPoint, Legend, scatter
 
 MAX_LINES = 8  # in one panel; more cannot be told apart
 HEIGHT = 240  # px of a panel's inside
 
 
 @dataclass(frozen=True, slots=True)
-class Facet:
+class LinePanel:
     """One panel: its title and, by the name of the line, the group it stands for."""
 
     title: str
     lines: tuple[tuple[str, Group], ...]
 
 
-def facets_of(groups: Iterable[Group], *, apart: bool = False) -> list[Facet]:
+def facets_of(groups: Iterable[Group], *, apart: bool = False) -> list[LinePanel]:
     """All groups in one panel while they are few, else a panel per model with a line for each condition. `apart`: a panel
     per group while these are few, for lines that would cover one another."""
     found = list(groups)
     if apart and len(found) <= MAX_PANELS:
-        return [Facet(group.label, ((group.label, group),)) for group in found]
+        return [LinePanel(group.label, ((group.label, group),)) for group in found]
     if len(found) <= MAX_LINES:
-        return [Facet("", tuple((group.label, group) for group in found))]
-    return [Facet(arm.title, tuple(zip(arm.rows, arm.groups, strict=True))) for arm in arms_of(found)]
+        return [LinePanel("", tuple((group.label, group) for group in found))]
+    return [LinePanel(arm.title, tuple(zip(arm.rows, arm.groups, strict=True))) for arm in arms_of(found)]
 
 
 def curves(
-    facets: Sequence[Facet], points_of: Callable[[Group], Sequence[Point]], *, corners: bool = False, across: int = 3
+    facets: Sequence[LinePanel],
+    points_of: Callable[[Group], Sequence[ChartPoint]],
+    *,
+    corners: bool = False,
+    across: int = 3,
 ) -> go.Figure:
     """Lines with markers on shared axes, one style per name in every panel; the first panels that fit are drawn.
 
@@ -72,14 +76,14 @@ def curves(
     return figure
 
 
-def _spread(points: Sequence[Point], colour: str) -> dict[str, Any]:
+def _spread(points: Sequence[ChartPoint], colour: str) -> dict[str, Any]:
     above = [point.spread[1] - point.y if point.spread and point.y is not None else 0 for point in points]
     below = [point.y - point.spread[0] if point.spread and point.y is not None else 0 for point in points]
     visible = any(above) or any(below)
     return {"array": above, "arrayminus": below, "color": colour, "thickness": 1, "width": 3, "visible": visible}
 
 
-def crowd_notes(facets: Sequence[Facet]) -> tuple[str, ...]:
+def crowd_notes(facets: Sequence[LinePanel]) -> tuple[str, ...]:
     """What is said where groups are spread over panels, or where there are too many of those."""
     notes = note_left_out(len(facets), "agent models")
     if max((len(facet.lines) for facet in facets), default=0) > MAX_LINES:

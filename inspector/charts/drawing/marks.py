@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from benchapp.papers.published_rows import Printed
-from inspector.charts.drawing.chart_pairs import Axis, End, Pair
+from benchapp.papers.published_rows import PrintedNumber
+from inspector.charts.drawing.chart_pairs import Axis, ConditionPair, PairEnd
 from inspector.charts.drawing.panels import lines, plain
 
 PAPER = "skillflow"
@@ -15,7 +15,7 @@ OURS = {"k tokens": 1000.0}  # units of the paper in ours
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class EfficiencyMark:
     """One end with its place in the table."""
 
     panel: str
@@ -23,7 +23,7 @@ class Mark:
     model: str
     harness: str
     condition: str
-    end: End
+    end: PairEnd
     known: int | None = None  # trials that tell what they used
     passed: int | None = None
     scored: int | None = None
@@ -36,16 +36,16 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class MarkPair:
-    base: Mark | None
-    own: Mark
+    base: EfficiencyMark | None
+    own: EfficiencyMark
 
     @property
-    def marks(self) -> list[Mark]:
+    def marks(self) -> list[EfficiencyMark]:
         return [mark for mark in (self.base, self.own) if mark is not None]
 
     @property
-    def pair(self) -> Pair:
-        return Pair(self.own.model, self.own.harness, self.base.end if self.base else None, self.own.end)
+    def pair(self) -> ConditionPair:
+        return ConditionPair(self.own.model, self.own.harness, self.base.end if self.base else None, self.own.end)
 
 
 def write_usage(axis: Axis, value: float | None) -> str:
@@ -55,7 +55,7 @@ def write_usage(axis: Axis, value: float | None) -> str:
     return f"{axis.title}: {amount} {axis.unit}"
 
 
-def published_pairs(rows: Sequence[Printed], axis: Axis) -> Iterator[MarkPair]:
+def published_pairs(rows: Sequence[PrintedNumber], axis: Axis) -> Iterator[MarkPair]:
     """SkillFlow's Table 1: every model vanilla and with evolving skills."""
     printed = {
         (row.harness, row.model, row.condition, row.metric): row
@@ -70,8 +70,11 @@ def published_pairs(rows: Sequence[Printed], axis: Axis) -> Iterator[MarkPair]:
 
 
 def _printed(
-    printed: Mapping[tuple[str, str, str, str], Printed], place: tuple[str, str, str, str], condition: str, axis: Axis
-) -> Mark:
+    printed: Mapping[tuple[str, str, str, str], PrintedNumber],
+    place: tuple[str, str, str, str],
+    condition: str,
+    axis: Axis,
+) -> EfficiencyMark:
     _, source, model, harness = place
     reached = printed.get((harness, model, condition, "completion"))
     used = printed.get((harness, model, condition, axis.key))
@@ -86,4 +89,4 @@ def _printed(
         f"published: {source}",
     )
     counted = (reached.k, reached.n, reached.n) if reached else (None, None, None)
-    return Mark(*place, condition, End(x, y, hover), None, *counted)
+    return EfficiencyMark(*place, condition, PairEnd(x, y, hover), None, *counted)

@@ -8,15 +8,15 @@ from statistics import fmean
 
 import numpy as np
 
-from benchapp.papers.published_rows import Printed
+from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.groups import Group
-from benchapp.stats.learning.library_sizes import LibrarySize, final_libraries
+from benchapp.stats.learning.library_sizes import LibrarySize, read_final_libraries
 from benchapp.stats.metrics.catalogue import FIRST_TRIES
-from benchapp.stats.metrics.metric import Unit
+from benchapp.stats.metrics.metric import MetricUnit
 from benchapp.stats.metrics.outcomes import Floats, Outcomes
 from inspector.charts.drawing.quantities import plural, unit_of
 from inspector.charts.figures.growth import WITHOUT_LIBRARY
-from inspector.charts.sheet import Sheet
+from inspector.charts.sheet import ChartSheet
 
 PAPER = "skilllearnbench"
 AVERAGES = ("", "average of six models")  # rows without a model of their own, and the mean over those that have one
@@ -31,7 +31,7 @@ PRINTED = (  # table, metric, name
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class ProfileValue:
     """One group's number. `over` says what it rests on; `printed`: what stands there instead of our own way
     to write it."""
 
@@ -42,15 +42,15 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
+class ProfileMeasure:
     """One number per group, in the order of the groups. `unit` None: printed, in the unit `unit_name`."""
 
     name: str
-    unit: Unit | None
+    unit: MetricUnit | None
     unit_name: str
-    values: tuple[Measured, ...]
+    values: tuple[ProfileValue, ...]
 
-    def first(self, count: int) -> Measure:
+    def first(self, count: int) -> ProfileMeasure:
         return replace(self, values=self.values[:count])
 
     @property
@@ -58,22 +58,22 @@ class Measure:
         return any(measured.value is not None for measured in self.values)
 
 
-def own_measures(sheet: Sheet) -> tuple[list[str], list[Measure]]:
+def own_measures(sheet: ChartSheet) -> tuple[list[str], list[ProfileMeasure]]:
     """Labels of the groups, and the measures that at least one of them has."""
     groups = sheet.comparison.groups.all
     found = [_metric(sheet, groups)] if sheet.metric else []
-    found.append(_over_trials(sheet, groups, "trials that read a skill", Unit.SHARE, _read))
+    found.append(_over_trials(sheet, groups, "trials that read a skill", MetricUnit.SHARE, _read))
     for name, column, unit in (
-        ("turns", "turns", Unit.TURNS),
-        ("output tokens", "output_tokens", Unit.TOKENS),
-        ("cost", "cost_usd", Unit.USD),
+        ("turns", "turns", MetricUnit.TURNS),
+        ("output tokens", "output_tokens", MetricUnit.TOKENS),
+        ("cost", "cost_usd", MetricUnit.USD),
     ):
         found.append(_over_trials(sheet, groups, f"{name} per trial", unit, _Column(column)))
     found.append(_skills(sheet, groups))
     return [group.label for group in groups], [measure for measure in found if measure.told]
 
 
-def _metric(sheet: Sheet, groups: Sequence[Group]) -> Measure:
+def _metric(sheet: ChartSheet, groups: Sequence[Group]) -> ProfileMeasure:
     metric = sheet.metric
     assert metric is not None
     values = []
@@ -81,8 +81,8 @@ def _metric(sheet: Sheet, groups: Sequence[Group]) -> Measure:
         cell = sheet.comparison.cell(group, metric)
         rate = cell.rate
         over = f"{rate.passed}/{rate.scored} trials" if metric.is_share else plural(rate.scored, "trial")
-        values.append(Measured(cell.value, over, sheet.trials_url(group, metric=metric)))
-    return Measure(f"{metric.key}, {metric.name}", metric.unit, unit_of(metric.unit), tuple(values))
+        values.append(ProfileValue(cell.value, over, sheet.trials_url(group, metric=metric)))
+    return ProfileMeasure(f"{metric.key}, {metric.name}", metric.unit, unit_of(metric.unit), tuple(values))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +100,8 @@ def _read(outcomes: Outcomes) -> Floats:
 
 
 def _over_trials(
-    sheet: Sheet, groups: Sequence[Group], name: str, unit: Unit, values_of: Callable[[Outcomes], Floats]
-) -> Measure:
+    sheet: ChartSheet, groups: Sequence[Group], name: str, unit: MetricUnit, values_of: Callable[[Outcomes], Floats]
+) -> ProfileMeasure:
     """The mean over first tries, per replicate and then over replicates; tainted episodes left out."""
     values = []
     for group in groups:
@@ -112,46 +112,48 @@ def _over_trials(
             count += len(known)
             if len(known):
                 means.append(float(known.mean()))
-        values.append(Measured(fmean(means) if means else None, plural(count, "trial"), sheet.trials_url(group)))
-    return Measure(name, unit, unit_of(unit), tuple(values))
+        values.append(ProfileValue(fmean(means) if means else None, plural(count, "trial"), sheet.trials_url(group)))
+    return ProfileMeasure(name, unit, unit_of(unit), tuple(values))
 
 
-def _skills(sheet: Sheet, groups: Sequence[Group]) -> Measure:
-    libraries = final_libraries(sheet.comparison.runs, sheet.comparison.choices.as_of)
+def _skills(sheet: ChartSheet, groups: Sequence[Group]) -> ProfileMeasure:
+    libraries = read_final_libraries(sheet.comparison.runs, sheet.comparison.choices.as_of)
     values = [_mean_skills([libraries.get(run.pk, ()) for run in group.runs], sheet, group) for group in groups]
-    return Measure("skills per library", Unit.SKILLS, unit_of(Unit.SKILLS), tuple(values))
+    return ProfileMeasure("skills per library", MetricUnit.SKILLS, unit_of(MetricUnit.SKILLS), tuple(values))
 
 
-def _mean_skills(runs: Sequence[Sequence[LibrarySize]], sheet: Sheet, group: Group) -> Measured:
+def _mean_skills(runs: Sequence[Sequence[LibrarySize]], sheet: ChartSheet, group: Group) -> ProfileValue:
     clean = [library.skills for of_run in runs for library in of_run if not library.tainted]
     over = plural(len(clean), "library", "libraries")
     if not clean or group.condition in WITHOUT_LIBRARY:
-        return Measured(None, "no library", sheet.trials_url(group), "no library")
-    return Measured(fmean(clean), over, sheet.trials_url(group))
+        return ProfileValue(None, "no library", sheet.trials_url(group), "no library")
+    return ProfileValue(fmean(clean), over, sheet.trials_url(group))
 
 
-def printed_measures(sheet: Sheet) -> tuple[list[str], list[Measure]]:
+def printed_measures(sheet: ChartSheet) -> tuple[list[str], list[ProfileMeasure]]:
     """Labels of the methods, and the measures that the paper prints of at least one of them."""
     rows = [row for row in sheet.published if row.paper == PAPER and row.model in AVERAGES and not row.group]
     labels = _labels(rows)
     cells = {(row.table, row.metric, row.condition): row for row in rows}
     found = [
-        Measure(name, None, _unit(rows, table, metric), tuple(_cell(cells.get((table, metric, key))) for key in labels))
+        ProfileMeasure(
+            name, None, _unit(rows, table, metric), tuple(_cell(cells.get((table, metric, key))) for key in labels)
+        )
         for table, metric, name in PRINTED
     ]
     return list(labels.values()), [measure for measure in found if measure.told]
 
 
-def _labels(rows: Iterable[Printed]) -> Mapping[str, str]:
+def _labels(rows: Iterable[PrintedNumber]) -> Mapping[str, str]:
     """Condition -> how Table 2 calls it."""
     return {row.condition: row.row for row in rows if row.table == "Table 2"}
 
 
-def _unit(rows: Iterable[Printed], table: str, metric: str) -> str:
+def _unit(rows: Iterable[PrintedNumber], table: str, metric: str) -> str:
     return next((row.unit for row in rows if (row.table, row.metric) == (table, metric)), "")
 
 
-def _cell(row: Printed | None) -> Measured:
+def _cell(row: PrintedNumber | None) -> ProfileValue:
     if row is None:
-        return Measured(None)
-    return Measured(row.value, f"{row.table}, {row.row}", printed=row.printed if row.value is not None else "")
+        return ProfileValue(None)
+    return ProfileValue(row.value, f"{row.table}, {row.row}", printed=row.printed if row.value is not None else "")

@@ -32,7 +32,7 @@ BARE = {"showgrid": False, "zeroline": False, "ticks": ""}
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class HeatCell:
     """`value` None: blank. `text` stands inside, `hover` says all there is to say, `url` leads to the trials."""
 
     value: float | None = None
@@ -46,7 +46,7 @@ class Heat:
     """One panel: cells by (row, column), by their names. A place without a cell is blank."""
 
     title: str
-    cells: Mapping[tuple[str, str], Cell]
+    cells: Mapping[tuple[str, str], HeatCell]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Scale:
 
     def _named(self, value: float) -> str:
         digits = 0 if max(abs(self.low), abs(self.high)) >= 20 else 1
-        number = signed(value, digits) if self.diverging else f"{value:,.{digits}f}"
+        number = write_signed(value, digits) if self.diverging else f"{value:,.{digits}f}"
         return f"{number} {self.unit}"
 
 
@@ -210,7 +210,7 @@ def _column_names(columns: Sequence[str], across: int) -> tuple[list[str], float
 
 
 def _heatmap(heat: Heat, rows: Sequence[str], columns: Sequence[str]) -> go.Heatmap:
-    cells = [[heat.cells.get((row, column), Cell()) for column in columns] for row in rows]
+    cells = [[heat.cells.get((row, column), HeatCell()) for column in columns] for row in rows]
     return go.Heatmap(
         z=[[cell.value for cell in of_row] for of_row in cells],
         text=[[cell.text for cell in of_row] for of_row in cells],
@@ -233,7 +233,7 @@ def note_left_out(panels_total: int, narrow_by: str, drawn: int = MAX_PANELS) ->
     return (f"{drawn} of {panels_total} panels are drawn; the table has all. Choose {narrow_by} to see others.",)
 
 
-def signed(value: float, digits: int = 1) -> str:
+def write_signed(value: float, digits: int = 1) -> str:
     """With its sign, a true minus, and no sign on what rounds to zero."""
     text = f"{value:+,.{digits}f}".replace("-", "\N{MINUS SIGN}")
     return text if any(digit in text for digit in "123456789") else text[1:]

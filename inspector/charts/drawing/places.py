@@ -10,7 +10,7 @@ from benchapp.models import Environment, Family
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SuitePlace:
     """An environment, or a family with its environment (None: the suite has none). `label` is unlike every other's."""
 
     key: str
@@ -24,13 +24,13 @@ class Place:
         return self.key if self.key == self.name else f"{self.key} {self.name}"
 
 
-def environments_of(keys: Iterable[int]) -> dict[int, Place]:
+def read_environments(keys: Iterable[int]) -> dict[int, SuitePlace]:
     """Primary key -> place, in the order of the suite."""
     rows = Environment.objects.filter(pk__in=set(keys)).order_by("suite__key", "ordinal", "key")
     return _labelled({pk: rest for pk, *rest in rows.values_list("pk", "key", "name", "suite__name")}, "environment")
 
 
-def families_of(keys: Iterable[int]) -> dict[int, Place]:
+def read_families(keys: Iterable[int]) -> dict[int, SuitePlace]:
     rows = Family.objects.filter(pk__in=set(keys)).order_by(
         "suite__key", "environment__ordinal", "environment__key", "ordinal", "key"
     )
@@ -39,10 +39,10 @@ def families_of(keys: Iterable[int]) -> dict[int, Place]:
     return {pk: replace(labelled[pk], within=environment) for pk, *_, environment in found}
 
 
-def _labelled(found: Mapping[int, list[str]], kind: str) -> dict[int, Place]:
+def _labelled(found: Mapping[int, list[str]], kind: str) -> dict[int, SuitePlace]:
     """The key is the label; with the suite's name where two suites have the same."""
     times = Counter(key for key, _, _ in found.values())
     return {
-        pk: Place(key, name, f"{key} · {suite}" if times[key] > 1 else key, kind)
+        pk: SuitePlace(key, name, f"{key} · {suite}" if times[key] > 1 else key, kind)
         for pk, (key, name, suite) in found.items()
     }

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from benchapp.stats.inference.shares import percent_text
-from benchapp.stats.metrics.metric import Unit
+from benchapp.stats.metrics.metric import MetricUnit
 from inspector.web.text.formats import compact, number, usd
 
-UNITS = {Unit.SHARE: "%"}
+UNITS = {MetricUnit.SHARE: "%"}
 
 
-def unit_of(unit: Unit) -> str:
+def unit_of(unit: MetricUnit) -> str:
     return UNITS.get(unit, unit.value)
 
 
-def write_value(value: float | None, unit: Unit) -> str:
+def write_value(value: float | None, unit: MetricUnit) -> str:
     """0.5 -> "50 %", 4123 tokens -> "4.1k"; "unknown" for None."""
     if value is None:
         return "unknown"
-    if unit is Unit.SHARE:
+    if unit is MetricUnit.SHARE:
         return f"{percent_text(value, 1)} %"
-    if unit is Unit.USD:
+    if unit is MetricUnit.USD:
         return str(usd(value))
-    if unit is Unit.TOKENS:
+    if unit is MetricUnit.TOKENS:
         return tokens(value)
-    return str(number(value, 2 if unit is Unit.SCORE else 1))
+    return str(number(value, 2 if unit is MetricUnit.SCORE else 1))
 
 
 def tokens(count: float) -> str:

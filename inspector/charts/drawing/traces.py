@@ -14,7 +14,7 @@ LEAST_ROWS = 3  # rows below each other fill at least the height of so many
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class ChartPoint:
     """`hover` is clean text with `<br>` between its lines; `url` leads to the trials behind it. `spread`: lowest
     and highest of what `y` is the mean of."""
 
@@ -38,12 +38,12 @@ class Legend:
         return first
 
 
-def scatter(points: Sequence[Point], **more: Any) -> go.Scatter:
+def scatter(points: Sequence[ChartPoint], **more: Any) -> go.Scatter:
     """Marks or a line through them, with their hover texts and their addresses. `more`: plotly's own words."""
     return plain_scatter(points, customdata=[point.url for point in points], cliponaxis=False, **more)
 
 
-def plain_scatter(points: Sequence[Point], **more: Any) -> go.Scatter:
+def plain_scatter(points: Sequence[ChartPoint], **more: Any) -> go.Scatter:
     """The same for points that lead nowhere, such as published ones."""
     return go.Scatter(
         x=[point.x for point in points],
@@ -54,7 +54,7 @@ def plain_scatter(points: Sequence[Point], **more: Any) -> go.Scatter:
     )
 
 
-def connect(pairs: Sequence[tuple[Point, Point]], **line: Any) -> go.Scatter:
+def connect(pairs: Sequence[tuple[ChartPoint, ChartPoint]], **line: Any) -> go.Scatter:
     """A line of its own for each pair of points, without a hover text."""
     return go.Scatter(
         x=[x for one, other in pairs for x in (one.x, other.x, None)],

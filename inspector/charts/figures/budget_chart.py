@@ -10,17 +10,17 @@ from math import ceil, floor
 import numpy as np
 from plotly import graph_objects as go
 
-from benchapp.papers.published_rows import Printed
+from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.metrics.metric import Metric
 from benchapp.stats.metrics.outcomes import Outcomes
-from inspector.charts.chart import Chart, Column, Drawing, Table
+from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
 from inspector.charts.drawing.lineup import crowd_notes, curves, facets_of
 from inspector.charts.drawing.palette import series
 from inspector.charts.drawing.panels import lines, panels, plain
 from inspector.charts.drawing.quantities import tokens
-from inspector.charts.drawing.traces import Point, lay_rows, plain_scatter
-from inspector.charts.sheet import Sheet
+from inspector.charts.drawing.traces import ChartPoint, lay_rows, plain_scatter
+from inspector.charts.sheet import ChartSheet
 
 PAPER = "skillgenbench"
 STEPS = 10
@@ -29,13 +29,13 @@ NOT_PUBLISHED = (
     "range of the plateau for four models."
 )
 COLUMNS = (
-    Column("group", "group"),
-    Column("budget", "budget", "tokens"),
-    Column("solved", "solved within it", "%"),
-    Column("passed", "solved", "trials"),
-    Column("trials", "trials with tokens", "trials"),
-    Column("unknown", "left out: tokens unknown", "trials"),
-    Column("source", "source"),
+    TableColumn("group", "group"),
+    TableColumn("budget", "budget", "tokens"),
+    TableColumn("solved", "solved within it", "%"),
+    TableColumn("passed", "solved", "trials"),
+    TableColumn("trials", "trials with tokens", "trials"),
+    TableColumn("unknown", "left out: tokens unknown", "trials"),
+    TableColumn("source", "source"),
 )
 
 
@@ -56,14 +56,14 @@ class BudgetRow:
     url: str = ""
 
     @property
-    def point(self) -> Point:
+    def point(self) -> ChartPoint:
         solved = f"{self.passed} of {self.trials} trials solved"
         hover = lines(plain(self.group), f"within {self.budget:,} tokens", solved)
-        return Point(self.budget, self.solved, hover, self.url)
+        return ChartPoint(self.budget, self.solved, hover, self.url)
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class TokensSpent:
     """Scored trials of a group: tokens and success of each whose tokens are known, and how many are not."""
 
     tokens: np.ndarray[tuple[int], np.dtype[np.float64]]
@@ -78,14 +78,14 @@ class Spent:
         return found
 
 
-def spent_of(runs: Sequence[Outcomes], metric: Metric, which: str) -> Spent:
+def spent_of(runs: Sequence[Outcomes], metric: Metric, which: str) -> TokensSpent:
     """`which`: "output", or "all" for input and output together. Replicates are put together."""
     covered = [metric.covered(outcomes) for outcomes in runs]
     used = np.concatenate([each.output_tokens + (each.input_tokens if which == "all" else 0) for each in covered])
     success = np.concatenate([each.success for each in covered])
     scored = ~np.isnan(success)
     known = scored & ~np.isnan(used)
-    return Spent(used[known], success[known], int((scored & ~known).sum()))
+    return TokensSpent(used[known], success[known], int((scored & ~known).sum()))
 
 
 def budgets_over(amounts: Iterable[float]) -> list[int]:
@@ -103,9 +103,9 @@ def _two_figures(amount: float, rounded: Callable[[float], int]) -> int:
     return int(rounded(amount / unit)) * unit
 
 
-def draw(sheet: Sheet) -> Drawing:
+def draw(sheet: ChartSheet) -> ChartDrawing:
     metric, which = sheet.metric, sheet.options.get("tokens", "all")
-    found: dict[Group, Spent] = {}
+    found: dict[Group, TokensSpent] = {}
     if metric is not None and metric.column == "success":
         of_groups = ((group, sheet.comparison.of_group(group)) for group in sheet.comparison.groups.all)
         found = {group: spent for group, runs in of_groups if len((spent := spent_of(runs, metric, which)).tokens)}
@@ -124,8 +124,8 @@ def draw(sheet: Sheet) -> Drawing:
     best = max(step.solved or 0 for of_group in steps.values() for step in of_group)
     figure.update_yaxes(range=[-3, min(103, 10 + 10 * (best // 10 + 1))])
     figure.update_yaxes(title={"text": "solved within the budget, %"}, col=1)
-    table = Table.of(COLUMNS, (*chain(*steps.values()), *_printed_rows(published)))
-    return Drawing(figure, table, (*_notes(found), *crowd_notes(facets)))
+    table = ChartTable.of(COLUMNS, (*chain(*steps.values()), *_printed_rows(published)))
+    return ChartDrawing(figure, table, (*_notes(found), *crowd_notes(facets)))
 
 
 def _ticks(budgets: Sequence[int]) -> Iterable[str]:
@@ -134,7 +134,7 @@ def _ticks(budgets: Sequence[int]) -> Iterable[str]:
     return (tokens(budget).replace(".0", "") if place % apart == 0 else "" for place, budget in enumerate(budgets))
 
 
-def plateaus(sheet: Sheet) -> dict[str, tuple[Printed, Printed]]:
+def plateaus(sheet: ChartSheet) -> dict[str, tuple[PrintedNumber, PrintedNumber]]:
     """Model -> the lowest and the highest printed value of its plateau, percent."""
     rows = [row for row in sheet.published if row.paper == PAPER and row.metric.startswith("pass@3_plateau_")]
     ends = {(row.model, row.metric.rpartition("_")[2]): row for row in rows if row.value is not None}
@@ -146,25 +146,25 @@ def plateaus(sheet: Sheet) -> dict[str, tuple[Printed, Printed]]:
     }
 
 
-def _printed_alone(published: Mapping[str, tuple[Printed, Printed]]) -> Drawing:
+def _printed_alone(published: Mapping[str, tuple[PrintedNumber, PrintedNumber]]) -> ChartDrawing:
     if not published:
         absent = "No scored trial of these runs tells its tokens, or the metric counts no passed tasks."
-        return Drawing(None, Table(COLUMNS), absent=f"{absent} {NOT_PUBLISHED}")
+        return ChartDrawing(None, ChartTable(COLUMNS), absent=f"{absent} {NOT_PUBLISHED}")
     figure, place_of = panels(["Published: plateau of pass@3, SkillGenBench"], across=1, height=40 * len(published))
     for place, (model, (low, high)) in enumerate(published.items()):
         figure.add_trace(_range(place, model, low, high), **place_of(0))
     figure.update_yaxes(**lay_rows(list(published)), showgrid=False, zeroline=False)
     figure.update_xaxes(rangemode="tozero", ticksuffix=" %", title={"text": "pass@3, approximate, as printed"})
     figure.update_layout(showlegend=False)
-    return Drawing(figure, Table.of(COLUMNS, _printed_rows(published)), (NOT_PUBLISHED,))
+    return ChartDrawing(figure, ChartTable.of(COLUMNS, _printed_rows(published)), (NOT_PUBLISHED,))
 
 
-def _range(place: int, model: str, low: Printed, high: Printed) -> go.Scatter:
+def _range(place: int, model: str, low: PrintedNumber, high: PrintedNumber) -> go.Scatter:
     style = series(1)
     points = []
     for row in (low, high):
         hover = lines(plain(model), f"{row.printed} %, {row.table}, {row.row}", plain(row.note))
-        points.append(Point(row.value, place, hover))
+        points.append(ChartPoint(row.value, place, hover))
     return plain_scatter(
         points,
         mode="lines+markers+text",
@@ -175,14 +175,14 @@ def _range(place: int, model: str, low: Printed, high: Printed) -> go.Scatter:
     )
 
 
-def _printed_rows(published: Mapping[str, tuple[Printed, Printed]]) -> Iterable[BudgetRow]:
+def _printed_rows(published: Mapping[str, tuple[PrintedNumber, PrintedNumber]]) -> Iterable[BudgetRow]:
     for model, ends in published.items():
         for row, end in zip(ends, ("lowest", "highest"), strict=True):
             source = f"SkillGenBench, {row.row}; {end} of the plateau of pass@3 over the generator's budget"
             yield BudgetRow(model, source, solved=row.value)
 
 
-def _notes(found: Mapping[Group, Spent]) -> Iterable[str]:
+def _notes(found: Mapping[Group, TokensSpent]) -> Iterable[str]:
     yield (
         "Share of scored trials that passed and had used at most so many tokens in the attempt that counts. The agents "
         "knew of no such budget: a real one might have changed what they did. Replicates are put together."

@@ -6,18 +6,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from benchapp.papers.published_rows import Printed
+from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.metrics.metric import Metric
 from benchapp.stats.metrics.outcomes import Outcomes
 from benchapp.stats.metrics.rates import Rate
-from inspector.charts.chart import Chart, Column, Drawing, Row, Table
-from inspector.charts.drawing.bars import LOOKS, MAX_BARS, Bar, Block, Look, Part, note_crowd, rows_of, stack_bars
+from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn, TableRow
+from inspector.charts.drawing.bars import LOOKS, MAX_BARS, Bar, BarPanel, BarPart, Look, note_crowd, rows_of, stack_bars
 from inspector.charts.drawing.palette import BACKGROUND, MUTED
 from inspector.charts.drawing.panels import MAX_PANELS, lines, note_left_out, plain
-from inspector.charts.drawing.places import Place, environments_of, families_of
+from inspector.charts.drawing.places import SuitePlace, read_environments, read_families
 from inspector.charts.drawing.quantities import unit_of, write_value
-from inspector.charts.sheet import Sheet
+from inspector.charts.sheet import ChartSheet
 
 MAX_BARS_OF_MANY = 18  # in each of several panels
 PAPER = "skilllearnbench"
@@ -25,15 +25,15 @@ TABLE = "Table 3"  # accuracy by category
 OWN, BASELINE, PUBLISHED = "own runs", "baseline", "published"
 KINDS = {OWN: LOOKS[0], BASELINE: Look(MUTED, "-", BACKGROUND), PUBLISHED: LOOKS[1]}
 COLUMNS = (
-    Column("category", "Category"),
-    Column("group", "Group"),
-    Column("source", "Source"),
-    Column("value", "Value"),
-    Column("unit", "Unit"),
-    Column("passed", "Passed", "trials"),
-    Column("scored", "Scored", "trials"),
-    Column("planned", "Planned", "trials"),
-    Column("runs", "Runs"),
+    TableColumn("category", "Category"),
+    TableColumn("group", "Group"),
+    TableColumn("source", "Source"),
+    TableColumn("value", "Value"),
+    TableColumn("unit", "Unit"),
+    TableColumn("passed", "Passed", "trials"),
+    TableColumn("scored", "Scored", "trials"),
+    TableColumn("planned", "Planned", "trials"),
+    TableColumn("runs", "Runs"),
 )
 
 
@@ -61,56 +61,58 @@ def by_place(runs: Sequence[Outcomes], metric: Metric, column: str) -> dict[int,
     }
 
 
-def draw(sheet: Sheet) -> Drawing:
+def draw(sheet: ChartSheet) -> ChartDrawing:
     if sheet.metric is None and not printed(sheet):
-        return Drawing(None, Table(COLUMNS), absent="No trial of these runs is covered by a metric.")
+        return ChartDrawing(None, ChartTable(COLUMNS), absent="No trial of these runs is covered by a metric.")
     by = sheet.options.get("by", "environment")
     found = {group.identity: _found(sheet, group, by) for group in sheet.comparison.groups.all} if sheet.metric else {}
     names = _names(by, {place for each in found.values() for place in each})
     published = _by_category(printed(sheet))
     if not names and not published:
-        return Drawing(None, Table(COLUMNS), absent=f"The tasks of these runs belong to no {by} that the record knows.")
+        return ChartDrawing(
+            None, ChartTable(COLUMNS), absent=f"The tasks of these runs belong to no {by} that the record knows."
+        )
     groups = [group for group in sheet.comparison.groups.all if found.get(group.identity)]
     limit = MAX_BARS if len(names) <= 2 else MAX_BARS_OF_MANY
     own = [_block(sheet, place, told, groups, found, by, limit) for place, told in names.items()]
     laid_over = [_printed_block(category, rows) for category, rows in published.items()]
     drawn = own[: MAX_PANELS - len(laid_over)] if laid_over else own
     figure = stack_bars(rows_of(2, drawn, laid_over), KINDS, share_x=not laid_over or not own)
-    table = Table(COLUMNS, (*_rows(sheet, names, groups, found, by), *_printed_rows(published)))
+    table = ChartTable(COLUMNS, (*_rows(sheet, names, groups, found, by), *_printed_rows(published)))
     notes = (*_notes(sheet, by, len(names), bool(published)), *note_crowd(len(groups), "groups", limit))
-    return Drawing(figure, table, notes)
+    return ChartDrawing(figure, table, notes)
 
 
-def printed(sheet: Sheet) -> list[Printed]:
+def printed(sheet: ChartSheet) -> list[PrintedNumber]:
     return [row for row in sheet.published if row.paper == PAPER and row.table == TABLE and row.group]
 
 
-def _found(sheet: Sheet, group: Group, by: str) -> dict[int, CategoryResult]:
+def _found(sheet: ChartSheet, group: Group, by: str) -> dict[int, CategoryResult]:
     assert sheet.metric is not None
     return by_place(sheet.comparison.of_group(group), sheet.metric, by)
 
 
-def _names(by: str, places: set[int]) -> dict[int, Place]:
+def _names(by: str, places: set[int]) -> dict[int, SuitePlace]:
     """In the order of the suite."""
-    return environments_of(places) if by == "environment" else families_of(places)
+    return read_environments(places) if by == "environment" else read_families(places)
 
 
-def _by_category(rows: Iterable[Printed]) -> dict[str, list[Printed]]:
-    found: dict[str, list[Printed]] = {}
+def _by_category(rows: Iterable[PrintedNumber]) -> dict[str, list[PrintedNumber]]:
+    found: dict[str, list[PrintedNumber]] = {}
     for row in rows:
         found.setdefault(row.group, []).append(row)
     return found
 
 
 def _block(
-    sheet: Sheet,
+    sheet: ChartSheet,
     place: int,
-    told: Place,
+    told: SuitePlace,
     groups: Sequence[Group],
     found: Mapping[tuple[object, ...], Mapping[int, CategoryResult]],
     by: str,
     limit: int,
-) -> Block:
+) -> BarPanel:
     assert sheet.metric is not None
     metric, bars = sheet.metric, []
     for group in groups[:limit]:
@@ -125,36 +127,36 @@ def _block(
             plain(told.name), plain(group.label), f"{metric.key} {text}", f"{count} {metric.counted}, {one.runs} runs"
         )
         url = sheet.trials_url(group, metric=metric, **{by: told.key})
-        bars.append(Bar(group.label, (Part(kind, _scaled(one.value, metric), "", hover, url),), f"{text} · {count}"))
-    return Block(told.name, f"{metric.key}, {unit_of(metric.unit)}", tuple(bars), 100 if metric.is_share else None)
+        bars.append(Bar(group.label, (BarPart(kind, _scaled(one.value, metric), "", hover, url),), f"{text} · {count}"))
+    return BarPanel(told.name, f"{metric.key}, {unit_of(metric.unit)}", tuple(bars), 100 if metric.is_share else None)
 
 
 def _scaled(value: float, metric: Metric) -> float:
     return 100 * value if metric.is_share else value
 
 
-def _printed_block(category: str, rows: Sequence[Printed]) -> Block:
+def _printed_block(category: str, rows: Sequence[PrintedNumber]) -> BarPanel:
     bars = [
         Bar(row.row, (), "blank")
         if row.value is None
         else Bar(row.row, (_printed_part(category, row),), f"{row.printed} %")
         for row in rows
     ]
-    return Block(f"{category} (published)", "accuracy, %, as printed", tuple(bars), 100)
+    return BarPanel(f"{category} (published)", "accuracy, %, as printed", tuple(bars), 100)
 
 
-def _printed_part(category: str, row: Printed) -> Part:
+def _printed_part(category: str, row: PrintedNumber) -> BarPart:
     source = f"SkillLearnBench, {row.table}" + (f", {row.model}" if row.model else "")
-    return Part(PUBLISHED, row.value, "", lines(plain(category), plain(row.row), f"{row.printed} %", plain(source)))
+    return BarPart(PUBLISHED, row.value, "", lines(plain(category), plain(row.row), f"{row.printed} %", plain(source)))
 
 
 def _rows(
-    sheet: Sheet,
-    names: Mapping[int, Place],
+    sheet: ChartSheet,
+    names: Mapping[int, SuitePlace],
     groups: Sequence[Group],
     found: Mapping[tuple[object, ...], Mapping[int, CategoryResult]],
     by: str,
-) -> Iterable[Row]:
+) -> Iterable[TableRow]:
     assert sheet.metric is not None or not names
     for place, told in names.items():
         for group in groups:
@@ -166,18 +168,18 @@ def _rows(
             passed = rate.passed if metric.is_share else None
             numbers = (value, unit_of(metric.unit), passed, rate.scored, rate.planned, one.runs)
             url = sheet.trials_url(group, metric=metric, **{by: told.key})
-            yield Row((told.name, group.label, "own", *numbers), url)
+            yield TableRow((told.name, group.label, "own", *numbers), url)
 
 
-def _printed_rows(published: Mapping[str, Sequence[Printed]]) -> Iterable[Row]:
+def _printed_rows(published: Mapping[str, Sequence[PrintedNumber]]) -> Iterable[TableRow]:
     for category, rows in published.items():
         for row in rows:
             label = f"{row.row} ({row.model})" if row.model else row.row
             source = f"SkillLearnBench, {row.table}"
-            yield Row((category, label, source, row.value, row.unit, None, None, None, None))
+            yield TableRow((category, label, source, row.value, row.unit, None, None, None, None))
 
 
-def _notes(sheet: Sheet, by: str, panels_total: int, published: bool) -> tuple[str, ...]:
+def _notes(sheet: ChartSheet, by: str, panels_total: int, published: bool) -> tuple[str, ...]:
     notes: list[str] = []
     if sheet.metric and panels_total:
         notes.append(f"{sheet.metric.key}: {sheet.metric.meaning}.")

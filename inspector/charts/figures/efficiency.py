@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from benchapp.stats.comparing.groups import Group
-from benchapp.stats.metrics.metric import Better, Metric, Unit
-from inspector.charts.chart import Chart, Column, Drawing, Table
+from benchapp.stats.metrics.metric import Better, Metric, MetricUnit
+from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
 from inspector.charts.drawing.arms import model_name
-from inspector.charts.drawing.chart_pairs import Axis, End, PairPanel, draw_pairs, frontier
+from inspector.charts.drawing.chart_pairs import Axis, PairEnd, PairPanel, draw_pairs, frontier
 from inspector.charts.drawing.gain import scale_value
-from inspector.charts.drawing.marks import PAPER, Mark, MarkPair, published_pairs, write_usage
+from inspector.charts.drawing.marks import PAPER, EfficiencyMark, MarkPair, published_pairs, write_usage
 from inspector.charts.drawing.panels import lines, note_left_out, plain
 from inspector.charts.drawing.quantities import unit_of
-from inspector.charts.sheet import Sheet
+from inspector.charts.sheet import ChartSheet
 
 AXES = {
     "cost": Axis("cost", "cost_usd", "agent cost per task", "USD", True),
@@ -25,10 +25,10 @@ AXES = {
     "turns": Axis("turns", "turns", "turns per task", "turns", False),
 }
 FIRST_KNOWN = "first known"  # of the axes, in their order
-UNITS = {"cost_usd": Unit.USD, "output_tokens": Unit.TOKENS, "turns": Unit.TURNS}
+UNITS = {"cost_usd": MetricUnit.USD, "output_tokens": MetricUnit.TOKENS, "turns": MetricUnit.TURNS}
 
 
-def draw(sheet: Sheet) -> Drawing:
+def draw(sheet: ChartSheet) -> ChartDrawing:
     axis, pairs = _chosen(sheet)
     table = _table(sheet.metric, axis, pairs)
     found: dict[str, list[MarkPair]] = {}
@@ -37,13 +37,13 @@ def draw(sheet: Sheet) -> Drawing:
     drawn = [_panel(title, of) for title, of in found.items()]
     drawn = [panel for panel in drawn if panel.ends]
     if not drawn:
-        return Drawing(None, table, absent=_absent(sheet, axis, bool(pairs)))
+        return ChartDrawing(None, table, absent=_absent(sheet, axis, bool(pairs)))
     y_title = _y_title(sheet.metric, {pair.own.source for pair in pairs})
     figure = draw_pairs(drawn, axis, y_title, share_x=axis.key != "turns")
-    return Drawing(figure, table, tuple(_notes(sheet, axis, pairs, len(drawn))))
+    return ChartDrawing(figure, table, tuple(_notes(sheet, axis, pairs, len(drawn))))
 
 
-def _chosen(sheet: Sheet) -> tuple[Axis, list[MarkPair]]:
+def _chosen(sheet: ChartSheet) -> tuple[Axis, list[MarkPair]]:
     """The axis asked for, else the first that these runs can stand on; the cost of a scripted or local model is unknown."""
     wanted = sheet.options.get("x", FIRST_KNOWN)
     axes = list(AXES.values()) if wanted == FIRST_KNOWN else [AXES[wanted]]
@@ -63,7 +63,7 @@ def _panel(title: str, pairs: Sequence[MarkPair]) -> PairPanel:
 # --- own runs ----------------------------------------------------------------------------------------------------
 
 
-def _own(sheet: Sheet, axis: Axis) -> Iterator[MarkPair]:
+def _own(sheet: ChartSheet, axis: Axis) -> Iterator[MarkPair]:
     """A pair per group that has a baseline; a lone end for one that has none and is none."""
     metric, groups = sheet.metric, sheet.comparison.groups
     if metric is None:
@@ -77,7 +77,7 @@ def _own(sheet: Sheet, axis: Axis) -> Iterator[MarkPair]:
         yield MarkPair(base, _mark(sheet, metric, axis, group, panel))
 
 
-def _mark(sheet: Sheet, metric: Metric, axis: Axis, group: Group, panel: str) -> Mark:
+def _mark(sheet: ChartSheet, metric: Metric, axis: Axis, group: Group, panel: str) -> EfficiencyMark:
     """Both axes are means over the same trials, then over replicates; what was used over those that tell it."""
     reached, used = sheet.comparison.cell(group, metric), sheet.comparison.cell(group, _used(metric, axis))
     y = None if reached.value is None else scale_value(metric, reached.value)
@@ -92,10 +92,10 @@ def _mark(sheet: Sheet, metric: Metric, axis: Axis, group: Group, panel: str) ->
         f"told by {used.rate.scored} of {used.rate.planned} trials" if missing else "",
         f"mean of {group.replicates} replicates" if group.replicates > 1 else "",
     )
-    end = End(used.value, y, hover, sheet.trials_url(group, metric=metric))
+    end = PairEnd(used.value, y, hover, sheet.trials_url(group, metric=metric))
     passed = reached.rate.passed if metric.is_share else None
     rest = (used.rate.scored, passed, reached.rate.scored, reached.rate.planned)
-    return Mark(panel, "own runs", name, group.harness, group.condition, end, *rest)
+    return EfficiencyMark(panel, "own runs", name, group.harness, group.condition, end, *rest)
 
 
 def _used(metric: Metric, axis: Axis) -> Metric:
@@ -119,35 +119,35 @@ def _used(metric: Metric, axis: Axis) -> Metric:
 # --- table and words ---------------------------------------------------------------------------------------------
 
 
-def _table(metric: Metric | None, axis: Axis, pairs: Sequence[MarkPair]) -> Table:
-    best: dict[str, list[End]] = {}
+def _table(metric: Metric | None, axis: Axis, pairs: Sequence[MarkPair]) -> ChartTable:
+    best: dict[str, list[PairEnd]] = {}
     for pair in pairs:
         best.setdefault(pair.own.panel, []).extend(mark.end for mark in pair.marks)
     edge = {id(end) for ends in best.values() for end in frontier(ends)}
 
-    def is_on_frontier(mark: Mark) -> str | None:
+    def is_on_frontier(mark: EfficiencyMark) -> str | None:
         return ("yes" if id(mark.end) in edge else "no") if mark.end.stands else None
 
     columns = (
-        Column("panel", "panel"),
-        Column("source", "source"),
-        Column("model", "agent model"),
-        Column("harness", "harness"),
-        Column("condition", "condition"),
-        Column(axis.key, axis.title, axis.unit, lambda mark: mark.end.x),
-        Column("told", "trials that tell it", read=lambda mark: mark.known),
-        Column(
+        TableColumn("panel", "panel"),
+        TableColumn("source", "source"),
+        TableColumn("model", "agent model"),
+        TableColumn("harness", "harness"),
+        TableColumn("condition", "condition"),
+        TableColumn(axis.key, axis.title, axis.unit, lambda mark: mark.end.x),
+        TableColumn("told", "trials that tell it", read=lambda mark: mark.known),
+        TableColumn(
             "value",
             metric.key if metric else "completion",
             unit_of(metric.unit) if metric else "%",
             lambda mark: mark.end.y,
         ),
-        Column("passed", "passed"),
-        Column("scored", "scored"),
-        Column("planned", "planned"),
-        Column("frontier", "on the frontier of its panel", read=is_on_frontier),
+        TableColumn("passed", "passed"),
+        TableColumn("scored", "scored"),
+        TableColumn("planned", "planned"),
+        TableColumn("frontier", "on the frontier of its panel", read=is_on_frontier),
     )
-    return Table.of(columns, (mark for pair in pairs for mark in pair.marks))
+    return ChartTable.of(columns, (mark for pair in pairs for mark in pair.marks))
 
 
 def _y_title(metric: Metric | None, sources: set[str]) -> str:
@@ -157,7 +157,7 @@ def _y_title(metric: Metric | None, sources: set[str]) -> str:
     return f"{metric.key}, {unit_of(metric.unit)}{also}"
 
 
-def _notes(sheet: Sheet, axis: Axis, pairs: Sequence[MarkPair], total: int) -> Iterator[str]:
+def _notes(sheet: ChartSheet, axis: Axis, pairs: Sequence[MarkPair], total: int) -> Iterator[str]:
     yield (
         "Hollow: the baseline. Filled: the condition. A dashed line joins the two of one model. The frontier goes over "
         "both; what is on it is marked in the table."
@@ -174,7 +174,7 @@ def _notes(sheet: Sheet, axis: Axis, pairs: Sequence[MarkPair], total: int) -> I
     yield from note_left_out(total, "a condition")
 
 
-def _absent(sheet: Sheet, axis: Axis, anything: bool) -> str:
+def _absent(sheet: ChartSheet, axis: Axis, anything: bool) -> str:
     if not anything:
         return "No run is chosen, and no published number is laid over."
     other = " or ".join(each.title for each in AXES.values() if each is not axis)

@@ -13,24 +13,24 @@ from benchapp.models import Run
 from benchapp.stats.inference.shares import percent_text
 from benchapp.stats.metrics.metric import Metric
 from benchapp.stats.metrics.rates import Rate
-from inspector.charts.chart import Chart, Column, Drawing, Table
-from inspector.charts.drawing.panels import Cell, Heat, Scale, heatmaps, lines, note_left_out, plain
-from inspector.charts.drawing.places import Place, environments_of
+from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
+from inspector.charts.drawing.panels import Heat, HeatCell, Scale, heatmaps, lines, note_left_out, plain
+from inspector.charts.drawing.places import SuitePlace, read_environments
 from inspector.charts.drawing.quantities import plural
-from inspector.charts.sheet import Sheet
+from inspector.charts.sheet import ChartSheet
 
 COLUMNS = (
-    Column("metric", "metric", read=lambda row: row.metric.key),
-    Column("condition", "condition"),
-    Column("environment", "environment", read=lambda row: row.place.full),
-    Column("value", "mean over runs", "%", lambda row: fmean(row.values) if row.values else None),
-    Column("lowest", "lowest run", "%", lambda row: min(row.values, default=None)),
-    Column("highest", "highest run", "%", lambda row: max(row.values, default=None)),
-    Column("runs", "runs", read=lambda row: len(row.values)),
-    Column("models", "agent models", read=lambda row: row.models),
-    Column("passed", "passed, all runs", read=lambda row: row.total.passed),
-    Column("scored", "scored", read=lambda row: row.total.scored),
-    Column("planned", "planned", read=lambda row: row.total.planned),
+    TableColumn("metric", "metric", read=lambda row: row.metric.key),
+    TableColumn("condition", "condition"),
+    TableColumn("environment", "environment", read=lambda row: row.place.full),
+    TableColumn("value", "mean over runs", "%", lambda row: fmean(row.values) if row.values else None),
+    TableColumn("lowest", "lowest run", "%", lambda row: min(row.values, default=None)),
+    TableColumn("highest", "highest run", "%", lambda row: max(row.values, default=None)),
+    TableColumn("runs", "runs", read=lambda row: len(row.values)),
+    TableColumn("models", "agent models", read=lambda row: row.models),
+    TableColumn("passed", "passed, all runs", read=lambda row: row.total.passed),
+    TableColumn("scored", "scored", read=lambda row: row.total.scored),
+    TableColumn("planned", "planned", read=lambda row: row.total.planned),
 )
 PRINTED = (
     "The paper's figure is not published as numbers. Its text prints, for its ten models, a gap between the easiest and the "
@@ -44,7 +44,7 @@ class Average:
 
     metric: Metric
     condition: str
-    place: Place
+    place: SuitePlace
     url: str
     runs: tuple[Run, ...]
     rates: tuple[Rate, ...]
@@ -64,12 +64,12 @@ class Average:
         return len({run.agent_model for run in self.runs})
 
 
-def draw(sheet: Sheet) -> Drawing:
+def draw(sheet: ChartSheet) -> ChartDrawing:
     metrics = [metric for metric in sheet.metrics if metric.is_share]
     averages, places = _averages(sheet, metrics)
-    table = Table.of(COLUMNS, averages)
+    table = ChartTable.of(COLUMNS, averages)
     if not any(average.values for average in averages):
-        return Drawing(None, table, absent=_absent(sheet))
+        return ChartDrawing(None, table, absent=_absent(sheet))
     conditions = list(dict.fromkeys(average.condition for average in averages))
     heats = [Heat(metric.key, dict(_cells(metric, averages))) for metric in metrics]
     heats = [heat for heat in heats if any(cell.value is not None for cell in heat.cells.values())]
@@ -77,17 +77,19 @@ def draw(sheet: Sheet) -> Drawing:
     figure = heatmaps(
         heats, conditions, columns, Scale(0, 100, diverging=False, unit="%"), across=3 if len(columns) < 8 else 2
     )
-    return Drawing(figure, table, (*_notes(metrics, averages, places), *note_left_out(len(heats), "fewer metrics")))
+    return ChartDrawing(
+        figure, table, (*_notes(metrics, averages, places), *note_left_out(len(heats), "fewer metrics"))
+    )
 
 
-def _averages(sheet: Sheet, metrics: Sequence[Metric]) -> tuple[list[Average], list[Place]]:
+def _averages(sheet: ChartSheet, metrics: Sequence[Metric]) -> tuple[list[Average], list[SuitePlace]]:
     """With the environments in the order of the suite."""
     found: dict[tuple[Metric, str, int], list[tuple[Run, Rate, float | None]]] = {}
     for metric in metrics:
         for run in sheet.comparison.runs:
             for environment, rate, mean in metric.parts(sheet.comparison.outcomes[run.pk], "environment"):
                 found.setdefault((metric, run.condition, environment), []).append((run, rate, mean))
-    places = environments_of(environment for _, _, environment in found)
+    places = read_environments(environment for _, _, environment in found)
     averages = []
     for (metric, condition, environment), parts in found.items():
         place = places[environment]
@@ -97,26 +99,26 @@ def _averages(sheet: Sheet, metrics: Sequence[Metric]) -> tuple[list[Average], l
     return averages, list(places.values())
 
 
-def _cells(metric: Metric, averages: Iterable[Average]) -> Iterator[tuple[tuple[str, str], Cell]]:
+def _cells(metric: Metric, averages: Iterable[Average]) -> Iterator[tuple[tuple[str, str], HeatCell]]:
     for average in averages:
         if average.metric == metric:
             yield (average.condition, average.place.label), _cell(average)
 
 
-def _cell(average: Average) -> Cell:
+def _cell(average: Average) -> HeatCell:
     total, counted = average.total, average.metric.counted
     head = f"{plain(average.place.full)}<br><b>{plain(average.condition)}</b>, {plain(average.metric.key)}"
     if not average.values:
-        return Cell(None, "", lines(head, f"none of {total.planned} {counted} is scored"), average.url)
+        return HeatCell(None, "", lines(head, f"none of {total.planned} {counted} is scored"), average.url)
     value = fmean(average.values)
     counts = f"{total.passed}/{total.scored} {counted}" + (f", {total.missing} not scored" if total.missing else "")
     spread = f", {min(average.values):.1f} to {max(average.values):.1f} %" if len(average.values) > 1 else ""
     runs = f"{plural(len(average.values), 'run')} of {plural(average.models, 'agent model')}"
     hover = lines(head, f"{percent_text(value / 100, 1)} % ({counts})", f"{runs}{spread}")
-    return Cell(value, percent_text(value / 100, 0), hover, average.url)
+    return HeatCell(value, percent_text(value / 100, 0), hover, average.url)
 
 
-def _notes(metrics: Sequence[Metric], averages: Sequence[Average], places: Sequence[Place]) -> tuple[str, ...]:
+def _notes(metrics: Sequence[Metric], averages: Sequence[Average], places: Sequence[SuitePlace]) -> tuple[str, ...]:
     """What is averaged, what the columns are called, and how far easy and hard lie apart."""
     columns = "; ".join(place.full for place in places if place.key != place.name)
     apart = [text for metric in metrics if (text := _apart(metric, averages))]
@@ -135,7 +137,7 @@ def _notes(metrics: Sequence[Metric], averages: Sequence[Average], places: Seque
 
 def _apart(metric: Metric, averages: Iterable[Average]) -> str:
     """Range of the environments' means, in points; empty below two environments."""
-    means: dict[Place, list[float]] = {}
+    means: dict[SuitePlace, list[float]] = {}
     for average in averages:
         if average.metric == metric and average.values:
             means.setdefault(average.place, []).append(fmean(average.values))
@@ -143,7 +145,7 @@ def _apart(metric: Metric, averages: Iterable[Average]) -> str:
     return f"{metric.key} {max(overall) - min(overall):.1f} points" if len(overall) > 1 else ""
 
 
-def _absent(sheet: Sheet) -> str:
+def _absent(sheet: ChartSheet) -> str:
     if not sheet.comparison.runs:
         return f"No run is chosen. {PRINTED}"
     return "None of the chosen runs has a scored trial in a suite with environments."

@@ -8,13 +8,13 @@ from statistics import fmean
 from typing import Any
 
 from benchapp.stats.comparing.groups import Group
-from benchapp.stats.learning.library_sizes import FILE_KINDS, LibrarySize, final_libraries
-from inspector.charts.chart import Chart, Column, Drawing, Table
-from inspector.charts.drawing.bars import MAX_BARS, Bar, Block, Part, kinds_of_part, note_crowd, stack_bars
+from benchapp.stats.learning.library_sizes import FILE_KINDS, LibrarySize, read_final_libraries
+from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
+from inspector.charts.drawing.bars import MAX_BARS, Bar, BarPanel, BarPart, kinds_of_part, note_crowd, stack_bars
 from inspector.charts.drawing.panels import lines, plain
 from inspector.charts.drawing.quantities import plural
 from inspector.charts.figures.growth import NOT_PUBLISHED, WITHOUT_LIBRARY
-from inspector.charts.sheet import Sheet
+from inspector.charts.sheet import ChartSheet
 from inspector.web.text.formats import number
 
 KINDS = kinds_of_part(*FILE_KINDS)
@@ -52,13 +52,13 @@ def composition(runs: Sequence[Sequence[LibrarySize]]) -> Composition | None:
     return Composition(files, skills, size, sum(map(len, clean)), len(clean))
 
 
-def kind_columns(kinds: Iterable[str], unit: str, digits: int | None = None) -> tuple[Column, ...]:
+def kind_columns(kinds: Iterable[str], unit: str, digits: int | None = None) -> tuple[TableColumn, ...]:
     """A column per kind of file, of rows with a composition `whole`; `digits` frees them of the noise of a mean."""
 
     def reader(kind: str) -> Callable[[Any], float]:
         return lambda row: row.whole.files[kind] if digits is None else round(row.whole.files[kind], digits)
 
-    return tuple(Column(kind.lower().replace(".", "_"), kind, unit, reader(kind)) for kind in kinds)
+    return tuple(TableColumn(kind.lower().replace(".", "_"), kind, unit, reader(kind)) for kind in kinds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,32 +71,32 @@ class LibraryKinds:
 
 
 COLUMNS = (
-    Column("group", "group", read=lambda row: row.group.label),
+    TableColumn("group", "group", read=lambda row: row.group.label),
     *kind_columns(FILE_KINDS, "files per run"),
-    Column("files", "all files", "files per run", lambda row: row.whole.total),
-    Column("skills", "skills", "skills per run", lambda row: row.whole.skills),
-    Column("bytes", "size", "bytes per run", lambda row: row.whole.bytes),
-    Column("libraries", "libraries, all replicates", read=lambda row: row.whole.libraries),
-    Column("runs", "runs with a library", read=lambda row: row.whole.runs),
+    TableColumn("files", "all files", "files per run", lambda row: row.whole.total),
+    TableColumn("skills", "skills", "skills per run", lambda row: row.whole.skills),
+    TableColumn("bytes", "size", "bytes per run", lambda row: row.whole.bytes),
+    TableColumn("libraries", "libraries, all replicates", read=lambda row: row.whole.libraries),
+    TableColumn("runs", "runs with a library", read=lambda row: row.whole.runs),
 )
 
 
-def draw(sheet: Sheet) -> Drawing:
+def draw(sheet: ChartSheet) -> ChartDrawing:
     comparison = sheet.comparison
     wanted = [group for group in comparison.groups.all if group.condition not in WITHOUT_LIBRARY]
-    libraries = final_libraries([run for group in wanted for run in group.runs], comparison.choices.as_of)
+    libraries = read_final_libraries([run for group in wanted for run in group.runs], comparison.choices.as_of)
     rows = [
         LibraryKinds(group, sheet.trials_url(group), whole)
         for group in wanted
         if (whole := composition([libraries.get(run.pk, ()) for run in group.runs])) is not None
     ]
-    table = Table.of(COLUMNS, rows)
+    table = ChartTable.of(COLUMNS, rows)
     if not any(row.whole.total for row in rows):
         absent = f"None of these runs has a library with a file in it. {NOT_PUBLISHED}"
-        return Drawing(None, table, absent=absent)
+        return ChartDrawing(None, table, absent=absent)
     bars = tuple(map(_bar, rows[:MAX_BARS]))
-    figure = stack_bars([Block("", "files in the finished libraries of a run", bars)], KINDS, across=1)
-    return Drawing(figure, table, _notes(len(rows)))
+    figure = stack_bars([BarPanel("", "files in the finished libraries of a run", bars)], KINDS, across=1)
+    return ChartDrawing(figure, table, _notes(len(rows)))
 
 
 def _bar(row: LibraryKinds) -> Bar:
@@ -105,7 +105,7 @@ def _bar(row: LibraryKinds) -> Bar:
         if count:
             says = f"{number(count, 1)} of {number(whole.total, 1)} files: {kind}"
             hover = lines(plain(row.group.label), says, f"{plural(whole.libraries, 'library', 'libraries')}")
-            parts.append(Part(kind, count, str(number(count, 1)), hover, row.url))
+            parts.append(BarPart(kind, count, str(number(count, 1)), hover, row.url))
     end = f"{number(whole.total, 1)} files, {number(whole.skills, 1)} skills" if whole.total else "empty"
     return Bar(row.group.label, tuple(parts), end)
 

@@ -12,12 +12,12 @@ from typing import Any
 from plotly import graph_objects as go
 
 from benchapp.stats.metrics.metric import Better, Metric
-from inspector.charts.chart import Chart, Column, Drawing, Table
+from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
 from inspector.charts.drawing.forest_rows import ForestRow, own_rows, published_rows_of, tell_apart
 from inspector.charts.drawing.palette import INK, MUTED, Style, series
-from inspector.charts.drawing.panels import LETTER, lines, panels, plain, short, signed
-from inspector.charts.drawing.traces import Legend, Point, plain_scatter
-from inspector.charts.sheet import Sheet
+from inspector.charts.drawing.panels import LETTER, lines, panels, plain, short, write_signed
+from inspector.charts.drawing.traces import ChartPoint, Legend, plain_scatter
+from inspector.charts.sheet import ChartSheet
 
 ROW = 25  # px
 MAX_ROWS = 60  # drawn in one panel
@@ -36,7 +36,7 @@ KINDS: dict[str, tuple[str, Style]] = {
 }
 
 
-def draw(sheet: Sheet) -> Drawing:
+def draw(sheet: ChartSheet) -> ChartDrawing:
     metrics = _metrics(sheet)
     unit = _unit(metrics)
     rows = {metric.key: own_rows(sheet, metric) for metric in metrics}
@@ -44,19 +44,19 @@ def draw(sheet: Sheet) -> Drawing:
         baseline = sheet.comparison.groups.baseline
         rows.setdefault(key, []).extend(published_rows_of(sheet.published, key, baseline))
     every = [row for of_metric in rows.values() for row in of_metric]
-    table = Table.of(_columns(unit), every)
+    table = ChartTable.of(_columns(unit), every)
     if not every:
-        return Drawing(None, table, absent=_absent(sheet))
+        return ChartDrawing(None, table, absent=_absent(sheet))
     rows = {key: of_metric for key, of_metric in rows.items() if of_metric}
     limit = MAX_ROWS if len(rows) == 1 else MAX_ROWS_OF_MANY
     kept = list(dict.fromkeys(_name(row) for of_metric in rows.values() for row in of_metric))[:limit]
     shown = {key: [row for row in of_metric if _name(row) in kept] for key, of_metric in rows.items()}
-    return Drawing(
+    return ChartDrawing(
         _figure(shown, unit, sheet.comparison.groups.baseline), table, tuple(_notes(sheet, metrics, rows, shown))
     )
 
 
-def _metrics(sheet: Sheet) -> tuple[Metric, ...]:
+def _metrics(sheet: ChartSheet) -> tuple[Metric, ...]:
     """The chosen one, or all shares: differences in other units have no common axis."""
     if sheet.options.get("metrics") == "all":
         return tuple(metric for metric in sheet.metrics if metric.is_share)
@@ -67,7 +67,7 @@ def _unit(metrics: Sequence[Metric]) -> str:
     return "pp" if not metrics or metrics[0].is_share else metrics[0].unit.value
 
 
-def _published_metric(sheet: Sheet) -> tuple[str, ...]:
+def _published_metric(sheet: ChartSheet) -> tuple[str, ...]:
     printed = {row.metric for row in sheet.published}
     wanted = (sheet.comparison.choices.metric, *PUBLISHED_FIRST)
     return tuple(key for key in wanted if key in printed)[:1]
@@ -150,7 +150,7 @@ def _marks(kind: str, rows: Sequence[ForestRow], places: dict[str, int], legend:
         "width": 0,
         "visible": kind in {"told", "untold"},
     }
-    points = [Point(row.delta, places[_name(row)], _hover(row), row.url) for row in rows]
+    points = [ChartPoint(row.delta, places[_name(row)], _hover(row), row.url) for row in rows]
     return plain_scatter(
         points,
         customdata=[row.url for row in rows],
@@ -198,7 +198,7 @@ def _beside(row: ForestRow, place: int) -> dict[str, Any]:
         "yref": "y",
         "showarrow": False,
         "align": "left",
-        "text": f"<b>{signed(row.delta)}</b>{_ends(row)}  {counts}",
+        "text": f"<b>{write_signed(row.delta)}</b>{_ends(row)}  {counts}",
         "font": {"size": 11, "color": INK},
     }
 
@@ -206,7 +206,7 @@ def _beside(row: ForestRow, place: int) -> dict[str, Any]:
 def _ends(row: ForestRow) -> str:
     if row.low is None or row.high is None:
         return ""
-    return f"  {signed(row.low)} to {signed(row.high)}"
+    return f"  {write_signed(row.low)} to {write_signed(row.high)}"
 
 
 def _hover(row: ForestRow) -> str:
@@ -218,31 +218,31 @@ def _hover(row: ForestRow) -> str:
 # --- the table, and what is said -----------------------------------------------------------------------------------------
 
 
-def _columns(unit: str) -> tuple[Column, ...]:
+def _columns(unit: str) -> tuple[TableColumn, ...]:
     value = "%" if unit == "pp" else unit
     return (
-        Column("group", "group", read=lambda row: row.label),
-        Column("source", "source"),
-        Column("metric", "metric"),
-        Column("against", "baseline"),
-        Column("value", "group", value, lambda row: row.own),
-        Column("count", "passed", read=lambda row: row.own_count or None),
-        Column("baseline_value", "baseline", value, lambda row: row.other),
-        Column("baseline_count", "passed", read=lambda row: row.other_count or None),
-        Column("tasks", "tasks compared"),
-        Column("difference", "difference", unit, lambda row: row.delta),
-        Column("low", "95 % from", unit),
-        Column("high", "to", unit),
-        Column("method", "method"),
-        Column("p", "p"),
-        Column("smallest_p", "smallest p possible"),
-        Column("episodes", "episodes", read=lambda row: row.clusters),
-        Column("replicates", "replicates", read=lambda row: row.replicates or None),
-        Column("says", "in words"),
+        TableColumn("group", "group", read=lambda row: row.label),
+        TableColumn("source", "source"),
+        TableColumn("metric", "metric"),
+        TableColumn("against", "baseline"),
+        TableColumn("value", "group", value, lambda row: row.own),
+        TableColumn("count", "passed", read=lambda row: row.own_count or None),
+        TableColumn("baseline_value", "baseline", value, lambda row: row.other),
+        TableColumn("baseline_count", "passed", read=lambda row: row.other_count or None),
+        TableColumn("tasks", "tasks compared"),
+        TableColumn("difference", "difference", unit, lambda row: row.delta),
+        TableColumn("low", "95 % from", unit),
+        TableColumn("high", "to", unit),
+        TableColumn("method", "method"),
+        TableColumn("p", "p"),
+        TableColumn("smallest_p", "smallest p possible"),
+        TableColumn("episodes", "episodes", read=lambda row: row.clusters),
+        TableColumn("replicates", "replicates", read=lambda row: row.replicates or None),
+        TableColumn("says", "in words"),
     )
 
 
-def _absent(sheet: Sheet) -> str:
+def _absent(sheet: ChartSheet) -> str:
     groups, baseline = sheet.comparison.groups, sheet.comparison.groups.baseline
     if not groups.all:
         return "No run matches these choices."
@@ -254,7 +254,7 @@ def _absent(sheet: Sheet) -> str:
 
 
 def _notes(
-    sheet: Sheet, metrics: Sequence[Metric], rows: dict[str, list[ForestRow]], shown: dict[str, list[ForestRow]]
+    sheet: ChartSheet, metrics: Sequence[Metric], rows: dict[str, list[ForestRow]], shown: dict[str, list[ForestRow]]
 ) -> Iterable[str]:
     every = [row for of_metric in rows.values() for row in of_metric]
     _, shared = tell_apart(row for row in every if row.is_own)

@@ -14,27 +14,27 @@ from plotly import graph_objects as go
 
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.metrics.metric import Better, Metric
-from inspector.charts.chart import Chart, Column, Drawing, Table
+from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
 from inspector.charts.drawing.arms import names_of
 from inspector.charts.drawing.gain import (
     Gain,
-    Side,
+    GainSide,
     difference_unit,
     gain_of,
     paired_of,
     scale_value,
     write_difference,
 )
-from inspector.charts.drawing.panels import Cell, Heat, Scale, heatmaps, lines, plain
-from inspector.charts.drawing.places import Place, environments_of, families_of
+from inspector.charts.drawing.panels import Heat, HeatCell, Scale, heatmaps, lines, plain
+from inspector.charts.drawing.places import SuitePlace, read_environments, read_families
 from inspector.charts.drawing.quantities import unit_of
-from inspector.charts.sheet import Sheet
+from inspector.charts.sheet import ChartSheet
 
 MAX_GROUPS = 40  # rows by environment, columns by family
 MAX_PLACES = 200
 AT_LEAST = {True: 10.0, False: 0.0}  # of a share: the colours reach at least ten points
 NOT_PUBLISHED = "The paper's own figures are not published as numbers."
-NONE = Place("", "no environment", "no environment", "")
+NONE = SuitePlace("", "no environment", "no environment", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Tile:
     name: str
     baseline: str
     group: Group
-    place: Place
+    place: SuitePlace
     gains: tuple[Gain, ...]
     metric: Metric
     url: str
@@ -58,7 +58,7 @@ class Tile:
     def tasks(self) -> int:
         return sum(gain.tasks for gain in self.gains)
 
-    def _sides(self, side: str) -> list[Side]:
+    def _sides(self, side: str) -> list[GainSide]:
         return [getattr(gain, side) for gain in self.gains]
 
     def mean(self, side: str) -> float:
@@ -88,23 +88,23 @@ Pairs = Sequence[tuple[Group, Group, Families]]
 Names = Mapping[tuple[object, ...], str]  # by a group's identity
 
 
-def draw(sheet: Sheet) -> Drawing:
+def draw(sheet: ChartSheet) -> ChartDrawing:
     metric, by_family = sheet.metric, sheet.options.get("by") == "family"
     if metric is None:
-        return Drawing(None, Table(_columns(None, by_family)), absent=f"No run is chosen. {NOT_PUBLISHED}")
+        return ChartDrawing(None, ChartTable(_columns(None, by_family)), absent=f"No run is chosen. {NOT_PUBLISHED}")
     pairs = list(_pairs(sheet, metric))
     names = names_of([*(group for group, *_ in pairs), *{b.identity: b for _, b, _ in pairs}.values()])
     tiles = _by_family(sheet, metric, pairs, names) if by_family else _by_environment(sheet, metric, pairs, names)
-    table = Table.of(_columns(metric, by_family), tiles)
+    table = ChartTable.of(_columns(metric, by_family), tiles)
     if not tiles:
-        return Drawing(None, table, absent=_absent(sheet, metric))
+        return ChartDrawing(None, table, absent=_absent(sheet, metric))
     groups = [names[group.identity] for group, *_ in pairs]
     places = list(dict.fromkeys(tile.place.label for tile in tiles))
     figure = _figure(metric, tiles, groups[:MAX_GROUPS], places[:MAX_PLACES], by_family)
-    return Drawing(figure, table, tuple(_notes(metric, by_family, len(groups), len(places))))
+    return ChartDrawing(figure, table, tuple(_notes(metric, by_family, len(groups), len(places))))
 
 
-def _pairs(sheet: Sheet, metric: Metric) -> Iterator[tuple[Group, Group, Families]]:
+def _pairs(sheet: ChartSheet, metric: Metric) -> Iterator[tuple[Group, Group, Families]]:
     """Every group that has a baseline, with its difference in each family that both sides have a scored task in."""
     for group in sheet.comparison.groups.all:
         baseline = sheet.comparison.groups.baseline_of(group)
@@ -114,9 +114,9 @@ def _pairs(sheet: Sheet, metric: Metric) -> Iterator[tuple[Group, Group, Familie
             yield group, baseline, {family: gain_of(paired, paired.family == family) for family in families}
 
 
-def _by_family(sheet: Sheet, metric: Metric, pairs: Pairs, names: Names) -> list[Tile]:
+def _by_family(sheet: ChartSheet, metric: Metric, pairs: Pairs, names: Names) -> list[Tile]:
     """In the order of the suite; tasks that stand in no family are left out."""
-    places = families_of({family for *_, families in pairs for family in families if family >= 0})
+    places = read_families({family for *_, families in pairs for family in families if family >= 0})
     return [
         _tile(sheet, metric, names, group, baseline, place, (families[family],))
         for family, place in places.items()
@@ -125,10 +125,10 @@ def _by_family(sheet: Sheet, metric: Metric, pairs: Pairs, names: Names) -> list
     ]
 
 
-def _by_environment(sheet: Sheet, metric: Metric, pairs: Pairs, names: Names) -> list[Tile]:
-    families_seen = families_of({family for *_, families in pairs for family in families if family >= 0})
+def _by_environment(sheet: ChartSheet, metric: Metric, pairs: Pairs, names: Names) -> list[Tile]:
+    families_seen = read_families({family for *_, families in pairs for family in families if family >= 0})
     within = {family: place.within for family, place in families_seen.items()}
-    places: dict[int | None, Place] = dict(environments_of(key for key in within.values() if key is not None))
+    places: dict[int | None, SuitePlace] = dict(read_environments(key for key in within.values() if key is not None))
     if None in within.values():
         places[None] = NONE
     tiles = []
@@ -155,14 +155,20 @@ def _figure(
 
 
 def _tile(
-    sheet: Sheet, metric: Metric, names: Names, group: Group, baseline: Group, place: Place, gains: tuple[Gain, ...]
+    sheet: ChartSheet,
+    metric: Metric,
+    names: Names,
+    group: Group,
+    baseline: Group,
+    place: SuitePlace,
+    gains: tuple[Gain, ...],
 ) -> Tile:
     where = {} if place is NONE else {place.kind: place.key}
     url = sheet.trials_url(group, metric=metric, **where)
     return Tile(names[group.identity], names[baseline.identity], group, place, gains, metric, url)
 
 
-def _cell(tile: Tile) -> Cell:
+def _cell(tile: Tile) -> HeatCell:
     metric, text = tile.metric, write_difference(tile.metric, tile.delta)
     over = f", mean over {len(tile.gains)} families" if len(tile.gains) > 1 else ""
     runs = tile.gains[0].replicates
@@ -173,29 +179,29 @@ def _cell(tile: Tile) -> Cell:
         f"{tile.reached} on the same {tile.tasks} tasks",
         f"replicates: {runs[0]} against {runs[1]}" if max(runs) > 1 else "",
     )
-    return Cell(scale_value(metric, tile.delta), text, hover, tile.url)
+    return HeatCell(scale_value(metric, tile.delta), text, hover, tile.url)
 
 
-def _columns(metric: Metric | None, by_family: bool) -> tuple[Column, ...]:
+def _columns(metric: Metric | None, by_family: bool) -> tuple[TableColumn, ...]:
     unit = unit_of(metric.unit) if metric else "%"
     return (
-        Column("place", "family" if by_family else "environment", read=lambda row: row.place.full),
-        Column("group", "group", read=lambda row: row.name),
-        Column("baseline", "baseline"),
-        Column(
+        TableColumn("place", "family" if by_family else "environment", read=lambda row: row.place.full),
+        TableColumn("group", "group", read=lambda row: row.name),
+        TableColumn("baseline", "baseline"),
+        TableColumn(
             "difference",
             "mean difference of the families",
             difference_unit(metric) if metric else "pp",
             lambda row: scale_value(row.metric, row.delta),
         ),
-        Column("families", "families", read=lambda row: len(row.gains)),
-        Column("tasks", "tasks on both sides"),
-        Column("value", "group, mean over families", unit, lambda row: row.mean("own")),
-        Column("passed", "group passed", read=lambda row: row.passed("own")),
-        Column("of", "of", read=lambda row: row.count("own")),
-        Column("baseline_value", "baseline, mean over families", unit, lambda row: row.mean("other")),
-        Column("baseline_passed", "baseline passed", read=lambda row: row.passed("other")),
-        Column("baseline_of", "of", read=lambda row: row.count("other")),
+        TableColumn("families", "families", read=lambda row: len(row.gains)),
+        TableColumn("tasks", "tasks on both sides"),
+        TableColumn("value", "group, mean over families", unit, lambda row: row.mean("own")),
+        TableColumn("passed", "group passed", read=lambda row: row.passed("own")),
+        TableColumn("of", "of", read=lambda row: row.count("own")),
+        TableColumn("baseline_value", "baseline, mean over families", unit, lambda row: row.mean("other")),
+        TableColumn("baseline_passed", "baseline passed", read=lambda row: row.passed("other")),
+        TableColumn("baseline_of", "of", read=lambda row: row.count("other")),
     )
 
 
@@ -216,7 +222,7 @@ def _notes(metric: Metric, by_family: bool, groups: int, places: int) -> Iterato
     yield NOT_PUBLISHED
 
 
-def _absent(sheet: Sheet, metric: Metric) -> str:
+def _absent(sheet: ChartSheet, metric: Metric) -> str:
     baseline = sheet.comparison.choices.baseline
     if not sheet.comparison.runs:
         return f"No run is chosen. {NOT_PUBLISHED}"

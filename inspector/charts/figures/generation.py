@@ -7,39 +7,40 @@ from dataclasses import dataclass
 
 from plotly import graph_objects as go
 
-from benchapp.stats.comparing.author_budgets import Sweep, Written, sweeps_of, written_by
+from benchapp.stats.comparing.author_budgets import LibraryWriting, Sweep, sweeps_of, written_by
 from benchapp.stats.comparing.groups import Group, experiment_names
 from benchapp.stats.inference.interval import Interval
-from benchapp.stats.metrics.passk import SOLVED, Drawn, drawn, name_of, samples_of
+from benchapp.stats.metrics.passk import SOLVED, DrawnMean, name_of, samples_of
+from benchapp.stats.metrics.passk import draw_mean as drawn
 from benchapp.stats.metrics.rates import Rate
-from inspector.charts.chart import Chart, Column, Drawing, Table
+from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
 from inspector.charts.drawing.arms import model_name
 from inspector.charts.drawing.lineup import HEIGHT, MAX_LINES
 from inspector.charts.drawing.palette import Style, by_name, veil
 from inspector.charts.drawing.panels import MAX_PANELS, lines, note_left_out, panels, plain, short
 from inspector.charts.drawing.quantities import tokens
-from inspector.charts.drawing.traces import Legend, Point, scatter
-from inspector.charts.sheet import Sheet
+from inspector.charts.drawing.traces import ChartPoint, Legend, scatter
+from inspector.charts.sheet import ChartSheet
 
 COLUMNS = (
-    Column("method", "method", read=lambda row: row.sweep.method),
-    Column("author", "author", read=lambda row: row.sweep.author),
-    Column("group", "group", read=lambda row: row.group.label),
-    Column("budget", "budget for one library", "tokens"),
-    Column("name", "called"),
-    Column("value", "solved", "%", lambda row: row.percent),
-    Column("low", "95 % from, over tasks", "%", lambda row: row.interval and 100 * row.interval.low),
-    Column("high", "to", "%", lambda row: row.interval and 100 * row.interval.high),
-    Column("solved", "solved", "tasks, all replicates", lambda row: row.rate.passed),
-    Column("complete", "complete", "tasks, all replicates", lambda row: row.rate.scored),
-    Column("planned", "planned", "tasks, all replicates", lambda row: row.rate.planned),
-    Column("spent", "author's output per library", "tokens", lambda row: row.written.per_library),
-    Column("libraries", "libraries written", read=lambda row: row.written.libraries),
+    TableColumn("method", "method", read=lambda row: row.sweep.method),
+    TableColumn("author", "author", read=lambda row: row.sweep.author),
+    TableColumn("group", "group", read=lambda row: row.group.label),
+    TableColumn("budget", "budget for one library", "tokens"),
+    TableColumn("name", "called"),
+    TableColumn("value", "solved", "%", lambda row: row.percent),
+    TableColumn("low", "95 % from, over tasks", "%", lambda row: row.interval and 100 * row.interval.low),
+    TableColumn("high", "to", "%", lambda row: row.interval and 100 * row.interval.high),
+    TableColumn("solved", "solved", "tasks, all replicates", lambda row: row.rate.passed),
+    TableColumn("complete", "complete", "tasks, all replicates", lambda row: row.rate.scored),
+    TableColumn("planned", "planned", "tasks, all replicates", lambda row: row.rate.planned),
+    TableColumn("spent", "author's output per library", "tokens", lambda row: row.written.per_library),
+    TableColumn("libraries", "libraries written", read=lambda row: row.written.libraries),
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class BudgetStop:
     """One group at its budget. `written`: replicates added up."""
 
     sweep: Sweep
@@ -47,8 +48,8 @@ class Stop:
     group: Group
     name: str
     rate: Rate
-    drawn: Drawn | None
-    written: Written
+    drawn: DrawnMean | None
+    written: LibraryWriting
     url: str
 
     @property
@@ -61,30 +62,30 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class BudgetCurve:
     name: str
     panel: str
-    stops: tuple[Stop, ...]
+    stops: tuple[BudgetStop, ...]
 
 
-def draw(sheet: Sheet) -> Drawing:
+def draw(sheet: ChartSheet) -> ChartDrawing:
     found = _lines(sheet)
     if not any(stop.drawn for line in found for stop in line.stops):
         absent = "No run here had a budget to write its library with (a condition such as naive-prompt@8000)."
-        return Drawing(None, Table(COLUMNS), absent=absent)
+        return ChartDrawing(None, ChartTable(COLUMNS), absent=absent)
     titles = list(dict.fromkeys(line.panel for line in found))
-    table = Table.of(COLUMNS, (stop for line in found for stop in line.stops))
-    return Drawing(_figure(found, titles[:MAX_PANELS]), table, tuple(_notes(found, titles)))
+    table = ChartTable.of(COLUMNS, (stop for line in found for stop in line.stops))
+    return ChartDrawing(_figure(found, titles[:MAX_PANELS]), table, tuple(_notes(found, titles)))
 
 
-def _lines(sheet: Sheet) -> list[Line]:
+def _lines(sheet: ChartSheet) -> list[BudgetCurve]:
     comparison = sheet.comparison
     sweeps = sweeps_of(comparison.groups.all)
     runs = [run for sweep in sweeps for _, group in sweep.stops for run in group.runs]
     written = written_by(runs, comparison.choices.as_of) if runs else {}
     names = _names(sweeps)
     return [
-        Line(
+        BudgetCurve(
             name,
             sweep.author or "no author",
             tuple(_stop(sheet, sweep, budget, group, written) for budget, group in sweep.stops),
@@ -105,28 +106,32 @@ def _names(sweeps: Sequence[Sweep]) -> list[str]:
     ]
 
 
-def _stop(sheet: Sheet, sweep: Sweep, budget: int, group: Group, written: Mapping[int, Written]) -> Stop:
+def _stop(
+    sheet: ChartSheet, sweep: Sweep, budget: int, group: Group, written: Mapping[int, LibraryWriting]
+) -> BudgetStop:
     comparison = sheet.comparison
     runs = comparison.of_group(group)
-    return Stop(
+    return BudgetStop(
         sweep,
         budget,
         group,
         name_of(samples_of(runs)),
         comparison.cell(group, SOLVED).rate,
         drawn(runs),
-        _together([written.get(run.pk, Written()) for run in group.runs]),
+        _together([written.get(run.pk, LibraryWriting()) for run in group.runs]),
         sheet.trials_url(group, metric=SOLVED),
     )
 
 
-def _together(found: Sequence[Written]) -> Written:
+def _together(found: Sequence[LibraryWriting]) -> LibraryWriting:
     known = [each.output_tokens for each in found if each.libraries]
     told = [each for each in known if each is not None]
-    return Written(sum(each.libraries for each in found), sum(told) if told and len(told) == len(known) else None)
+    return LibraryWriting(
+        sum(each.libraries for each in found), sum(told) if told and len(told) == len(known) else None
+    )
 
 
-def _figure(found: Sequence[Line], titles: Sequence[str]) -> go.Figure:
+def _figure(found: Sequence[BudgetCurve], titles: Sequence[str]) -> go.Figure:
     styles = by_name([line.name for line in found])
     figure, place_of = panels(titles, across=2, height=HEIGHT, legend=styles)
     named = Legend()
@@ -148,8 +153,8 @@ def _ticks(budgets: Sequence[int]) -> list[str]:
     return [tokens(budget).replace(".0", "") for budget in budgets]
 
 
-def _curve(line: Line, style: Style, named: Legend) -> go.Scatter:
-    points = [Point(stop.budget, stop.percent, _hover(line, stop), stop.url) for stop in line.stops if stop.drawn]
+def _curve(line: BudgetCurve, style: Style, named: Legend) -> go.Scatter:
+    points = [ChartPoint(stop.budget, stop.percent, _hover(line, stop), stop.url) for stop in line.stops if stop.drawn]
     return scatter(
         points,
         mode="lines+markers",
@@ -161,7 +166,7 @@ def _curve(line: Line, style: Style, named: Legend) -> go.Scatter:
     )
 
 
-def _band(line: Line, style: Style) -> go.Scatter:
+def _band(line: BudgetCurve, style: Style) -> go.Scatter:
     """There along the high ends and back along the low ones."""
     ends = [(stop.budget, stop.interval) for stop in line.stops if stop.interval]
     there = [(budget, 100 * interval.high) for budget, interval in ends]
@@ -180,7 +185,7 @@ def _band(line: Line, style: Style) -> go.Scatter:
     )
 
 
-def _hover(line: Line, stop: Stop) -> str:
+def _hover(line: BudgetCurve, stop: BudgetStop) -> str:
     interval, spent = stop.interval, stop.written.per_library
     return lines(
         plain(f"{line.name} · author {line.panel}"),
@@ -191,7 +196,7 @@ def _hover(line: Line, stop: Stop) -> str:
     )
 
 
-def _notes(found: Sequence[Line], titles: Sequence[str]) -> Iterable[str]:
+def _notes(found: Sequence[BudgetCurve], titles: Sequence[str]) -> Iterable[str]:
     yield "Solved: tasks of which any sample passed, of those whose samples are all scored (pass@k)."
     yield "The band draws tasks 2,000 times (percentile): it covers tasks and neither corpora nor another generation."
     yield "The budget is a limit. What authors spent stands beside it in the table; a method that never reaches it gains nothing from more."

@@ -12,10 +12,10 @@ import numpy as np
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.metrics.metric import Metric
 from benchapp.stats.metrics.outcomes import Outcomes
-from inspector.charts.chart import Chart, Column, Drawing, Table
-from inspector.charts.drawing.bars import MAX_BARS, Bar, Block, Part, kinds_of_part, note_crowd, stack_bars
+from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
+from inspector.charts.drawing.bars import MAX_BARS, Bar, BarPanel, BarPart, kinds_of_part, note_crowd, stack_bars
 from inspector.charts.drawing.panels import lines, plain
-from inspector.charts.sheet import Sheet
+from inspector.charts.sheet import ChartSheet
 
 KINDS = kinds_of_part("all", "some", "none", "undecided")
 NOT_PUBLISHED = "SkillLearnBench's own figure is not published as numbers."
@@ -29,11 +29,11 @@ class FamilyCounts:
     url: str
     counts: Counter[str]
 
-    def part(self, kind: str) -> Part:
+    def part(self, kind: str) -> BarPart:
         count = self.counts[kind]
         says = "not every task scored" if kind == "undecided" else f"{kind} of their tasks passed"
         hover = lines(plain(self.group.label), f"{count} of {self.counts.total()} families: {says}")
-        return Part(kind, count, str(count), hover, self.url)
+        return BarPart(kind, count, str(count), hover, self.url)
 
 
 def _count_of(kind: str, row: FamilyCounts) -> int:
@@ -41,10 +41,10 @@ def _count_of(kind: str, row: FamilyCounts) -> int:
 
 
 COLUMNS = (
-    Column("group", "group", read=lambda row: row.group.label),
-    *(Column(kind, kind, "families", partial(_count_of, kind)) for kind in KINDS),
-    Column("families", "families, all replicates", read=lambda row: row.counts.total()),
-    Column("runs", "runs", read=lambda row: row.group.replicates),
+    TableColumn("group", "group", read=lambda row: row.group.label),
+    *(TableColumn(kind, kind, "families", partial(_count_of, kind)) for kind in KINDS),
+    TableColumn("families", "families, all replicates", read=lambda row: row.counts.total()),
+    TableColumn("runs", "runs", read=lambda row: row.group.replicates),
 )
 
 
@@ -67,11 +67,11 @@ def kinds_of(outcomes: Outcomes, metric: Metric) -> Counter[str]:
     return Counter(kinds.tolist())
 
 
-def draw(sheet: Sheet) -> Drawing:
+def draw(sheet: ChartSheet) -> ChartDrawing:
     metric = sheet.metric
     if metric is None or metric.column != "success":
         absent = "This chart needs a metric that counts passed tasks; choose one such as ESR or completion."
-        return Drawing(None, Table(COLUMNS), absent=absent)
+        return ChartDrawing(None, ChartTable(COLUMNS), absent=absent)
     rows = [
         FamilyCounts(group, sheet.trials_url(group, metric=metric), counts)
         for group in sheet.comparison.groups.all
@@ -79,13 +79,13 @@ def draw(sheet: Sheet) -> Drawing:
     ]
     if not rows:
         absent = f"The tasks that {metric.key} covers belong to no family that the record knows. {NOT_PUBLISHED}"
-        return Drawing(None, Table(COLUMNS), absent=absent)
+        return ChartDrawing(None, ChartTable(COLUMNS), absent=absent)
     bars = tuple(
         Bar(row.group.label, tuple(row.part(kind) for kind in KINDS if row.counts[kind]), f"{row.counts.total()}")
         for row in rows[:MAX_BARS]
     )
-    figure = stack_bars([Block("", f"families by their {metric.name} tasks", bars)], KINDS, across=1)
-    return Drawing(figure, Table.of(COLUMNS, rows), _notes(rows, metric))
+    figure = stack_bars([BarPanel("", f"families by their {metric.name} tasks", bars)], KINDS, across=1)
+    return ChartDrawing(figure, ChartTable.of(COLUMNS, rows), _notes(rows, metric))
 
 
 def _count(runs: Sequence[Outcomes], metric: Metric) -> Counter[str]:

@@ -12,19 +12,19 @@ from dataclasses import dataclass
 from plotly import graph_objects as go
 
 from benchapp.stats.comparing.choices import NO_SKILL
-from benchapp.stats.comparing.comparison import Cell
+from benchapp.stats.comparing.comparison import MetricCell
 from benchapp.stats.comparing.groups import Group
-from benchapp.stats.learning.library_sizes import LibrarySize, final_libraries
+from benchapp.stats.learning.library_sizes import LibrarySize, read_final_libraries
 from benchapp.stats.metrics.metric import Metric
-from inspector.charts.chart import Chart, Column, Drawing, Table
-from inspector.charts.drawing.arms import Arm, arms_of
+from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
+from inspector.charts.drawing.arms import ModelPanel, arms_of
 from inspector.charts.drawing.gain import scale_value
 from inspector.charts.drawing.palette import MUTED, Style, by_name
 from inspector.charts.drawing.panels import MAX_PANELS, lines, note_left_out, panels, plain, short
 from inspector.charts.drawing.quantities import unit_of
-from inspector.charts.drawing.traces import Legend, Point, connect, scatter
+from inspector.charts.drawing.traces import ChartPoint, Legend, connect, scatter
 from inspector.charts.figures.file_kinds import COUNTED, Composition, composition, kind_columns
-from inspector.charts.sheet import Sheet
+from inspector.charts.sheet import ChartSheet
 from runner.protocols.conditions import CONDITIONS, conditions_without_library
 
 TIER3 = "-tier3"
@@ -33,18 +33,18 @@ WITHOUT_LIBRARY = conditions_without_library()
 NOT_PUBLISHED = "The paper's own figure is not published as numbers."
 
 COLUMNS = (
-    Column("panel", "model"),
-    Column("condition", "condition"),
-    Column("files", "files in the finished library", read=lambda row: round(row.whole.counted, 10)),
+    TableColumn("panel", "model"),
+    TableColumn("condition", "condition"),
+    TableColumn("files", "files in the finished library", read=lambda row: round(row.whole.counted, 10)),
     *kind_columns(COUNTED, "files", 10),
-    Column("other", "other files, not counted", read=lambda row: round(row.whole.files["other"], 10)),
-    Column("skills", "skills", read=lambda row: row.whole.skills),
-    Column("libraries", "libraries added up per run", read=lambda row: row.whole.libraries / row.whole.runs),
-    Column("replicates", "replicates with a library", read=lambda row: row.whole.runs),
-    Column("value", "metric"),
-    Column("passed", "passed", read=lambda row: row.cell.rate.passed if row.cell.metric.is_share else None),
-    Column("scored", "scored", read=lambda row: row.cell.rate.scored),
-    Column("planned", "planned", read=lambda row: row.cell.rate.planned),
+    TableColumn("other", "other files, not counted", read=lambda row: round(row.whole.files["other"], 10)),
+    TableColumn("skills", "skills", read=lambda row: row.whole.skills),
+    TableColumn("libraries", "libraries added up per run", read=lambda row: row.whole.libraries / row.whole.runs),
+    TableColumn("replicates", "replicates with a library", read=lambda row: row.whole.runs),
+    TableColumn("value", "metric"),
+    TableColumn("passed", "passed", read=lambda row: row.cell.rate.passed if row.cell.metric.is_share else None),
+    TableColumn("scored", "scored", read=lambda row: row.cell.rate.scored),
+    TableColumn("planned", "planned", read=lambda row: row.cell.rate.planned),
 )
 
 
@@ -57,7 +57,7 @@ class SizeRow:
     group: Group
     url: str
     whole: Composition
-    cell: Cell
+    cell: MetricCell
 
     @property
     def value(self) -> float | None:
@@ -65,7 +65,7 @@ class SizeRow:
         return None if self.cell.value is None else scale_value(self.cell.metric, self.cell.value)
 
     @property
-    def point(self) -> Point:
+    def point(self) -> ChartPoint:
         files = ", ".join(f"{self.whole.files[kind]:g} {kind}" for kind in COUNTED)
         hover = lines(
             plain(self.panel),
@@ -73,16 +73,16 @@ class SizeRow:
             f"{self.whole.counted:g} files: {files}",
             _counts(self.cell, self.group),
         )
-        return Point(self.whole.counted, self.value, hover, self.url)
+        return ChartPoint(self.whole.counted, self.value, hover, self.url)
 
 
-def draw(sheet: Sheet) -> Drawing:
+def draw(sheet: ChartSheet) -> ChartDrawing:
     metric = sheet.metric
     if metric is None or not sheet.comparison.runs:
-        return Drawing(None, Table(COLUMNS), absent=f"No run is chosen. {NOT_PUBLISHED}")
-    libraries = final_libraries(sheet.comparison.runs, sheet.comparison.choices.as_of)
+        return ChartDrawing(None, ChartTable(COLUMNS), absent=f"No run is chosen. {NOT_PUBLISHED}")
+    libraries = read_final_libraries(sheet.comparison.runs, sheet.comparison.choices.as_of)
 
-    def rows_of(groups: Sequence[Group]) -> list[tuple[Arm, list[SizeRow]]]:
+    def rows_of(groups: Sequence[Group]) -> list[tuple[ModelPanel, list[SizeRow]]]:
         return [(arm, list(_rows(sheet, metric, arm, libraries))) for arm in arms_of(groups)]
 
     owning = [(arm, rows) for arm, rows in rows_of(sheet.comparison.groups.all) if rows]
@@ -91,13 +91,17 @@ def draw(sheet: Sheet) -> Drawing:
         [group for arm, rows in owning if _has_value(rows) is has for group in arm.groups] for has in (True, False)
     )
     drawn, bare = map(rows_of, apart)
-    table = Table.of(_columns(metric), [row for _, rows in (*drawn, *bare) for row in rows])
+    table = ChartTable.of(_columns(metric), [row for _, rows in (*drawn, *bare) for row in rows])
     if not drawn:
-        return Drawing(None, table, absent=f"None of the chosen runs has both a library and a value for {metric.key}.")
-    return Drawing(_figure(sheet, metric, drawn), table, _notes(metric, len(drawn)))
+        return ChartDrawing(
+            None, table, absent=f"None of the chosen runs has both a library and a value for {metric.key}."
+        )
+    return ChartDrawing(_figure(sheet, metric, drawn), table, _notes(metric, len(drawn)))
 
 
-def _rows(sheet: Sheet, metric: Metric, arm: Arm, libraries: Mapping[int, Sequence[LibrarySize]]) -> Iterator[SizeRow]:
+def _rows(
+    sheet: ChartSheet, metric: Metric, arm: ModelPanel, libraries: Mapping[int, Sequence[LibrarySize]]
+) -> Iterator[SizeRow]:
     """Of every group of the arm that has a library; empty ones count."""
     for group, name in zip(arm.groups, arm.rows, strict=True):
         whole = composition([libraries.get(run.pk, ()) for run in group.runs])
@@ -110,7 +114,7 @@ def _has_value(rows: Sequence[SizeRow]) -> bool:
     return any(row.value is not None for row in rows)
 
 
-def _figure(sheet: Sheet, metric: Metric, arms: Sequence[tuple[Arm, Sequence[SizeRow]]]) -> go.Figure:
+def _figure(sheet: ChartSheet, metric: Metric, arms: Sequence[tuple[ModelPanel, Sequence[SizeRow]]]) -> go.Figure:
     shown_arms = arms[:MAX_PANELS]
     styles = by_name(mechanism(row.group.condition) for _, rows in arms for row in rows)
     figure, place_of = panels([arm.title for arm, _ in shown_arms], across=3, height=HEIGHT, legend=styles)
@@ -134,15 +138,15 @@ def _figure(sheet: Sheet, metric: Metric, arms: Sequence[tuple[Arm, Sequence[Siz
     return figure
 
 
-def _no_skill(sheet: Sheet, metric: Metric, group: Group) -> Point | None:
+def _no_skill(sheet: ChartSheet, metric: Metric, group: Group) -> ChartPoint | None:
     cell = sheet.comparison.cell(group, metric)
     if cell.value is None:
         return None
     hover = lines(f"<b>{NO_SKILL}</b>", _counts(cell, group))
-    return Point(0, scale_value(metric, cell.value), hover, sheet.trials_url(group, metric=metric))
+    return ChartPoint(0, scale_value(metric, cell.value), hover, sheet.trials_url(group, metric=metric))
 
 
-def _trace(name: str, point: Point, style: Style, named: Legend) -> go.Scatter:
+def _trace(name: str, point: ChartPoint, style: Style, named: Legend) -> go.Scatter:
     """One mark; a condition stands in the legend once."""
     return scatter(
         [point],
@@ -164,7 +168,7 @@ def is_tier3(condition: str) -> bool:
     return known.tier3_required if known else condition.endswith(TIER3)
 
 
-def _counts(cell: Cell, group: Group) -> str:
+def _counts(cell: MetricCell, group: Group) -> str:
     metric = cell.metric
     mean = (
         "no value" if cell.value is None else f"{scale_value(metric, cell.value):.1f}{' %' if metric.is_share else ''}"
@@ -174,8 +178,8 @@ def _counts(cell: Cell, group: Group) -> str:
     return f"{plain(metric.key)} {mean} ({counted}{runs})"
 
 
-def _columns(metric: Metric) -> tuple[Column, ...]:
-    value = Column("value", metric.key, unit_of(metric.unit))
+def _columns(metric: Metric) -> tuple[TableColumn, ...]:
+    value = TableColumn("value", metric.key, unit_of(metric.unit))
     return tuple(value if column.key == "value" else column for column in COLUMNS)
 
 

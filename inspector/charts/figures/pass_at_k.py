@@ -9,31 +9,31 @@ from math import isnan
 
 from plotly import graph_objects as go
 
-from benchapp.papers.published_rows import Printed
+from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.metrics.outcomes import Outcomes
 from benchapp.stats.metrics.passing import LIMITS, PassPoint, pass_curve, solved_within
-from inspector.charts.chart import Chart, Column, Drawing, Table
+from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
 from inspector.charts.drawing.lineup import crowd_notes, curves, facets_of
 from inspector.charts.drawing.palette import MUTED
 from inspector.charts.drawing.panels import lines, panels, plain
 from inspector.charts.drawing.quantities import plural
-from inspector.charts.drawing.traces import Point, lay_rows, plain_scatter
-from inspector.charts.sheet import Sheet
+from inspector.charts.drawing.traces import ChartPoint, lay_rows, plain_scatter
+from inspector.charts.sheet import ChartSheet
 
 PAPER = "skillgenbench"
 MAX_K = 10
 NOT_PUBLISHED = "SkillGenBench's figure 7 is not published as numbers; its text prints some of its cells."
 COLUMNS = (
-    Column("group", "group"),
-    Column("k", "k"),
-    Column("value", "pass@k, unbiased", "%"),
-    Column("tasks", "tasks with k scored samples", "tasks, all replicates"),
-    Column("samples", "their scored samples", "samples"),
-    Column("left_out", "tasks with fewer", "tasks, all replicates"),
-    Column("any_passed", "tasks with a pass among the first k", "tasks, all replicates"),
-    Column("any_tried", "tasks tried", "tasks, all replicates"),
-    Column("source", "source"),
+    TableColumn("group", "group"),
+    TableColumn("k", "k"),
+    TableColumn("value", "pass@k, unbiased", "%"),
+    TableColumn("tasks", "tasks with k scored samples", "tasks, all replicates"),
+    TableColumn("samples", "their scored samples", "samples"),
+    TableColumn("left_out", "tasks with fewer", "tasks, all replicates"),
+    TableColumn("any_passed", "tasks with a pass among the first k", "tasks, all replicates"),
+    TableColumn("any_tried", "tasks tried", "tasks, all replicates"),
+    TableColumn("source", "source"),
 )
 
 
@@ -53,23 +53,23 @@ class PassRow:
     url: str = ""
 
     @property
-    def point(self) -> Point:
+    def point(self) -> ChartPoint:
         hover = lines(
             plain(self.group),
             f"pass@{self.k}: {self.value:.1f} %",
             f"{plural(self.tasks or 0, 'task')}, {plural(self.samples or 0, 'sample')}",
             f"{plural(self.left_out, 'task')} with fewer samples left out" if self.left_out else "",
         )
-        return Point(self.k, self.value, hover, self.url)
+        return ChartPoint(self.k, self.value, hover, self.url)
 
 
-def draw(sheet: Sheet) -> Drawing:
+def draw(sheet: ChartSheet) -> ChartDrawing:
     found = {group: points for group in sheet.comparison.groups.all if (points := curve_of(sheet, group))}
     published = printed(sheet)
     if not found and not published:
         absent = "No task of these runs has two scored samples, so there is no pass@k beyond the plain rate."
-        return Drawing(None, Table(COLUMNS), absent=f"{absent} {NOT_PUBLISHED}")
-    table = Table.of(
+        return ChartDrawing(None, ChartTable(COLUMNS), absent=f"{absent} {NOT_PUBLISHED}")
+    table = ChartTable.of(
         COLUMNS,
         (
             *chain(*found.values()),
@@ -77,7 +77,7 @@ def draw(sheet: Sheet) -> Drawing:
         ),
     )
     if not found:
-        return Drawing(_printed_figure(published), table, (NOT_PUBLISHED, LIMITS[0]))
+        return ChartDrawing(_printed_figure(published), table, (NOT_PUBLISHED, LIMITS[0]))
     facets = facets_of(found)
     figure = curves(facets, lambda group: [row.point for row in found[group]])
     if published and len(facets) == 1:
@@ -85,10 +85,10 @@ def draw(sheet: Sheet) -> Drawing:
     figure.update_xaxes(title={"text": "k, samples allowed"}, dtick=1)
     figure.update_yaxes(range=[-3, 103], tickvals=[0, 25, 50, 75, 100])
     figure.update_yaxes(title={"text": "pass@k, %"}, col=1)
-    return Drawing(figure, table, (*_notes(bool(published)), *crowd_notes(facets)))
+    return ChartDrawing(figure, table, (*_notes(bool(published)), *crowd_notes(facets)))
 
 
-def curve_of(sheet: Sheet, group: Group) -> list[PassRow]:
+def curve_of(sheet: ChartSheet, group: Group) -> list[PassRow]:
     """k from 1 on while tasks have so many scored samples; nothing where none has two."""
     runs, url = sheet.comparison.of_group(group), sheet.trials_url(group)
     known = [point for point in pass_curve(runs, range(1, MAX_K + 1)) if not isnan(point.value)]
@@ -102,7 +102,7 @@ def _row(group: Group, runs: Sequence[Outcomes], point: PassPoint, url: str) -> 
     return PassRow(group.label, "own", point.k, *numbers, url)
 
 
-def printed(sheet: Sheet) -> list[Printed]:
+def printed(sheet: ChartSheet) -> list[PrintedNumber]:
     """pass@3 of a generator with a backbone, or averaged over backbones."""
     return [
         row
@@ -111,20 +111,20 @@ def printed(sheet: Sheet) -> list[Printed]:
     ]
 
 
-def label_of(row: Printed) -> str:
+def label_of(row: PrintedNumber) -> str:
     return " · ".join(text for text in (row.condition, row.model, row.group) if text)
 
 
-def _lay_over(figure: go.Figure, published: Sequence[Printed]) -> None:
+def _lay_over(figure: go.Figure, published: Sequence[PrintedNumber]) -> None:
     """Open squares at k = 3, the only k the paper uses."""
-    figure.add_trace(_marks([Point(3, row.value, _printed_hover(row)) for row in published]))
+    figure.add_trace(_marks([ChartPoint(3, row.value, _printed_hover(row)) for row in published]))
     figure.update_layout(showlegend=True)
 
 
-def _printed_figure(published: Sequence[Printed]) -> go.Figure:
+def _printed_figure(published: Sequence[PrintedNumber]) -> go.Figure:
     ordered = sorted(published, key=lambda row: -(row.value or 0))
     figure, _ = panels(["Published: pass@3, SkillGenBench"], across=1, height=30 * len(ordered))
-    trace = _marks([Point(row.value, place, _printed_hover(row)) for place, row in enumerate(ordered)])
+    trace = _marks([ChartPoint(row.value, place, _printed_hover(row)) for place, row in enumerate(ordered)])
     trace.update(mode="markers+text", text=[f" {row.printed}" for row in ordered], textposition="middle right")
     figure.add_trace(trace)
     figure.update_yaxes(**lay_rows([label_of(row) for row in ordered]), zeroline=False)
@@ -133,7 +133,7 @@ def _printed_figure(published: Sequence[Printed]) -> go.Figure:
     return figure.update_layout(showlegend=False)
 
 
-def _marks(points: Sequence[Point]) -> go.Scatter:
+def _marks(points: Sequence[ChartPoint]) -> go.Scatter:
     return plain_scatter(
         points,
         mode="markers",
@@ -142,7 +142,7 @@ def _marks(points: Sequence[Point]) -> go.Scatter:
     )
 
 
-def _printed_hover(row: Printed) -> str:
+def _printed_hover(row: PrintedNumber) -> str:
     return lines(plain(label_of(row)), f"pass@3: {row.printed} %", plain(f"{row.row}. {row.note}"))
 
 

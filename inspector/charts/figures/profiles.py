@@ -11,27 +11,27 @@ from dataclasses import dataclass
 
 from plotly import graph_objects as go
 
-from benchapp.stats.metrics.metric import Unit
-from inspector.charts.chart import Chart, Column, Drawing, Table
+from benchapp.stats.metrics.metric import MetricUnit
+from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
 from inspector.charts.drawing.bars import MAX_BARS, note_crowd
-from inspector.charts.drawing.measures import Measure, Measured, own_measures, printed_measures
+from inspector.charts.drawing.measures import ProfileMeasure, ProfileValue, own_measures, printed_measures
 from inspector.charts.drawing.palette import Style, series
 from inspector.charts.drawing.panels import lines, panels, plain
 from inspector.charts.drawing.quantities import plural, write_value
-from inspector.charts.drawing.traces import LEAST_ROWS, Point, lay_rows, scatter
-from inspector.charts.sheet import Sheet
+from inspector.charts.drawing.traces import LEAST_ROWS, ChartPoint, lay_rows, scatter
+from inspector.charts.sheet import ChartSheet
 
 ROW = 24  # px
 ACROSS = 3
 SOURCES = {"own": series(0), "published": series(1).open}
 COLUMNS = (
-    Column("group", "group"),
-    Column("measure", "measure", read=lambda row: row.measure.name),
-    Column("value", "value", read=lambda row: row.value),
-    Column("unit", "unit", read=lambda row: row.measure.unit_name),
-    Column("place", "place between lowest (0) and highest (1)"),
-    Column("over", "rests on", read=lambda row: row.measured.over),
-    Column("source", "source"),
+    TableColumn("group", "group"),
+    TableColumn("measure", "measure", read=lambda row: row.measure.name),
+    TableColumn("value", "value", read=lambda row: row.value),
+    TableColumn("unit", "unit", read=lambda row: row.measure.unit_name),
+    TableColumn("place", "place between lowest (0) and highest (1)"),
+    TableColumn("over", "rests on", read=lambda row: row.measured.over),
+    TableColumn("source", "source"),
 )
 
 
@@ -42,8 +42,8 @@ class Dot:
 
     source: str
     group: str
-    measure: Measure
-    measured: Measured
+    measure: ProfileMeasure
+    measured: ProfileValue
     place: float | None
 
     @property
@@ -54,7 +54,7 @@ class Dot:
     def value(self) -> float | None:
         """In the unit shown."""
         value = self.measured.value
-        return 100 * value if value is not None and self.measure.unit is Unit.SHARE else value
+        return 100 * value if value is not None and self.measure.unit is MetricUnit.SHARE else value
 
     @property
     def text(self) -> str:
@@ -62,10 +62,10 @@ class Dot:
             return self.measured.printed
         if self.measured.value is None:
             return "blank" if self.measure.unit is None else "unknown"
-        return write_value(self.measured.value, self.measure.unit or Unit.COUNT)
+        return write_value(self.measured.value, self.measure.unit or MetricUnit.COUNT)
 
 
-def dots_of(source: str, groups: Sequence[str], measure: Measure) -> list[Dot]:
+def dots_of(source: str, groups: Sequence[str], measure: ProfileMeasure) -> list[Dot]:
     """In the order of the groups."""
     places = places_of([each.value for each in measure.values])
     return [
@@ -82,23 +82,25 @@ def places_of(values: Sequence[float | None]) -> list[float | None]:
     return [None if value is None else (value - low) / reach if reach else 0.5 for value in values]
 
 
-def draw(sheet: Sheet) -> Drawing:
+def draw(sheet: ChartSheet) -> ChartDrawing:
     sets = [("own", *own_measures(sheet)), ("published", *printed_measures(sheet))]
     sets = [(source, labels, measures) for source, labels, measures in sets if labels and measures]
     if not sets:
-        return Drawing(None, Table(COLUMNS), absent="No trial of these runs has a number to draw a profile from.")
+        return ChartDrawing(
+            None, ChartTable(COLUMNS), absent="No trial of these runs has a number to draw a profile from."
+        )
     dots = (dot for source, labels, measures in sets for each in measures for dot in dots_of(source, labels, each))
     drawn = [
         (source, labels[:MAX_BARS], [each.first(MAX_BARS) for each in measures]) for source, labels, measures in sets
     ]
-    return Drawing(_figure(drawn), Table.of(COLUMNS, dots), _notes(sets))
+    return ChartDrawing(_figure(drawn), ChartTable.of(COLUMNS, dots), _notes(sets))
 
 
-Sets = Sequence[tuple[str, Sequence[str], Sequence[Measure]]]
+Sets = Sequence[tuple[str, Sequence[str], Sequence[ProfileMeasure]]]
 
 
 def _figure(sets: Sets) -> go.Figure:
-    places: list[tuple[str, Sequence[str], Measure | None]] = []
+    places: list[tuple[str, Sequence[str], ProfileMeasure | None]] = []
     for source, labels, measures in sets:
         places += [(source, labels, measure) for measure in measures]
         places += [(source, labels, None)] * (-len(places) % ACROSS)
@@ -122,18 +124,18 @@ def _figure(sets: Sets) -> go.Figure:
     return figure.update_layout(showlegend=False, meta={"min_width": 960})
 
 
-def _title(source: str, measure: Measure) -> str:
+def _title(source: str, measure: ProfileMeasure) -> str:
     unit = "" if measure.unit_name in measure.name else f", {measure.unit_name}"
     return f"{measure.name}{unit}" + (" (published)" if source == "published" else "")
 
 
-def _trace(measure: Measure, dots: Sequence[Dot], style: Style) -> go.Scatter:
+def _trace(measure: ProfileMeasure, dots: Sequence[Dot], style: Style) -> go.Scatter:
     """A group without a value stands at the left edge as the word, without a dot."""
     points = []
     for row, dot in enumerate(dots):
         value = f"{plain(measure.name)}: {plain(dot.text)}"
         hover = lines(plain(dot.group), value, plain(dot.measured.over), dot.source)
-        points.append(Point(0 if dot.place is None else dot.place, row, hover, dot.url))
+        points.append(ChartPoint(0 if dot.place is None else dot.place, row, hover, dot.url))
     return scatter(
         points,
         mode="markers+text",

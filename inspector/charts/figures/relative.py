@@ -9,14 +9,24 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from benchapp.papers.published_rows import Printed
+from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.metrics.metric import Metric
-from inspector.charts.chart import Chart, Column, Drawing, Table
-from inspector.charts.drawing.arms import Arm, arms_of
-from inspector.charts.drawing.gain import Gain, Side, gain_of, paired_of, scale_value, write_difference
-from inspector.charts.drawing.panels import MAX_PANELS, Cell, Heat, Scale, heatmaps, lines, note_left_out, plain, signed
-from inspector.charts.sheet import Sheet
+from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
+from inspector.charts.drawing.arms import ModelPanel, arms_of
+from inspector.charts.drawing.gain import Gain, GainSide, gain_of, paired_of, scale_value, write_difference
+from inspector.charts.drawing.panels import (
+    MAX_PANELS,
+    Heat,
+    HeatCell,
+    Scale,
+    heatmaps,
+    lines,
+    note_left_out,
+    plain,
+    write_signed,
+)
+from inspector.charts.sheet import ChartSheet
 
 RAW = "raw-trajectory"
 NO_SKILLS = frozenset({"no-skill", RAW, "unknown"})
@@ -28,19 +38,19 @@ NOT_PUBLISHED = (
 PUBLISHED = ("LSR", "RSR", "ESR", "CSSR", "ARSR", "CompSR")
 
 COLUMNS = (
-    Column("panel", "model"),
-    Column("source", "source"),
-    Column("condition", "condition", read=lambda row: row.row),
-    Column("metric", "metric", read=lambda row: row.column),
-    Column("difference", "difference to raw-trajectory", "pp", lambda row: row.cell.value),
-    Column("value", "condition", "%", lambda row: row.own[0]),
-    Column("passed", "passed", read=lambda row: row.own[1]),
-    Column("of", "of", read=lambda row: row.own[2]),
-    Column("raw_value", "raw-trajectory", "%", lambda row: row.raw[0]),
-    Column("raw_passed", "raw passed", read=lambda row: row.raw[1]),
-    Column("raw_of", "raw of", read=lambda row: row.raw[2]),
-    Column("tasks", "tasks compared"),
-    Column("note", "note"),
+    TableColumn("panel", "model"),
+    TableColumn("source", "source"),
+    TableColumn("condition", "condition", read=lambda row: row.row),
+    TableColumn("metric", "metric", read=lambda row: row.column),
+    TableColumn("difference", "difference to raw-trajectory", "pp", lambda row: row.cell.value),
+    TableColumn("value", "condition", "%", lambda row: row.own[0]),
+    TableColumn("passed", "passed", read=lambda row: row.own[1]),
+    TableColumn("of", "of", read=lambda row: row.own[2]),
+    TableColumn("raw_value", "raw-trajectory", "%", lambda row: row.raw[0]),
+    TableColumn("raw_passed", "raw passed", read=lambda row: row.raw[1]),
+    TableColumn("raw_of", "raw of", read=lambda row: row.raw[2]),
+    TableColumn("tasks", "tasks compared"),
+    TableColumn("note", "note"),
 )
 Numbers = tuple[float | None, float | None, int | None]  # value, passed, of
 UNKNOWN: Numbers = (None, None, None)
@@ -54,7 +64,7 @@ class RelativeCell:
     source: str
     row: str
     column: str
-    cell: Cell
+    cell: HeatCell
     own: Numbers = UNKNOWN
     raw: Numbers = UNKNOWN
     tasks: int | None = None
@@ -65,7 +75,7 @@ class RelativeCell:
         return self.cell.url
 
 
-def draw(sheet: Sheet) -> Drawing:
+def draw(sheet: ChartSheet) -> ChartDrawing:
     metrics = [metric for metric in sheet.metrics if metric.is_share]
     arms = arms_of(sheet.comparison.groups.all)
     with_raw = arms_of([group for arm in arms if arm.find(RAW) for group in arm.groups])
@@ -73,9 +83,9 @@ def draw(sheet: Sheet) -> Drawing:
     published = list(_published([row for row in sheet.published if row.paper == PAPER]))
     printed = _ordered(place.panel for place in published)
     places += published
-    table = Table.of(COLUMNS, places)
+    table = ChartTable.of(COLUMNS, places)
     if not any(place.cell.value is not None for place in places):
-        return Drawing(None, table, absent=_absent(arms, with_raw))
+        return ChartDrawing(None, table, absent=_absent(arms, with_raw))
     titles = _ordered(place.panel for place in places)
     kept = [*titles[: -len(printed)][: MAX_PANELS - 1], *printed] if printed else titles[:MAX_PANELS]
     heats = [Heat(title, {(p.row, p.column): p.cell for p in places if p.panel == title}) for title in kept]
@@ -86,10 +96,10 @@ def draw(sheet: Sheet) -> Drawing:
     figure = heatmaps(heats, rows, columns, scale)
     left = note_left_out(len(titles), "an agent model")
     left += (f"Not drawn, because nothing can be compared there: {', '.join(bare)}.",) if bare else ()
-    return Drawing(figure, table, (*_notes(len(arms) - len(with_raw), bool(with_raw)), *left))
+    return ChartDrawing(figure, table, (*_notes(len(arms) - len(with_raw), bool(with_raw)), *left))
 
 
-def _own(sheet: Sheet, arm: Arm, metrics: Sequence[Metric]) -> Iterator[RelativeCell]:
+def _own(sheet: ChartSheet, arm: ModelPanel, metrics: Sequence[Metric]) -> Iterator[RelativeCell]:
     raw = arm.find(RAW)
     assert raw is not None
     for group, name in zip(arm.groups, arm.rows, strict=True):
@@ -100,7 +110,7 @@ def _own(sheet: Sheet, arm: Arm, metrics: Sequence[Metric]) -> Iterator[Relative
             url = sheet.trials_url(group, metric=metric)
             head = f"{plain(arm.title)}<br><b>{plain(name)}</b> against {RAW}, {metric.key}"
             if gain is None:
-                cell = Cell(hover=lines(head, plain(why)), url=url)
+                cell = HeatCell(hover=lines(head, plain(why)), url=url)
                 yield RelativeCell(arm.title, "own runs", name, metric.key, cell, note=why)
                 continue
             sides = [_numbers(metric, side) for side in (gain.own, gain.other)]
@@ -109,11 +119,11 @@ def _own(sheet: Sheet, arm: Arm, metrics: Sequence[Metric]) -> Iterator[Relative
             )
 
 
-def _numbers(metric: Metric, side: Side) -> Numbers:
+def _numbers(metric: Metric, side: GainSide) -> Numbers:
     return scale_value(metric, side.value), round(side.total, 10), side.of
 
 
-def _compared(sheet: Sheet, group: Group, raw: Group, metric: Metric) -> tuple[Gain | None, str]:
+def _compared(sheet: ChartSheet, group: Group, raw: Group, metric: Metric) -> tuple[Gain | None, str]:
     """The difference, or why there is none."""
     for side in (group, raw):
         if not sheet.comparison.cell(side, metric).rate.scored:
@@ -122,20 +132,20 @@ def _compared(sheet: Sheet, group: Group, raw: Group, metric: Metric) -> tuple[G
     return (gain_of(paired), "") if paired else (None, "no task was scored on both sides")
 
 
-def _cell(head: str, metric: Metric, gain: Gain, url: str) -> Cell:
+def _cell(head: str, metric: Metric, gain: Gain, url: str) -> HeatCell:
     counts = f"{gain.own.write(metric)} against {gain.other.write(metric)} on the same {gain.tasks} tasks"
     runs = f"replicates: {gain.replicates[0]} against {gain.replicates[1]}" if max(gain.replicates) > 1 else ""
     text = write_difference(metric, gain.delta)
-    return Cell(scale_value(metric, gain.delta), text, lines(head, f"{text} pp", counts, runs), url)
+    return HeatCell(scale_value(metric, gain.delta), text, lines(head, f"{text} pp", counts, runs), url)
 
 
-def _published(rows: Sequence[Printed]) -> Iterator[RelativeCell]:
+def _published(rows: Sequence[PrintedNumber]) -> Iterator[RelativeCell]:
     """One panel: the paper prints raw-trajectory's averages over its ten models in the text, and no row of it for any model.
 
     Against them stand the averages of what its tables print for the skill conditions, where all ten are printed.
     """
     raw = {row.metric: row for row in rows if row.condition == RAW and not row.group and row.table == "Text"}
-    tables: dict[tuple[str, str], dict[tuple[str, str], Printed]] = {}
+    tables: dict[tuple[str, str], dict[tuple[str, str], PrintedNumber]] = {}
     for row in rows:  # a condition printed in two tables counts once
         if row.condition not in NO_SKILLS and not row.group and row.table.startswith("Table"):
             tables.setdefault((row.condition, row.metric), {}).setdefault((row.harness, row.model), row)
@@ -146,7 +156,7 @@ def _published(rows: Sequence[Printed]) -> Iterator[RelativeCell]:
 
 
 def _printed_place(
-    condition: str, metric: str, rows: Sequence[Printed], models: int, raw: Printed | None
+    condition: str, metric: str, rows: Sequence[PrintedNumber], models: int, raw: PrintedNumber | None
 ) -> RelativeCell:
     panel = f"average of {models} models · published"
     source = f"SkillEvolBench, {rows[0].table} and section 5.5"
@@ -158,11 +168,11 @@ def _printed_place(
     sides: tuple[Numbers, Numbers] = (average, None, None), (base, None, None)
     if average is None or base is None:
         why = f"{RAW} is not printed" if base is None else f"printed for {len(values)} of {models} models"
-        return RelativeCell(panel, source, condition, metric, Cell(hover=lines(head, why)), *sides, note=why)
+        return RelativeCell(panel, source, condition, metric, HeatCell(hover=lines(head, why)), *sides, note=why)
     difference = round(average - base, 10)
-    text = signed(difference)
+    text = write_signed(difference)
     counts = f"{average:.2f} % (average of the printed values) against {base:g} % (printed)"
-    cell = Cell(difference, text, lines(head, f"{text} pp", counts, plain(source)))
+    cell = HeatCell(difference, text, lines(head, f"{text} pp", counts, plain(source)))
     return RelativeCell(panel, source, condition, metric, cell, *sides)
 
 
@@ -183,7 +193,7 @@ def _notes(without_raw: int, own: bool) -> tuple[str, ...]:
     return tuple(filter(None, (blank, mine, NOT_PUBLISHED, left)))
 
 
-def _absent(arms: Sequence[Arm], with_raw: Sequence[Arm]) -> str:
+def _absent(arms: Sequence[ModelPanel], with_raw: Sequence[ModelPanel]) -> str:
     if with_raw:
         return f"No skill condition shares a scored task with {RAW} here."
     if arms:

@@ -13,29 +13,29 @@ import numpy as np
 from plotly import graph_objects as go
 
 from benchapp.stats.comparing.groups import Group
-from benchapp.stats.learning.library_rounds import rounds_given
+from benchapp.stats.learning.library_rounds import read_rounds_given
 from benchapp.stats.metrics.outcomes import LEARNING, Floats, Ints, Mask, Outcomes
 from benchapp.stats.metrics.rates import Rate
-from inspector.charts.chart import Chart, Column, Drawing, Table
+from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
 from inspector.charts.drawing.palette import MUTED, series
 from inspector.charts.drawing.panels import MAX_PANELS, lines, note_left_out, panels, plain
-from inspector.charts.drawing.traces import Point, plain_scatter, scatter
-from inspector.charts.sheet import Sheet
+from inspector.charts.drawing.traces import ChartPoint, plain_scatter, scatter
+from inspector.charts.sheet import ChartSheet
 from runner.base.types import Phase
 
 HEIGHT = 190  # px of a panel's inside
 MAX_NUMBERS = 8  # of a line; more would cover one another and are left to the hover text and the table
 NOT_PUBLISHED = "SkillLearnBench's own figure is not published as numbers."
 COLUMNS = (
-    Column("group", "group"),
-    Column("round", "round of the library given"),
-    Column("share", "tasks passed", "%", lambda row: row.rate.percent),
-    Column("passed", "passed", "trials", lambda row: row.rate.passed),
-    Column("scored", "scored", "trials", lambda row: row.rate.scored),
-    Column("planned", "planned", "trials", lambda row: row.rate.planned),
-    Column("baseline_share", "same tasks, baseline", "%", lambda row: row.baseline and row.baseline.percent),
-    Column("baseline_passed", "passed, baseline", "trials", lambda row: row.baseline and row.baseline.passed),
-    Column("baseline_scored", "scored, baseline", "trials", lambda row: row.baseline and row.baseline.scored),
+    TableColumn("group", "group"),
+    TableColumn("round", "round of the library given"),
+    TableColumn("share", "tasks passed", "%", lambda row: row.rate.percent),
+    TableColumn("passed", "passed", "trials", lambda row: row.rate.passed),
+    TableColumn("scored", "scored", "trials", lambda row: row.rate.scored),
+    TableColumn("planned", "planned", "trials", lambda row: row.rate.planned),
+    TableColumn("baseline_share", "same tasks, baseline", "%", lambda row: row.baseline and row.baseline.percent),
+    TableColumn("baseline_passed", "passed, baseline", "trials", lambda row: row.baseline and row.baseline.passed),
+    TableColumn("baseline_scored", "scored, baseline", "trials", lambda row: row.baseline and row.baseline.scored),
 )
 
 
@@ -75,7 +75,7 @@ class Acquired:
 
 
 def at_rounds(
-    sheet: Sheet, group: Group, acquired: Mapping[Group, Acquired], given: Mapping[int, int]
+    sheet: ChartSheet, group: Group, acquired: Mapping[Group, Acquired], given: Mapping[int, int]
 ) -> list[AtRound]:
     """One per round that some trial was given; replicates' counts are added up. `given`: trial pk -> round."""
     other = sheet.comparison.groups.baseline_of(group)
@@ -90,9 +90,9 @@ def at_rounds(
     return found
 
 
-def draw(sheet: Sheet) -> Drawing:
+def draw(sheet: ChartSheet) -> ChartDrawing:
     comparison = sheet.comparison
-    given = rounds_given(comparison.runs, comparison.choices.as_of)
+    given = read_rounds_given(comparison.runs, comparison.choices.as_of)
     acquired = {group: Acquired.of(comparison.of_group(group)) for group in comparison.groups.all}
     steps = {group: at_rounds(sheet, group, acquired, given) for group in comparison.groups.all}
     found = {group: of_group for group, of_group in steps.items() if any(step.round for step in of_group)}
@@ -101,11 +101,13 @@ def draw(sheet: Sheet) -> Drawing:
             "No trial of acquisition or evaluation of these runs was given a library that had been through a round. "
             f"{NOT_PUBLISHED}"
         )
-        return Drawing(None, Table(COLUMNS), absent=absent)
-    return Drawing(_figure(sheet, found), Table.of(COLUMNS, chain(*found.values())), _notes(sheet, len(found)))
+        return ChartDrawing(None, ChartTable(COLUMNS), absent=absent)
+    return ChartDrawing(
+        _figure(sheet, found), ChartTable.of(COLUMNS, chain(*found.values())), _notes(sheet, len(found))
+    )
 
 
-def _figure(sheet: Sheet, found: Mapping[Group, Sequence[AtRound]]) -> go.Figure:
+def _figure(sheet: ChartSheet, found: Mapping[Group, Sequence[AtRound]]) -> go.Figure:
     shown = list(found)[:MAX_PANELS]
     figure, place_of = panels(
         [group.label for group in shown], across=3, height=HEIGHT, legend=("the same tasks", "tasks met in that round")
@@ -130,7 +132,7 @@ def _own_trace(steps: Sequence[AtRound], *, named: bool) -> go.Scatter:
     for step in steps:
         passed = f"{step.rate.passed} of {step.rate.scored} trials passed"
         hover = lines(plain(step.group), f"round {step.round}", passed)
-        points.append(Point(step.round, step.rate.percent, hover, step.url))
+        points.append(ChartPoint(step.round, step.rate.percent, hover, step.url))
     return scatter(
         points,
         mode="lines+markers+text" if len(steps) <= MAX_NUMBERS else "lines+markers",
@@ -154,12 +156,12 @@ def _sides(values: Sequence[float]) -> list[str]:
     ]
 
 
-def _baseline_trace(sheet: Sheet, steps: Sequence[AtRound], *, named: bool) -> go.Scatter:
+def _baseline_trace(sheet: ChartSheet, steps: Sequence[AtRound], *, named: bool) -> go.Scatter:
     name = f"the same tasks, {sheet.comparison.choices.baseline}"
     points = []
     for number, rate in [(step.round, step.baseline) for step in steps if step.baseline]:
         passed = f"{rate.passed} of {rate.scored} trials passed"
-        points.append(Point(number, rate.percent, lines(plain(name), f"tasks met in round {number}", passed)))
+        points.append(ChartPoint(number, rate.percent, lines(plain(name), f"tasks met in round {number}", passed)))
     return plain_scatter(
         points,
         mode="lines+markers",
@@ -171,13 +173,13 @@ def _baseline_trace(sheet: Sheet, steps: Sequence[AtRound], *, named: bool) -> g
     )
 
 
-def _learning_phase(sheet: Sheet, group: Group) -> str:
+def _learning_phase(sheet: ChartSheet, group: Group) -> str:
     """Where the group's libraries are written: one protocol has acquisition for it, another evaluates as it goes."""
     acquires = any(each.covering((Phase.ACQUISITION,)).any() for each in sheet.comparison.of_group(group))
     return (Phase.ACQUISITION if acquires else Phase.EVALUATION).value
 
 
-def _notes(sheet: Sheet, panels_total: int) -> tuple[str, ...]:
+def _notes(sheet: ChartSheet, panels_total: int) -> tuple[str, ...]:
     return (
         "Trials of acquisition or evaluation by the rounds behind the library they were given; a decision that changed "
         "nothing makes no round. Replicates and episodes are added up.",

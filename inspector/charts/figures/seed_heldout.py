@@ -13,26 +13,26 @@ from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.shares import percent_text
 from benchapp.stats.metrics.catalogue import FIRST_TRIES
 from benchapp.stats.metrics.outcomes import Outcomes
-from inspector.charts.chart import Chart, Column, Drawing, Table
+from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
 from inspector.charts.drawing.bars import MAX_BARS, note_crowd
 from inspector.charts.drawing.palette import GRID, Style, series
 from inspector.charts.drawing.panels import lines, panels, plain
 from inspector.charts.drawing.quantities import plural
-from inspector.charts.drawing.traces import LEAST_ROWS, Point, connect, lay_rows, scatter
-from inspector.charts.sheet import Sheet
+from inspector.charts.drawing.traces import LEAST_ROWS, ChartPoint, connect, lay_rows, scatter
+from inspector.charts.sheet import ChartSheet
 
 ROW = 38  # px
 NOT_PUBLISHED = "SkillLearnBench's own figure is not published as numbers."
 COLUMNS = (
-    Column("group", "group", read=lambda row: row.group.label),
-    Column("seed", "seed instance", "%"),
-    Column("held_out", "held-out instances", "%"),
-    Column("difference", "held-out minus seed", "pp", lambda row: row.held_out - row.seed),
-    Column("families", "families scored on both", "families, all replicates"),
-    Column("left_out", "families scored on one side only", "families, all replicates"),
-    Column("seed_trials", "scored trials, seed", "trials", lambda row: row.trials[0]),
-    Column("held_out_trials", "scored trials, held out", "trials", lambda row: row.trials[1]),
-    Column("runs", "runs"),
+    TableColumn("group", "group", read=lambda row: row.group.label),
+    TableColumn("seed", "seed instance", "%"),
+    TableColumn("held_out", "held-out instances", "%"),
+    TableColumn("difference", "held-out minus seed", "pp", lambda row: row.held_out - row.seed),
+    TableColumn("families", "families scored on both", "families, all replicates"),
+    TableColumn("left_out", "families scored on one side only", "families, all replicates"),
+    TableColumn("seed_trials", "scored trials, seed", "trials", lambda row: row.trials[0]),
+    TableColumn("held_out_trials", "scored trials, held out", "trials", lambda row: row.trials[1]),
+    TableColumn("runs", "runs"),
 )
 
 
@@ -62,7 +62,7 @@ class SeedRow:
             len(sides),
         )
 
-    def point(self, place: int, name: str, title: str) -> Point:
+    def point(self, place: int, name: str, title: str) -> ChartPoint:
         value: float = getattr(self, name)
         families, trials = plural(self.families, "family", "families"), self.trials[name == "held_out"]
         hover = lines(
@@ -70,7 +70,7 @@ class SeedRow:
             f"{title}: {percent_text(value / 100, 1)} %",
             f"{families}, {plural(trials, 'scored trial')}",
         )
-        return Point(value, place, hover, self.url)
+        return ChartPoint(value, place, hover, self.url)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ def sides_of(outcomes: Outcomes) -> Sides | None:
     return Sides(seed, held_out, int(both.sum()), int((~both).sum()), trials)
 
 
-def draw(sheet: Sheet) -> Drawing:
+def draw(sheet: ChartSheet) -> ChartDrawing:
     rows = []
     for group in sheet.comparison.groups.all:
         sides = [side for outcomes in sheet.comparison.of_group(group) if (side := sides_of(outcomes)) is not None]
@@ -115,8 +115,8 @@ def draw(sheet: Sheet) -> Drawing:
             "No family of these runs was scored both on its seed instance and on a held-out one. Acquisition against "
             "deployment (LSR, ESR) is another question, since deployment tasks are built to differ."
         )
-        return Drawing(None, Table(COLUMNS), absent=f"{absent} {NOT_PUBLISHED}")
-    return Drawing(_figure(rows[:MAX_BARS]), Table.of(COLUMNS, rows), _notes(len(rows)))
+        return ChartDrawing(None, ChartTable(COLUMNS), absent=f"{absent} {NOT_PUBLISHED}")
+    return ChartDrawing(_figure(rows[:MAX_BARS]), ChartTable.of(COLUMNS, rows), _notes(len(rows)))
 
 
 def _figure(rows: Sequence[SeedRow]) -> go.Figure:
@@ -133,7 +133,7 @@ def _figure(rows: Sequence[SeedRow]) -> go.Figure:
     return figure.update_layout(showlegend=True)
 
 
-def _marks(points: Sequence[Point], title: str, style: Style, text_at: str) -> go.Scatter:
+def _marks(points: Sequence[ChartPoint], title: str, style: Style, text_at: str) -> go.Scatter:
     return scatter(
         points,
         mode="markers+text",

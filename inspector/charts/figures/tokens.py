@@ -5,14 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from benchapp.papers.published_rows import Printed
+from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.metrics.spending import Spending, spending_of
-from inspector.charts.chart import Chart, Column, Drawing, Row, Table
-from inspector.charts.drawing.bars import MAX_BARS, Bar, Block, Part, kinds_of_part, note_crowd, rows_of, stack_bars
+from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn, TableRow
+from inspector.charts.drawing.bars import (
+    MAX_BARS,
+    Bar,
+    BarPanel,
+    BarPart,
+    kinds_of_part,
+    note_crowd,
+    rows_of,
+    stack_bars,
+)
 from inspector.charts.drawing.panels import lines, plain
 from inspector.charts.drawing.quantities import plural, tokens
-from inspector.charts.sheet import Sheet
+from inspector.charts.sheet import ChartSheet
 from inspector.web.text.formats import usd
 
 FRESH, CACHED, UNTOLD, OUTPUT = "input, not cached", "input, from the cache", "input, cached part not told", "output"
@@ -21,22 +30,22 @@ KINDS = kinds_of_part(FRESH, CACHED, UNTOLD, OUTPUT, AGENT, AUTHOR)
 THINGS = {AGENT: "attempt", AUTHOR: "call"}
 PAPER, TABLE = "skilllearnbench", "Table 6"  # solving tokens per instance
 COLUMNS = (
-    Column("group", "group"),
-    Column("who", "who"),
-    Column("runs", "runs"),
-    Column("things", "attempts or calls", "all runs"),
-    Column("tokens_known", "of them with tokens"),
-    Column("input", "input", "tokens per run"),
-    Column("cached", "of it from the cache", "tokens per run"),
-    Column("output", "output", "tokens per run"),
-    Column("cost_known", "of them with a whole cost"),
-    Column("cost", "cost", "USD per run"),
-    Column("source", "source"),
+    TableColumn("group", "group"),
+    TableColumn("who", "who"),
+    TableColumn("runs", "runs"),
+    TableColumn("things", "attempts or calls", "all runs"),
+    TableColumn("tokens_known", "of them with tokens"),
+    TableColumn("input", "input", "tokens per run"),
+    TableColumn("cached", "of it from the cache", "tokens per run"),
+    TableColumn("output", "output", "tokens per run"),
+    TableColumn("cost_known", "of them with a whole cost"),
+    TableColumn("cost", "cost", "USD per run"),
+    TableColumn("source", "source"),
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class TokenShare:
     """What the agent or the author of a group used, all replicates added up."""
 
     who: str
@@ -47,46 +56,50 @@ class Share:
         return None if total is None else total / self.runs
 
 
-def shares_of(sheet: Sheet) -> dict[Group, tuple[Share, Share]]:
+def shares_of(sheet: ChartSheet) -> dict[Group, tuple[TokenShare, TokenShare]]:
     """Agent and author of every group for which an attempt or a call was billed."""
     comparison = sheet.comparison
     spent = spending_of(comparison.runs, comparison.choices.as_of)
     found = {}
     for group in comparison.groups.all:
         of_runs = [spent[run.pk] for run in group.runs if run.pk in spent]
-        agent = Share(AGENT, group.replicates, sum((each.agent for each in of_runs), Spending()))
-        author = Share(AUTHOR, group.replicates, sum((each.author for each in of_runs), Spending()))
+        agent = TokenShare(AGENT, group.replicates, sum((each.agent for each in of_runs), Spending()))
+        author = TokenShare(AUTHOR, group.replicates, sum((each.author for each in of_runs), Spending()))
         if agent.spent.things or author.spent.things:
             found[group] = agent, author
     return found
 
 
-def draw(sheet: Sheet) -> Drawing:
+def draw(sheet: ChartSheet) -> ChartDrawing:
     found = shares_of(sheet)
     published = printed(sheet)
     if not found and not published:
-        return Drawing(None, Table(COLUMNS), absent="No attempt and no author call of these runs has been recorded.")
+        return ChartDrawing(
+            None, ChartTable(COLUMNS), absent="No attempt and no author call of these runs has been recorded."
+        )
     shown = list(found.items())[:MAX_BARS]
     own = []
     if shown:
         own = [
-            Block("Agent", "tokens per run", tuple(_token_bar(sheet, group, agent) for group, (agent, _) in shown)),
-            Block("Author", "tokens per run", tuple(_token_bar(sheet, group, author) for group, (_, author) in shown)),
+            BarPanel("Agent", "tokens per run", tuple(_token_bar(sheet, group, agent) for group, (agent, _) in shown)),
+            BarPanel(
+                "Author", "tokens per run", tuple(_token_bar(sheet, group, author) for group, (_, author) in shown)
+            ),
         ]
     priced = any(share.spent.cost_usd is not None for _, shares in shown for share in shares)
     if priced:
         costs = tuple(_cost_bar(sheet, group, shares) for group, shares in shown)
-        own.append(Block("Cost", "USD per run", costs))
+        own.append(BarPanel("Cost", "USD per run", costs))
     figure = stack_bars(rows_of(len(own) or 1, own, _printed_blocks(published)), KINDS, across=len(own) or 1)
     rows = (
         *(_row(sheet, group, share) for group, shares in found.items() for share in shares if share.spent.things),
         *_printed_rows(published),
     )
     unpriced = ("No attempt and no call of these runs tells a cost.",) if own and not priced else ()
-    return Drawing(figure, Table(COLUMNS, rows), (*unpriced, *_notes(len(found), bool(published))))
+    return ChartDrawing(figure, ChartTable(COLUMNS, rows), (*unpriced, *_notes(len(found), bool(published))))
 
 
-def _token_bar(sheet: Sheet, group: Group, share: Share) -> Bar:
+def _token_bar(sheet: ChartSheet, group: Group, share: TokenShare) -> Bar:
     spent = share.spent
     if not spent.tokens_known:
         return Bar(group.label, (), _nothing(share))
@@ -102,25 +115,27 @@ def _token_bar(sheet: Sheet, group: Group, share: Share) -> Bar:
         if amount:
             each = amount / share.runs
             told = _of(spent.tokens_known, share)
-            parts.append(Part(name, each, tokens(each), lines(*_who(group, share), f"{each:,.0f} {name}", told), url))
+            parts.append(
+                BarPart(name, each, tokens(each), lines(*_who(group, share), f"{each:,.0f} {name}", told), url)
+            )
     whole = sum(part.value or 0 for part in parts)
     return Bar(group.label, tuple(parts), tokens(whole) + _partly(spent.tokens_known, spent.things))
 
 
-def _cost_bar(sheet: Sheet, group: Group, shares: Sequence[Share]) -> Bar:
+def _cost_bar(sheet: ChartSheet, group: Group, shares: Sequence[TokenShare]) -> Bar:
     parts = []
     for share in shares:
         cost = share.per_run(share.spent.cost_usd)
         if cost is not None:
             hover = lines(*_who(group, share), f"{usd(cost)} per run", _of(share.spent.cost_known, share))
-            parts.append(Part(share.who, cost, str(usd(cost)), hover, sheet.trials_url(group)))
+            parts.append(BarPart(share.who, cost, str(usd(cost)), hover, sheet.trials_url(group)))
     known, things = (sum(getattr(share.spent, name) for share in shares) for name in ("cost_known", "things"))
     if not parts:
         return Bar(group.label, (), "unknown")
     return Bar(group.label, tuple(parts), str(usd(sum(part.value or 0 for part in parts))) + _partly(known, things))
 
 
-def _nothing(share: Share) -> str:
+def _nothing(share: TokenShare) -> str:
     if share.spent.things:
         return "unknown"
     return "no call" if share.who == AUTHOR else "no attempt"
@@ -130,54 +145,54 @@ def _partly(known: int, things: int) -> str:
     return f" of {known:,}/{things:,}" if known < things else ""
 
 
-def _who(group: Group, share: Share) -> tuple[str, str]:
+def _who(group: Group, share: TokenShare) -> tuple[str, str]:
     return plain(group.label), f"{share.who}, per run over {plural(share.runs, 'run')}"
 
 
-def _of(known: int, share: Share) -> str:
+def _of(known: int, share: TokenShare) -> str:
     return f"told by {known:,} of {plural(share.spent.things, THINGS[share.who])}"
 
 
-def _row(sheet: Sheet, group: Group, share: Share) -> Row:
+def _row(sheet: ChartSheet, group: Group, share: TokenShare) -> TableRow:
     spent = share.spent
     amounts = [share.per_run(value) for value in (spent.input_tokens, spent.cached_tokens, spent.output_tokens)]
     cost = share.per_run(spent.cost_usd)
     values = (group.label, share.who, share.runs, spent.things, spent.tokens_known, *amounts, spent.cost_known, cost)
-    return Row((*values, "own"), sheet.trials_url(group))
+    return TableRow((*values, "own"), sheet.trials_url(group))
 
 
-def printed(sheet: Sheet) -> dict[str, dict[str, Printed]]:
+def printed(sheet: ChartSheet) -> dict[str, dict[str, PrintedNumber]]:
     """Label -> metric -> printed number of thousands of tokens."""
-    found: dict[str, dict[str, Printed]] = {}
+    found: dict[str, dict[str, PrintedNumber]] = {}
     for row in sheet.published:
         if row.paper == PAPER and row.table == TABLE and row.unit == "k tokens":
             found.setdefault(row.row, {})[row.metric] = row
     return found
 
 
-def _printed_blocks(published: Mapping[str, Mapping[str, Printed]]) -> list[Block]:
+def _printed_blocks(published: Mapping[str, Mapping[str, PrintedNumber]]) -> list[BarPanel]:
     if not published:
         return []
     bars = []
     for label, cells in published.items():
         parts = tuple(
-            Part(name, 1000 * cell.value, cell.printed, lines(plain(label), f"{cell.printed} {name}"))
+            BarPart(name, 1000 * cell.value, cell.printed, lines(plain(label), f"{cell.printed} {name}"))
             for name, metric in ((UNTOLD, "input_tokens"), (OUTPUT, "output_tokens"))
             if (cell := cells.get(metric)) and cell.value is not None
         )
         total = cells.get("tokens")
         bars.append(Bar(label, parts, total.printed if total else ""))
-    return [Block("Published: SkillLearnBench, solving", "tokens per instance, as printed", tuple(bars))]
+    return [BarPanel("Published: SkillLearnBench, solving", "tokens per instance, as printed", tuple(bars))]
 
 
-def _printed_rows(published: Mapping[str, Mapping[str, Printed]]) -> Iterable[Row]:
+def _printed_rows(published: Mapping[str, Mapping[str, PrintedNumber]]) -> Iterable[TableRow]:
     for label, cells in published.items():
         amounts = [
             1000 * cell.value if (cell := cells.get(metric)) and cell.value is not None else None
             for metric in ("input_tokens", "output_tokens")
         ]
         values = (label, AGENT, None, None, None, amounts[0], None, amounts[1], None, None)
-        yield Row((*values, f"SkillLearnBench, {TABLE}; per instance, not per run"))
+        yield TableRow((*values, f"SkillLearnBench, {TABLE}; per instance, not per run"))
 
 
 def _notes(groups_total: int, published: bool) -> tuple[str, ...]:

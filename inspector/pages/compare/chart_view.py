@@ -12,15 +12,15 @@ from django.views.decorators.http import require_safe
 
 from benchapp.stats.comparing.choices import Choices
 from inspector.charts import CHARTS
-from inspector.charts.cards import Card, card_of
-from inspector.charts.chart import Chart, Table
+from inspector.charts.cards import ChartCard, card_of
+from inspector.charts.chart import Chart, ChartTable
 from inspector.charts.chart_request import sheet_of
 from inspector.charts.chart_table import MAX_ROWS, csv_text, numeric_columns, text_rows
 from inspector.charts.drawing.palette import twins
 from inspector.charts.picture import Picture, picture_of
-from inspector.charts.sheet import Sheet
+from inspector.charts.sheet import ChartSheet
 from inspector.pages.people.comments import commented_chart
-from inspector.web.permalinks import pin_of
+from inspector.web.permalinks import build_permalink
 from inspector.web.responses import render_page, wants_fragment
 
 
@@ -53,10 +53,10 @@ def _chart(key: str) -> Chart:
     return CHARTS[key]
 
 
-def _as_json(request: HttpRequest, found: Chart, sheet: Sheet, picture: Picture) -> dict[str, Any]:
+def _as_json(request: HttpRequest, found: Chart, sheet: ChartSheet, picture: Picture) -> dict[str, Any]:
     """`figure` is plotly's, in the light colours; `dark` gives the twin of each."""
     choices, drawing = sheet.comparison.choices, picture.drawing
-    pin = pin_of(request, sheet.comparison)
+    pin = build_permalink(request, sheet.comparison)
     return {
         "key": found.key,
         "title": found.title,
@@ -80,7 +80,7 @@ def _as_json(request: HttpRequest, found: Chart, sheet: Sheet, picture: Picture)
     }
 
 
-def _table_as_json(request: HttpRequest, table: Table) -> dict[str, Any]:
+def _table_as_json(request: HttpRequest, table: ChartTable) -> dict[str, Any]:
     urls = [request.build_absolute_uri(row.url) if row.url else None for row in table.rows]
     return {
         "columns": [column.as_json() for column in table.columns],
@@ -88,7 +88,7 @@ def _table_as_json(request: HttpRequest, table: Table) -> dict[str, Any]:
     }
 
 
-def _context(request: HttpRequest, found: Chart, sheet: Sheet, picture: Picture) -> dict[str, Any]:
+def _context(request: HttpRequest, found: Chart, sheet: ChartSheet, picture: Picture) -> dict[str, Any]:
     choices = sheet.comparison.choices
     before, behind = _beside(found, choices)
     drawn = (f"{name}:{value}" for name, value in sheet.options.items())
@@ -99,7 +99,7 @@ def _context(request: HttpRequest, found: Chart, sheet: Sheet, picture: Picture)
         "before": before,
         "behind": behind,
         "compare_query": choices.query(),
-        "pin": pin_of(request, sheet.comparison),
+        "pin": build_permalink(request, sheet.comparison),
         "metrics": sheet.metrics,
         "chosen": sheet.metric,
         "settings": [
@@ -118,7 +118,7 @@ def _is_asked_again(found: Chart, name: str, value: str) -> bool:
     return own_option or (name == "metric" and found.uses_metric)
 
 
-def _beside(found: Chart, choices: Choices) -> tuple[Card, Card]:
+def _beside(found: Chart, choices: Choices) -> tuple[ChartCard, ChartCard]:
     """The charts before and after it, in a round."""
     keys = list(CHARTS)
     place = keys.index(found.key)
@@ -126,7 +126,7 @@ def _beside(found: Chart, choices: Choices) -> tuple[Card, Card]:
     return card_of(before, choices), card_of(behind, choices)
 
 
-def _table_context(found: Chart, table: Table) -> dict[str, Any]:
+def _table_context(found: Chart, table: ChartTable) -> dict[str, Any]:
     return {
         "chart": found,
         "heads": list(zip(table.columns, numeric_columns(table), strict=True)),

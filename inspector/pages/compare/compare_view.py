@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from benchapp.analysis.diagnoses.profile import PROFILE_GROUPS
-from benchapp.analysis.diagnoses.profiles_by_run import Profile, profile_of, skills_read
+from benchapp.analysis.diagnoses.profiles_by_run import LibraryProfile, average_profile, read_skills
 from benchapp.analysis.failures.run_endings import Endings, endings_of, sentences_of
 from benchapp.models import Run
 from benchapp.papers.paper_names import PAPERS
@@ -23,9 +23,9 @@ from benchapp.stats.metrics.catalogue import TABLES
 from inspector.charts import CHARTS
 from inspector.charts.cards import cards_of
 from inspector.charts.chart_request import sheet_of
-from inspector.charts.sheet import Sheet
+from inspector.charts.sheet import ChartSheet
 from inspector.pages.compare.comparison_table import run_metrics, table_rows
-from inspector.web.permalinks import pin_of
+from inspector.web.permalinks import build_permalink
 from inspector.web.responses import next_url, paginate, render_page
 from inspector.web.text.row_shapes import SETUP
 
@@ -41,7 +41,7 @@ def compare(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         data["groups"] = groups_twin(sheet, list(page))
         return render_page(request, "compare/compare.html", data=data, as_json=True)
     context = {
-        **compared(request, sheet, list(page)),
+        **build_comparison_context(request, sheet, list(page)),
         "page": page,
         "page_name": "page",
         "facets": facets_of(sheet.comparison.choices),
@@ -50,7 +50,7 @@ def compare(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     return render_page(request, "compare/compare.html", data=data, context=context, as_json=False)
 
 
-def compared(request: HttpRequest, sheet: Sheet, groups: Sequence[Group]) -> dict[str, Any]:
+def build_comparison_context(request: HttpRequest, sheet: ChartSheet, groups: Sequence[Group]) -> dict[str, Any]:
     """What `_compared.html` needs: the verdict, the condition table, the choices and the charts."""
     comparison = sheet.comparison
     return {
@@ -58,7 +58,7 @@ def compared(request: HttpRequest, sheet: Sheet, groups: Sequence[Group]) -> dic
         "comparison": comparison,
         "choices": comparison.choices,
         "problems": sheet.problems,
-        "pin": pin_of(request, comparison),
+        "pin": build_permalink(request, comparison),
         "metrics": sheet.metrics,
         "chosen": sheet.metric,
         "baseline": comparison.choices.baseline.removeprefix(MODEL),
@@ -79,7 +79,7 @@ def compared(request: HttpRequest, sheet: Sheet, groups: Sequence[Group]) -> dic
     }
 
 
-def groups_twin(sheet: Sheet, groups: Sequence[Group]) -> list[dict[str, Any]]:
+def groups_twin(sheet: ChartSheet, groups: Sequence[Group]) -> list[dict[str, Any]]:
     passes = {each.group.identity: each for each in passes_of(sheet.comparison, groups)}
     endings = endings_of(run for group in groups for run in group.runs)
     profiles = {group.identity: profile for group, profile in _profiles(sheet, groups)}
@@ -94,12 +94,12 @@ def groups_twin(sheet: Sheet, groups: Sequence[Group]) -> list[dict[str, Any]]:
     ]
 
 
-def comparison_twin(request: HttpRequest, sheet: Sheet) -> dict[str, Any]:
+def comparison_twin(request: HttpRequest, sheet: ChartSheet) -> dict[str, Any]:
     comparison = sheet.comparison
     return {
         "choices": comparison.choices.pairs(),
         "problems": sheet.problems,
-        "pin": pin_of(request, comparison),
+        "pin": build_permalink(request, comparison),
         **COMPARISON.read(comparison),
         "metrics": METRIC.read_all(sheet.metrics),
     }
@@ -115,7 +115,7 @@ GROUP = JsonShape(
 )
 
 
-def _group_twin(sheet: Sheet, group: Group) -> dict[str, Any]:
+def _group_twin(sheet: ChartSheet, group: Group) -> dict[str, Any]:
     comparison = sheet.comparison
     baseline = comparison.groups.baseline_of(group)
     return {
@@ -132,16 +132,16 @@ def _group_twin(sheet: Sheet, group: Group) -> dict[str, Any]:
     }
 
 
-def _profiles(sheet: Sheet, groups: Sequence[Group]) -> list[tuple[Group, Profile]]:
+def _profiles(sheet: ChartSheet, groups: Sequence[Group]) -> list[tuple[Group, LibraryProfile]]:
     """Of groups with a library, where skills are generated from corpora."""
     if sheet.table != "skillgenbench":
         return []
-    read = skills_read(run for group in groups for run in group.runs)
-    found = [(group, profile_of([read[run.pk] for run in group.runs])) for group in groups]
+    read = read_skills(run for group in groups for run in group.runs)
+    found = [(group, average_profile([read[run.pk] for run in group.runs])) for group in groups]
     return [(group, profile) for group, profile in found if profile.libraries]
 
 
-def _sentences(sheet: Sheet, groups: Sequence[Group]) -> list[tuple[Group, str]]:
+def _sentences(sheet: ChartSheet, groups: Sequence[Group]) -> list[tuple[Group, str]]:
     """Of the chosen metric, one per group that has a baseline."""
     if sheet.metric is None:
         return []

@@ -18,10 +18,10 @@ from benchapp.exports.export_request import trials_asked
 from benchapp.models import Experiment, Trial
 from benchapp.record.json_shape import JsonShape
 from benchapp.stats.comparing.choices import Choices
-from benchapp.stats.comparing.comparison import added_since
+from benchapp.stats.comparing.comparison import count_added_since
 from benchapp.stats.comparing.narrowing import Narrowing, in_words, later, success_is, trials_behind
-from benchapp.stats.metrics.tally import Tally
-from inspector.web.responses import Link, next_url, paginate, render_page
+from benchapp.stats.metrics.tally import TrialTally
+from inspector.web.responses import PageLink, next_url, paginate, render_page
 from inspector.web.text.row_shapes import TRIAL
 from runner.base.types import Phase
 
@@ -48,7 +48,7 @@ OUTCOMES = ("passed", "failed", "unscored")
 
 
 @dataclass(frozen=True, slots=True)
-class Chip:
+class FilterChip:
     """One part of the filter in words, and the address without it."""
 
     text: str
@@ -104,7 +104,7 @@ def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpRespo
     page = paginate(request, _Counted(_sort_trials(trials, sort), tally.total), per_page=PER_PAGE)  # type: ignore[arg-type]
     shown = list(_list_trials(list(page), choices))
     here = _address(choices, narrowing)
-    added, revised = added_since(choices), _count_later(trials, choices)
+    added, revised = count_added_since(choices), _count_later(trials, choices)
     data = {
         "problems": [],
         "as_of": choices.as_of,
@@ -149,7 +149,7 @@ def _order(field: str, *, down: bool) -> OrderBy:
     return F(field).desc(nulls_last=True) if down else F(field).asc(nulls_last=True)
 
 
-def _tally(trials: QuerySet[Trial], choices: Choices) -> Tally:
+def _tally(trials: QuerySet[Trial], choices: Choices) -> TrialTally:
     """By success, as the record knew it at the pin."""
     passed, failed = success_is(True, choices), success_is(False, choices)
     counts = trials.aggregate(
@@ -158,7 +158,7 @@ def _tally(trials: QuerySet[Trial], choices: Choices) -> Tally:
         scored=Count("pk", filter=passed | failed),
         passed=Count("pk", filter=passed),
     )
-    return Tally(**counts)
+    return TrialTally(**counts)
 
 
 def _list_trials(trials: list[Trial], choices: Choices) -> Iterable[ListedTrial]:
@@ -188,7 +188,7 @@ def _trial_twin(shown: ListedTrial) -> dict[str, Any]:
     if shown.later:
         kept = ("id", "episode", "task", "title", "family", "role", "phase", "sample", "url")
         found = {name: value if name in kept else None for name, value in found.items()}
-    pair = Link("compare-pair-json", shown.first.public_id, trial.public_id) if shown.first else None
+    pair = PageLink("compare-pair-json", shown.first.public_id, trial.public_id) if shown.first else None
     return {
         **found,
         **OF_RUN.read(trial.episode.run),
@@ -205,7 +205,7 @@ OF_RUN = JsonShape("run=public_id", "condition", "replicate", "agent_model", "ha
 # --- the filter in words ---------------------------------------------------------------------------------------------
 
 
-def _sentence(tally: Tally, narrowing: Narrowing) -> str:
+def _sentence(tally: TrialTally, narrowing: Narrowing) -> str:
     if not tally.total:
         return "No trial is behind this mark."
     trials = f"{tally.total:,} trial{'' if tally.total == 1 else 's'}"
@@ -215,13 +215,13 @@ def _sentence(tally: Tally, narrowing: Narrowing) -> str:
     return f"{trials}, {scored}."
 
 
-def _chips(choices: Choices, narrowing: Narrowing) -> list[Chip]:
+def _chips(choices: Choices, narrowing: Narrowing) -> list[FilterChip]:
     names = _experiment_names(choices)
     chips = []
     for name, value, text in in_words(choices, narrowing):
         if name == "experiment":
             text = f"experiment {names.get(value, 'unknown')}"
-        chips.append(Chip(text, f"?{_without(choices, narrowing, name, value)}"))
+        chips.append(FilterChip(text, f"?{_without(choices, narrowing, name, value)}"))
     return chips
 
 

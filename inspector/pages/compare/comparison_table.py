@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from django.utils.safestring import SafeString
 
 from benchapp.analysis.failures.run_endings import Endings, endings_of
-from benchapp.stats.comparing.comparison import Cell
+from benchapp.stats.comparing.comparison import MetricCell
 from benchapp.stats.comparing.comparison_sentences import says
 from benchapp.stats.comparing.groups import SEPARATOR, Group
 from benchapp.stats.inference.difference import Difference
@@ -16,7 +16,7 @@ from benchapp.stats.inference.shares import percent_text
 from benchapp.stats.metrics.amounts import render_change, render_metric
 from benchapp.stats.metrics.catalogue import RUN_TABLES
 from benchapp.stats.metrics.metric import Better, Metric, RunMetric
-from inspector.charts.sheet import Sheet
+from inspector.charts.sheet import ChartSheet
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +46,18 @@ class TableRow:
     scripted: bool
 
 
-def run_metrics(sheet: Sheet) -> tuple[RunMetric, ...]:
+def run_metrics(sheet: ChartSheet) -> tuple[RunMetric, ...]:
     """The numbers of whole runs that belong to the table. Those of replay have a page of their own."""
     return RUN_TABLES[sheet.table] if sheet.table != "success" else ()
 
 
-def table_rows(sheet: Sheet, groups: Iterable[Group]) -> list[TableRow]:
+def table_rows(sheet: ChartSheet, groups: Iterable[Group]) -> list[TableRow]:
     shown = list(groups)
     endings = endings_of(run for group in shown for run in group.runs)
     return [_row(sheet, group, endings) for group in shown]
 
 
-def _row(sheet: Sheet, group: Group, endings: Mapping[int, Endings]) -> TableRow:
+def _row(sheet: ChartSheet, group: Group, endings: Mapping[int, Endings]) -> TableRow:
     title, *lines = group.label.split(SEPARATOR)
     lines += _list_caveats(sheet, group)
     if alike := sum(endings[run.pk].equals_no_skill for run in group.runs):
@@ -76,7 +76,7 @@ def _row(sheet: Sheet, group: Group, endings: Mapping[int, Endings]) -> TableRow
     )
 
 
-def _list_caveats(sheet: Sheet, group: Group) -> Iterator[str]:
+def _list_caveats(sheet: ChartSheet, group: Group) -> Iterator[str]:
     """What a reader must know before trusting the row: how many runs it is, and where its baseline comes from."""
     if group.is_unfinished:
         tally = sheet.comparison.tally(group)
@@ -90,7 +90,7 @@ def _list_caveats(sheet: Sheet, group: Group) -> Iterator[str]:
         yield f"baseline of {baseline.first.experiment.name}"
 
 
-def _cell(sheet: Sheet, group: Group, metric: Metric) -> CellText:
+def _cell(sheet: ChartSheet, group: Group, metric: Metric) -> CellText:
     cell = sheet.comparison.cell(group, metric)
     if cell.value is None:
         if not cell.rate.planned:
@@ -114,7 +114,7 @@ def _cell(sheet: Sheet, group: Group, metric: Metric) -> CellText:
     )
 
 
-def _run_cell(sheet: Sheet, group: Group, metric: RunMetric) -> CellText:
+def _run_cell(sheet: ChartSheet, group: Group, metric: RunMetric) -> CellText:
     """A number of whole runs is no mean over tasks: nothing pairs it with the baseline's, so it is shown as it is."""
     found = sheet.comparison.run_value(group, metric)
     if found.value is None:
@@ -139,14 +139,14 @@ def drawn(difference: Difference) -> SafeString:
     )
 
 
-def wilson_text(cell: Cell) -> str:
+def wilson_text(cell: MetricCell) -> str:
     if cell.interval is None:
         return ""
     low, high = cell.interval
     return f"95 % {100 * low:.0f} to {100 * high:.0f}"
 
 
-def value_text(cell: Cell) -> tuple[str, str]:
+def value_text(cell: MetricCell) -> tuple[str, str]:
     rate = cell.rate
     missing = f" of {rate.planned}" if rate.missing else ""
     if not cell.metric.is_share:

@@ -13,8 +13,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from benchapp.analysis.failures.failure_classes import CLASSES_VERSION
-from benchapp.analysis.failures.failure_reading import Failures, Refused, failures_of
-from benchapp.analysis.failures.failure_table import COLUMNS, Row, by_source, column_of, row_of
+from benchapp.analysis.failures.failure_reading import Failures, Refused, read_failures
+from benchapp.analysis.failures.failure_table import COLUMNS, Row, choose_column, count_by_source, count_row
 from benchapp.models import User
 from benchapp.record.json_shape import JsonShape
 from benchapp.record.redaction import redact_text
@@ -22,17 +22,17 @@ from benchapp.review.blinding import closed_trials
 from benchapp.stats.benchmarks.corpus_kinds import NAMES
 from benchapp.stats.comparing.comparison import Comparison
 from benchapp.stats.comparing.groups import Group
-from benchapp.stats.metrics.agent_ends import End
+from benchapp.stats.metrics.agent_ends import AgentEnd
 from benchapp.stats.metrics.passk import SOLVED
 from inspector.charts.chart_request import sheet_of
-from inspector.web.permalinks import pin_of
+from inspector.web.permalinks import build_permalink
 from inspector.web.responses import link_to, next_url, paginate, render_page
 
 PER_PAGE = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class RefusedTrial:
     """A refusal with the group its run is of."""
 
     refused: Refused
@@ -40,7 +40,7 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class FailureCell:
     count: int
     share: float | None
     further: int
@@ -51,16 +51,16 @@ class Cell:
 def failures(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     sheet = sheet_of(request)
     comparison = sheet.comparison
-    found = failures_of(comparison.runs)
+    found = read_failures(comparison.runs)
     closed = set(closed_trials(cast(User, request.user)).values_list("pk", flat=True))
     every = list(_counted(comparison, found))
     shown = [each for each in every if each.refused.pk not in closed]
     refused = [each.refused for each in shown]
-    rows, groups = by_source(refused, NAMES), _by_group(shown)
+    rows, groups = count_by_source(refused, NAMES), _by_group(shown)
     asked = {name: request.GET[name] for name in ("class", "source") if name in request.GET}
     page = paginate(request, [each for each in shown if _is_asked(each, asked)], per_page=PER_PAGE)
-    pin = pin_of(request, comparison)
-    ends = sum((Counter(each.ends) for each in found.values()), Counter[End]())
+    pin = build_permalink(request, comparison)
+    ends = sum((Counter(each.ends) for each in found.values()), Counter[AgentEnd]())
     data = {
         "choices": comparison.choices.pairs(),
         "problems": sheet.problems,
@@ -70,7 +70,7 @@ def failures(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "classes": COLUMNS,
         "refused": len(refused),
         "unfinished": sum(ends.values()),
-        "ends": {end.value: ends[end] for end in End if ends[end]},
+        "ends": {end.value: ends[end] for end in AgentEnd if ends[end]},
         "left_out": sum(each.left_out for each in found.values()),
         "withheld": len(every) - len(shown),
         "sources": rows,
@@ -93,36 +93,36 @@ def failures(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     return render_page(request, "compare/compare_failures.html", data=data, context=context, as_json=as_json)
 
 
-def _counted(comparison: Comparison, found: dict[int, Failures]) -> Iterator[Shown]:
+def _counted(comparison: Comparison, found: dict[int, Failures]) -> Iterator[RefusedTrial]:
     """Those that the record knew at the pin, of trials that a finished library was tried on, outside tainted episodes."""
     for group in comparison.groups.all:
         for run in group.runs:
             outcomes = SOLVED.covered(comparison.outcomes[run.pk])
             failed = set(outcomes.trial[outcomes.success == 0].tolist())
-            yield from (Shown(each, group) for each in found[run.pk].refused if each.pk in failed)
+            yield from (RefusedTrial(each, group) for each in found[run.pk].refused if each.pk in failed)
 
 
-def _is_asked(shown: Shown, asked: dict[str, str]) -> bool:
+def _is_asked(shown: RefusedTrial, asked: dict[str, str]) -> bool:
     wanted = asked.get("class"), asked.get("source")
-    return wanted[0] in (None, column_of(shown.refused)) and wanted[1] in (None, shown.refused.source)
+    return wanted[0] in (None, choose_column(shown.refused)) and wanted[1] in (None, shown.refused.source)
 
 
-def _by_group(shown: Sequence[Shown]) -> list[Row]:
+def _by_group(shown: Sequence[RefusedTrial]) -> list[Row]:
     groups = dict.fromkeys(each.group for each in shown)
     return [
-        row_of(group.label, group.label, [each.refused for each in shown if each.group is group]) for group in groups
+        count_row(group.label, group.label, [each.refused for each in shown if each.group is group]) for group in groups
     ]
 
 
-def _all(comparison: Comparison, refused: Sequence[Refused]) -> tuple[Row, list[Cell]]:
-    row = row_of("", "all sources", refused)
+def _all(comparison: Comparison, refused: Sequence[Refused]) -> tuple[Row, list[FailureCell]]:
+    row = count_row("", "all sources", refused)
     return row, _cells(comparison, row, "")
 
 
-def _cells(comparison: Comparison, row: Row, key: str) -> list[Cell]:
+def _cells(comparison: Comparison, row: Row, key: str) -> list[FailureCell]:
     """With the address of the trials where the list can be narrowed to them."""
     return [
-        Cell(
+        FailureCell(
             count,
             count / row.total if row.total else None,
             further,
@@ -142,6 +142,6 @@ SIGN = JsonShape(
 )
 REFUSAL = JsonShape(
     *("trial=refused.trial", link_to("trial-json", "refused.trial"), "task=refused.task", "sample=refused.sample"),
-    *("group=group.label", "source=refused.source?", ("class", lambda shown: column_of(shown.refused))),
+    *("group=group.label", "source=refused.source?", ("class", lambda shown: choose_column(shown.refused))),
     ("signs", lambda shown: SIGN.read_all(shown.refused.classified.signs)),
 )

@@ -9,10 +9,10 @@ from functools import cache
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from benchapp.papers.errata import Erratum, findings
-from benchapp.papers.loading import published_rows
+from benchapp.papers.errata import Erratum, read_errata
+from benchapp.papers.loading import read_published_rows
 from benchapp.papers.paper_names import PAPERS
-from benchapp.papers.printing import Number, flat, lay_out
+from benchapp.papers.printing import Number, flatten_rows, lay_out
 from inspector.web.responses import render_page
 
 # Figures whose numbers stand nowhere in their paper's text or tables. Nothing of them is drawn here.
@@ -59,12 +59,12 @@ def published(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 
 @cache
 def _numbers(paper: str) -> tuple[Number, ...]:
-    return tuple(flat(published_rows(paper)))
+    return tuple(flatten_rows(read_published_rows(paper)))
 
 
 @cache
 def _findings(paper: str) -> tuple[Erratum, ...]:
-    return findings(paper)
+    return read_errata(paper)
 
 
 def _printed(numbers: Iterable[Number]) -> int:

@@ -10,11 +10,11 @@ from django.views.decorators.http import require_safe
 
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.comparing.groups import Group
-from benchapp.stats.learning.replay_gains import Pairs, Replay
+from benchapp.stats.learning.replay_gains import ReplayPairs, ReplayResult
 from benchapp.stats.metrics.noise import Flips, Noise
 from inspector.charts.chart_request import sheet_of
-from inspector.charts.sheet import Sheet
-from inspector.web.permalinks import pin_of
+from inspector.charts.sheet import ChartSheet
+from inspector.web.permalinks import build_permalink
 from inspector.web.responses import next_url, paginate, render_page
 
 GROUPS_PER_PAGE = 30
@@ -28,7 +28,7 @@ SOURCES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Square:
+class ReplayCell:
     """One cell of a 2x2: how many tasks, and where they are listed."""
 
     count: int
@@ -38,8 +38,8 @@ class Square:
 @dataclass(frozen=True, slots=True)
 class ReplayedGroup(Shaped):
     group: Group
-    replay: Replay
-    squares: dict[str, Square]
+    replay: ReplayResult
+    squares: dict[str, ReplayCell]
 
     json_shape = JsonShape(
         *("label=group.label", "runs=group.runs"),
@@ -58,7 +58,7 @@ def replay(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     page = paginate(request, replayed, per_page=GROUPS_PER_PAGE)
     shown = [_build_replayed(sheet, group) for group in page]
     noise = comparison.noise
-    pin = pin_of(request, comparison)
+    pin = build_permalink(request, comparison)
     data = {
         "choices": comparison.choices.pairs(),
         "problems": sheet.problems,
@@ -81,10 +81,10 @@ def replay(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     return render_page(request, "compare/compare_replay.html", data=data, context=context, as_json=as_json)
 
 
-def _build_replayed(sheet: Sheet, group: Group) -> ReplayedGroup:
+def _build_replayed(sheet: ChartSheet, group: Group) -> ReplayedGroup:
     found = sheet.comparison.replay(group)
     assert found is not None  # only groups that replayed something are asked for
-    squares = {cell: Square(len(getattr(found.own, cell)), sheet.trials_url(group, replay=cell)) for cell in CELLS}
+    squares = {cell: ReplayCell(len(getattr(found.own, cell)), sheet.trials_url(group, replay=cell)) for cell in CELLS}
     return ReplayedGroup(group, found, squares)
 
 
@@ -92,7 +92,7 @@ def _sources(noise: Noise) -> list[tuple[str, Flips]]:
     return [(said, flips) for name, said in SOURCES.items() if (flips := getattr(noise, name)).pairs]
 
 
-def _rates(pairs: Pairs | None) -> dict[str, Any] | None:
+def _rates(pairs: ReplayPairs | None) -> dict[str, Any] | None:
     counts = {cell: len(getattr(pairs, cell)) for cell in CELLS} if pairs else {}
     return {**counts, **RATES.read(pairs)} if pairs else None
 

@@ -17,18 +17,18 @@ from django.utils import timezone
 from django.utils.safestring import SafeString, mark_safe
 
 from benchapp.papers.paper_names import PAPERS
-from benchapp.papers.published_rows import Printed
+from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.choices import Choices
-from benchapp.stats.comparing.comparison import Comparison, added_since
+from benchapp.stats.comparing.comparison import Comparison, count_added_since
 from benchapp.stats.comparing.comparison_sentences import says, verdict
 from benchapp.stats.comparing.groups import SEPARATOR, Group
 from benchapp.stats.comparing.saved_comparisons import Corrected, Reopened
 from inspector.charts import CHARTS
-from inspector.charts.chart import Chart, Drawing
+from inspector.charts.chart import Chart, ChartDrawing
 from inspector.charts.chart_request import build_sheet
 from inspector.charts.chart_table import MAX_ROWS, numeric_columns, text_rows
 from inspector.charts.picture import picture_of
-from inspector.charts.sheet import Sheet
+from inspector.charts.sheet import ChartSheet
 from inspector.pages.compare.comparison_table import run_metrics, table_rows
 
 BUNDLE = "vendor/plotly-cartesian-*.min.js"
@@ -39,7 +39,7 @@ class Plate:
     """One chart in the report: its figure as JSON that can stand in a script element, and its table."""
 
     chart: Chart
-    drawing: Drawing
+    drawing: ChartDrawing
     figure: SafeString
     metric: str
 
@@ -89,7 +89,7 @@ def report_of(choices: Choices, *, saved: Reopened | None = None, problems: Sequ
 
 def _came_since(comparison: Comparison) -> list[str]:
     """What a pinned report leaves out; empty where nothing is pinned or nothing came."""
-    runs, trials = added_since(comparison.choices), comparison.revised
+    runs, trials = count_added_since(comparison.choices), comparison.revised
     came = [f"{runs} matching run{'' if runs == 1 else 's'}"] if runs else []
     came += [f"results of {trials} trial{'' if trials == 1 else 's'}"] if trials else []
     return [f"Came after the moment this report is of, and left out: {' and '.join(came)}."] if came else []
@@ -119,7 +119,7 @@ def _inside_script(text: bytes) -> SafeString:
     return mark_safe(text.replace(b"<", b"\\u003c").decode())  # noqa: S308
 
 
-def _sentences(sheet: Sheet, corrected: Corrected | None) -> list[tuple[str, str]]:
+def _sentences(sheet: ChartSheet, corrected: Corrected | None) -> list[tuple[str, str]]:
     """Of the declared differences where a set was declared, else of the chosen metric; each with what tells its group
     apart beyond the condition."""
     if corrected:
@@ -130,7 +130,7 @@ def _sentences(sheet: Sheet, corrected: Corrected | None) -> list[tuple[str, str
     return [(text, label.partition(SEPARATOR)[2]) for text, label in said if text]
 
 
-def _choose_groups(sheet: Sheet) -> list[Group]:
+def _choose_groups(sheet: ChartSheet) -> list[Group]:
     """The groups that have a trial which one of the metrics covers."""
     comparison = sheet.comparison
     return [
@@ -140,7 +140,7 @@ def _choose_groups(sheet: Sheet) -> list[Group]:
     ]
 
 
-def _choices_in_words(choices: Choices, sheet: Sheet) -> list[tuple[str, str]]:
+def _choices_in_words(choices: Choices, sheet: ChartSheet) -> list[tuple[str, str]]:
     """Everything that narrows, by the name the page gives it, and the baseline."""
     names = {group.first.experiment.public_id: group.first.experiment.name for group in sheet.comparison.groups.all}
     said = [("Experiment", ", ".join(names.get(each, str(each)) for each in choices.experiment))]
@@ -152,7 +152,7 @@ def _choices_in_words(choices: Choices, sheet: Sheet) -> list[tuple[str, str]]:
     return [(name, value) for name, value in said if value] + [("Held against", choices.baseline)]
 
 
-def _sources(published: Sequence[Printed]) -> list[tuple[str, str]]:
+def _sources(published: Sequence[PrintedNumber]) -> list[tuple[str, str]]:
     """Paper, and the tables and texts of it that the charts were given."""
     tables: dict[str, dict[str, None]] = {}
     for row in published:

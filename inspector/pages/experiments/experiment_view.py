@@ -24,9 +24,9 @@ from benchapp.record.json_shape import JsonShape
 from benchapp.stats.comparing.columns import outcomes_of, settled_after
 from benchapp.stats.metrics.outcomes import Outcomes
 from benchapp.stats.metrics.spending import RunSpending, Spending, spending_of
-from benchapp.stats.metrics.tally import Tally
+from benchapp.stats.metrics.tally import TrialTally
 from inspector.charts.chart_request import sheet_of
-from inspector.pages.compare.compare_view import compared, comparison_twin, groups_twin
+from inspector.pages.compare.compare_view import build_comparison_context, comparison_twin, groups_twin
 from inspector.web.responses import link_to, next_url, paginate, render_page
 
 PER_PAGE = 25  # runs
@@ -35,11 +35,11 @@ GROUPS_PER_PAGE = 15  # condition x models x harness
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class MemberRun:
     """A run as the list of members shows it."""
 
     run: Run
-    tally: Tally
+    tally: TrialTally
     spent: Spending
     mean_reward: float | None
     rewards: int  # trials that have one
@@ -58,7 +58,7 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
     spending = spending_of(runs, as_of)
     endings = endings_of(page)
     members = [_member(run, outcomes[run.pk], spending[run.pk].agent, endings[run.pk]) for run in page]
-    total = sum((Tally.of(each) for each in outcomes.values()), Tally())
+    total = sum((TrialTally.of(each) for each in outcomes.values()), TrialTally())
     data = {
         **comparison_twin(request, sheet),
         **_experiment_twin(found, runs, total),
@@ -75,7 +75,7 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         data["next"] = next_url(request, page)
         return render_page(request, "experiments/experiment.html", data=data, as_json=True)
     context = {
-        **compared(request, sheet, list(groups)),
+        **build_comparison_context(request, sheet, list(groups)),
         "experiment": found,
         "is_probe": data["is_probe"],
         "member_page": page,
@@ -105,10 +105,10 @@ def _outcomes(runs: list[Run], as_of: datetime | None) -> Mapping[int, Outcomes]
     return {pk: each.without(later) for pk, each in found.items()} if later else found
 
 
-def _member(run: Run, outcomes: Outcomes, spent: Spending, endings: Endings) -> Member:
+def _member(run: Run, outcomes: Outcomes, spent: Spending, endings: Endings) -> MemberRun:
     rewards = outcomes.reward[~np.isnan(outcomes.reward)]
     mean = float(rewards.mean()) if len(rewards) else None
-    return Member(run, Tally.of(outcomes), spent, mean, len(rewards), endings)
+    return MemberRun(run, TrialTally.of(outcomes), spent, mean, len(rewards), endings)
 
 
 EXPERIMENT = JsonShape("id=public_id", "name", "status", "origin", "suite=suite.key", "source?")
@@ -122,7 +122,7 @@ MEMBER = JsonShape(
 )
 
 
-def _experiment_twin(found: Experiment, runs: list[Run], total: Tally) -> dict[str, Any]:
+def _experiment_twin(found: Experiment, runs: list[Run], total: TrialTally) -> dict[str, Any]:
     return {
         **EXPERIMENT.read(found),
         "file": _file(found),

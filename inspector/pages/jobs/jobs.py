@@ -73,7 +73,7 @@ class SameTrouble:
         return self.first.episode.run.experiment
 
 
-def alike(rows: Iterable[Troubled]) -> list[SameTrouble]:
+def group_troubles(rows: Iterable[Troubled]) -> list[SameTrouble]:
     """In the order of the first of each."""
     groups: dict[tuple[int, Trouble, str], list[Troubled]] = {}
     for row in rows:
@@ -82,7 +82,7 @@ def alike(rows: Iterable[Troubled]) -> list[SameTrouble]:
 
 
 @dataclass(frozen=True, slots=True)
-class Open(Shaped):
+class OpenExperiment(Shaped):
     """An experiment with work left, and how its episodes stand."""
 
     experiment: Experiment
@@ -96,7 +96,7 @@ class Open(Shaped):
         return sum(self.counts.get(status, 0) for status in _OPEN)
 
 
-def troubled(stuck: Iterable[AtWork] = (), limit: int = MAX_TROUBLED) -> tuple[list[Troubled], int]:
+def find_troubled(stuck: Iterable[AtWork] = (), limit: int = MAX_TROUBLED) -> tuple[list[Troubled], int]:
     """The worst first, and how many there are in all."""
     failing = Q(status=Episode.Status.BLOCKED) | Q(failures__gt=0, status__in=_OPEN)
     wanted = failing | Q(Exists(Trial.objects.blocked().filter(episode=OuterRef("pk"))), status__in=_OPEN)
@@ -137,7 +137,7 @@ def _latest_attempts(among: QuerySet[Attempt]) -> dict[int, Attempt]:
     return {attempt.trial.episode_id: attempt for attempt in attempts}
 
 
-def open_experiments() -> list[Open]:
+def open_experiments() -> list[OpenExperiment]:
     """Experiments of ours that are not at their end, newest first, in two queries."""
     rows = (
         Episode.objects.own()
@@ -150,4 +150,4 @@ def open_experiments() -> list[Open]:
     for experiment, status, count in rows:
         counts.setdefault(experiment, {})[status] = count
     experiments = Experiment.objects.filter(pk__in=counts).select_related("suite").order_by("-created_at", "-id")
-    return [Open(experiment, counts[experiment.pk]) for experiment in experiments]
+    return [OpenExperiment(experiment, counts[experiment.pk]) for experiment in experiments]

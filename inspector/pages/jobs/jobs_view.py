@@ -11,8 +11,8 @@ from django.views.decorators.http import require_safe
 from benchapp.experiments.work.progress import at_work, workforce
 from benchapp.models import Attempt, Experiment, ModelCall, User
 from benchapp.record.json_shape import encode
-from inspector.pages.jobs.jobs import alike, open_experiments, troubled
-from inspector.web.responses import Link, render_page, wants_fragment
+from inspector.pages.jobs.jobs import find_troubled, group_troubles, open_experiments
+from inspector.web.responses import PageLink, render_page, wants_fragment
 from inspector.web.text.live_step import without_closed
 from inspector.web.text.row_shapes import AT_WORK, AUTHOR_CALL
 
@@ -25,30 +25,31 @@ def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     asked = ModelCall.objects.of_authors_at_work().filter(episode__run__experiment__origin=Experiment.Origin.RUN)
     authors = list(asked[:MAX_AT_WORK])
     crew = workforce()
-    needing, needing_total = troubled(each for each in working if each.is_stuck)
+    needing, needing_total = find_troubled(each for each in working if each.is_stuck)
     waiting = open_experiments()
     data: dict[str, Any] = {
         "needing": [
-            {**encode(each), "url": Link("operate-json", "episode", each.episode.public_id)} for each in needing
+            {**encode(each), "url": PageLink("operate-json", "episode", each.episode.public_id)} for each in needing
         ],
         "needing_total": needing_total,
         "at_work": [
-            {**AT_WORK.read(each), "url": Link("operate-json", "episode", each.attempt.trial.episode.public_id)}
+            {**AT_WORK.read(each), "url": PageLink("operate-json", "episode", each.attempt.trial.episode.public_id)}
             for each in working
         ],
         "authors": [
-            {**AUTHOR_CALL.read(call), "url": Link("operate-json", "episode", call.episode.public_id)}
+            {**AUTHOR_CALL.read(call), "url": PageLink("operate-json", "episode", call.episode.public_id)}
             for call in authors
         ],
         "open": [
-            {**encode(each), "url": Link("operate-json", "experiment", each.experiment.public_id)} for each in waiting
+            {**encode(each), "url": PageLink("operate-json", "experiment", each.experiment.public_id)}
+            for each in waiting
         ],
         "workers": None if crew.workers is None else [worker.name for worker in crew.workers],
         "queued": crew.queued,
         "next": None,
     }
     context = {
-        "troubles": alike(needing),
+        "troubles": group_troubles(needing),
         "shown": len(needing),
         "working": working,
         "calling": authors,

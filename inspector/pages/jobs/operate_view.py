@@ -16,12 +16,12 @@ from benchapp.models import Activity, Attempt, Entry, Episode, Experiment, Model
 from benchapp.record import log_tail
 from benchapp.record.json_shape import JsonShape
 from benchapp.record.recorded import slot_of
-from benchapp.stats.metrics.tally import Tally, tally_by
+from benchapp.stats.metrics.tally import TrialTally, tally_by
 from inspector.pages.jobs.budget import budget_of
 from inspector.pages.jobs.operate import carry_out
 from inspector.pages.jobs.operator_acts import ACTS, Target, episodes_of, in_lines, possible, standing_of
 from inspector.web.access import needs
-from inspector.web.responses import Link, next_url, paginate, render_page, wants_fragment
+from inspector.web.responses import PageLink, next_url, paginate, render_page, wants_fragment
 from inspector.web.text.live_step import without_closed
 from inspector.web.text.row_shapes import AT_WORK, AUTHOR_CALL
 from runner.base.errors import RunnerError
@@ -126,9 +126,9 @@ def _calls(target: Target) -> QuerySet[ModelCall]:
     return ModelCall.objects.of_authors_at_work().filter(**{where[type(target)]: target})
 
 
-def _tallies(episodes: list[Episode]) -> list[tuple[Episode, Tally]]:
+def _tallies(episodes: list[Episode]) -> list[tuple[Episode, TrialTally]]:
     found = tally_by(Trial.objects.filter(episode__in=episodes), "episode")
-    return [(episode, found.get(episode.pk, Tally())) for episode in episodes]
+    return [(episode, found.get(episode.pk, TrialTally())) for episode in episodes]
 
 
 def _activity(target: Target) -> list[Activity]:
@@ -179,7 +179,7 @@ ATTEMPT = JsonShape(
 LEASE = JsonShape("owner=lease_owner", "until=lease_until")
 EPISODE = JsonShape(
     *("id=public_id", "run", "title", "status", "failures", "blocked_reason?"),
-    ("url", lambda episode: Link("operate-json", "episode", episode.public_id)),
+    ("url", lambda episode: PageLink("operate-json", "episode", episode.public_id)),
 )
 ONE_EPISODE = JsonShape(
     *("blocked_reason?", "last_failure?", "failures", "wish?"),

@@ -82,7 +82,7 @@ ACTS = {act.key: act for act in (RETRY, SKIP, SKIP_ANSWER, PAUSE, RESUME, CANCEL
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ActStanding:
     """How a target's episodes stand: the status of each. `answer`: key of the author's answer at which an episode stands;
     `can_skip_trial`: it stands at a trial, or some were set aside. `spent`: episodes blocked because a budget is spent.
     `no_plan`: why the plan of an episode cannot be had, so that nothing of it can be skipped.
@@ -107,7 +107,7 @@ class Standing:
         return self.count(Episode.Status.WAITING) + self.count(Episode.Status.RUNNING)
 
 
-def possible(standing: Standing) -> Iterator[Act]:
+def possible(standing: ActStanding) -> Iterator[Act]:
     """The acts that would change something, the mildest first."""
     if not standing.is_ours:
         return
@@ -149,13 +149,13 @@ def in_lines(episodes: QuerySet[Episode]) -> QuerySet[Episode]:
     return episodes.defer("run__setup", "blocked_reason", "last_failure").annotate(told=Left(reason, 500))
 
 
-def standing_of(kind: str, target: Target, episodes: QuerySet[Episode]) -> Standing:
+def standing_of(kind: str, target: Target, episodes: QuerySet[Episode]) -> ActStanding:
     run = target if isinstance(target, Run) else None
     experiment = experiment_of(target)
     how = list(episodes.order_by().values_list("status", "wish"))
     spent = Q(status=Episode.Status.BLOCKED, blocked_reason__startswith=budgets.REASON)
     answer, can_skip_trial, no_plan = _place(target) if isinstance(target, Episode) else ("", False, "")
-    return Standing(
+    return ActStanding(
         kind,
         tuple(status for status, _ in how),
         tuple(wish for _, wish in how if wish),

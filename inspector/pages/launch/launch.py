@@ -46,7 +46,7 @@ class Option:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class LaunchField:
     """`name` as problems name it: "budget.usd" is the field usd of budget. `ticks` may be joined by `lines` for names
     that no list has."""
 
@@ -61,57 +61,61 @@ class Field:
         return "id_" + self.name.replace(".", "_")
 
 
-GROUPS: tuple[tuple[str, tuple[Field, ...]], ...] = (
+GROUPS: tuple[tuple[str, tuple[LaunchField, ...]], ...] = (
     (
         "What",
         (
-            Field("name", "Name", "text", "how others find it"),
-            Field("suite", "Suite", "choice"),
-            Field("protocol", "Protocol", "choice"),
-            Field("environments", "Only these parts of the suite", "lines", "one key a line; empty: all of them"),
+            LaunchField("name", "Name", "text", "how others find it"),
+            LaunchField("suite", "Suite", "choice"),
+            LaunchField("protocol", "Protocol", "choice"),
+            LaunchField("environments", "Only these parts of the suite", "lines", "one key a line; empty: all of them"),
         ),
     ),
     (
         "Conditions",
-        (Field("conditions", "Conditions", "ticks", "with a number of their own, one a line: naive-prompt@8000"),),
+        (
+            LaunchField(
+                "conditions", "Conditions", "ticks", "with a number of their own, one a line: naive-prompt@8000"
+            ),
+        ),
     ),
     (
         "Who",
         (
-            Field("agents", "Agents", "ticks"),
-            Field("agent_models", "Agent models", "ticks", "others, one a line: provider/name"),
-            Field("author_models", "Author models", "ticks", "others, one a line; none where no author works"),
-            Field("judge_model", "Judge model", "text", "of artifacts that ask for one; empty: none"),
+            LaunchField("agents", "Agents", "ticks"),
+            LaunchField("agent_models", "Agent models", "ticks", "others, one a line: provider/name"),
+            LaunchField("author_models", "Author models", "ticks", "others, one a line; none where no author works"),
+            LaunchField("judge_model", "Judge model", "text", "of artifacts that ask for one; empty: none"),
         ),
     ),
     (
         "How often",
         (
-            Field("replicates", "Replicates", "number", "reruns of the whole learning process"),
-            Field("samples", "Samples", "number", "of deployment and replay trials"),
-            Field("answers", "Answers", "number", "per occasion of the author"),
-            Field("seed", "Seed", "number"),
-            Field("order", "Order", "choice"),
-            Field("placebo_replay", "Replay also where nothing was learned", "tick"),
+            LaunchField("replicates", "Replicates", "number", "reruns of the whole learning process"),
+            LaunchField("samples", "Samples", "number", "of deployment and replay trials"),
+            LaunchField("answers", "Answers", "number", "per occasion of the author"),
+            LaunchField("seed", "Seed", "number"),
+            LaunchField("order", "Order", "choice"),
+            LaunchField("placebo_replay", "Replay also where nothing was learned", "tick"),
         ),
     ),
     (
         "Limits, each run by itself",
         (
-            Field("budget.usd", "Budget, USD", "number", "empty: none"),
-            Field("budget.tokens", "Budget, tokens", "number", "read and written; empty: none"),
-            Field("limits.max_turns", "Turns of a trial", "number"),
-            Field("limits.max_output_tokens", "Tokens of an answer", "number"),
-            Field("limits.timeout_seconds", "Seconds of a trial", "number", "empty: the task's own"),
+            LaunchField("budget.usd", "Budget, USD", "number", "empty: none"),
+            LaunchField("budget.tokens", "Budget, tokens", "number", "read and written; empty: none"),
+            LaunchField("limits.max_turns", "Turns of a trial", "number"),
+            LaunchField("limits.max_output_tokens", "Tokens of an answer", "number"),
+            LaunchField("limits.timeout_seconds", "Seconds of a trial", "number", "empty: the task's own"),
         ),
     ),
     (
         "Setup",
         (
-            Field("sandbox", "Sandbox", "choice"),
-            Field("feedback", "Feedback to the author", "choice"),
-            Field("profile", "Author's contract", "choice"),
-            Field("record", "Keep every model call, to replay the runs without a network", "tick"),
+            LaunchField("sandbox", "Sandbox", "choice"),
+            LaunchField("feedback", "Feedback to the author", "choice"),
+            LaunchField("profile", "Author's contract", "choice"),
+            LaunchField("record", "Keep every model call, to replay the runs without a network", "tick"),
         ),
     ),
 )
@@ -119,10 +123,10 @@ FIELDS = {each.name: each for _, fields in GROUPS for each in fields}
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownField:
     """A field with what stands in it."""
 
-    field: Field
+    field: LaunchField
     value: Value
     options: tuple[Option, ...] = ()
     rest: str = ""  # of ticks: what no option has, one a line
@@ -223,7 +227,7 @@ def _default(name: str) -> Any:
     return getattr(value, inner) if inner else list(value) if isinstance(value, tuple) else value
 
 
-def _show_value(each: Field, value: Any) -> Value:
+def _show_value(each: LaunchField, value: Any) -> Value:
     if each.kind == "tick":
         return value is True
     if each.kind in ("ticks", "lines"):
@@ -232,7 +236,7 @@ def _show_value(each: Field, value: Any) -> Value:
     return "" if value is None else " ".join(str(value).split())
 
 
-def _read_value(each: Field, value: Value) -> Any:
+def _read_value(each: LaunchField, value: Value) -> Any:
     """As the file says it. What is no number stays as it was typed: the check then says what was expected."""
     if each.kind == "number":
         return _number(str(value))
@@ -255,7 +259,9 @@ def _number(text: str) -> int | float | str | None:
 # --- what there is to choose ------------------------------------------------------------------------------------
 
 
-def shown_groups(values: Mapping[str, Value], problems: Mapping[str, Sequence[str]]) -> list[tuple[str, list[Shown]]]:
+def shown_groups(
+    values: Mapping[str, Value], problems: Mapping[str, Sequence[str]]
+) -> list[tuple[str, list[ShownField]]]:
     """The fields as the page draws them. `problems`: field -> sentences."""
     options = _options(values)
     return [
@@ -264,7 +270,9 @@ def shown_groups(values: Mapping[str, Value], problems: Mapping[str, Sequence[st
     ]
 
 
-def _draw_field(each: Field, value: Value, options: Sequence[Option], problems: Mapping[str, Sequence[str]]) -> Shown:
+def _draw_field(
+    each: LaunchField, value: Value, options: Sequence[Option], problems: Mapping[str, Sequence[str]]
+) -> ShownField:
     known = {option.value for option in options}
     rest = ""
     if isinstance(value, list):
@@ -272,7 +280,7 @@ def _draw_field(each: Field, value: Value, options: Sequence[Option], problems: 
     elif each.kind == "choice" and isinstance(value, str) and value not in known:
         options = [*options, Option(value, value or "choose one")]
     told = [text for name, texts in problems.items() if _belongs(name, each.name) for text in texts]
-    return Shown(each, value, tuple(options), rest, tuple(told))
+    return ShownField(each, value, tuple(options), rest, tuple(told))
 
 
 def _belongs(problem: str, name: str) -> bool:

@@ -27,7 +27,7 @@ from benchapp.models import Experiment, User
 from benchapp.record.json_shape import JsonShape, Shaped
 from inspector.pages.launch import launch as form
 from inspector.web.access import needs
-from inspector.web.responses import Link, render_page
+from inspector.web.responses import PageLink, render_page
 from runner.base.errors import RunnerError, SetupError
 
 FIRST_TRIALS = 12  # of the schedule, shown; the command line prints it all
@@ -45,7 +45,7 @@ START: dict[str, Any] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class LaunchDraft:
     """What stands on the page: the file, what its fields show, and what is wrong with it.
 
     `drawn`: the file that the fields differ from by what somebody changed in them; None where they show this file.
@@ -67,7 +67,7 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class Checked(Shaped):
+class CheckedLaunch(Shaped):
     """What would be launched."""
 
     prepared: Prepared
@@ -95,7 +95,7 @@ def launch(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     if request.method != "POST":
         return _page(request, _start(request), as_json=as_json)
     draft, act = _read_sent(request), request.POST.get("act", "check")
-    checked: Checked | None = None
+    checked: CheckedLaunch | None = None
     if draft.file is not None and act in ("check", "launch"):
         draft, checked = _check(draft)
     if act == "launch" and checked:
@@ -112,14 +112,14 @@ def launch(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     return _page(request, draft, checked=checked, act=act, as_json=as_json, status=status)
 
 
-def _read_sent(request: HttpRequest) -> Draft:
+def _read_sent(request: HttpRequest) -> LaunchDraft:
     """The file as sent, with what was changed in fields since they were drawn."""
     text, earlier = (request.POST.get(name, "").replace("\r\n", "\n") for name in ("file", "drawn"))
     sent = form.values_sent(request.POST)
     try:
         file = form.read(text)
     except SetupError as error:  # what was changed in fields is written once there is a file to write it into
-        return Draft(text, sent, None, (Problem("the file", str(error)),), drawn=earlier)
+        return LaunchDraft(text, sent, None, (Problem("the file", str(error)),), drawn=earlier)
     try:
         drawn = form.values_of(form.read(earlier))
     except SetupError:  # sent without: nothing tells what was changed
@@ -127,26 +127,26 @@ def _read_sent(request: HttpRequest) -> Draft:
     merged = form.changed(file, drawn, sent)
     if merged != form.changed(file, sent, sent):
         text = form.write(merged)
-    return Draft(text, form.values_of(merged), merged)
+    return LaunchDraft(text, form.values_of(merged), merged)
 
 
-def _check(draft: Draft) -> tuple[Draft, Checked | None]:
+def _check(draft: LaunchDraft) -> tuple[LaunchDraft, CheckedLaunch | None]:
     try:
         # The workers have the keys; whether this process has them says nothing about those.
         prepared = prepare(dict(draft.file or {}), keys_elsewhere=True)
     except Unlaunchable as error:
-        return Draft(draft.text, draft.values, draft.file, error.problems), None
+        return LaunchDraft(draft.text, draft.values, draft.file, error.problems), None
     except RunnerError as error:  # a suite that cannot be read
-        return Draft(draft.text, draft.values, draft.file, (Problem("suite", str(error)),)), None
+        return LaunchDraft(draft.text, draft.values, draft.file, (Problem("suite", str(error)),)), None
     foreseen = foresee(prepared, runs_here=False)
     try:
         foreseen.require_hope()
     except Unlaunchable as error:
-        return Draft(draft.text, draft.values, draft.file, error.problems), None
-    return draft, Checked(prepared, estimate(prepared), list(islice(schedule(prepared), FIRST_TRIALS)), foreseen)
+        return LaunchDraft(draft.text, draft.values, draft.file, error.problems), None
+    return draft, CheckedLaunch(prepared, estimate(prepared), list(islice(schedule(prepared), FIRST_TRIALS)), foreseen)
 
 
-def _launch(request: HttpRequest, draft: Draft) -> HttpResponse:
+def _launch(request: HttpRequest, draft: LaunchDraft) -> HttpResponse:
     """Once, however often the button was pressed: a file without a key gets one that this page and this text make."""
     file = dict(draft.file or {})
     token = f"{request.POST.get('once', '')[:64]}:{draft.digest}"
@@ -156,7 +156,7 @@ def _launch(request: HttpRequest, draft: Draft) -> HttpResponse:
     return HttpResponseRedirect(experiment.get_absolute_url())
 
 
-def _start(request: HttpRequest) -> Draft:
+def _start(request: HttpRequest) -> LaunchDraft:
     """A new file, a bundled example (`?example=`), or that of an earlier experiment (`?from=`) without its key."""
     file, text = dict(START), ""
     if (name := request.GET.get("example", "")) in _examples():
@@ -166,7 +166,7 @@ def _start(request: HttpRequest) -> Draft:
         file = {name: value for name, value in earlier.spec.items() if name != "key" and not _is_default(name, value)}
     if file.pop("key", None) or not text:
         text = form.write(file)
-    return Draft(text, form.values_of(file), file)
+    return LaunchDraft(text, form.values_of(file), file)
 
 
 def _is_default(name: str, value: Any) -> bool:
@@ -196,9 +196,9 @@ def _examples() -> dict[str, str]:
 
 def _page(
     request: HttpRequest,
-    draft: Draft,
+    draft: LaunchDraft,
     *,
-    checked: Checked | None = None,
+    checked: CheckedLaunch | None = None,
     act: str = "",
     as_json: bool,
     status: int = 200,
@@ -210,7 +210,7 @@ def _page(
         "file": draft.text,
         "problems": draft.problems,
         "checked": checked,
-        "examples": [{"name": name, "url": Link("launch-json", example=name)} for name in _examples()],
+        "examples": [{"name": name, "url": PageLink("launch-json", example=name)} for name in _examples()],
         "next": None,
     }
     if as_json:

@@ -12,9 +12,9 @@ import orjson
 
 from benchapp.models import Blob, Compaction, Decision, DecisionEvidence, Episode
 from benchapp.record.trajectory_store import StoredStep, read_page
-from inspector.pages.library.talk import Turn, talk_before
-from inspector.pages.trials.trial import Window, window_of
-from inspector.web.text.drawn_steps import reading_order, reasons_of
+from inspector.pages.library.talk import TalkTurn, talk_before
+from inspector.pages.trials.trial import StepWindow, parse_window
+from inspector.web.text.drawn_steps import read_reasons, reading_order
 from inspector.web.text.visible import one_line, visible
 from runner.base.types import Patch
 from runner.trajectories.compaction import CHARS_PER_TOKEN
@@ -33,7 +33,7 @@ _FENCE = re.compile(r"(`{3,}|~{3,})")
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class PromptSection:
     """A part of a message under one of its own headings; offsets in characters of the message."""
 
     title: str
@@ -56,7 +56,7 @@ class Section:
 class Message:
     role: str
     length: int
-    sections: tuple[Section, ...]
+    sections: tuple[PromptSection, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class SeenPassage:
     """A piece of a field. Of one that the author did not see, `left_out` characters from `start` to `end` are not drawn."""
 
     seen: bool
@@ -100,7 +100,7 @@ class SeenField:
     name: str
     kind: str  # message, reasoning, call, result
     label: str
-    passages: tuple[Passage, ...]
+    passages: tuple[SeenPassage, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ class SeenStep:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class StepRun:
     """Steps `first` to `last` that were shown; x and width on the strip."""
 
     first: int
@@ -141,9 +141,9 @@ class SeenTrajectory:
     """One trial of the evidence. Without a compaction nothing is known of what was shown."""
 
     evidence: DecisionEvidence
-    window: Window | None
+    window: StepWindow | None
     steps: tuple[SeenStep, ...]
-    runs: tuple[Run, ...]
+    runs: tuple[StepRun, ...]
 
     @property
     def compaction(self) -> Compaction | None:
@@ -161,7 +161,7 @@ class AuthorCall:
     chosen: SeenTrajectory | None
     previous: Decision | None
     following: Decision | None
-    talk: tuple[Turn, ...] = ()  # what student and teacher said before it
+    talk: tuple[TalkTurn, ...] = ()  # what student and teacher said before it
 
     @property
     def files(self) -> list[tuple[str, str, int]]:
@@ -191,7 +191,7 @@ def open_author_call(episode: Episode, query: Mapping[str, str]) -> AuthorCall |
     return AuthorCall(
         decision=decision,
         show=show or "call",
-        prompt=prompt_of(orjson.loads(contents[call.request_id])) if call else None,
+        prompt=parse_prompt(orjson.loads(contents[call.request_id])) if call else None,
         reply=_parse_reply(orjson.loads(contents[call.reply_id])) if call and call.reply_id else None,
         patch=decision.read_patch(),
         evidence=evidence,
@@ -211,7 +211,7 @@ def _choose_evidence(evidence: Sequence[DecisionEvidence], asked: str) -> Decisi
 # --- the call -----------------------------------------------------------------------------------------------------
 
 
-def prompt_of(raw: Mapping[str, Any]) -> Prompt:
+def parse_prompt(raw: Mapping[str, Any]) -> Prompt:
     """`raw`: the JSON of a ModelRequest. Whatever a message holds besides text is shown as JSON."""
     texts = tuple(_read_content(message) for message in raw.get("messages") or ())
     length = sum(map(len, texts))
@@ -236,7 +236,7 @@ def _read_content(message: Mapping[str, Any]) -> str:
     return "" if content is None else orjson.dumps(content, option=orjson.OPT_INDENT_2).decode()
 
 
-def _split_sections(text: str, whole: int) -> Iterator[Section]:
+def _split_sections(text: str, whole: int) -> Iterator[PromptSection]:
     starts = list(_find_starts(text))[:MAX_SECTIONS]
     if not starts or starts[0] > 0:
         starts.insert(0, 0)
@@ -245,7 +245,9 @@ def _split_sections(text: str, whole: int) -> Iterator[Section]:
         if part.strip() or len(starts) == 1:
             title = one_line(part, 110) if _HEADING.match(part) else ""
             shown = visible(part[:MAX_SECTION].strip("\n"))
-            yield Section(title.lstrip("# "), shown, len(part), len(part) / (whole or 1), len(part) <= OPEN_SECTION)
+            yield PromptSection(
+                title.lstrip("# "), shown, len(part), len(part) / (whole or 1), len(part) <= OPEN_SECTION
+            )
 
 
 def _find_starts(text: str) -> Iterator[int]:
@@ -270,7 +272,7 @@ def _parse_reply(raw: Mapping[str, Any]) -> Reply:
         visible(str(raw.get("reasoning") or "")[:MAX_SECTION]),
         str(raw.get("finish_reason") or ""),
         str(raw.get("model") or ""),
-        tuple(reasons_of(raw.get("failed_tries"))),
+        tuple(read_reasons(raw.get("failed_tries"))),
         tuple(str(each) for each in raw.get("not_sent") or ()),
     )
 
@@ -283,7 +285,7 @@ def _read_trajectory(evidence: DecisionEvidence, query: Mapping[str, str]) -> Se
     if compaction is None:
         return SeenTrajectory(evidence, None, (), ())
     trajectory = compaction.trajectory
-    window = window_of(trajectory.steps_total, query)
+    window = parse_window(trajectory.steps_total, query)
     spans: dict[int, dict[str, list[tuple[int, int]]]] = defaultdict(lambda: defaultdict(list))
     reasons: dict[int, dict[str, None]] = defaultdict(dict)
     for step, name, start, end, _length, reason in orjson.loads(Blob.objects.read(compaction.spans_id)):
@@ -311,27 +313,27 @@ def _draw_step(
     return SeenStep(step.number, step.source.value, spans is not None, tuple(reasons), seen, length, tuple(drawn))
 
 
-def _split_passages(text: str, whole: int, kept: Sequence[tuple[int, int]]) -> Iterator[Passage]:
+def _split_passages(text: str, whole: int, kept: Sequence[tuple[int, int]]) -> Iterator[SeenPassage]:
     """The field from its beginning to its end. `text` may be cut short of `whole`: only a beginning was loaded."""
     at = 0
     for start, end in kept:
         if start > at:
             yield _cut_passage(text, at, start)
         if end > start:
-            yield Passage(True, visible(text[start:end]))
+            yield SeenPassage(True, visible(text[start:end]))
         at = max(at, end)
     if at < whole:
         yield _cut_passage(text, at, whole)
 
 
-def _cut_passage(text: str, start: int, end: int) -> Passage:
+def _cut_passage(text: str, start: int, end: int) -> SeenPassage:
     if end - start <= MAX_UNSEEN:
-        return Passage(False, visible(text[start:end]))
+        return SeenPassage(False, visible(text[start:end]))
     head, tail = text[start : start + MAX_UNSEEN // 2], text[end - MAX_UNSEEN // 4 : end]
-    return Passage(False, visible(head), visible(tail), start + len(head), end - len(tail))
+    return SeenPassage(False, visible(head), visible(tail), start + len(head), end - len(tail))
 
 
-def _join_runs(steps: Sequence[int], total: int) -> list[Run]:
+def _join_runs(steps: Sequence[int], total: int) -> list[StepRun]:
     """Neighbouring kept steps as one."""
     ends: list[list[int]] = []
     for step in steps:
@@ -341,5 +343,6 @@ def _join_runs(steps: Sequence[int], total: int) -> list[Run]:
             ends.append([step, step])
     scale = STRIP / max(total, 1)
     return [
-        Run(first, last, (first - 1) * scale, max((last - first + 1) * scale, 2.0)) for first, last in ends[:MAX_RUNS]
+        StepRun(first, last, (first - 1) * scale, max((last - first + 1) * scale, 2.0))
+        for first, last in ends[:MAX_RUNS]
     ]

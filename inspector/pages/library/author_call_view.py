@@ -14,9 +14,9 @@ from django.views.decorators.http import require_safe
 
 from benchapp.models import Blob, Episode, ModelCall, Run
 from benchapp.record.json_shape import JsonShape
-from inspector.pages.library.author_call import MAX_SECTION, AuthorCall, open_author_call, prompt_of
+from inspector.pages.library.author_call import MAX_SECTION, AuthorCall, open_author_call, parse_prompt
 from inspector.web.closed_pages import closed_to
-from inspector.web.responses import Link, render_page
+from inspector.web.responses import PageLink, render_page
 from inspector.web.subject import of_run
 from inspector.web.text.row_shapes import RUN_HEAD
 from runner.engine.author_calls import PURPOSES
@@ -53,7 +53,7 @@ def author_text(request: HttpRequest, run: Run, call_id: UUID, part: str) -> Htt
 def _text(call: ModelCall, part: str) -> str:
     if part == "reply" and call.reply_id:
         return str(orjson.loads(Blob.objects.read(call.reply_id)).get("text") or "")
-    texts = prompt_of(orjson.loads(Blob.objects.read(call.request_id))).texts
+    texts = parse_prompt(orjson.loads(Blob.objects.read(call.request_id))).texts
     if part.isdecimal() and 1 <= int(part[:6]) <= len(texts):
         return texts[int(part) - 1]
     raise Http404("no such text")
@@ -72,7 +72,7 @@ def _episode(run: Run, public_id: str) -> Episode | None:
 def _prompt_twin(run: Run, this: AuthorCall) -> Iterator[dict[str, Any]]:
     prompt, call = this.prompt, this.decision.call
     for place, message in enumerate(prompt.messages if prompt else (), start=1):
-        whole = Link("author-text", run.public_id, call.public_id, str(place)) if call else None
+        whole = PageLink("author-text", run.public_id, call.public_id, str(place)) if call else None
         yield {**MESSAGE.read(message), "text": prompt.texts[place - 1][:JSON_CHARS], "whole": whole}
 
 

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from benchapp.analysis.lineage.attribution import Attribution, attribute, with_lines
-from benchapp.analysis.lineage.ledger import LedgerRow, ledger_row
+from benchapp.analysis.lineage.attribution import LaterTrials, count_later_trials, list_trials_with_lines
+from benchapp.analysis.lineage.ledger import LedgerRow, count_ledger_row
 from benchapp.analysis.lineage.library_states import LibraryState
 from benchapp.analysis.lineage.line_history import Lineage
 from benchapp.analysis.lineage.line_matching import Move
-from benchapp.analysis.lineage.word_overlap import Overlap, overlaps
-from benchapp.experiments.probe_results import Result
+from benchapp.analysis.lineage.word_overlap import WordOverlap, find_overlaps
+from benchapp.experiments.probe_results import ProbeResult
 from benchapp.models import Decision, Episode, Run, Trial
-from inspector.pages.library.changes import FileChange, TreeRow, changes_between, contents_of, tree, versions_of
-from inspector.pages.library.probe import probes_about, probes_by_decision
-from inspector.pages.library.provenance import LibraryCourse, Shown, evidence_of, open_course
-from inspector.pages.library.rail import Rail, Stop
-from inspector.web.text.diff import Row, explain_no_rows, is_binary, source_rows
+from inspector.pages.library.changes import FileChange, TreeRow, compare_versions, read_contents, read_versions
+from inspector.pages.library.changes import build_tree as tree
+from inspector.pages.library.probe import read_probes_about, read_probes_by_decision
+from inspector.pages.library.provenance import LibraryCourse, ShownTrial, open_course, read_evidence
+from inspector.pages.library.rail import Rail, RailStop
+from inspector.web.text.diff import DiffRow, draw_source_rows, explain_no_rows, is_binary
 from inspector.web.text.excerpt import Segment
 
 MAX_ROWS = 1_200  # lines of one page
@@ -33,12 +34,12 @@ class Origin:
 
     place: int
     state: LibraryState
-    stop: Stop | None
+    stop: RailStop | None
     lines: int
     first_line: int
     rounds_ago: int
     shade: int
-    later: Attribution
+    later: LaterTrials
 
     @property
     def decision(self) -> Decision | None:
@@ -50,11 +51,11 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class LineSpan:
     """Consecutive lines of one origin."""
 
     origin: Origin
-    rows: tuple[Row, ...]
+    rows: tuple[DiffRow, ...]
     is_chosen: bool
 
     @property
@@ -72,7 +73,7 @@ class Likeness:
 
     trial: Trial
     segment: Segment
-    overlap: Overlap
+    overlap: WordOverlap
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +86,10 @@ class ChosenLine:
     last: int
     origin: Origin
     stands_until: LibraryState | None  # the last state that has it; None where the library still does
-    later: Attribution
+    later: LaterTrials
     ledger: LedgerRow
-    probes: tuple[Result, ...]  # about the decision that wrote it
-    evidence: tuple[Shown, ...]
+    probes: tuple[ProbeResult, ...]  # about the decision that wrote it
+    evidence: tuple[ShownTrial, ...]
     alike: tuple[Likeness, ...]
 
 
@@ -96,9 +97,9 @@ class ChosenLine:
 class LedgerEntry:
     """One change of the library: what went along with it, and the probes that put it to the test."""
 
-    stop: Stop
+    stop: RailStop
     row: LedgerRow
-    probes: tuple[Result, ...]
+    probes: tuple[ProbeResult, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,7 @@ class BlamedFile:
     missing: str  # the skill or file of the query that is not in this state: `path` is another one
     note: str
     origins: tuple[Origin, ...]
-    spans: tuple[Span, ...]
+    spans: tuple[LineSpan, ...]
     rows_left_out: int
     moves: tuple[tuple[LibraryState, Move], ...]
     chosen: ChosenLine | None
@@ -152,8 +153,8 @@ def open_blame(run: Run, episode: Episode, query: Mapping[str, str]) -> BlamedFi
     rail, lineage = course.rail, course.lineage
     state = rail.round(query.get("at", ""))
     place = rail.states.index(state)
-    (versions,) = versions_of(state.snapshot)
-    files = changes_between(versions, versions)
+    (versions,) = read_versions(state.snapshot)
+    files = compare_versions(versions, versions)
     path, missing = _choose_path(files, query.get("skill", ""), query.get("file", ""))
     rows, note = _read_rows(files, path, lineage)
     origins = _trace_origins(course, place, path) if rows else {}
@@ -181,7 +182,7 @@ def _build_ledger(episode: Episode, course: LibraryCourse) -> tuple[LedgerEntry,
     """One row for every stop that changed the library, the latest first."""
     if course.lineage.too_big:
         return ()
-    probes = probes_by_decision(episode)
+    probes = read_probes_by_decision(episode)
     return tuple(
         LedgerEntry(stop, row, tuple(probes.get(stop.decision.pk, ())) if stop.decision else ())
         for stop in reversed(course.rail.stops)
@@ -201,7 +202,7 @@ def _choose_path(files: Sequence[FileChange], skill: str, file: str) -> tuple[st
     return shown[0] if shown else "", file or ("" if folder else skill)
 
 
-def _read_rows(files: Sequence[FileChange], path: str, lineage: Lineage) -> tuple[tuple[Row, ...], str]:
+def _read_rows(files: Sequence[FileChange], path: str, lineage: Lineage) -> tuple[tuple[DiffRow, ...], str]:
     """The lines of the file, or why there are none."""
     if not path:
         return (), "The library is empty."
@@ -209,10 +210,10 @@ def _read_rows(files: Sequence[FileChange], path: str, lineage: Lineage) -> tupl
         return (), f"This library is too big to trace line by line: {lineage.too_big:,} bytes in all its states."
     version = next(change.new for change in files if change.path == path)
     assert version is not None
-    content = contents_of([version])[version.digest]
+    content = read_contents([version])[version.digest]
     if is_binary(content):
         return (), f"Binary file, {len(content):,} bytes: it has no lines."
-    rows = source_rows(path, content)
+    rows = draw_source_rows(path, content)
     return rows, "" if rows else explain_no_rows(content)
 
 
@@ -243,21 +244,23 @@ def _trace_origins(course: LibraryCourse, place: int, path: str) -> dict[int, Or
     return found
 
 
-def _attribute_later(course: LibraryCourse, place: int, path: str, born: int, last: int) -> Attribution:
+def _attribute_later(course: LibraryCourse, place: int, path: str, born: int, last: int) -> LaterTrials:
     """The trials given a state from `born` to `last`, and whether they read the skill as it was called then."""
     names = course.lineage.blame.paths(place, path)
 
     def standing(state: int) -> frozenset[str]:
         return frozenset([names[state].partition("/")[0]]) if born <= state <= last else frozenset()
 
-    return attribute(with_lines(course.lineage, standing, born=born), course.baseline)
+    return count_later_trials(list_trials_with_lines(course.lineage, standing, born=born), course.baseline)
 
 
-def _join_spans(rows: Sequence[Row], borns: Sequence[int], origins: Mapping[int, Origin], number: int) -> list[Span]:
+def _join_spans(
+    rows: Sequence[DiffRow], borns: Sequence[int], origins: Mapping[int, Origin], number: int
+) -> list[LineSpan]:
     spans, start = [], 0
     for end in range(1, len(rows) + 1):
         if end == len(rows) or borns[end] != borns[start]:
-            spans.append(Span(origins[borns[start]], tuple(rows[start:end]), start < number <= end))
+            spans.append(LineSpan(origins[borns[start]], tuple(rows[start:end]), start < number <= end))
             start = end
     return spans
 
@@ -276,7 +279,7 @@ def _list_moves(course: LibraryCourse, place: int, path: str) -> tuple[tuple[Lib
 
 
 def _read_line(
-    course: LibraryCourse, place: int, path: str, rows: Sequence[Row], origins: Mapping[int, Origin], number: int
+    course: LibraryCourse, place: int, path: str, rows: Sequence[DiffRow], origins: Mapping[int, Origin], number: int
 ) -> ChosenLine:
     traced, states = course.lineage.blame, course.rail.states
     borns = traced.origins(place, path)
@@ -287,7 +290,7 @@ def _read_line(
         first -= 1
     while last < len(borns) and borns[last] == line.born:
         last += 1
-    evidence = evidence_of(origin.decision) if origin.decision else []
+    evidence = read_evidence(origin.decision) if origin.decision else []
     text = rows[number - 1].text
     return ChosenLine(
         number=number,
@@ -297,17 +300,19 @@ def _read_line(
         origin=origin,
         stands_until=None if line.last == len(states) - 1 else states[line.last],
         later=_attribute_later(course, place, path, line.born, line.last),
-        ledger=ledger_row(course.lineage, line.born, origin.stop.family if origin.stop else None, course.baseline),
-        probes=tuple(probes_about(origin.decision)),
+        ledger=count_ledger_row(
+            course.lineage, line.born, origin.stop.family if origin.stop else None, course.baseline
+        ),
+        probes=tuple(read_probes_about(origin.decision)),
         evidence=tuple(evidence),
         alike=tuple(_find_alike(text, evidence)),
     )
 
 
-def _find_alike(line: str, evidence: Sequence[Shown]) -> list[Likeness]:
+def _find_alike(line: str, evidence: Sequence[ShownTrial]) -> list[Likeness]:
     found = []
     for shown in evidence:
         segments = {one.step: one for one in shown.excerpt.segments if one.step} if shown.excerpt else {}
         texts = [(step, "".join(text for text, _ in segment.pieces)) for step, segment in segments.items()]
-        found += [Likeness(shown.trial, segments[one.step], one) for one in overlaps(line, texts)]
+        found += [Likeness(shown.trial, segments[one.step], one) for one in find_overlaps(line, texts)]
     return sorted(found, key=lambda one: -len(one.overlap.shared))[:4]

@@ -13,7 +13,7 @@ from benchapp.record.json_shape import JsonShape
 from inspector.pages.library.blame import AGES, BlamedFile, Origin, open_blame
 from inspector.pages.library.library_view import chosen_episode
 from inspector.pages.library.probe import RESULT
-from inspector.web.responses import Link, link_to, render_page
+from inspector.web.responses import PageLink, link_to, render_page
 from inspector.web.subject import of_run
 from inspector.web.text.row_shapes import RUN_HEAD
 
@@ -48,7 +48,7 @@ def _origin_twin(run: Run, found: BlamedFile, origin: Origin) -> dict[str, Any]:
     decision = origin.decision
     told = None
     if decision is not None:
-        url = Link("library-json", run.public_id, episode=found.episode.public_id, decision=decision.number)
+        url = PageLink("library-json", run.public_id, episode=found.episode.public_id, decision=decision.number)
         told = {**DECISION.read(decision), "url": url}
     return {"state": origin.state.key, "word": origin.word, "decision": told, **COUNTED.read(origin)}
 

@@ -20,13 +20,13 @@ from benchapp.models import Attempt, Decision, Episode, ModelCall, Run, Seal, Sk
 from benchapp.record.redaction import Redactor
 from benchapp.record.trajectory_store import read_steps
 from inspector.pages.compare.report import static_text
-from inspector.pages.library.changes import FileChange, ShownFile, Version, contents_of, show
+from inspector.pages.library.changes import FileChange, ShownFile, Version, draw_changes, read_contents
 from inspector.pages.library.library import TimeMachine, open_time_machine
-from inspector.pages.library.provenance import Shown
-from inspector.pages.trials.trial import Inspection, chosen_attempt, inspect_trial
+from inspector.pages.library.provenance import ShownTrial
+from inspector.pages.trials.trial import Inspection, choose_attempt, inspect_trial
 from inspector.pages.trials.verdict import VerdictView, verdicts_of
-from inspector.web.text.drawn_steps import PAGE_STEPS, StepView, draw_steps, uses_by_step
-from inspector.web.text.excerpt import Excerpt
+from inspector.web.text.drawn_steps import PAGE_STEPS, StepView, draw_steps, list_uses_by_step
+from inspector.web.text.excerpt import EvidenceExcerpt
 from inspector.web.text.visible import visible
 
 MAX_CLAIM = 500  # characters
@@ -72,7 +72,7 @@ class Account:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class CapsuleChange:
     """A decision and what it did to the library; what it asked for where it was refused. Its texts without secrets."""
 
     machine: TimeMachine
@@ -82,10 +82,10 @@ class Change:
     findings: tuple[dict[str, Any], ...]
     files: tuple[ShownFile, ...]
     files_left_out: int
-    evidence: tuple[Shown, ...]
+    evidence: tuple[ShownTrial, ...]
 
 
-def capsule_of_decision(run: Run, episode: Episode, decision: Decision, claim: str) -> Capsule:
+def build_decision_capsule(run: Run, episode: Episode, decision: Decision, claim: str) -> Capsule:
     """`run` as `Run.objects.for_detail` gives it."""
     redactor = Redactor()
     change = _read_change(run, episode, decision, redactor)
@@ -94,7 +94,7 @@ def capsule_of_decision(run: Run, episode: Episode, decision: Decision, claim: s
     return _seal(run, episode, title, claim, redactor, changes=[change], account=account, of="decision")
 
 
-def capsule_of_trial(trial: Trial, claim: str) -> Capsule:
+def build_trial_capsule(trial: Trial, claim: str) -> Capsule:
     """`trial` as `Trial.objects.for_detail` gives it: its steps and checks, then the decisions that followed from it."""
     redactor = Redactor()
     episode, run = trial.episode, trial.episode.run
@@ -126,7 +126,7 @@ def _seal(
     claim: str,
     redactor: Redactor,
     *,
-    changes: list[Change],
+    changes: list[CapsuleChange],
     account: Account | None,
     of: str,
     inspection: Inspection | None = None,
@@ -168,7 +168,7 @@ def _redact_piece(inspection: Inspection | None, redactor: Redactor) -> dict[str
 def _read_account(trial: Trial, redactor: Redactor) -> Account:
     """Of the counting attempt, else of the latest one."""
     attempts = list(trial.attempts.order_by("number"))
-    attempt = chosen_attempt(attempts, "")
+    attempt = choose_attempt(attempts, "")
     verdicts = verdicts_of(attempt, clean=lambda text: visible(redactor.text(text)))
     rows = list(attempt.trajectories.filter(is_superseded=False)) if attempt else []
     trajectory = next((row for row in rows if row.kind == "main"), rows[0] if rows else None)
@@ -186,7 +186,7 @@ def _draw(
 ) -> tuple[StepView, ...]:
     if trajectory is None:
         return ()
-    skills = uses_by_step(uses, trajectory)
+    skills = list_uses_by_step(uses, trajectory)
     drawn: list[StepView] = []
     for start in range(first, first + count, PAGE_STEPS):
         stored = read_steps(trajectory, start, min(PAGE_STEPS, first + count - start))
@@ -198,23 +198,23 @@ def _draw(
 # --- a decision -------------------------------------------------------------------------------------------------
 
 
-def _read_change(run: Run, episode: Episode, decision: Decision, redactor: Redactor) -> Change:
+def _read_change(run: Run, episode: Episode, decision: Decision, redactor: Redactor) -> CapsuleChange:
     machine = open_time_machine(run, episode, {"decision": str(decision.number), "view": "source"})
     changed = [_redact_change(change, redactor) for change in machine.changed[:MAX_FILES]]
-    return Change(
+    return CapsuleChange(
         machine=machine,
         decision=decision,
         summary=redactor.text(decision.summary),
         error=redactor.text(decision.error),
         findings=tuple(redactor.value(found) for found in decision.findings[:MAX_FINDINGS]),
-        files=tuple(show(changed, whole=True)),
+        files=tuple(draw_changes(changed, whole=True)),
         files_left_out=max(0, len(machine.changed) - MAX_FILES),
         evidence=tuple(_redact_evidence(shown, redactor) for shown in machine.evidence),
     )
 
 
 def _redact_change(change: FileChange, redactor: Redactor) -> FileChange:
-    contents = contents_of([change.old, change.new])
+    contents = read_contents([change.old, change.new])
 
     def redact_version(version: Version | None) -> Version | None:
         if version is None:
@@ -229,20 +229,22 @@ def _redact_change(change: FileChange, redactor: Redactor) -> FileChange:
     return FileChange(change.path, redact_version(change.old), redact_version(change.new))
 
 
-def _redact_evidence(shown: Shown, redactor: Redactor) -> Shown:
+def _redact_evidence(shown: ShownTrial, redactor: Redactor) -> ShownTrial:
     if shown.excerpt is None:
         return shown
     segments = tuple(
         replace(segment, pieces=tuple((redactor.text(text), is_cut) for text, is_cut in segment.pieces))
         for segment in shown.excerpt.segments
     )
-    return Shown(shown.trial, Excerpt(shown.excerpt.compaction, segments, shown.excerpt.kept))
+    return ShownTrial(shown.trial, EvidenceExcerpt(shown.excerpt.compaction, segments, shown.excerpt.kept))
 
 
 # --- digests ----------------------------------------------------------------------------------------------------
 
 
-def _unique_digests(run: Run, episode: Episode, changes: Sequence[Change], account: Account | None) -> Iterator[Digest]:
+def _unique_digests(
+    run: Run, episode: Episode, changes: Sequence[CapsuleChange], account: Account | None
+) -> Iterator[Digest]:
     """What a reader with the record can hold this file against, each once."""
     seen: set[str] = set()
     for found in _list_digests(run, episode, changes, account):
@@ -251,7 +253,9 @@ def _unique_digests(run: Run, episode: Episode, changes: Sequence[Change], accou
             yield found
 
 
-def _list_digests(run: Run, episode: Episode, changes: Sequence[Change], account: Account | None) -> Iterator[Digest]:
+def _list_digests(
+    run: Run, episode: Episode, changes: Sequence[CapsuleChange], account: Account | None
+) -> Iterator[Digest]:
     yield Digest("setup", run.setup_digest, "the run's setup at launch, as canonical JSON")
     for change in changes:
         yield from _list_change_digests(change)
@@ -263,7 +267,7 @@ def _list_digests(run: Run, episode: Episode, changes: Sequence[Change], account
         yield Digest("frozen library", seal.library_digest, "every file of the library at the freeze")
 
 
-def _list_change_digests(change: Change) -> Iterator[Digest]:
+def _list_change_digests(change: CapsuleChange) -> Iterator[Digest]:
     decision = change.decision
     name = f"decision {decision.number}"
     before, after = decision.before, decision.after

@@ -10,7 +10,7 @@ from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
 from benchapp.models import Run, Trial
-from inspector.pages.library.capsule import DECISION_WITH, Capsule, capsule_of_decision, capsule_of_trial
+from inspector.pages.library.capsule import DECISION_WITH, Capsule, build_decision_capsule, build_trial_capsule
 from inspector.web.closed_pages import closed_to
 from inspector.web.subject import of_run
 
@@ -27,7 +27,7 @@ def library_capsule(request: HttpRequest, run: Run) -> HttpResponse:
     if not 0 < number < 2**31:
         raise Http404("no such decision")
     decision = get_object_or_404(episode.decisions.select_related(*DECISION_WITH), number=number)
-    return _download(capsule_of_decision(run, episode, decision, request.GET.get("claim", "")))
+    return _download(build_decision_capsule(run, episode, decision, request.GET.get("claim", "")))
 
 
 @require_safe
@@ -36,7 +36,7 @@ def trial_capsule(request: HttpRequest, public_id: UUID) -> HttpResponse:
     found = get_object_or_404(Trial.objects.for_detail(), public_id=public_id)
     if closed := closed_to(request, trial=found) or closed_to(request, run=found.episode.run):
         return closed
-    return _download(capsule_of_trial(found, request.GET.get("claim", "")))
+    return _download(build_trial_capsule(found, request.GET.get("claim", "")))
 
 
 def _download(capsule: Capsule) -> HttpResponse:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from benchapp.models import Blob, Decision, Snapshot, SnapshotFile
-from inspector.web.text.diff import Block, FileDiff, diff_file
+from inspector.web.text.diff import DiffBlock, FileDiff, diff_file
 from runner.base.digests import digest_bytes
 from runner.base.types import Patch
 
@@ -84,7 +84,7 @@ class ShownFile:
     rows_left_out: int = 0
 
 
-def versions_of(*snapshots: Snapshot | None) -> list[Versions]:
+def read_versions(*snapshots: Snapshot | None) -> list[Versions]:
     """path -> Version for each snapshot, in one query."""
     known = {snapshot.pk for snapshot in snapshots if snapshot}
     found: dict[int, dict[str, Version]] = {key: {} for key in known}
@@ -93,7 +93,7 @@ def versions_of(*snapshots: Snapshot | None) -> list[Versions]:
     return [found[snapshot.pk] if snapshot else {} for snapshot in snapshots]
 
 
-def changes_between(before: Versions, after: Versions) -> list[FileChange]:
+def compare_versions(before: Versions, after: Versions) -> list[FileChange]:
     """Every path of either side, sorted, SKILL.md before the other files of its folder."""
     paths = sorted({*before, *after}, key=_reading_order)
     return [FileChange(path, before.get(path), after.get(path)) for path in paths]
@@ -103,10 +103,10 @@ def read_changes(
     before: Snapshot | None, after: Snapshot | None, decision: Decision | None
 ) -> tuple[list[FileChange], bool]:
     """The files of both sides, and whether the later side is a proposal: what the patch of a refused decision asked for."""
-    old, new = versions_of(before, after)
+    old, new = read_versions(before, after)
     if decision and (patch := decision.read_proposal()):
-        return changes_between(old, _propose(old, patch)), True
-    return changes_between(old, new), False
+        return compare_versions(old, _propose(old, patch)), True
+    return compare_versions(old, new), False
 
 
 def _propose(before: Versions, patch: Patch) -> Versions:
@@ -126,7 +126,7 @@ def _propose(before: Versions, patch: Patch) -> Versions:
     return after
 
 
-def tree(changes: Iterable[FileChange]) -> list[TreeRow]:
+def build_tree(changes: Iterable[FileChange]) -> list[TreeRow]:
     """The files below their folders, as rows with a depth."""
     rows: list[TreeRow] = []
     open_folders: list[str] = []
@@ -141,7 +141,7 @@ def tree(changes: Iterable[FileChange]) -> list[TreeRow]:
     return rows
 
 
-def contents_of(versions: Iterable[Version | None]) -> dict[str, bytes]:
+def read_contents(versions: Iterable[Version | None]) -> dict[str, bytes]:
     """digest -> content. One query for the versions that carry none."""
     wanted = [version for version in versions if version]
     missing = [version.digest for version in wanted if version.content is None]
@@ -149,9 +149,9 @@ def contents_of(versions: Iterable[Version | None]) -> dict[str, bytes]:
     return {**(Blob.objects.read_many(missing) if missing else {}), **at_hand}
 
 
-def show(changes: Sequence[FileChange], *, whole: bool = False) -> list[ShownFile]:
+def draw_changes(changes: Sequence[FileChange], *, whole: bool = False) -> list[ShownFile]:
     """The differences of these files within the page's room. A collapsed file keeps its counts and loses its rows."""
-    contents = contents_of(version for change in changes[:PAGE_FILES] for version in (change.old, change.new))
+    contents = read_contents(version for change in changes[:PAGE_FILES] for version in (change.old, change.new))
     rows_left, chars_left = (WHOLE_ROWS, WHOLE_CHARS) if whole else (PAGE_ROWS, PAGE_CHARS)
     shown = []
     for index, change in enumerate(changes[:PAGE_FILES]):
@@ -169,7 +169,7 @@ def _fit(diff: FileDiff, rows_left: int, chars_left: int) -> tuple[FileDiff, int
     """(the difference cut to the room, rows drawn, characters drawn)."""
     if diff.is_collapsed:
         return replace(diff, blocks=()), 0, 0
-    blocks: list[Block] = []
+    blocks: list[DiffBlock] = []
     rows_used = chars_used = 0
     for block in diff.blocks:
         kept = []

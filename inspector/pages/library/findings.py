@@ -14,8 +14,8 @@ from django.db.models import Case, IntegerField, QuerySet, Value, When
 from django.urls import reverse
 
 from benchapp.analysis.diagnoses.diagnosis import RULES, RULES_VERSION
-from benchapp.analysis.diagnoses.hits import GROUPS, Rule
-from benchapp.analysis.diagnoses.library_shelf import text_of
+from benchapp.analysis.diagnoses.hits import GROUPS, LibraryRule
+from benchapp.analysis.diagnoses.library_shelf import read_text
 from benchapp.analysis.diagnoses.profile import PROFILE_GROUPS
 from benchapp.analysis.lineage.library_states import LibraryState
 from benchapp.models import Blob, Episode, LibraryDiagnosis, LibraryFinding, Run, SnapshotFile, Trial
@@ -40,7 +40,7 @@ PROFILE_WORDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class FindingLine:
     """A line of a file around a span; `marked` pieces belong to the span."""
 
     number: int
@@ -48,15 +48,15 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownFinding:
     finding: LibraryFinding
-    rule: Rule | None  # None: of a rule that this version no longer has
-    lines: tuple[Line, ...]
+    rule: LibraryRule | None  # None: of a rule that this version no longer has
+    lines: tuple[FindingLine, ...]
     file_url: str
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class FindingsColumn:
     """One state in the trend. Heights and places are in the drawing's own units."""
 
     state: LibraryState
@@ -161,7 +161,7 @@ class FindingsPage:
         return self.filled[place] if 0 <= place < len(self.filled) else None
 
     @cached_property
-    def trend(self) -> list[Column]:
+    def trend(self) -> list[FindingsColumn]:
         most = max((_count_findings(self._diagnosis(state)) for state in self.filled), default=0) or 1
         return [self._column(place, state, most) for place, state in enumerate(self.filled)]
 
@@ -172,7 +172,7 @@ class FindingsPage:
     def _diagnosis(self, state: LibraryState) -> LibraryDiagnosis | None:
         return self.diagnoses.get(state.snapshot.pk) if state.snapshot else None
 
-    def _column(self, place: int, state: LibraryState, most: int) -> Column:
+    def _column(self, place: int, state: LibraryState, most: int) -> FindingsColumn:
         diagnosis, bars, y = self._diagnosis(state), [], CHART_HEIGHT
         for severity, count in _count_severities(diagnosis):
             if count:
@@ -180,7 +180,7 @@ class FindingsPage:
                 y -= height
                 bars.append((severity, count, y, height))
         query = urlencode({"episode": self.episode.public_id, "round": state.key})
-        return Column(state, diagnosis, f"?{query}", place * STEP + (STEP - BAR) // 2, tuple(bars), y - 4)
+        return FindingsColumn(state, diagnosis, f"?{query}", place * STEP + (STEP - BAR) // 2, tuple(bars), y - 4)
 
 
 def _count_severities(diagnosis: LibraryDiagnosis | None) -> Iterable[tuple[str, int]]:
@@ -218,16 +218,16 @@ def open_findings(run: Run, episode: Episode, query: Mapping[str, str], closed: 
     )
 
 
-def shown_on(page: Page[LibraryFinding], of: FindingsPage) -> list[Shown]:
+def read_findings_on(page: Page[LibraryFinding], of: FindingsPage) -> list[ShownFinding]:
     """The findings of one page with their lines: two queries, whatever their number."""
     findings = list(page)
     wanted = {finding.path for finding in findings}
     files = SnapshotFile.objects.filter(snapshot=of.state.snapshot, path__in=wanted, size__lte=MAX_CONTEXT_BYTES)
     blobs = dict(files.values_list("path", "blob"))
     contents = Blob.objects.read_many([*blobs.values(), ""])
-    texts = {path: text_of(contents[blob]) for path, blob in blobs.items() if not has_nul(contents[blob])}
+    texts = {path: read_text(contents[blob]) for path, blob in blobs.items() if not has_nul(contents[blob])}
     return [
-        Shown(
+        ShownFinding(
             finding,
             RULES.get(finding.rule),
             _cut_lines(texts[finding.path], finding) if finding.line and finding.path in texts else (),
@@ -249,23 +249,23 @@ def file_url(of: FindingsPage, finding: LibraryFinding) -> str:
     return f"{reverse('library', args=[of.run.public_id])}?{urlencode(query)}{anchor}"
 
 
-def _cut_lines(text: str, finding: LibraryFinding) -> tuple[Line, ...]:
+def _cut_lines(text: str, finding: LibraryFinding) -> tuple[FindingLine, ...]:
     lines = text.split("\n")
     first = max(1, finding.line - AROUND)
     start = sum(len(line) + 1 for line in lines[: first - 1])
-    found: list[Line] = []
+    found: list[FindingLine] = []
     for number in range(first, len(lines) + 1):
         line = lines[number - 1]
         if (start > finding.end and number > finding.line) and len(found) and _is_past(found, finding, number):
             break
         if len(found) >= MAX_LINES + 2 * AROUND:
             break
-        found.append(Line(number, _cut_pieces(line, finding.start - start, finding.end - start)))
+        found.append(FindingLine(number, _cut_pieces(line, finding.start - start, finding.end - start)))
         start += len(line) + 1
     return tuple(found)
 
 
-def _is_past(found: Sequence[Line], finding: LibraryFinding, number: int) -> bool:
+def _is_past(found: Sequence[FindingLine], finding: LibraryFinding, number: int) -> bool:
     """One line after the last that holds a piece of the span."""
     last = max((line.number for line in found if any(marked for _, marked in line.pieces)), default=finding.line)
     return number > last + AROUND

@@ -13,13 +13,13 @@ from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.analysis.diagnoses.diagnosis import RULES, RULES_VERSION
-from benchapp.analysis.diagnoses.diagnosis_queue import ask_for, with_library
+from benchapp.analysis.diagnoses.diagnosis_queue import enqueue_reading, select_with_library
 from benchapp.models import Episode, LibraryDiagnosis, Run, User
 from benchapp.record.json_shape import JsonShape
 from benchapp.review.blinding import closed_trials
-from inspector.pages.library.findings import PER_PAGE, PROFILE_WORDS, Shown, open_findings, shown_on
+from inspector.pages.library.findings import PER_PAGE, PROFILE_WORDS, ShownFinding, open_findings, read_findings_on
 from inspector.web.access import needs
-from inspector.web.responses import Link, next_url, paginate, render_page
+from inspector.web.responses import PageLink, next_url, paginate, render_page
 from inspector.web.subject import choose_row, of_run
 from inspector.web.text.row_shapes import RUN_HEAD
 
@@ -32,7 +32,7 @@ def findings(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRe
     user = cast(User, request.user)
     opened = open_findings(run, episode, request.GET, closed_trials(user)) if episode else None
     page = paginate(request, opened.chosen, per_page=PER_PAGE) if opened else None
-    shown = shown_on(page, opened) if opened and page is not None else []
+    shown = read_findings_on(page, opened) if opened and page is not None else []
     data = {
         "run": RUN_HEAD.read(run),
         "episodes": EPISODE.read_all(episodes),
@@ -62,7 +62,7 @@ def findings(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRe
 def findings_ask(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Queues the reading of this run's libraries. Reading twice changes nothing, so nobody is asked why."""
     run = get_object_or_404(Run.objects.for_detail(), public_id=public_id)
-    asked = ask_for(with_library(Episode.objects.filter(run=run)))
+    asked = enqueue_reading(select_with_library(Episode.objects.filter(run=run)))
     if asked is None:
         messages.error(
             request, "No worker can be asked: the broker is away. `manage.py diagnose_libraries` reads them here."
@@ -79,13 +79,13 @@ def _episodes(run: Run) -> list[Episode]:
     episodes = run.episodes.select_related("library", "family", "run")
     rows = LibraryDiagnosis.objects.filter(episode__run=run, snapshot=F("episode__library"))
     alarms = dict(rows.values_list("episode", "alarms"))
-    found = list(with_library(episodes).order_by("ordinal", "id"))
+    found = list(select_with_library(episodes).order_by("ordinal", "id"))
     for episode in found:
         episode.alarms = alarms.get(episode.pk)
     return found
 
 
-def _findings_twin(request: HttpRequest, shown: Sequence[Shown]) -> list[dict[str, Any]]:
+def _findings_twin(request: HttpRequest, shown: Sequence[ShownFinding]) -> list[dict[str, Any]]:
     return [{**FINDING.read(each), "url": request.build_absolute_uri(each.file_url)} for each in shown]
 
 
@@ -112,7 +112,7 @@ FINDING = JsonShape(
     *("rule=finding.rule", "group=finding.group", "severity=finding.severity", "heuristic=rule.is_heuristic"),
     *("path=finding.path", "line=finding.line?", "start=finding.start", "end=finding.end", "quote=finding.quote"),
     *("says=finding.says", "trial=finding.trial"),
-    ("trial_url", lambda shown: shown.finding.trial and Link("trial-json", shown.finding.trial.public_id)),
+    ("trial_url", lambda shown: shown.finding.trial and PageLink("trial-json", shown.finding.trial.public_id)),
     *("step=finding.step", "field=finding.field?"),
 )
 EPISODE = JsonShape("id=public_id", "title", "alarms", ("read", lambda episode: episode.alarms is not None))

@@ -12,15 +12,17 @@ from inspector.pages.library.changes import (
     FileChange,
     ShownFile,
     TreeRow,
-    contents_of,
+    draw_changes,
     read_changes,
-    show,
-    tree,
+    read_contents,
 )
-from inspector.pages.library.provenance import Shown, Users, evidence_of, open_course, verdict_seen
-from inspector.pages.library.rail import Rail, Selection, Stop, neighbours, open_rail, select
+from inspector.pages.library.changes import (
+    build_tree as tree,
+)
+from inspector.pages.library.provenance import ShownTrial, Users, open_course, read_evidence, read_verdict_seen
+from inspector.pages.library.rail import Rail, RailStop, Selection, find_neighbours, open_rail, select
 from inspector.pages.trials.verdict import VerdictView
-from inspector.web.text.diff import Row, explain_no_rows, is_binary, source_rows
+from inspector.web.text.diff import DiffRow, draw_source_rows, explain_no_rows, is_binary
 from inspector.web.text.markdown import MAX_CHARS, render_markdown, split_frontmatter
 from inspector.web.text.visible import visible
 from runner.base.types import DecisionStatus
@@ -31,11 +33,11 @@ SOURCE_ROWS = 1_500
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class DrawnDocument:
     """One file at the later state, whole: as rows of source or as drawn Markdown. `note`: why there is neither."""
 
     change: FileChange
-    rows: tuple[Row, ...] = ()
+    rows: tuple[DiffRow, ...] = ()
     rows_left_out: int = 0
     frontmatter: str = ""
     html: str = ""
@@ -57,15 +59,15 @@ class TimeMachine:
     is_proposal: bool
     files: tuple[ShownFile, ...]
     files_left_out: int
-    document: Document | None
-    evidence: tuple[Shown, ...]
+    document: DrawnDocument | None
+    evidence: tuple[ShownTrial, ...]
     verdict: VerdictView | None
     users: Users | None
     ledger: LedgerRow | None  # of the stop, where it changed the library
     is_beside: bool  # whether this experiment has no-skill trials of these tasks
     reply: str  # the author's answer as it came, where no patch could be read from it
-    previous: Stop | None
-    following: Stop | None
+    previous: RailStop | None
+    following: RailStop | None
 
     @property
     def changed(self) -> list[FileChange]:
@@ -110,7 +112,7 @@ def open_time_machine(run: Run, episode: Episode, query: Mapping[str, str]) -> T
     shown = _choose_files(changes, changed, chosen, view)
     document = _draw_document(chosen or _choose_first(changed or changes), view) if not shown else None
     decision = selection.decision
-    previous, following = neighbours(rail, selection)
+    previous, following = find_neighbours(rail, selection)
     tab = query.get("tab", "")
     text = None if is_proposal else chosen or _choose_first(changed or changes)  # a refused patch was never mounted
     return TimeMachine(
@@ -123,11 +125,11 @@ def open_time_machine(run: Run, episode: Episode, query: Mapping[str, str]) -> T
         chosen=chosen or (document.change if document else None),
         missing="" if chosen else asked,
         is_proposal=is_proposal,
-        files=tuple(show(shown, whole=chosen is not None)),
+        files=tuple(draw_changes(shown, whole=chosen is not None)),
         files_left_out=max(0, len(shown) - PAGE_FILES),
         document=document,
-        evidence=tuple(evidence_of(decision)) if decision else (),
-        verdict=verdict_seen(decision) if decision else None,
+        evidence=tuple(read_evidence(decision)) if decision else (),
+        verdict=read_verdict_seen(decision) if decision else None,
         users=course.users_of(text, selection.stop) if text else None,
         ledger=course.ledger_of(selection.stop),
         is_beside=bool(course.baseline),
@@ -137,7 +139,7 @@ def open_time_machine(run: Run, episode: Episode, query: Mapping[str, str]) -> T
     )
 
 
-def chosen_file(episode: Episode, run: Run, query: Mapping[str, str]) -> FileChange | None:
+def find_chosen_file(episode: Episode, run: Run, query: Mapping[str, str]) -> FileChange | None:
     """The file that a query string names, in the states it names; None where neither has it."""
     changes, _ = _read_selected(_select(open_rail(run, episode), query))
     return _find_change(changes, query.get("file", ""))
@@ -172,18 +174,18 @@ def _choose_files(
     return changed
 
 
-def _draw_document(change: FileChange | None, view: str) -> Document | None:
+def _draw_document(change: FileChange | None, view: str) -> DrawnDocument | None:
     if change is None:
         return None
     version = change.new or change.old
     assert version is not None
-    content = contents_of([version])[version.digest]
+    content = read_contents([version])[version.digest]
     if is_binary(content):
-        return Document(change, note=f"Binary file, {len(content):,} bytes, not shown.")
+        return DrawnDocument(change, note=f"Binary file, {len(content):,} bytes, not shown.")
     if view == "rendered" and change.path.endswith((".md", ".markdown")):
         frontmatter, body = split_frontmatter(content.decode())
         note = f"Rendered are the first {MAX_CHARS:,} of {len(body):,} characters." if len(body) > MAX_CHARS else ""
-        return Document(change, frontmatter=visible(frontmatter), html=render_markdown(body), note=note)
-    rows = source_rows(change.path, content)
+        return DrawnDocument(change, frontmatter=visible(frontmatter), html=render_markdown(body), note=note)
+    rows = draw_source_rows(change.path, content)
     note = "" if rows else explain_no_rows(content)
-    return Document(change, rows[:SOURCE_ROWS], max(0, len(rows) - SOURCE_ROWS), note=note)
+    return DrawnDocument(change, rows[:SOURCE_ROWS], max(0, len(rows) - SOURCE_ROWS), note=note)

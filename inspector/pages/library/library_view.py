@@ -11,14 +11,14 @@ from django.views.decorators.http import require_safe
 
 from benchapp.models import Episode, LibraryDiagnosis, Run
 from benchapp.record.json_shape import JsonShape
-from inspector.pages.library.changes import ShownFile, contents_of
-from inspector.pages.library.library import TABS, VIEWS, TimeMachine, chosen_file, open_time_machine
-from inspector.pages.library.probe import RESULT, probes_about
+from inspector.pages.library.changes import ShownFile, read_contents
+from inspector.pages.library.library import TABS, VIEWS, TimeMachine, find_chosen_file, open_time_machine
+from inspector.pages.library.probe import RESULT, read_probes_about
 from inspector.pages.people.comments import CommentedLines, commented_lines
-from inspector.web.responses import Link, link_to, render_page
+from inspector.web.responses import PageLink, link_to, render_page
 from inspector.web.subject import choose_row, of_run
 from inspector.web.text.diff import is_binary
-from inspector.web.text.excerpt import Excerpt
+from inspector.web.text.excerpt import EvidenceExcerpt
 from inspector.web.text.row_shapes import RUN_HEAD
 
 VIEW_WORDS = {"unified": "Unified", "split": "Split", "rendered": "Rendered", "source": "Source"}
@@ -32,7 +32,7 @@ def library(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRes
     )
     episode = chosen_episode(episodes, request.GET.get("episode", ""))
     machine = open_time_machine(run, episode, request.GET) if episode else None
-    probed = probes_about(machine.decision) if machine else []
+    probed = read_probes_about(machine.decision) if machine else []
 
     def twin() -> dict[str, Any]:
         return {
@@ -65,11 +65,11 @@ def library_file(request: HttpRequest, run: Run) -> HttpResponse:
     """The file that the page's own query names, whole: as the later state has it, else as the earlier one had it."""
     asked = request.GET.get("episode", "")
     episode = next((each for each in run.episodes.select_related("library") if str(each.public_id) == asked), None)
-    chosen = chosen_file(episode, run, request.GET) if episode else None
+    chosen = find_chosen_file(episode, run, request.GET) if episode else None
     version = (chosen.new or chosen.old) if chosen else None
     if version is None:
         raise Http404("no such file")
-    content = contents_of([version])[version.digest]
+    content = read_contents([version])[version.digest]
     if is_binary(content):
         name = version.digest[:16]
         return HttpResponse(
@@ -109,7 +109,7 @@ def _hunks_twin(shown: ShownFile) -> list[dict[str, Any]]:
     ]
 
 
-def _text(excerpt: Excerpt | None) -> str | None:
+def _text(excerpt: EvidenceExcerpt | None) -> str | None:
     if excerpt is None:
         return None
     return "\n\n".join(
@@ -117,13 +117,13 @@ def _text(excerpt: Excerpt | None) -> str | None:
     )
 
 
-def _compaction(excerpt: Excerpt | None) -> dict[str, Any]:
+def _compaction(excerpt: EvidenceExcerpt | None) -> dict[str, Any]:
     return COMPACTION.read(excerpt.compaction) if excerpt else {"compaction": None}
 
 
 EPISODE = JsonShape(
     *("id=public_id", "key", "title", "decisions=decisions_total", "library_digest=library.digest"),
-    ("url", lambda episode: Link("library-json", episode.run.public_id, episode=episode.public_id)),
+    ("url", lambda episode: PageLink("library-json", episode.run.public_id, episode=episode.public_id)),
 )
 STATE = JsonShape("key", "digest?")
 AFTER_TRIAL = JsonShape("id=public_id", "task=task.key", "success", link_to("trial-json"))

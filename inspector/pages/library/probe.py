@@ -7,8 +7,16 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from benchapp.analysis.lineage.hunks import Hunk
-from benchapp.experiments.probe_results import CONTROL, NO_SKILL, ORIGINAL, SIDES, Result, results_of
-from benchapp.experiments.probe_runs import TIMES, Asked, Choice, Preview, choice_of, default_tasks, preview
+from benchapp.experiments.probe_results import CONTROL, NO_SKILL, ORIGINAL, SIDES, ProbeResult, read_results
+from benchapp.experiments.probe_runs import (
+    TIMES,
+    AskedProbe,
+    ProbeChoice,
+    ProbePreview,
+    choose_default_tasks,
+    preview,
+    read_choice,
+)
 from benchapp.models import Decision, Episode, Probe, Run, Task
 from benchapp.record.json_shape import JsonShape
 from inspector.web.responses import link_to
@@ -24,7 +32,7 @@ MAX_LINE = 400  # characters
 SIDE_WORDS = {CONTROL: "nothing taken back", ORIGINAL: "the run itself", NO_SKILL: "no-skill"}
 
 
-class Query(Protocol):
+class ProbeQuery(Protocol):
     def get(self, key: str, default: str = "") -> str: ...
     def getlist(self, key: str) -> list[str]: ...
 
@@ -41,14 +49,14 @@ class ShownHunk:
 class ProbePage:
     """`choice` is None where there is nothing to freeze; `problem` says why that, or why it cannot be launched so."""
 
-    asked: Asked
-    choice: Choice | None
+    asked: AskedProbe
+    choice: ProbeChoice | None
     hunks: tuple[ShownHunk, ...]
     decisions: tuple[Decision, ...]  # that changed the library
     tasks: tuple[tuple[Task, bool], ...]  # in order, and whether it is ticked
-    preview: Preview | None
+    preview: ProbePreview | None
     problem: str
-    results: tuple[Result, ...]
+    results: tuple[ProbeResult, ...]
     has_older: bool
 
     @property
@@ -56,10 +64,10 @@ class ProbePage:
         return len(self.choice.hunks) - len(self.hunks) if self.choice else 0
 
 
-def read_asked(query: Query) -> tuple[Asked, str]:
+def read_asked(query: ProbeQuery) -> tuple[AskedProbe, str]:
     """What an address or a form asks for, and what of it is no number."""
     decision, times = query.get("decision", ""), query.get("times", "")
-    asked = Asked(
+    asked = AskedProbe(
         state=query.get("state", "")[:20],
         decision=_parse_number(decision),
         revert=tuple(dict.fromkeys(query.getlist("revert"))),
@@ -74,25 +82,25 @@ def _parse_number(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else None
 
 
-def open_probe_page(episode: Episode, query: Query) -> ProbePage:
+def open_probe_page(episode: Episode, query: ProbeQuery) -> ProbePage:
     """`?times=` asks for the estimate as well, which reads the suite."""
     asked, problem = read_asked(query)
     results, has_older = _read_results(episode, asked.decision)
     try:
-        choice = choice_of(episode, asked)
+        choice = read_choice(episode, asked)
     except RunnerError as error:
         return ProbePage(asked, None, (), (), (), None, str(error), results, has_older)
     known = {hunk.id for hunk in choice.hunks}
     asked = replace(asked, revert=tuple(name for name in asked.revert if name in known))  # of another decision: dropped
     found, problem = _try_preview(episode, asked, problem) if query.get("times", "") else (None, problem)
     decisions = tuple(state.decision for state in choice.states if state.decision)
-    ticked = set(asked.tasks or default_tasks(episode, choice.state))
+    ticked = set(asked.tasks or choose_default_tasks(episode, choice.state))
     tasks = tuple((task, task.key in ticked) for task in _order_tasks(episode))
     shown = tuple(_draw_hunk(hunk, asked.revert) for hunk in choice.hunks[:MAX_HUNKS])
     return ProbePage(asked, choice, shown, decisions, tasks, found, problem, results, has_older)
 
 
-def _try_preview(episode: Episode, asked: Asked, problem: str) -> tuple[Preview | None, str]:
+def _try_preview(episode: Episode, asked: AskedProbe, problem: str) -> tuple[ProbePreview | None, str]:
     if problem:
         return None, problem
     try:
@@ -114,42 +122,42 @@ def _draw_hunk(hunk: Hunk, taken: Sequence[str]) -> ShownHunk:
     return ShownHunk(hunk, hunk.id in taken, texts, len(old) + len(new) - len(lines))
 
 
-def _read_results(episode: Episode, decision: int | None) -> tuple[tuple[Result, ...], bool]:
+def _read_results(episode: Episode, decision: int | None) -> tuple[tuple[ProbeResult, ...], bool]:
     """Those that took something back first, then their controls; and whether there are older ones."""
     probes = Probe.objects.standing().filter(origin=episode)
     if decision is not None:
         probes = probes.filter(decision__number=decision)
     found = list(probes[: MAX_SHOWN + 1])
-    return tuple(_sort_controls_last(results_of(found[:MAX_SHOWN]))), len(found) > MAX_SHOWN
+    return tuple(_sort_controls_last(read_results(found[:MAX_SHOWN]))), len(found) > MAX_SHOWN
 
 
-def _sort_controls_last(results: Iterable[Result]) -> list[Result]:
+def _sort_controls_last(results: Iterable[ProbeResult]) -> list[ProbeResult]:
     return sorted(results, key=lambda result: result.probe.is_control)
 
 
-def probes_about(decision: Decision | None) -> list[Result]:
+def read_probes_about(decision: Decision | None) -> list[ProbeResult]:
     """The newest probes of a decision, for the pages that tell what became of it."""
     about = Probe.objects.standing().filter(decision=decision)
     found = list(about[:MAX_SHOWN]) if decision is not None and about.exists() else []
-    return _sort_controls_last(results_of(found)) if found else []
+    return _sort_controls_last(read_results(found)) if found else []
 
 
-def probes_by_decision(episode: Episode) -> dict[int, list[Result]]:
+def read_probes_by_decision(episode: Episode) -> dict[int, list[ProbeResult]]:
     """Decision pk -> its probes, for the ledger of a library: the newest of the episode."""
     about = Probe.objects.standing().filter(origin=episode).exclude(decision=None)
     probes = list(about[:MAX_IN_LEDGER]) if about.exists() else []
-    found: dict[int, list[Result]] = {}
-    for result in _sort_controls_last(results_of(probes)) if probes else ():
+    found: dict[int, list[ProbeResult]] = {}
+    for result in _sort_controls_last(read_results(probes)) if probes else ():
         assert result.probe.decision_id is not None
         found.setdefault(result.probe.decision_id, []).append(result)
     return found
 
 
-def probes_of(run: Run) -> dict[str, Any]:
+def read_probes_of_run(run: Run) -> dict[str, Any]:
     """For a run's page: the newest probes of its libraries, and whether there are older ones."""
     probes = Probe.objects.standing().filter(origin__run=run)
     found = list(probes[: MAX_LISTED + 1]) if probes.exists() else []
-    return {"probes": results_of(found[:MAX_LISTED]) if found else [], "older_probes": len(found) > MAX_LISTED}
+    return {"probes": read_results(found[:MAX_LISTED]) if found else [], "older_probes": len(found) > MAX_LISTED}
 
 
 # --- the twin -----------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from benchapp.experiments.probe_runs import Asked, control_of, launch_probe, preview
+from benchapp.experiments.probe_runs import AskedProbe, launch_probe, make_control, preview
 from benchapp.models import Episode, Run, User
 from inspector.pages.library.probe import PAGE, SIDE_WORDS, open_probe_page, read_asked
 from inspector.web.access import needs
@@ -65,7 +65,7 @@ def _launch(request: HttpRequest, episode: Episode) -> HttpResponse:
         found = preview(episode, asked)
         wanted = [found]
         if asked.revert and request.POST.get("control"):
-            wanted.append(preview(episode, control_of(found)))
+            wanted.append(preview(episode, make_control(found)))
         probes = [launch_probe(each, reason=reason, by=by) for each in wanted]
     except RunnerError as error:
         messages.error(request, f"Nothing was launched. {error}")
@@ -74,10 +74,10 @@ def _launch(request: HttpRequest, episode: Episode) -> HttpResponse:
     beside = " and, beside it, the round with nothing taken back" if len(probes) > 1 else ""
     messages.success(request, f"Launched: {probes[0]}{beside}; {trials} trials. What they show is counted here.")
     decision = probes[0].decision
-    return redirect(_address(episode, Asked(decision=decision.number if decision else None), estimated=False))
+    return redirect(_address(episode, AskedProbe(decision=decision.number if decision else None), estimated=False))
 
 
-def _address(episode: Episode, asked: Asked, *, estimated: bool = True) -> str:
+def _address(episode: Episode, asked: AskedProbe, *, estimated: bool = True) -> str:
     pairs = [("episode", str(episode.public_id))]
     pairs += [("state", asked.state)] if asked.state else []
     pairs += [("decision", str(asked.decision))] if asked.decision is not None else []

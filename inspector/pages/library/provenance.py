@@ -5,32 +5,32 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from benchapp.analysis.lineage.attribution import (
-    Attribution,
     Baseline,
     Ended,
-    attribute,
-    by_family,
-    no_skill_of,
-    with_lines,
+    LaterTrials,
+    count_later_trials,
+    list_trials_with_lines,
+    read_no_skill,
+    split_by_family,
 )
-from benchapp.analysis.lineage.ledger import LedgerRow, ledger_row
-from benchapp.analysis.lineage.line_history import Lineage, Worked, lineage_of
+from benchapp.analysis.lineage.ledger import LedgerRow, count_ledger_row
+from benchapp.analysis.lineage.line_history import Lineage, WorkedTrial, read_lineage
 from benchapp.models import Decision, DecisionEvidence, Episode, Run, SnapshotFile, Trial
 from benchapp.record.json_shape import JsonShape, Shaped
 from inspector.pages.library.changes import FileChange
-from inspector.pages.library.rail import Rail, Stop, open_rail
+from inspector.pages.library.rail import Rail, RailStop, open_rail
 from inspector.pages.trials.verdict import VerdictView, verdicts_of
-from inspector.web.text.excerpt import Excerpt, excerpts_of
+from inspector.web.text.excerpt import EvidenceExcerpt, read_excerpts
 
 MAX_USERS = 300  # trials drawn; beyond it they are counted
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownTrial:
     """One trial the author was shown; excerpt None where only the fact is recorded."""
 
     trial: Trial
-    excerpt: Excerpt | None
+    excerpt: EvidenceExcerpt | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Users(Shaped):
 
     skill: str
     path: str
-    later: Attribution = Attribution()
+    later: LaterTrials = LaterTrials()
     same_family: Ended = Ended()  # the same as of the decision that made the state
     other_families: Ended = Ended()
 
@@ -50,7 +50,7 @@ class Users(Shaped):
         return self.later.total.mounted
 
     @property
-    def shown(self) -> tuple[tuple[Worked, bool | None], ...]:
+    def shown(self) -> tuple[tuple[WorkedTrial, bool | None], ...]:
         return self.later.trials[:MAX_USERS]
 
 
@@ -62,13 +62,13 @@ class LibraryCourse:
     lineage: Lineage
     baseline: Baseline
 
-    def ledger_of(self, stop: Stop | None) -> LedgerRow | None:
+    def ledger_of(self, stop: RailStop | None) -> LedgerRow | None:
         """How the later trials ended that had what this stop wrote; None where it wrote nothing or nothing was traced."""
         if stop is None or not stop.changed or self.lineage.too_big:
             return None
-        return ledger_row(self.lineage, self.rail.states.index(stop.after), stop.family, self.baseline)
+        return count_ledger_row(self.lineage, self.rail.states.index(stop.after), stop.family, self.baseline)
 
-    def users_of(self, change: FileChange, stop: Stop | None) -> Users:
+    def users_of(self, change: FileChange, stop: RailStop | None) -> Users:
         """The trials whose library held the new side of this file, split by the family of `stop`. One query."""
         skill = change.path.partition("/")[0]
         if change.new is None:
@@ -82,29 +82,31 @@ class LibraryCourse:
         def standing(state: int) -> frozenset[str]:
             return frozenset([skill] if snapshots[state] in holding else ())
 
-        trials = with_lines(self.lineage, standing, born=0)
-        split = by_family(trials, stop.family if stop else None, self.baseline)
-        return Users(skill, change.path, attribute(trials, self.baseline), *split)
+        trials = list_trials_with_lines(self.lineage, standing, born=0)
+        split = split_by_family(trials, stop.family if stop else None, self.baseline)
+        return Users(skill, change.path, count_later_trials(trials, self.baseline), *split)
 
 
 def open_course(run: Run, episode: Episode) -> LibraryCourse:
     rail = open_rail(run, episode)
-    lineage = lineage_of(run, episode, rail.states)
-    return LibraryCourse(rail, lineage, no_skill_of(run, {trial.task for trial in lineage.trials}))
+    lineage = read_lineage(run, episode, rail.states)
+    return LibraryCourse(rail, lineage, read_no_skill(run, {trial.task for trial in lineage.trials}))
 
 
-def evidence_of(decision: Decision) -> list[Shown]:
+def read_evidence(decision: Decision) -> list[ShownTrial]:
     """The trials shown to the author, in their order. Two queries."""
     rows = list(
         DecisionEvidence.objects.filter(decision=decision)
         .select_related("trial__task__family", "compaction")
         .order_by("ordinal")
     )
-    excerpts = {found.compaction.pk: found for found in excerpts_of([row.compaction for row in rows if row.compaction])}
-    return [Shown(row.trial, excerpts.get(row.compaction_id)) for row in rows]
+    excerpts = {
+        found.compaction.pk: found for found in read_excerpts([row.compaction for row in rows if row.compaction])
+    }
+    return [ShownTrial(row.trial, excerpts.get(row.compaction_id)) for row in rows]
 
 
-def verdict_seen(decision: Decision) -> VerdictView | None:
+def read_verdict_seen(decision: Decision) -> VerdictView | None:
     """The primary verdict of the trial that the decision followed."""
     trial = decision.after_trial
     return next(iter(verdicts_of(trial.counting_attempt())), None) if trial else None

@@ -17,7 +17,7 @@ from runner.base.types import AuthorMode, DecisionStatus
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class RailStop:
     """One line of the rail: what happened, and the library before and after it."""
 
     kind: str  # of the entry; "start" for the beginning, which has none
@@ -57,7 +57,7 @@ class Stop:
 @dataclass(frozen=True, slots=True)
 class Rail:
     states: tuple[LibraryState, ...]
-    stops: tuple[Stop, ...]
+    stops: tuple[RailStop, ...]
 
     def state(self, name: str | None) -> LibraryState | None:
         return find_state(self.states, name)
@@ -66,15 +66,15 @@ class Rail:
         """The state that a person names, by its number too; nonsense falls back to the last."""
         return find_round(self.states, name) or self.states[-1]
 
-    def decision(self, number: str | None) -> Stop | None:
+    def decision(self, number: str | None) -> RailStop | None:
         return next((stop for stop in self.stops if stop.decision and str(stop.decision.number) == number), None)
 
-    def made(self, state: LibraryState) -> Stop | None:
+    def made(self, state: LibraryState) -> RailStop | None:
         """The stop that left this state behind."""
         return next((stop for stop in self.stops if stop.changed and stop.after is state), None)
 
     @property
-    def seal(self) -> Stop | None:
+    def seal(self) -> RailStop | None:
         return next((stop for stop in self.stops if stop.kind == "freeze"), None)
 
 
@@ -84,7 +84,7 @@ class Selection:
 
     before: LibraryState
     after: LibraryState
-    stop: Stop | None
+    stop: RailStop | None
 
     @property
     def decision(self) -> Decision | None:
@@ -118,7 +118,7 @@ _OTHER = {
 }
 
 
-def word_of(decision: Decision) -> tuple[str, str, str]:
+def describe_decision(decision: Decision) -> tuple[str, str, str]:
     """(word, mark, tone) of a decision: what it did to the library in one word."""
     if decision.status == DecisionStatus.APPLIED:
         revised = _WRITTEN.get(decision.mode, ("Revised", "~", "revised"))
@@ -126,7 +126,7 @@ def word_of(decision: Decision) -> tuple[str, str, str]:
     return _OTHER[DecisionStatus(decision.status)]
 
 
-def seeded_word(run: Run, episode: Episode) -> str:
+def describe_seeding(run: Run, episode: Episode) -> str:
     """The word for what comes into this library without an author. Of an import, only the condition says that it was curated."""
     if episode.protocol == "probe":
         return FROZEN
@@ -136,13 +136,13 @@ def seeded_word(run: Run, episode: Episode) -> str:
 
 def open_rail(run: Run, episode: Episode) -> Rail:
     """The rail of an episode, read in one query."""
-    return build_rail(read_history(episode), seeded=seeded_word(run, episode))
+    return build_rail(read_history(episode), seeded=describe_seeding(run, episode))
 
 
 def build_rail(history: LibraryHistory, *, seeded: str = CURATED) -> Rail:
     """`seeded`: the word for what comes in without an author."""
     start = history.states[0]
-    first = Stop("start", _describe_start(start), "○", "", start, start)
+    first = RailStop("start", _describe_start(start), "○", "", start, start)
     return Rail(history.states, (first, *(_make_stop(step, seeded) for step in history.steps)))
 
 
@@ -163,7 +163,7 @@ def select(rail: Rail, *, decision: str | None, start: str | None, end: str | No
     return Selection(rail.states[0], rail.states[0], tried)
 
 
-def neighbours(rail: Rail, selection: Selection) -> tuple[Stop | None, Stop | None]:
+def find_neighbours(rail: Rail, selection: Selection) -> tuple[RailStop | None, RailStop | None]:
     """The decisions or seedings before and after the selected one; the keys [ and ] go there."""
     stops = [stop for stop in rail.stops if stop.decision or stop.seeding]
     if selection.stop in stops:
@@ -176,14 +176,14 @@ def _describe_start(state: LibraryState) -> str:
     return "Library at the start" if state.snapshot and state.snapshot.files_total else "Empty library"
 
 
-def _make_stop(step: LibraryStep, seeded: str) -> Stop:
+def _make_stop(step: LibraryStep, seeded: str) -> RailStop:
     entry = step.entry
     if entry.decision:
-        word = word_of(entry.decision)
+        word = describe_decision(entry.decision)
     elif entry.seeding:
         word = (seeded, "+", "created")
     elif entry.refusal:
         word = ("Write refused" if entry.refusal.trial_id else "Source differs", "!", "refused")
     else:
         word = ("Frozen", "", "")
-    return Stop(entry.kind, *word, step.before, step.after, entry)
+    return RailStop(entry.kind, *word, step.before, step.after, entry)

@@ -17,7 +17,7 @@ MAX_SAID = 200_000  # characters of one turn on the page
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class TalkTurn:
     """One answered call. `messages`: how many its prompt has; each is a text of its own, as the reply is."""
 
     call: ModelCall
@@ -38,7 +38,7 @@ class Turn:
         return range(1, self.messages + 1)
 
 
-def talk_before(decision: Decision) -> tuple[Turn, ...]:
+def talk_before(decision: Decision) -> tuple[TalkTurn, ...]:
     """In the order of the calls; empty where nobody taught. Needs the decision's family and trial with its task."""
     if decision.after_trial is None:
         return ()
@@ -56,7 +56,7 @@ def talk_before(decision: Decision) -> tuple[Turn, ...]:
     return tuple(_turn(call, contents, call.key in refused) for call in calls)
 
 
-def _turn(call: ModelCall, contents: Mapping[str, bytes], is_held_back: bool) -> Turn:
+def _turn(call: ModelCall, contents: Mapping[str, bytes], is_held_back: bool) -> TalkTurn:
     request: Mapping[str, Any] = orjson.loads(contents[call.request_id])
     reply: Mapping[str, Any] = orjson.loads(contents[call.reply_id]) if call.reply_id else {}
-    return Turn(call, str(reply.get("text") or ""), len(request.get("messages") or ()), is_held_back)
+    return TalkTurn(call, str(reply.get("text") or ""), len(request.get("messages") or ()), is_held_back)

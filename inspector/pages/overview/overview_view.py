@@ -14,8 +14,8 @@ from django.views.decorators.http import require_safe
 from benchapp.experiments.work.progress import Progress, at_work, progress_of
 from benchapp.models import Experiment, Run, User
 from benchapp.record.json_shape import JsonShape, Shaped, encode
-from benchapp.stats.metrics.tally import Tally, tally_by_phase
-from inspector.web.responses import Link, link_to, next_url, paginate, render_page, wants_fragment
+from benchapp.stats.metrics.tally import TrialTally, tally_by_phase
+from inspector.web.responses import PageLink, link_to, next_url, paginate, render_page, wants_fragment
 from inspector.web.text.live_step import without_closed
 from inspector.web.text.row_shapes import AT_WORK
 from runner.base.types import Phase
@@ -27,11 +27,11 @@ MAX_RUNNING = 12  # cells shown as running now; the rest is counted
 
 
 @dataclass(frozen=True, slots=True)
-class Row(Shaped):
+class ExperimentRow(Shaped):
     """An experiment as the list shows it. `phases`: (condition, phase) -> tally."""
 
     experiment: Experiment
-    phases: Mapping[tuple[str, str], Tally]
+    phases: Mapping[tuple[str, str], TrialTally]
     runs: list[Run]
     progress: Progress | None = None  # of those with work left
 
@@ -45,8 +45,8 @@ class Row(Shaped):
     )
 
     @property
-    def tally(self) -> Tally:
-        return sum(self.phases.values(), Tally())
+    def tally(self) -> TrialTally:
+        return sum(self.phases.values(), TrialTally())
 
     @property
     def measure(self) -> str:
@@ -55,14 +55,14 @@ class Row(Shaped):
         return Phase.DEPLOYMENT.value if deployed else "all trials"
 
     @property
-    def results(self) -> list[tuple[str, Tally]]:
+    def results(self) -> list[tuple[str, TrialTally]]:
         """Each condition with what it passed by `measure`; counts of replicates are added up."""
         return [(condition, self._measured(condition)) for condition in self.conditions]
 
-    def _measured(self, condition: str) -> Tally:
+    def _measured(self, condition: str) -> TrialTally:
         wanted = None if self.measure == "all trials" else self.measure
         found = (tally for (name, phase), tally in self.phases.items() if name == condition and wanted in (None, phase))
-        return sum(found, Tally())
+        return sum(found, TrialTally())
 
     @property
     def conditions(self) -> list[str]:
@@ -104,7 +104,8 @@ def index(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     data = {
         "experiments": rows,
         "running": [
-            {**AT_WORK.read(row), "url": Link("run-json", row.attempt.trial.episode.run.public_id)} for row in running
+            {**AT_WORK.read(row), "url": PageLink("run-json", row.attempt.trial.episode.run.public_id)}
+            for row in running
         ],
         "total": page.paginator.count,
         "probes": probes.total(),
@@ -114,11 +115,11 @@ def index(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     return render_page(request, template, data=data, context=context, as_json=as_json)
 
 
-def _rows(page: Page[Experiment]) -> list[Row]:
+def _rows(page: Page[Experiment]) -> list[ExperimentRow]:
     experiments = list(page)
     found = list(Run.objects.filter(experiment__in=experiments).only(*_OF_RUN))
     tallies = tally_by_phase(found)
-    phases: dict[int, dict[tuple[str, str], Tally]] = defaultdict(lambda: defaultdict(Tally))
+    phases: dict[int, dict[tuple[str, str], TrialTally]] = defaultdict(lambda: defaultdict(TrialTally))
     runs: dict[int, list[Run]] = defaultdict(list)
     for run in found:
         runs[run.experiment_id].append(run)
@@ -126,4 +127,4 @@ def _rows(page: Page[Experiment]) -> list[Row]:
             phases[run.experiment_id][run.condition, phase] += tally
     is_open = [each for each in experiments if each.is_open]
     progress = progress_of(is_open) if is_open else {}
-    return [Row(each, phases[each.pk], runs[each.pk], progress.get(each.pk)) for each in experiments]
+    return [ExperimentRow(each, phases[each.pk], runs[each.pk], progress.get(each.pk)) for each in experiments]

@@ -26,7 +26,7 @@ MEANINGS = {
 }
 
 
-class AddForm(forms.Form):
+class AddAccountForm(forms.Form):
     username = forms.CharField(max_length=150, error_messages={"required": "Give it a name."})
     level = forms.ChoiceField(choices=User.Level.choices, initial=User.Level.REVIEWER)
     password = forms.CharField(
@@ -34,7 +34,7 @@ class AddForm(forms.Form):
     )
 
 
-class ChangeForm(forms.Form):
+class ChangeAccountForm(forms.Form):
     """One of the two is asked for at a time."""
 
     level = forms.ChoiceField(choices=User.Level.choices, required=False)
@@ -45,13 +45,13 @@ class ChangeForm(forms.Form):
 @require_safe
 @needs(User.Level.ADMIN)
 def accounts(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    return _page(request, AddForm(), as_json=as_json)
+    return _page(request, AddAccountForm(), as_json=as_json)
 
 
 @require_POST
 @needs(User.Level.ADMIN)
 def account_add(request: HttpRequest) -> HttpResponse:
-    form = AddForm(request.POST)
+    form = AddAccountForm(request.POST)
     if form.is_valid():
         given = form.cleaned_data
         try:
@@ -69,7 +69,7 @@ def account_add(request: HttpRequest) -> HttpResponse:
 def account_change(request: HttpRequest, name: str) -> HttpResponse:
     """Another level, or on and off; the refusal is said on the page."""
     user = get_object_or_404(people(), username=name)
-    form = ChangeForm(request.POST)
+    form = ChangeAccountForm(request.POST)
     if not form.is_valid():
         messages.error(request, "Nothing was changed: no such level.")
         return redirect("people")
@@ -105,12 +105,12 @@ def me(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     return render_page(request, "people/me.html", data=data, context=context, as_json=as_json)
 
 
-def _put_errors(form: AddForm, error: ValidationError) -> None:
+def _put_errors(form: AddAccountForm, error: ValidationError) -> None:
     for field, problems in error.message_dict.items():
         form.add_error(field if field in form.fields else None, problems)
 
 
-def _page(request: HttpRequest, form: AddForm, *, as_json: bool, status: int = 200) -> HttpResponse:
+def _page(request: HttpRequest, form: AddAccountForm, *, as_json: bool, status: int = 200) -> HttpResponse:
     rows = people().annotate(last_act=Max("activities__at")).order_by("-is_active", "username")
     page = paginate(request, rows, per_page=PER_PAGE)
     data = {"people": PERSON.read_all(page), "next": next_url(request, page)}

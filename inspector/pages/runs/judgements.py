@@ -10,10 +10,11 @@ from typing import Any
 
 from django.db.models import Count, QuerySet
 
-from benchapp.judges.aggregation import Mean, Row, by_measure, mean_over_tasks
-from benchapp.judges.judge_scores import contradictions, endings, judged_rows, retried
+from benchapp.judges.aggregation import JudgedRow, Mean, by_measure, mean_over_tasks
+from benchapp.judges.judge_scores import contradictions, endings, read_judged_rows
+from benchapp.judges.judge_scores import count_retried as retried
 from benchapp.judges.judged_measures import LEVEL_1, LEVEL_2, MEASURES, PARTS, Measure
-from benchapp.judges.level_three import COLUMNS, Outcome, outcome_rows, outcomes_by_family
+from benchapp.judges.level_three import COLUMNS, MeasuredOutcome, outcome_rows, outcomes_by_family
 from benchapp.judges.robustness import Spread, over_replicates, over_samples, replicates_of
 from benchapp.models import Family, JudgedUnit, Judging, Run, Trial
 from benchapp.models.judgements import UNUSABLE
@@ -48,7 +49,7 @@ class TaskLine:
     name: str
     family: int | None
     means: tuple[Mean | None, ...]
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[MeasuredOutcome, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +83,8 @@ class JudgementsPage:
     closed: QuerySet[Trial]
 
     @cached_property
-    def rows(self) -> Sequence[Row]:
-        return judged_rows([self.judging])[self.judging.pk]
+    def rows(self) -> Sequence[JudgedRow]:
+        return read_judged_rows([self.judging])[self.judging.pk]
 
     @cached_property
     def lines(self) -> list[TaskLine]:
@@ -132,7 +133,7 @@ class JudgementsPage:
     def spreads(self) -> list[SpreadLine]:
         """Of what was sampled or rerun more than once."""
         samples = over_samples([*self.rows, *outcome_rows(self.run)])
-        alike = judged_rows(replicates_of(self.judging))
+        alike = read_judged_rows(replicates_of(self.judging))
         replicates = over_replicates(alike) if len(alike) > 1 else {}
         named = [(str(measure.key), measure.name) for measure in MEASURES] + [("accuracy", "accuracy")]
         lines = [SpreadLine(name, _several(samples.get(key)), _several(replicates.get(key))) for key, name in named]
@@ -174,10 +175,10 @@ class JudgementsPage:
         )
 
     @cached_property
-    def _outcomes(self) -> tuple[Mapping[int, list[Outcome]], list[Outcome]]:
+    def _outcomes(self) -> tuple[Mapping[int, list[MeasuredOutcome]], list[MeasuredOutcome]]:
         return outcomes_by_family(self.run)
 
-    def _means(self, rows: Sequence[Row]) -> tuple[Mean | None, ...]:
+    def _means(self, rows: Sequence[JudgedRow]) -> tuple[Mean | None, ...]:
         found = by_measure(rows)
         return tuple(mean_over_tasks(found.get(measure.key, ())) for measure in MEASURES)
 

@@ -15,7 +15,7 @@ from benchapp.record.json_shape import JsonShape
 from benchapp.review.blinding import closed_trials
 from inspector.pages.runs.judgements import HEADS, MAX_REASON, PER_PAGE, STATUS_WORDS, TABLES, JudgementsPage
 from inspector.web.closed_pages import closed_to
-from inspector.web.responses import Link, next_url, paginate, render_page
+from inspector.web.responses import PageLink, next_url, paginate, render_page
 from inspector.web.subject import choose_row, of_run
 from inspector.web.text.row_shapes import RUN_HEAD
 
@@ -116,5 +116,5 @@ JUDGEMENT = JsonShape("item", "raw", "label?", "value", "reason")
 QUESTION = JsonShape(
     *("id=public_id", "metric", "task=task.key", "skill?", "trial=attempt.trial", "key_point=point?", "status"),
     *("problem?", ("items", lambda unit: JUDGEMENT.read_all(unit.judgements.all()))),
-    ("url", lambda unit: Link("judged-unit-json", unit.judging.run.public_id, unit.public_id)),
+    ("url", lambda unit: PageLink("judged-unit-json", unit.judging.run.public_id, unit.public_id)),
 )

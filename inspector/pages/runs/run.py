@@ -29,7 +29,7 @@ SHORT_ROLES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class GridColumn:
     phase: str
     role: str
     is_edge: bool  # the first of its phase
@@ -59,15 +59,15 @@ class Lines:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
-    column: Column
+class GridCell:
+    column: GridColumn
     squares: Sequence[Square]
 
 
 @dataclass(frozen=True, slots=True)
 class FamilyRow:
     name: str
-    cells: Sequence[Cell]
+    cells: Sequence[GridCell]
     lines: Lines | None
 
 
@@ -82,7 +82,7 @@ class EpisodeGroup:
 @dataclass(frozen=True, slots=True)
 class Grid:
     phases: Sequence[PhaseHead]
-    columns: Sequence[Column]
+    columns: Sequence[GridColumn]
     groups: Sequence[EpisodeGroup]
 
     @property
@@ -117,11 +117,11 @@ def build_grid(squares: Iterable[Square], episodes: Mapping[int, Episode], facts
     return Grid(_heads(columns), columns, groups)
 
 
-def _columns(places: Iterable[tuple[str, str]]) -> list[Column]:
+def _columns(places: Iterable[tuple[str, str]]) -> list[GridColumn]:
     ordered = sorted(places, key=lambda place: (_rank(PHASE_ORDER, place[0]), _rank(ROLE_ORDER, place[1]), place))
     phases = [phase for phase, _ in ordered]
     return [
-        Column(phase, role, is_edge=index == 0 or phases[index - 1] != phase)
+        GridColumn(phase, role, is_edge=index == 0 or phases[index - 1] != phase)
         for index, (phase, role) in enumerate(ordered)
     ]
 
@@ -130,7 +130,7 @@ def _rank(order: Sequence[str], word: str) -> int:
     return order.index(word) if word in order else len(order)
 
 
-def _heads(columns: Sequence[Column]) -> list[PhaseHead]:
+def _heads(columns: Sequence[GridColumn]) -> list[PhaseHead]:
     spans: dict[str, int] = defaultdict(int)
     for column in columns:
         spans[column.phase] += 1
@@ -141,7 +141,7 @@ def _group(
     episode: Episode,
     rows: Rows,
     names: Mapping[int | None, str],
-    columns: Sequence[Column],
+    columns: Sequence[GridColumn],
     facts: LibraryFacts,
 ) -> EpisodeGroup:
     return EpisodeGroup(
@@ -149,7 +149,7 @@ def _group(
         [
             FamilyRow(
                 names[key],
-                [Cell(column, found.get((column.phase, column.role), [])) for column in columns],
+                [GridCell(column, found.get((column.phase, column.role), [])) for column in columns],
                 facts.lines.get((episode.pk, key)) if key is not None else None,
             )
             for key, found in rows.items()
@@ -163,7 +163,7 @@ def _group(
 
 
 @dataclass(frozen=True, slots=True)
-class Retest:
+class RetestCounts:
     """The same task at acquisition and at replay, where both were scored."""
 
     recovered: int = 0  # failed, then passed
@@ -185,7 +185,7 @@ class Retest:
         return self.still_passed + self.broke
 
 
-def retest(squares: Iterable[Square]) -> Retest | None:
+def count_retests(squares: Iterable[Square]) -> RetestCounts | None:
     """None where nothing is replayed."""
     outcomes: dict[tuple[str, int, int, int], bool | None] = {}
     for square in squares:
@@ -203,7 +203,7 @@ def retest(squares: Iterable[Square]) -> Retest | None:
             counts[before, after] += 1
     if not replayed:
         return None
-    return Retest(
+    return RetestCounts(
         recovered=counts[False, True],
         still_failed=counts[False, False],
         still_passed=counts[True, True],
@@ -212,7 +212,7 @@ def retest(squares: Iterable[Square]) -> Retest | None:
     )
 
 
-def silently_bypassed(
+def find_bypasses(
     squares: Sequence[Square], uses: Iterable[tuple[int, str, str]], held: Mapping[int, set[str]]
 ) -> list[Square]:
     """The failed ones among the silent bypasses of `benchapp.stats.learning.funnel`: had a skill for it, read none of the library.

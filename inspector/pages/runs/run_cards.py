@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from benchapp.stats.benchmarks import skillevolbench_metrics
-from benchapp.stats.metrics.no_skill_sibling import Beside
+from benchapp.stats.metrics.no_skill_sibling import BesideNoSkill
 from benchapp.stats.metrics.rates import Rate
 
 # metric key -> name and meaning, where a library is made first and tried afterwards.
@@ -22,28 +22,28 @@ LEARNED_FIRST = frozenset({"skilllearnbench", "skillgenbench", "skillgenbench-ag
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
+class RateCard:
     key: str  # of the metric, in the record's twin
     short: str  # the paper's own letters, where it is the paper's metric
     name: str
     meaning: str
     rate: Rate | None
-    beside: Beside | None
+    beside: BesideNoSkill | None
     beside_word: str = ""  # what the sibling's number is, where it is not the same
     is_pooled: bool = False  # trials of one task, again and again: no independent draws, so they carry no interval
     note: str = ""
 
 
 def cards_of(
-    rates: Mapping[str, Rate], compared: Mapping[str, Beside], protocols: frozenset[str], *, samples: int
-) -> list[Card]:
+    rates: Mapping[str, Rate], compared: Mapping[str, BesideNoSkill], protocols: frozenset[str], *, samples: int
+) -> list[RateCard]:
     """`protocols`: of the run's episodes; "" where an import tells none. `samples`: the most that any
     task has after the seal."""
     if protocols and protocols <= LEARNED_FIRST:
         return list(_learned_first(rates, compared, samples > 1))
     has_roles = not protocols or not protocols.isdisjoint({"skillevolbench", ""})
     return [
-        Card(
+        RateCard(
             metric.key,
             metric.key,
             metric.name,
@@ -58,14 +58,16 @@ def cards_of(
     ]
 
 
-def _learned_first(rates: Mapping[str, Rate], compared: Mapping[str, Beside], pooled: bool) -> Iterator[Card]:
+def _learned_first(
+    rates: Mapping[str, Rate], compared: Mapping[str, BesideNoSkill], pooled: bool
+) -> Iterator[RateCard]:
     for key, (name, meaning) in _LEARNED_FIRST.items():
         if key in rates:
             repeats = key == "LSR" or pooled
             note = "" if key == "LSR" or not pooled else "trials, several of each task"
-            yield Card(key, "", name, meaning, rates[key], compared.get(key), is_pooled=repeats, note=note)
+            yield RateCard(key, "", name, meaning, rates[key], compared.get(key), is_pooled=repeats, note=note)
 
 
-def _word(phase: str | None, found: Beside | None) -> str:
+def _word(phase: str | None, found: BesideNoSkill | None) -> str:
     """The reference of the replay rate is no-skill's first try at the same tasks."""
     return "LSR" if found is not None and found.phase != phase else ""

@@ -32,13 +32,13 @@ from benchapp.stats.learning.funnel import held_by
 from benchapp.stats.metrics.no_skill_sibling import beside, outcomes_of, sibling_of, stored_outcomes
 from benchapp.stats.metrics.rates import Rate
 from benchapp.stats.metrics.spending import spending_of
-from benchapp.stats.metrics.tally import Tally, tally_by
+from benchapp.stats.metrics.tally import TrialTally, tally_by
 from inspector.pages.jobs.budget import budget_of
-from inspector.pages.library.probe import probes_of
-from inspector.pages.runs.run import LibraryFacts, Lines, build_grid, retest, silently_bypassed
+from inspector.pages.library.probe import read_probes_of_run
+from inspector.pages.runs.run import LibraryFacts, Lines, build_grid, count_retests, find_bypasses
 from inspector.pages.runs.run_cards import cards_of
 from inspector.web.forms import TrialListForm
-from inspector.web.responses import Link, address_of_any, next_url, paginate, render_page, wants_fragment
+from inspector.web.responses import PageLink, address_of_any, next_url, paginate, render_page, wants_fragment
 from inspector.web.text.live_step import in_a_line, without_closed
 from inspector.web.text.row_shapes import ATTEMPT, AUTHOR_CALL, TRIAL
 from runner.base.types import DecisionStatus, Phase
@@ -57,7 +57,7 @@ def run(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Http
     )
     trials = Trial.objects.filter(episode__run=found)
     tallies = tally_by(trials, "phase", "task__role")
-    tally, rates = sum(tallies.values(), Tally()), skillevolbench_metrics.rates_of(tallies)
+    tally, rates = sum(tallies.values(), TrialTally()), skillevolbench_metrics.rates_of(tallies)
     if rates:
         return _grid_page(request, found, tally, rates, as_json=as_json)
     return _list_page(request, found, tally, as_json=as_json)
@@ -81,7 +81,7 @@ def _progress_twin(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _grid_page(
-    request: HttpRequest, found: Run, tally: Tally, rates: Mapping[str, Rate], *, as_json: bool
+    request: HttpRequest, found: Run, tally: TrialTally, rates: Mapping[str, Rate], *, as_json: bool
 ) -> HttpResponse:
     squares = Trial.objects.filter(episode__run=found).for_grid()
     sibling = sibling_of(found)
@@ -90,7 +90,7 @@ def _grid_page(
         **_progress_facts(found),
         "compared": beside(outcomes_of(squares), stored_outcomes(sibling)) if sibling else {},
         "sibling": sibling,
-        "retest": retest(squares),
+        "retest": count_retests(squares),
         "bypassed": _bypassed(found, squares),
         "unscored": list(_unscored_attempts(found)),
         "spent": spending_of([found])[found.pk],
@@ -102,13 +102,13 @@ def _grid_page(
     if as_json:
         data = _grid_twin(request, found, tally, rates, squares, facts)
         return render_page(request, "runs/run.html", data=data, as_json=True)
-    context = {**facts, **probes_of(found), **_build_context(found, tally, rates, squares, facts)}
+    context = {**facts, **read_probes_of_run(found), **_build_context(found, tally, rates, squares, facts)}
     template = "runs/_run_live.html" if wants_fragment(request) else "runs/run.html"
     return render_page(request, template, data={}, context=context, as_json=False)
 
 
 def _build_context(
-    found: Run, tally: Tally, rates: Mapping[str, Rate], squares: list[Square], facts: Mapping[str, Any]
+    found: Run, tally: TrialTally, rates: Mapping[str, Rate], squares: list[Square], facts: Mapping[str, Any]
 ) -> dict[str, Any]:
     """What the page says of these facts."""
     grid = build_grid(squares, found.episodes.select_related("environment").in_bulk(), _library_facts(found))
@@ -137,7 +137,7 @@ def _build_context(
     }
 
 
-def _list_page(request: HttpRequest, found: Run, tally: Tally, *, as_json: bool) -> HttpResponse:
+def _list_page(request: HttpRequest, found: Run, tally: TrialTally, *, as_json: bool) -> HttpResponse:
     form = TrialListForm(request.GET)
     trials = form.apply(Trial.objects.filter(episode__run=found).select_related("task__family", "episode"))
     page = paginate(request, trials, per_page=PER_PAGE)
@@ -161,7 +161,7 @@ def _list_page(request: HttpRequest, found: Run, tally: Tally, *, as_json: bool)
         "endings": endings,
         "in_order": found.experiment.origin == Experiment.Origin.RUN
         and found.episodes.filter(is_ordered=True).exists(),
-        **probes_of(found),
+        **read_probes_of_run(found),
         "run": found,
         "tally": tally,
         "page": page,
@@ -230,7 +230,7 @@ def _uses_of_failed(found: Run) -> Iterable[tuple[int, str, str]]:
 def _bypassed(found: Run, squares: list[Square]) -> list[Square]:
     failed = (square for square in squares if square.success is False)
     held = held_by({square.snapshot_id for square in failed if square.snapshot_id})
-    return silently_bypassed(squares, _uses_of_failed(found), held)
+    return find_bypasses(squares, _uses_of_failed(found), held)
 
 
 # --- the twin ---------------------------------------------------------------------------------------------------
@@ -250,14 +250,14 @@ LIBRARY = JsonShape(
 )
 
 
-def _run_twin(found: Run, tally: Tally) -> dict[str, Any]:
-    return {**RUN.read(found), "trial_counts": tally, "library": Link("library-json", found.public_id)}
+def _run_twin(found: Run, tally: TrialTally) -> dict[str, Any]:
+    return {**RUN.read(found), "trial_counts": tally, "library": PageLink("library-json", found.public_id)}
 
 
 def _grid_twin(
     request: HttpRequest,
     found: Run,
-    tally: Tally,
+    tally: TrialTally,
     rates: Mapping[str, Rate],
     squares: list[Square],
     facts: Mapping[str, Any],

@@ -24,7 +24,7 @@ from benchapp.stats.learning.funnel import (
     with_following,
 )
 from benchapp.stats.learning.skill_reading import look_for_following
-from benchapp.stats.metrics.tally import Tally
+from benchapp.stats.metrics.tally import TrialTally
 from inspector.web.text.visible import visible
 from runner.base.types import Phase
 
@@ -36,7 +36,7 @@ BAR = 1_000  # width of a bar's picture
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class FunnelChoices:
     """`?phase=deployment&whose=own&skill=tidy-tables&episode=...&share=50`; nonsense is as if it were not there."""
 
     phase: str
@@ -46,7 +46,7 @@ class Asked:
     share: str
 
     @classmethod
-    def of(cls, query: Mapping[str, str]) -> Asked:
+    def of(cls, query: Mapping[str, str]) -> FunnelChoices:
         def among(name: str, words: Iterable[str], default: str) -> str:
             return query.get(name, "") if query.get(name) in set(words) else default
 
@@ -60,11 +60,11 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class FunnelStage:
     """One bar: the trials that came so far, of those of the first stage; x and width of its parts."""
 
     name: str
-    tally: Tally
+    tally: TrialTally
     of: int
     width: float  # of one trial
     unknown: int = 0  # trials of the stage before of which nobody can tell whether they came here
@@ -86,7 +86,7 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class FunnelLine:
     """One line of a list: a trial and why it stands there."""
 
     trial: Trial
@@ -100,9 +100,9 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class TrialList:
     name: str
-    rows: tuple[Row, ...]
+    rows: tuple[FunnelLine, ...]
     total: int  # trials
     failed: int
     scored: int
@@ -118,7 +118,7 @@ class SkillRow(Shaped):
     found: SkillFunnel
     name: str
     episode: Episode
-    stages: tuple[Stage, ...]
+    stages: tuple[FunnelStage, ...]
     is_held: bool  # the library as it is now still has it
 
     json_shape = JsonShape(
@@ -131,16 +131,16 @@ class SkillRow(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class FunnelPage(Shaped):
-    asked: Asked
+    asked: FunnelChoices
     funnel: Funnel
-    stages: tuple[Stage, ...]
+    stages: tuple[FunnelStage, ...]
     skills: tuple[SkillRow, ...]
     skills_left_out: int
     episodes: int
     knows_own: bool
-    bypassed: Listed
-    failed: Listed
-    rivals: Listed
+    bypassed: TrialList
+    failed: TrialList
+    rivals: TrialList
     unsearched: int  # readings there was no room to look at
     cut: int
     cues: tuple[tuple[str, int, int], ...]  # of the one skill asked for: (cue, trials whose actions name it, of)
@@ -157,7 +157,7 @@ class FunnelPage(Shaped):
 
 def open_funnel(run: Run, query: Mapping[str, str], trials: QuerySet[Trial]) -> FunnelPage:
     """The page for a query string. `trials`: those that may be told of."""
-    asked = Asked.of(query)
+    asked = FunnelChoices.of(query)
     phases = tuple(trials.filter(episode__run=run).order_by().values_list("phase", flat=True).distinct())
     wanted = trials.filter(phase=asked.phase) if asked.phase else trials
     every = chances_of(run, wanted)
@@ -190,19 +190,19 @@ def open_funnel(run: Run, query: Mapping[str, str], trials: QuerySet[Trial]) -> 
     )
 
 
-def stages_of(funnel: Funnel) -> tuple[Stage, ...]:
+def stages_of(funnel: Funnel) -> tuple[FunnelStage, ...]:
     total = funnel.available.total
     width = BAR / total if total else 0.0
     passed = funnel.followed.passed
     return (
-        Stage("available", funnel.available, total, width),
-        Stage("read", funnel.read, total, width),
-        Stage("followed", funnel.followed, total, width, funnel.unknown),
-        Stage("passed", Tally(passed, passed, passed, passed), total, width),
+        FunnelStage("available", funnel.available, total, width),
+        FunnelStage("read", funnel.read, total, width),
+        FunnelStage("followed", funnel.followed, total, width, funnel.unknown),
+        FunnelStage("passed", TrialTally(passed, passed, passed, passed), total, width),
     )
 
 
-def _choose(every: Sequence[Chance], asked: Asked, episodes: Mapping[int, Episode]) -> list[Chance]:
+def _choose(every: Sequence[Chance], asked: FunnelChoices, episodes: Mapping[int, Episode]) -> list[Chance]:
     def is_wanted(chance: Chance) -> bool:
         if asked.whose == "own" and not chance.is_for_it:
             return False
@@ -226,7 +226,7 @@ def _trials(groups: Iterable[Sequence[Chance]]) -> dict[int, Trial]:
     return {trial.pk: trial for trial in rows}
 
 
-def _listed(name: str, chances: Sequence[Chance], trials: Mapping[int, Trial]) -> Listed:
+def _listed(name: str, chances: Sequence[Chance], trials: Mapping[int, Trial]) -> TrialList:
     """One row per trial, failed ones first."""
     groups: dict[int, list[Chance]] = {}
     for chance in chances:
@@ -238,9 +238,9 @@ def _listed(name: str, chances: Sequence[Chance], trials: Mapping[int, Trial]) -
         group = sorted(groups[pk], key=lambda each: not each.is_own)
         others = dict.fromkeys(visible(other) for each in group for other in each.others)
         first = min(group, key=lambda each: (each.reading.step or 2**31) if each.reading else 2**31)
-        rows.append(Row(trials[pk], first, tuple(visible(each.skill) for each in group), tuple(others)))
+        rows.append(FunnelLine(trials[pk], first, tuple(visible(each.skill) for each in group), tuple(others)))
     outcomes = [trials[pk].success for pk in groups]
-    return Listed(
+    return TrialList(
         name,
         tuple(rows),
         len(groups),

@@ -26,7 +26,7 @@ HEADS = {"kind": "Found in", "is": "Trial ended", "phase": "Phase", "role": "Rol
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class SearchHit:
     """`url` opens where the words stand. `trial` and `run` are None where the document has none."""
 
     kind: str
@@ -48,15 +48,15 @@ class Hit:
         return self.run.public_id if self.run else None
 
 
-def hits(numbers: list[int], query: Query) -> list[Hit]:
+def hits(numbers: list[int], query: Query) -> list[SearchHit]:
     return [_hit(document, show(sections, query), sections) for document, sections in read_hits(numbers)]
 
 
-def _hit(document: SearchDocument, shown: Shown, sections: list[Section]) -> Hit:
+def _hit(document: SearchDocument, shown: Shown, sections: list[Section]) -> SearchHit:
     run = document.run
     step = shown.step if document.kind == SearchDocument.Kind.STEP else None
     comment = document.source.comment
-    return Hit(
+    return SearchHit(
         kind=document.kind,
         title=one_line(_title(document), MAX_TITLE) or "(no title)",
         url=_address(document, step, shown.quote),
@@ -126,27 +126,27 @@ class FacetValue:
 
 
 @dataclass(frozen=True, slots=True)
-class Facet:
+class SearchFacet:
     name: str
     head: str
     values: list[FacetValue]
     more: int  # values that are not listed
 
 
-def facets(query: Query, found: Found) -> list[Facet]:
+def facets(query: Query, found: Found) -> list[SearchFacet]:
     """Those with something to tell apart; `more` says how many values stay unlisted."""
     listed = [_facet(name, found.facets.get(name, Counter()), query) for name in FACETS]
     return [facet for facet in listed if facet.values]
 
 
-def _facet(name: str, counts: Mapping[str, int], query: Query) -> Facet:
+def _facet(name: str, counts: Mapping[str, int], query: Query) -> SearchFacet:
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     chosen = {value.text.lower() for part in query.filters if part.name == name for value in part.values}
     values = [
         FacetValue(value, count, "" if value.lower() in chosen else _narrow(query, name, value))
         for value, count in ordered[:FACET_VALUES]
     ]
-    return Facet(name, HEADS.get(name, name.capitalize()), values, max(0, len(ordered) - FACET_VALUES))
+    return SearchFacet(name, HEADS.get(name, name.capitalize()), values, max(0, len(ordered) - FACET_VALUES))
 
 
 def _narrow(query: Query, name: str, value: str) -> str:
@@ -155,13 +155,13 @@ def _narrow(query: Query, name: str, value: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Chip:
+class SearchChip:
     text: str
     without: str
 
 
-def chips(query: Query) -> list[Chip]:
-    return [Chip(query.text[part.start : part.end], without(query, part)) for part in query.filters]
+def chips(query: Query) -> list[SearchChip]:
+    return [SearchChip(query.text[part.start : part.end], without(query, part)) for part in query.filters]
 
 
 def pointed_out(query: Query, problem: Problem) -> tuple[str, str, str]:

@@ -16,7 +16,7 @@ from benchapp.search.hit_marks import Excerpt
 from benchapp.search.indexing import Progress, progress
 from benchapp.search.query import MAX_QUERY, Query, parse
 from benchapp.search.search_hits import MOST, Found, find
-from inspector.pages.search.search import Hit, chips, facets, help_rows, hits, pointed_out
+from inspector.pages.search.search import SearchHit, chips, facets, help_rows, hits, pointed_out
 from inspector.web.responses import next_url, paginate, render_page
 
 PER_PAGE = 20
@@ -108,7 +108,7 @@ HIT = JsonShape(
 )
 
 
-def _hit_twin(request: HttpRequest, hit: Hit) -> dict[str, Any]:
+def _hit_twin(request: HttpRequest, hit: SearchHit) -> dict[str, Any]:
     url = request.build_absolute_uri(hit.url) if hit.url else None
     return {"kind": hit.kind, "title": hit.title, "url": url, **HIT.read(hit)}
 

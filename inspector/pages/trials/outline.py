@@ -36,7 +36,7 @@ class OutlineRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class StripMark:
     """A place on the strip: x from 0 to STRIP_WIDTH."""
 
     x: float
@@ -50,7 +50,7 @@ class Outline:
     errors_total: int
     tools: tuple[tuple[str, int], ...]
     tools_left_out: int
-    marks: tuple[Mark, ...]
+    marks: tuple[StripMark, ...]
     here: tuple[float, float]  # x and width of the page on the strip
     first_error: int | None
     next_error: int | None
@@ -75,7 +75,7 @@ class _Chunk:
         return self.first + self.count - 1
 
 
-def outline_of(trajectory: Trajectory, first: int, count: int, skill_steps: Iterable[int]) -> Outline:
+def read_outline_around(trajectory: Trajectory, first: int, count: int, skill_steps: Iterable[int]) -> Outline:
     """The outline around a page of steps. Three queries: summaries, chunks of the window, their outlines.
 
     `skill_steps` are the recorded uses, which know what was mounted; the outline's own marks only guess.
@@ -121,12 +121,12 @@ def _unwrap(text: str) -> str:
     return bare if bare == text else bare.rstrip("'\"")
 
 
-def _place_marks(chunks: list[_Chunk], skills: set[int], total: int) -> Iterable[Mark]:
+def _place_marks(chunks: list[_Chunk], skills: set[int], total: int) -> Iterable[StripMark]:
     """At most MARKS places; where there are more, errors that would fall on the same place are one mark."""
     places = {("error", round(_x(step, total))) for chunk in chunks for step in chunk.summary.get("errors", ())}
     drawn = sorted(places)[:: max(1, -(-len(places) // MARKS))]
     drawn += sorted(("skill", round(_x(step, total))) for step in skills)[:MARKS]
-    return (Mark(x, kind) for kind, x in drawn)
+    return (StripMark(x, kind) for kind, x in drawn)
 
 
 def _x(step: int, total: int) -> float:

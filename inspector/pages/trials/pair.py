@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
-from benchapp.analysis.alignment.aligned_reading import Side, read_side
-from benchapp.analysis.alignment.alignment import Alignment, Kind, Part, Parting, Row, Stretch
+from benchapp.analysis.alignment.aligned_reading import AlignedSide, read_side
+from benchapp.analysis.alignment.alignment import AlignedRow, Alignment, DifferingPart, Parting, RowKind, Stretch
 from benchapp.analysis.alignment.step_pairing import align
-from benchapp.analysis.alignment.step_signs import Sign
+from benchapp.analysis.alignment.step_signs import StepSign
 from benchapp.models import Attempt, Trajectory, Trial
 from benchapp.record.trajectory_store import read_picked
 from benchapp.stats.metrics.comparability import Comparability, compare_setups
@@ -17,7 +17,8 @@ from inspector.pages.trials.outline import ROW_CHARS
 from inspector.pages.trials.pair_endings import CheckPair, SkillPair, paired_checks, paired_skills
 from inspector.pages.trials.pair_fields import FieldPair, paired_fields
 from inspector.pages.trials.token_curves import Curves, curves_of
-from inspector.pages.trials.trial import MAX_SKILL_STEPS, SkillFacts, skill_facts, skill_steps
+from inspector.pages.trials.trial import MAX_SKILL_STEPS, SkillUsage, build_skill_usages
+from inspector.pages.trials.trial import list_skill_steps as skill_steps
 from inspector.pages.trials.verdict import VerdictView, verdicts_of
 from inspector.web.text.drawn_steps import StepView, draw_steps
 from inspector.web.text.visible import one_line, visible
@@ -29,10 +30,10 @@ FOLDED_LINES = 100  # of a folded stretch that are listed
 MAX_CHECKS = 60
 MAX_SKILLS = 40
 DIFFERS = {
-    Part.GIVEN: "told something else",
-    Part.ACTION: "another action",
-    Part.RESULT: "another result",
-    Part.WORDS: "other words",
+    DifferingPart.GIVEN: "told something else",
+    DifferingPart.ACTION: "another action",
+    DifferingPart.RESULT: "another result",
+    DifferingPart.WORDS: "other words",
 }
 STRIP_WIDTH = 1_000
 STRIP_PLACES = 250
@@ -49,9 +50,9 @@ class Half:
     attempts: int
     trajectory: Trajectory | None
     trajectories: tuple[Trajectory, ...]
-    side: Side
+    side: AlignedSide
     verdict: VerdictView | None
-    skills: tuple[SkillFacts, ...]
+    skills: tuple[SkillUsage, ...]
     skill_steps: Mapping[int, Sequence[tuple[str, str]]]
 
     @property
@@ -63,7 +64,7 @@ class Half:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PairLine:
     """A folded pair of steps in a line. Numbers of steps from 1."""
 
     left: int
@@ -84,16 +85,16 @@ class Deed:
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class PairUnit:
     """What is drawn as one: a folded stretch, a pair, or steps of both sides that belong to no other. `row` from 1."""
 
     row: int
     last: int
     kind: str  # same, changed, apart
-    rows: tuple[Row, ...]
+    rows: tuple[AlignedRow, ...]
     left: tuple[StepView, ...] = ()
     right: tuple[StepView, ...] = ()
-    lines: tuple[Line, ...] = ()
+    lines: tuple[PairLine, ...] = ()
     fields: tuple[FieldPair, ...] = ()
     is_parting: bool = False
 
@@ -104,7 +105,7 @@ class Unit:
     @property
     def words(self) -> str:
         """In what a pair of steps differs."""
-        return " and ".join(DIFFERS[Part(part)] for part in self.differs)
+        return " and ".join(DIFFERS[DifferingPart(part)] for part in self.differs)
 
     @property
     def left_out(self) -> int:
@@ -128,7 +129,7 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class StripMark:
     """A stretch on the strip: x and width of STRIP_WIDTH."""
 
     kind: str
@@ -137,17 +138,17 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class TrialPair:
     left: Half
     right: Half
     alignment: Alignment
     parting: Parting
-    units: tuple[Unit, ...]  # all of them, without steps
+    units: tuple[PairUnit, ...]  # all of them, without steps
     setups: Comparability
     checks: tuple[CheckPair, ...]
     skills: tuple[SkillPair, ...]
     curves: Curves
-    strip: tuple[Mark, ...]
+    strip: tuple[StripMark, ...]
 
     @property
     def halves(self) -> tuple[Half, Half]:
@@ -155,13 +156,13 @@ class Pair:
 
     @property
     def paired(self) -> int:
-        return self.alignment.count(Kind.SAME) + self.alignment.count(Kind.CHANGED)
+        return self.alignment.count(RowKind.SAME) + self.alignment.count(RowKind.CHANGED)
 
-    def unit_at(self, row: int) -> Unit | None:
+    def unit_at(self, row: int) -> PairUnit | None:
         """The unit that an address points at by a row's number."""
         return next((unit for unit in self.units if unit.row <= row <= unit.last), None)
 
-    def unit_of(self, place: int) -> Unit | None:
+    def unit_of(self, place: int) -> PairUnit | None:
         """The unit that holds a row (from 0)."""
         row = self.alignment.rows[place]
         return next((unit for unit in self.units if row in unit.rows), None)
@@ -182,18 +183,18 @@ class Pair:
         return Deed(half.letter, place + 1, _tool(sign), one_line(text, DEED_CHARS), own is None)
 
     @property
-    def parting_unit(self) -> Unit | None:
+    def parting_unit(self) -> PairUnit | None:
         return next((unit for unit in self.units if unit.is_parting), None)
 
 
-def pair_of(left: Trial, right: Trial, query: Mapping[str, str]) -> Pair:
+def build_pair(left: Trial, right: Trial, query: Mapping[str, str]) -> TrialPair:
     """`?a=` and `?b=` choose another trajectory of either trial. The number of queries is the same for every length."""
     labels = _labels(left, right)
     one, other = _half("A", labels[0], left, query.get("a", "")), _half("B", labels[1], right, query.get("b", ""))
     alignment = align(one.side.signs, other.side.signs)
     parting = alignment.parting()
-    at = alignment.rows[parting.first] if parting.first is not None else Row(None, None, Kind.SAME)
-    return Pair(
+    at = alignment.rows[parting.first] if parting.first is not None else AlignedRow(None, None, RowKind.SAME)
+    return TrialPair(
         left=one,
         right=other,
         alignment=alignment,
@@ -207,7 +208,7 @@ def pair_of(left: Trial, right: Trial, query: Mapping[str, str]) -> Pair:
     )
 
 
-def drawn(pair: Pair, units: Iterable[Unit]) -> list[Unit]:
+def draw_units(pair: TrialPair, units: Iterable[PairUnit]) -> list[PairUnit]:
     """The units of one page with their steps. Four queries, and only the chunks these steps lie in."""
     shown = list(units)
     places = [row for unit in shown if unit.kind != "same" for row in unit.rows]
@@ -229,7 +230,7 @@ class _Drawn:
         return tuple(self.views[place + 1] for place in places if place is not None and place + 1 in self.views)
 
 
-def _filled(pair: Pair, unit: Unit, left: _Drawn, right: _Drawn) -> Unit:
+def _filled(pair: TrialPair, unit: PairUnit, left: _Drawn, right: _Drawn) -> PairUnit:
     if unit.kind == "same":
         return replace(unit, lines=tuple(_line(pair, row) for row in unit.rows[:FOLDED_LINES]))
     mine, theirs = left.of(row.left for row in unit.rows), right.of(row.right for row in unit.rows)
@@ -240,13 +241,13 @@ def _filled(pair: Pair, unit: Unit, left: _Drawn, right: _Drawn) -> Unit:
     return replace(unit, left=mine, right=theirs, fields=fields)
 
 
-def _line(pair: Pair, row: Row) -> Line:
+def _line(pair: TrialPair, row: AlignedRow) -> PairLine:
     assert row.left is not None and row.right is not None  # noqa: PT018 (a stretch of pairs)
     sign, text = pair.left.side.signs[row.left], pair.left.side.lines[row.left]
-    return Line(row.left + 1, row.right + 1, _tool(sign), one_line(text, ROW_CHARS))
+    return PairLine(row.left + 1, row.right + 1, _tool(sign), one_line(text, ROW_CHARS))
 
 
-def _tool(sign: Sign) -> str:
+def _tool(sign: StepSign) -> str:
     return one_line(sign.tools[0], 24) if sign.tools else sign.source
 
 
@@ -273,7 +274,7 @@ def _half(letter: str, label: str, trial: Trial, asked: str) -> Half:
         trajectories=tuple(found),
         side=read_side(trajectory),
         verdict=verdicts[0] if verdicts else None,
-        skills=tuple(skill_facts(uses)),
+        skills=tuple(build_skill_usages(uses)),
         skill_steps=skill_steps(uses, trajectory),
     )
 
@@ -304,27 +305,27 @@ def _facts(trial: Trial) -> dict[str, str]:
 # --- rows and units ---------------------------------------------------------------------------------------------
 
 
-def _units(alignment: Alignment, parting: int | None) -> Iterator[Unit]:
+def _units(alignment: Alignment, parting: int | None) -> Iterator[PairUnit]:
     for stretch in alignment.stretches():
         rows = alignment.rows[stretch.first : stretch.last + 1]
-        if stretch.kind is Kind.SAME:
-            yield Unit(stretch.first + 1, stretch.last + 1, "same", rows)
-        elif stretch.kind is Kind.CHANGED:
+        if stretch.kind is RowKind.SAME:
+            yield PairUnit(stretch.first + 1, stretch.last + 1, "same", rows)
+        elif stretch.kind is RowKind.CHANGED:
             for place, row in enumerate(rows, start=stretch.first):
-                yield Unit(place + 1, place + 1, "changed", (row,), is_parting=place == parting)
+                yield PairUnit(place + 1, place + 1, "changed", (row,), is_parting=place == parting)
         else:
             yield from _apart(stretch, rows, alignment.rows[parting] if parting is not None else None)
 
 
-def _apart(stretch: Stretch, rows: Sequence[Row], parting: Row | None) -> Iterator[Unit]:
+def _apart(stretch: Stretch, rows: Sequence[AlignedRow], parting: AlignedRow | None) -> Iterator[PairUnit]:
     """APART steps of either side at a time, so that what one did stands beside what the other did instead."""
-    left = [row for row in rows if row.kind is Kind.LEFT]
-    right = [row for row in rows if row.kind is Kind.RIGHT]
+    left = [row for row in rows if row.kind is RowKind.LEFT]
+    right = [row for row in rows if row.kind is RowKind.RIGHT]
     pieces = zip_longest(*([side[at : at + APART] for at in range(0, len(side), APART)] for side in (left, right)))
     first = stretch.first
     for mine, theirs in pieces:
         own = (*(mine or ()), *(theirs or ()))
-        yield Unit(first + 1, first + len(own), "apart", own, is_parting=parting in own)
+        yield PairUnit(first + 1, first + len(own), "apart", own, is_parting=parting in own)
         first += len(own)
 
 
@@ -333,17 +334,19 @@ def _range(places: Iterable[int | None]) -> tuple[int, int] | None:
     return (min(known), max(known)) if known else None
 
 
-def _strip(alignment: Alignment) -> Iterator[Mark]:
+def _strip(alignment: Alignment) -> Iterator[StripMark]:
     """The rows from left to right; where many fall on one place the one that differs most shows."""
     total = len(alignment.rows)
     places = min(total, STRIP_PLACES)
     kinds = []
     for place in range(places):
         found = {row.kind for row in alignment.rows[place * total // places : (place + 1) * total // places]}
-        kinds.append("apart" if found & {Kind.LEFT, Kind.RIGHT} else "changed" if Kind.CHANGED in found else "same")
+        kinds.append(
+            "apart" if found & {RowKind.LEFT, RowKind.RIGHT} else "changed" if RowKind.CHANGED in found else "same"
+        )
     start = 0
     for place in range(1, places + 1):
         if place == places or kinds[place] != kinds[start]:
             scale = STRIP_WIDTH / places
-            yield Mark(kinds[start], round(start * scale, 1), round((place - start) * scale, 1))
+            yield StripMark(kinds[start], round(start * scale, 1), round((place - start) * scale, 1))
             start = place

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from inspector.pages.trials.trial import SkillFacts
+from inspector.pages.trials.trial import SkillUsage
 from inspector.pages.trials.verdict import GROUP_WORDS, VerdictView
 from inspector.web.text.visible import visible
 from runner.base.types import CheckGroup
@@ -33,8 +33,8 @@ class CheckPair:
 @dataclass(frozen=True, slots=True)
 class SkillPair:
     slug: str
-    left: SkillFacts | None
-    right: SkillFacts | None
+    left: SkillUsage | None
+    right: SkillUsage | None
 
 
 def paired_checks(left: VerdictView | None, right: VerdictView | None) -> list[CheckPair]:
@@ -58,7 +58,7 @@ def _statuses(view: VerdictView | None) -> dict[tuple[str, str, int], str]:
     return found
 
 
-def paired_skills(left: Sequence[SkillFacts], right: Sequence[SkillFacts]) -> list[SkillPair]:
+def paired_skills(left: Sequence[SkillUsage], right: Sequence[SkillUsage]) -> list[SkillPair]:
     """Those that were used on either side first."""
     mine, theirs = ({fact.slug: fact for fact in facts} for facts in (left, right))
     pairs = [SkillPair(slug, mine.get(slug), theirs.get(slug)) for slug in dict.fromkeys([*mine, *theirs])]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from benchapp.record.trajectory_store import StoredStep
-from inspector.web.text.diff import Pair as LinePair
+from inspector.web.text.diff import RowPair as LinePair
 from inspector.web.text.diff import diff_file
 from inspector.web.text.drawn_steps import FieldView, StepView
 from runner.base.types import Source

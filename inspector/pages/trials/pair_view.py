@@ -11,10 +11,10 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
-from benchapp.analysis.alignment.alignment import Kind, Row
+from benchapp.analysis.alignment.alignment import AlignedRow, RowKind
 from benchapp.models import Trial
 from benchapp.record.json_shape import JsonShape
-from inspector.pages.trials.pair import MAX_CHECKS, MAX_SKILLS, UNITS, Half, Pair, Unit, drawn, pair_of
+from inspector.pages.trials.pair import MAX_CHECKS, MAX_SKILLS, UNITS, Half, PairUnit, TrialPair, build_pair, draw_units
 from inspector.pages.trials.token_curves import sums
 from inspector.web.closed_pages import closed_to
 from inspector.web.responses import next_url, render_page
@@ -32,10 +32,10 @@ def pair(request: HttpRequest, public_id: UUID, other_id: UUID, *, as_json: bool
         data = {"problem": problem, "next": None}
         context = {"section": "trial", "left_trial": left, "right_trial": right}
         return render_page(request, "trials/pair_refused.html", data=data, context=context, as_json=as_json, status=400)
-    this = pair_of(left, right, request.GET)
+    this = build_pair(left, right, request.GET)
     pointed = _find_pointed(request, this)
     page = _page(request, this, pointed)
-    units = drawn(this, page)
+    units = draw_units(this, page)
     data = _twin(request, this, page, units)
     context = {
         "section": "trial",
@@ -49,10 +49,10 @@ def pair(request: HttpRequest, public_id: UUID, other_id: UUID, *, as_json: bool
         "checks_both": sum(not check.is_one_sided for check in this.checks),
         "skills": this.skills[:MAX_SKILLS],
         "skills_left_out": max(0, len(this.skills) - MAX_SKILLS),
-        "same": this.alignment.count(Kind.SAME),
-        "changed": this.alignment.count(Kind.CHANGED),
-        "only_left": this.alignment.count(Kind.LEFT),
-        "only_right": this.alignment.count(Kind.RIGHT),
+        "same": this.alignment.count(RowKind.SAME),
+        "changed": this.alignment.count(RowKind.CHANGED),
+        "only_left": this.alignment.count(RowKind.LEFT),
+        "only_right": this.alignment.count(RowKind.RIGHT),
         "parting_url": _row_url(request, this.parting_unit),
         "before": _before(request, this),
         "swap_query": _build_swap_query(request.GET),
@@ -69,19 +69,19 @@ def _problem(left: Trial, right: Trial, query: Mapping[str, str]) -> str:
     return ""
 
 
-def _find_pointed(request: HttpRequest, this: Pair) -> Unit | None:
+def _find_pointed(request: HttpRequest, this: TrialPair) -> PairUnit | None:
     """The unit that holds ?row=41."""
     row = request.GET.get("row", "")
     return this.unit_at(int(row)) if row.isdecimal() and len(row) < 9 else None
 
 
-def _page(request: HttpRequest, this: Pair, pointed: Unit | None) -> Page[Unit]:
+def _page(request: HttpRequest, this: TrialPair, pointed: PairUnit | None) -> Page[PairUnit]:
     """?page=3, else the page that holds the row pointed at, else the first."""
     asked = request.GET.get("page") or (this.units.index(pointed) // UNITS + 1 if pointed else 1)
     return Paginator(this.units, UNITS).get_page(asked)
 
 
-def _before(request: HttpRequest, this: Pair) -> dict[str, str]:
+def _before(request: HttpRequest, this: TrialPair) -> dict[str, str]:
     """Where the two had been told, or had got, something else before they first acted differently."""
     action = this.parting.action
     if action is None:
@@ -91,7 +91,7 @@ def _before(request: HttpRequest, this: Pair) -> dict[str, str]:
     return {name: _row_url(request, unit) for name, unit in units.items()}
 
 
-def _row_url(request: HttpRequest, unit: Unit | None) -> str:
+def _row_url(request: HttpRequest, unit: PairUnit | None) -> str:
     if unit is None:
         return ""
     query = request.GET.copy()
@@ -112,7 +112,7 @@ def _build_swap_query(query: Mapping[str, str]) -> str:
 # --- the twin ---------------------------------------------------------------------------------------------------
 
 
-def _twin(request: HttpRequest, this: Pair, page: Page[Unit], units: list[Unit]) -> dict[str, Any]:
+def _twin(request: HttpRequest, this: TrialPair, page: Page[PairUnit], units: list[PairUnit]) -> dict[str, Any]:
     alignment, parting = this.alignment, this.parting
     return {
         "problem": "",
@@ -124,7 +124,7 @@ def _twin(request: HttpRequest, this: Pair, page: Page[Unit], units: list[Unit])
         "steps_total": {half.letter: half.side.total for half in this.halves},
         "rows": len(alignment.rows),
         "paired": this.paired,
-        **{kind.value: alignment.count(kind) for kind in Kind},
+        **{kind.value: alignment.count(kind) for kind in RowKind},
         "is_banded": alignment.is_banded,
         "first_divergence": _row_twin(alignment.rows, parting.first),
         "first_other": {
@@ -137,7 +137,7 @@ def _twin(request: HttpRequest, this: Pair, page: Page[Unit], units: list[Unit])
     }
 
 
-def _same_revision(this: Pair) -> bool | None:
+def _same_revision(this: TrialPair) -> bool | None:
     """None where a side does not tell which revision it was."""
     revisions = [half.trial.task_revision for half in this.halves]
     if any(revision is None or revision.digest == "unknown" for revision in revisions):
@@ -151,7 +151,7 @@ def _tokens_by_step(half: Half) -> Any:
     return sums(half.side.tokens) if is_told else None
 
 
-def _row_twin(rows: tuple[Row, ...], place: int | None) -> dict[str, Any] | None:
+def _row_twin(rows: tuple[AlignedRow, ...], place: int | None) -> dict[str, Any] | None:
     return None if place is None else {"row": place + 1, **PARTING.read(rows[place])}
 
 

@@ -7,7 +7,7 @@ from django.views.decorators.http import require_safe
 
 from benchapp.exports.atif_file import atif_pieces, standing_trajectories
 from benchapp.models import Trial
-from inspector.pages.trials.trial import chosen_attempt
+from inspector.pages.trials.trial import choose_attempt
 from inspector.web.subject import of_trial
 
 
@@ -16,7 +16,7 @@ from inspector.web.subject import of_trial
 def trajectory_file(request: HttpRequest, trial: Trial) -> HttpResponse | StreamingHttpResponse:
     """An ATIF document of the attempt that counts, or of `?attempt=`. 404 where it recorded no step."""
     attempts = list(trial.attempts.order_by("number").prefetch_related("trajectories"))
-    attempt = chosen_attempt(attempts, request.GET.get("attempt", ""))
+    attempt = choose_attempt(attempts, request.GET.get("attempt", ""))
     trajectories = standing_trajectories(attempt) if attempt else []
     if attempt is None or not trajectories:
         raise Http404("this attempt recorded no step")

@@ -12,11 +12,11 @@ from benchapp.models import Attempt, Blob, Compaction, Decision, SkillUse, Traje
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.trajectory_store import StoredStep, read_page
 from benchapp.stats.learning.funnel import held_by
-from inspector.pages.trials.outline import Outline, outline_of
+from inspector.pages.trials.outline import Outline, read_outline_around
 from inspector.pages.trials.verdict import CheckLine, VerdictView, verdicts_of
 from inspector.web.subject import choose_row
-from inspector.web.text.drawn_steps import PAGE_STEPS, StepView, draw_steps, one_page, uses_by_step
-from inspector.web.text.excerpt import Excerpt, Kept, excerpts_of, kept_steps
+from inspector.web.text.drawn_steps import PAGE_STEPS, StepView, draw_steps, fit_one_page, list_uses_by_step
+from inspector.web.text.excerpt import EvidenceExcerpt, KeptStep, count_kept_steps, read_excerpts
 from inspector.web.text.visible import visible
 from runner.base.types import CompactionKind, Phase, UseKind
 
@@ -28,7 +28,7 @@ _PHASES = {phase.value: place for place, phase in enumerate(Phase)}
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class StepWindow:
     """Which steps are on the page. `step` is the one the address points at, None where it points at none."""
 
     first: int
@@ -40,7 +40,7 @@ class Window:
     def last(self) -> int:
         return min(self.first + self.count - 1, self.total)
 
-    def of(self, drawn: Sequence[StepView]) -> Window:
+    def of(self, drawn: Sequence[StepView]) -> StepWindow:
         """The window onto what one answer brings of its steps."""
         return replace(self, first=drawn[0].number, count=len(drawn)) if drawn else self
 
@@ -54,7 +54,7 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class SkillFacts(Shaped):
+class SkillUsage(Shaped):
     """One skill of the attempt: was it mounted, how was it used, and at which step first."""
 
     slug: str
@@ -71,7 +71,7 @@ class SkillFacts(Shaped):
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class LongText:
     """A bounded beginning of a longer text."""
 
     text: str
@@ -86,18 +86,18 @@ class Inspection:
     trajectories: tuple[Trajectory, ...]
     trajectory: Trajectory | None
     view: str
-    window: Window
+    window: StepWindow
     steps: tuple[StepView, ...]
     stored: tuple[StoredStep, ...]
     outline: Outline | None
     compactions: Mapping[str, Compaction]
-    excerpt: Excerpt | None
-    skills: tuple[SkillFacts, ...]
+    excerpt: EvidenceExcerpt | None
+    skills: tuple[SkillUsage, ...]
     held: frozenset[str]  # skills of the library it was given: folders with a SKILL.md
     next_skill: int | None
     verdicts: tuple[VerdictView, ...]
-    output: Piece | None
-    instruction: Piece | None
+    output: LongText | None
+    instruction: LongText | None
     siblings: tuple[Trial, ...]
     previous: Trial | None
     following: Trial | None
@@ -122,7 +122,7 @@ class Inspection:
         return rich is not None and rich.steps_kept < rich.steps_total
 
     @property
-    def read(self) -> list[SkillFacts]:
+    def read(self) -> list[SkillUsage]:
         return [skill for skill in self.skills if skill.kinds]
 
 
@@ -132,17 +132,17 @@ def inspect_trial(trial: Trial, query: Mapping[str, str]) -> Inspection:
     `trial` as `Trial.objects.for_detail` gives it. The number of queries is the same for every length.
     """
     attempts = list(trial.attempts.order_by("number"))
-    attempt = chosen_attempt(attempts, query.get("attempt", ""))
+    attempt = choose_attempt(attempts, query.get("attempt", ""))
     trajectories = list(attempt.trajectories.filter(is_superseded=False).select_related("parent")) if attempt else []
     trajectory = choose_row(trajectories, query.get("trajectory", ""), lambda one: one.kind == "main")
     uses = list(attempt.skill_uses.order_by("step", "id")[:MAX_SKILL_STEPS]) if attempt else []
-    window = window_of(trajectory.steps_total if trajectory else 0, query)
+    window = parse_window(trajectory.steps_total if trajectory else 0, query)
     compactions = {found.kind: found for found in trajectory.compactions.order_by("id")} if trajectory else {}
     view = query.get("view", "")
     view = view if view in VIEWS else "full"
     stored = read_page(trajectory, window.first, window.count) if trajectory and view == "full" else []
-    by_step = skill_steps(uses, trajectory)
-    steps = one_page(draw_steps(stored, skills=by_step, kept=_read_kept(compactions, stored)), window.step)
+    by_step = list_skill_steps(uses, trajectory)
+    steps = fit_one_page(draw_steps(stored, skills=by_step, kept=_read_kept(compactions, stored)), window.step)
     window = window.of(steps)
     verdicts = verdicts_of(attempt)
     siblings, previous, following = _find_siblings(trial)
@@ -156,10 +156,10 @@ def inspect_trial(trial: Trial, query: Mapping[str, str]) -> Inspection:
         window=window,
         stored=tuple(found for found in stored if window.first <= found.step.number <= window.last),
         steps=tuple(steps),
-        outline=outline_of(trajectory, window.first, window.count, by_step) if trajectory else None,
+        outline=read_outline_around(trajectory, window.first, window.count, by_step) if trajectory else None,
         compactions=compactions,
         excerpt=_read_excerpt(compactions, view),
-        skills=tuple(skill_facts(uses)),
+        skills=tuple(build_skill_usages(uses)),
         held=frozenset(held_by({trial.snapshot_id}).get(trial.snapshot_id, ())) if trial.snapshot_id else frozenset(),
         next_skill=next((step for step in sorted(by_step) if step > window.last), None),
         verdicts=tuple(verdicts),
@@ -176,14 +176,14 @@ def inspect_trial(trial: Trial, query: Mapping[str, str]) -> Inspection:
     )
 
 
-def chosen_attempt(attempts: Sequence[Attempt], number: str) -> Attempt | None:
+def choose_attempt(attempts: Sequence[Attempt], number: str) -> Attempt | None:
     """The one asked for; else the counting one; else the latest."""
     asked = (attempt for attempt in attempts if str(attempt.number) == number)
     counting = (attempt for attempt in attempts if attempt.counts)
     return next(asked, None) or next(counting, None) or (attempts[-1] if attempts else None)
 
 
-def window_of(total: int, query: Mapping[str, str]) -> Window:
+def parse_window(total: int, query: Mapping[str, str]) -> StepWindow:
     """?step=14 or ?step=last opens the page that holds it; ?first=26 begins a page there."""
     step = _parse_place(query.get("step", ""), total)
     first = _parse_place(query.get("first", ""), total)
@@ -191,7 +191,7 @@ def window_of(total: int, query: Mapping[str, str]) -> Window:
         first = ((step or 1) - 1) // PAGE_STEPS * PAGE_STEPS + 1
     elif step is not None and not first <= step < first + PAGE_STEPS:
         first = (step - 1) // PAGE_STEPS * PAGE_STEPS + 1
-    return Window(first, PAGE_STEPS, total, step)
+    return StepWindow(first, PAGE_STEPS, total, step)
 
 
 def _parse_place(text: str, total: int) -> int | None:
@@ -202,12 +202,12 @@ def _parse_place(text: str, total: int) -> int | None:
     return min(max(int(text), 1), total) if text.isdecimal() and len(text) < 12 else None
 
 
-def skill_steps(uses: Sequence[SkillUse], trajectory: Trajectory | None) -> dict[int, list[tuple[str, str]]]:
+def list_skill_steps(uses: Sequence[SkillUse], trajectory: Trajectory | None) -> dict[int, list[tuple[str, str]]]:
     """step -> (slug, kind) of the uses in this trajectory, each once."""
-    return {step: list(dict.fromkeys(found)) for step, found in uses_by_step(uses, trajectory).items()}
+    return {step: list(dict.fromkeys(found)) for step, found in list_uses_by_step(uses, trajectory).items()}
 
 
-def skill_facts(uses: Sequence[SkillUse]) -> list[SkillFacts]:
+def build_skill_usages(uses: Sequence[SkillUse]) -> list[SkillUsage]:
     """Skills that were used first, in the order of their first use; then those only mounted."""
     by_slug: dict[str, list[SkillUse]] = defaultdict(list)
     for use in uses:
@@ -218,38 +218,38 @@ def skill_facts(uses: Sequence[SkillUse]) -> list[SkillFacts]:
         steps = [use.step for use in used if use.step is not None]
         kinds = tuple(dict.fromkeys(use.kind for use in used))
         mounted = any(use.kind == UseKind.MOUNTED for use in found)
-        facts.append(SkillFacts(visible(slug), mounted, kinds, min(steps, default=None), len(used)))
+        facts.append(SkillUsage(visible(slug), mounted, kinds, min(steps, default=None), len(used)))
     return sorted(facts, key=lambda fact: (not fact.kinds, fact.first_step or 0, fact.slug))
 
 
-def _read_kept(compactions: Mapping[str, Compaction], stored: Sequence[StoredStep]) -> dict[int, Kept]:
+def _read_kept(compactions: Mapping[str, Compaction], stored: Sequence[StoredStep]) -> dict[int, KeptStep]:
     """What the rich compaction kept, for the marks in the full view."""
     rich = compactions.get(CompactionKind.RICH)
     if rich is None or not stored:
         return {}
-    return kept_steps(orjson.loads(Blob.objects.read(rich.spans_id)))
+    return count_kept_steps(orjson.loads(Blob.objects.read(rich.spans_id)))
 
 
-def _read_excerpt(compactions: Mapping[str, Compaction], view: str) -> Excerpt | None:
+def _read_excerpt(compactions: Mapping[str, Compaction], view: str) -> EvidenceExcerpt | None:
     found = compactions.get(view)
-    return excerpts_of([found])[0] if found else None
+    return read_excerpts([found])[0] if found else None
 
 
-def _read_output(verdicts: Sequence[VerdictView]) -> Piece | None:
+def _read_output(verdicts: Sequence[VerdictView]) -> LongText | None:
     """The end of the primary verdict's output: that is where a verifier says what it concluded."""
     blob = verdicts[0].verdict.output_id if verdicts else None
     if blob is None:
         return None
     text = Blob.objects.read_text(blob)
-    return Piece(visible(text[-MAX_OUTPUT:]), max(0, len(text) - MAX_OUTPUT))
+    return LongText(visible(text[-MAX_OUTPUT:]), max(0, len(text) - MAX_OUTPUT))
 
 
-def _read_instruction(trial: Trial) -> Piece | None:
+def _read_instruction(trial: Trial) -> LongText | None:
     blob = trial.task_revision.instruction_id if trial.task_revision else None
     if blob is None:
         return None
     text = Blob.objects.read_text(blob)
-    return Piece(visible(text[:MAX_INSTRUCTION]), max(0, len(text) - MAX_INSTRUCTION))
+    return LongText(visible(text[:MAX_INSTRUCTION]), max(0, len(text) - MAX_INSTRUCTION))
 
 
 def _find_siblings(trial: Trial) -> tuple[list[Trial], Trial | None, Trial | None]:

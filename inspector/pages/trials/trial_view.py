@@ -11,7 +11,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
-from benchapp.analysis.alignment.counterparts import Counterpart, counterparts
+from benchapp.analysis.alignment.counterparts import Counterpart, find_counterparts
 from benchapp.models import Blob, Decision, Trajectory, Trial, User
 from benchapp.record.json_shape import JsonShape, encode
 from benchapp.record.recorded import BOUND_OF
@@ -19,8 +19,8 @@ from benchapp.record.trajectory_store import StoredStep, read_field
 from benchapp.review.blinding import closed_trials
 from inspector.pages.people.comments import commented_steps
 from inspector.pages.trials.live_trial import live_steps
-from inspector.pages.trials.trial import Inspection, chosen_attempt, inspect_trial
-from inspector.web.responses import Link, link_to, render_page
+from inspector.pages.trials.trial import Inspection, choose_attempt, inspect_trial
+from inspector.web.responses import PageLink, link_to, render_page
 from inspector.web.subject import of_trial
 from inspector.web.text.visible import visible
 from runner.trajectories.fields import fields
@@ -45,7 +45,7 @@ class FieldPieceForm(forms.Form):
 @of_trial
 def trial(request: HttpRequest, found: Trial, *, as_json: bool = False) -> HttpResponse:
     inspection = inspect_trial(found, request.GET)
-    beside = counterparts(found, without=closed_trials(cast(User, request.user)))
+    beside = find_counterparts(found, without=closed_trials(cast(User, request.user)))
     live = live_steps(inspection.attempt) if inspection.trajectory is None else None
 
     def twin() -> dict[str, Any]:
@@ -104,7 +104,7 @@ def field(request: HttpRequest, found: Trial) -> HttpResponse:
 @of_trial
 def text(request: HttpRequest, found: Trial, name: str) -> HttpResponse:
     """A text about a trial as a whole: `instruction`, or of an attempt `output` (its verifier's) or `exception`."""
-    attempt = chosen_attempt(list(found.attempts.order_by("number")), request.GET.get("attempt", ""))
+    attempt = choose_attempt(list(found.attempts.order_by("number")), request.GET.get("attempt", ""))
     verdict = attempt.verdicts.order_by("-is_primary", "id").first() if attempt else None
     digest = {
         "instruction": found.task_revision.instruction_id if found.task_revision else None,
@@ -140,7 +140,7 @@ def _trajectory(found: Trial, public_id: UUID | None) -> Trajectory:
 
 
 def _beside_twin(found: Trial, beside: Counterpart) -> dict[str, Any]:
-    url = Link("compare-pair-json", found.public_id, beside.trial.public_id)
+    url = PageLink("compare-pair-json", found.public_id, beside.trial.public_id)
     return {"id": beside.trial, "why": beside.why, "status": beside.trial.status, "url": url}
 
 
@@ -156,9 +156,9 @@ def _fields_twin(stored: StoredStep, limit: int) -> Iterator[dict[str, Any]]:
         yield {"name": name, "text": text[:limit], "length": stored.long.get(name, len(text))}
 
 
-def _library_link(decision: Decision) -> Link:
+def _library_link(decision: Decision) -> PageLink:
     episode = decision.episode
-    return Link("library-json", episode.run.public_id, episode=episode.public_id, decision=decision.number)
+    return PageLink("library-json", episode.run.public_id, episode=episode.public_id, decision=decision.number)
 
 
 def _compactions_twin(this: Inspection) -> list[dict[str, Any]]:

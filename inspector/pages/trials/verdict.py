@@ -34,7 +34,7 @@ class CheckLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class CheckSection:
     """The checks of one group. `total` counts those that were run; skipped ones say nothing about the trial."""
 
     name: str
@@ -52,7 +52,7 @@ class VerdictView:
     """One verdict. `dimensions` are rubric scores; `output_length` the size of the verifier's output in bytes."""
 
     verdict: Verdict
-    groups: tuple[Group, ...]
+    groups: tuple[CheckSection, ...]
     dimensions: tuple[Dimension, ...]
 
     @property
@@ -84,12 +84,12 @@ def view_of(verdict: Verdict, *, clean: Callable[[str], str] = visible) -> Verdi
     return VerdictView(verdict, groups, tuple(verdict.dimensions.all()))
 
 
-def _group(group: CheckGroup, checks: list[Check], clean: Callable[[str], str]) -> Group:
+def _group(group: CheckGroup, checks: list[Check], clean: Callable[[str], str]) -> CheckSection:
     ordered = sorted(checks, key=lambda check: _ORDER[CheckStatus(check.status)])
     lines = [_line(check, clean) for check in ordered[:MAX_CHECKS]]
     passed = sum(check.status == CheckStatus.PASSED for check in checks)
     skipped = sum(check.status == CheckStatus.SKIPPED for check in checks)
-    return Group(
+    return CheckSection(
         name=group.value,
         word=GROUP_WORDS[group],
         passed=passed,

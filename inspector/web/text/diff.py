@@ -32,14 +32,14 @@ _HEADING = re.compile(r"#{1,6} +(.{1,200})")
 _DEFINITION = re.compile(r"\s*(?:(?:async )?def|class|function|func|fn) +[\w$]+.{0,100}")
 
 
-class Sign(StrEnum):
+class LineSign(StrEnum):
     SAME = "same"
     ADD = "add"
     DEL = "del"
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class LinePiece:
     """A part of a line: its colour's kind ("" for none), and whether its words changed."""
 
     text: str
@@ -48,18 +48,18 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class DiffRow:
     """One line. `old` and `new` are line numbers from 1; None on the side without the line."""
 
-    sign: Sign
+    sign: LineSign
     old: int | None
     new: int | None
-    pieces: tuple[Piece, ...]
+    pieces: tuple[LinePiece, ...]
     note: str = ""
 
     @property
     def mark(self) -> str:
-        return {Sign.ADD: "+", Sign.DEL: "−", Sign.SAME: ""}[self.sign]
+        return {LineSign.ADD: "+", LineSign.DEL: "−", LineSign.SAME: ""}[self.sign]
 
     @property
     def text(self) -> str:
@@ -67,24 +67,24 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class RowPair:
     """A row of the split view; None where a side has no line."""
 
-    left: Row | None
-    right: Row | None
+    left: DiffRow | None
+    right: DiffRow | None
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class DiffBlock:
     """Consecutive rows. A folded block holds only unchanged lines, further than the context from any change."""
 
     heading: str
-    rows: tuple[Row, ...]
+    rows: tuple[DiffRow, ...]
     is_folded: bool = False
     is_frontmatter: bool = False
 
     @property
-    def pairs(self) -> list[Pair]:
+    def pairs(self) -> list[RowPair]:
         return list(_pair_rows(self.rows))
 
 
@@ -99,7 +99,7 @@ class FileDiff:
     status: str
     added: int
     removed: int
-    blocks: tuple[Block, ...] = ()
+    blocks: tuple[DiffBlock, ...] = ()
     note: str = ""
     is_collapsed: bool = False
 
@@ -133,8 +133,8 @@ def diff_file(path: str, old: bytes | None, new: bytes | None, *, mode_note: str
     if note := _explain_not_compared(before, after):
         return FileDiff(path, status, 0, 0, note=_join_notes(note, mode_note))
     rows = _compare(before, after, path)
-    added = sum(row.sign is Sign.ADD for row in rows)
-    removed = sum(row.sign is Sign.DEL for row in rows)
+    added = sum(row.sign is LineSign.ADD for row in rows)
+    removed = sum(row.sign is LineSign.DEL for row in rows)
     return FileDiff(
         path,
         status,
@@ -146,11 +146,13 @@ def diff_file(path: str, old: bytes | None, new: bytes | None, *, mode_note: str
     )
 
 
-def source_rows(path: str, content: bytes) -> tuple[Row, ...]:
+def draw_source_rows(path: str, content: bytes) -> tuple[DiffRow, ...]:
     """A whole file as unchanged rows, for the source view; empty for binary or too big files."""
     if _explain_not_compared(b"", content):
         return ()
-    return tuple(_make_row(Sign.SAME, None, number, line) for number, line in enumerate(_draw_lines(content, path), 1))
+    return tuple(
+        _make_row(LineSign.SAME, None, number, line) for number, line in enumerate(_draw_lines(content, path), 1)
+    )
 
 
 def explain_no_rows(content: bytes) -> str:
@@ -192,17 +194,17 @@ def _draw_lines(content: bytes, path: str) -> list[_Line]:
     return lines
 
 
-def _compare(before: bytes, after: bytes, path: str) -> list[Row]:
+def _compare(before: bytes, after: bytes, path: str) -> list[DiffRow]:
     codes = compare_lines(split_lines(before), split_lines(after))
     new = _draw_lines(after, path)
     is_only_more = all(tag in ("equal", "insert") for tag, *_ in codes)
     old = [] if is_only_more else _draw_lines(before, path)  # of the old side only what went is drawn
-    rows: list[Row] = []
+    rows: list[DiffRow] = []
     work_left = MAX_WORD_WORK
     for tag, old_start, old_end, new_start, new_end in codes:
         if tag == "equal":
             rows += (
-                _make_row(Sign.SAME, old_start + index + 1, new_start + index + 1, line)
+                _make_row(LineSign.SAME, old_start + index + 1, new_start + index + 1, line)
                 for index, line in enumerate(new[new_start:new_end])
             )
             continue
@@ -213,19 +215,21 @@ def _compare(before: bytes, after: bytes, path: str) -> list[Row]:
             left, right = _mark_words(gone, come)
         else:
             left, right = [_draw_plain(line) for line in gone], [_draw_plain(line) for line in come]
-        rows += (_make_row(Sign.DEL, old_start + i + 1, None, line, left[i]) for i, line in enumerate(gone))
-        rows += (_make_row(Sign.ADD, None, new_start + i + 1, line, right[i]) for i, line in enumerate(come))
+        rows += (_make_row(LineSign.DEL, old_start + i + 1, None, line, left[i]) for i, line in enumerate(gone))
+        rows += (_make_row(LineSign.ADD, None, new_start + i + 1, line, right[i]) for i, line in enumerate(come))
     return rows
 
 
 def _make_row(
-    sign: Sign, old: int | None, new: int | None, line: _Line, pieces: tuple[Piece, ...] | None = None
-) -> Row:
-    return Row(sign, old, new, _draw_plain(line) if pieces is None else pieces, "" if line.has_newline else NO_NEWLINE)
+    sign: LineSign, old: int | None, new: int | None, line: _Line, pieces: tuple[LinePiece, ...] | None = None
+) -> DiffRow:
+    return DiffRow(
+        sign, old, new, _draw_plain(line) if pieces is None else pieces, "" if line.has_newline else NO_NEWLINE
+    )
 
 
-def _draw_plain(line: _Line) -> tuple[Piece, ...]:
-    return tuple(Piece(text, kind) for kind, text in line.pieces)
+def _draw_plain(line: _Line) -> tuple[LinePiece, ...]:
+    return tuple(LinePiece(text, kind) for kind, text in line.pieces)
 
 
 # --- words ------------------------------------------------------------------------------------------------------
@@ -242,7 +246,7 @@ def _count_word_work(gone: Sequence[_Line], come: Sequence[_Line]) -> int:
 
 def _mark_words(
     gone: Sequence[_Line], come: Sequence[_Line]
-) -> tuple[list[tuple[Piece, ...]], list[tuple[Piece, ...]]]:
+) -> tuple[list[tuple[LinePiece, ...]], list[tuple[LinePiece, ...]]]:
     """Both runs with changed words marked, paired line by line."""
     left, right = [], []
     for before, after in zip(gone, come, strict=True):
@@ -295,7 +299,7 @@ def _join(spans: _Spans, text: str) -> _Spans:
     return joined
 
 
-def _mark(line: _Line, spans: _Spans) -> tuple[Piece, ...]:
+def _mark(line: _Line, spans: _Spans) -> tuple[LinePiece, ...]:
     """The line's coloured pieces, cut at the borders of the marks."""
     borders = {border for span in spans for border in span}
     pieces, at = [], 0
@@ -303,7 +307,7 @@ def _mark(line: _Line, spans: _Spans) -> tuple[Piece, ...]:
         cuts = sorted({at, at + len(text), *(border for border in borders if at < border < at + len(text))})
         for start, end in zip(cuts, cuts[1:], strict=False):
             is_marked = any(first <= start and end <= last for first, last in spans)
-            pieces.append(Piece(text[start - at : end - at], kind, is_marked))
+            pieces.append(LinePiece(text[start - at : end - at], kind, is_marked))
         at += len(text)
     return tuple(pieces)
 
@@ -311,12 +315,12 @@ def _mark(line: _Line, spans: _Spans) -> tuple[Piece, ...]:
 # --- blocks -----------------------------------------------------------------------------------------------------
 
 
-def _split_blocks(rows: list[Row], path: str) -> Iterator[Block]:
+def _split_blocks(rows: list[DiffRow], path: str) -> Iterator[DiffBlock]:
     """Rows cut into frontmatter, changed parts with their context, and folded unchanged parts between them."""
     front = _find_frontmatter_end(rows) if path.endswith("SKILL.md") else 0
     if front:
-        is_changed = any(row.sign is not Sign.SAME for row in rows[:front])
-        yield Block("", tuple(rows[:front]), is_folded=not is_changed, is_frontmatter=True)
+        is_changed = any(row.sign is not LineSign.SAME for row in rows[:front])
+        yield DiffBlock("", tuple(rows[:front]), is_folded=not is_changed, is_frontmatter=True)
     headings = _find_headings(rows, path)
     near = _find_near_changes(rows)
     start, said = front, ""
@@ -324,34 +328,34 @@ def _split_blocks(rows: list[Row], path: str) -> Iterator[Block]:
         if index == len(rows) or near[index] != near[start]:
             # A fold is labelled with the part that it leads to; that part needs no label again.
             heading = headings[start] if near[start] else headings[index - 1]
-            yield Block("" if heading == said else heading, tuple(rows[start:index]), is_folded=not near[start])
+            yield DiffBlock("" if heading == said else heading, tuple(rows[start:index]), is_folded=not near[start])
             start, said = index, heading
 
 
-def _find_frontmatter_end(rows: list[Row]) -> int:
+def _find_frontmatter_end(rows: list[DiffRow]) -> int:
     """How many rows, deletions among them, belong to the frontmatter of either side; 0 where there is none.
 
     Each side's frontmatter runs from a first line `---` to the next such line.
     """
     ends = []
-    for is_other in (Sign.ADD, Sign.DEL):
+    for is_other in (LineSign.ADD, LineSign.DEL):
         side = [(index, row.text.rstrip()) for index, row in enumerate(rows) if row.sign is not is_other]
         if side and side[0][1] == "---":
             ends.append(next((index for index, text in side[1:] if text == "---"), -1) + 1)
     return max(ends, default=0)
 
 
-def _find_near_changes(rows: list[Row]) -> list[bool]:
+def _find_near_changes(rows: list[DiffRow]) -> list[bool]:
     """Whether each row is a change or lies within the context of one."""
     near = [False] * len(rows)
     for index, row in enumerate(rows):
-        if row.sign is not Sign.SAME:
+        if row.sign is not LineSign.SAME:
             first, last = max(0, index - CONTEXT_LINES), min(len(rows), index + CONTEXT_LINES + 1)
             near[first:last] = [True] * (last - first)
     return near
 
 
-def _find_headings(rows: list[Row], path: str) -> list[str]:
+def _find_headings(rows: list[DiffRow], path: str) -> list[str]:
     """For each row the Markdown heading or definition it stands under, itself included."""
     pattern = _HEADING if path.endswith((".md", ".markdown")) else _DEFINITION
     found, current, is_fenced = [], "", False
@@ -359,26 +363,26 @@ def _find_headings(rows: list[Row], path: str) -> list[str]:
         text = row.text
         if pattern is _HEADING and text.lstrip().startswith(("```", "~~~")):
             is_fenced = not is_fenced
-        elif not is_fenced and row.sign is not Sign.DEL and (match := pattern.match(text)):
+        elif not is_fenced and row.sign is not LineSign.DEL and (match := pattern.match(text)):
             current = (match[1] if pattern is _HEADING else match[0]).strip()
         found.append(current)
     return found
 
 
-def _pair_rows(rows: Sequence[Row]) -> Iterator[Pair]:
+def _pair_rows(rows: Sequence[DiffRow]) -> Iterator[RowPair]:
     """Rows for the split view: unchanged lines on both sides, runs of deletions beside the additions after them."""
-    gone: list[Row] = []
-    come: list[Row] = []
+    gone: list[DiffRow] = []
+    come: list[DiffRow] = []
     for row in rows:
-        if row.sign is Sign.DEL and not come:
+        if row.sign is LineSign.DEL and not come:
             gone.append(row)
-        elif row.sign is Sign.ADD:
+        elif row.sign is LineSign.ADD:
             come.append(row)
         else:
-            yield from (Pair(left, right) for left, right in zip_longest(gone, come))
+            yield from (RowPair(left, right) for left, right in zip_longest(gone, come))
             gone, come = [], []
-            if row.sign is Sign.DEL:
+            if row.sign is LineSign.DEL:
                 gone.append(row)
             else:
-                yield Pair(row, row)
-    yield from (Pair(left, right) for left, right in zip_longest(gone, come))
+                yield RowPair(row, row)
+    yield from (RowPair(left, right) for left, right in zip_longest(gone, come))

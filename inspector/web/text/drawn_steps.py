@@ -12,8 +12,8 @@ from typing import Any
 
 from benchapp.models import SkillUse, Trajectory
 from benchapp.record.trajectory_store import StoredStep
-from inspector.web.text.excerpt import Kept
-from inspector.web.text.folding import Part, fold
+from inspector.web.text.excerpt import KeptStep
+from inspector.web.text.folding import FoldedPart, fold
 from inspector.web.text.visible import visible
 from runner.base.types import Observation, Step
 from runner.trajectories.fields import fields
@@ -32,7 +32,7 @@ class FieldView:
     name: str
     kind: str  # message, reasoning, call, result
     label: str
-    parts: tuple[Part, ...]
+    parts: tuple[FoldedPart, ...]
     length: int
     is_error: bool = False
 
@@ -58,7 +58,7 @@ class StepView:
     skills: tuple[tuple[str, str], ...]
     failed_tries: tuple[str, ...]  # why its model had to be asked again
     fields: tuple[FieldView, ...]
-    kept: Kept | None
+    kept: KeptStep | None
 
     @property
     def tools(self) -> list[str]:
@@ -66,7 +66,7 @@ class StepView:
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class StepText:
     """A field before folding. `at_hand` may be shorter than `length`: only the beginning of a long text is loaded."""
 
     name: str
@@ -82,8 +82,8 @@ def draw_steps(
     stored: Sequence[StoredStep],
     *,
     skills: Mapping[int, Sequence[tuple[str, str]]],
-    kept: Mapping[int, Kept],
-    texts_of: Callable[[StoredStep], list[Text]] | None = None,
+    kept: Mapping[int, KeptStep],
+    texts_of: Callable[[StoredStep], list[StepText]] | None = None,
 ) -> list[StepView]:
     """`skills` and `kept` by step number; `texts_of` says what there is to read in a step, where that is not simply
     its fields."""
@@ -98,7 +98,7 @@ def draw_steps(
     ]
 
 
-def uses_by_step(uses: Iterable[SkillUse], trajectory: Trajectory | None) -> dict[int, list[tuple[str, str]]]:
+def list_uses_by_step(uses: Iterable[SkillUse], trajectory: Trajectory | None) -> dict[int, list[tuple[str, str]]]:
     """step -> (slug, kind) of the uses in this trajectory, one for every file that was read."""
     found: dict[int, list[tuple[str, str]]] = {}
     for use in uses:
@@ -107,7 +107,7 @@ def uses_by_step(uses: Iterable[SkillUse], trajectory: Trajectory | None) -> dic
     return found
 
 
-def one_page(steps: Sequence[StepView], pointed: int | None) -> list[StepView]:
+def fit_one_page(steps: Sequence[StepView], pointed: int | None) -> list[StepView]:
     """As many of them as one answer brings, at least one: from the first, or from the one the address points at where
     that would not be among them."""
     fitting = _fit_page(steps)
@@ -126,7 +126,9 @@ def _fit_page(steps: Sequence[StepView]) -> list[StepView]:
     return fitting
 
 
-def _draw_step(step: Step, drawn: list[FieldView], skills: Sequence[tuple[str, str]], kept: Kept | None) -> StepView:
+def _draw_step(
+    step: Step, drawn: list[FieldView], skills: Sequence[tuple[str, str]], kept: KeptStep | None
+) -> StepView:
     usage = step.usage
     return StepView(
         number=step.number,
@@ -139,20 +141,20 @@ def _draw_step(step: Step, drawn: list[FieldView], skills: Sequence[tuple[str, s
         is_error=any(observation.is_error for observation in step.observations),
         is_copied=step.is_copied_context,
         skills=tuple(skills),
-        failed_tries=tuple(reasons_of((step.extra or {}).get("failed_tries"))),
+        failed_tries=tuple(read_reasons((step.extra or {}).get("failed_tries"))),
         fields=tuple(drawn),
         kept=kept,
     )
 
 
-def reasons_of(tries: Any) -> Iterator[str]:
+def read_reasons(tries: Any) -> Iterator[str]:
     """Of the record's failed tries of a call; of imported records nothing is known."""
     for each in tries if isinstance(tries, list) else ():
         if isinstance(each, Mapping) and "seconds" in each:
             yield visible(str(each.get("reason") or "")[:MAX_REASON])
 
 
-def _read_texts(stored: StoredStep) -> list[Text]:
+def _read_texts(stored: StoredStep) -> list[StepText]:
     """The fields in reading order: each result right after the call it answers."""
     step, found = stored.step, dict(fields(stored.step))
     return [
@@ -163,13 +165,13 @@ def _read_texts(stored: StoredStep) -> list[Text]:
 def reading_order(step: Step) -> list[str]:
     """The names of a step's fields as one reads them."""
     order = [name for name, text in (("message", step.message), ("reasoning", step.reasoning)) if text]
-    answers = answers_of(step)
+    answers = match_answers(step)
     for index in range(len(step.tool_calls)):
         order += [f"tool_calls/{index}", *(f"observations/{place}" for place in answers.pop(index, ()))]
     return order + [f"observations/{place}" for places in answers.values() for place in places]
 
 
-def answers_of(step: Step) -> dict[int | None, list[int]]:
+def match_answers(step: Step) -> dict[int | None, list[int]]:
     """call index -> its results; None collects results that name no call of this step."""
     calls = {call.id: index for index, call in reversed(list(enumerate(step.tool_calls)))}
     answers: dict[int | None, list[int]] = {}
@@ -179,25 +181,25 @@ def answers_of(step: Step) -> dict[int | None, list[int]]:
     return answers
 
 
-def result_label(step: Step, result: Observation) -> str:
+def name_result(step: Step, result: Observation) -> str:
     """A result stands below a call; one that names no call of its step must not be read as that call's."""
     named = any(result.source_call_id == call.id for call in step.tool_calls)
     return "result" if named or not step.tool_calls else "result, call unknown"
 
 
-def _make_text(step: Step, name: str, text: str, length: int) -> Text:
+def _make_text(step: Step, name: str, text: str, length: int) -> StepText:
     group, _, index = name.partition("/")
     if group == "tool_calls":
         label = step.tool_calls[int(index)].name
         skip = min(len(label) + 1, len(text))  # the name stands in the label
-        return Text(name, "call", visible(label[:MAX_LABEL]), text[skip:], length, skip)
+        return StepText(name, "call", visible(label[:MAX_LABEL]), text[skip:], length, skip)
     if group == "observations":
         found = step.observations[int(index)]
-        return Text(name, "result", result_label(step, found), text, length, 0, found.is_error)
-    return Text(name, group, group, text, length, 0)
+        return StepText(name, "result", name_result(step, found), text, length, 0, found.is_error)
+    return StepText(name, group, group, text, length, 0)
 
 
-def _fold_text(text: Text) -> FieldView:
+def _fold_text(text: StepText) -> FieldView:
     return FieldView(
         name=text.name,
         kind=text.kind,

@@ -32,7 +32,7 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptStep:
     """What a compaction kept of one step: reasons, and characters kept of those its kept fields have."""
 
     reasons: tuple[str, ...]
@@ -45,24 +45,24 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Excerpt:
+class EvidenceExcerpt:
     compaction: Compaction
     segments: tuple[Segment, ...]
-    kept: dict[int, Kept]
+    kept: dict[int, KeptStep]
 
 
-def excerpts_of(compactions: list[Compaction]) -> list[Excerpt]:
+def read_excerpts(compactions: list[Compaction]) -> list[EvidenceExcerpt]:
     """The compactions with their texts, in one query."""
     contents = Blob.objects.read_many([blob for found in compactions for blob in (found.text_id, found.spans_id)])
     return [
-        excerpt(found, contents[found.text_id].decode("utf-8", "replace"), orjson.loads(contents[found.spans_id]))
+        build_excerpt(found, contents[found.text_id].decode("utf-8", "replace"), orjson.loads(contents[found.spans_id]))
         for found in compactions
     ]
 
 
-def excerpt(compaction: Compaction, text: str, spans: list[list[Any]]) -> Excerpt:
+def build_excerpt(compaction: Compaction, text: str, spans: list[list[Any]]) -> EvidenceExcerpt:
     """`spans` as stored: [step, field, start, end, length, reason]."""
-    kept = kept_steps(spans)
+    kept = count_kept_steps(spans)
     segments, at = [], 0
     starts = _find_starts(text, sorted(kept))
     first = starts[0][1] if starts else len(text)
@@ -74,10 +74,10 @@ def excerpt(compaction: Compaction, text: str, spans: list[list[Any]]) -> Excerp
         segments.append(
             Segment(step, visible(heading.lstrip("# ")), _split_pieces(body), kept[step].reasons, kept[step].is_partial)
         )
-    return Excerpt(compaction, tuple(segments), kept)
+    return EvidenceExcerpt(compaction, tuple(segments), kept)
 
 
-def kept_steps(spans: list[list[Any]]) -> dict[int, Kept]:
+def count_kept_steps(spans: list[list[Any]]) -> dict[int, KeptStep]:
     """step -> what was kept of it."""
     found: dict[int, tuple[list[str], int, dict[str, int]]] = {}
     for step, field, start, end, length, reason in spans:
@@ -85,7 +85,7 @@ def kept_steps(spans: list[list[Any]]) -> dict[int, Kept]:
         lengths[field] = length
         found[step] = ([*reasons, reason] if reason not in reasons else reasons, characters + end - start, lengths)
     return {
-        step: Kept(tuple(reasons), characters, sum(lengths.values()))
+        step: KeptStep(tuple(reasons), characters, sum(lengths.values()))
         for step, (reasons, characters, lengths) in found.items()
     }
 

@@ -30,7 +30,7 @@ _ERROR = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FoldedPart:
     """A stretch of a field, from `start` to `end` in characters of its canonical text. `lines`: of a fold the first and
     the last line and how many the text has, None inside one line. `raw` is empty where the text is not at hand."""
 
@@ -73,16 +73,16 @@ class _Row(NamedTuple):
 
 def fold(
     text: str, *, length: int, offset: int = 0, is_result: bool = False, is_error: bool = False
-) -> tuple[Part, ...]:
+) -> tuple[FoldedPart, ...]:
     """The parts of a field from `offset` on. `text` may end before `length`: of huge fields only a beginning is loaded.
     Lines with an error are looked for in results only: prompts and skills speak of errors without having any."""
     rows = list(_rows(text))
     missing = length - offset - len(text)
     if missing <= 0 and len(rows) <= WHOLE_LINES and sum(row.size for row in rows) <= WHOLE_CHARS:
-        return (Part(offset, length, text),) if text else ()
+        return (FoldedPart(offset, length, text),) if text else ()
     shown = _choose_shown(rows, ERROR_LINES if is_error else LINES, _errors(text, rows) if is_result else [])
     parts = [replace(part, start=offset + part.start, end=offset + part.end) for part in _parts(text, rows, shown)]
-    return (*parts, Part(offset + len(text), length, "", is_fold=True)) if missing > 0 else tuple(parts)
+    return (*parts, FoldedPart(offset + len(text), length, "", is_fold=True)) if missing > 0 else tuple(parts)
 
 
 def _rows(text: str) -> Iterator[_Row]:
@@ -111,7 +111,7 @@ def _choose_shown(rows: Sequence[_Row], ends: tuple[int, int], errors: Sequence[
     return shown
 
 
-def _parts(text: str, rows: Sequence[_Row], shown: Sequence[bool]) -> Iterator[Part]:
+def _parts(text: str, rows: Sequence[_Row], shown: Sequence[bool]) -> Iterator[FoldedPart]:
     for is_shown, group in groupby(zip(rows, shown, strict=True), key=lambda each: each[1]):
         found = [row for row, _ in group]
         start, end = found[0].start, found[-1].end
@@ -119,16 +119,16 @@ def _parts(text: str, rows: Sequence[_Row], shown: Sequence[bool]) -> Iterator[P
             yield from _cut_lines(text, found)
         else:
             lines = (found[0].first, found[-1].last, rows[-1].last)
-            yield Part(start, end, text[start:end], is_fold=True, lines=lines)
+            yield FoldedPart(start, end, text[start:end], is_fold=True, lines=lines)
 
 
-def _cut_lines(text: str, rows: Sequence[_Row]) -> Iterator[Part]:
+def _cut_lines(text: str, rows: Sequence[_Row]) -> Iterator[FoldedPart]:
     """Neighbouring rows as one part, broken where a long line is folded in its middle."""
     at = rows[0].start
     for row in rows:
         if row.size > LINE_CHARS:
             start, end = row.start + LINE_HEAD, row.end - LINE_TAIL
-            yield Part(at, start, text[at:start])
-            yield Part(start, end, text[start:end], is_fold=True)
+            yield FoldedPart(at, start, text[at:start])
+            yield FoldedPart(start, end, text[start:end], is_fold=True)
             at = end
-    yield Part(at, rows[-1].end, text[at : rows[-1].end])
+    yield FoldedPart(at, rows[-1].end, text[at : rows[-1].end])

@@ -15,7 +15,7 @@ from runner.authoring.occasion import Occasion
 from runner.authoring.proposal import (
     OPERATIONS,
     TIER3_FOLDERS,
-    Broken,
+    BrokenRule,
     Proposal,
     apply_patch,
     confinement_problem,
@@ -50,60 +50,62 @@ def operation_of(patch: Patch, occasion: Occasion) -> str:
     return "revise" if patch.operation_type in ("create", "") else patch.operation_type
 
 
-def _confinement(proposal: Proposal) -> Iterator[Broken]:
+def _confinement(proposal: Proposal) -> Iterator[BrokenRule]:
     for path in (*proposal.patch.upsert_files, *proposal.patch.delete_paths):
         problem = confinement_problem(path)
         if problem:
-            yield Broken("path-confinement", path, problem)
+            yield BrokenRule("path-confinement", path, problem)
 
 
-def _layout(proposal: Proposal) -> Iterator[Broken]:
+def _layout(proposal: Proposal) -> Iterator[BrokenRule]:
     for path in (*proposal.upserts, *proposal.deletes):
         if path != f"{slug_of(path)}/{SKILL_FILE}" and not is_tier3(path):
             expected = f"<slug>/{SKILL_FILE} or a file below <slug>/{{{','.join(TIER3_FOLDERS)}}}/"
-            yield Broken("path-layout", path, f"expected {expected}")
+            yield BrokenRule("path-layout", path, f"expected {expected}")
 
 
-def _collisions(proposal: Proposal) -> Iterator[Broken]:
+def _collisions(proposal: Proposal) -> Iterator[BrokenRule]:
     places: dict[str, str] = {}
     for path in proposal.after:
         first = places.setdefault(same_place(path), path)
         if first != path:
-            yield Broken("path-collision", path, f"differs from {first} only in the case or form of its letters")
+            yield BrokenRule("path-collision", path, f"differs from {first} only in the case or form of its letters")
     for path in proposal.after:
         parts = path.split("/")
         for length in range(1, len(parts)):
             above = places.get(same_place("/".join(parts[:length])))
             if above is not None:
-                yield Broken("path-collision", path, f"{above} is a file and cannot be its folder")
+                yield BrokenRule("path-collision", path, f"{above} is a file and cannot be its folder")
 
 
-def _contents(proposal: Proposal) -> Iterator[Broken]:
+def _contents(proposal: Proposal) -> Iterator[BrokenRule]:
     for path, text in proposal.upserts.items():
         if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
-            yield Broken("text-encoding", path, "contains NUL or half of a surrogate pair, expected UTF-8 text")
+            yield BrokenRule("text-encoding", path, "contains NUL or half of a surrogate pair, expected UTF-8 text")
         size = len(text.encode("utf-8", "replace"))
         if size > MAX_FILE_BYTES:
-            yield Broken("file-size", path, f"{size:,} bytes, expected at most {MAX_FILE_BYTES:,}")
+            yield BrokenRule("file-size", path, f"{size:,} bytes, expected at most {MAX_FILE_BYTES:,}")
     total = sum(len(file.content) for file in proposal.after.values())
     if proposal.upserts and total > MAX_LIBRARY_BYTES:
-        yield Broken("file-size", "", f"the library would have {total:,} bytes, expected at most {MAX_LIBRARY_BYTES:,}")
+        yield BrokenRule(
+            "file-size", "", f"the library would have {total:,} bytes, expected at most {MAX_LIBRARY_BYTES:,}"
+        )
 
 
-def _slugs(proposal: Proposal) -> Iterator[Broken]:
+def _slugs(proposal: Proposal) -> Iterator[BrokenRule]:
     for slug in proposal.new_slugs:
         problem = slug_problem(slug)
         if problem:
-            yield Broken("slug-format", slug, f"{problem}; expected [a-z0-9-], at most {MAX_SLUG_CHARS} characters")
+            yield BrokenRule("slug-format", slug, f"{problem}; expected [a-z0-9-], at most {MAX_SLUG_CHARS} characters")
 
 
-def _skill_files(proposal: Proposal) -> Iterator[Broken]:
+def _skill_files(proposal: Proposal) -> Iterator[BrokenRule]:
     for slug in proposal.changed_slugs:
         if proposal.skill_text(slug) is None:
-            yield Broken("skill-file", slug, f"would be left without its {SKILL_FILE}")
+            yield BrokenRule("skill-file", slug, f"would be left without its {SKILL_FILE}")
 
 
-def _scope(proposal: Proposal) -> Iterator[Broken]:
+def _scope(proposal: Proposal) -> Iterator[BrokenRule]:
     occasion = proposal.occasion
     own = set(occasion.family_slugs)
     reserved = set(occasion.reserved_slugs) - own - {occasion.family.slug}
@@ -112,47 +114,47 @@ def _scope(proposal: Proposal) -> Iterator[Broken]:
         if slug in own:
             continue
         if slug in proposal.library_slugs:
-            yield Broken("family-scope", path, f"{slug} is a skill of another family than {occasion.family.key}")
+            yield BrokenRule("family-scope", path, f"{slug} is a skill of another family than {occasion.family.key}")
         elif slug in reserved:
-            yield Broken("family-scope", path, f"{slug} is the name of another family's first skill")
+            yield BrokenRule("family-scope", path, f"{slug} is the name of another family's first skill")
 
 
-def _slug_given(proposal: Proposal) -> Iterator[Broken]:
+def _slug_given(proposal: Proposal) -> Iterator[BrokenRule]:
     occasion = proposal.occasion
     if occasion.mode is AuthorMode.REVISE or occasion.mode.names_skills:
         return
     for slug in proposal.new_slugs:
         if slug != occasion.family.slug:
-            yield Broken("slug-given", slug, f"expected the slug of the request, {occasion.family.slug}")
+            yield BrokenRule("slug-given", slug, f"expected the slug of the request, {occasion.family.slug}")
 
 
-def _operation(proposal: Proposal) -> Iterator[Broken]:
+def _operation(proposal: Proposal) -> Iterator[BrokenRule]:
     patch, occasion = proposal.patch, proposal.occasion
     if occasion.mode.names_skills:
         return
     allowed = (*OPERATIONS, "retire", "quarantine", "") if occasion.profile == "as-released" else OPERATIONS
     operation = patch.operation_type
     if operation not in allowed:
-        yield Broken("operation-type", "", f"{operation[:40]!r}, expected one of {', '.join(OPERATIONS)}")
+        yield BrokenRule("operation-type", "", f"{operation[:40]!r}, expected one of {', '.join(OPERATIONS)}")
     elif operation == "create" and not proposal.new_slugs:
-        yield Broken("slug-operation-pairing", "", "create without a new slug, expected revise, narrow or replace")
+        yield BrokenRule("slug-operation-pairing", "", "create without a new slug, expected revise, narrow or replace")
     elif operation != "create" and proposal.new_slugs:
         names = ", ".join(proposal.new_slugs)
-        yield Broken(
+        yield BrokenRule(
             "slug-operation-pairing", "", f"{operation or 'no operation'} with the new slug {names}, expected create"
         )
 
 
-def _tier3_on_new(proposal: Proposal) -> Iterator[Broken]:
+def _tier3_on_new(proposal: Proposal) -> Iterator[BrokenRule]:
     if proposal.occasion.mode is AuthorMode.INDUCE or proposal.occasion.mode.names_skills:
         return
     for path in proposal.upserts:
         if slug_of(path) in proposal.new_slugs and path != f"{slug_of(path)}/{SKILL_FILE}":
             message = f"a new skill has only its {SKILL_FILE} in mode {proposal.occasion.mode}"
-            yield Broken("tier3-on-new-slug", path, message)
+            yield BrokenRule("tier3-on-new-slug", path, message)
 
 
-def _tier3_required(proposal: Proposal) -> Iterator[Broken]:
+def _tier3_required(proposal: Proposal) -> Iterator[BrokenRule]:
     occasion = proposal.occasion
     if not occasion.tier3_required or occasion.mode is not AuthorMode.REVISE:
         return
@@ -162,31 +164,31 @@ def _tier3_required(proposal: Proposal) -> Iterator[Broken]:
         found = [path for path in found if proposal.changed(path)]
     if not found:
         where = ", ".join(f"<slug>/{folder}/" for folder in TIER3_FOLDERS)
-        yield Broken("tier3-required", "", f"no new or updated file below {where} of an existing skill")
+        yield BrokenRule("tier3-required", "", f"no new or updated file below {where} of an existing skill")
 
 
-def _deletions(proposal: Proposal) -> Iterator[Broken]:
+def _deletions(proposal: Proposal) -> Iterator[BrokenRule]:
     written = {slug_of(path) for path in proposal.upserts}
     for path in proposal.deletes:
         if path in proposal.upserts:
-            yield Broken("delete-conflict", path, "both written and deleted")
+            yield BrokenRule("delete-conflict", path, "both written and deleted")
         elif path == f"{slug_of(path)}/{SKILL_FILE}" and slug_of(path) in written:
-            yield Broken("delete-conflict", path, "deletes the skill while other files of it are written")
+            yield BrokenRule("delete-conflict", path, "deletes the skill while other files of it are written")
         if path not in proposal.occasion.library:
-            yield Broken("delete-target", path, "not in the library")
+            yield BrokenRule("delete-target", path, "not in the library")
 
 
-def _budget(proposal: Proposal) -> Iterator[Broken]:
+def _budget(proposal: Proposal) -> Iterator[BrokenRule]:
     """Whoever writes without being asked by us is bounded by what it hands in: nobody sees what it used. A model that is asked
     is bounded by what it may write at all, and its own tokens are shorter or longer than these. Tokens are ceil(characters / 4)."""
     outside = proposal.occasion.mode is AuthorMode.OUTSIDE
     limit = proposal.occasion.budget_tokens if outside else None
     size = sum(-(-len(file.content.decode("utf-8", "replace")) // 4) for file in proposal.after.values())
     if limit is not None and proposal.upserts and size > limit:
-        yield Broken("generation-budget", "", f"the library would have {size:,} tokens, expected at most {limit:,}")
+        yield BrokenRule("generation-budget", "", f"the library would have {size:,} tokens, expected at most {limit:,}")
 
 
-_CHECKS: tuple[Callable[[Proposal], Iterable[Broken]], ...] = (
+_CHECKS: tuple[Callable[[Proposal], Iterable[BrokenRule]], ...] = (
     _confinement,
     _layout,
     _collisions,

@@ -30,7 +30,7 @@ MAX_LIBRARY_BYTES = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ContractRule:
     id: str
     says: str  # one sentence, for documents and pages
     paper: Severity
@@ -42,17 +42,17 @@ class Rule:
         return {"paper": self.paper, "as-released": self.as_released, "strict": self.strict}[profile]
 
 
-def _always(id: str, says: str) -> Rule:
-    return Rule(id, says, "error", "error", "error")
+def _always(id: str, says: str) -> ContractRule:
+    return ContractRule(id, says, "error", "error", "error")
 
 
-def _announce(id: str, says: str) -> Rule:
+def _announce(id: str, says: str) -> ContractRule:
     """The paper's prompts announce a rejection that the released code does not make."""
-    return Rule(id, says, "error", "warning", "error")
+    return ContractRule(id, says, "error", "warning", "error")
 
 
-def _advice(id: str, says: str, strict: Severity = "warning") -> Rule:
-    return Rule(id, says, "warning", "off", strict)
+def _advice(id: str, says: str, strict: Severity = "warning") -> ContractRule:
+    return ContractRule(id, says, "warning", "off", strict)
 
 
 _RULES = (
@@ -75,7 +75,7 @@ _RULES = (
     _announce("name-length", f"A name has at most {MAX_NAME_CHARS} characters."),
     _announce("description-length", f"A description has at most {MAX_DESCRIPTION_CHARS:,} characters."),
     _announce("compatibility-length", f"A compatibility note has at most {MAX_COMPATIBILITY_CHARS} characters."),
-    Rule("body-length", f"A body has at most {MAX_BODY_LINES} lines.", "warning", "off", "error"),
+    ContractRule("body-length", f"A body has at most {MAX_BODY_LINES} lines.", "warning", "off", "error"),
     _always("operation-type", "operation_type is revise, narrow, replace or create."),
     _announce("slug-operation-pairing", "create exactly when a new slug appears; otherwise revise, narrow or replace."),
     _always("tier3-on-new-slug", "A new skill has only its SKILL.md, except at induction from experience."),
@@ -87,10 +87,12 @@ _RULES = (
     _announce("process-note", "Under SkillFlow, no README, changelog, installation guide or quick reference."),
     _announce("empty-file", "Under SkillFlow, no file is empty."),
     _always("generation-budget", "What an outside program wrote under a token budget is within it."),
-    Rule(
+    ContractRule(
         "teacher-leak", "A teacher's advice shares no passage with the human skills.", "warning", "warning", "warning"
     ),
-    Rule("context-window", "The whole evidence fits the author's context window.", "warning", "warning", "warning"),
+    ContractRule(
+        "context-window", "The whole evidence fits the author's context window.", "warning", "warning", "warning"
+    ),
     _advice("delete-target", "A deleted path exists.", strict="error"),
     _announce("vague-file-name", "A Tier-3 file's name says what is in it."),
     _advice("description-quality", "A description says what, on what, and when, in words of its domain."),
@@ -100,4 +102,4 @@ _RULES = (
     _advice("script-interaction", "A script asks no questions and installs nothing."),
 )
 
-RULES: Mapping[str, Rule] = {rule.id: rule for rule in _RULES}
+RULES: Mapping[str, ContractRule] = {rule.id: rule for rule in _RULES}

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from runner.authoring.contract.skill_file import SKILL_FILE, SkillFileError, parse_skill
-from runner.authoring.proposal import Broken, Proposal
+from runner.authoring.proposal import BrokenRule, Proposal
 from runner.base.types import AuthorMode, Files, Patch
 
 FRONTMATTER_KEYS = frozenset({"name", "description"})
 _PROCESS_NOTE = re.compile(r"(readme|changelog|installation[-_ ]?guide|quick[-_ ]?reference)", re.IGNORECASE)
 
 
-def broken_evolution_rules(proposal: Proposal) -> Iterator[Broken]:
+def broken_evolution_rules(proposal: Proposal) -> Iterator[BrokenRule]:
     """Only files the patch changes are looked at, as everywhere in the contract."""
     if proposal.occasion.mode is not AuthorMode.EVOLVE:
         return
@@ -25,12 +25,14 @@ def broken_evolution_rules(proposal: Proposal) -> Iterator[Broken]:
         if name == SKILL_FILE:
             yield from _frontmatter(path, text)
         elif _PROCESS_NOTE.fullmatch(name.partition(".")[0]):
-            yield Broken("process-note", path, "tells of the library itself, expected what an agent needs for its task")
+            yield BrokenRule(
+                "process-note", path, "tells of the library itself, expected what an agent needs for its task"
+            )
         if not text.strip():
-            yield Broken("empty-file", path, "empty, expected content or no file")
+            yield BrokenRule("empty-file", path, "empty, expected content or no file")
 
 
-def _frontmatter(path: str, text: str) -> Iterator[Broken]:
+def _frontmatter(path: str, text: str) -> Iterator[BrokenRule]:
     try:
         keys = parse_skill(text).frontmatter.keys()
     except SkillFileError:
@@ -38,7 +40,7 @@ def _frontmatter(path: str, text: str) -> Iterator[Broken]:
     more = sorted(keys - FRONTMATTER_KEYS)
     if more:
         names = ", ".join(repr(key[:40]) for key in more[:5])
-        yield Broken("frontmatter-two-keys", path, f"also has {names}, expected name and description only")
+        yield BrokenRule("frontmatter-two-keys", path, f"also has {names}, expected name and description only")
 
 
 def with_folders(patch: Patch, library: Files) -> Patch:

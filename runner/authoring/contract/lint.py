@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from runner.authoring.contract.skill_file import SKILL_FILE, SkillFile, SkillFileError, parse_skill
-from runner.authoring.proposal import Broken, Proposal, is_tier3, slug_of
+from runner.authoring.proposal import BrokenRule, Proposal, is_tier3, slug_of
 
 FRONTMATTER_KEYS = frozenset({"name", "description", "license", "compatibility", "metadata", "allowed-tools"})
 MIN_DOMAIN_WORDS = 5
@@ -28,7 +28,7 @@ _CITED = re.compile(r"(?<![A-Za-z0-9_./-])(?:scripts|references|assets)/[A-Za-z0
 _INTERACTIVE = re.compile(r"^[^#\n]*\b(input\(|read -p\b|pip install\b|npm install\b|apt-get install\b)", re.MULTILINE)
 
 
-def lint(proposal: Proposal) -> Iterator[Broken]:
+def lint(proposal: Proposal) -> Iterator[BrokenRule]:
     """Advice on the skills and files that the patch changes."""
     for slug in proposal.changed_slugs:
         skill = _try_parse(proposal.skill_text(slug))
@@ -48,38 +48,38 @@ def _try_parse(text: str | None) -> SkillFile | None:
         return None  # a broken rule of its own
 
 
-def _description(slug: str, skill: SkillFile) -> Iterator[Broken]:
+def _description(slug: str, skill: SkillFile) -> Iterator[BrokenRule]:
     text, path = skill.text("description"), f"{slug}/{SKILL_FILE}"
     if not text:
         return
     words = {word for word in re.findall(r"[a-z0-9][a-z0-9_.+-]*", text.lower()) if word not in _CATCH_ALL}
     if len(words) < MIN_DOMAIN_WORDS:
         message = f"{len(words)} words of its domain, expected at least {MIN_DOMAIN_WORDS}"
-        yield Broken("description-quality", path, message)
+        yield BrokenRule("description-quality", path, message)
     if not _WHEN.search(text):
-        yield Broken("description-quality", path, "does not say when to use the skill")
+        yield BrokenRule("description-quality", path, "does not say when to use the skill")
     if _FIRST_PERSON.search(text):
-        yield Broken("description-quality", path, "speaks in the first person")
+        yield BrokenRule("description-quality", path, "speaks in the first person")
     about = _ABOUT_ITSELF.search(text)
     if about:
-        yield Broken("description-quality", path, f"talks about itself ({about.group(0)!r}) instead of its tasks")
+        yield BrokenRule("description-quality", path, f"talks about itself ({about.group(0)!r}) instead of its tasks")
 
 
-def _keys(slug: str, skill: SkillFile) -> Iterator[Broken]:
+def _keys(slug: str, skill: SkillFile) -> Iterator[BrokenRule]:
     for key in sorted(skill.frontmatter.keys() - FRONTMATTER_KEYS):
         message = f"unknown key {key[:40]!r}, expected one of {', '.join(sorted(FRONTMATTER_KEYS))}"
-        yield Broken("frontmatter-key", f"{slug}/{SKILL_FILE}", message)
+        yield BrokenRule("frontmatter-key", f"{slug}/{SKILL_FILE}", message)
 
 
-def _dangling(proposal: Proposal, slug: str, skill: SkillFile) -> Iterator[Broken]:
+def _dangling(proposal: Proposal, slug: str, skill: SkillFile) -> Iterator[BrokenRule]:
     for inner in sorted(set(_CITED.findall(skill.body))):
         if f"{slug}/{inner}" not in proposal.after:
-            yield Broken("citation-dangling", f"{slug}/{SKILL_FILE}", f"names {inner}, which does not exist")
+            yield BrokenRule("citation-dangling", f"{slug}/{SKILL_FILE}", f"names {inner}, which does not exist")
 
 
-def _resource(path: str, text: str) -> Iterator[Broken]:
+def _resource(path: str, text: str) -> Iterator[BrokenRule]:
     if path.count("/") > 2:
-        yield Broken("resource-depth", path, f"expected directly in {slug_of(path)}/{path.split('/')[1]}/")
+        yield BrokenRule("resource-depth", path, f"expected directly in {slug_of(path)}/{path.split('/')[1]}/")
     found = _INTERACTIVE.search(text) if path.split("/")[1] == "scripts" else None
     if found:
-        yield Broken("script-interaction", path, f"uses {found.group(1)!r}")
+        yield BrokenRule("script-interaction", path, f"uses {found.group(1)!r}")

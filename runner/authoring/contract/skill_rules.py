@@ -14,7 +14,7 @@ from runner.authoring.contract.contract_rules import (
     MAX_SLUG_CHARS,
 )
 from runner.authoring.contract.skill_file import SKILL_FILE, SkillFile, SkillFileError, cites, parse_skill
-from runner.authoring.proposal import Broken, Proposal, is_tier3
+from runner.authoring.proposal import BrokenRule, Proposal, is_tier3
 
 _SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 # Stems that say nothing of the content, alone or with a number or "old", "new", "copy" beside them.
@@ -34,7 +34,7 @@ def slug_problem(slug: str) -> str | None:
     return None
 
 
-def broken_skill_rules(proposal: Proposal) -> Iterator[Broken]:
+def broken_skill_rules(proposal: Proposal) -> Iterator[BrokenRule]:
     for path in proposal.upserts:
         if is_tier3(path) and proposal.changed(path):
             yield from _file_name(path)
@@ -45,7 +45,7 @@ def broken_skill_rules(proposal: Proposal) -> Iterator[Broken]:
         try:
             skill = parse_skill(text)
         except SkillFileError as error:
-            yield Broken("frontmatter", f"{slug}/{SKILL_FILE}", str(error))
+            yield BrokenRule("frontmatter", f"{slug}/{SKILL_FILE}", str(error))
             yield from _citations(proposal, slug, text)
             continue
         if proposal.changed(f"{slug}/{SKILL_FILE}"):
@@ -53,29 +53,31 @@ def broken_skill_rules(proposal: Proposal) -> Iterator[Broken]:
         yield from _citations(proposal, slug, skill.body)
 
 
-def _frontmatter(slug: str, skill: SkillFile) -> Iterator[Broken]:
+def _frontmatter(slug: str, skill: SkillFile) -> Iterator[BrokenRule]:
     path = f"{slug}/{SKILL_FILE}"
     for key in ("name", "description"):
         if not skill.text(key):
-            yield Broken("frontmatter", path, f"{key} is {_kind(skill.frontmatter.get(key))}, expected text")
+            yield BrokenRule("frontmatter", path, f"{key} is {_kind(skill.frontmatter.get(key))}, expected text")
     name, description = skill.text("name"), skill.text("description")
     if name and name != slug:
-        yield Broken("name-is-folder", path, f"name is {name[:80]!r}, expected {slug!r}")
+        yield BrokenRule("name-is-folder", path, f"name is {name[:80]!r}, expected {slug!r}")
     yield from _length("name-length", path, "name", name, MAX_NAME_CHARS)
     yield from _length("description-length", path, "description", description, MAX_DESCRIPTION_CHARS)
     compatibility = skill.frontmatter.get("compatibility")
     if compatibility is not None and not isinstance(compatibility, str):
-        yield Broken("frontmatter", path, f"compatibility is {_kind(compatibility)}, expected text")
+        yield BrokenRule("frontmatter", path, f"compatibility is {_kind(compatibility)}, expected text")
     yield from _length(
         "compatibility-length", path, "compatibility", skill.text("compatibility"), MAX_COMPATIBILITY_CHARS
     )
     if skill.body_lines > MAX_BODY_LINES:
-        yield Broken("body-length", path, f"the body has {skill.body_lines:,} lines, expected at most {MAX_BODY_LINES}")
+        yield BrokenRule(
+            "body-length", path, f"the body has {skill.body_lines:,} lines, expected at most {MAX_BODY_LINES}"
+        )
 
 
-def _length(rule: str, path: str, key: str, value: str | None, limit: int) -> Iterator[Broken]:
+def _length(rule: str, path: str, key: str, value: str | None, limit: int) -> Iterator[BrokenRule]:
     if value is not None and len(value) > limit:
-        yield Broken(rule, path, f"{key} has {len(value):,} characters, expected at most {limit:,}")
+        yield BrokenRule(rule, path, f"{key} has {len(value):,} characters, expected at most {limit:,}")
 
 
 def _kind(value: object) -> str:
@@ -84,7 +86,7 @@ def _kind(value: object) -> str:
     return "empty" if isinstance(value, str) else type(value).__name__
 
 
-def _citations(proposal: Proposal, slug: str, body: str) -> Iterator[Broken]:
+def _citations(proposal: Proposal, slug: str, body: str) -> Iterator[BrokenRule]:
     """Uncited files that this patch wrote, or whose citation it took away, are its fault; older ones are not."""
     before = _body(proposal.skill_text(slug, before=True))
     for path in proposal.tier3_paths(slug):
@@ -92,7 +94,7 @@ def _citations(proposal: Proposal, slug: str, body: str) -> Iterator[Broken]:
         if cites(body, inner):
             continue
         theirs = path in proposal.upserts or (before is not None and cites(before, inner))
-        yield Broken(
+        yield BrokenRule(
             "tier3-uncited" if theirs else "tier3-uncited-before",
             path,
             f"{SKILL_FILE} does not name {inner!r} in its body",
@@ -108,7 +110,7 @@ def _body(text: str | None) -> str | None:
         return text
 
 
-def _file_name(path: str) -> Iterator[Broken]:
+def _file_name(path: str) -> Iterator[BrokenRule]:
     stem = path.rpartition("/")[2].partition(".")[0]
     if _VAGUE.fullmatch(stem):
-        yield Broken("vague-file-name", path, f"{stem!r} does not say what is in the file")
+        yield BrokenRule("vague-file-name", path, f"{stem!r} does not say what is in the file")

@@ -56,7 +56,7 @@ def differs(score: float, differences: Iterable[str], count: int, *, numbers_onl
     return Comparison(False, max(0.0, min(score, BELOW_ONE)), told, numbers_only)
 
 
-def shown(value: object) -> str:
+def shorten_value(value: object) -> str:
     """A value for a message. An integer of thousands of digits is not spelled out: Python refuses to."""
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 256:
         return f"an integer of {value.bit_length():,} bits"
@@ -64,7 +64,7 @@ def shown(value: object) -> str:
     return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."
 
 
-def decoded(content: bytes) -> str:
+def decode_text(content: bytes) -> str:
     """Text in UTF-8 without a byte order mark. NUL is text as well; only broken bytes are none."""
     try:
         return content.decode("utf-8-sig")

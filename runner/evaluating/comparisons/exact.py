@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import takewhile
 
-from runner.evaluating.comparisons.comparison import SAME, Comparison, differs, shown
+from runner.evaluating.comparisons.comparison import SAME, Comparison, differs, shorten_value
 
 CONTEXT = 24  # bytes shown from the first difference on
 
@@ -20,7 +20,8 @@ class Exact:
         place = _common(found, expected)
         line = expected.count(b"\n", 0, place) + 1
         ends = [
-            shown(content[place : place + CONTEXT]) if content[place:] else "the end" for content in (found, expected)
+            shorten_value(content[place : place + CONTEXT]) if content[place:] else "the end"
+            for content in (found, expected)
         ]
         sizes = "" if len(found) == len(expected) else f" ({len(found):,} bytes, expected {len(expected):,})"
         return differs(0.0, [f"byte {place:,}, line {line:,}: found {ends[0]}, expected {ends[1]}{sizes}"], 1)

@@ -13,9 +13,9 @@ from runner.evaluating.comparisons.comparison import (
     SAME,
     Comparison,
     PrecheckFailed,
-    decoded,
+    decode_text,
     differs,
-    shown,
+    shorten_value,
 )
 from runner.evaluating.comparisons.numbers import Tolerance, is_number
 from runner.models.json_reply import RepeatedName, take_names_once
@@ -28,7 +28,7 @@ _NOTHING = object()
 def read_json(content: bytes) -> Any:
     """The value. NaN and Infinity are taken as Python writes them; a key that stands twice is refused."""
     try:
-        value = json.loads(decoded(content), object_pairs_hook=once_each)
+        value = json.loads(decode_text(content), object_pairs_hook=take_keys_once)
     except json.JSONDecodeError as error:
         raise PrecheckFailed("format", f"no JSON at line {error.lineno}, column {error.colno}: {error.msg}") from error
     except RecursionError as error:
@@ -41,12 +41,14 @@ def read_json(content: bytes) -> Any:
     return value
 
 
-def once_each(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+def take_keys_once(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
     """PrecheckFailed for a key that stands twice: nobody can tell which value was meant."""
     try:
         return take_names_once(pairs)
     except RepeatedName as error:
-        raise PrecheckFailed("format", f"the key {shown(error.name)} stands twice in one JSON object") from error
+        raise PrecheckFailed(
+            "format", f"the key {shorten_value(error.name)} stands twice in one JSON object"
+        ) from error
 
 
 def require_bounded(value: JsonValue) -> None:
@@ -115,7 +117,7 @@ class JsonTree:
         if not isinstance(value, list):
             return value
         inner = [self._plain(each) for each in value]
-        return sorted(inner, key=spelled) if self.any_order else inner
+        return sorted(inner, key=spell_value) if self.any_order else inner
 
     def _alike(self, found: Any, expected: Any) -> bool:
         if is_number(found) and is_number(expected):
@@ -123,7 +125,7 @@ class JsonTree:
         return type(found) is type(expected) and found == expected
 
 
-def spelled(value: Any) -> str:
+def spell_value(value: Any) -> str:
     """JSON that is the same for values that are the same: of 1 and 1.0, and whatever the order of keys."""
     return json.dumps(_reduce_numbers(value), sort_keys=True)
 
@@ -167,4 +169,4 @@ def _describe_difference(found: Any, expected: Any) -> str:
 def _brief(value: object) -> str:
     if isinstance(value, dict):
         return f"an object of {len(value):,} keys"
-    return f"an array of {len(value):,}" if isinstance(value, list) else shown(value)
+    return f"an array of {len(value):,}" if isinstance(value, list) else shorten_value(value)

@@ -10,9 +10,9 @@ from runner.evaluating.comparisons.comparison import (
     SAME,
     Comparison,
     PrecheckFailed,
-    decoded,
+    decode_text,
     differs,
-    shown,
+    shorten_value,
 )
 from runner.evaluating.comparisons.json_tree import JsonTree, below, read_json
 from runner.evaluating.comparisons.numbers import Tolerance, number_in
@@ -45,7 +45,7 @@ class Numeric:
 
 
 def _is_tree(content: bytes) -> bool:
-    return decoded(content).lstrip()[:1] in ("[", "{")
+    return decode_text(content).lstrip()[:1] in ("[", "{")
 
 
 def _require_numbers(value: object) -> None:
@@ -58,11 +58,11 @@ def _require_numbers(value: object) -> None:
         elif isinstance(each, list):
             pending += [(below(place, index), inner) for index, inner in enumerate(each)]
         elif isinstance(each, bool) or not isinstance(each, int | float):
-            raise PrecheckFailed("format", f"{place}: {shown(each)} is no number")
+            raise PrecheckFailed("format", f"{place}: {shorten_value(each)} is no number")
 
 
 def _numbers(content: bytes) -> list[int | float]:
-    words = decoded(content).replace(",", " ").split()
+    words = decode_text(content).replace(",", " ").split()
     if not words:
         raise PrecheckFailed("format", "no number: it is empty")
     if len(words) > MAX_NUMBERS:
@@ -71,7 +71,7 @@ def _numbers(content: bytes) -> list[int | float]:
     for place, word in enumerate(words, 1):
         value = number_in(word)
         if value is None:
-            raise PrecheckFailed("format", f"word {place:,}: {shown(word)} is no number")
+            raise PrecheckFailed("format", f"word {place:,}: {shorten_value(word)} is no number")
         found.append(value)
     return found
 
@@ -82,4 +82,4 @@ def _describe_difference(place: int, found: float, expected: float) -> str:
     except OverflowError:
         apart = math.inf
     by = f" (apart by {apart:.6g})" if math.isfinite(apart) else ""
-    return f"number {place + 1:,}: found {shown(found)}, expected {shown(expected)}{by}"
+    return f"number {place + 1:,}: found {shorten_value(found)}, expected {shorten_value(expected)}{by}"

@@ -16,18 +16,18 @@ from runner.evaluating.comparisons.comparison import (
     Comparison,
     PrecheckFailed,
     differs,
-    shown,
+    shorten_value,
 )
-from runner.evaluating.comparisons.json_tree import spelled
+from runner.evaluating.comparisons.json_tree import spell_value
 from runner.evaluating.comparisons.numbers import NONE, Tolerance, is_number, number_in
-from runner.evaluating.comparisons.table_reading import Rows, TableFormat, read_rows
+from runner.evaluating.comparisons.table_reading import TableFormat, TableRows, read_rows
 
 Row = tuple[Any, ...]
 Pair = tuple[str, Row | None, Row | None]  # where, found row, expected row; None where a side has no such row
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TableComparator:
     """The score is the share of cells that are alike, of rows x columns of the longer side.
 
     Columns that are missing or too many are no comparison that failed but an output of another shape: PrecheckFailed.
@@ -59,11 +59,11 @@ class Table:
         again = _compare_pairs(pairs, columns, tolerances, alike=_common(mine, wanted))
         return max(comparison, again, key=lambda each: (each.passed, each.score))
 
-    def _require_columns(self, ours: Rows, columns: tuple[str, ...]) -> None:
+    def _require_columns(self, ours: TableRows, columns: tuple[str, ...]) -> None:
         _require_columns_of(ours, columns)
         extra = [name for name in ours.columns if name not in set(columns)]
         if extra and not self.extra_columns:
-            raise PrecheckFailed("columns", f"{len(extra):,} too many, the first is {shown(extra[0])}")
+            raise PrecheckFailed("columns", f"{len(extra):,} too many, the first is {shorten_value(extra[0])}")
 
     def _pairs(
         self, ours: Sequence[Row], theirs: Sequence[Row], columns: tuple[str, ...], *, among: str = "the sorted rows"
@@ -72,7 +72,7 @@ class Table:
             places = [columns.index(name) for name in self.key]
             first, second = _by_key(ours, places), _by_key(theirs, places)
             keys = [*second, *(key for key in first if key not in second)]
-            return [(f"row {shown(key)}", first.get(key), second.get(key)) for key in keys]
+            return [(f"row {shorten_value(key)}", first.get(key), second.get(key)) for key in keys]
         where = "row {:,}"
         if self.any_order:
             ours, theirs = (sorted(rows, key=self._order(columns)) for rows in (ours, theirs))
@@ -111,7 +111,7 @@ def _compare_pairs(
 
 
 def _count_rows(rows: Sequence[Row]) -> Counter[tuple[str, ...]]:
-    return Counter(tuple(map(spelled, row)) for row in rows)
+    return Counter(tuple(map(spell_value, row)) for row in rows)
 
 
 def _common(ours: Sequence[Row], theirs: Sequence[Row]) -> int:
@@ -126,7 +126,7 @@ def _unlike(ours: Sequence[Row], theirs: Sequence[Row]) -> tuple[list[Row], list
 def _beyond(rows: Sequence[Row], others: Counter[tuple[str, ...]]) -> list[Row]:
     left = []
     for row in rows:
-        spelling = tuple(map(spelled, row))
+        spelling = tuple(map(spell_value, row))
         if others[spelling] > 0:
             others[spelling] -= 1
         else:
@@ -134,14 +134,16 @@ def _beyond(rows: Sequence[Row], others: Counter[tuple[str, ...]]) -> list[Row]:
     return left
 
 
-def _require_columns_of(rows: Rows, columns: Sequence[str]) -> None:
+def _require_columns_of(rows: TableRows, columns: Sequence[str]) -> None:
     missing = [name for name in columns if name not in rows.columns]
     if missing:
         found = ", ".join(rows.columns[:20])
-        raise PrecheckFailed("columns", f"{', '.join(map(shown, missing[:5]))} is missing (found {shown(found)})")
+        raise PrecheckFailed(
+            "columns", f"{', '.join(map(shorten_value, missing[:5]))} is missing (found {shorten_value(found)})"
+        )
 
 
-def _pick_columns(rows: Rows, columns: tuple[str, ...]) -> Sequence[Row]:
+def _pick_columns(rows: TableRows, columns: tuple[str, ...]) -> Sequence[Row]:
     if rows.columns == columns:
         return rows.rows
     places = [rows.columns.index(name) for name in columns]
@@ -153,7 +155,7 @@ def _by_key(rows: Sequence[Row], places: Sequence[int]) -> dict[tuple[str, ...],
     for row in rows:
         key = tuple(_spell_cell(row[place]) for place in places)
         if key in found:
-            raise PrecheckFailed("rows", f"two rows have the key {shown(key)}")
+            raise PrecheckFailed("rows", f"two rows have the key {shorten_value(key)}")
         found[key] = row
     return found
 
@@ -170,7 +172,7 @@ def _are_numbers(found: JsonValue, expected: JsonValue) -> bool:
 
 
 def _describe_difference(column: str, found: object, expected: object) -> str:
-    return f", column {shown(column)}: found {shown(found)}, expected {shown(expected)}"
+    return f", column {shorten_value(column)}: found {shorten_value(found)}, expected {shorten_value(expected)}"
 
 
 def _alike(found: Any, expected: Any, tolerance: Tolerance) -> bool:
@@ -186,7 +188,7 @@ def _alike(found: Any, expected: Any, tolerance: Tolerance) -> bool:
 
 
 def _spell_cell(cell: Any) -> str:
-    return cell if isinstance(cell, str) else spelled(cell)
+    return cell if isinstance(cell, str) else spell_value(cell)
 
 
 def _sortable(cell: JsonValue) -> tuple[int, float, str]:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from runner.base.types import JsonValue
-from runner.evaluating.comparisons.comparison import PrecheckFailed, decoded, shown
-from runner.evaluating.comparisons.json_tree import once_each, require_bounded
+from runner.evaluating.comparisons.comparison import PrecheckFailed, decode_text, shorten_value
+from runner.evaluating.comparisons.json_tree import require_bounded, take_keys_once
 
 TableFormat = Literal["csv", "tsv", "jsonl"]
 TABLE_FORMATS: tuple[TableFormat, ...] = ("csv", "tsv", "jsonl")
@@ -22,21 +22,23 @@ _SEPARATORS = {"csv": ",", "tsv": "\t"}
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class TableRows:
     """`rows` are as long as `columns`. Cells of CSV and TSV are texts without surrounding blanks; of JSON lines, values."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
 
 
-def read_rows(content: bytes, format: TableFormat) -> Rows:
+def read_rows(content: bytes, format: TableFormat) -> TableRows:
     """PrecheckFailed for columns named twice, rows of another length, no header, and what is no such file."""
     return (
-        _json_lines(decoded(content)) if format == "jsonl" else _read_separated(decoded(content), _SEPARATORS[format])
+        _json_lines(decode_text(content))
+        if format == "jsonl"
+        else _read_separated(decode_text(content), _SEPARATORS[format])
     )
 
 
-def _read_separated(text: str, separator: str) -> Rows:
+def _read_separated(text: str, separator: str) -> TableRows:
     lines = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     rows: list[tuple[str, ...]] = []
     columns: tuple[str, ...] = ()
@@ -53,7 +55,7 @@ def _read_separated(text: str, separator: str) -> Rows:
         raise PrecheckFailed("format", f"line {lines.line_num:,}: {error}") from error
     if not columns:
         raise PrecheckFailed("columns", "there is no header: it is empty")
-    return Rows(columns, tuple(rows))
+    return TableRows(columns, tuple(rows))
 
 
 def _require_names_once(columns: tuple[str, ...]) -> tuple[str, ...]:
@@ -61,7 +63,7 @@ def _require_names_once(columns: tuple[str, ...]) -> tuple[str, ...]:
         raise PrecheckFailed("size", f"{len(columns):,} columns, at most {MAX_COLUMNS:,} are compared")
     if len(set(columns)) < len(columns):
         twice = next(name for name in columns if columns.count(name) > 1)
-        raise PrecheckFailed("columns", f"the column {shown(twice)} is there twice")
+        raise PrecheckFailed("columns", f"the column {shorten_value(twice)} is there twice")
     return columns
 
 
@@ -77,7 +79,7 @@ def _require_bounded(rows: int, columns: int) -> None:
         )
 
 
-def _json_lines(text: str) -> Rows:
+def _json_lines(text: str) -> TableRows:
     """One object a line. A column that an object leaves out is null there; columns come in the order they are met."""
     columns: dict[str, None] = {}
     objects = []
@@ -88,7 +90,7 @@ def _json_lines(text: str) -> Rows:
         _require_bounded(len(objects), len(columns))
     if not columns:
         raise PrecheckFailed("columns", "no object with a key: it is empty")
-    return Rows(tuple(columns), tuple(tuple(each.get(name) for name in columns) for each in objects))
+    return TableRows(tuple(columns), tuple(tuple(each.get(name) for name in columns) for each in objects))
 
 
 def _objects(lines: Iterable[str]) -> Iterator[dict[str, JsonValue]]:
@@ -96,7 +98,7 @@ def _objects(lines: Iterable[str]) -> Iterator[dict[str, JsonValue]]:
         if not line.strip():
             continue
         try:
-            found = json.loads(line, object_pairs_hook=once_each)
+            found = json.loads(line, object_pairs_hook=take_keys_once)
             require_bounded(found)
         except PrecheckFailed as problem:
             raise PrecheckFailed(problem.kind, f"line {number:,}: {problem.message}") from problem
@@ -104,5 +106,5 @@ def _objects(lines: Iterable[str]) -> Iterator[dict[str, JsonValue]]:
             told = "nested too deeply" if isinstance(error, RecursionError) else str(error)[:200]
             raise PrecheckFailed("format", f"line {number:,} is no JSON: {told}") from error
         if not isinstance(found, dict):
-            raise PrecheckFailed("format", f"line {number:,}: {shown(found)[:60]} is no JSON object")
+            raise PrecheckFailed("format", f"line {number:,}: {shorten_value(found)[:60]} is no JSON object")
         yield found

@@ -11,13 +11,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, zip_longest
 
-from runner.evaluating.comparisons.comparison import MAX_DIFFERENCES, SAME, Comparison, decoded, differs, shown
+from runner.evaluating.comparisons.comparison import (
+    MAX_DIFFERENCES,
+    SAME,
+    Comparison,
+    decode_text,
+    differs,
+    shorten_value,
+)
 
 MAX_WORDS = 20_000  # of each side that are held against each other for similarity
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class TextComparator:
     """Without `similarity` all lines must be alike. With it a share of like words is enough.
 
     Similarity is taken over words: twice the length of the longest common subsequence over the words of both. What lies
@@ -45,7 +52,7 @@ class Text:
         return differs(1 - len(wrong) / len(pairs), named, len(wrong))
 
     def _lines(self, content: bytes) -> list[str]:
-        text = decoded(content)
+        text = decode_text(content)
         lines = (text.casefold() if self.ignore_case else text).split("\n")
         if self.trailing_space:
             lines = [line.rstrip() for line in lines]
@@ -95,13 +102,13 @@ def _by_bags(ours: Counter[str], theirs: Counter[str]) -> Comparison:
 
 
 def _often(line: str, count: int) -> str:
-    return f"line {shown(line)}{f', {count:,} times' if count > 1 else ''}"
+    return f"line {shorten_value(line)}{f', {count:,} times' if count > 1 else ''}"
 
 
 def _line(place: int, found: str | None, expected: str | None) -> str:
     where = f"line {place + 1:,}"
     if found is None:
-        return f"{where}: missing, expected {shown(expected)}"
+        return f"{where}: missing, expected {shorten_value(expected)}"
     if expected is None:
-        return f"{where}: found {shown(found)}, expected no more"
-    return f"{where}: found {shown(found)}, expected {shown(expected)}"
+        return f"{where}: found {shorten_value(found)}, expected no more"
+    return f"{where}: found {shorten_value(found)}, expected {shorten_value(expected)}"

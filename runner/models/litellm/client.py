@@ -27,7 +27,7 @@ from runner.base.errors import (
 from runner.base.no_credit import says_no_credit
 from runner.base.types import FILTERED, TOO_LONG, JsonValue, ModelReply, ModelRequest, Usage
 from runner.models.litellm.litellm_errors import (
-    NoReply,
+    EmptyReply,
     is_away,
     is_of_the_key,
     is_passing,
@@ -44,7 +44,7 @@ from runner.models.wire.error_wording import describe_error
 from runner.models.wire.patience import Passing, Patience, seconds_set
 
 if TYPE_CHECKING:
-    from runner.models.wire.bounded import Call
+    from runner.models.wire.bounded import BoundedCall
 
 PROVIDER = "litellm"
 TIMEOUT_SECONDS = 180.0  # of silence
@@ -146,7 +146,7 @@ class LiteLLM:
         ContextExceeded. Where the prompt fits and the answer asked for does not, a shorter one is asked for, once, and
         the reply's notes say so.
         """
-        from runner.models.wire.bounded import Call, bounded  # httpx takes a while to import
+        from runner.models.wire.bounded import BoundedCall, bound_calls  # httpx takes a while to import
 
         litellm = self._litellm()
         request = self._within_limits(request)
@@ -154,7 +154,7 @@ class LiteLLM:
         notes: list[str] = []
         left_out: set[str] = set()
         reply: ModelReply | None = None
-        with bounded(Call(self.timeout_seconds, time.monotonic() + _call_seconds())) as call:
+        with bound_calls(BoundedCall(self.timeout_seconds, time.monotonic() + _call_seconds())) as call:
             while reply is None:
                 call.begin_try()
                 try:
@@ -174,7 +174,7 @@ class LiteLLM:
                         reply = self._overflow(request, found.overflow, str(found))
         return replace(reply, failed_tries=tuple(patience.failed), not_sent=sending.not_sent, notes=tuple(notes))
 
-    def _try(self, litellm: Any, sending: Sending, call: Call) -> ModelReply:
+    def _try(self, litellm: Any, sending: Sending, call: BoundedCall) -> ModelReply:
         try:
             response = litellm.completion(**sending.arguments)
             return read_reply(response, self.model, self._usage(litellm, response))
@@ -184,7 +184,7 @@ class LiteLLM:
             # "from None": a trace that goes on into litellm's own errors would quote what is kept out of ours.
             raise self._failure(call.problem or error, sending, call) from None
 
-    def _failure(self, problem: Exception, sending: Sending, call: Call) -> Exception:
+    def _failure(self, problem: Exception, sending: Sending, call: BoundedCall) -> Exception:
         """What a failed try means for the call."""
         if missing := missing_module(problem):
             return self._without(missing)
@@ -313,14 +313,14 @@ class LiteLLM:
 
 
 def _no_reply(problem: Exception) -> Exception:
-    if isinstance(problem, NoReply):
+    if isinstance(problem, EmptyReply):
         return problem
-    found = NoReply(str(problem))
+    found = EmptyReply(str(problem))
     found.__cause__ = problem
     return found
 
 
-def _unreadable(told: str, call: Call) -> Passing:
+def _unreadable(told: str, call: BoundedCall) -> Passing:
     """The provider refused nothing: it gave a reply that litellm or we cannot read, whatever status litellm gives that."""
     used = call.used if call.answering else None
     return Passing(told, is_away=False, is_last=False, is_bare=False, retry_after=None, usage=used)

@@ -26,7 +26,7 @@ PASSING = (
 OF_THE_KEY = ("AuthenticationError", "PermissionDeniedError")
 
 
-class NoReply(Exception):
+class EmptyReply(Exception):
     """The provider answered with status 200 and without a reply."""
 
 

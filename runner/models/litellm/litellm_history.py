@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from copy import deepcopy
 
 from runner.base.types import JsonValue, ModelRequest
-from runner.models.litellm.litellm_parameters import Target
+from runner.models.litellm.litellm_parameters import LiteLLMTarget
 from runner.models.litellm.litellm_refusals import NO_REASONING
 from runner.models.wire.carried import REASONING
 
@@ -16,7 +16,7 @@ CACHE_MARK = "cache_control"
 TAKE_NO_REASONING = frozenset({"groq", "cerebras", "mistral", "gemini", "vertex_ai", "anthropic", "bedrock", "azure"})
 
 
-def messages_for(target: Target, request: ModelRequest, refused: Collection[str]) -> list[dict[str, JsonValue]]:
+def messages_for(target: LiteLLMTarget, request: ModelRequest, refused: Collection[str]) -> list[dict[str, JsonValue]]:
     messages = deepcopy([dict(message) for message in request.messages])  # litellm changes them
     for message in messages:
         if not _takes_reasoning(target, message, refused):
@@ -24,12 +24,12 @@ def messages_for(target: Target, request: ModelRequest, refused: Collection[str]
         elif NO_REASONING in refused:
             message.setdefault(REASONING, " ")  # the least that they take, by the source of litellm 1.106.2
     if request.tools and target.is_claude and CACHE_MARK not in refused:
-        for place in cached_places(messages):
+        for place in find_cache_places(messages):
             messages[place][CACHE_MARK] = {"type": "ephemeral"}
     return messages
 
 
-def _takes_reasoning(target: Target, message: Mapping[str, JsonValue], refused: Collection[str]) -> bool:
+def _takes_reasoning(target: LiteLLMTarget, message: Mapping[str, JsonValue], refused: Collection[str]) -> bool:
     """Only with a turn that called tools, where Kimi and DeepSeek demand it. DeepSeek refuses it in any other.
 
     Azure hosts Kimi too: a provider that demands reasoning is sent it, whatever is usual there.
@@ -38,7 +38,7 @@ def _takes_reasoning(target: Target, message: Mapping[str, JsonValue], refused: 
     return bool(message.get("tool_calls")) and is_usual and REASONING not in refused
 
 
-def cached_places(messages: Sequence[Mapping[str, JsonValue]]) -> list[int]:
+def find_cache_places(messages: Sequence[Mapping[str, JsonValue]]) -> list[int]:
     """Where Anthropic's cache is told to end: behind the system message, where the last request ended, and at the end.
 
     Only a conversation with tools goes on, and reads in every turn what the one before wrote. Anthropic caches the tools

@@ -28,7 +28,7 @@ CLAUDE_PROVIDERS = frozenset({"anthropic", "bedrock", "bedrock_converse", "verte
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class LiteLLMTarget:
     """Who is asked, in litellm's terms. `model` without its provider: "claude-opus-4-6"."""
 
     litellm: Any
@@ -63,17 +63,17 @@ class Parameters:
         ]
 
 
-def target_of(litellm: Any, full_name: str, address: str | None) -> Target:
+def target_of(litellm: Any, full_name: str, address: str | None) -> LiteLLMTarget:
     """For a provider that litellm does not know its own error follows, once it is asked."""
     try:
         model, provider, *_ = litellm.get_llm_provider(full_name)
     except Exception:  # of litellm's own kinds
         provider, _, model = full_name.partition("/")
-    return Target(litellm, full_name, provider, model, address)
+    return LiteLLMTarget(litellm, full_name, provider, model, address)
 
 
 def choose_parameters(
-    target: Target, request: ModelRequest, options: Mapping[str, object], refused: Mapping[str, str]
+    target: LiteLLMTarget, request: ModelRequest, options: Mapping[str, object], refused: Mapping[str, str]
 ) -> Parameters:
     """`options`: the preset's; null: never sent. `refused`: what the provider refused earlier, with its words."""
     asked = _collect_parameters(request)
@@ -105,7 +105,7 @@ def _collect_parameters(request: ModelRequest) -> dict[str, object]:
     return {name: value for name, value in asked.items() if value is not None}
 
 
-def _follow_list(target: Target, chosen: Parameters) -> None:
+def _follow_list(target: LiteLLMTarget, chosen: Parameters) -> None:
     """litellm's list of what a model takes. An option that it lacks is sent all the same: lists grow old."""
     known = target.litellm.get_supported_openai_params(model=target.full_name)
     if known is None:
@@ -130,7 +130,7 @@ def _follow_claude(chosen: Parameters) -> None:
         chosen.leave("temperature", "Claude does not take it beside the preset's top_p")
 
 
-def _follow_mapping(target: Target, chosen: Parameters) -> None:
+def _follow_mapping(target: LiteLLMTarget, chosen: Parameters) -> None:
     """What litellm makes of the values for this provider: some it drops, some it would refuse."""
     made = _map_parameters(target, chosen.values)
     if made is None:
@@ -144,7 +144,7 @@ def _follow_mapping(target: Target, chosen: Parameters) -> None:
     chosen.thinks_by_budget = isinstance(thinking, dict) and thinking.get("type") == "enabled"
 
 
-def _map_parameters(target: Target, values: Mapping[str, JsonValue]) -> dict[str, JsonValue] | None:
+def _map_parameters(target: LiteLLMTarget, values: Mapping[str, JsonValue]) -> dict[str, JsonValue] | None:
     try:
         made: dict[str, Any] = target.litellm.utils.get_optional_params(
             model=target.model, custom_llm_provider=target.provider, drop_params=True, **values
@@ -181,7 +181,7 @@ def _fit_budget(chosen: Parameters, thinking: Any) -> None:
     )
 
 
-def is_bridged(target: Target, request: ModelRequest, values: Mapping[str, JsonValue]) -> bool:
+def is_bridged(target: LiteLLMTarget, request: ModelRequest, values: Mapping[str, JsonValue]) -> bool:
     """Does litellm reach this model through OpenAI's Responses API? So it does the codex models."""
     if target.provider not in BRIDGED_PROVIDERS:
         return False

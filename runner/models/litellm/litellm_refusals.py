@@ -43,7 +43,7 @@ _REFUSED = re.compile(
 )
 
 
-def refused_parameter(error: Exception, sent: Collection[str]) -> str | None:
+def find_refused_parameter(error: Exception, sent: Collection[str]) -> str | None:
     """The first of `sent`, in the order given, that this error refuses; None where it is about something else.
 
     `sent` may hold NO_REASONING too.

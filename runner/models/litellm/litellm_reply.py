@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from runner.base.text import storable, storable_value
 from runner.base.types import FILTERED, UNREADABLE, ModelReply, ToolCall, Usage
-from runner.models.litellm.litellm_errors import NoReply
+from runner.models.litellm.litellm_errors import EmptyReply
 from runner.models.wire.carried import FIELDS, read_carried
 
 # OpenRouter's and Zhipu's word for an upstream provider that failed in the middle. litellm reports it as "stop".
@@ -20,10 +20,10 @@ SIGNATURE = "__thought__"  # what litellm puts between a call's id and Google's 
 def read_reply(response: Any, model: str, usage: Usage) -> ModelReply:
     """Texts are made storable at once: half a character in one turn could not be sent back in the next."""
     if not response.choices:
-        raise NoReply("no choices")
+        raise EmptyReply("no choices")
     choice = response.choices[0]
     if (native := (choice.get("provider_specific_fields") or {}).get("native_finish_reason")) in BROKEN_OFF:
-        raise NoReply(f"finish reason {native!r}")
+        raise EmptyReply(f"finish reason {native!r}")
     message = choice.message
     refusal = getattr(message, "refusal", None) or (message.get("provider_specific_fields") or {}).get("refusal")
     reasoning = getattr(message, "reasoning_content", None)

@@ -9,8 +9,8 @@ from typing import Any
 
 from runner.base.types import JsonValue, ModelRequest
 from runner.models.litellm.litellm_history import CACHE_MARK, messages_for
-from runner.models.litellm.litellm_parameters import Target, choose_parameters
-from runner.models.litellm.litellm_refusals import NO_REASONING, refused_parameter
+from runner.models.litellm.litellm_parameters import LiteLLMTarget, choose_parameters
+from runner.models.litellm.litellm_refusals import NO_REASONING, find_refused_parameter
 from runner.models.wire.carried import REASONING, thinks_first
 from runner.models.wire.context_overflow import Overflow
 
@@ -24,10 +24,10 @@ class Sending:
 
     def refused(self, error: Exception) -> str | None:
         """What the provider refuses of this, where the request can be sent without it."""
-        return refused_parameter(error, self.ours)
+        return find_refused_parameter(error, self.ours)
 
     def refused_option(self, error: Exception) -> str | None:
-        return refused_parameter(error, self.options)
+        return find_refused_parameter(error, self.options)
 
     def lower_answer(self, overflow: Overflow) -> str:
         """Lowers the limit on output tokens so that prompt and answer fit, and says so; "" where that is of no use."""
@@ -42,7 +42,9 @@ class Sending:
         return ""
 
 
-def prepare(target: Target, request: ModelRequest, options: Mapping[str, Any], refused: Mapping[str, str]) -> Sending:
+def prepare(
+    target: LiteLLMTarget, request: ModelRequest, options: Mapping[str, Any], refused: Mapping[str, str]
+) -> Sending:
     """`refused`: name -> the provider's words, of what it refused before. Who is asked, where and how long is not in it."""
     chosen = choose_parameters(target, request, options, refused)
     if chosen.thinks_by_budget and not thinks_first(request.messages):

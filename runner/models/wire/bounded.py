@@ -24,7 +24,7 @@ import httpx
 
 from runner.base.hanging_up import HangUp
 from runner.base.types import Usage
-from runner.models.wire.metering import Meter
+from runner.models.wire.metering import UsageMeter
 from runner.models.wire.streams import BrokenStream, ErrorInStream, EventReader, Streamed, as_stream, error_in
 
 log = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ class Away(CallProblem):
     """Nobody listens there, or not yet."""
 
 
-class Broken(CallProblem):
+class BrokenConnection(CallProblem):
     """The provider fell silent, or its reply broke off. It may have used tokens."""
 
 
@@ -63,7 +63,7 @@ class Unacceptable(CallProblem):
 
 
 @dataclass(slots=True)
-class Call:
+class BoundedCall:
     """One completion with all its tries, as the transport sees it. Times in seconds of time.monotonic.
 
     problem    what kept the latest try from its reply; None where the provider answered
@@ -85,11 +85,11 @@ class Call:
         self.problem, self.answering, self.replied, self.used = None, False, False, Usage()
 
 
-_call: ContextVar[Call | None] = ContextVar("model call", default=None)
+_call: ContextVar[BoundedCall | None] = ContextVar("model call", default=None)
 
 
 @contextlib.contextmanager
-def bounded(call: Call) -> Iterator[Call]:
+def bound_calls(call: BoundedCall) -> Iterator[BoundedCall]:
     """Calls made inside are held to `call`'s limits and tell it what happened."""
     token = _call.set(call)
     try:
@@ -110,7 +110,7 @@ class BoundedTransport(httpx.BaseTransport):
     """Reads each reply to its end before it hands it over, put together where it came as a stream."""
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        call = _call.get() or Call()
+        call = _call.get() or BoundedCall()
         request.read()
         try:
             answer = _answer(request, call)
@@ -126,7 +126,7 @@ _WHOLE, _STREAMED = "whole", "streamed"
 _habits: dict[tuple[str, str, str], str] = {}
 
 
-def _answer(request: httpx.Request, call: Call) -> httpx.Response:
+def _answer(request: httpx.Request, call: BoundedCall) -> httpx.Response:
     body = _json(request.content) if request.method == "POST" else None
     path = request.url.raw_path.decode("ascii")
     streamed = None if body is None or body.get("stream") is True else as_stream(path, body)
@@ -137,7 +137,7 @@ def _answer(request: httpx.Request, call: Call) -> httpx.Response:
         return _ask_whole(request, call, server)
     try:
         answer = _exchange(_asking(request, streamed), call, streamed)
-    except Broken:
+    except BrokenConnection:
         call.broken += 1
         raise
     if _refuses_streams(answer):
@@ -151,10 +151,10 @@ def _answer(request: httpx.Request, call: Call) -> httpx.Response:
     return answer
 
 
-def _ask_whole(request: httpx.Request, call: Call, server: tuple[str, str, str]) -> httpx.Response:
+def _ask_whole(request: httpx.Request, call: BoundedCall, server: tuple[str, str, str]) -> httpx.Response:
     try:
         answer = _exchange(request, call)
-    except Broken:
+    except BrokenConnection:
         _habits.pop(server, None)
         raise
     if answer.is_success and not _tells_usage(answer):
@@ -191,7 +191,7 @@ def _tells_usage(answer: httpx.Response) -> bool:
     return any(reply.get(name) for name in ("usage", "usageMetadata", "eval_count"))
 
 
-def _exchange(request: httpx.Request, call: Call, streamed: Streamed | None = None) -> httpx.Response:
+def _exchange(request: httpx.Request, call: BoundedCall, streamed: Streamed | None = None) -> httpx.Response:
     """One request and its reply, read to its end. CallProblem."""
     left = call.ends_at - time.monotonic()
     if left <= 0:
@@ -208,7 +208,7 @@ def _exchange(request: httpx.Request, call: Call, streamed: Streamed | None = No
             if not hang_up.is_done:  # else what looks like its end may be the end of our patience
                 return found
             raise TimeUp(_NO_END)
-        except Broken as error:
+        except BrokenConnection as error:
             if hang_up.is_done:
                 raise TimeUp(_NO_END) from error
             raise
@@ -223,8 +223,8 @@ def _exchange(request: httpx.Request, call: Call, streamed: Streamed | None = No
             if hang_up.is_done:
                 raise TimeUp(_NO_END) from error
             if isinstance(error, httpx.TimeoutException):
-                raise Broken(f"the provider was silent for {silence:.0f} seconds") from error
-            raise Broken(f"the connection broke: {error or type(error).__name__}") from error
+                raise BrokenConnection(f"the provider was silent for {silence:.0f} seconds") from error
+            raise BrokenConnection(f"the connection broke: {error or type(error).__name__}") from error
 
 
 def _is_of_certificate(error: BaseException | None) -> bool:
@@ -256,7 +256,7 @@ def _trust_settings() -> ssl.SSLContext:
     return found if isinstance(found, ssl.SSLContext) else httpx.create_ssl_context(verify=found)
 
 
-def _read(answer: httpx.Response, call: Call, streamed: Streamed | None) -> httpx.Response:
+def _read(answer: httpx.Response, call: BoundedCall, streamed: Streamed | None) -> httpx.Response:
     _require_plain(answer)
     call.answering = answer.is_success
     headers = {name: value for name, value in answer.headers.items() if name.lower() not in _NOT_RETURNED}
@@ -273,7 +273,7 @@ def _read(answer: httpx.Response, call: Call, streamed: Streamed | None) -> http
     except ErrorInStream as error:
         status, reply = error.status, error.body
     except BrokenStream as error:
-        raise Broken(f"the provider's reply broke off: {error}") from error
+        raise BrokenConnection(f"the provider's reply broke off: {error}") from error
     headers["content-type"] = "application/json"
     return httpx.Response(status, headers=headers, content=json.dumps(reply).encode())
 
@@ -299,7 +299,7 @@ def _is_stream(content_type: str) -> bool:
     return content_type.partition(";")[0].strip().lower() in ("text/event-stream", "application/x-ndjson")
 
 
-def _reply_in(content: bytes, call: Call, streamed: Streamed | None) -> dict[str, Any] | None:
+def _reply_in(content: bytes, call: BoundedCall, streamed: Streamed | None) -> dict[str, Any] | None:
     """A stream under the name of another content type, put together; None for what is passed on as it came.
 
     ErrorInStream for an error with a status of success, as OpenRouter sends it, and BrokenStream.
@@ -313,9 +313,9 @@ def _reply_in(content: bytes, call: Call, streamed: Streamed | None) -> dict[str
     return _put_together([content], call, streamed) if streamed is not None and is_stream else None
 
 
-def _put_together(pieces: Iterable[bytes], call: Call, streamed: Streamed) -> dict[str, Any]:
+def _put_together(pieces: Iterable[bytes], call: BoundedCall, streamed: Streamed) -> dict[str, Any]:
     """Keeps the usage that the stream has reported so far, in case it breaks off."""
-    reader, meter = EventReader(streamed.assembler()), Meter(streamed.path, "text/event-stream")
+    reader, meter = EventReader(streamed.assembler()), UsageMeter(streamed.path, "text/event-stream")
     try:
         for piece in pieces:
             meter.feed(piece)

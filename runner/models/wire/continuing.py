@@ -22,16 +22,16 @@ def request_digest(request: ModelRequest) -> str:
     return digest_json(encode(request))
 
 
-def shared_messages(request: ModelRequest, earlier: ModelRequest) -> int:
+def count_shared_messages(request: ModelRequest, earlier: ModelRequest) -> int:
     """How many messages both begin with."""
     pairs = zip(request.messages, earlier.messages, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
-def shortened(request: ModelRequest, earlier: ModelRequest | None, name: str) -> dict[str, JsonValue]:
+def shorten_request(request: ModelRequest, earlier: ModelRequest | None, name: str) -> dict[str, JsonValue]:
     """The request's JSON, as a continuation of `earlier` where they begin alike. `name` says where that one is kept."""
     whole: dict[str, Any] = encode(request)
-    kept = 0 if earlier is None else shared_messages(request, earlier)
+    kept = 0 if earlier is None else count_shared_messages(request, earlier)
     if earlier is None or kept == 0:
         return whole
     before = encode(earlier)
@@ -43,7 +43,7 @@ def is_continuation(value: object) -> bool:
     return isinstance(value, dict) and CONTINUES in value
 
 
-def lengthened(value: dict[str, Any], earlier: ModelRequest | None = None) -> ModelRequest:
+def lengthen_request(value: dict[str, Any], earlier: ModelRequest | None = None) -> ModelRequest:
     """The whole request again. Undecodable where the value is none, or continues what it cannot."""
     if not is_continuation(value):
         return decode(ModelRequest, value)

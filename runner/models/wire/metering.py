@@ -34,7 +34,7 @@ class Metered:
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class ErrorInAnswer:
     """An error that is or ended an answer. `kind` is the provider's own: type, code, status, as far as it gives them."""
 
     kind: str
@@ -45,7 +45,7 @@ class Broken:
         return _PASSING.search(self.kind) is not None
 
 
-class Meter:
+class UsageMeter:
     """Feed it the pieces of one answer, then ask for `total`, then look at `broken`."""
 
     def __init__(self, path: str, content_type: str) -> None:
@@ -54,7 +54,7 @@ class Meter:
         self._rest = bytearray()
         self._is_too_long = False
         self._told: dict[str, int] = {}
-        self.broken: Broken | None = None
+        self.broken: ErrorInAnswer | None = None
 
     def feed(self, piece: bytes) -> None:
         *lines, rest = piece.split(b"\n") if self._is_stream else [piece]  # a long line is not searched again
@@ -139,7 +139,7 @@ _FORMATS: dict[str, Callable[[Mapping[str, Any], Mapping[str, int]], dict[str, i
 }
 
 
-def _broken(event: Mapping[str, object]) -> Broken | None:
+def _broken(event: Mapping[str, object]) -> ErrorInAnswer | None:
     """Anthropic, chat and Gemini put the error under its name, Responses into the event or the response that failed."""
     raw = _object(event, "error") or _object(_object(event, "response"), "error")
     if not raw and event.get("type") == "error":
@@ -147,7 +147,7 @@ def _broken(event: Mapping[str, object]) -> Broken | None:
     if not raw:
         return None
     kinds = (raw.get(name) for name in ("type", "code", "status"))
-    return Broken(" ".join(str(kind)[:60] for kind in kinds if isinstance(kind, str | int)), says_no_credit(raw))
+    return ErrorInAnswer(" ".join(str(kind)[:60] for kind in kinds if isinstance(kind, str | int)), says_no_credit(raw))
 
 
 def _drop_unknown(**counts: int | None) -> dict[str, int]:

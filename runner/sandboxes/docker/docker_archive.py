@@ -17,7 +17,7 @@ SKIP_BYTES = 64 * 1024 * 1024  # how much of one oversized file is passed over b
 ALL_SKIP_BYTES = 1024 * 1024 * 1024  # and of all of them: thousands of sparse files cost their maker nothing
 
 
-def packed(files: Files, *, top: str = "", owner: int = 0) -> bytes:
+def pack_files(files: Files, *, top: str = "", owner: int = 0) -> bytes:
     """A tar of `files`, below the folder `top` where one is named. Every folder on the way has an entry of its own, so
     that a link or file that stands in its place is replaced. ValueError for a path that leaves the folder."""
     buffer = io.BytesIO()
@@ -89,7 +89,7 @@ def _open_tar(chunks: Iterable[bytes]) -> tarfile.TarFile:
     return tarfile.open(fileobj=stream, mode="r|", errors="surrogateescape")
 
 
-def unpacked(chunks: Iterable[bytes], caps: TreeCaps = CAPS) -> Tree:
+def unpack_tree(chunks: Iterable[bytes], caps: TreeCaps = CAPS) -> Tree:
     """The regular files of a tar as the engine sends a folder: below one top entry, whose name is taken off.
 
     Links are not followed, special files are named in `left_out`, sizes and count are capped. The engine spells holes
@@ -151,7 +151,7 @@ def _inner(name: str) -> str | None:
     return path or None
 
 
-def padded(entry: tarfile.TarInfo, content: Iterator[bytes]) -> Iterator[bytes]:
+def pad_entry(entry: tarfile.TarInfo, content: Iterator[bytes]) -> Iterator[bytes]:
     """One entry of a tar as bytes: header, exactly `entry.size` bytes of content, filling."""
     yield entry.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape")
     left = entry.size

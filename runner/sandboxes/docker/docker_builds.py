@@ -18,7 +18,7 @@ from runner.base.types import Machine
 from runner.sandboxes.docker.docker_build_errors import build_error
 from runner.sandboxes.docker.docker_buildkit import BuildKitBuild, what_is_missing
 from runner.sandboxes.docker.docker_contexts import Context
-from runner.sandboxes.docker.docker_engine import FAILURES, engine_errors, first_line, told
+from runner.sandboxes.docker.docker_engine import FAILURES, engine_errors, first_line, word_engine_error
 from runner.sandboxes.docker.docker_limits import LIMITS
 
 MAX_LOG_CHARS = 200_000
@@ -171,7 +171,7 @@ def _why(context: Context, error: str, memory: int, missing: str | None) -> str:
         error += f" (a build has {memory:,} MiB of memory; it may need more, which memory_mb of task.toml gives)"
     if missing is not None and _NOT_CLASSIC.search(error):
         error += f" (the classic builder does not read this; for BuildKit, {missing})"
-    return told(f"{context.folder}: its image cannot be built", error)
+    return word_engine_error(f"{context.folder}: its image cannot be built", error)
 
 
 class _BuildLog:

@@ -16,7 +16,7 @@ from docker.utils.build import exclude_paths
 
 from runner.base.errors import SuiteError
 from runner.base.file_digests import FileDigests, look_at, store_for
-from runner.sandboxes.docker.docker_archive import END_OF_ARCHIVE, padded
+from runner.sandboxes.docker.docker_archive import END_OF_ARCHIVE, pad_entry
 
 DOCKERFILE = "Dockerfile"
 IGNORE_FILES = (f"{DOCKERFILE}.dockerignore", ".dockerignore")  # the first that is there, as BuildKit has it
@@ -89,9 +89,9 @@ class Context:
             if dockerfile is not None and entry.name == DOCKERFILE:
                 content = dockerfile.encode("utf-8", "surrogateescape")
                 entry.size = len(content)
-                yield from padded(entry, iter((content,)))
+                yield from pad_entry(entry, iter((content,)))
             else:
-                yield from padded(entry, _pieces(path) if entry.size else iter(()))
+                yield from pad_entry(entry, _pieces(path) if entry.size else iter(()))
         yield END_OF_ARCHIVE
 
     def _entries(self) -> Iterator[tuple[tarfile.TarInfo, Path]]:

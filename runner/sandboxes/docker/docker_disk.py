@@ -102,14 +102,14 @@ class DiskWatch:
                 return
             if self.folders:
                 self._room_at_look = self._room()
-                found = measured(self.folders, self.limit, self.files, self._over.is_set, self.container)
+                found = measure_folders(self.folders, self.limit, self.files, self._over.is_set, self.container)
             else:
                 self._client = self._client or connect()
-                found = asked(self._client, self.container)
+                found = ask_engine(self._client, self.container)
         if not self._stopped and (why := self._too_much(found)):
             self._end(why)
 
-    def _too_much(self, found: Measured) -> str | None:
+    def _too_much(self, found: DiskUse) -> str | None:
         """Why it must end, or None. What cannot be measured counts as too much."""
         if found.bytes > self.limit:
             return f"ended: it wrote more than {self.limit // 2**20:,} MiB"
@@ -140,7 +140,7 @@ class DiskWatch:
 
 
 @dataclass(slots=True)
-class Measured:
+class DiskUse:
     """bytes: what takes room, holes do not. problem: why not everything could be measured."""
 
     bytes: int = 0
@@ -169,16 +169,16 @@ class Measured:
             raise error
 
 
-def measured(
+def measure_folders(
     folders: list[Path],
     stop_at_bytes: int = 2**62,
     stop_at_count: int = 2**62,
     given_up: Callable[[], bool] = lambda: False,
     container: str = "",
-) -> Measured:
+) -> DiskUse:
     """What lies below the folders and what the container holds open, counted until either limit is passed, it took too
     long or it is given up. What vanishes meanwhile is not counted."""
-    found, until = Measured(), time.monotonic() + _LONGEST_LOOK
+    found, until = DiskUse(), time.monotonic() + _LONGEST_LOOK
     held: Iterator[_Held | None] = iter(())
     if container:
         held = _iterate_held_open(container, {folder.stat().st_dev for folder in folders})
@@ -198,7 +198,7 @@ def measured(
     return found
 
 
-def _entries(folders: list[Path], found: Measured) -> Iterator[os.DirEntry[str]]:
+def _entries(folders: list[Path], found: DiskUse) -> Iterator[os.DirEntry[str]]:
     pending = [str(folder) for folder in folders]
     while pending:
         try:
@@ -246,10 +246,10 @@ def _read_removed_file(entry: os.DirEntry[str], devices: set[int]) -> _Held | No
     return _Held(status) if is_removed else None
 
 
-def asked(client: Any, container: str) -> Measured:
+def ask_engine(client: Any, container: str) -> DiskUse:
     """What the engine says the container wrote."""
     rows = client.containers(all=True, size=True, filters={"id": container})
-    return Measured(int(rows[0].get("SizeRw") or 0) if rows else 0)
+    return DiskUse(int(rows[0].get("SizeRw") or 0) if rows else 0)
 
 
 def folders_of(container: Mapping[str, Any]) -> list[Path]:

@@ -47,12 +47,12 @@ def engine_errors(doing: str) -> Iterator[None]:
     try:
         yield
     except APIError as error:
-        raise SandboxError(told(doing, str(error.explanation or error))) from error
+        raise SandboxError(word_engine_error(doing, str(error.explanation or error))) from error
     except FAILURES as error:
-        raise SandboxError(told(doing, first_line(error))) from error
+        raise SandboxError(word_engine_error(doing, first_line(error))) from error
 
 
-def told(doing: str, said: str) -> str:
+def word_engine_error(doing: str, said: str) -> str:
     if _FULL.search(said):
         return f"{doing}: the engine's disk is full: {said.strip()[:500]}"
     return f"{doing}: {cut(said.strip(), 2_000)}"
@@ -98,7 +98,7 @@ def labels(mark: str, *, task: str = "", attempt: str = "") -> dict[str, str]:
 KINDS = ("container", "volume", "network")  # in this order: a container holds the others
 
 
-def labelled(client: Any, kind: str, wanted: list[str]) -> list[tuple[str, dict[str, str]]]:
+def list_labelled(client: Any, kind: str, wanted: list[str]) -> list[tuple[str, dict[str, str]]]:
     """(name or id, labels) of all of `kind` that carry the wanted labels."""
     filters = {"label": wanted}
     with engine_errors(f"listing each {kind}"):

@@ -49,7 +49,7 @@ class Executed:
     started: bool
 
 
-class Output:
+class CommandOutput:
     """The beginning and the end of a stream of bytes; what lies between is counted and let go."""
 
     def __init__(self, characters: int) -> None:
@@ -122,7 +122,7 @@ class Frames:
         return found
 
 
-class Execution:
+class RunningCommand:
     """One command. Start it, then `follow` it to its end or its deadline."""
 
     def __init__(
@@ -140,7 +140,7 @@ class Execution:
         self._first = b""
 
     def follow(self, output_characters: int, deadline: float) -> Executed:
-        output = Output(output_characters)
+        output = CommandOutput(output_characters)
         try:
             late = self._read(output, deadline)
             if late:
@@ -155,7 +155,7 @@ class Execution:
         text, truncated = output.text()
         return Executed(code, text, late, truncated, self.pid is not None)
 
-    def _read(self, output: Output, deadline: float) -> bool:
+    def _read(self, output: CommandOutput, deadline: float) -> bool:
         """Until the command ended or the deadline came: True. A child that left may hold the stream open."""
         pause, looked = 0.05, time.monotonic()
         poll = select.poll()
@@ -175,7 +175,7 @@ class Execution:
                 return False
             pause = min(2 * pause, _LONGEST_PAUSE)
 
-    def _read_rest(self, output: Output, seconds: float = 0.5) -> None:
+    def _read_rest(self, output: CommandOutput, seconds: float = 0.5) -> None:
         """What has already been said, but no more than fits into a moment: others may be talking on."""
         until = time.monotonic() + seconds
         poll = select.poll()
@@ -184,7 +184,7 @@ class Execution:
             if not self._take(output):
                 return
 
-    def _take(self, output: Output) -> bool:
+    def _take(self, output: CommandOutput) -> bool:
         """One piece of the stream. False at its end."""
         try:
             content = (

@@ -20,7 +20,7 @@ from runner.base.types import Machine, Task
 from runner.sandboxes.docker.docker_build_errors import build_error
 from runner.sandboxes.docker.docker_builds import build
 from runner.sandboxes.docker.docker_contexts import Context, read_context
-from runner.sandboxes.docker.docker_engine import FAILURES, LABEL, engine_errors, first_line, told
+from runner.sandboxes.docker.docker_engine import FAILURES, LABEL, engine_errors, first_line, word_engine_error
 
 DEFAULT_BASE = "python:3.12-slim"
 WORKSPACE_FOLDER = "/workspace"  # where the image names no working directory
@@ -119,7 +119,9 @@ def _fetch(client: Any, name: str) -> None:
         for row in client.pull(name, stream=True, decode=True):
             if "error" in row:
                 said = str(row["error"])
-                raise build_error(told(f"image {name} is not on the engine and cannot be fetched", said), said)
+                raise build_error(
+                    word_engine_error(f"image {name} is not on the engine and cannot be fetched", said), said
+                )
     except NotFound as error:  # the registry was asked and does not have it, or does not give it to us
         said = str(error.explanation or error)
         if "access denied" in said or "not found" in said or "manifest unknown" in said:
@@ -127,7 +129,9 @@ def _fetch(client: Any, name: str) -> None:
         raise SandboxError(f"image {name} is not on the engine and cannot be fetched: {said}") from error
     except APIError as error:
         said = str(error.explanation or error)
-        raise build_error(told(f"image {name} is not on the engine and cannot be fetched", said), said) from error
+        raise build_error(
+            word_engine_error(f"image {name} is not on the engine and cannot be fetched", said), said
+        ) from error
     except FAILURES as error:
         raise SandboxError(f"image {name} cannot be fetched: {first_line(error)}") from error
 

@@ -10,7 +10,7 @@ from typing import Any
 from runner.base.errors import SandboxError, SandboxRuined
 from runner.base.types import File
 from runner.sandboxes import LOGS, SOLUTION, TESTS, Sandbox
-from runner.sandboxes.links import leading_into, removed
+from runner.sandboxes.links import leading_into, word_removed_links
 
 # The time is that of the last change, which nothing in the container can set back: links of the image are older than the
 # container. The engine remakes the folders that are left out whenever the container starts. The list may have 40,000
@@ -57,7 +57,7 @@ def remove_links(sandbox: Sandbox, since: float) -> list[str]:
         if listing.exit_code == _INCOMPLETE
         else []
     )
-    return notes + removed(astray)
+    return notes + word_removed_links(astray)
 
 
 def _place(sandbox: Sandbox, name: str) -> str:
@@ -82,6 +82,6 @@ def _list_links(sandbox: Sandbox, since: float) -> tuple[dict[str, str], list[st
     return links, made
 
 
-def started_at(container: Mapping[str, Any]) -> float:
+def read_start_of_container(container: Mapping[str, Any]) -> float:
     """Seconds since 1970, of the engine's answer about a container that runs."""
     return datetime.fromisoformat(container["State"]["StartedAt"]).timestamp()

@@ -18,7 +18,7 @@ from docker.errors import APIError, NotFound
 from docker.types import Mount
 
 from runner.base.errors import SetupError
-from runner.sandboxes.docker.docker_archive import END_OF_ARCHIVE, padded
+from runner.sandboxes.docker.docker_archive import END_OF_ARCHIVE, pad_entry
 from runner.sandboxes.docker.docker_engine import CARRIER_LABEL, LABEL, OWNER_LABEL, PREFIX, engine_errors, remove
 from runner.sandboxes.needs import Program
 from runner.sandboxes.process_names import ProcessName, this_process
@@ -136,8 +136,8 @@ def mount(volume: str, target: str, *, read_only: bool) -> Any:
 
 def _pack(folder: Path) -> Iterator[bytes]:
     for entry, path in _entries(folder):
-        yield from padded(entry, _pieces(path) if entry.isreg() else iter(()))
-    yield from padded(tarfile.TarInfo(_COMPLETE), iter(()))
+        yield from pad_entry(entry, _pieces(path) if entry.isreg() else iter(()))
+    yield from pad_entry(tarfile.TarInfo(_COMPLETE), iter(()))
     yield END_OF_ARCHIVE
 
 

@@ -28,7 +28,7 @@ def remove_marked(mark: str) -> list[str]:
     """
     wanted = [f"{engine.MARK_LABEL}={mark}"]
     with contextlib.closing(engine.connect()) as client:
-        found = [(kind, name) for kind in engine.KINDS for name, _ in engine.labelled(client, kind, wanted)]
+        found = [(kind, name) for kind in engine.KINDS for name, _ in engine.list_labelled(client, kind, wanted)]
     removal = Removal(found)
     if removal.problems:
         raise SandboxError("; ".join(removal.problems))

@@ -20,19 +20,19 @@ from typing import Any
 from docker.errors import APIError, NotFound
 
 from runner.base.errors import SandboxError, SandboxRuined, SetupError
-from runner.base.host_variables import resolved
-from runner.base.text import plain
+from runner.base.host_variables import resolve_variables
+from runner.base.text import replace_unprintable
 from runner.base.trees import Tree, check_relative
 from runner.base.types import Files, Task
 from runner.sandboxes import LOGS, SKILLS, SOLUTION, TESTS, WORKSPACE, Completed
 from runner.sandboxes.docker import docker_engine as engine
-from runner.sandboxes.docker.docker_archive import packed, unpack_file, unpacked
-from runner.sandboxes.docker.docker_disk import DiskWatch, asked, folders_of, measured
-from runner.sandboxes.docker.docker_engine import PREFIX, engine_errors, told
-from runner.sandboxes.docker.docker_exec import Executed, Execution
+from runner.sandboxes.docker.docker_archive import pack_files, unpack_file, unpack_tree
+from runner.sandboxes.docker.docker_disk import DiskWatch, ask_engine, folders_of, measure_folders
+from runner.sandboxes.docker.docker_engine import PREFIX, engine_errors, word_engine_error
+from runner.sandboxes.docker.docker_exec import Executed, RunningCommand
 from runner.sandboxes.docker.docker_images import Image, image_for
 from runner.sandboxes.docker.docker_limits import LIMITS, ContainerLimits, host_config, init_command
-from runner.sandboxes.docker.docker_links import remove_links, started_at
+from runner.sandboxes.docker.docker_links import read_start_of_container, remove_links
 from runner.sandboxes.docker.docker_networks import Network, network_for, open_gateway
 from runner.sandboxes.docker.docker_programs import mount, program_volume
 from runner.sandboxes.docker.docker_removal import Removal, remove_marked
@@ -92,7 +92,7 @@ def end_named(name: str) -> None:
     client = engine.connect()
     try:
         wanted = [f"{engine.ATTEMPT_LABEL}={name}"]
-        found = [labels for kind in engine.KINDS for _, labels in engine.labelled(client, kind, wanted)]
+        found = [labels for kind in engine.KINDS for _, labels in engine.list_labelled(client, kind, wanted)]
     finally:
         client.close()
     for mark in sorted({labels[engine.MARK_LABEL] for labels in found if labels.get(engine.MARK_LABEL)}):
@@ -119,7 +119,7 @@ class DockerSandbox:
         self.network: Network | None = None
         self.gateway: Gateway | None = None
         self.provider_url: str | None = None
-        self.environment = resolved(task.machine.environment, task.machine.host_variables)
+        self.environment = resolve_variables(task.machine.environment, task.machine.host_variables)
         self.labels = engine.labels(mark, task=task.key, attempt=name)
         self.ruined: str | None = None
         self.handle: dict[str, object] = {
@@ -164,13 +164,13 @@ class DockerSandbox:
         """Whatever the image brings, an agent finds its library's skills and no others."""
         command = clearing(self.image.folder, self.needs.skill_folders, self.task.machine.skills_dir)
         done = self._execute_bounded(command, seconds=60, environment={}, user="0")
-        found = sorted({plain(line)[:200] for line in done.text.splitlines()})[:MAX_TOLD]
+        found = sorted({replace_unprintable(line)[:200] for line in done.text.splitlines()})[:MAX_TOLD]
         reason = self._why_ended(done)
         if self._breach:
             return  # no command of the agent runs any more
         if done.exit_code != 0:
             said = reason or done.text[-500:]
-            raise SandboxError(told(f"taking away the skills that image {self.image.name} brings", said))
+            raise SandboxError(word_engine_error(f"taking away the skills that image {self.image.name} brings", said))
         if found:
             log.info("skills of image %s are left out: %s", self.image.name, ", ".join(found))
             self.handle["skills_left_out"] = found
@@ -224,7 +224,7 @@ class DockerSandbox:
         place = self.path(folder)
         parent, _, top = place.rpartition("/")
         try:
-            content = packed(files, top=top, owner=self._user_number())
+            content = pack_files(files, top=top, owner=self._user_number())
         except ValueError as error:
             raise SandboxError(f"{folder}: files cannot be put in: {error}") from error
         with engine_errors(f"putting files into {place}"):
@@ -249,7 +249,7 @@ class DockerSandbox:
         except NotFound:
             return Tree()
         with contextlib.closing(chunks):
-            tree = unpacked(chunks)
+            tree = unpack_tree(chunks)
         if status.get("linkTarget"):
             tree.left_out.append(f".: a link to {str(status['linkTarget'])[:200]!r}")
         return tree
@@ -314,7 +314,7 @@ class DockerSandbox:
             raise self._blame(done.text)
         return done
 
-    def _start_command(self, command: str, environment: Mapping[str, str], user: str | None = None) -> Execution:
+    def _start_command(self, command: str, environment: Mapping[str, str], user: str | None = None) -> RunningCommand:
         """The command, running. A container that is down is started once; one that goes down again is nobody's."""
         user = user or ("0" if self._sealed or not self.image.user else self.image.user)
         for _ in range(2):
@@ -322,7 +322,7 @@ class DockerSandbox:
             self._refuse_traps()
             with engine_errors("running a command"):
                 try:
-                    return Execution(
+                    return RunningCommand(
                         self.client,
                         self.container,
                         command,
@@ -392,7 +392,7 @@ class DockerSandbox:
         """Whose fault is it that nothing can run? A fresh container of the same image tells: SandboxRuined when that
         one works, SandboxError when it does not. A container that is not there any more was removed from outside."""
         if engine.is_gone(self.client, self.container):
-            return SandboxError(told("the container was removed by somebody else", said))
+            return SandboxError(word_engine_error("the container was removed by somebody else", said))
         fresh = self._create([], self.labels)
         try:
             with engine_errors("starting a fresh container for comparison"):
@@ -401,13 +401,13 @@ class DockerSandbox:
         finally:
             engine.remove(self.client, "container", fresh)
         if not works:
-            return SandboxError(told("nothing can be run in the container, nor in a fresh one", said))
+            return SandboxError(word_engine_error("nothing can be run in the container, nor in a fresh one", said))
         self.ruined = f"nothing can run in the sandbox any more: {said.strip()[:500]}"
         return SandboxRuined(self.ruined)
 
     def _runs_a_shell(self, container: str) -> bool:
         try:
-            made = Execution(self.client, container, ":", folder="/", user="0", environment={})
+            made = RunningCommand(self.client, container, ":", folder="/", user="0", environment={})
             return made.follow(1_000, time.monotonic() + 30).exit_code == 0
         except APIError:
             return False
@@ -422,12 +422,12 @@ class DockerSandbox:
             self._watch.stop()
         with engine_errors("asking where the container keeps its files"):
             found = self.client.inspect_container(self.container)
-        self._began = self._began or started_at(found)
+        self._began = self._began or read_start_of_container(found)
         folders = folders_of(found)
         limit, files = self.task.machine.storage_mb * 2**20, self.limits.files
         lenient = False
         if self._sealed:
-            used = measured(folders) if folders else asked(self.client, self.container)
+            used = measure_folders(folders) if folders else ask_engine(self.client, self.container)
             limit, files, lenient = limit + used.bytes, files + used.count, bool(used.problem)
         self._watch = DiskWatch(
             self.container,

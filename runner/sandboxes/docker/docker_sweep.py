@@ -30,7 +30,7 @@ class Leftover:
 
 
 @dataclass(frozen=True, slots=True)
-class Swept:
+class SweptContainers:
     """`kept`: what may still be in use. `failed`: one line for each thing that is not gone, and why."""
 
     removed: tuple[Leftover, ...]
@@ -41,7 +41,7 @@ class Swept:
 def leftovers(client: Any) -> Iterator[Leftover]:
     """Everything that carries the mark of a sandbox. Programs and images are kept for the next one: they have none."""
     for kind in engine.KINDS:
-        for name, labels in engine.labelled(client, kind, [engine.LABEL]):
+        for name, labels in engine.list_labelled(client, kind, [engine.LABEL]):
             if labels.get(engine.MARK_LABEL) or labels.get(engine.CARRIER_LABEL):
                 yield Leftover(
                     kind,
@@ -53,7 +53,7 @@ def leftovers(client: Any) -> Iterator[Leftover]:
                 )
 
 
-def sweep(is_dead: Callable[[Leftover], bool], *, dry_run: bool = False) -> Swept:
+def sweep(is_dead: Callable[[Leftover], bool], *, dry_run: bool = False) -> SweptContainers:
     """Removes (or with dry_run only names) what `is_dead`. SandboxError when no engine answers."""
     removed, kept, failed = [], [], []
     client = engine.connect()
@@ -68,7 +68,7 @@ def sweep(is_dead: Callable[[Leftover], bool], *, dry_run: bool = False) -> Swep
                 removed.append(found)
     finally:
         client.close()
-    return Swept(tuple(removed), tuple(kept), tuple(failed))
+    return SweptContainers(tuple(removed), tuple(kept), tuple(failed))
 
 
 def _problems(found: Leftover) -> list[str]:

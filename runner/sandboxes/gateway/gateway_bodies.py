@@ -38,7 +38,7 @@ _PARTS = frozenset(
 _LINKS = frozenset("url uri imageurl fileurl videourl fileuri video".split())
 
 
-def checked_body(content: bytes, target: Target, provider: Provider, *, online: bool) -> bytes:
+def check_body(content: bytes, target: Target, provider: Provider, *, online: bool) -> bytes:
     """The body as it may be forwarded, or Refusal. `online`: the task has network, so the provider may use its own."""
     try:
         body = json.loads(content.decode(), object_pairs_hook=_object)

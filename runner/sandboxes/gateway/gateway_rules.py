@@ -11,7 +11,7 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlencode, urlsplit
 
 from runner.base.errors import AccountRefused, KeyRefused, ModelRefused, ModelUnavailable, RunnerError, SetupError
 from runner.base.retry_after import retry_after_seconds
-from runner.models.wire.metering import Broken
+from runner.models.wire.metering import ErrorInAnswer
 from runner.sandboxes.needs import Provider
 
 # What a model is asked by: Anthropic, OpenAI (Responses, chat), Gemini. Everything else an account can do (files,
@@ -128,7 +128,7 @@ def is_compressed(answer: HTTPResponse) -> bool:
     return (answer.getheader("content-encoding") or "identity").strip().lower() != "identity"
 
 
-def trouble_told(broken: Broken, status: int) -> RunnerError | None:
+def trouble_told(broken: ErrorInAnswer, status: int) -> RunnerError | None:
     """What only the body of an answer tells: an account without credit, an error after a status of success."""
     if broken.is_of_account:
         return AccountRefused(f"the provider answered {status}: the account has no credit left")

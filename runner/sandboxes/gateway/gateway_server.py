@@ -17,8 +17,8 @@ from urllib.parse import SplitResult
 
 from runner.base.errors import ModelUnavailable, RunnerError
 from runner.base.hanging_up import HangUp
-from runner.models.wire.metering import Meter, Metered
-from runner.sandboxes.gateway.gateway_bodies import checked_body
+from runner.models.wire.metering import Metered, UsageMeter
+from runner.sandboxes.gateway.gateway_bodies import check_body
 from runner.sandboxes.gateway.gateway_rules import (
     FINAL,
     NOT_RETURNED,
@@ -153,7 +153,7 @@ class _Handler(BaseHTTPRequestHandler):
         headers = tuple(headers_sent(self.headers))
         body = None
         if self.command == "POST":
-            body = checked_body(self._body(), target, provider, online=gateway.online)
+            body = check_body(self._body(), target, provider, online=gateway.online)
             headers = (*headers, ("Content-Type", "application/json"))
         keyed = (*headers, *key_header(provider, gateway.key()))
         return _Forward(self.command, target.address, keyed, body, target.is_call)
@@ -229,7 +229,7 @@ class _Handler(BaseHTTPRequestHandler):
         program that goes away in the middle does not change what it used: the answer is read to its end all the same.
         """
         gateway = self.server.gateway
-        meter = Meter(request.target, answer.getheader("content-type") or "")
+        meter = UsageMeter(request.target, answer.getheader("content-type") or "")
         mask = KeyMask(gateway.key())
         self.send_response(answer.status)
         for name, value in answer.getheaders():

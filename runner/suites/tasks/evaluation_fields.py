@@ -8,13 +8,13 @@ from pathlib import Path
 from runner.base.trees import check_relative
 from runner.evaluating.declaration import Content
 from runner.evaluating.prechecks import MAX_BYTES
-from runner.suites.documents import Table
-from runner.suites.findings import shown
+from runner.suites.documents import FieldTable
+from runner.suites.findings import shorten_suite_value
 
 MAX_INLINE = 100_000  # characters of an expected output in the file itself
 
 
-class Fields(Table):
+class Fields(FieldTable):
     """A table of the file. Nothing in it is passed over: `refuse_unknown` makes a problem of every field not asked for."""
 
     def refuse_unknown(self) -> None:
@@ -82,10 +82,12 @@ class Fields(Table):
             path = None
         place = None if path is None else tests / path
         if place is None or any(each.is_symlink() for each in (place, *place.parents) if each.is_relative_to(tests)):
-            self.problem(name, "the path of a plain file in the tests folder", f"found {shown(value)}")
+            self.problem(name, "the path of a plain file in the tests folder", f"found {shorten_suite_value(value)}")
             return None
         if not place.is_file():
-            self.problem(name, "the path of a plain file in the tests folder", f"there is no {shown(value)}")
+            self.problem(
+                name, "the path of a plain file in the tests folder", f"there is no {shorten_suite_value(value)}"
+            )
             return None
         if place.stat().st_size > MAX_BYTES:
             self.problem(name, f"a file of at most {MAX_BYTES:,} bytes", f"it has {place.stat().st_size:,}")
@@ -108,7 +110,10 @@ class Fields(Table):
         for place, value in self.table(name).values.items():
             if not self._is_inside(place):
                 self.findings.problem(
-                    self.source, self.at(name), "relative paths inside the workspace", f"found {shown(place)}"
+                    self.source,
+                    self.at(name),
+                    "relative paths inside the workspace",
+                    f"found {shorten_suite_value(place)}",
                 )
             elif (path := self.test_file(f"{name}.{place[:100]}", value, tests)) is not None:
                 found[place] = path

@@ -14,9 +14,9 @@ from runner.evaluating.comparisons.json_tree import JsonTree
 from runner.evaluating.comparisons.numbers import Tolerance
 from runner.evaluating.comparisons.numeric import Numeric
 from runner.evaluating.comparisons.pixels import Pixels
-from runner.evaluating.comparisons.table import Table
+from runner.evaluating.comparisons.table import TableComparator
 from runner.evaluating.comparisons.table_reading import TABLE_FORMATS, TableFormat
-from runner.evaluating.comparisons.text_comparison import Text
+from runner.evaluating.comparisons.text_comparison import TextComparator
 from runner.evaluating.prechecks import FORMATS, MAX_BYTES, Between, Precheck, schema_problem
 from runner.suites.documents import read_json
 from runner.suites.tasks.evaluation_fields import Fields
@@ -42,7 +42,7 @@ def _text(fields: Fields) -> Comparator:
     trailing = fields.flag("ignore_trailing_space")
     if wanted is not None and fields.values.get("ignore_line_order"):
         fields.problem("ignore_line_order", "no order of lines beside a similarity", "found both")
-    return Text(
+    return TextComparator(
         trailing_space=trailing is not False,
         ignore_case=bool(fields.flag("ignore_case")),
         any_order=bool(fields.flag("ignore_line_order")),
@@ -57,7 +57,7 @@ def _table(fields: Fields) -> Comparator:
         fields.problem("key", "columns that are compared")
     if len(set(columns)) < len(columns):
         fields.problem("columns", "every column once")
-    return Table(
+    return TableComparator(
         format=_table_format(fields),
         columns=columns,
         extra_columns=bool(fields.flag("extra_columns")),

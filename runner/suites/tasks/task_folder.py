@@ -19,7 +19,7 @@ from runner.base.types import Machine, Role, Task
 from runner.evaluating.declaration import Evaluation
 from runner.suites import compose
 from runner.suites.documents import read_text
-from runner.suites.findings import Findings, shown
+from runner.suites.findings import Findings, shorten_suite_value
 from runner.suites.tasks.evaluation_toml import read_evaluation
 from runner.suites.tasks.task_files import MAX_FILE_BYTES, read_tree
 from runner.suites.tasks.task_toml import TaskToml, read_task_toml
@@ -73,7 +73,7 @@ class TaskFolder:
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
+class TaskShelf:
     """What reading a suite needs at every turn: where findings go and what is known of its files."""
 
     findings: Findings
@@ -97,7 +97,7 @@ class Shelf:
                 instruction = _instruction(path / "instruction.md")
         with self.findings.kept():
             _script(path / "tests" / "test.sh") if "tests/test.sh" in files else None
-        evaluation = declared_evaluation(path, files, self.findings)
+        evaluation = read_declared_evaluation(path, files, self.findings)
         if toml is None or len(self.findings.problems) > before:
             return None
         machine = machine_of(path, toml, files, self.findings, blank_folders)
@@ -141,7 +141,9 @@ class Shelf:
         elif not name.startswith("environment/"):
             self.findings.note("A link, which is not followed", f"{path.name}/{name}")
         elif os.path.isabs(target) or not f"{inside}/".startswith("environment/"):  # noqa: PTH117
-            self.findings.problem(path / name, "link", "a target inside environment/", f"it points to {shown(target)}")
+            self.findings.problem(
+                path / name, "link", "a target inside environment/", f"it points to {shorten_suite_value(target)}"
+            )
         return target
 
     def _expect(self, path: Path, files: Collection[str]) -> None:
@@ -159,7 +161,7 @@ class Shelf:
 def check_name(path: Path) -> None:
     """SuiteError unless the folder has a name that fits into addresses, prompts and names of containers."""
     if path.is_symlink() or not NAME.fullmatch(path.name):
-        message = "it is a link" if path.is_symlink() else f"found {shown(path.name)}"
+        message = "it is a link" if path.is_symlink() else f"found {shorten_suite_value(path.name)}"
         raise SuiteError(str(path), "folder", "a folder named with letters, digits, '.', '_' and '-'", message)
 
 
@@ -168,7 +170,7 @@ def has_verifier(files: Collection[str]) -> bool:
     return SCRIPT in files or DECLARED in files
 
 
-def declared_evaluation(path: Path, files: Collection[str], findings: Findings) -> Evaluation | None:
+def read_declared_evaluation(path: Path, files: Collection[str], findings: Findings) -> Evaluation | None:
     """Of the task in the folder `path`. Where it has a script too, the script is not run."""
     if DECLARED not in files:
         return None
@@ -188,7 +190,7 @@ def machine_of(
         image = None
     elif image is not None and context is not None:
         findings.note("Built from its Dockerfile if the image it names cannot be had", path.name)
-    for folder in shipped_skills(files):
+    for folder in find_shipped_skills(files):
         findings.note(f"Ships skills, which are left out: environment/{folder}", path.name)
     if image is None and context is None:
         with findings.kept():
@@ -203,12 +205,12 @@ def machine_of(
         build_timeout_seconds=toml.build_timeout_seconds,
         environment=toml.environment,
         host_variables=toml.host_variables,
-        blank_folders=tuple(dict.fromkeys((*blank_folders, *shipped_skills(files)))),
+        blank_folders=tuple(dict.fromkeys((*blank_folders, *find_shipped_skills(files)))),
         skills_dir=toml.skills_dir,
     )
 
 
-def shipped_skills(files: Collection[str]) -> tuple[str, ...]:
+def find_shipped_skills(files: Collection[str]) -> tuple[str, ...]:
     """Folders of skills below environment/, as in Machine.blank_folders. What an agent knows comes from its library
     alone: without one it must find none, wherever the Dockerfile would copy them."""
     return tuple(sorted({match[1] for name in files if (match := _SKILL.match(name))}))

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from runner.base.host_variables import named_variables
-from runner.suites.documents import Table, read_toml
-from runner.suites.findings import Findings, shown
+from runner.base.host_variables import find_named_variables
+from runner.suites.documents import FieldTable, read_toml
+from runner.suites.findings import Findings, shorten_suite_value
 
 VERSIONS = ("1.0", "1.1", "1.2", "1.3", "1.4")
 DEFAULT_SECONDS = 600.0  # Harbor's for the verifier and the build; an agent without a limit gets the same
@@ -54,8 +54,8 @@ WITHOUT_EFFECT = (
 class TaskToml:
     """Seconds, MiB and texts. metadata and task are as they stand in the file."""
 
-    metadata: Table
-    task: Table
+    metadata: FieldTable
+    task: FieldTable
     agent_timeout_seconds: float = DEFAULT_SECONDS
     verifier_timeout_seconds: float = DEFAULT_SECONDS
     build_timeout_seconds: float = DEFAULT_SECONDS
@@ -76,7 +76,7 @@ def read_task_toml(source: Path, where: str, findings: Findings, *, network: boo
 
     SuiteError when it cannot be read at all.
     """
-    whole = Table(read_toml(source), source, findings)
+    whole = FieldTable(read_toml(source), source, findings)
     _note_version(whole, findings, where)
     machine, agent, verifier, solution = (
         whole.table(name) for name in ("environment", "agent", "verifier", "solution")
@@ -85,7 +85,9 @@ def read_task_toml(source: Path, where: str, findings: Findings, *, network: boo
     _note_unsupported(tables, findings, where)
     read = TaskToml(
         metadata=whole.table("metadata"),
-        task=whole.table("task") if isinstance(whole.values.get("task"), dict) else Table({}, source, findings, "task"),
+        task=whole.table("task")
+        if isinstance(whole.values.get("task"), dict)
+        else FieldTable({}, source, findings, "task"),
         agent_timeout_seconds=agent.number("timeout_sec", DEFAULT_SECONDS, 1, DAY),
         verifier_timeout_seconds=verifier.number("timeout_sec", DEFAULT_SECONDS, 1, DAY),
         build_timeout_seconds=machine.number("build_timeout_sec", DEFAULT_SECONDS, 1, DAY),
@@ -110,15 +112,15 @@ def read_task_toml(source: Path, where: str, findings: Findings, *, network: boo
     return read
 
 
-def _note_version(whole: Table, findings: Findings, where: str) -> None:
+def _note_version(whole: FieldTable, findings: Findings, where: str) -> None:
     """Notes an unknown schema version. The fields decide: people number their tasks as they like ("0.0")."""
     name = "schema_version" if "schema_version" in whole else "version"
     value = whole.raw(name)
     if value is not None and str(value) not in VERSIONS:
-        findings.note(f"task.toml: {name} is {shown(value)}; it was read as {VERSIONS[-1]}", where)
+        findings.note(f"task.toml: {name} is {shorten_suite_value(value)}; it was read as {VERSIONS[-1]}", where)
 
 
-def _note_unsupported(tables: dict[str, Table], findings: Findings, where: str) -> None:
+def _note_unsupported(tables: dict[str, FieldTable], findings: Findings, where: str) -> None:
     for table, name, what in UNSUPPORTED:
         if tables[table].raw(name) not in (None, [], {}, "root"):  # "root" is who our images run as
             tables[table].problem(name, "nothing", f"it asks for {what}, which is not supported")
@@ -134,10 +136,12 @@ def _note_unsupported(tables: dict[str, Table], findings: Findings, where: str) 
         machine.problem("os", "'linux'")
     machine.raw("gpu_types")
     if machine.raw("gpus") not in (None, 0):
-        machine.problem("gpus", "0", f"it asks for {shown(machine.values['gpus'])} GPUs, which is not supported")
+        machine.problem(
+            "gpus", "0", f"it asks for {shorten_suite_value(machine.values['gpus'])} GPUs, which is not supported"
+        )
 
 
-def _network(unless_said: bool, machine: Table, *others: Table) -> bool:
+def _network(unless_said: bool, machine: FieldTable, *others: FieldTable) -> bool:
     """Harbor's default is a task that reaches the outside. One answer for agent and verifier alike."""
     said = {name: value for name in ("allow_internet",) if (value := machine.flag(name)) is not None}
     for table in (machine, *others):
@@ -150,11 +154,13 @@ def _network(unless_said: bool, machine: Table, *others: Table) -> bool:
             message = "it asks for a list of hosts, which is not supported" if mode == "allowlist" else ""
             table.problem("network_mode", "'public' or 'no-network'", message)
     if len(set(said.values())) > 1:
-        machine.problem("network_mode", "one answer for the whole task", f"found {shown(', '.join(map(str, said)))}")
+        machine.problem(
+            "network_mode", "one answer for the whole task", f"found {shorten_suite_value(', '.join(map(str, said)))}"
+        )
     return next(iter(said.values()), unless_said)
 
 
-def _mebibytes(machine: Table, name: str, default: int) -> int:
+def _mebibytes(machine: FieldTable, name: str, default: int) -> int:
     """memory_mb, or the legacy memory = "2G"; a legacy number is bytes, as Docker has it."""
     legacy = machine.raw(name)
     if legacy is None:
@@ -168,11 +174,11 @@ def _mebibytes(machine: Table, name: str, default: int) -> int:
     return int(size)
 
 
-def _host_variables(machine: Table) -> tuple[str, ...]:
+def _host_variables(machine: FieldTable) -> tuple[str, ...]:
     names = machine.texts("required_env")
     for name in names:
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-            machine.problem("required_env", "names of environment variables", f"found {shown(name)}")
+            machine.problem("required_env", "names of environment variables", f"found {shorten_suite_value(name)}")
     return names
 
 
@@ -184,5 +190,5 @@ def _tell_variables(read: TaskToml, findings: Findings, where: str) -> None:
     for name in read.host_variables:
         findings.note(f"Needs {name} of the host; list it in SKILLGLASS_TASK_VARIABLES of every worker", where)
     given: dict[str, Any] = {**read.environment, **read.verifier_environment, **read.solution_environment}
-    for name in sorted(named_variables(given) - set(read.host_variables)):
+    for name in sorted(find_named_variables(given) - set(read.host_variables)):
         findings.note(f"Names {name} of the host, passed on only if SKILLGLASS_TASK_VARIABLES lists it", where)

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 from runner.base.text import storable, storable_value
 from runner.base.types import JsonValue, Step, Trajectory, TrajectoryHead, TrajectoryKind, Usage
 from runner.trajectories.problems import Problems
-from runner.trajectories.readers.line_streams import capped
+from runner.trajectories.readers.line_streams import cap_stream
 
 Opener = Callable[[], BinaryIO]
 Reader = Callable[["ReadTrajectory"], Iterator[Step]]
@@ -84,7 +84,7 @@ class ReadTrajectory:
 
     def open_binary(self) -> BinaryIO:
         """The file from its beginning, for the reader."""
-        return capped(self._open(), self.problems)
+        return cap_stream(self._open(), self.problems)
 
     def _number_steps(self) -> Iterator[Step]:
         number = 0

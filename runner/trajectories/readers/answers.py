@@ -11,7 +11,7 @@ from runner.trajectories.readers import ReadTrajectory
 from runner.trajectories.readers.claude_messages import MessageSteps
 
 
-class Answers:
+class AnswerSteps:
     """Puts the parts of an answer together: text in pieces, thoughts, calls. The next part after a result begins a new
     answer."""
 

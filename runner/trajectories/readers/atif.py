@@ -17,7 +17,7 @@ from runner.trajectories.readers import ReadTrajectory, Thread
 from runner.trajectories.readers.claude_atif import CallMetrics, counted_in_part, without_copies
 from runner.trajectories.readers.exit_codes import with_failures
 from runner.trajectories.readers.line_streams import walk
-from runner.trajectories.readers.terminus import listed_skills
+from runner.trajectories.readers.terminus import read_listed_skills
 
 _TOTALS = {
     "total_prompt_tokens": "input_tokens",
@@ -116,7 +116,7 @@ def _drop_zero_totals(reported: Usage) -> Usage:
 def _note(result: ReadTrajectory, step: Step) -> None:
     """What a step tells about the whole trajectory."""
     if step.number == 1 and step.source is Source.USER:
-        listed = listed_skills(step.message)
+        listed = read_listed_skills(step.message)
         if listed:
             result.set_head(skills_listed=listed)
     for observation in step.observations:

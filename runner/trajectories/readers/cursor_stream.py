@@ -14,7 +14,7 @@ from typing import Any
 from runner.base.text import clean, storable
 from runner.base.types import JsonValue, Source, Step
 from runner.trajectories.readers import ReadTrajectory
-from runner.trajectories.readers.answers import Answers, take_init
+from runner.trajectories.readers.answers import AnswerSteps, take_init
 from runner.trajectories.readers.claude_messages import number, usage_of_parts
 from runner.trajectories.readers.kimi_wire import timestamp_of
 from runner.trajectories.readers.line_streams import json_lines
@@ -24,7 +24,7 @@ EXPECTED = "an event of Cursor's stream"
 
 def read(result: ReadTrajectory) -> Iterator[Step]:
     """One step per answer of the model, with the results of its calls."""
-    answers, started = Answers(), set[str]()
+    answers, started = AnswerSteps(), set[str]()
     result.set_head(agent_name="cursor-cli")
     with result.open_binary() as stream:
         for line, event in json_lines(stream, result.problems):
@@ -55,7 +55,9 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
         result.facts["cut_off"] = True
 
 
-def _call(answers: Answers, event: Mapping[str, object], started: set[str], timestamp: str | None) -> Iterator[Step]:
+def _call(
+    answers: AnswerSteps, event: Mapping[str, object], started: set[str], timestamp: str | None
+) -> Iterator[Step]:
     ident, told = str(event.get("call_id")), event.get("tool_call")
     for name, call in told.items() if isinstance(told, Mapping) else ():
         if not isinstance(call, Mapping):

@@ -12,7 +12,7 @@ from typing import Any
 from runner.base.text import clean, storable, storable_value
 from runner.base.types import Source, Step, Usage
 from runner.trajectories.readers import ReadTrajectory
-from runner.trajectories.readers.answers import Answers, take_init
+from runner.trajectories.readers.answers import AnswerSteps, take_init
 from runner.trajectories.readers.claude_messages import number
 from runner.trajectories.readers.line_streams import json_lines
 
@@ -21,7 +21,7 @@ EXPECTED = "an event of Gemini CLI's stream"
 
 def read(result: ReadTrajectory) -> Iterator[Step]:
     """One step per answer of the model, with the results of its calls."""
-    answers = Answers()
+    answers = AnswerSteps()
     result.set_head(agent_name="gemini-cli")
     with result.open_binary() as stream:
         for line, event in json_lines(stream, result.problems):

@@ -13,7 +13,7 @@ from typing import Any
 
 from runner.base.types import JsonValue, Source, Step, Usage
 from runner.trajectories.readers import ReadTrajectory
-from runner.trajectories.readers.answers import Answers
+from runner.trajectories.readers.answers import AnswerSteps
 from runner.trajectories.readers.claude_messages import usage_of_parts
 
 # What the screen shows beside the conversation.
@@ -36,7 +36,7 @@ class CliWire:
     """The messages in file order; gives steps as soon as they are whole."""
 
     def __init__(self, result: ReadTrajectory) -> None:
-        self.result, self.answers = result, Answers()
+        self.result, self.answers = result, AnswerSteps()
         self.usage, self.is_used = Usage(), False
 
     def add(self, line: int, kind: str, payload: Mapping[str, Any], timestamp: str | None) -> Iterator[Step]:

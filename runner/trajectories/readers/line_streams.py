@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, cast
 import ijson
 import orjson
 
-from runner.base.text import MAX_DEPTH, TOO_DEEP, left_out, storable_value
+from runner.base.text import MAX_DEPTH, TOO_DEEP, mark_left_out, storable_value
 from runner.base.types import JsonValue
 from runner.trajectories.problems import Problems
 
@@ -72,7 +72,7 @@ class StringCap:
         if end < 0:
             self._dropped += len(chunk)
             return b""
-        mark = left_out(self._dropped + end).replace("characters", "bytes")
+        mark = mark_left_out(self._dropped + end).replace("characters", "bytes")
         self._problems.add(self._place, f"a text of at most {self._limit:,} bytes", f"cut: {mark}")
         rest, self._pending = chunk[end + 1 :] + self._pending, b""
         self._dropped = self._run = 0
@@ -238,7 +238,7 @@ class _Utf8File(io.RawIOBase):
 # --- size --------------------------------------------------------------------------------------------------------
 
 
-def capped(stream: BinaryIO, problems: Problems) -> BinaryIO:
+def cap_stream(stream: BinaryIO, problems: Problems) -> BinaryIO:
     """The stream, ended after MAX_FILE_BYTES, which is reported: a sparse file, or one that grows, has no end in time."""
     return cast(BinaryIO, io.BufferedReader(_Capped(stream, problems), CHUNK))
 

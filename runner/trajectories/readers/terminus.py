@@ -37,7 +37,7 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
             else:
                 if pending is not None:
                     yield pending
-                listed = listed_skills(prompt)
+                listed = read_listed_skills(prompt)
                 if listed:
                     result.set_head(skills_listed=listed)
                 yield Step(0, Source.USER, prompt)
@@ -46,7 +46,7 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
         yield pending
 
 
-def listed_skills(prompt: str) -> tuple[str, ...]:
+def read_listed_skills(prompt: str) -> tuple[str, ...]:
     """Names of the skills a terminus prompt announces below "available_skills:"."""
     match = _AVAILABLE.match(
         prompt, max(0, prompt.find("available_skills:"))

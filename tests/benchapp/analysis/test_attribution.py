@@ -9,10 +9,10 @@ from uuid import UUID
 
 import pytest
 
-from benchapp.analysis.lineage.attribution import Ended, attribute, no_skill_of, with_lines
-from benchapp.analysis.lineage.ledger import ledger_row
+from benchapp.analysis.lineage.attribution import Ended, count_later_trials, list_trials_with_lines, read_no_skill
+from benchapp.analysis.lineage.ledger import count_ledger_row
 from benchapp.analysis.lineage.library_states import read_history
-from benchapp.analysis.lineage.line_history import KEPT, Lineage, lineage_of
+from benchapp.analysis.lineage.line_history import KEPT, Lineage, read_lineage
 from benchapp.models import Entry, Episode, Run, SkillUse, Trial
 from runner.base.types import DecisionStatus, Phase
 from tests.worlds.factories import (
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.django_db
 
 def lineage(episode: Episode) -> Lineage:
     episode.refresh_from_db()
-    return lineage_of(Run.objects.get(pk=episode.run_id), episode, read_history(episode).states)
+    return read_lineage(Run.objects.get(pk=episode.run_id), episode, read_history(episode).states)
 
 
 def figures(ended: Ended) -> dict[str, tuple[int, ...]]:
@@ -182,7 +182,7 @@ def test_it_equals_a_slow_recount_for_every_line_and_every_decision(seed):
     run = random_run(Random(seed))
     episode = run.episodes.get()
     found = lineage(episode)
-    baseline = no_skill_of(Run.objects.get(pk=run.pk), {trial.task for trial in found.trials})
+    baseline = read_no_skill(Run.objects.get(pk=run.pk), {trial.task for trial in found.trials})
     states = read_history(episode).states
     last = len(states) - 1
     facts = facts_of(episode)
@@ -191,7 +191,9 @@ def test_it_equals_a_slow_recount_for_every_line_and_every_decision(seed):
         for number in set(written):
             line = found.blame.lines[number]
             at = {state: {name.split("/")[0]} for state, name in names.items() if line.born <= state <= line.last}
-            mine = attribute(with_lines(found, lambda s, at=at: frozenset(at.get(s, ())), born=line.born), baseline)
+            mine = count_later_trials(
+                list_trials_with_lines(found, lambda s, at=at: frozenset(at.get(s, ())), born=line.born), baseline
+            )
             assert figures(mine.total) == recount(facts, at)
             for group, ended in mine.groups.items():
                 assert figures(ended) == recount(facts, at, lambda t, group=group: (t.phase, t.task.role) == group)
@@ -201,7 +203,7 @@ def test_it_equals_a_slow_recount_for_every_line_and_every_decision(seed):
             for state, files in enumerate(found.blame.states)
         }
         family = states[place].decision.family_id
-        row = ledger_row(found, place, family, baseline)
+        row = count_ledger_row(found, place, family, baseline)
         assert figures(row.all.total) == recount(facts, at)
         assert figures(row.same_family) == recount(facts, at, lambda t, own=family: t.task.family_id == own)
         assert figures(row.other_families) == recount(facts, at, lambda t, own=family: t.task.family_id != own)
@@ -243,7 +245,7 @@ def test_it_tells_same_family_from_others_and_deployment_by_role():
     episode = run.episodes.get()
     found = lineage(episode)
     first = episode.decisions.first()
-    row = ledger_row(found, 1, first.family_id, {})  # the state that the first decision left
+    row = count_ledger_row(found, 1, first.family_id, {})  # the state that the first decision left
     assert row.same_family.mounted + row.other_families.mounted == row.all.total.mounted
     assert row.other_families.mounted
     assert list(row.deployment) == ["context-shift", "adversarial", "composition"]

@@ -9,8 +9,8 @@ from itertools import count
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchapp.analysis.lineage.blame import Blame, blame
-from benchapp.analysis.lineage.line_matching import kept_lines
+from benchapp.analysis.lineage.blame import Blame, trace_lines
+from benchapp.analysis.lineage.line_matching import match_lines
 
 Library = dict[str, bytes]
 
@@ -18,7 +18,7 @@ Library = dict[str, bytes]
 def traced(history: list[Library]) -> Blame:
     contents = {sha256(content).hexdigest(): content for library in history for content in library.values()}
     manifests = [{path: sha256(content).hexdigest() for path, content in library.items()} for library in history]
-    return blame(manifests, contents)
+    return trace_lines(manifests, contents)
 
 
 # --- the second implementation: a table of lengths, an identity per line, nothing shared with the first ---------------
@@ -172,7 +172,7 @@ def test_it_equals_the_slow_one_on_random_histories(history):
 @given(st.lists(LINES, max_size=14), st.lists(LINES, max_size=14))
 def test_it_keeps_a_longest_common_subsequence(old, new):
     pairs = slow_pairs(old, new)
-    assert kept_lines(old, new) == [pairs.get(place) for place in range(len(new))]
+    assert match_lines(old, new) == [pairs.get(place) for place in range(len(new))]
 
 
 # --- what it means, in examples -----------------------------------------------------------------------------------------
@@ -209,5 +209,5 @@ def test_it_takes_a_file_that_shares_too_little_for_a_new_one():
 def test_it_takes_bounded_time_on_two_long_files():
     old = [b"%d" % (number * 7 % 5000) for number in range(8000)]
     new = [b"%d" % (number * 11 % 5000) for number in range(8000)]
-    assert len(kept_lines(old, new)) == 8000
-    assert kept_lines([b"x", *old, *old], [b"x", *new, *new])[:3] == [0, 1, None]  # beyond the cap: as rewritten
+    assert len(match_lines(old, new)) == 8000
+    assert match_lines([b"x", *old, *old], [b"x", *new, *new])[:3] == [0, 1, None]  # beyond the cap: as rewritten

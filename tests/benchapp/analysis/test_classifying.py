@@ -10,7 +10,7 @@ import yaml
 
 from benchapp.analysis.failures.classification import Missing, Refusal, Said, classify
 from benchapp.analysis.failures.failure_classes import ORDERS, FailureClass
-from benchapp.analysis.failures.failure_signs import MARKERS, STAGES, of_check
+from benchapp.analysis.failures.failure_signs import MARKERS, STAGES, find_signs_of_check
 from runner.base.types import CorpusKind
 
 LABELLED: list[dict[str, Any]] = yaml.safe_load(
@@ -35,7 +35,7 @@ def test_the_set_has_every_class_and_every_source() -> None:
 
 def test_it_shows_the_check_and_the_words() -> None:
     message = "first line\nE: KeyError: 'total' in answer"
-    (sign,) = of_check("reads the answer", message)
+    (sign,) = find_signs_of_check("reads the answer", message)
     assert (sign.check, sign.failure) == ("reads the answer", FailureClass.INTERFACE)
     assert message[sign.start : sign.end].startswith("KeyError: 'total'")
     assert sign.quote == "E: KeyError: 'total' in answer"
@@ -73,9 +73,9 @@ def test_words_know_more_than_a_marker() -> None:
 
 def test_every_marker_is_of_a_stage() -> None:
     assert {stage for stage, _ in MARKERS} == set(STAGES)
-    assert {sign.failure for (stage, word) in MARKERS for sign in of_check(f"{stage}: x", f"{word}: y")} == set(
-        FailureClass
-    )
+    assert {
+        sign.failure for (stage, word) in MARKERS for sign in find_signs_of_check(f"{stage}: x", f"{word}: y")
+    } == set(FailureClass)
 
 
 def test_the_output_then_the_exception_then_the_end_speak_where_no_check_does() -> None:

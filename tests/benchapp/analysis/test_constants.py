@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from benchapp.analysis.diagnoses.constants import constants_in
-from runner.authoring.copied import Corpus
+from benchapp.analysis.diagnoses.constants import find_constants
+from runner.authoring.copied import CopySource
 
 
 def found(text: str) -> list[tuple[str, str]]:
-    return [tuple(place.constant) for place in constants_in(text)]
+    return [tuple(place.constant) for place in find_constants(text)]
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_it_leaves_what_every_task_has(text):
 
 def test_places_are_those_of_the_text():
     text = "x /app/in/big_table.csv y"
-    place = next(constants_in(text))
+    place = next(find_constants(text))
     assert text[place.start : place.end] == "/app/in/big_table.csv"
 
 
@@ -59,15 +59,15 @@ def test_it_is_quick_on_a_long_hostile_line():
 def test_a_copied_run_is_found_whole_and_once():
     said = "merge the newest record in which every one of these fields is filled before the others"
     text = f"First read. Then {said.upper()}, at last."
-    runs = list(Corpus.of(["nothing of that", said], 8).runs_in(text))
+    runs = list(CopySource.of(["nothing of that", said], 8).runs_in(text))
     assert [(text[run.start : run.end].lower(), run.words, run.source) for run in runs] == [(said, 16, 1)]
 
 
 def test_numbers_in_a_row_are_no_copied_text():
     row = "1 2 3 4 5 6 7 8 9 10 11 12 13 14"
-    assert list(Corpus.of([row], 8).runs_in(row)) == []
+    assert list(CopySource.of([row], 8).runs_in(row)) == []
 
 
 def test_what_a_third_text_says_too_can_be_left_out():
     said = "one two three four five six seven eight nine"
-    assert list(Corpus.of([said], 8).without([f"told: {said}"]).runs_in(said)) == []
+    assert list(CopySource.of([said], 8).without([f"told: {said}"]).runs_in(said)) == []

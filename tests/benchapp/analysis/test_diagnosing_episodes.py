@@ -7,7 +7,13 @@ from django.core.management import call_command
 
 from benchapp.analysis.diagnoses import diagnosis_queue, evidence, stored_diagnoses
 from benchapp.analysis.diagnoses.diagnosis import RULES_VERSION
-from benchapp.analysis.diagnoses.diagnosis_queue import ask_for, read_libraries, read_library, unread, with_library
+from benchapp.analysis.diagnoses.diagnosis_queue import (
+    enqueue_reading,
+    read_libraries,
+    read_library,
+    select_unread,
+    select_with_library,
+)
 from benchapp.analysis.diagnoses.stored_diagnoses import diagnose_episode
 from benchapp.analysis.lineage.library_states import read_named_libraries
 from benchapp.experiments.work.deletion_sweep import sweep
@@ -187,9 +193,9 @@ def test_every_state_is_read_and_the_empty_one_is_not(episode, family):
 
 def test_the_job_and_the_command_do_the_same(episode, family, capsys):
     make_decision(episode, family, after_trial=make_trial(episode, family.tasks.first()), after=library("One."))
-    assert list(unread(Episode.objects.all())) == [episode]
+    assert list(select_unread(Episode.objects.all())) == [episode]
     assert read_library(str(episode.public_id)) == 1
-    assert not unread(Episode.objects.all()).exists()
+    assert not select_unread(Episode.objects.all()).exists()
     call_command("diagnose_libraries")
     assert "0 states" in capsys.readouterr().out
     call_command("diagnose_libraries", "--again", "--run", str(episode.run.public_id))
@@ -244,12 +250,12 @@ def test_many_libraries_are_one_job_that_takes_turns_and_a_broken_one_stops_no_o
     other = make_unordered_episode(make_run(episode.run.experiment, condition="one-shot"), library=library("Two."))
     queued: list[list[str]] = []
     monkeypatch.setattr(diagnosis_queue, "_enqueue", queued.append)
-    assert ask_for(with_library(Episode.objects.all())) == 2
+    assert enqueue_reading(select_with_library(Episode.objects.all())) == 2
     assert queued == [[str(episode.public_id), str(other.public_id)]]
     monkeypatch.setattr(diagnosis_queue, "SLICE_SECONDS", -1)
     read_libraries(queued[0])
     assert queued[1:] == [[str(other.public_id)]]
-    assert list(unread(Episode.objects.all())) == [other]
+    assert list(select_unread(Episode.objects.all())) == [other]
 
     def broken(each: Episode) -> int:
         if each == episode:
@@ -259,6 +265,6 @@ def test_many_libraries_are_one_job_that_takes_turns_and_a_broken_one_stops_no_o
     monkeypatch.setattr(diagnosis_queue, "SLICE_SECONDS", 60)
     monkeypatch.setattr(diagnosis_queue, "diagnose_episode", broken)
     read_libraries(queued[0])
-    assert not unread(Episode.objects.all()).exists()
-    assert ask_for(Episode.objects.none()) == 0
+    assert not select_unread(Episode.objects.all()).exists()
+    assert enqueue_reading(Episode.objects.none()) == 0
     assert len(queued) == 2

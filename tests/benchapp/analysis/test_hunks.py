@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchapp.analysis.lineage.hunks import HunkGone, Library, hunks_between, without
+from benchapp.analysis.lineage.hunks import HunkGone, NamedFiles, list_hunks, take_back
 from benchapp.record.textual_change import split_lines
 from runner.base.types import File
 
@@ -20,15 +20,15 @@ def files(text: Mapping[str, str]) -> dict[str, File]:
     return {path: File(content.encode()) for path, content in text.items()}
 
 
-def line(*states: Mapping[str, str]) -> list[Library]:
-    return [Library(f"R{number}", files(state)) for number, state in enumerate(states, start=2)]
+def line(*states: Mapping[str, str]) -> list[NamedFiles]:
+    return [NamedFiles(f"R{number}", files(state)) for number, state in enumerate(states, start=2)]
 
 
 PATH = "a/SKILL.md"
 
 
 def of(old: str, new: str) -> tuple:
-    return hunks_between(files({PATH: old}), files({PATH: new}))
+    return list_hunks(files({PATH: old}), files({PATH: new}))
 
 
 def test_every_run_of_changed_lines_is_a_hunk() -> None:
@@ -41,16 +41,17 @@ def test_every_run_of_changed_lines_is_a_hunk() -> None:
 
 def test_one_is_taken_back_and_the_other_stays() -> None:
     first, second = of(OLD, NEW)
-    assert without([first], line({PATH: NEW}))[PATH].content.decode() == NEW.replace("TWO", "two")
-    assert without([second], line({PATH: NEW}))[PATH].content.decode() == NEW.replace("new\n", "")
-    assert without([first, second], line({PATH: NEW}))[PATH].content.decode() == OLD
+    assert take_back([first], line({PATH: NEW}))[PATH].content.decode() == NEW.replace("TWO", "two")
+    assert take_back([second], line({PATH: NEW}))[PATH].content.decode() == NEW.replace("new\n", "")
+    assert take_back([first, second], line({PATH: NEW}))[PATH].content.decode() == OLD
 
 
 def test_it_is_found_again_below_what_was_written_above_it_later() -> None:
     first, second = of(OLD, NEW)
     later = "title\n\n" + NEW + "end\n"
     assert (
-        without([first, second], line({PATH: NEW}, {PATH: later}))[PATH].content.decode() == "title\n\n" + OLD + "end\n"
+        take_back([first, second], line({PATH: NEW}, {PATH: later}))[PATH].content.decode()
+        == "title\n\n" + OLD + "end\n"
     )
 
 
@@ -60,53 +61,53 @@ def test_a_line_that_was_rewritten_later_says_by_which_round() -> None:
     with pytest.raises(
         HunkGone, match=r"a/SKILL\.md, line 2\) can no longer be taken back at R4: R4 changed those lines"
     ):
-        without([first], states)
+        take_back([first], states)
 
 
 def test_lines_that_were_removed_come_back_only_between_their_old_neighbours() -> None:
     (gone,) = of(OLD, OLD.replace("three\n", ""))
     after = OLD.replace("three\n", "")
-    assert without([gone], line({PATH: after}, {PATH: "top\n" + after}))[PATH].content.decode() == "top\n" + OLD
+    assert take_back([gone], line({PATH: after}, {PATH: "top\n" + after}))[PATH].content.decode() == "top\n" + OLD
     with pytest.raises(HunkGone, match="R3 changed those lines"):
-        without([gone], line({PATH: after}, {PATH: after.replace("four", "between\nfour")}))
+        take_back([gone], line({PATH: after}, {PATH: after.replace("four", "between\nfour")}))
 
 
 def test_a_file_that_was_removed_later_says_so() -> None:
     first, _ = of(OLD, NEW)
     with pytest.raises(HunkGone, match="R3 removed the file"):
-        without([first], line({PATH: NEW}, {"b/SKILL.md": "b\n"}))
+        take_back([first], line({PATH: NEW}, {"b/SKILL.md": "b\n"}))
 
 
 def test_a_file_that_came_in_goes_whole_as_long_as_nobody_touched_it() -> None:
     before, after = {PATH: OLD}, {PATH: OLD, "a/notes.md": "n\n"}
-    (came,) = hunks_between(files(before), files(after))
+    (came,) = list_hunks(files(before), files(after))
     assert came.kind == "added"
-    assert without([came], line(after, {**after, PATH: NEW})) == files({PATH: NEW})
+    assert take_back([came], line(after, {**after, PATH: NEW})) == files({PATH: NEW})
     with pytest.raises(HunkGone, match="R3 changed it"):
-        without([came], line(after, {**after, "a/notes.md": "m\n"}))
+        take_back([came], line(after, {**after, "a/notes.md": "m\n"}))
 
 
 def test_a_file_that_went_away_comes_back() -> None:
     before, after = {PATH: OLD, "a/notes.md": "n\n"}, {PATH: OLD}
-    (went,) = hunks_between(files(before), files(after))
-    assert without([went], line(after)) == files(before)
+    (went,) = list_hunks(files(before), files(after))
+    assert take_back([went], line(after)) == files(before)
     with pytest.raises(HunkGone, match="R3 brought it back"):
-        without([went], line(after, {**after, "a/notes.md": "other\n"}))
+        take_back([went], line(after, {**after, "a/notes.md": "other\n"}))
 
 
 def test_a_skill_is_not_left_without_its_description() -> None:
     after = {PATH: OLD, "a/notes.md": "n\n"}
-    skill, notes = hunks_between({}, files(after))
+    skill, notes = list_hunks({}, files(after))
     with pytest.raises(HunkGone, match=r"left without its SKILL\.md"):
-        without([skill], line(after))
-    assert without([skill, notes], line(after)) == {}
+        take_back([skill], line(after))
+    assert take_back([skill, notes], line(after)) == {}
 
 
 def test_binary_files_and_modes_are_taken_back_whole() -> None:
     old, new = {"a/x": File(b"\0one"), "a/y": File(b"y\n")}, {"a/x": File(b"\0two"), "a/y": File(b"y\n", 0o755)}
-    content, mode = hunks_between(old, new)
+    content, mode = list_hunks(old, new)
     assert (content.kind, mode.kind) == ("content", "mode")
-    assert without([content, mode], [Library("R1", new)]) == old
+    assert take_back([content, mode], [NamedFiles("R1", new)]) == old
 
 
 texts = st.lists(st.sampled_from("abcd"), max_size=12).map(lambda found: "".join(f"{letter}\n" for letter in found))
@@ -115,7 +116,7 @@ texts = st.lists(st.sampled_from("abcd"), max_size=12).map(lambda found: "".join
 @settings(max_examples=200, deadline=None)
 @given(texts, texts)
 def test_all_hunks_of_any_change_taken_back_give_what_was(old: str, new: str) -> None:
-    assert without(of(old, new), line({PATH: new})) == files({PATH: old})
+    assert take_back(of(old, new), line({PATH: new})) == files({PATH: old})
 
 
 @settings(max_examples=200, deadline=None)
@@ -124,9 +125,9 @@ def test_after_any_later_change_it_is_exact_or_refused(old: str, new: str, later
     """As many lines go and come as the hunk says, wherever it now stands."""
     for hunk in of(old, new):
         try:
-            found = without([hunk], line({PATH: new}, {PATH: later}))[PATH].content
+            found = take_back([hunk], line({PATH: new}, {PATH: later}))[PATH].content
         except HunkGone:
             continue
         assert len(split_lines(found)) == len(split_lines(later.encode())) - len(hunk.added) + len(hunk.removed)
-        back = hunks_between({PATH: File(found)}, files({PATH: later}))
+        back = list_hunks({PATH: File(found)}, files({PATH: later}))
         assert sum(len(each.added) for each in back) <= len(hunk.added)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchapp.analysis.diagnoses.profile import PROFILE_GROUPS
-from benchapp.analysis.diagnoses.profiles_by_run import axes_of, profile_of, skills_read
+from benchapp.analysis.diagnoses.profiles_by_run import average_profile, read_skills, score_axes
 from benchapp.analysis.diagnoses.stored_diagnoses import diagnose_episode
 from tests.worlds.factories import make_episode, make_run, make_snapshot
 
@@ -20,7 +20,7 @@ EVERY = {
 
 
 def test_eight_diagnostics_make_six_axes() -> None:
-    found = dict(zip(PROFILE_GROUPS, axes_of(EVERY), strict=True))
+    found = dict(zip(PROFILE_GROUPS, score_axes(EVERY), strict=True))
     assert found == {
         "contract": pytest.approx((2 / 3 + 0) / 2),  # interface contract and verification weigh the same
         "environment": 0.25,
@@ -38,10 +38,10 @@ def test_it_reads_present_libraries_and_says_how_many() -> None:
     make_episode(run, library=make_snapshot({"later/SKILL.md": "---\nname: later\n---\n"}))
     make_episode(run, library=make_snapshot({"no/SKILL.md": "---\nname: no\n---\n"}), is_tainted=True)
     diagnose_episode(read)
-    found = skills_read([run, empty])
-    profile = profile_of([found[run.pk]])
+    found = read_skills([run, empty])
+    profile = average_profile([found[run.pk]])
     assert (profile.skills, profile.read, profile.libraries) == (1, 1, 2)
     contract = dict(zip(PROFILE_GROUPS, profile.axes, strict=True))["contract"]
     assert contract == 0.5  # verification alone
-    nothing = profile_of([found[empty.pk]])
+    nothing = average_profile([found[empty.pk]])
     assert (nothing.axes, nothing.overall, nothing.libraries) == ((), None, 0)

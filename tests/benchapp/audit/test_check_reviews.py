@@ -11,8 +11,8 @@ from django.utils import timezone
 
 from benchapp.audit import findings
 from benchapp.audit.check_finding import Flaw
-from benchapp.audit.codebook_check import codebooks
-from benchapp.audit.review_check import reviews
+from benchapp.audit.codebook_check import check_codebooks
+from benchapp.audit.review_check import check_reviews
 from benchapp.models import (
     Code,
     CodebookVersion,
@@ -88,7 +88,7 @@ def propose(queue: Queue) -> None:
 
 
 def flaws() -> list[Flaw]:
-    return [*codebooks(), *reviews()]
+    return [*check_codebooks(), *check_reviews()]
 
 
 def test_it_passes_reviews_that_hold(queue: Queue) -> None:

@@ -29,7 +29,7 @@ from runner.base.errors import ImageError, SandboxError
 from runner.base.types import Phase, Slot
 from runner.engine import engine
 from runner.sandboxes import sandbox_kind
-from runner.sandboxes.process_names import ProcessName, started_at, this_machine
+from runner.sandboxes.process_names import ProcessName, read_start_of_process, this_machine
 from tests.benchapp.small_rows import hold
 
 pytestmark = pytest.mark.django_db
@@ -121,7 +121,7 @@ def test_an_operator_who_retries_begins_a_new_row_of_failures(episode: Episode, 
 
 def test_how_a_work_horse_ended_is_kept_for_whoever_looks(episode: Episode) -> None:
     child = subprocess.Popen([sys.executable, "-c", "pass"])
-    name = ProcessName(this_machine(), child.pid, started_at(child.pid) or "unknown")
+    name = ProcessName(this_machine(), child.pid, read_start_of_process(child.pid) or "unknown")
     child.wait()
     vanish(episode)
     Episode.objects.update(lease_owner=str(name))
@@ -136,7 +136,7 @@ def test_how_a_work_horse_ended_is_kept_for_whoever_looks(episode: Episode) -> N
 def test_a_killed_work_horse_s_sandbox_ends_where_it_ran(episode: Episode, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before the episode is given back: whoever takes it over may be on another machine."""
     child = subprocess.Popen([sys.executable, "-c", "pass"])
-    gone = str(ProcessName(this_machine(), child.pid, started_at(child.pid) or "unknown"))
+    gone = str(ProcessName(this_machine(), child.pid, read_start_of_process(child.pid) or "unknown"))
     child.wait()
     recorder = RowRecorder(episode, hold(episode), worker=gone)
     attempt = recorder.start_attempt(FIRST, snapshot=EMPTY_LIBRARY, retrieved=())
@@ -153,7 +153,9 @@ def test_a_killed_work_horse_s_sandbox_ends_where_it_ran(episode: Episode, monke
 
 def test_nothing_is_noted_about_an_episode_that_somebody_else_holds(episode: Episode) -> None:
     hold(episode)
-    Episode.objects.update(lease_owner=str(ProcessName(this_machine(), os.getpid(), started_at(os.getpid()) or "")))
+    Episode.objects.update(
+        lease_owner=str(ProcessName(this_machine(), os.getpid(), read_start_of_process(os.getpid()) or ""))
+    )
     jobs.note_killed(str(episode.public_id), "signal SIGKILL")
     assert Episode.objects.get().last_failure == ""
 

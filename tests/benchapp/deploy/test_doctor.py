@@ -13,7 +13,7 @@ from django.core.management import call_command
 from benchapp.deploy import doctor_checks
 from benchapp.deploy import embedded_broker as embedded
 from benchapp.deploy.doctor_checks import KEYS, Finding, findings
-from runner.programs import installed, pin_of
+from runner.programs import find_installed, pin_of
 from runner.sandboxes.docker import docker_buildkit
 from runner.sandboxes.docker.docker_programs import volume_name
 
@@ -171,7 +171,7 @@ def test_it_tells_which_programs_are_installed_and_loaded(monkeypatch: pytest.Mo
     assert found("Program codex").detail == f"{told}, installed; no engine to load it into"
     monkeypatch.setattr(docker, "from_env", lambda **_: Engine())
     assert found("Program codex").detail.endswith("no volume on the engine yet: the first trial loads it")
-    monkeypatch.setattr(docker, "from_env", lambda **_: Engine([volume_name(installed("codex"))]))
+    monkeypatch.setattr(docker, "from_env", lambda **_: Engine([volume_name(find_installed("codex"))]))
     assert found("Program codex").detail == f"{told}, installed; its volume is on the engine"
 
 

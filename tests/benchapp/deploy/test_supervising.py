@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from benchapp.deploy.supervisor import AlreadyRunning, Child, Supervisor
-from benchapp.record.processes import ProcessName, started_at, this_machine
+from benchapp.record.processes import ProcessName, read_start_of_process, this_machine
 
 SLEEP = (sys.executable, "-c", "import time; time.sleep(300)")
 STUBBORN = (
@@ -52,7 +52,7 @@ def test_a_killed_child_is_started_again(supervisor: Supervisor, tmp_path: Path)
     supervisor.add(child(tmp_path))
     first = pid_of(supervisor.children[0])
     os.kill(first, signal.SIGKILL)
-    wait_until(lambda: started_at(first) is None)
+    wait_until(lambda: read_start_of_process(first) is None)
     supervisor.keep_alive()
     assert pid_of(supervisor.children[0]) != first
     assert supervisor.children[0].is_running
@@ -78,7 +78,7 @@ def test_the_end_leaves_no_process(supervisor: Supervisor, tmp_path: Path) -> No
         supervisor.add(child(tmp_path))
     pids = [pid_of(each) for each in supervisor.children]
     supervisor.end(lambda: None)
-    assert [started_at(pid) for pid in pids] == [None] * 3
+    assert [read_start_of_process(pid) for pid in pids] == [None] * 3
 
 
 def test_a_child_that_will_not_end_is_killed(supervisor: Supervisor, tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_a_child_that_will_not_end_is_killed(supervisor: Supervisor, tmp_path: P
     pid = pid_of(supervisor.children[0])
     wait_until(lambda: (tmp_path / "log" / "child.log").read_text())
     supervisor.end(lambda: None)
-    assert started_at(pid) is None
+    assert read_start_of_process(pid) is None
 
 
 def test_a_child_is_asked_to_end_once(supervisor: Supervisor, tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_an_orphan_of_a_killed_child_is_ended_and_a_stranger_is_not(supervisor: 
     try:
         wait_until(lambda: not supervisor.children[0].is_running)
         supervisor.end_orphans([orphan, stranger.pid, 2**22 - 1])
-        wait_until(lambda: started_at(orphan) is None)
+        wait_until(lambda: read_start_of_process(orphan) is None)
         assert stranger.poll() is None
     finally:
         stranger.kill()
@@ -147,10 +147,10 @@ def test_the_next_start_ends_what_a_killed_supervisor_left(tmp_path: Path) -> No
         [sys.executable, "-c", KILLED, str(tmp_path)], cwd=root, capture_output=True, text=True, timeout=60
     )
     left = int(killed.stdout)
-    assert started_at(left) is not None, killed.stderr
+    assert read_start_of_process(left) is not None, killed.stderr
     supervisor = Supervisor(tmp_path)
     supervisor.hold()
-    assert started_at(left) is None
+    assert read_start_of_process(left) is None
     assert left in supervisor.sessions
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from benchapp.papers.deltas import References
 from benchapp.papers.errata import Erratum
 from benchapp.papers.printed_cells import Cells
-from benchapp.papers.published_rows import Printed
+from benchapp.papers.published_rows import PrintedNumber
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class TracedErratum(Erratum):
     cells: tuple[str, ...]
 
 
-def erratum(cell: Printed, recomputed: str, kind: str, sentence: str, *others: Printed) -> TracedErratum:
+def erratum(cell: PrintedNumber, recomputed: str, kind: str, sentence: str, *others: PrintedNumber) -> TracedErratum:
     """What is wrong with the number a cell prints, by the `others`."""
     cells = names_of([cell, *others])
     return TracedErratum(cell.paper, cell.table, place_of(cell), cell.printed, recomputed, kind, sentence, cells)
@@ -29,25 +29,25 @@ class WatchedCells(Cells):
 
     def __init__(self, cells: Cells) -> None:
         self._cells = cells
-        self.read: dict[Printed, None] = {}
+        self.read: dict[PrintedNumber, None] = {}
 
-    def many(self, table: str, metric: str, **where: str) -> list[Printed]:
+    def many(self, table: str, metric: str, **where: str) -> list[PrintedNumber]:
         found = self._cells.many(table, metric, **where)
         self.read.update(dict.fromkeys(found))
         return found
 
 
-def names_of(cells: Iterable[Printed]) -> tuple[str, ...]:
+def names_of(cells: Iterable[PrintedNumber]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(f"{cell.table}: {place_of(cell)}" for cell in cells))
 
 
-def place_of(row: Printed) -> str:
+def place_of(row: PrintedNumber) -> str:
     """Where a number stands, for a reader: model, condition, group and metric, each once."""
     where = (row.row if row.table == "Text" else "", row.model, row.condition or row.row, row.group, row.metric)
     return ", ".join(dict.fromkeys(part for part in where if part))
 
 
-def delta_findings(rows: Iterable[Printed]) -> Iterator[TracedErratum]:
+def delta_findings(rows: Iterable[PrintedNumber]) -> Iterator[TracedErratum]:
     """Every printed delta that its own columns contradict, by the counts behind them where these are known."""
     rows = list(rows)
     references = References(rows)
@@ -65,7 +65,7 @@ def delta_findings(rows: Iterable[Printed]) -> Iterator[TracedErratum]:
         yield replace(found, printed=row.printed_delta)
 
 
-def count_findings(rows: Iterable[Printed]) -> Iterator[TracedErratum]:
+def count_findings(rows: Iterable[PrintedNumber]) -> Iterator[TracedErratum]:
     """Every percentage that is no k of its n."""
     for row in rows:
         if row.is_no_count:

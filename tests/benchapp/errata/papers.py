@@ -10,15 +10,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 
 from benchapp.papers.errata import FINDINGS
-from benchapp.papers.loading import published_rows
-from benchapp.papers.published_rows import Printed
+from benchapp.papers.loading import read_published_rows
+from benchapp.papers.published_rows import PrintedNumber
 from tests.benchapp.errata.checks import TracedErratum
 from tests.benchapp.errata.skillevolbench import skillevolbench_findings
 from tests.benchapp.errata.skillflow import skillflow_findings
 from tests.benchapp.errata.skillgenbench import skillgenbench_findings
 from tests.benchapp.errata.skilllearnbench import skilllearnbench_findings
 
-CHECKS: Mapping[str, Callable[[Iterable[Printed]], list[TracedErratum]]] = {
+CHECKS: Mapping[str, Callable[[Iterable[PrintedNumber]], list[TracedErratum]]] = {
     "skillevolbench": skillevolbench_findings,
     "skillflow": skillflow_findings,
     "skilllearnbench": skilllearnbench_findings,
@@ -26,7 +26,7 @@ CHECKS: Mapping[str, Callable[[Iterable[Printed]], list[TracedErratum]]] = {
 }
 
 
-def recompute_findings(rows: Iterable[Printed]) -> list[TracedErratum]:
+def recompute_findings(rows: Iterable[PrintedNumber]) -> list[TracedErratum]:
     """Every contradiction of these numbers, paper by paper."""
     rows = list(rows)
     return [found for check in CHECKS.values() for found in check(rows)]
@@ -38,4 +38,4 @@ def as_stored(found: Iterable[TracedErratum]) -> str:
 
 
 if __name__ == "__main__":
-    FINDINGS.write_text(as_stored(recompute_findings(published_rows())), encoding="utf-8")
+    FINDINGS.write_text(as_stored(recompute_findings(read_published_rows())), encoding="utf-8")

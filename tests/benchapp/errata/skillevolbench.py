@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 
-from benchapp.papers.deltas import signed
+from benchapp.papers.deltas import format_signed
 from benchapp.papers.printed_cells import Cells
-from benchapp.papers.published_rows import Printed, half_unit
+from benchapp.papers.published_rows import PrintedNumber, half_unit
 from tests.benchapp.errata.checks import TracedErratum, count_findings, delta_findings, erratum
 from tests.benchapp.errata.skillevolbench_claims import broken_claims
 from tests.benchapp.errata.skillevolbench_runs import (
@@ -35,7 +35,7 @@ MODELS, FAMILIES_OF_ENVIRONMENT = 10, 5
 CONDITIONS_TOLD = (8, 9, 10)  # section 5.2 counts eight, Tables 1, 2 and 9 have nine, all together are ten
 
 
-def skillevolbench_findings(rows: Iterable[Printed]) -> list[TracedErratum]:
+def skillevolbench_findings(rows: Iterable[PrintedNumber]) -> list[TracedErratum]:
     """Every contradiction of the paper with itself, in the order of its tables and then of its text."""
     own = [row for row in rows if row.paper == PAPER]
     cells = Cells(own)
@@ -56,7 +56,7 @@ def skillevolbench_findings(rows: Iterable[Printed]) -> list[TracedErratum]:
     return found
 
 
-def fits(printed: Printed, low: Fraction, high: Fraction) -> bool:
+def fits(printed: PrintedNumber, low: Fraction, high: Fraction) -> bool:
     """Whether some number of [low, high] rounds to the print."""
     return low <= printed.span[1] and printed.span[0] <= high
 
@@ -83,12 +83,12 @@ def equal_cells(cells: Cells) -> Iterator[TracedErratum]:
                 yield from _against(cell, _earlier(cells, cell, TABLES[:position]))
 
 
-def _earlier(cells: Cells, cell: Printed, tables: Iterable[str]) -> Printed | None:
+def _earlier(cells: Cells, cell: PrintedNumber, tables: Iterable[str]) -> PrintedNumber | None:
     found = [row for table in tables for row in cells.many(table, cell.metric, condition=cell.condition)]
     return next((row for row in found if row.model == cell.model), None)
 
 
-def _against(cell: Printed, first: Printed | None) -> Iterator[TracedErratum]:
+def _against(cell: PrintedNumber, first: PrintedNumber | None) -> Iterator[TracedErratum]:
     if first is None:
         return
     if first.printed != cell.printed:
@@ -113,7 +113,7 @@ def cells_of_the_text(cells: Cells) -> Iterator[TracedErratum]:
         for told in cells.many("Text", f"{metric}_change"):
             span = change(cells, metric, told.condition, told.model)
             if span is not None and not fits(told, *span):
-                best = signed(span[0], 1)
+                best = format_signed(span[0], 1)
                 sentence = (
                     f"The counts behind the tables give {best}; the text repeats a difference of rounded numbers."
                 )
@@ -129,7 +129,7 @@ def mean_changes(cells: Cells) -> Iterator[TracedErratum]:
         low, high = mean[0] - base[1], mean[1] - base[0]
         if not fits(told, low, high):
             sentence = "The ten models' counts of solved tasks give another mean."
-            yield erratum(told, signed((low + high) / 2, 2), "average", sentence)
+            yield erratum(told, format_signed((low + high) / 2, 2), "average", sentence)
 
 
 def wins_and_losses(cells: Cells) -> Iterator[TracedErratum]:
@@ -143,7 +143,7 @@ def wins_and_losses(cells: Cells) -> Iterator[TracedErratum]:
             yield erratum(told, str(count), "text", "The tables give another number of models.")
 
 
-def _models(cells: Cells) -> list[Printed]:
+def _models(cells: Cells) -> list[PrintedNumber]:
     return column(cells, "ESR", "no-skill")
 
 
@@ -171,7 +171,7 @@ def changes_of_models(cells: Cells) -> Iterator[TracedErratum]:
                     yield erratum(said, str(counts[kind]), "text", sentence)
 
 
-def implied_raw_change(told: Printed, known: Iterable[Span | None], compared: Fraction) -> int | None:
+def implied_raw_change(told: PrintedNumber, known: Iterable[Span | None], compared: Fraction) -> int | None:
     """Tasks of 90 that raw-trajectory must have solved more than no-skill for the printed mean over all conditions.
 
     None where no whole number fits: then the mean contradicts the tables.
@@ -229,7 +229,7 @@ def strongest_raw(cells: Cells) -> Iterator[TracedErratum]:
         )
 
 
-def whole_count(row: Printed, n: int) -> int | None:
+def whole_count(row: PrintedNumber, n: int) -> int | None:
     """The only k for which the printed percentage is k of n; None where none or several are."""
     low, high = row.span
     found = [k for k in range(int(low * n / 100), int(high * n / 100) + 2) if low <= Fraction(100 * k, n) <= high]
@@ -259,7 +259,7 @@ def shares_of_environments(cells: Cells) -> Iterator[TracedErratum]:
             yield erratum(row, "", "no k of n", sentence)
 
 
-def _is_count(row: Printed, n: int) -> bool:
+def _is_count(row: PrintedNumber, n: int) -> bool:
     k = round(row.number * n / 100)
     return abs(Fraction(100 * k, n) - row.number) <= half_unit(row.printed)
 

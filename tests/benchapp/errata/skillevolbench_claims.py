@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from benchapp.papers.printed_cells import Cells
-from benchapp.papers.published_rows import Printed
+from benchapp.papers.published_rows import PrintedNumber
 from tests.benchapp.errata.checks import TracedErratum, WatchedCells, names_of
 from tests.benchapp.errata.skillevolbench_runs import METRICS, PAPER, TABLES, by_table
 
@@ -98,7 +98,7 @@ def _difference(cells: Cells, model: str, metric: str, condition: str, against: 
     return own.number - other.number
 
 
-def _cell(cells: Cells, model: str, metric: str, condition: str) -> Printed:
+def _cell(cells: Cells, model: str, metric: str, condition: str) -> PrintedNumber:
     found = by_table(cells, metric, condition, model)
     if found is None:
         raise LookupError(f"no {metric} of {model} under {condition} in {', '.join(TABLES)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from benchapp.papers.printed_cells import Cells
-from benchapp.papers.published_rows import Printed
+from benchapp.papers.published_rows import PrintedNumber
 
 PAPER = "skillevolbench"
 TABLES = ("Table 1", "Table 2", "Table 9")
@@ -17,7 +17,7 @@ RAW = "raw-trajectory"
 Span = tuple[Fraction, Fraction]  # lowest and highest number that the prints allow, in %
 
 
-def by_table(cells: Cells, metric: str, condition: str, model: str) -> Printed | None:
+def by_table(cells: Cells, metric: str, condition: str, model: str) -> PrintedNumber | None:
     """The first table's cell of a run; None where no table has one."""
     for table in TABLES:
         for row in cells.many(table, metric, condition=condition, model=model):
@@ -25,7 +25,7 @@ def by_table(cells: Cells, metric: str, condition: str, model: str) -> Printed |
     return None
 
 
-def column(cells: Cells, metric: str, condition: str) -> list[Printed]:
+def column(cells: Cells, metric: str, condition: str) -> list[PrintedNumber]:
     """One condition's cells of all models, from the first table that has them; empty where none has."""
     return next((found for table in TABLES if (found := cells.many(table, metric, condition=condition))), [])
 

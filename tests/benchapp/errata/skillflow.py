@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 
-from benchapp.papers.deltas import signed
+from benchapp.papers.deltas import format_signed
 from benchapp.papers.printed_cells import Cells
-from benchapp.papers.published_rows import Printed
+from benchapp.papers.published_rows import PrintedNumber
 from tests.benchapp.errata.checks import TracedErratum, count_findings, delta_findings, erratum, names_of
 
 PAPER = "skillflow"
@@ -19,7 +19,7 @@ VANILLA, SKILLS, HISTORY = "no-skill", "skill-evolution", "history-context"
 LEADER = "Claude Opus 4.6"  # the model of the text's first finding and of Table 6
 
 
-def skillflow_findings(rows: Iterable[Printed]) -> list[TracedErratum]:
+def skillflow_findings(rows: Iterable[PrintedNumber]) -> list[TracedErratum]:
     """Every contradiction of the paper with itself, in the order of its tables and then of its text."""
     own = [row for row in rows if row.paper == PAPER]
     cells = Cells(own)
@@ -81,7 +81,7 @@ def changes_of_the_text(cells: Cells) -> Iterator[TracedErratum]:
         )
         low, high = own.possible[0] - base.possible[1], own.possible[1] - base.possible[0]
         if not (low <= change.span[1] and change.span[0] <= high):
-            best = signed(low, 2)
+            best = format_signed(low, 2)
             sentence = f"The counts behind Table 1, {base.k} and {own.k} of {own.n}, give {best}."
             yield erratum(change, best, "text", sentence, own, base)
 
@@ -111,7 +111,7 @@ def history_context(cells: Cells) -> Iterator[TracedErratum]:
         change = cells.one("Text", metric, condition=HISTORY)
         base = cells.one("Table 6", "completion", condition=other)
         if table.number - base.number != change.number:
-            best = signed(table.number - base.number, 2)
+            best = format_signed(table.number - base.number, 2)
             sentence = f"The rates of Table 6 differ by {best}; the text goes with the other rate it prints."
             yield erratum(change, best, "table against text", sentence, table, base)
 

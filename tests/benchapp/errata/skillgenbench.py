@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from math import sqrt
 
-from benchapp.papers.printed_cells import Cells, count_of, rounds_to
-from benchapp.papers.published_rows import Printed
+from benchapp.papers.printed_cells import Cells, find_count, rounds_to
+from benchapp.papers.published_rows import PrintedNumber
 from tests.benchapp.errata.checks import TracedErratum, count_findings, erratum, names_of
 
 PAPER = "skillgenbench"
@@ -20,7 +20,7 @@ SOURCES = ("Code Repo", "Code Doc", "Domain Knowledge Doc")
 Z_95 = 1.96
 
 
-def skillgenbench_findings(rows: Iterable[Printed]) -> list[TracedErratum]:
+def skillgenbench_findings(rows: Iterable[PrintedNumber]) -> list[TracedErratum]:
     """Every contradiction of the text with itself."""
     own = [row for row in rows if row.paper == PAPER]
     cells = Cells(own)
@@ -46,7 +46,7 @@ def ends_of_bands(cells: Cells) -> Iterator[TracedErratum]:
     n = int(cells.one(TEXT, "tasks").number)
     for metric in ("pass@3_lowest", "pass@3_highest"):
         for cell in cells.many(TEXT, metric, group=""):
-            if count_of(cell, n) is None:
+            if find_count(cell, n) is None:
                 yield erratum(cell, "", "no k of n", f"No count of {n} tasks has this rate.")
 
 
@@ -73,7 +73,7 @@ def failure_shares(cells: Cells) -> Iterator[TracedErratum]:
             yield TracedErratum(PAPER, TEXT, f"Section 4.4, {source}", told, "", "share", sentence, names_of(shares))
 
 
-def possible_totals(counts: list[int], shares: list[Printed]) -> range:
+def possible_totals(counts: list[int], shares: list[PrintedNumber]) -> range:
     """Totals of failures for which every count has the share printed beside it; empty where there is none."""
     fits = [
         total

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 
-from benchapp.papers.printed_cells import Cells, count_of, counts_make, rounds_to
-from benchapp.papers.published_rows import Printed, half_unit
+from benchapp.papers.printed_cells import Cells, counts_make, find_count, rounds_to
+from benchapp.papers.published_rows import PrintedNumber, half_unit
 from benchapp.papers.skilllearnbench import METHODS, MODELS, PAPER, REFERENCES, TASKS
 from tests.benchapp.errata.arithmetic import mean, mean_may_be, sum_may_be
 from tests.benchapp.errata.checks import TracedErratum, erratum, names_of
@@ -24,7 +24,7 @@ STEP = Fraction(1, 6)  # of a percentage: equation 2 over 20 tasks of 2, 3, 5 or
 TRIALS_OF_TABLE_7 = 3
 
 
-def skilllearnbench_findings(rows: Iterable[Printed]) -> list[TracedErratum]:
+def skilllearnbench_findings(rows: Iterable[PrintedNumber]) -> list[TracedErratum]:
     """Every contradiction of the paper with itself, in the order of its tables."""
     cells = Cells(row for row in rows if row.paper == PAPER)
     checks = (
@@ -137,12 +137,12 @@ def exact_accuracies(cells: Cells) -> dict[str, dict[str, Fraction]]:
     for cell in cells.many("Table 8", "accuracy"):
         if cell.group:
             n = solved_of(cell, planned[cell.group])
-            k = count_of(cell, n)
+            k = find_count(cell, n)
             exact[cell.condition][cell.group] = cell.number / 100 if k is None else Fraction(k, n)
     return exact
 
 
-def solved_of(cell: Printed, trials: int) -> int:
+def solved_of(cell: PrintedNumber, trials: int) -> int:
     """n of a cell over all models: six times the trials where a model wrote the skills."""
     return trials * (len(MODELS) if cell.condition in METHODS else 1)
 
@@ -157,7 +157,7 @@ def equal_cells(cells: Cells) -> Iterator[TracedErratum]:
             yield erratum(first, second.printed, "table against table", sentence, second)
 
 
-def same_things(cells: Cells) -> Iterator[tuple[Printed, Printed]]:
+def same_things(cells: Cells) -> Iterator[tuple[PrintedNumber, PrintedNumber]]:
     for table in BY_MODEL[1:]:
         metric = cells.metrics(table)[-1]
         for cell in cells.many(table, metric):
@@ -181,7 +181,7 @@ def same_things(cells: Cells) -> Iterator[tuple[Printed, Printed]]:
         yield cell, cells.one("Table 5" if cell.condition else "Table 16", cell.metric, **where)
 
 
-def said_again(cells: Cells) -> list[Printed]:
+def said_again(cells: Cells) -> list[PrintedNumber]:
     """Numbers of Tables 5 and 16 that the text repeats; whole percentages are left out, they have other digits."""
     metrics = ("pattern_b", "pattern_c", "executability_rho", "safety_rho", "safety_mae")
     return [cell for metric in metrics for cell in cells.many("Text", metric)]
@@ -193,7 +193,7 @@ def counts_of_instances(cells: Cells) -> Iterator[TracedErratum]:
     for cell in cells.many("Table 8", "accuracy"):
         if cell.group:
             n = solved_of(cell, planned[cell.group])
-            yield from no_count(cell, count_of(cell, n) is not None, f"k of {n}")
+            yield from no_count(cell, find_count(cell, n) is not None, f"k of {n}")
     for cell in cells.many("Table 2", "accuracy"):
         if cell.model != AVERAGE:
             yield from no_count(cell, fits_step(cell, STEP), "a mean over tasks of 2, 3, 5 and 6 instances")
@@ -203,15 +203,15 @@ def counts_of_instances(cells: Cells) -> Iterator[TracedErratum]:
         yield from no_count(cell, fits_step(cell, Fraction(1, 3)), "a whole number of skills over three tasks")
     for cell in cells.many("Table 7", "accuracy"):
         n = solved_of(cell, TASKS * TRIALS_OF_TABLE_7)
-        yield from no_count(cell, count_of(cell, n) is not None, f"k of {n}")
+        yield from no_count(cell, find_count(cell, n) is not None, f"k of {n}")
 
 
-def fits_step(cell: Printed, step: Fraction) -> bool:
+def fits_step(cell: PrintedNumber, step: Fraction) -> bool:
     """Whether the number is a rounded multiple of `step`."""
     return rounds_to(round(cell.number / step) * step, cell)
 
 
-def no_count(cell: Printed, fits: bool, wanted: str) -> Iterator[TracedErratum]:
+def no_count(cell: PrintedNumber, fits: bool, wanted: str) -> Iterator[TracedErratum]:
     if not fits:
         yield erratum(cell, "", "no k of n", f"No count gives it: it should be {wanted}.")
 

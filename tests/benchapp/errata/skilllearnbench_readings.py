@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from benchapp.papers.printed_cells import Cells
-from benchapp.papers.published_rows import Printed
+from benchapp.papers.published_rows import PrintedNumber
 from benchapp.papers.skilllearnbench import CLAUDE, GEMINI, METHODS, MODELS
 from tests.benchapp.errata.arithmetic import mean
 from tests.benchapp.errata.skilllearnbench_rows import AVERAGE, overall
@@ -17,7 +17,7 @@ Check = Callable[[Cells], str | None]
 ONE, SELF, TEACHER, CREATOR = METHODS
 
 
-def number(cell: Printed) -> float:
+def number(cell: PrintedNumber) -> float:
     return float(cell.number)
 
 
@@ -225,7 +225,7 @@ def cost_falls_with_size(cells: Cells) -> str | None:
 
 def opus_teacher_aligns_best(cells: Cells) -> str | None:
     single = [cell for cell in cells.many("Table 12", "alignment") if cell.model not in ("", AVERAGE)]
-    best: Printed = max(single, key=number)
+    best: PrintedNumber = max(single, key=number)
     return None if (best.model, best.condition) == (CLAUDE[2], TEACHER) else f"{best.model}, {best.condition}"
 
 
@@ -251,7 +251,7 @@ def best_varies(table: str, metric: str, field: str) -> Check:
     """At least two methods are first somewhere, by model, task or category (`field`)."""
 
     def check(cells: Cells) -> str | None:
-        rows: dict[str, list[Printed]] = {}
+        rows: dict[str, list[PrintedNumber]] = {}
         for cell in cells.many(table, metric):
             if cell.condition in METHODS and getattr(cell, field) not in ("", AVERAGE):
                 rows.setdefault(getattr(cell, field), []).append(cell)

@@ -14,8 +14,8 @@ from itertools import combinations_with_replacement
 from math import sqrt
 from statistics import pstdev, stdev
 
-from benchapp.papers.printed_cells import Cells, count_of
-from benchapp.papers.published_rows import Printed
+from benchapp.papers.printed_cells import Cells, find_count
+from benchapp.papers.published_rows import PrintedNumber
 from benchapp.papers.skilllearnbench import METHODS, MODELS, REFERENCES, TASKS
 from tests.benchapp.errata.checks import TracedErratum, erratum
 from tests.benchapp.errata.skilllearnbench_rows import overall
@@ -56,7 +56,7 @@ def retest(cells: Cells, condition: str) -> Retest | None:
     return Retest(condition, flipped, planned) if f"{flipped * step:.2f}" == printed.printed else None
 
 
-def spread_of(cells: Cells, condition: str) -> Printed:
+def spread_of(cells: Cells, condition: str) -> PrintedNumber:
     return overall(cells, "accuracy_sd", condition, TABLE)
 
 
@@ -80,7 +80,7 @@ def may_spread_means(cells: Cells, condition: str) -> bool:
     """Whether three accuracies over twenty tasks with the printed mean can have the printed standard deviation."""
     accuracy, spread = overall(cells, "accuracy", condition, TABLE), spread_of(cells, condition)
     low, high = (float(end) for end in spread.span)
-    total = count_of(accuracy, TASKS * TRIALS)
+    total = find_count(accuracy, TASKS * TRIALS)
     trials = [
         [100 * k / TASKS for k in solved]
         for solved in combinations_with_replacement(range(TASKS + 1), TRIALS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchapp.papers.printed_cells import Cells
-from benchapp.papers.published_rows import Printed
+from benchapp.papers.published_rows import PrintedNumber
 from benchapp.papers.skilllearnbench import REFERENCES
 
 AVERAGE = "average of six models"
@@ -14,6 +14,6 @@ def model_of(condition: str) -> str:
     return "" if condition in REFERENCES else AVERAGE
 
 
-def overall(cells: Cells, metric: str, condition: str, table: str = "Table 2") -> Printed:
+def overall(cells: Cells, metric: str, condition: str, table: str = "Table 2") -> PrintedNumber:
     """What a table prints for a condition over all models."""
     return cells.one(table, metric, condition=condition, model=model_of(condition))

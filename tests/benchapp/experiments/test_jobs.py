@@ -24,7 +24,7 @@ from benchapp.experiments.work.budgets import REASON, raise_budget
 from benchapp.models import Attempt, Episode, Experiment, ModelCall, Run, Trial
 from benchapp.models.experiments import Progress
 from benchapp.record import live
-from benchapp.record.processes import ProcessName, started_at, this_machine
+from benchapp.record.processes import ProcessName, read_start_of_process, this_machine
 from benchapp.record.recording import RowRecorder
 from runner.base.errors import BudgetSpent, LeaseLost, ModelRefused, ModelUnavailable, SandboxError, SetupError
 from runner.base.types import ModelRequest, Phase, Slot, Source, Step
@@ -396,12 +396,12 @@ def test_whoever_takes_over_ends_the_old_attempt_and_its_processes(episode: Epis
     former.sandbox_opened(attempt, sandbox.handle)
     sandbox.execute("sleep 300 & echo $! > left.pid", timeout_seconds=10)
     pid = int((sandbox.folder / "workspace" / "left.pid").read_text())
-    assert started_at(pid) is not None
+    assert read_start_of_process(pid) is not None
     Episode.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
     jobs.advance(str(episode.public_id))
     old, new = Attempt.objects.order_by("number")
     assert (old.status, old.counts, new.status, new.counts) == ("interrupted", False, "finished", True)
-    assert started_at(pid) is None
+    assert read_start_of_process(pid) is None
     assert not sandbox.folder.exists()
     assert ModelCall.objects.get().status == "failed"
     entries = RowRecorder(episode, 0).history()
@@ -445,7 +445,7 @@ def test_a_lease_that_ran_out_counts_as_free(episode: Episode, queued: list[str]
 def test_the_lease_of_a_dead_process_is_freed_at_once(episode: Episode, queued: list[str]) -> None:
     queued.clear()
     child = subprocess.Popen([sys.executable, "-c", "pass"])
-    name = ProcessName(this_machine(), child.pid, started_at(child.pid) or "unknown")
+    name = ProcessName(this_machine(), child.pid, read_start_of_process(child.pid) or "unknown")
     child.wait()
     hold(episode)
     Episode.objects.update(lease_owner=str(name))

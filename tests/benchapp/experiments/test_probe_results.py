@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from benchapp.experiments.probe_results import CONTROL, NO_SKILL, ORIGINAL, Result, results_of
+from benchapp.experiments.probe_results import CONTROL, NO_SKILL, ORIGINAL, ProbeResult, read_results
 from benchapp.models import Episode, Probe, Run, Trial
 from tests.worlds.factories import make_experiment, make_learning_run, make_snapshot, make_suite
 from tests.worlds.probe_factories import make_probe
@@ -23,12 +23,12 @@ def origin() -> Episode:
     return run.episodes.get()
 
 
-def result_of(probe: Probe) -> Result:
-    (found,) = results_of(Probe.objects.standing().filter(pk=probe.pk))
+def result_of(probe: Probe) -> ProbeResult:
+    (found,) = read_results(Probe.objects.standing().filter(pk=probe.pk))
     return found
 
 
-def told(result: Result, side: str) -> tuple[int, int]:
+def told(result: ProbeResult, side: str) -> tuple[int, int]:
     count = result.side(side)
     return count.passed, count.scored
 
@@ -117,7 +117,7 @@ def test_a_probe_outlives_the_run_it_comes_from(origin: Episode) -> None:
 def test_any_number_of_probes_asks_as_many_queries(origin: Episode) -> None:
     def queries() -> int:
         with CaptureQueriesContext(connection) as asked:
-            assert results_of(Probe.objects.standing())
+            assert read_results(Probe.objects.standing())
         return len(asked)
 
     make_probe(origin, "pf", reverted=1)

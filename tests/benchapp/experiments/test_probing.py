@@ -18,7 +18,7 @@ from benchapp.audit import findings
 from benchapp.audit.check_finding import Flaw
 from benchapp.experiments.forks import fork
 from benchapp.experiments.launch import launch
-from benchapp.experiments.probe_runs import Asked, choice_of, launch_probe, preview
+from benchapp.experiments.probe_runs import AskedProbe, launch_probe, preview, read_choice
 from benchapp.experiments.work import advance
 from benchapp.experiments.work.deletion_sweep import sweep
 from benchapp.imports.batch import import_paths
@@ -27,7 +27,7 @@ from benchapp.record import recorded
 from benchapp.record.human_acts import NotPossible
 from benchapp.record.record_digest import record_digest
 from benchapp.stats.comparing.choices import Choices
-from benchapp.stats.comparing.selection import matching
+from benchapp.stats.comparing.selection import filter_matching
 from runner.base.errors import SetupError
 from runner.base.types import Phase, Slot
 from runner.protocols.recorder import Frozen, Seeded, TrialDone
@@ -78,7 +78,7 @@ def run_to_the_end(episode: Episode) -> None:
 
 def launched(episode: Episode, **asked: Any) -> Probe:
     given = {"tasks": ("E1-LS1-T4",), "times": 2, **asked}
-    return launch_probe(preview(episode, Asked(**given), seed=11), reason="does it help?")
+    return launch_probe(preview(episode, AskedProbe(**given), seed=11), reason="does it help?")
 
 
 def episode_of(probe: Probe) -> Episode:
@@ -105,7 +105,7 @@ def test_it_mounts_the_round_as_it_was_and_runs_each_task_so_often(episode: Epis
 
 
 def test_a_hunk_taken_back_is_not_in_the_library_that_is_mounted(episode: Episode) -> None:
-    last = choice_of(episode, Asked(state="R2"))
+    last = read_choice(episode, AskedProbe(state="R2"))
     hunk = last.hunks[-1]
     probe = launched(episode, state="R2", revert=(hunk.id,))
     run_to_the_end(episode_of(probe))
@@ -119,7 +119,7 @@ def test_a_hunk_taken_back_is_not_in_the_library_that_is_mounted(episode: Episod
 
 
 def test_all_hunks_of_a_decision_taken_back_leave_the_library_before_it(episode: Episode) -> None:
-    chosen = choice_of(episode, Asked(state="R2"))
+    chosen = read_choice(episode, AskedProbe(state="R2"))
     assert chosen.decision is not None
     probe = launched(episode, state="R2", revert=tuple(hunk.id for hunk in chosen.hunks))
     assert probe.library == chosen.decision.before
@@ -134,23 +134,23 @@ def test_the_empty_library_can_be_probed_too(episode: Episode) -> None:
 
 
 def test_without_tasks_it_is_the_deployment(episode: Episode) -> None:
-    found = preview(episode, Asked())
+    found = preview(episode, AskedProbe())
     assert {key[-2:] for key in found.tasks} == {"T4", "T5", "T6"}
     assert len(found.tasks) == episode.trials.filter(phase="deployment").count()
     assert found.state.snapshot == episode.library
 
 
 def test_it_is_estimated_from_the_trials_it_repeats(episode: Episode) -> None:
-    found = preview(episode, Asked(times=3)).estimate.whole
+    found = preview(episode, AskedProbe(times=3)).estimate.whole
     assert found.trials == found.tokens.parts == found.tokens.known > 0
     assert found.seconds.is_whole
 
 
 def test_it_stands_in_no_comparison_unless_somebody_names_it(episode: Episode) -> None:
     probe = launched(episode)
-    assert probe.run not in matching(Choices())
-    assert episode.run in matching(Choices())
-    assert probe.run in matching(Choices(experiment=(probe.run.experiment.public_id,)))
+    assert probe.run not in filter_matching(Choices())
+    assert episode.run in filter_matching(Choices())
+    assert probe.run in filter_matching(Choices(experiment=(probe.run.experiment.public_id,)))
     assert (probe.run.condition, probe.run.setup["protocol"]) == ("library-probe", "probe")
 
 
@@ -179,53 +179,53 @@ def test_an_interrupted_probe_goes_on_where_it_stood(episode: Episode) -> None:
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (Asked(state="R99"), "never was at 'R99'"),
-        (Asked(decision=99), "no decision 99"),
-        (Asked(state="R2", revert=("0123456789",)), "has no hunk '0123456789'"),
-        (Asked(tasks=("E9-T1",)), "has no task 'E9-T1'"),
-        (Asked(times=0), "0 times"),
-        (Asked(times=101), "101 times"),
+        (AskedProbe(state="R99"), "never was at 'R99'"),
+        (AskedProbe(decision=99), "no decision 99"),
+        (AskedProbe(state="R2", revert=("0123456789",)), "has no hunk '0123456789'"),
+        (AskedProbe(tasks=("E9-T1",)), "has no task 'E9-T1'"),
+        (AskedProbe(times=0), "0 times"),
+        (AskedProbe(times=101), "101 times"),
     ],
 )
-def test_what_does_not_fit_is_said(episode: Episode, asked: Asked, said: str) -> None:
+def test_what_does_not_fit_is_said(episode: Episode, asked: AskedProbe, said: str) -> None:
     with pytest.raises(NotPossible, match=said):
         preview(episode, asked)
 
 
 def test_hunks_of_a_later_decision_are_not_there_yet(episode: Episode) -> None:
-    later = choice_of(episode, Asked(state="R2"))
+    later = read_choice(episode, AskedProbe(state="R2"))
     assert later.decision is not None
     with pytest.raises(NotPossible, match="not written yet"):
-        preview(episode, Asked(state="R1", decision=later.decision.number, revert=(later.hunks[0].id,)))
+        preview(episode, AskedProbe(state="R1", decision=later.decision.number, revert=(later.hunks[0].id,)))
 
 
 def test_a_hunk_that_was_rewritten_since_says_by_which_round(episode: Episode) -> None:
-    first = choice_of(episode, Asked(state="R1"))
+    first = read_choice(episode, AskedProbe(state="R1"))
     created = first.hunks[0]
     assert created.kind == "added"
     with pytest.raises(HunkGone, match=r"at R\d+: R\d+ changed it"):
-        preview(episode, Asked(state=read_history(episode).states[-1].key, decision=1, revert=(created.id,)))
+        preview(episode, AskedProbe(state=read_history(episode).states[-1].key, decision=1, revert=(created.id,)))
 
 
 def test_a_probe_needs_a_reason(episode: Episode) -> None:
     with pytest.raises(NotPossible, match="reason"):
-        launch_probe(preview(episode, Asked()), reason=" ")
+        launch_probe(preview(episode, AskedProbe()), reason=" ")
 
 
 def test_a_probe_is_not_probed(episode: Episode) -> None:
     with pytest.raises(NotPossible, match="a probe itself"):
-        preview(episode_of(launched(episode)), Asked())
+        preview(episode_of(launched(episode)), AskedProbe())
 
 
 def test_another_setup_than_that_of_the_launch_is_refused(episode: Episode) -> None:
     Run.objects.filter(pk=episode.run_id).update(setup_digest="0" * 64)
     episode.run.refresh_from_db()
     with pytest.raises(SetupError, match="the setup changed"):
-        preview(episode, Asked())
+        preview(episode, AskedProbe())
 
 
 def test_the_command_line_tells_first_and_launches_both_sides(episode: Episode) -> None:
-    hunk = choice_of(episode, Asked(state="R2")).hunks[0].id
+    hunk = read_choice(episode, AskedProbe(state="R2")).hunks[0].id
     run = str(episode.run.public_id)
     asked = ("--round", "2", "--revert", hunk, "--task", "E1-LS1-T4", "--times", "2", "--with-control")
     told = StringIO()
@@ -240,7 +240,7 @@ def test_the_command_line_tells_first_and_launches_both_sides(episode: Episode) 
 
 
 def test_check_record_makes_the_mounted_library_again(episode: Episode) -> None:
-    hunk = choice_of(episode, Asked(state="R2")).hunks[-1]
+    hunk = read_choice(episode, AskedProbe(state="R2")).hunks[-1]
     probe = launched(episode, state="R2", revert=(hunk.id,))
     assert list(findings()) == []
     Probe.objects.filter(pk=probe.pk).update(library=probe.frozen)
@@ -255,13 +255,13 @@ def test_check_record_makes_the_mounted_library_again(episode: Episode) -> None:
 
 
 def is_compared(probe: Probe) -> bool:
-    return matching(Choices()).filter(experiment=probe.run.experiment).exists()
+    return filter_matching(Choices()).filter(experiment=probe.run.experiment).exists()
 
 
 def done_probe(episode: Episode) -> Probe:
-    first = preview(episode, Asked()).decision
+    first = preview(episode, AskedProbe()).decision
     assert first is not None
-    hunk = choice_of(episode, Asked(decision=first.number)).hunks[0]
+    hunk = read_choice(episode, AskedProbe(decision=first.number)).hunks[0]
     found = launched(episode, decision=first.number, revert=(hunk.id,), times=1)
     run_to_the_end(episode_of(found))
     Episode.objects.update(lease_until=None)
@@ -302,8 +302,8 @@ def test_the_fork_of_one_is_compared_no_more_than_itself(episode: Episode) -> No
     found = done_probe(episode)
     run = fork(episode_of(found), before=Slot(Phase.DEPLOYMENT, "E1-LS1-T4", 0), reason="once more")
     assert not is_compared(found)
-    assert not matching(Choices()).filter(pk=run.pk).exists()
-    assert matching(Choices()).filter(pk=episode.run_id).exists()
+    assert not filter_matching(Choices()).filter(pk=run.pk).exists()
+    assert filter_matching(Choices()).filter(pk=episode.run_id).exists()
 
 
 def test_an_archive_says_that_it_is_one(episode: Episode, tmp_path: Path) -> None:
@@ -323,7 +323,7 @@ def test_an_archive_says_that_it_is_one(episode: Episode, tmp_path: Path) -> Non
 
 
 def test_in_an_archive_it_finds_its_origin_whichever_comes_first(episode: Episode, tmp_path: Path) -> None:
-    hunk = choice_of(episode, Asked(decision=1)).hunks[0].id
+    hunk = read_choice(episode, AskedProbe(decision=1)).hunks[0].id
     found = launched(episode, state="R1", decision=1, revert=(hunk,))
     run_to_the_end(episode_of(found))
     one, two = tmp_path / "probe.tar.zst", tmp_path / "origin.tar.zst"

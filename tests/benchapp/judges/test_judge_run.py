@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from benchapp.judges.judge_scores import judged_rows
+from benchapp.judges.judge_scores import read_judged_rows
 from benchapp.models import JudgedUnit, Judgement, Judging, JudgingTry
 from runner.judging.metrics import Metric
 from runner.models.litellm.client import LiteLLM
@@ -145,7 +145,7 @@ def test_a_recorded_pass_run_again_gives_identical_scores(
     assert (first.scripted, again.scripted) == (False, True)
     columns = ("unit__key", "item", "raw", "label", "value", "reason")
     assert list(_judgements(first, columns)) == list(_judgements(again, columns)) != []
-    rows = judged_rows([first, again])
+    rows = read_judged_rows([first, again])
     assert rows[first.pk] == rows[again.pk]
 
 

@@ -7,11 +7,11 @@ import pytest
 from benchapp.judges.aggregation import ALIGNMENT, Told, mean_over_tasks, rows_of
 from benchapp.judges.judge_budget import Budget
 from benchapp.judges.judge_passes import judge_run
-from benchapp.judges.judge_scores import contradictions, judged_rows
+from benchapp.judges.judge_scores import contradictions, read_judged_rows
 from benchapp.judges.retest import retest
 from benchapp.judges.robustness import over_replicates, over_samples, replicates_of
 from runner.base.types import ModelRequest
-from runner.judging.metrics import Metric, normalised
+from runner.judging.metrics import Metric, normalise_score
 from tests.worlds.judging_worlds import Judge, add_run, fitting, make_world, metric_of
 
 
@@ -24,7 +24,7 @@ def values(rows: list, measure: str) -> list[float]:
 
 
 def test_scores_from_1_to_5_become_0_to_100() -> None:
-    assert [normalised(score) for score in (1, 2, 3, 4, 5)] == [0, 25, 50, 75, 100]
+    assert [normalise_score(score) for score in (1, 2, 3, 4, 5)] == [0, 25, 50, 75, 100]
 
 
 def test_a_composite_needs_all_of_its_parts() -> None:
@@ -77,7 +77,7 @@ def test_the_whole_of_a_run_equals_a_calculation_by_hand() -> None:
         return fitting(metric, score=3)
 
     judging = judge_run(world.run, Judge(says), budget=Budget()).judging
-    rows = judged_rows([judging])[judging.pk]
+    rows = read_judged_rows([judging])[judging.pk]
     means = {measure: mean_over_tasks(r for r in rows if r.measure == measure) for measure in {r.measure for r in rows}}
     assert {name: (mean.value, mean.rows, mean.tasks) for name, mean in means.items() if "." not in name} == {
         "coverage": (50, 2, 1),  # one of two points mentioned, the other contradicted
@@ -98,14 +98,14 @@ def test_human_authored_rows_never_enter_those_of_a_generated_library() -> None:
     high, low = (Judge(lambda r, s=score: fitting(metric_of(r), score=s)) for score in (5, 1))
     judge_run(world.human, high, budget=Budget())
     judging = judge_run(world.run, low, budget=Budget()).judging
-    assert {row.value for row in judged_rows([judging])[judging.pk] if row.measure == "executability"} == {0}
+    assert {row.value for row in read_judged_rows([judging])[judging.pk] if row.measure == "executability"} == {0}
 
 
 @pytest.mark.django_db
 def test_samples_and_replicates_spread_around_their_mean() -> None:
     world = make_world(samples=3, replicate=1)
     judging = judge_run(world.run, Judge(), [Metric.ORDER], budget=Budget()).judging
-    rows = judged_rows([judging])[judging.pk]
+    rows = read_judged_rows([judging])[judging.pk]
     assert {row.sample for row in rows} == {0, 1, 2}
     assert over_samples(rows)["execution-order"].sd == 0
     other = add_run(world, replicate=2)
@@ -113,5 +113,5 @@ def test_samples_and_replicates_spread_around_their_mean() -> None:
     judge_run(add_run(world, condition="self-feedback"), Judge(), [Metric.ORDER], budget=Budget())
     alike = replicates_of(judging)
     assert [each.run.replicate for each in alike] == [1, 2]
-    spread = over_replicates(judged_rows(alike))["execution-order"]
+    spread = over_replicates(read_judged_rows(alike))["execution-order"]
     assert (spread.n, spread.mean, spread.sd) == (2, 50, pytest.approx(35.3553, abs=1e-3))  # of 75 and 25

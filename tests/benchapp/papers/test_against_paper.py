@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from benchapp.imports.problems import ProblemList
-from benchapp.papers.loading import published_rows
+from benchapp.papers.loading import read_published_rows
 from benchapp.papers.printed_cells import Cells
-from benchapp.papers.released.against_paper import Beside, beside_paper
+from benchapp.papers.released.against_paper import Beside, compare_with_paper
 from benchapp.papers.released.examined_tally import Tally, examine
 from benchapp.papers.released.release import Release, ReleasedLibrary
 from runner.base.types import File
@@ -32,7 +32,7 @@ def tally(method: str, libraries: int, skills: list[str]) -> Tally:
 
 
 def lines(made: Tally) -> dict[str, Beside]:
-    return {line.what: line for line in beside_paper([made], Cells(published_rows("skilllearnbench")))}
+    return {line.what: line for line in compare_with_paper([made], Cells(read_published_rows("skilllearnbench")))}
 
 
 def test_counts_that_give_the_print_need_no_reason():

@@ -8,10 +8,10 @@ from fractions import Fraction
 
 import pytest
 
-from benchapp.papers.errata import Erratum, findings
-from benchapp.papers.loading import published_rows
+from benchapp.papers.errata import Erratum, read_errata
+from benchapp.papers.loading import read_published_rows
 from benchapp.papers.printed_cells import Cells
-from benchapp.papers.published_rows import Printed
+from benchapp.papers.published_rows import PrintedNumber
 from tests.benchapp.errata.papers import CHECKS
 from tests.benchapp.errata.skillevolbench import skillevolbench_findings
 from tests.benchapp.errata.skillflow import skillflow_findings
@@ -26,7 +26,7 @@ def told(found: Erratum) -> tuple[str, str, str, str]:
 
 
 def test_it_counts_the_deltas_of_skillevolbench_that_its_columns_contradict() -> None:
-    found = Counter((finding.table, finding.kind) for finding in findings("skillevolbench"))
+    found = Counter((finding.table, finding.kind) for finding in read_errata("skillevolbench"))
     assert found == {
         ("Table 1", ROUNDED): 35,
         ("Table 2", ROUNDED): 33,
@@ -37,7 +37,7 @@ def test_it_counts_the_deltas_of_skillevolbench_that_its_columns_contradict() ->
     }
 
 
-def slow_delta(row: Printed, rows: tuple[Printed, ...]) -> str:
+def slow_delta(row: PrintedNumber, rows: tuple[PrintedNumber, ...]) -> str:
     """The delta by counts, the long way: find both cells, count tasks, divide, round half up."""
     metric = "LSR" if row.metric == "RSR" else row.metric
     (base,) = [
@@ -54,7 +54,7 @@ def slow_delta(row: Printed, rows: tuple[Printed, ...]) -> str:
 
 
 def test_it_finds_just_the_deltas_that_the_counts_contradict() -> None:
-    rows = published_rows("skillevolbench")
+    rows = read_published_rows("skillevolbench")
     wrong = [
         (row.table, row.model, row.condition, row.metric, row.printed_delta, slow_delta(row, rows))
         for row in rows
@@ -62,14 +62,14 @@ def test_it_finds_just_the_deltas_that_the_counts_contradict() -> None:
     ]
     found = [
         (finding.table, *finding.place.split(", "), finding.printed, finding.recomputed)
-        for finding in findings("skillevolbench")
+        for finding in read_errata("skillevolbench")
         if finding.kind == ROUNDED
     ]
     assert found == wrong
 
 
 def test_a_delta_printed_twice_differs_just_where_one_is_of_rounded_numbers() -> None:
-    found = findings("skillevolbench")
+    found = read_errata("skillevolbench")
     rounded = {finding.place: finding.printed for finding in found if finding.kind == ROUNDED}
     twice = {finding.place: finding.recomputed for finding in found if finding.kind == TWO_DELTAS}
     assert twice == {place: rounded[place] for place in twice}
@@ -77,7 +77,7 @@ def test_a_delta_printed_twice_differs_just_where_one_is_of_rounded_numbers() ->
 
 
 def test_it_lists_what_else_does_not_add_up_in_skillevolbench() -> None:
-    found = [told(finding) for finding in findings("skillevolbench") if finding.table == "Text"]
+    found = [told(finding) for finding in read_errata("skillevolbench") if finding.table == "Text"]
     assert found == [
         ("Section 5.3, Claude Opus 4.6, selfgen-revision, LSR_change", "5.5", "+5.6", "text"),
         ("Section 5.5, average of ten models, raw-trajectory, ESR", "37.6", "CSSR 42.3", "implied by its parts"),
@@ -88,7 +88,7 @@ def test_it_lists_what_else_does_not_add_up_in_skillevolbench() -> None:
 
 def test_it_lists_what_does_not_add_up_in_skillflow() -> None:
     history = "Claude Opus 4.6, history-context, completion"
-    assert [told(finding) for finding in findings("skillflow")] == [
+    assert [told(finding) for finding in read_errata("skillflow")] == [
         ("GPT 5.4, skill-evolution, completion", "+3.62", "+3.61", ROUNDED),
         (history, "51.04", "84/166 = 50.60 and 85/166 = 51.20", "no k of n"),
         (f"Section 3.3, {history}", "51.04", "84/166 = 50.60 and 85/166 = 51.20", "no k of n"),
@@ -147,7 +147,7 @@ ON_FLOW = [
 
 def notices(paper: str, table: str, metric: str, where: dict[str, str], change: dict[str, str]) -> Counter[str]:
     """Kinds of the findings that appear when one cell prints something else."""
-    rows = published_rows(paper)
+    rows = read_published_rows(paper)
     row = (
         Cells(rows).one(table, metric, **where) if where.get("condition") != "" else _alone(rows, table, metric, where)
     )
@@ -156,7 +156,7 @@ def notices(paper: str, table: str, metric: str, where: dict[str, str], change: 
     return Counter(found.kind for found in set(CHECKS[paper](changed)) - set(CHECKS[paper](rows)))
 
 
-def _alone(rows: tuple[Printed, ...], table: str, metric: str, where: dict[str, str]) -> Printed:
+def _alone(rows: tuple[PrintedNumber, ...], table: str, metric: str, where: dict[str, str]) -> PrintedNumber:
     (row,) = Cells(rows).many(table, metric, **where)
     return row
 
@@ -193,15 +193,15 @@ def test_it_notices_where_a_cell_breaks_what_the_text_says(
         replace(row, printed=printed, value=float(printed))
         if (row.model, row.condition, row.metric) == (model, condition, metric)
         else row
-        for row in published_rows("skillevolbench")
+        for row in read_published_rows("skillevolbench")
     ]
-    new = set(skillevolbench_findings(rows)) - set(skillevolbench_findings(published_rows("skillevolbench")))
+    new = set(skillevolbench_findings(rows)) - set(skillevolbench_findings(read_published_rows("skillevolbench")))
     assert any(found.kind == "text" and found.place.startswith("Section 5.") and model in found.place for found in new)
 
 
 def test_the_means_of_the_text_imply_the_raw_trajectory_runs_they_leave_out() -> None:
     """Opus 4.5's mean over nine conditions, eight of them printed: raw-trajectory solved eight tasks more."""
-    rows = published_rows("skillevolbench")
+    rows = read_published_rows("skillevolbench")
     solved = {(row.condition, row.metric): row.k for row in rows if row.model == O45 and row.table != "Text"}
     base = solved["no-skill", "ESR"]
     known = [k - base for (name, metric), k in solved.items() if metric == "ESR" and name != "no-skill"]  # type: ignore[operator]
@@ -210,6 +210,6 @@ def test_the_means_of_the_text_imply_the_raw_trajectory_runs_they_leave_out() ->
 
 
 def test_it_leaves_other_papers_rows_alone() -> None:
-    everything = published_rows()
-    assert skillevolbench_findings(everything) == skillevolbench_findings(published_rows("skillevolbench"))
-    assert skillflow_findings(everything) == skillflow_findings(published_rows("skillflow"))
+    everything = read_published_rows()
+    assert skillevolbench_findings(everything) == skillevolbench_findings(read_published_rows("skillevolbench"))
+    assert skillflow_findings(everything) == skillflow_findings(read_published_rows("skillflow"))

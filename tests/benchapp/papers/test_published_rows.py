@@ -15,11 +15,11 @@ from django.core.management import CommandError, call_command
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchapp.papers.deltas import References, signed
-from benchapp.papers.loading import COLUMNS, DATA, PublishedDataError, published_rows, rows_of
-from benchapp.papers.published_rows import Printed
+from benchapp.papers.deltas import References, format_signed
+from benchapp.papers.loading import COLUMNS, DATA, PublishedDataError, read_published_rows, read_rows
+from benchapp.papers.published_rows import PrintedNumber
 
-RATE = Printed(
+RATE = PrintedNumber(
     "skillevolbench", "Table 1", "+ ALWAYS", "Codex CLI", "GPT-5.4", "curated-always", "", "ESR", "%", 38.9, "38.9"
 )
 CELLS = {name: str(value if value is not None else "") for name, value in asdict(RATE).items()}
@@ -70,14 +70,14 @@ def test_it_says_where_no_count_gives_a_percentage() -> None:
 @given(value=st.decimals(-200, 200, places=4), places=st.integers(0, 3))
 def test_it_rounds_and_signs_like_a_table(value: object, places: int) -> None:
     exact = Fraction(str(value))
-    text = signed(exact, places)
+    text = format_signed(exact, places)
     assert re.fullmatch(r"[+-]\d+(\.\d+)?|0(\.0+)?", text)
     assert len(text.partition(".")[2]) == places
     assert abs(Fraction(text) - exact) <= Fraction(1, 2 * 10**places)
     assert (text[0] in "+-") == (Fraction(text) != 0)
 
 
-def delta_of(row: Printed, *others: Printed) -> tuple[str, bool]:
+def delta_of(row: PrintedNumber, *others: PrintedNumber) -> tuple[str, bool]:
     delta = References([row, *others]).recomputed(row)
     assert delta is not None
     return delta.text, delta.adds_up
@@ -116,7 +116,10 @@ def test_it_refuses_a_delta_whose_reference_is_not_there() -> None:
 
 def test_it_reads_a_file_of_printed_numbers(tmp_path: Path) -> None:
     blank = CELLS | {"value": "", "printed": "-", "note": "no replay"}
-    assert rows_of(file_of(tmp_path, CELLS, blank)) == (RATE, replace(RATE, value=None, printed="-", note="no replay"))
+    assert read_rows(file_of(tmp_path, CELLS, blank)) == (
+        RATE,
+        replace(RATE, value=None, printed="-", note="no replay"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -137,25 +140,25 @@ def test_it_reads_a_file_of_printed_numbers(tmp_path: Path) -> None:
 )
 def test_it_names_file_and_line_of_a_bad_row(tmp_path: Path, change: dict[str, str], said: str) -> None:
     with pytest.raises(PublishedDataError, match=re.escape(f"skillevolbench-table-01.csv, {said}")):
-        rows_of(file_of(tmp_path, CELLS, CELLS | change))
+        read_rows(file_of(tmp_path, CELLS, CELLS | change))
 
 
 def test_it_names_a_wrong_header_and_a_short_row(tmp_path: Path) -> None:
     with pytest.raises(PublishedDataError, match="line 1: expected the columns paper,table,row"):
-        rows_of(file_of(tmp_path, header=COLUMNS[:-1]))
+        read_rows(file_of(tmp_path, header=COLUMNS[:-1]))
     path = file_of(tmp_path, CELLS)
     path.write_text(path.read_text() + "skillevolbench,Table 1\n")
     with pytest.raises(PublishedDataError, match="line 3: expected 14 cells"):
-        rows_of(path)
+        read_rows(path)
 
 
 def test_it_loads_every_file_and_each_paper_alone() -> None:
-    everything = published_rows()
+    everything = read_published_rows()
     assert {row.paper for row in everything} == {"skillevolbench", "skillflow", "skillgenbench", "skilllearnbench"}
-    assert sum(len(published_rows(paper)) for paper in {row.paper for row in everything}) == len(everything)
+    assert sum(len(read_published_rows(paper)) for paper in {row.paper for row in everything}) == len(everything)
     assert len(list(DATA.glob("*.csv"))) == len({(row.paper, row.table) for row in everything})
     with pytest.raises(PublishedDataError, match="no published numbers of 'skillbench'; known: skillevolbench, "):
-        published_rows("skillbench")
+        read_published_rows("skillbench")
 
 
 def test_the_command_prints_rows_for_programs() -> None:
@@ -181,7 +184,7 @@ def test_the_command_prints_tables_for_readers() -> None:
 
 def test_the_command_lists_findings() -> None:
     found = json.loads(run("--check", "--json"))
-    assert {row["paper"] for row in found} == {row.paper for row in published_rows()}
+    assert {row["paper"] for row in found} == {row.paper for row in read_published_rows()}
     text = run("--check", "--paper", "skillflow", "--table", "text")
     assert "printed 47.41, recomputed 51.04 [table against text]" in text
     assert "skillevolbench" not in text

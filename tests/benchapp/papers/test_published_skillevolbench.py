@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from benchapp.papers.loading import published_rows
-from benchapp.papers.published_rows import Printed
+from benchapp.papers.loading import read_published_rows
+from benchapp.papers.published_rows import PrintedNumber
 
 PAPER = Path(__file__).parents[4] / "shared" / "papers" / "skillevolbench.txt"
 METRICS = ("LSR", "RSR", "ESR", "CSSR", "ARSR", "CompSR")
@@ -99,7 +99,7 @@ def cells_of(text: str, table: str) -> list[Cell]:
 def stored(tables: Iterable[str] = LABELS) -> list[Cell]:
     return [
         (row.table, row.harness, row.model, row.condition, row.metric, row.printed, row.printed_delta)
-        for row in published_rows("skillevolbench")
+        for row in read_published_rows("skillevolbench")
         if row.table in tables
     ]
 
@@ -234,12 +234,14 @@ def test_it_leaves_out_no_percentage_of_the_results(text: str) -> None:
     assert told == Counter(row.printed.lstrip("+-") for row in numbers_of_the_text() if row.unit in ("%", "points"))
 
 
-def numbers_of_the_text() -> list[Printed]:
-    return [row for row in published_rows("skillevolbench") if row.table == "Text"]
+def numbers_of_the_text() -> list[PrintedNumber]:
+    return [row for row in read_published_rows("skillevolbench") if row.table == "Text"]
 
 
 def test_it_holds_ten_models_under_nine_conditions() -> None:
-    runs = {(row.harness, row.model, row.condition) for row in published_rows("skillevolbench") if row.table in LABELS}
+    runs = {
+        (row.harness, row.model, row.condition) for row in read_published_rows("skillevolbench") if row.table in LABELS
+    }
     assert len(runs) == 90
     assert Counter(harness for harness, _, _ in runs) == {"Claude Code": 36, "Codex CLI": 27, "Gemini CLI": 27}
     cells = stored()
@@ -258,13 +260,13 @@ def test_it_holds_ten_models_under_nine_conditions() -> None:
 
 
 def test_it_holds_deltas_against_no_skill_and_replay_against_its_first_tries() -> None:
-    for row in published_rows("skillevolbench"):
+    for row in read_published_rows("skillevolbench"):
         wanted = f"no-skill {'LSR' if row.metric == 'RSR' else row.metric}" if row.printed_delta else ""
         assert row.reference == wanted
 
 
 def test_every_rate_of_the_tables_is_a_count() -> None:
-    rates = [row for row in published_rows("skillevolbench") if row.table in LABELS and row.value is not None]
+    rates = [row for row in read_published_rows("skillevolbench") if row.table in LABELS and row.value is not None]
     assert len(rates) == 730
     assert [row for row in rates if row.k is None] == []
     assert {row.unit for row in rates} == {"%"}
@@ -306,10 +308,10 @@ def test_no_cell_has_changed_since_it_was_compared_with_the_paper(table: str) ->
 
 
 def test_every_value_is_what_is_printed() -> None:
-    turned = [row for row in published_rows("skillevolbench") if row.value != _printed_number(row)]
+    turned = [row for row in read_published_rows("skillevolbench") if row.value != _printed_number(row)]
     assert [(row.metric, row.printed, row.value) for row in turned] == [("ARSR_change", "10.0", -10.0)] * 2
     assert all("stored with a minus" in row.note for row in turned)
 
 
-def _printed_number(row: Printed) -> float | None:
+def _printed_number(row: PrintedNumber) -> float | None:
     return None if row.printed == "-" else float(row.printed.lstrip("$"))

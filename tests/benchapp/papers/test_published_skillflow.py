@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from benchapp.papers.loading import published_rows
-from benchapp.papers.published_rows import Printed
+from benchapp.papers.loading import read_published_rows
+from benchapp.papers.published_rows import PrintedNumber
 
 PAPER = Path(__file__).parents[4] / "shared" / "papers" / "skillflow.txt"
 VANILLA, SKILLS, HISTORY = "no-skill", "skill-evolution", "history-context"
@@ -27,8 +27,8 @@ def text() -> str:
     return PAPER.read_text(encoding="utf-8")
 
 
-def rows(table: str) -> list[Printed]:
-    return [row for row in published_rows("skillflow") if row.table == table]
+def rows(table: str) -> list[PrintedNumber]:
+    return [row for row in read_published_rows("skillflow") if row.table == table]
 
 
 def stored(table: str) -> list[Cell]:
@@ -224,7 +224,7 @@ def test_no_cell_has_changed_since_it_was_compared_with_the_paper(table: str, di
 
 def test_every_value_is_what_is_printed() -> None:
     words = {"five": 5.0, "Thirty-three": 33.0}
-    turned = [row for row in published_rows("skillflow") if row.value != _printed_number(row, words)]
+    turned = [row for row in read_published_rows("skillflow") if row.value != _printed_number(row, words)]
     assert [(row.metric, row.printed, row.value) for row in turned] == [
         ("completion_change", "15.24", -15.24),
         ("completion_change_to_skills", "23.67", -23.67),
@@ -232,5 +232,5 @@ def test_every_value_is_what_is_printed() -> None:
     assert all("stored with a minus" in row.note for row in turned)
 
 
-def _printed_number(row: Printed, words: dict[str, float]) -> float:
+def _printed_number(row: PrintedNumber, words: dict[str, float]) -> float:
     return words[row.printed] if row.printed in words else float(row.printed.replace(",", ""))

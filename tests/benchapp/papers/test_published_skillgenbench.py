@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from benchapp.papers.loading import published_rows
+from benchapp.papers.loading import read_published_rows
 from benchapp.papers.printed_cells import Cells
-from benchapp.papers.published_rows import Printed
+from benchapp.papers.published_rows import PrintedNumber
 from tests.benchapp.errata.skillgenbench import SOURCES, possible_totals, skillgenbench_findings
 
 PAPER = Path(__file__).parents[4] / "shared" / "papers" / "skillgenbench.txt"
@@ -118,7 +118,7 @@ IN_TEXT: dict[str, list[tuple[str, str, str, str, str]]] = {
 }
 
 
-def key(row: Printed) -> tuple[str, str, str, str, str]:
+def key(row: PrintedNumber) -> tuple[str, str, str, str, str]:
     return (row.row, row.model, row.condition, row.group, row.metric)
 
 
@@ -138,7 +138,7 @@ def read_from_the_paper() -> dict[tuple[str, str, str, str, str], str]:
 
 @pytest.mark.shared_data
 def test_it_holds_every_number_read_from_the_text() -> None:
-    assert {key(row): row.printed for row in published_rows("skillgenbench")} == read_from_the_paper()
+    assert {key(row): row.printed for row in read_published_rows("skillgenbench")} == read_from_the_paper()
 
 
 @pytest.mark.shared_data
@@ -147,12 +147,12 @@ def test_it_misses_no_percentage_that_the_results_print() -> None:
     text = PAPER.read_text(encoding="utf-8")
     results = text[text.index("## 4 Experiments") : text.index("## References")]
     results += text[text.index("## Appendix A") : text.index("### F.2")]
-    stored = {row.printed for row in published_rows("skillgenbench")}
+    stored = {row.printed for row in read_published_rows("skillgenbench")}
     assert set(re.findall(r"(?<![\w.])(\d+(?:\.\d+)?)\\?%", results)) - {"95"} <= stored
 
 
 def test_it_has_as_many_numbers_as_the_text() -> None:
-    found = Counter(row.metric.split("_")[0] for row in published_rows("skillgenbench"))
+    found = Counter(row.metric.split("_")[0] for row in read_published_rows("skillgenbench"))
     assert found == {
         "pass@3": 2 + 4 + 5 + 2 + 8 + 1,
         "budget": 8,
@@ -172,7 +172,7 @@ def test_it_has_as_many_numbers_as_the_text() -> None:
 
 
 def test_it_names_each_number_once_and_every_value_is_what_is_printed() -> None:
-    rows = published_rows("skillgenbench")
+    rows = read_published_rows("skillgenbench")
     assert len({key(row) for row in rows}) == len(rows) == 56
     assert [row for row in rows if row.value != float(row.printed.replace(",", ""))] == []
     assert {row.table for row in rows} == {"Text"}
@@ -181,7 +181,9 @@ def test_it_names_each_number_once_and_every_value_is_what_is_printed() -> None:
 def test_it_counts_the_tasks_behind_each_rate() -> None:
     """Of one backbone over the whole suite only; the averages of Code and Doc have no count."""
     counts = {
-        (row.condition, row.model): row.k for row in published_rows("skillgenbench") if row.metric == "pass@3" and row.n
+        (row.condition, row.model): row.k
+        for row in read_published_rows("skillgenbench")
+        if row.metric == "pass@3" and row.n
     }
     assert counts == {
         ("SkillNet", "Qwen3.6-Plus"): 38,
@@ -193,7 +195,7 @@ def test_it_counts_the_tasks_behind_each_rate() -> None:
 
 
 def test_it_says_of_each_rate_that_the_regime_is_unknown() -> None:
-    rates = [row for row in published_rows("skillgenbench") if row.metric == "pass@3"]
+    rates = [row for row in read_published_rows("skillgenbench") if row.metric == "pass@3"]
     assert len(rates) == 7
     assert all("regime" in row.note for row in rates)
 
@@ -206,7 +208,7 @@ KNOWN = [
 
 
 def test_it_lists_what_does_not_add_up() -> None:
-    found = skillgenbench_findings(published_rows("skillgenbench"))
+    found = skillgenbench_findings(read_published_rows("skillgenbench"))
     assert [(f.place, f.printed, f.recomputed, f.kind) for f in found] == KNOWN
 
 
@@ -226,7 +228,7 @@ def test_it_lists_what_does_not_add_up() -> None:
     ],
 )
 def test_it_notices_another_number(metric: str, where: dict[str, str], printed: str, kind: str) -> None:
-    rows = published_rows("skillgenbench")
+    rows = read_published_rows("skillgenbench")
     row = Cells(rows).one("Text", metric, **where)
     other = [replace(row, value=float(printed), printed=printed) if one is row else one for one in rows]
     found = set(skillgenbench_findings(other)) - set(skillgenbench_findings(rows))
@@ -234,7 +236,7 @@ def test_it_notices_another_number(metric: str, where: dict[str, str], printed: 
 
 
 def test_it_finds_the_totals_that_the_shares_of_failures_allow() -> None:
-    cells, totals = Cells(published_rows("skillgenbench")), {}
+    cells, totals = Cells(read_published_rows("skillgenbench")), {}
     for source in SOURCES:
         shares = cells.many("Text", "failure_share", group=source)
         counts = [int(cells.one("Text", "failures", group=source, row=share.row).value or 0) for share in shares]

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from benchapp.papers.loading import published_rows
-from benchapp.papers.published_rows import Printed
+from benchapp.papers.loading import read_published_rows
+from benchapp.papers.published_rows import PrintedNumber
 
 PAPER = Path(__file__).parents[4] / "shared" / "papers" / "skilllearnbench.txt"
 NOTES = Path(__file__).parents[4] / "shared" / "research" / "skilllearnbench.md"
@@ -95,8 +95,8 @@ JUDGE = {
 SEEDS = {"Coverage": "coverage", "Alignment": "alignment", "Accuracy": "accuracy", "#Skills": "skills"}
 
 
-def rows(table: str) -> list[Printed]:
-    return [row for row in published_rows("skilllearnbench") if row.table == table]
+def rows(table: str) -> list[PrintedNumber]:
+    return [row for row in read_published_rows("skilllearnbench") if row.table == table]
 
 
 def printed_lines(table: str, heading: str) -> list[str]:
@@ -112,7 +112,7 @@ def joined(label: str, cells: list[str]) -> str:
     return " ".join([label, *(cell for cell in cells if cell)])
 
 
-def row_labels(found: list[Printed]) -> list[tuple[str, str, str]]:
+def row_labels(found: list[PrintedNumber]) -> list[tuple[str, str, str]]:
     return list(dict.fromkeys((row.model, row.condition, row.row) for row in found))
 
 
@@ -284,13 +284,13 @@ COUNTS = {
 
 
 def test_it_has_as_many_cells_as_the_paper() -> None:
-    assert Counter(row.table for row in published_rows("skilllearnbench")) == COUNTS
+    assert Counter(row.table for row in read_published_rows("skilllearnbench")) == COUNTS
 
 
 def test_it_leaves_blank_only_what_the_paper_leaves_blank_and_says_why() -> None:
-    blank = Counter(row.table for row in published_rows("skilllearnbench") if row.value is None)
+    blank = Counter(row.table for row in read_published_rows("skilllearnbench") if row.value is None)
     assert blank == {"Table 2": 4, "Table 7": 2, "Table 10": 5, "Table 11": 7}
-    for row in published_rows("skilllearnbench"):
+    for row in read_published_rows("skilllearnbench"):
         assert (row.value is None) == (row.printed == "")
         assert row.note or row.value is not None
         assert row.value is None or row.value == float(row.printed.rstrip("K"))
@@ -299,7 +299,7 @@ def test_it_leaves_blank_only_what_the_paper_leaves_blank_and_says_why() -> None
 def test_it_names_each_number_once() -> None:
     found = Counter(
         (row.table, row.row, row.model, row.condition, row.group, row.metric)
-        for row in published_rows("skilllearnbench")
+        for row in read_published_rows("skilllearnbench")
     )
     assert [key for key, times in found.items() if times > 1] == []
 
@@ -330,6 +330,6 @@ def test_it_holds(table: str, model: str, condition: str, group: str, metric: st
 def test_its_columns_have_not_changed() -> None:
     told = sorted(
         "|".join((row.table, row.row, row.model, row.condition, row.group, row.metric, row.unit, row.printed))
-        for row in published_rows("skilllearnbench")
+        for row in read_published_rows("skilllearnbench")
     )
     assert hashlib.sha256("\n".join(told).encode()).hexdigest()[:16] == "5514217d568abfb1"

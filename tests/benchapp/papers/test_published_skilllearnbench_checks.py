@@ -10,9 +10,9 @@ from random import Random
 
 import pytest
 
-from benchapp.papers.loading import published_rows
-from benchapp.papers.printed_cells import Cells, count_of, counts_make, rounds_to
-from benchapp.papers.published_rows import Printed, decimals
+from benchapp.papers.loading import read_published_rows
+from benchapp.papers.printed_cells import Cells, counts_make, find_count, rounds_to
+from benchapp.papers.published_rows import PrintedNumber, count_decimals
 from benchapp.papers.skilllearnbench import METHODS, MODELS
 from tests.benchapp.errata.arithmetic import mean_may_be, sum_may_be
 from tests.benchapp.errata.checks import TracedErratum
@@ -21,7 +21,7 @@ from tests.benchapp.errata.skilllearnbench_claims import CLAIMS, Claim
 from tests.benchapp.errata.skilllearnbench_readings import variance_shares
 from tests.benchapp.errata.skilllearnbench_retest import Retest, retest
 
-ROWS = published_rows("skilllearnbench")
+ROWS = read_published_rows("skilllearnbench")
 AS_PRINTED = set(skilllearnbench_findings(ROWS))
 KNOWN = [
     ("Table 10", "average of six models, skill-creator, executability_completeness", "32.54", "32.552"),
@@ -71,24 +71,24 @@ def test_it_lists_the_claims_that_the_tables_do_not_bear_out() -> None:
     ] == []
 
 
-def misprinted(*wrong: Printed) -> tuple[Printed, ...]:
+def misprinted(*wrong: PrintedNumber) -> tuple[PrintedNumber, ...]:
     """All rows with some numbers too high by five units (by ten of tokens)."""
 
-    def other(row: Printed) -> Printed:
+    def other(row: PrintedNumber) -> PrintedNumber:
         value = float(row.number) + (10 if row.unit == "k tokens" else 5)
-        return replace(row, value=value, printed=f"{value:.{decimals(row.printed)}f}")
+        return replace(row, value=value, printed=f"{value:.{count_decimals(row.printed)}f}")
 
     return tuple(other(row) if row in wrong else row for row in ROWS)
 
 
-def new_findings(rows: Iterable[Printed]) -> set[TracedErratum]:
+def new_findings(rows: Iterable[PrintedNumber]) -> set[TracedErratum]:
     return set(skilllearnbench_findings(rows)) - AS_PRINTED
 
 
 ADDED_UP = {"input_tokens": "tokens", "output_tokens": "tokens"}  # a misprint shows at the total
 
 
-def shows_by_itself(row: Printed) -> bool:
+def shows_by_itself(row: PrintedNumber) -> bool:
     """Of the references, a coverage is printed once, and a dimension shows at the mean of its row only."""
     return row.condition in METHODS or not (row.metric == "coverage" or row.metric.startswith(DIMENSIONS))
 
@@ -96,7 +96,7 @@ def shows_by_itself(row: Printed) -> bool:
 @pytest.mark.parametrize("table", AVERAGED)
 def test_it_notices_a_misprint_in_every_column(table: str) -> None:
     """One cell of every (metric, condition) of a table is wrong, each time of another model, task or category."""
-    columns: dict[tuple[str, str], list[Printed]] = {}
+    columns: dict[tuple[str, str], list[PrintedNumber]] = {}
     for row in ROWS:
         if row.table == table and row.value is not None and shows_by_itself(row):
             columns.setdefault((row.metric, row.condition), []).append(row)
@@ -147,7 +147,7 @@ def test_it_notices_by_its_own_check(table: str, metric: str, where: dict[str, s
 def turned_around(table: str) -> tuple[Cells, ...]:
     """All cells with those of a table (and of Table 2) turned around in three ways, for the generated methods only."""
 
-    def turned(row: Printed, way: int) -> Printed:
+    def turned(row: PrintedNumber, way: int) -> PrintedNumber:
         if row.table not in (table, "Table 2") or row.condition not in METHODS or row.value is None:
             return row
         return replace(row, value=(-row.value, 2000 - row.value, 10.0 * METHODS.index(row.condition))[way])
@@ -205,8 +205,8 @@ def test_the_noise_of_one_pass_is_that_of_simulated_passes() -> None:
     assert sum(estimated) / 3000 == pytest.approx(truth, rel=0.02)
 
 
-def cell(printed: str) -> Printed:
-    return Printed("p", "Table 1", "row", "", "", "", "", "accuracy", "%", float(printed), printed)
+def cell(printed: str) -> PrintedNumber:
+    return PrintedNumber("p", "Table 1", "row", "", "", "", "", "accuracy", "%", float(printed), printed)
 
 
 def test_it_allows_what_rounding_allows_and_no_more() -> None:
@@ -222,8 +222,8 @@ def test_it_allows_what_rounding_allows_and_no_more() -> None:
 
 
 def test_it_finds_counts_behind_percentages() -> None:
-    assert count_of(cell("38.89"), 18) == 7
-    assert count_of(cell("38.90"), 18) is None
+    assert find_count(cell("38.89"), 18) == 7
+    assert find_count(cell("38.90"), 18) is None
     human = [cell("64.3"), cell("33.3"), cell("2.4")]
     assert [n for n in range(1, 60) if counts_make(human, n)] == [42]
 

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from benchapp.models import Episode
 from benchapp.record.leases import Lease
-from benchapp.record.processes import ProcessName, started_at, this_machine, this_process
+from benchapp.record.processes import ProcessName, read_start_of_process, this_machine, this_process
 from tests.benchapp.small_rows import hold, make_episode, small_suite
 
 
@@ -141,14 +141,14 @@ def test_a_process_is_told_from_a_later_one_with_its_id() -> None:
 
 def test_an_ended_process_is_gone_also_before_it_is_waited_for() -> None:
     child = subprocess.Popen([sys.executable, "-c", "pass"])
-    name = ProcessName(this_machine(), child.pid, started_at(child.pid) or "unknown")
+    name = ProcessName(this_machine(), child.pid, read_start_of_process(child.pid) or "unknown")
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # ended, still unburied
     assert name.is_gone
     child.wait()
 
 
 def test_a_process_of_another_machine_is_neither_alive_nor_gone() -> None:
-    elsewhere = ProcessName("elsewhere", os.getpid(), started_at(os.getpid()) or "")
+    elsewhere = ProcessName("elsewhere", os.getpid(), read_start_of_process(os.getpid()) or "")
     assert (elsewhere.is_alive, elsewhere.is_gone) == (False, False)
 
 

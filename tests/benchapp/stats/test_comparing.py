@@ -12,11 +12,11 @@ from benchapp.models import Episode, Experiment, Run, Trial
 from benchapp.stats.comparing.axis_facets import facets_of
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.columns import KEPT, outcomes_of
-from benchapp.stats.comparing.comparison import Comparison, added_since, comparison_of, forget
+from benchapp.stats.comparing.comparison import Comparison, comparison_of, count_added_since, forget
 from benchapp.stats.comparing.groups import Groups
 from benchapp.stats.metrics.catalogue import METRICS
 from benchapp.stats.metrics.outcomes import PHASES, ROLES
-from benchapp.stats.metrics.tally import Tally, tally_by
+from benchapp.stats.metrics.tally import TrialTally, tally_by
 from tests.worlds.factories import (
     make_attempt,
     make_experiment,
@@ -63,7 +63,7 @@ def test_columns_say_what_the_rows_say(experiment: Experiment) -> None:
             assert columns.environment[place] == trial.task.family.environment_id
             assert columns.ordinal[place] == trial.task.ordinal
             assert columns.done[place] == trial.is_done
-        assert Tally.of(columns) == tally_by(Trial.objects.filter(episode__run=run), "episode__run")[run]
+        assert TrialTally.of(columns) == tally_by(Trial.objects.filter(episode__run=run), "episode__run")[run]
 
 
 def test_what_is_not_known_is_not_a_number() -> None:
@@ -202,7 +202,7 @@ def test_a_pin_leaves_out_what_came_later_and_counts_it(experiment: Experiment) 
     after = compared(experiment, as_of=pin)
     choices = Choices(experiment=(experiment.public_id,), as_of=pin)
     assert len(after.runs) == 2
-    assert added_since(choices) == 1
+    assert count_added_since(choices) == 1
     assert after.revised == 1
     assert after.fingerprint != fingerprint  # the revised trial is missing now: said, not hidden
     live = compared(experiment)

@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from benchapp.analysis.failures.run_endings import Endings, endings_of, sentences_of
 from benchapp.models import Episode, Family, Run
-from benchapp.stats.metrics.agent_ends import End
+from benchapp.stats.metrics.agent_ends import AgentEnd
 from runner.base.types import Source, Step, ToolCall
 from runner.engine.author_step import LEFT_OUT
 from tests.worlds.factories import (
@@ -78,7 +78,7 @@ def test_ends_are_told_from_a_tenth_of_the_trials_on() -> None:
     assert found(episode).sentences == ("2 of 10 trials ended at the turn limit.",)
     work(episode, CALL, times=11)
     seen = found(episode)
-    assert (seen.sentences, dict(seen.ends)) == ((), {End.TURNS: 2})
+    assert (seen.sentences, dict(seen.ends)) == ((), {AgentEnd.TURNS: 2})
     assert seen.as_json()["ends"] == {"turn limit": 2}
 
 

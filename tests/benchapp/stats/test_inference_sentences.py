@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from benchapp.stats.inference.difference import Difference, Interval
-from benchapp.stats.inference.sentences import SHARES, Wording, amounts, sentence
+from benchapp.stats.inference.sentences import SHARES, DifferenceWording, amounts, sentence
 
 BASE = Difference(
     tasks=90,
@@ -22,7 +22,7 @@ BASE = Difference(
 )
 
 
-def said(wording: Wording = SHARES, **changes: object) -> str:
+def said(wording: DifferenceWording = SHARES, **changes: object) -> str:
     difference = replace(BASE, **changes)  # type: ignore[arg-type]
     return sentence(difference, own="selfgen-always", other="no-skill", metric="ESR", wording=wording)
 

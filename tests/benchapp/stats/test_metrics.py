@@ -8,7 +8,7 @@ from benchapp.stats.metrics.comparability import compare_setups
 from benchapp.stats.metrics.no_skill_sibling import beside, outcomes_of, sibling_of, stored_outcomes
 from benchapp.stats.metrics.rates import Rate
 from benchapp.stats.metrics.spending import spent_by
-from benchapp.stats.metrics.tally import Tally, tally_by
+from benchapp.stats.metrics.tally import TrialTally, tally_by
 from tests.worlds.factories import make_attempt, make_experiment, make_learning_run, make_run, make_suite, make_trial
 
 pytestmark = pytest.mark.django_db
@@ -37,9 +37,9 @@ def test_it_keeps_runs_apart() -> None:
 def test_it_tallies_trials() -> None:
     run = make_learning_run(families=1, outcomes=(T, F, None, T, F, T, T, T, F))
     trial = make_trial(run.episodes.get(), finished=False)
-    assert tally_by(Trial.objects.all(), "episode__run") == {run.pk: Tally(total=10, done=9, scored=8, passed=5)}
+    assert tally_by(Trial.objects.all(), "episode__run") == {run.pk: TrialTally(total=10, done=9, scored=8, passed=5)}
     assert tally_by(Trial.objects.filter(pk=trial.pk), "phase", "status") == {
-        ("acquisition", "waiting"): Tally(total=1)
+        ("acquisition", "waiting"): TrialTally(total=1)
     }
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from benchapp.models import Decision, Entry, Episode, Run, Seeding, Snapshot
 from benchapp.stats.learning.library_history import KEPT
-from benchapp.stats.learning.library_sizes import FILE_KINDS, churn, final_libraries, growth
+from benchapp.stats.learning.library_sizes import FILE_KINDS, count_churn, count_growth, read_final_libraries
 from tests.worlds.factories import (
     START,
     add_entry,
@@ -132,7 +132,7 @@ def test_it_equals_folding_the_events(events: list[tuple[str, Texts | None]]) ->
         standing[-1] = (present, set(ever))
     run = Run.objects.get(pk=episode.run_id)
 
-    grown = growth([run])[run.pk]
+    grown = count_growth([run])[run.pk]
     if any(kind == "task" for kind, _ in events):
         assert [step.position for step in grown] == list(range(len(standing)))
         for step, (files, held) in zip(grown, standing, strict=True):
@@ -141,7 +141,7 @@ def test_it_equals_folding_the_events(events: list[tuple[str, Texts | None]]) ->
             assert step.bytes == sum(map(len, files.values()))
     else:
         assert grown == []
-    found = churn([run])[run.pk]
+    found = count_churn([run])[run.pk]
     assert found.decisions == {status: statuses[status] for status in ("applied", "no-op", "rejected", "failed")}
     assert (found.ever, found.seeded, found.retained) == (len(ever), len(seeded), len(skills_in(present)))
     assert (found.created, found.deleted) == (len(ever - seeded), len(ever - skills_in(present)))
@@ -163,17 +163,17 @@ def test_it_counts_files_by_kind_and_tells_folders_by_exact_case() -> None:
             }
         ),
     )
-    (size,) = final_libraries([episode.run])[episode.run_id]
+    (size,) = read_final_libraries([episode.run])[episode.run_id]
     assert size.files == {"SKILL.md": 1, "references": 1, "scripts": 1, "assets": 0, "other": 3}
     assert (size.skills, size.bytes, size.files_total, size.title) == (1, 10, 6, episode.title)
 
 
 def test_a_learning_run_grows_and_its_rejected_patch_changes_nothing() -> None:
     run = make_learning_run(families=2)
-    steps = growth([run])[run.pk]
+    steps = count_growth([run])[run.pk]
     assert [step.position for step in steps] == [0, 1, 2, 3, 4, 5, 6]
     assert [step.skills for step in steps] == [0, 1, 1, 1, 2, 2, 2]
-    found = churn([run])[run.pk]
+    found = count_churn([run])[run.pk]
     assert found.decisions == {"applied": 4, "no-op": 0, "rejected": 2, "failed": 0}
     assert (found.created, found.deleted, found.retained, found.recorded) == (2, 0, 2, 1)
 
@@ -182,46 +182,46 @@ def test_an_imported_library_has_a_size_and_no_growth() -> None:
     episode = make_unordered_episode()
     hold(episode, make_snapshot())
     run = episode.run
-    assert [size.skills for size in final_libraries([run])[run.pk]] == [1]
-    assert growth([run])[run.pk] == []
-    found = churn([run])[run.pk]
+    assert [size.skills for size in read_final_libraries([run])[run.pk]] == [1]
+    assert count_growth([run])[run.pk] == []
+    found = count_churn([run])[run.pk]
     assert (found.found, found.created, found.recorded) == (1, 0, 0)
 
 
 def test_an_episode_without_a_library_has_no_size() -> None:
     episode = make_unordered_episode()
-    assert final_libraries([episode.run])[episode.run_id] == []
+    assert read_final_libraries([episode.run])[episode.run_id] == []
 
 
 def test_churn_leaves_tainted_episodes_out_and_sizes_mark_them() -> None:
     run = make_learning_run(environments=2, families=1)
     Episode.objects.filter(pk=run.episodes.first().pk).update(is_tainted=True)
-    assert (churn([run])[run.pk].episodes, churn([run])[run.pk].created) == (1, 1)
-    assert [size.tainted for size in final_libraries([run])[run.pk]] == [True, False]
+    assert (count_churn([run])[run.pk].episodes, count_churn([run])[run.pk].created) == (1, 1)
+    assert [size.tainted for size in read_final_libraries([run])[run.pk]] == [True, False]
 
 
 def test_it_shows_the_library_as_the_record_knew_it_then() -> None:
     run = make_learning_run(families=2)
     third = START + timedelta(seconds=3, milliseconds=500)  # entries are recorded a second apart: T1, decision, T2
-    early = growth([run], third)[run.pk]
+    early = count_growth([run], third)[run.pk]
     assert [step.skills for step in early] == [0, 0, 0], "the decision is of a later minute"
-    assert [size.skills for size in final_libraries([run], START)[run.pk]] == [0]
-    assert [size.skills for size in final_libraries([run])[run.pk]] == [2]
+    assert [size.skills for size in read_final_libraries([run], START)[run.pk]] == [0]
+    assert [size.skills for size in read_final_libraries([run])[run.pk]] == [2]
 
 
 def test_what_it_keeps_is_forgotten_when_the_run_goes_on() -> None:
     run = make_learning_run(families=1)
-    before = churn([run])[run.pk]
+    before = count_churn([run])[run.pk]
     decide(run.episodes.get(), {"another/SKILL.md": "text"})
     Run.objects.filter(pk=run.pk).touch()
-    after = churn([Run.objects.get(pk=run.pk)])[run.pk]
+    after = count_churn([Run.objects.get(pk=run.pk)])[run.pk]
     assert (before.ever, after.ever) == (1, 2)
 
 
 def test_the_number_of_queries_does_not_grow_with_the_runs() -> None:
     def queries(runs: list[Run]) -> int:
         with CaptureQueriesContext(connection) as captured:
-            final_libraries(runs), growth(runs), churn(runs)
+            read_final_libraries(runs), count_growth(runs), count_churn(runs)
         return len(captured)
 
     assert queries([make_learning_run(families=1)]) == 6
@@ -232,12 +232,12 @@ def test_the_ending_of_a_library_is_that_of_its_history() -> None:
     """Read alone, read after its history was, and read as of a moment before its last change."""
     run = make_learning_run(families=3)
     KEPT.clear()
-    alone = final_libraries([run])
+    alone = read_final_libraries([run])
     assert KEPT.get(run) is None
-    growth([run])
+    count_growth([run])
     assert KEPT.get(run) is not None
-    assert final_libraries([run]) == alone
+    assert read_final_libraries([run]) == alone
     first = Decision.objects.filter(episode__run=run, status="applied").order_by("decided_at").first()
     KEPT.clear()
-    early = final_libraries([run], first.decided_at)
+    early = read_final_libraries([run], first.decided_at)
     assert sum(size.skills for size in early[run.pk]) < sum(size.skills for size in alone[run.pk])

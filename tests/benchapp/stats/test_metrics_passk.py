@@ -10,7 +10,15 @@ from hypothesis import given, settings
 
 from benchapp.stats.metrics.outcomes import Outcomes
 from benchapp.stats.metrics.passing import pass_curve
-from benchapp.stats.metrics.passk import SOLVED, SOLVED_CODE, SOLVED_DOC, drawn, drawn_difference, name_of, samples_of
+from benchapp.stats.metrics.passk import (
+    SOLVED,
+    SOLVED_CODE,
+    SOLVED_DOC,
+    draw_difference,
+    draw_mean,
+    name_of,
+    samples_of,
+)
 from benchapp.stats.metrics.rates import Rate
 from tests.benchapp.stats.plain_rows import Row, as_columns, plain_row, runs_of_rows
 
@@ -55,7 +63,7 @@ def test_where_every_task_has_k_samples_it_is_the_unbiased_estimate_too() -> Non
 def test_a_task_with_an_unscored_sample_counts_neither_way_and_is_told() -> None:
     outcomes = run_of({1: (T, None, F), 2: (F, None, F), 3: (T, F, F), 4: (F, F, F)})
     assert SOLVED.rate(outcomes) == Rate(1, 2, 4)
-    found = drawn([outcomes])
+    found = draw_mean([outcomes])
     assert found is not None
     assert (found.value, found.tasks, found.left_out) == (0.5, 2, 2)
 
@@ -101,18 +109,18 @@ def test_it_equals_counting_tasks(rows: list[Row]) -> None:
 def test_a_difference_is_over_the_tasks_complete_on_both_sides() -> None:
     own = run_of({1: (T, F), 2: (T, T), 3: (F, F), 4: (F, T), 5: (T, T)})
     other = run_of({1: (F, F), 2: (F, T), 3: (F, F), 4: (F, None), 6: (T, T)})
-    found = drawn_difference([own], [other])
+    found = draw_difference([own], [other])
     assert found is not None
     assert found.value == pytest.approx(1 / 3)  # tasks 1, 2 and 3: only the first differs
     assert (found.tasks, found.left_out) == (3, 3)
-    assert drawn_difference([own], [run_of({9: (T,)})]) is None
+    assert draw_difference([own], [run_of({9: (T,)})]) is None
 
 
 def test_pairing_makes_the_interval_of_a_difference_narrower() -> None:
     """Both sides solve the same half; own solves two more. Unpaired, the spread between tasks would drown that."""
     base = {task: (task % 2 == 0,) for task in range(1, 41)}
     own, other = run_of({**base, 1: (T,), 3: (T,)}), run_of(base)
-    paired, single = drawn_difference([own], [other]), drawn([other])
+    paired, single = draw_difference([own], [other]), draw_mean([other])
     assert paired is not None
     assert single is not None
     assert paired.by_task is not None
@@ -122,7 +130,7 @@ def test_pairing_makes_the_interval_of_a_difference_narrower() -> None:
 
 def test_replicates_are_averaged_on_the_tasks_complete_in_all() -> None:
     first, second = run_of({1: (T,), 2: (T,), 3: (F,)}), run_of({1: (T,), 2: (F,), 3: (None,)})
-    found = drawn([first, second])
+    found = draw_mean([first, second])
     assert found is not None
     assert (found.value, found.tasks, found.left_out) == (0.75, 2, 1)
 
@@ -130,7 +138,7 @@ def test_replicates_are_averaged_on_the_tasks_complete_in_all() -> None:
 @pytest.mark.parametrize(("corpora", "trusted"), [(4, False), (5, True)])
 def test_it_does_not_trust_an_interval_over_few_corpora(corpora: int, trusted: bool) -> None:
     tasks = {task: (task % corpora < 2,) for task in range(1, 4 * corpora + 1)}
-    found = drawn([run_of(tasks, corpora=corpora)])
+    found = draw_mean([run_of(tasks, corpora=corpora)])
     assert found is not None
     assert found.corpora == corpora
     assert found.by_corpus is not None

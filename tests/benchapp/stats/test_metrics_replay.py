@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
-from benchapp.stats.learning.replay_gains import RETEST, Pairs, pairs_of, replay_of
+from benchapp.stats.learning.replay_gains import RETEST, ReplayPairs, pairs_of, replay_of
 from tests.benchapp.stats.plain_rows import Row, as_columns, plain_row, runs_of_rows
 
 T, F = True, False
@@ -71,7 +71,7 @@ def test_it_names_the_replay_trials_of_each_cell() -> None:
 
 
 def test_it_has_no_rate_over_nothing() -> None:
-    assert (Pairs().recovery, Pairs().regression, Pairs().lift) == (None, None, None)
+    assert (ReplayPairs().recovery, ReplayPairs().regression, ReplayPairs().lift) == (None, None, None)
     assert pairs_of(as_columns(tries((T, T)))).recovery is None
 
 

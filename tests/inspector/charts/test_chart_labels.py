@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inspector.charts.drawing.labels import AWAY, HIGH, LETTER, MARK, Label, labels_of, spread
+from inspector.charts.drawing.labels import AWAY, HIGH, LETTER, MARK, MarkLabel, labels_of, spread
 
 SPOTS = st.lists(st.tuples(st.floats(0, 300), st.floats(0, 200)), min_size=1, max_size=12)
 
 
-def corner(spot: tuple[float, float], label: Label) -> tuple[float, float, float, float]:
+def corner(spot: tuple[float, float], label: MarkLabel) -> tuple[float, float, float, float]:
     """Left, low, right, high of what plotly writes there."""
     (x, y), wide = spot, LETTER * len(label.text)
     left = {"left": x - AWAY - wide, "right": x + AWAY, "center": x - wide / 2}[label.place.split()[1]]
@@ -38,7 +38,7 @@ def test_it_prefers_the_place_above_and_takes_the_next_free_one() -> None:
     assert [(label.text, label.place) for label in alone] == [("one", "top center"), ("two", "top center")]
     below_another = labels_of([(50, 50), (50, 66)], ["one", "two"], 300)
     assert [label.place for label in below_another] == ["bottom center", "top center"]
-    assert labels_of([(50, 50)], [""], 300) == [Label()]
+    assert labels_of([(50, 50)], [""], 300) == [MarkLabel()]
 
 
 def test_it_leaves_a_name_out_where_every_place_is_taken() -> None:

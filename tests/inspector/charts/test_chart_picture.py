@@ -16,7 +16,7 @@ from plotly import graph_objects as go
 
 from benchapp.models import Run
 from benchapp.stats.comparing.choices import Choices
-from inspector.charts.chart import Chart, Column, Drawing, Row, Table
+from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn, TableRow
 from inspector.charts.chart_request import build_sheet
 from inspector.charts.chart_table import MAX_ROWS, csv_text, text_rows, value_text
 from inspector.charts.picture import KEPT, Picture, figure_json, picture_of
@@ -45,9 +45,9 @@ def test_it_draws_again_only_when_a_run_was_revised_or_the_choice_is_another() -
     make_learning_run(make_experiment(suite=make_suite(environments=1, families=1)))
     calls: list[str] = []
 
-    def draw(sheet: object) -> Drawing:
+    def draw(sheet: object) -> ChartDrawing:
         calls.append("drawn")
-        return Drawing(go.Figure(), Table(()))
+        return ChartDrawing(go.Figure(), ChartTable(()))
 
     chart = Chart("test", "t", "q?", draw)
     first = picture_of(chart, build_sheet(Choices(), chart))
@@ -62,17 +62,17 @@ def test_it_draws_again_only_when_a_run_was_revised_or_the_choice_is_another() -
 def test_it_forgets_pictures_beyond_its_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(KEPT, "limit", 250)
     for key in "abc":
-        KEPT.put(key, Picture(Drawing(None, Table(())), b"x" * 100))
+        KEPT.put(key, Picture(ChartDrawing(None, ChartTable(())), b"x" * 100))
     assert KEPT.get("a") is None
     assert KEPT.get("c") is not None
 
 
-TABLE = Table(
-    (Column("name", "name"), Column("delta", "difference", "pp"), Column("n", "n")),
+TABLE = ChartTable(
+    (TableColumn("name", "name"), TableColumn("delta", "difference", "pp"), TableColumn("n", "n")),
     (
-        Row(("=cmd()", 0.1234567890123, 3), "/compare/trials/?x=1"),
-        Row(("-1", None, None)),
-        Row(("plain", -5, 2)),
+        TableRow(("=cmd()", 0.1234567890123, 3), "/compare/trials/?x=1"),
+        TableRow(("-1", None, None)),
+        TableRow(("plain", -5, 2)),
     ),
 )
 
@@ -94,7 +94,10 @@ def test_it_writes_numbers_for_readers() -> None:
         value_text(*pair) for pair in [(0.04, "pp"), (12345, ""), (0.31, ""), (1e-6, "USD"), (True, ""), (0.0, "")]
     ]
     assert written == ["0.0", "12,345", "0.31", "1e\N{MINUS SIGN}06", "yes", "0"]
-    assert len(text_rows(Table((Column("n", "n"),), tuple(Row((place,)) for place in range(1000))))) == MAX_ROWS
+    assert (
+        len(text_rows(ChartTable((TableColumn("n", "n"),), tuple(TableRow((place,)) for place in range(1000)))))
+        == MAX_ROWS
+    )
 
 
 def test_it_keeps_the_bundle_that_its_table_names_and_the_style_made_from_it() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchapp.models import Experiment, Trial
-from benchapp.papers.loading import published_rows
+from benchapp.papers.loading import read_published_rows
 from inspector.charts.figures import categories, instances
 from tests.worlds.charted import drawn, queries_of
 from tests.worlds.copies import built_once
@@ -74,7 +74,7 @@ def test_it_takes_the_mean_of_replicates_and_adds_their_counts() -> None:
 
 def test_it_lays_the_printed_categories_over() -> None:
     drawing = drawn(categories.CHART, "published=skilllearnbench")
-    printed = [row for row in published_rows("skilllearnbench") if row.table == "Table 3" and row.group]
+    printed = [row for row in read_published_rows("skilllearnbench") if row.table == "Table 3" and row.group]
     told = {(record["category"], record["group"].split(" (")[0]): record["value"] for record in drawing.table.records()}
     assert told == {(row.group, row.row): row.value for row in printed}
     assert sum(len(trace.x) for trace in drawing.figure.data if trace.name == "published") == len(printed) == 36

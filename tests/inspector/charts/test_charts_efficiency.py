@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchapp.models import Experiment, Run, Task, Trial
-from benchapp.papers.loading import published_rows
-from inspector.charts.chart import Drawing
-from inspector.charts.drawing.chart_pairs import End, frontier
+from benchapp.papers.loading import read_published_rows
+from inspector.charts.chart import ChartDrawing
+from inspector.charts.drawing.chart_pairs import PairEnd, frontier
 from inspector.charts.figures.efficiency import CHART
 from tests.worlds.charted import drawn, queries_of
 from tests.worlds.copies import built_once
@@ -36,14 +36,14 @@ def spend(run: Run, cost: float | None) -> None:
     Trial.objects.filter(episode__run=run, phase="deployment").update(cost_usd=cost)
 
 
-def marks(drawing: Drawing) -> dict[str, Any]:
+def marks(drawing: ChartDrawing) -> dict[str, Any]:
     assert drawing.figure is not None
     return {trace.name: trace for trace in drawing.figure.data if "markers" in trace.mode}
 
 
 @given(st.lists(st.tuples(st.integers(1, 6), st.integers(0, 6)), max_size=12))
 def test_it_keeps_on_the_frontier_what_nothing_beats(places: list[tuple[int, int]]) -> None:
-    ends = [End(float(x), float(y), "") for x, y in places]
+    ends = [PairEnd(float(x), float(y), "") for x, y in places]
     found = {(end.x, end.y) for end in frontier(ends)}
     unbeaten = {(x, y) for x, y in places if not any((a <= x and b >= y) and (a, b) != (x, y) for a, b in places)}
     assert found == unbeaten
@@ -116,7 +116,7 @@ def test_it_draws_the_printed_numbers_of_skillflow() -> None:
     drawing = drawn(CHART, "published=skillflow&option=x:output_tokens")
     printed = {
         (row.model, row.condition): row.value
-        for row in published_rows("skillflow")
+        for row in read_published_rows("skillflow")
         if row.table == "Table 1" and row.metric == "output_tokens" and row.value is not None
     }
     records = drawing.table.records()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from benchapp.models import Episode, Experiment
-from inspector.charts.chart import Drawing
+from inspector.charts.chart import ChartDrawing
 from inspector.charts.figures.library_size import CHART, is_tier3, mechanism
 from tests.worlds.charted import drawn, queries_of
 from tests.worlds.copies import built_once
@@ -38,7 +38,7 @@ def make_world() -> Experiment:
     return experiment
 
 
-def marks(drawing: Drawing) -> dict[str, Any]:
+def marks(drawing: ChartDrawing) -> dict[str, Any]:
     assert drawing.figure is not None
     return {trace.name: trace for trace in drawing.figure.data if trace.mode == "markers"}
 

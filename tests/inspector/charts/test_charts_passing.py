@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from benchapp.models import Run
-from benchapp.papers.loading import published_rows
+from benchapp.papers.loading import read_published_rows
 from inspector.charts.figures import budget_chart, pass_at_k
 from inspector.charts.figures.budget_chart import budgets_over
 from tests.worlds.charted import drawn, queries_of
@@ -49,7 +49,7 @@ def test_it_has_no_curve_without_a_second_sample() -> None:
 
 
 def test_it_draws_printed_values_alone_and_beside() -> None:
-    printed = [row.value for row in published_rows("skillgenbench") if row.metric == "pass@3" and row.condition]
+    printed = [row.value for row in read_published_rows("skillgenbench") if row.metric == "pass@3" and row.condition]
     alone = drawn(pass_at_k.CHART, "published=skillgenbench")
     assert sorted(alone.figure.data[0].x) == sorted(printed)
     make_samples(make_run(), (T, F))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchapp.papers.loading import published_rows
+from benchapp.papers.loading import read_published_rows
 from inspector.charts.figures.profiles import CHART, places_of
 from tests.worlds.charted import drawn, queries_of
 from tests.worlds.copies import built_once
@@ -72,7 +72,7 @@ def test_it_does_not_take_unknown_cost_for_none() -> None:
 def test_it_lays_the_printed_profiles_over_as_printed() -> None:
     records = drawn(CHART, "published=skilllearnbench").table.records()
     told = {(record["measure"], record["group"]): record["value"] for record in records}
-    printed = {row.row: row.value for row in published_rows("skilllearnbench") if is_average(row)}
+    printed = {row.row: row.value for row in read_published_rows("skilllearnbench") if is_average(row)}
     assert len(printed) == 6
     assert {label: told["task accuracy", label] for label in printed} == printed
     assert told["coverage", "No Skill"] is None

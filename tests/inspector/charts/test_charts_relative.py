@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchapp.models import Experiment
-from benchapp.papers.loading import published_rows
+from benchapp.papers.loading import read_published_rows
 from inspector.charts.figures.relative import CHART
 from tests.worlds.charted import drawn, heat_cells, queries_of
 from tests.worlds.factories import make_experiment, make_learning_run, make_suite
@@ -69,7 +69,7 @@ def test_it_holds_published_averages_against_the_printed_averages_of_raw_traject
     cells = {(cell["row"], cell["column"]): cell for cell in heat_cells(drawing)}
     assert {cell["panel"] for cell in cells.values()} == {"average of 10 models · published"}
     printed: dict[str, list[float]] = {}
-    for row in published_rows("skillevolbench"):
+    for row in read_published_rows("skillevolbench"):
         if row.table == "Table 2" and row.metric == "ESR" and row.value is not None:
             printed.setdefault(row.condition, []).append(row.value)
     for condition in ("selfgen-zero-shot", "selfgen-revision", "selfgen-always"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchapp.models import Episode, Run, Trial
-from benchapp.stats.learning.library_rounds import rounds_given
+from benchapp.stats.learning.library_rounds import read_rounds_given
 from inspector.charts.figures.rounds import CHART
 from tests.worlds.charted import drawn, queries_of
 from tests.worlds.copies import built_once
@@ -31,7 +31,7 @@ def make_pair() -> Run:
 
 def test_it_reads_the_round_of_each_trial_off_the_spine() -> None:
     run = make_pair()
-    given = rounds_given([run])
+    given = read_rounds_given([run])
     trials = Trial.objects.filter(episode__run=run, phase="acquisition").order_by("pk")
     assert [given[trial.pk] for trial in trials] == [0, 1, 2, 2, 3, 4]
     assert len(given) == 6

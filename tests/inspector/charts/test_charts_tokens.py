@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from benchapp.models import Attempt, Blob, Episode, ModelCall, Run
-from benchapp.papers.loading import published_rows
+from benchapp.papers.loading import read_published_rows
 from inspector.charts.figures.tokens import AGENT, AUTHOR, CACHED, CHART, FRESH, OUTPUT, UNTOLD
 from tests.worlds.charted import drawn, queries_of
 from tests.worlds.factories import START, make_attempt, make_episode, make_run, make_trial
@@ -98,7 +98,7 @@ def test_it_lays_the_printed_tokens_over_as_printed() -> None:
     drawing = drawn(CHART, "published=skilllearnbench")
     inputs = [
         1000 * row.value
-        for row in published_rows("skilllearnbench")
+        for row in read_published_rows("skilllearnbench")
         if (row.table, row.metric) == ("Table 6", "input_tokens")
     ]
     assert [record["input"] for record in drawing.table.records()] == inputs

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from inspector.charts import CHARTS
-from inspector.charts.chart import Drawing
+from inspector.charts.chart import ChartDrawing
 from inspector.charts.chart_table import csv_text, text_rows
 from tests.worlds.charted import drawn
 from tests.worlds.factories import make_experiment, make_learning_run, make_suite
@@ -38,7 +38,7 @@ def learn() -> None:
     make_learning_run(experiment, condition="selfgen-always", replicate=2, outcomes=(T, F, F, T, None, T, T, T, T))
 
 
-def digest_parts(drawing: Drawing) -> dict[str, str]:
+def digest_parts(drawing: ChartDrawing) -> dict[str, str]:
     """By part of the drawing, so that a failure says which one changed; public ids are drawn by lot and left out."""
     figure = drawing.figure.to_plotly_json() if drawing.figure else {"data": [], "layout": {}}
     layout: dict[str, Any] = {name: value for name, value in figure["layout"].items() if name != "template"}

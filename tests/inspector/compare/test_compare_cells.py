@@ -7,7 +7,7 @@ import pytest
 from benchapp.exports.latex import condition_table
 from benchapp.models import Family, Run
 from benchapp.stats.comparing.choices import Choices
-from benchapp.stats.comparing.comparison import Cell, comparison_of
+from benchapp.stats.comparing.comparison import MetricCell, comparison_of
 from benchapp.stats.inference.shares import wilson
 from benchapp.stats.metrics.catalogue import METRICS
 from inspector.pages.compare.comparison_table import value_text, wilson_text
@@ -40,7 +40,7 @@ def _try(run: Run, family: Family, tasks: int, passes: bool, samples: int) -> No
             make_attempt(make_trial(episode, task, phase="evaluation", finished=False, sample=sample), success=passes)
 
 
-def cell_of(key: str) -> Cell:
+def cell_of(key: str) -> MetricCell:
     comparison = comparison_of(Choices())
     return comparison.cell(comparison.groups.all[0], METRICS[key])
 

@@ -12,7 +12,7 @@ from django.urls import reverse
 from benchapp.experiments.work import operations
 from benchapp.models import Activity, Episode, Run, Trial, User
 from benchapp.record import log_tail
-from inspector.pages.jobs.operator_acts import Standing, possible
+from inspector.pages.jobs.operator_acts import ActStanding, possible
 from runner.base.types import AuthorMode, Phase, Slot
 from runner.protocols.steps import Ask, RunTrial
 from tests.worlds.factories import make_attempt, make_episode, make_experiment, make_run, make_trial, make_user
@@ -242,9 +242,9 @@ def test_it_shows_the_log_a_line_each(client: Client, monkeypatch: pytest.Monkey
     ],
 )
 def test_it_offers_what_would_change_something(kind: str, statuses: tuple[str, ...], acts: list[str]) -> None:
-    standing = Standing(kind, statuses, can_skip_trial="skip" in acts)
+    standing = ActStanding(kind, statuses, can_skip_trial="skip" in acts)
     assert [each.key for each in possible(standing)] == acts
-    assert list(possible(Standing(kind, statuses, is_ours=False))) == []
+    assert list(possible(ActStanding(kind, statuses, is_ours=False))) == []
 
 
 def test_its_queries_do_not_grow_with_episodes_or_trials(client: Client) -> None:

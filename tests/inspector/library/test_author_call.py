@@ -9,7 +9,7 @@ from django.test import Client
 from django.urls import reverse
 
 from benchapp.models import Blob, Compaction, Decision, DecisionEvidence, ModelCall, Run
-from inspector.pages.library.author_call import MAX_SECTION, MAX_UNSEEN, _split_passages, prompt_of
+from inspector.pages.library.author_call import MAX_SECTION, MAX_UNSEEN, _split_passages, parse_prompt
 from runner.base.types import CompactionKind, Observation, Source, Step, ToolCall
 from tests.queries import assert_queries_flat
 from tests.worlds.factories import (
@@ -89,7 +89,7 @@ def test_it_says_what_was_not_sent(client: Client) -> None:
 
 
 def test_only_headings_outside_a_fence_begin_a_part() -> None:
-    prompt = prompt_of({"messages": [{"role": "user", "content": PROMPT}]})
+    prompt = parse_prompt({"messages": [{"role": "user", "content": PROMPT}]})
     assert [section.title for section in prompt.messages[0].sections] == ["", "First part", "Second part"]
     assert sum(section.length for section in prompt.messages[0].sections) == len(PROMPT) == prompt.length
 
@@ -98,7 +98,7 @@ def test_a_prompt_of_any_shape_is_shown() -> None:
     parts = [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]
     odd = [{"type": "image"}]
     contents = ["", None, parts, odd]
-    prompt = prompt_of({"messages": [{"role": "user", "content": content} for content in contents]})
+    prompt = parse_prompt({"messages": [{"role": "user", "content": content} for content in contents]})
     assert prompt.texts[:3] == ("", "", "one\ntwo")
     assert "image" in prompt.texts[3]
 

@@ -12,7 +12,7 @@ from benchapp.experiments.launch import launch
 from benchapp.experiments.work import advance
 from benchapp.models import Decision, Episode, Experiment, Probe, Run, Trial
 from benchapp.stats.comparing.choices import Choices
-from benchapp.stats.comparing.selection import matching
+from benchapp.stats.comparing.selection import filter_matching
 from tests.benchapp.experiments.test_probing import SPEC
 from tests.queries import assert_queries_flat
 from tests.worlds.factories import make_experiment, make_learning_run, make_suite, make_user
@@ -136,8 +136,8 @@ def test_a_probe_that_came_in_without_its_origin_says_so_and_is_not_compared(cli
     text = client.get(probed.get_absolute_url()).text
     assert "Of which run it is a probe did not come along" in text
     assert "One learning run" not in text
-    assert set(matching(Choices())) == set(run.experiment.runs.all())
-    assert set(matching(Choices(experiment=(str(probed.experiment.public_id),)))) == {probed}
+    assert set(filter_matching(Choices())) == set(run.experiment.runs.all())
+    assert set(filter_matching(Choices(experiment=(str(probed.experiment.public_id),)))) == {probed}
 
 
 def test_what_people_and_authors_wrote_is_escaped(client: Client, run: Run) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from benchapp.analysis.lineage.library_states import read_history
 from benchapp.models import Entry, Episode, Refusal, Seeding
-from inspector.pages.library.rail import build_rail, neighbours, seeded_word, select
+from inspector.pages.library.rail import build_rail, describe_seeding, find_neighbours, select
 from tests.worlds.factories import (
     add_entry,
     freeze,
@@ -98,12 +98,12 @@ def test_it_walks_from_change_to_change(rail):
     selection = choose(rail, decision="1")
     while True:
         words.append(selection.stop.word)
-        following = neighbours(rail, selection)[1]
+        following = find_neighbours(rail, selection)[1]
         if following is None:
             break
         selection = choose(rail, decision=str(following.decision.number))
     assert words == ["Created", "Revised", "Rejected"]
-    assert neighbours(rail, selection)[0].word == "Revised"
+    assert find_neighbours(rail, selection)[0].word == "Revised"
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_it_walks_from_change_to_change(rail):
 )
 def test_only_a_curated_skill_is_called_so(origin, condition, word):
     episode = make_episode(make_run(make_experiment(origin=origin), condition=condition))
-    assert seeded_word(episode.run, episode) == word
+    assert describe_seeding(episode.run, episode) == word
 
 
 def test_a_difference_that_no_trial_made_is_no_refused_write():

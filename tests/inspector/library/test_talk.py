@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from benchapp.models import Blob, Decision, Episode, ModelCall
 from benchapp.record.recorded import slot_of
-from inspector.pages.library.rail import word_of
+from inspector.pages.library.rail import describe_decision
 from inspector.web.access import local_user
 from runner.authoring.teaching import RULE, teaching_keys
 from runner.base.types import AuthorMode, DecisionStatus
@@ -98,8 +98,8 @@ def test_the_number_of_queries_does_not_grow_with_the_turns(client: Client) -> N
     ("mode", "word"), [("write", "Written"), ("craft", "Drafted"), ("refine", "Refined"), ("correct", "Revised")]
 )
 def test_the_rail_names_what_an_answer_without_operation_did(mode: str, word: str) -> None:
-    assert word_of(decided(mode=mode))[0] == word
-    assert word_of(Decision(mode=mode, status=DecisionStatus.NO_OP))[0] == "No change"
+    assert describe_decision(decided(mode=mode))[0] == word
+    assert describe_decision(Decision(mode=mode, status=DecisionStatus.NO_OP))[0] == "No change"
 
 
 def test_the_library_page_says_who_saw_the_verdict(client: Client) -> None:

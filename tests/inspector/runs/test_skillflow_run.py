@@ -13,8 +13,8 @@ from benchapp.experiments.launch import launch
 from benchapp.experiments.work import advance
 from benchapp.experiments.work.operations import skip
 from benchapp.models import Episode, Experiment, Run, Trial
-from benchapp.stats.learning.library_rounds import rounds_given
-from benchapp.stats.learning.library_sizes import churn, final_libraries, growth
+from benchapp.stats.learning.library_rounds import read_rounds_given
+from benchapp.stats.learning.library_sizes import count_churn, count_growth, read_final_libraries
 
 pytestmark = pytest.mark.django_db
 
@@ -62,15 +62,15 @@ def test_a_finished_experiment_stands_in_record_metrics_and_pages(experiment: Ex
     assert {run.status for run in runs.values()} == {"done"}
     assert list(findings()) == []
     evolved = runs["skill-evolution"]
-    (library,) = final_libraries([evolved])[evolved.pk]
+    (library,) = read_final_libraries([evolved])[evolved.pk]
     assert library.skills == 1
     assert (
-        churn([evolved])[evolved.pk].decisions["applied"]
+        count_churn([evolved])[evolved.pk].decisions["applied"]
         == evolved.episodes.get().decisions.filter(status="applied").count()
         > 0
     )
-    assert [entry.position for entry in growth([evolved])[evolved.pk]] == list(range(7))
-    given = rounds_given([evolved])
+    assert [entry.position for entry in count_growth([evolved])[evolved.pk]] == list(range(7))
+    given = read_rounds_given([evolved])
     ordered = evolved.episodes.get().trials.order_by("task__ordinal")
     rounds = [given[trial.pk] for trial in ordered]
     assert rounds[0] == 0

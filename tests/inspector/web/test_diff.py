@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from inspector.web.text.diff import MAX_SHOWN_CHARS, NO_NEWLINE, Sign, diff_file, is_binary, source_rows
+from inspector.web.text.diff import MAX_SHOWN_CHARS, NO_NEWLINE, LineSign, diff_file, draw_source_rows, is_binary
 
 SKILL = "---\nname: sums\ndescription: Sum columns with empty cells.\n---\n\n# Sums\n\n1. Count.\n2. Fill with 0.\n3. Sum.\n"
 
@@ -30,8 +30,8 @@ def marked(diff, sign):
 def sides(diff):
     """Both texts, put together again from the rows."""
     rows = [row for block in diff.blocks for row in block.rows]
-    old = [row for row in rows if row.sign is not Sign.ADD]
-    new = [row for row in rows if row.sign is not Sign.DEL]
+    old = [row for row in rows if row.sign is not LineSign.ADD]
+    new = [row for row in rows if row.sign is not LineSign.DEL]
     return "\n".join(row.text for row in old), "\n".join(row.text for row in new)
 
 
@@ -40,7 +40,7 @@ def test_it_numbers_both_sides_and_keeps_every_line():
     diff = diff_file("sums/SKILL.md", SKILL.encode(), new.encode())
     assert (diff.status, diff.added, diff.removed) == ("M", 1, 1)
     assert sides(diff) == (SKILL.rstrip("\n"), new.rstrip("\n"))
-    changed = [row for block in diff.blocks for row in block.rows if row.sign is not Sign.SAME]
+    changed = [row for block in diff.blocks for row in block.rows if row.sign is not LineSign.SAME]
     assert [(row.old, row.new, row.mark) for row in changed] == [(9, None, "−"), (None, 9, "+")]
 
 
@@ -54,8 +54,8 @@ def test_it_rebuilds_random_texts_from_its_rows(seed):
 
 def test_it_marks_the_words_that_changed():
     diff = diff_file("a.txt", b"replace missing cells with 0 now\n", b"replace missing cells with NA now\n")
-    assert marked(diff, Sign.DEL) == ["0"]
-    assert marked(diff, Sign.ADD) == ["NA"]
+    assert marked(diff, LineSign.DEL) == ["0"]
+    assert marked(diff, LineSign.ADD) == ["NA"]
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_it_marks_the_words_that_changed():
 def test_it_marks_no_words_where_marks_would_mislead_or_cost(old, new):
     diff = diff_file("a.txt", old.encode(), new.encode())
     assert diff.added
-    assert marked(diff, Sign.DEL) == marked(diff, Sign.ADD) == []
+    assert marked(diff, LineSign.DEL) == marked(diff, LineSign.ADD) == []
 
 
 def test_it_shows_the_frontmatter_as_a_block_of_its_own():
@@ -123,7 +123,7 @@ def test_it_says_that_binary_files_are_binary():
 
 
 def test_it_makes_hidden_characters_visible():
-    row = source_rows("a.txt", "ok\u202egnp.exe\x1b[31mred\u200b\r\n".encode())[0]
+    row = draw_source_rows("a.txt", "ok\u202egnp.exe\x1b[31mred\u200b\r\n".encode())[0]
     assert row.text == "ok⟨U+202E⟩gnp.exered⟨U+200B⟩␍"
 
 
@@ -166,8 +166,8 @@ def test_it_refuses_to_compare_what_is_too_big_and_says_so():
 
 
 def test_it_colours_by_file_name_and_keeps_the_text():
-    rows = source_rows("run.py", b'def f():\n    """Doc\n    more"""\n    return 1  # why\n')
+    rows = draw_source_rows("run.py", b'def f():\n    """Doc\n    more"""\n    return 1  # why\n')
     assert [row.text for row in rows] == ["def f():", '    """Doc', '    more"""', "    return 1  # why"]
     assert ("k", "def") in [(piece.kind, piece.text) for piece in rows[0].pieces]
     assert rows[2].pieces[-1].kind == "s"
-    assert [piece.kind for piece in source_rows("unknown.zzz", b"def f():\n")[0].pieces] == [""]
+    assert [piece.kind for piece in draw_source_rows("unknown.zzz", b"def f():\n")[0].pieces] == [""]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchapp.record.trajectory_store import StoredStep
-from inspector.web.text.drawn_steps import PAGE_CHARS, FieldView, draw_steps, one_page
+from inspector.web.text.drawn_steps import PAGE_CHARS, FieldView, draw_steps, fit_one_page
 from runner.base.types import Observation, Source, Step, ToolCall, Usage
 
 
@@ -132,11 +132,11 @@ def test_every_result_of_a_step_with_many_calls_is_there():
 def test_where_steps_say_very_much_fewer_of_them_make_a_page():
     results = tuple(Observation("é" * 3_900, str(i)) for i in range(30))
     views = draw(*(agent(number, message="m" * 3_900, observations=results) for number in range(1, 26)))
-    first = one_page(views, None)
+    first = fit_one_page(views, None)
     assert 1 <= len(first) < 25
     assert sum(field.shown for view in first[:-1] for field in view.fields) < PAGE_CHARS
-    assert one_page(views, 20)[0].number == 20
-    assert one_page(views[:1], None) == views[:1]
+    assert fit_one_page(views, 20)[0].number == 20
+    assert fit_one_page(views[:1], None) == views[:1]
 
 
 def test_a_call_without_arguments_has_nothing_but_its_name():

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from runner.authoring.author import request_for
-from runner.authoring.fitting import Window, fair_shares, fit
+from runner.authoring.fitting import PromptWindow, fair_shares, fit
 from runner.authoring.occasion import Occasion
 from runner.base.errors import ContextExceeded
 from runner.base.types import AuthorMode, DecisionStatus, File, ModelReply, ModelRequest, Task
@@ -74,13 +74,13 @@ def test_short_pieces_stay_whole_and_long_ones_get_the_same(lengths: list[int], 
 
 @pytest.mark.parametrize("tokens", [None, 1_000_000])
 def test_a_request_that_fits_is_sent_as_it_is(tokens: int | None) -> None:
-    fitted = fit(LONG, build, 16_384, Window(tokens))
+    fitted = fit(LONG, build, 16_384, PromptWindow(tokens))
     assert (fitted.request, fitted.notes) == (build(LONG, 16_384), ())
 
 
 @pytest.mark.parametrize("tokens", [6_000, 8_192, 16_000, 24_000])
 def test_evidence_is_cut_fairly_with_a_mark_and_everything_else_stays(tokens: int) -> None:
-    fitted = fit(LONG, build, 16_384, Window(tokens))
+    fitted = fit(LONG, build, 16_384, PromptWindow(tokens))
     text, answer = sent(fitted.request), fitted.request.max_tokens or 0
     assert characters(fitted.request) / 3 + answer <= tokens + 60
     assert answer >= tokens // 3 - 60
@@ -100,7 +100,7 @@ def test_evidence_is_cut_fairly_with_a_mark_and_everything_else_stays(tokens: in
 
 
 def test_without_room_for_any_evidence_its_marks_and_the_rest_stay() -> None:
-    fitted = fit(LONG, build, 16_384, Window(500))
+    fitted = fit(LONG, build, 16_384, PromptWindow(500))
     assert "begin of" not in sent(fitted.request)
     assert sent(fitted.request).count("of evidence left out") == 3
     assert fitted.request.messages[0] == build(LONG, 1).messages[0]
@@ -110,7 +110,7 @@ def test_without_room_for_any_evidence_its_marks_and_the_rest_stay() -> None:
 def test_a_corpus_shares_the_room_with_the_records(tmp_path: Path) -> None:
     corpus = {f"{name}.md": File(name.encode() * 20_000) for name in "xyz"}
     shown = replace(LONG, mode=AuthorMode.CONSOLIDATE, corpus=corpus, library={}, family_slugs=())
-    text = sent(fit(shown, build, 4_000, Window(20_000)).request)
+    text = sent(fit(shown, build, 4_000, PromptWindow(20_000)).request)
     assert "x" * 10_000 in text
     assert "left out to fit the model's context window: 2 files with 40,000 characters]" in text
     assert "begin of A" in text
@@ -119,9 +119,9 @@ def test_a_corpus_shares_the_room_with_the_records(tmp_path: Path) -> None:
 
 def test_a_refusal_that_counts_the_prompt_replaces_the_estimate() -> None:
     request = build(LONG, 100)
-    counted = Window(8_000).after(ContextExceeded("no", 4_096, characters(request)), request)
+    counted = PromptWindow(8_000).after(ContextExceeded("no", 4_096, characters(request)), request)
     assert (counted.tokens, counted.chars_per_token) == (4_096, pytest.approx(0.95))
-    assert Window(None).after(ContextExceeded("no"), request).tokens == int(characters(request) / 6)
+    assert PromptWindow(None).after(ContextExceeded("no"), request).tokens == int(characters(request) / 6)
 
 
 # --- in an episode ------------------------------------------------------------------------------------------------

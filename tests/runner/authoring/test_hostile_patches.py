@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from runner.authoring.author import Judgement, Occasion, judge_reply, request_for
+from runner.authoring.author import Occasion, PatchJudgement, judge_reply, request_for
 from runner.authoring.contract.contract_rules import MAX_FILE_BYTES, MAX_LIBRARY_BYTES
 from runner.base.digests import library_digest
 from runner.base.types import AuthorMode, DecisionStatus, Files, ModelReply
@@ -24,7 +24,7 @@ def _occasion(mode: AuthorMode, library: Files = LIBRARY) -> Occasion:
     return occasion(mode, library=library, family_slugs=own, reserved_slugs=("merge-logs",))
 
 
-def _judge(hostile: Hostile, mode: AuthorMode) -> Judgement:
+def _judge(hostile: Hostile, mode: AuthorMode) -> PatchJudgement:
     return judge_reply(_occasion(mode), ModelReply(hostile.reply, finish_reason=hostile.finish))
 
 

@@ -25,12 +25,12 @@ from runner.base.types import (
     Usage,
     Verdict,
 )
-from runner.engine.attempts import run_trial, shown_verdict
+from runner.engine.attempts import run_trial, select_verdict
 from runner.engine.list_recorder import ListRecorder
 from runner.engine.setup import describe_setup
 from runner.engine.toolbox import Toolbox
 from runner.evaluating.declaration import JudgeQuestion
-from runner.evaluating.judged_artifact import Unreadable, ask_judge, read_opinion, request_for
+from runner.evaluating.judged_artifact import UnreadableOpinion, ask_judge, read_opinion, request_for
 from runner.protocols.conditions import condition_named
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import RunTrial
@@ -112,7 +112,7 @@ def test_one_json_object_is_read_at_most_inside_a_fence(text: str) -> None:
     ],
 )
 def test_everything_else_is_told_as_what_it_is(text: str, told: str) -> None:
-    with pytest.raises(Unreadable, match=told):
+    with pytest.raises(UnreadableOpinion, match=told):
         read_opinion(text)
 
 
@@ -226,7 +226,7 @@ def test_the_author_hears_of_hidden_checks_no_more_than_how_they_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     verdict, _ = tried(tmp_path, monkeypatch, COMPARED, Judge([opinion(2, "it should say old pond")]), poem="new")
-    shown = shown_verdict(verdict, "process")
+    shown = select_verdict(verdict, "process")
     assert shown is not None
     assert "old pond" in repr(verdict)
     assert "old pond" not in repr(shown)

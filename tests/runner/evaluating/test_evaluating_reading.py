@@ -12,8 +12,8 @@ from runner.evaluating.comparisons.json_tree import JsonTree
 from runner.evaluating.comparisons.numbers import Tolerance
 from runner.evaluating.comparisons.numeric import Numeric
 from runner.evaluating.comparisons.pixels import Pixels
-from runner.evaluating.comparisons.table import Table
-from runner.evaluating.comparisons.text_comparison import Text
+from runner.evaluating.comparisons.table import TableComparator
+from runner.evaluating.comparisons.text_comparison import TextComparator
 from runner.evaluating.declaration import Artifact, Content, Execution, JudgeQuestion
 from runner.evaluating.prechecks import Between, Precheck
 from runner.suites import read_suite_folder
@@ -38,7 +38,11 @@ def test_cases_are_read_with_all_they_say(tmp_path: Path) -> None:
     evaluation = declared_task(tmp_path, SUM, SUM_FILES).evaluation
     assert isinstance(evaluation, Execution)
     assert [case.group for case in evaluation.cases] == [CheckGroup.PUBLIC, CheckGroup.HIDDEN, CheckGroup.HIDDEN]
-    assert [case.comparator for case in evaluation.cases] == [Text(), Text(), Numeric(Tolerance(0.01))]
+    assert [case.comparator for case in evaluation.cases] == [
+        TextComparator(),
+        TextComparator(),
+        Numeric(Tolerance(0.01)),
+    ]
     last = evaluation.cases[-1]
     assert (last.args, last.files) == (("--from", "data in.txt"), {"data in.txt": "cases/numbers.txt"})
     assert last.expected == Content(path="cases/sum.txt")
@@ -59,7 +63,7 @@ def test_an_artifact_is_read_with_all_it_says(tmp_path: Path) -> None:
     evaluation = declared_task(tmp_path, REPORT + judge, REPORT_FILES).evaluation
     assert isinstance(evaluation, Artifact)
     assert (evaluation.path, evaluation.command) == ("out/report.csv", "python3 make.py")
-    assert evaluation.comparator == Table(key=("id",), tolerance=Tolerance(0.01))
+    assert evaluation.comparator == TableComparator(key=("id",), tolerance=Tolerance(0.01))
     assert evaluation.precheck == Precheck(columns=("id", "total"))
     assert evaluation.judge == JudgeQuestion("Is it clear?", "Yes or no.", 3)
     assert evaluation.expected == Content(path="report.csv")
@@ -77,7 +81,7 @@ def test_every_option_has_its_place(tmp_path: Path) -> None:
     assert isinstance(evaluation, Artifact)
     assert evaluation.precheck == Precheck(max_bytes=9, format="tsv", rows=Between(0))
     tolerances = {"b": Tolerance(2)}
-    assert evaluation.comparator == Table(
+    assert evaluation.comparator == TableComparator(
         "tsv", ("a", "b"), True, any_order=True, tolerance=Tolerance(0, 0.1), tolerances=tolerances
     )
 
@@ -161,7 +165,7 @@ def test_a_link_in_the_tests_is_no_file_of_the_tests(tmp_path: Path) -> None:
 def test_comparisons_with_defaults(tmp_path: Path) -> None:
     evaluation = declared_task(tmp_path, ARTIFACT.replace('kind = "json"', "").replace("[1]", "x")).evaluation
     assert isinstance(evaluation, Artifact)
-    assert evaluation.comparator == Text()
+    assert evaluation.comparator == TextComparator()
     assert Pixels() == Pixels(0, 1.0)
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from runner.evaluating.comparisons.comparison import PrecheckFailed
 from runner.evaluating.comparisons.numbers import Tolerance
-from runner.evaluating.comparisons.table import Table
-from runner.evaluating.comparisons.table_reading import MAX_ROWS, Rows, read_rows
+from runner.evaluating.comparisons.table import TableComparator
+from runner.evaluating.comparisons.table_reading import MAX_ROWS, TableRows, read_rows
 
 EXPECTED = b"id,name,total\n1,ann,10.00\n2,bob,20.50\n"
 
@@ -22,11 +22,11 @@ EXPECTED = b"id,name,total\n1,ann,10.00\n2,bob,20.50\n"
     ],
 )
 def test_columns_go_by_name_and_line_ends_do_not_count(found: bytes) -> None:
-    assert Table().compare(found, EXPECTED).passed
+    assert TableComparator().compare(found, EXPECTED).passed
 
 
 def test_the_first_different_cell_is_told() -> None:
-    comparison = Table().compare(b"id,name,total\n1,ann,10.00\n2,bo,20.5\n", EXPECTED)
+    comparison = TableComparator().compare(b"id,name,total\n1,ann,10.00\n2,bo,20.5\n", EXPECTED)
     assert comparison.score == pytest.approx(4 / 6)
     assert comparison.message == (
         "row 2, column 'name': found 'bo', expected 'bob'; row 2, column 'total': found '20.5', expected '20.50'"
@@ -36,33 +36,33 @@ def test_the_first_different_cell_is_told() -> None:
 
 def test_a_tolerance_makes_numbers_of_texts_in_its_columns_only() -> None:
     found = b"id,name,total\n01,ann,10\n2,bob,20.503\n"
-    tolerant = Table(tolerances={"total": Tolerance(0.01)})
+    tolerant = TableComparator(tolerances={"total": Tolerance(0.01)})
     assert tolerant.compare(found, EXPECTED).message == "row 1, column 'id': found '01', expected '1'"
-    assert Table(tolerance=Tolerance(0.01)).compare(found, EXPECTED).passed
+    assert TableComparator(tolerance=Tolerance(0.01)).compare(found, EXPECTED).passed
 
 
 def test_numbers_that_are_off_are_told_as_numbers() -> None:
-    comparison = Table(tolerance=Tolerance(0.01)).compare(EXPECTED.replace(b"20.50", b"21"), EXPECTED)
+    comparison = TableComparator(tolerance=Tolerance(0.01)).compare(EXPECTED.replace(b"20.50", b"21"), EXPECTED)
     assert comparison.numbers_only
-    assert not Table().compare(EXPECTED.replace(b"20.50", b"much"), EXPECTED).numbers_only
+    assert not TableComparator().compare(EXPECTED.replace(b"20.50", b"much"), EXPECTED).numbers_only
 
 
 def test_not_a_number_and_infinity_are_values() -> None:
-    tolerant = Table(tolerance=Tolerance(0.1))
+    tolerant = TableComparator(tolerance=Tolerance(0.1))
     assert tolerant.compare(b"x\nNaN\n-inf\n-0.0\n", b"x\nnan\n-Infinity\n0\n").passed
     assert not tolerant.compare(b"x\nnan\n", b"x\n0\n").passed
 
 
 def test_rows_that_are_missing_or_too_many_are_told() -> None:
-    comparison = Table().compare(b"id,name,total\n1,ann,10.00\n", EXPECTED)
+    comparison = TableComparator().compare(b"id,name,total\n1,ann,10.00\n", EXPECTED)
     assert (comparison.message, comparison.score) == ("row 2: missing", 0.5)
-    more = Table().compare(EXPECTED + b"3,cy,1\n", EXPECTED)
+    more = TableComparator().compare(EXPECTED + b"3,cy,1\n", EXPECTED)
     assert more.message == "row 3: expected no such row"
     assert not more.numbers_only
 
 
 def test_rows_are_matched_by_their_key() -> None:
-    by_key = Table(key=("id",))
+    by_key = TableComparator(key=("id",))
     assert by_key.compare(b"id,name,total\n2,bob,20.50\n1,ann,10.00\n", EXPECTED).passed
     assert by_key.compare(b"id,name,total\n2,bob,20.50\n9,ann,10.00\n", EXPECTED).message == (
         "row ('1',): missing; row ('9',): expected no such row"
@@ -72,7 +72,7 @@ def test_rows_are_matched_by_their_key() -> None:
 
 
 def test_rows_in_any_order_are_bags() -> None:
-    any_order = Table(any_order=True)
+    any_order = TableComparator(any_order=True)
     assert any_order.compare(b"x\n2\n1\n1\n", b"x\n1\n2\n1\n").passed
     assert not any_order.compare(b"x\n2\n2\n1\n", b"x\n1\n2\n1\n").passed
 
@@ -80,7 +80,7 @@ def test_rows_in_any_order_are_bags() -> None:
 def test_a_row_that_is_missing_moves_no_other_in_any_order() -> None:
     rows = [f"{place},{place * 10}" for place in range(10)]
     whole, found = ("\n".join(["x,y", *each]).encode() for each in (rows, [*rows[:0:-1], "7,70"]))
-    comparison = Table(any_order=True).compare(found, whole)
+    comparison = TableComparator(any_order=True).compare(found, whole)
     assert (comparison.passed, comparison.score) == (False, pytest.approx(0.9))
     where = "row 1 of rows that only one side has, sorted"
     told = [f"{where}, column {name}: found {found}, expected '0'" for name, found in (("'x'", "'7'"), ("'y'", "'70'"))]
@@ -88,29 +88,29 @@ def test_a_row_that_is_missing_moves_no_other_in_any_order() -> None:
 
 
 def test_what_is_near_enough_passes_in_any_order_though_the_same_row_is_there_too() -> None:
-    near = Table(any_order=True, tolerance=Tolerance(absolute=0.06))
+    near = TableComparator(any_order=True, tolerance=Tolerance(absolute=0.06))
     assert near.compare(b"x\n1.00\n1.05\n", b"x\n1.05\n1.10\n").passed
 
 
 def test_a_whole_number_with_a_point_is_the_same_row_in_any_order() -> None:
     found, expected = b'{"a": 1.0, "b": 1}\n{"a": 1, "b": 2}', b'{"a": 1.0, "b": 2}\n{"a": 1, "b": 1}'
-    assert Table("jsonl", any_order=True).compare(found, expected).passed
-    assert Table("jsonl", key=("a",)).compare(b'{"a": 1.0, "b": 1}', b'{"a": 1, "b": 1}').passed
+    assert TableComparator("jsonl", any_order=True).compare(found, expected).passed
+    assert TableComparator("jsonl", key=("a",)).compare(b'{"a": 1.0, "b": 1}', b'{"a": 1, "b": 1}').passed
 
 
 def test_numbers_nearly_alike_do_not_part_rows_in_any_order() -> None:
-    any_order = Table(any_order=True, tolerances={"v": Tolerance(0.1)})
+    any_order = TableComparator(any_order=True, tolerances={"v": Tolerance(0.1)})
     assert any_order.compare(b"v,k\n10,b\n9.96,a\n", b"v,k\n10,a\n9.96,b\n").passed
     assert any_order.compare(b"v,k\n9,a\n10,a\n", b"v,k\n10.05,a\n9.05,a\n").passed  # by size, not by letters
 
 
 def test_only_the_columns_asked_for_are_compared() -> None:
     found = b"id,total,note\n1,10.00,x\n2,20.50,y\n"
-    assert Table(columns=("id", "total"), extra_columns=True).compare(found, EXPECTED).passed
+    assert TableComparator(columns=("id", "total"), extra_columns=True).compare(found, EXPECTED).passed
     with pytest.raises(PrecheckFailed, match="columns: 1 too many, the first is 'note'"):
-        Table(columns=("id", "total")).compare(found, EXPECTED)
+        TableComparator(columns=("id", "total")).compare(found, EXPECTED)
     with pytest.raises(PrecheckFailed, match="columns: 'name' is missing"):
-        Table().compare(found, EXPECTED)
+        TableComparator().compare(found, EXPECTED)
 
 
 @pytest.mark.parametrize(
@@ -135,16 +135,16 @@ def test_what_is_no_table_that_can_be_compared_is_told(content: bytes, told: str
 
 def test_a_million_rows_end_at_the_bound() -> None:
     with pytest.raises(PrecheckFailed, match="size"):
-        Table(format="tsv").compare(b"a\n" + b"1\n" * 1_000_000, b"a\n1\n")
+        TableComparator(format="tsv").compare(b"a\n" + b"1\n" * 1_000_000, b"a\n1\n")
 
 
 def test_a_table_may_have_no_rows() -> None:
-    assert Table().compare(b"a,b\n", b"a,b").passed
-    assert read_rows(b"a\tb\n1\t2,3\n", "tsv") == Rows(("a", "b"), (("1", "2,3"),))
+    assert TableComparator().compare(b"a,b\n", b"a,b").passed
+    assert read_rows(b"a\tb\n1\t2,3\n", "tsv") == TableRows(("a", "b"), (("1", "2,3"),))
 
 
 def test_json_lines_keep_their_values() -> None:
-    lines = Table(format="jsonl")
+    lines = TableComparator(format="jsonl")
     assert lines.compare(
         b'{"b": 1.0, "a": "x"}\r\n\n{"a": null}\n', b'{"a": "x", "b": 1}\n{"b": null, "a": null}'
     ).passed

@@ -6,7 +6,7 @@ import pytest
 
 from runner.evaluating.comparisons.comparison import MAX_SHOWN, PrecheckFailed
 from runner.evaluating.comparisons.exact import Exact
-from runner.evaluating.comparisons.text_comparison import MAX_WORDS, Text, likeness
+from runner.evaluating.comparisons.text_comparison import MAX_WORDS, TextComparator, likeness
 
 
 def test_equal_bytes_pass() -> None:
@@ -35,28 +35,28 @@ def test_a_late_difference_in_megabytes_is_found() -> None:
 
 @pytest.mark.parametrize("found", [b"a\nb\n", b"a  \nb", b"\xef\xbb\xbfa\nb\n\n", b"a\r\nb\r\n"])
 def test_white_space_at_the_ends_a_byte_order_mark_and_carriage_returns_do_not_count(found: bytes) -> None:
-    assert Text().compare(found, b"a\nb\n").passed
+    assert TextComparator().compare(found, b"a\nb\n").passed
 
 
 def test_white_space_counts_where_that_is_asked_for() -> None:
-    assert not Text(trailing_space=False).compare(b"a ", b"a").passed
+    assert not TextComparator(trailing_space=False).compare(b"a ", b"a").passed
 
 
 def test_case_and_order_of_lines_are_left_out_on_demand() -> None:
-    assert not Text().compare(b"B\na", b"a\nb").passed
-    assert Text(ignore_case=True, any_order=True).compare(b"B\na", b"a\nb").passed
-    assert not Text(any_order=True).compare(b"a\na\nb", b"a\nb\nb").passed  # as bags, not as sets
+    assert not TextComparator().compare(b"B\na", b"a\nb").passed
+    assert TextComparator(ignore_case=True, any_order=True).compare(b"B\na", b"a\nb").passed
+    assert not TextComparator(any_order=True).compare(b"a\na\nb", b"a\nb\nb").passed  # as bags, not as sets
 
 
 def test_a_line_that_is_missing_moves_no_other_where_any_order_will_do() -> None:
-    comparison = Text(any_order=True).compare(b"c\nd\nb\nb", b"a\nb\nc\nd")
+    comparison = TextComparator(any_order=True).compare(b"c\nd\nb\nb", b"a\nb\nc\nd")
     assert (comparison.passed, comparison.score) == (False, 0.75)
     assert comparison.message == "missing line 'a'; expected no line 'b'"
-    assert Text(any_order=True).compare(b"", b"x\nx").message == "missing line 'x', 2 times"
+    assert TextComparator(any_order=True).compare(b"", b"x\nx").message == "missing line 'x', 2 times"
 
 
 def test_the_first_different_lines_are_told_and_the_rest_counted() -> None:
-    comparison = Text().compare(b"\n".join(b"%d" % n for n in range(20)), b"0\n" + b"x\n" * 20)
+    comparison = TextComparator().compare(b"\n".join(b"%d" % n for n in range(20)), b"0\n" + b"x\n" * 20)
     assert comparison.score == pytest.approx(1 / 21)
     assert comparison.message.startswith("line 2: found '1', expected 'x'; ")
     assert "line 6:" in comparison.message
@@ -65,30 +65,30 @@ def test_the_first_different_lines_are_told_and_the_rest_counted() -> None:
 
 
 def test_missing_and_extra_lines_are_told() -> None:
-    assert Text().compare(b"a", b"a\nb").message == "line 2: missing, expected 'b'"
-    assert Text().compare(b"a\nb", b"a").message == "line 2: found 'b', expected no more"
-    assert Text().compare(b"", b"a").message == "line 1: missing, expected 'a'"
+    assert TextComparator().compare(b"a", b"a\nb").message == "line 2: missing, expected 'b'"
+    assert TextComparator().compare(b"a\nb", b"a").message == "line 2: found 'b', expected no more"
+    assert TextComparator().compare(b"", b"a").message == "line 1: missing, expected 'a'"
 
 
 def test_a_long_line_is_told_in_short() -> None:
-    message = Text().compare(b"y" * 1_000_000, b"x" * 1_000_000).message
+    message = TextComparator().compare(b"y" * 1_000_000, b"x" * 1_000_000).message
     assert len(message) < 3 * MAX_SHOWN
 
 
 def test_text_that_is_no_utf8_is_told_as_such() -> None:
     with pytest.raises(PrecheckFailed, match="format: byte 1 is no UTF-8"):
-        Text().compare(b"a\xff", b"a")
+        TextComparator().compare(b"a\xff", b"a")
 
 
 def test_nothing_equals_nothing() -> None:
-    assert Text().compare(b"", b"").passed
-    assert Text(similarity=0.5).compare(b"", b"").passed
+    assert TextComparator().compare(b"", b"").passed
+    assert TextComparator(similarity=0.5).compare(b"", b"").passed
 
 
 @pytest.mark.parametrize(("wanted", "passed"), [(0.74, True), (0.75, True), (0.76, False)])
 def test_enough_likeness_passes(wanted: float, passed: bool) -> None:
     """a b c d against a x c d: three words in common, 2 * 3 / 8."""
-    comparison = Text(similarity=wanted).compare(b"a b c d", b"a x c d")
+    comparison = TextComparator(similarity=wanted).compare(b"a b c d", b"a x c d")
     assert (comparison.passed, comparison.score) == (passed, 0.75)
     assert comparison.message == f"similarity 0.750, at least {wanted:g} is wanted"
 

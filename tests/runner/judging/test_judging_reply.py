@@ -9,8 +9,8 @@ import pytest
 
 from runner.base.types import FILTERED, File, ModelReply, ModelRequest, Observation, Source, Step, ToolCall
 from runner.judging.forms import MAX_POINTS, Form, form_of
-from runner.judging.judge_prompts import fenced, request_for
-from runner.judging.judge_reply import Fault, Item, read_reply
+from runner.judging.judge_prompts import fence_text, request_for
+from runner.judging.judge_reply import Fault, JudgedItem, read_reply
 from runner.judging.judged_skill_text import library_text, skills_of
 from runner.judging.metrics import REFERENCES, SCALES, Metric
 from runner.judging.trajectory_text import MAX_HEAD_CHARS, MAX_TAIL_CHARS, trajectory_text
@@ -26,7 +26,7 @@ def whole(**changes: Any) -> dict[str, Any]:
     return {**value, **changes}
 
 
-def read(text: str, form: Form = EXECUTABILITY, finish: str = "stop") -> tuple[Fault | None, dict[str, Item]]:
+def read(text: str, form: Form = EXECUTABILITY, finish: str = "stop") -> tuple[Fault | None, dict[str, JudgedItem]]:
     reading = read_reply(ModelReply(text, finish_reason=finish), form)
     assert bool(reading.fault) == bool(reading.problem)
     return reading.fault, reading.items
@@ -36,7 +36,7 @@ def test_a_whole_answer_is_taken_as_it_is_or_out_of_a_fence() -> None:
     text = json.dumps(whole())
     for said in (text, f"\n{text}\n", f"```json\n{text}\n```", f"```\n{text}\n```"):
         fault, items = read(said)
-        assert (fault, len(items), items["usability"]) == (None, 4, Item("r", 4))
+        assert (fault, len(items), items["usability"]) == (None, 4, JudgedItem("r", 4))
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_an_object_with_no_answer_in_it_cannot_be_used_at_all(text: str, form: F
 
 def test_a_score_without_its_reason_is_partial_and_kept() -> None:
     fault, items = read(json.dumps(whole(usability={"score": 2, "reason": ""})))
-    assert (fault, items["usability"]) == (Fault.PARTIAL, Item("", 2))
+    assert (fault, items["usability"]) == (Fault.PARTIAL, JudgedItem("", 2))
 
 
 def test_a_withheld_reply_is_a_refusal_whatever_it_says() -> None:
@@ -114,10 +114,10 @@ def test_a_reply_cut_at_the_limit_says_so() -> None:
 
 
 def test_a_label_is_one_of_its_words() -> None:
-    assert read('{"label": "missing", "reason": "r"}', COVERAGE) == (None, {"label": Item("r", None, "missing")})
+    assert read('{"label": "missing", "reason": "r"}', COVERAGE) == (None, {"label": JudgedItem("r", None, "missing")})
     assert read('{"label": "Missing", "reason": "r"}', COVERAGE)[0] is Fault.OUT_OF_RANGE
     assert read('{"label": 2, "reason": "r"}', COVERAGE)[0] is Fault.WRONG_TYPE
-    assert read('{"label": "missing"}', COVERAGE) == (Fault.PARTIAL, {"label": Item("", None, "missing")})
+    assert read('{"label": "missing"}', COVERAGE) == (Fault.PARTIAL, {"label": JudgedItem("", None, "missing")})
 
 
 def test_points_are_a_list_of_texts() -> None:
@@ -175,7 +175,7 @@ def test_a_text_from_outside_cannot_leave_its_fence(metric: Metric) -> None:
     asked = request_for(metric, {"Skill": text}).messages[1]["content"]
     assert f"`````\n{text}\n`````" in asked
     assert asked.startswith(f"# Question: {metric} ")
-    assert fenced("a") == "```\na\n```"
+    assert fence_text("a") == "```\na\n```"
 
 
 def test_questions_about_one_text_differ_in_nothing_before_their_key_point() -> None:

@@ -9,7 +9,7 @@ import pytest
 from runner.base.digests import canonical_json
 from runner.base.encoding import Undecodable, encode
 from runner.base.types import ModelRequest
-from runner.models.wire.continuing import is_continuation, lengthened, request_digest, shortened
+from runner.models.wire.continuing import is_continuation, lengthen_request, request_digest, shorten_request
 
 TOOLS = ({"type": "function", "function": {"name": "shell", "description": "x" * 2_000}},)
 
@@ -25,34 +25,35 @@ def turn(number: int, size: int = 100, **changes: Any) -> ModelRequest:
 
 def test_a_turn_is_kept_as_what_it_adds_and_read_back_whole() -> None:
     first, second = turn(1), turn(2)
-    kept = shortened(second, first, "agent/1")
+    kept = shorten_request(second, first, "agent/1")
     assert kept == {"continues": "agent/1", "kept": 2, "messages": list(second.messages[2:])}
-    assert lengthened(kept, first) == second
-    assert request_digest(lengthened(kept, first)) == request_digest(second)
+    assert lengthen_request(kept, first) == second
+    assert request_digest(lengthen_request(kept, first)) == request_digest(second)
 
 
 def test_whatever_else_changes_is_kept_too() -> None:
     first, second = turn(1), turn(2, max_tokens=10, json_object=True)
-    kept = shortened(second, first, "agent/1")
+    kept = shorten_request(second, first, "agent/1")
     assert (kept["max_tokens"], kept["json_object"], "tools" in kept) == (10, True, False)
-    assert lengthened(kept, first) == second
+    assert lengthen_request(kept, first) == second
 
 
 @pytest.mark.parametrize("messages", [(), ({"role": "user", "content": "another"},), turn(1).messages[:1]])
 def test_a_conversation_that_was_cut_or_begun_anew_is_read_back_too(messages: tuple[dict[str, Any], ...]) -> None:
     earlier = turn(3)
     request = ModelRequest(messages=messages)
-    kept = shortened(request, earlier, "agent/3")
+    kept = shorten_request(request, earlier, "agent/3")
     assert is_continuation(kept) == bool(messages and messages[0] == earlier.messages[0])
-    assert lengthened(kept, earlier) == request
+    assert lengthen_request(kept, earlier) == request
 
 
 def test_forty_turns_take_room_in_proportion_to_what_was_said() -> None:
     requests = [turn(number, size=500) for number in range(1, 41)]
     whole = sum(len(canonical_json(encode(request))) for request in requests)
-    kept = [canonical_json(shortened(requests[0], None, ""))]
+    kept = [canonical_json(shorten_request(requests[0], None, ""))]
     kept += [
-        canonical_json(shortened(after, before, "k")) for before, after in zip(requests, requests[1:], strict=False)
+        canonical_json(shorten_request(after, before, "k"))
+        for before, after in zip(requests, requests[1:], strict=False)
     ]
     said = len(canonical_json(encode(requests[-1])))
     assert sum(map(len, kept)) < 1.1 * said
@@ -61,4 +62,4 @@ def test_forty_turns_take_room_in_proportion_to_what_was_said() -> None:
 
 def test_a_continuation_without_its_beginning_is_an_error() -> None:
     with pytest.raises(Undecodable, match="continues 'agent/1', which is not there"):
-        lengthened(shortened(turn(2), turn(1), "agent/1"))
+        lengthen_request(shorten_request(turn(2), turn(1), "agent/1"))

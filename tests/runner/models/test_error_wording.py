@@ -15,7 +15,7 @@ import pytest
 from runner.base.errors import ModelUnavailable, RunnerError
 from runner.base.types import ModelRequest
 from runner.models.litellm.client import LiteLLM
-from runner.models.litellm.litellm_errors import NoReply
+from runner.models.litellm.litellm_errors import EmptyReply
 from runner.models.preset import Preset
 from runner.models.wire.error_wording import describe_error
 
@@ -117,7 +117,7 @@ def test_it_shows_no_user_password_or_query_of_an_address(closed: str) -> None:
 
 def test_an_error_that_nobody_foresaw_says_its_class() -> None:
     assert describe_error(ValueError("a\nb"), None) == "ValueError: a\nb"
-    assert describe_error(NoReply("no choices"), "http://a/v1") == "No reply: http://a/v1: no choices"
+    assert describe_error(EmptyReply("no choices"), "http://a/v1") == "No reply: http://a/v1: no choices"
 
 
 def test_a_private_address_is_told_by_its_variables_name(closed: str, monkeypatch: pytest.MonkeyPatch) -> None:

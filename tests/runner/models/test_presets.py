@@ -13,7 +13,7 @@ from runner.models import make_model
 from runner.models.litellm.client import TIMEOUT_SECONDS, LiteLLM
 from runner.models.litellm.litellm_package import load_litellm
 from runner.models.preset_file import OPTIONS, looks_like_a_key
-from runner.models.presets import FILES, named_variables, preset_files, preset_named
+from runner.models.presets import FILES, list_preset_variables, preset_files, read_preset_named
 from runner.suites import load_suite
 from tests.providers.model_names import KEYS, MODELS
 
@@ -35,7 +35,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_it_reads_every_preset_that_comes_along() -> None:
-    presets = {name: preset_named(name) for name in preset_files()}
+    presets = {name: read_preset_named(name) for name in preset_files()}
     assert {"claude-opus-4.6", "gpt-5.3-codex", "gemini-3-flash", "kimi-k2.5"} <= presets.keys()
     assert {preset.harness for preset in presets.values()} == {
         "claude-code", "codex", "gemini-cli", "kimi-code", "qwen-code",
@@ -46,9 +46,9 @@ def test_it_reads_every_preset_that_comes_along() -> None:
 
 def test_one_of_ones_own_stands_beside_them(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (own / "house.yaml").write_text(GOOD)
-    preset = preset_named("house")
+    preset = read_preset_named("house")
     assert (preset.harness, preset.options["top_p"], preset.variables) == ("shell", 0.8, ("MODELS_AT", "MODELS_PASS"))
-    assert {"MODELS_PASS", "ANTHROPIC_API_KEY"} <= named_variables()
+    assert {"MODELS_PASS", "ANTHROPIC_API_KEY"} <= list_preset_variables()
     monkeypatch.delenv("MODELS_AT", raising=False)
     with pytest.raises(SetupError, match="MODELS_AT is not set"):
         preset.base_url()
@@ -64,7 +64,7 @@ def test_an_unknown_name_is_told_with_the_known_ones() -> None:
 def test_a_name_that_is_there_already_is_an_error_that_names_both_files(own: Path) -> None:
     (own / "gpt-5.4.yaml").write_text(GOOD)
     with pytest.raises(SetupError) as caught:
-        preset_named("gemini-2.5-pro")
+        read_preset_named("gemini-2.5-pro")
     assert str(own / "gpt-5.4.yaml") in str(caught.value)
     assert str(FILES / "gpt-5.4.yaml") in str(caught.value)
 
@@ -101,7 +101,7 @@ def test_a_file_that_is_not_as_it_should_be_is_refused_by_file_and_field(
     assert before in GOOD
     (own / "house.yaml").write_text(GOOD.replace(before, after))
     with pytest.raises(SetupError) as caught:
-        preset_named("house")
+        read_preset_named("house")
     assert str(caught.value).startswith(f"{own / 'house.yaml'}: ")
     assert told in str(caught.value)
     assert KEY not in str(caught.value)
@@ -124,7 +124,7 @@ def test_a_models_name_is_no_key(own: Path, name: str) -> None:
 def test_a_model_with_an_address_in_its_name_is_refused(own: Path) -> None:
     (own / "house.yaml").write_text(GOOD.replace("openai/qwen3-coder", "huggingface/https://models.example.org"))
     with pytest.raises(SetupError, match="host_model: Value error, expected a model's name without an address"):
-        preset_named("house")
+        read_preset_named("house")
 
 
 def test_every_parameter_of_a_call_can_be_an_option(own: Path) -> None:
@@ -134,7 +134,7 @@ def test_every_parameter_of_a_call_can_be_an_option(own: Path) -> None:
     ours += " custom_llm_provider include_server_side_tool_invocations"
     assert known - OPTIONS == set(ours.split())
     (own / "house.yaml").write_text(GOOD.replace("temperature: 0.7", "temperature: null, logit_bias: {'5': -100}"))
-    assert preset_named("house").options["temperature"] is None
+    assert read_preset_named("house").options["temperature"] is None
 
 
 def test_the_setup_covers_what_the_file_says_and_nothing_the_variables_hold(
@@ -181,13 +181,13 @@ def test_the_window_of_a_known_model_is_the_lists() -> None:
 def test_a_limit_that_makes_no_sense_is_refused(own: Path, line: str) -> None:
     (own / "house.yaml").write_text(f"{GOOD}{line}\n")
     with pytest.raises(SetupError, match=line.partition(":")[0]):
-        preset_named("house")
+        read_preset_named("house")
 
 
 def test_the_setup_covers_a_models_limits_and_not_the_patience_with_its_provider(own: Path) -> None:
     def digest(more: str = "") -> str:
         (own / "house.yaml").write_text(GOOD + more)
-        return preset_named("house").digest
+        return read_preset_named("house").digest
 
     assert digest("timeout_seconds: 600\n") == digest()
     assert digest("max_tokens: 4096\n") != digest()

@@ -7,7 +7,7 @@ import pytest
 from runner.base.types import Usage
 from runner.models import make_model
 from runner.models.call_prices import call_cost, prices_of
-from runner.models.presets import preset_named
+from runner.models.presets import read_preset_named
 from runner.models.prices import Prices
 
 
@@ -31,7 +31,7 @@ def test_a_price_of_zero_is_a_price() -> None:
 
 
 def test_the_prices_of_a_preset_are_those_its_calls_are_billed_by() -> None:
-    usage, preset = Usage(20_000, 12_000, 900), preset_named("claude-opus-4.6")
+    usage, preset = Usage(20_000, 12_000, 900), read_preset_named("claude-opus-4.6")
     prices = prices_of(make_model(preset.name))
     assert prices is not None
     assert prices.cost(usage) == pytest.approx(call_cost(preset, usage))

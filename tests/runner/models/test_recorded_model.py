@@ -14,7 +14,7 @@ from runner.base.errors import ModelRefused, SetupError
 from runner.base.types import ModelReply, ModelRequest, ToolCall, Usage
 from runner.models import is_scripted, make_model
 from runner.models.recording import FORMAT
-from runner.models.wire.continuing import request_digest, shortened
+from runner.models.wire.continuing import request_digest, shorten_request
 
 HEAD = {"format": FORMAT, "run": "r", "setup_digest": "d", "models": ["house"], "price_table": "preset house"}
 FIRST = ModelRequest(({"role": "user", "content": "Look.\nAnd tell."},), seed=1)
@@ -28,7 +28,7 @@ def line(request: ModelRequest, reply: ModelReply, place: str, earlier: ModelReq
         "place": place,
         "model": "house",
         "digest": request_digest(request),
-        "request": shortened(request, earlier, request_digest(earlier) if earlier else ""),
+        "request": shorten_request(request, earlier, request_digest(earlier) if earlier else ""),
         "reply": encode(reply),
     }
 

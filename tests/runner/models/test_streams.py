@@ -9,7 +9,7 @@ import pytest
 
 from runner.base.types import ModelRequest
 from runner.models.litellm.client import LiteLLM
-from runner.models.wire.metering import Meter
+from runner.models.wire.metering import UsageMeter
 from runner.models.wire.streams import BrokenStream, ErrorInStream, EventReader, as_stream
 from tests.providers.anthropic_provider import AnthropicProvider
 from tests.providers.gemini_provider import GeminiProvider
@@ -165,7 +165,7 @@ def test_mistrals_thinking_comes_in_parts_and_its_answer_as_text() -> None:
 def test_usage_is_found_where_moonshot_and_groq_put_it(last: dict[str, Any]) -> None:
     content = events(chunk({"content": "hello"}), last, {**chunk({}), "choices": [], "usage": {}}, done=True)
     assert whole(CHAT, content)["usage"] == {"prompt_tokens": 3}
-    meter = Meter(CHAT, "text/event-stream")
+    meter = UsageMeter(CHAT, "text/event-stream")
     meter.feed(content)
     assert meter.total().usage.input_tokens == 3
 
@@ -175,7 +175,7 @@ def test_a_byte_order_mark_takes_no_event_with_it() -> None:
         chunk({"content": "hel"}, usage={"prompt_tokens": 3}), chunk({"content": "lo"}, "stop")
     )
     assert whole(CHAT, content)["choices"][0]["message"]["content"] == "hello"
-    meter = Meter(CHAT, "text/event-stream")
+    meter = UsageMeter(CHAT, "text/event-stream")
     meter.feed(content)
     assert meter.total().usage.input_tokens == 3
 

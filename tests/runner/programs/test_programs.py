@@ -15,7 +15,7 @@ import pytest
 
 from runner import programs
 from runner.base.errors import SetupError
-from runner.programs import installed, installing, names, pin_of
+from runner.programs import find_installed, installing, names, pin_of
 from runner.programs.installing import install
 
 SCRIPT = b'#!/bin/sh\necho "started in $(pwd) with $*"\n'
@@ -72,10 +72,10 @@ def test_every_pin_says_one_version_with_a_hash_for_every_package() -> None:
 
 def test_it_installs_whole_and_runs_no_script_of_a_package(pins: Path, tmp_path: Path) -> None:
     with pytest.raises(SetupError, match=r"tiny 1\.2\.3 is not installed; run: manage\.py install_program tiny"):
-        installed("tiny", tmp_path / "programs")
+        find_installed("tiny", tmp_path / "programs")
     home = install("tiny", tmp_path / "programs")
     assert install("tiny", tmp_path / "programs") == home
-    program = installed("tiny", tmp_path / "programs")
+    program = find_installed("tiny", tmp_path / "programs")
     assert (program.name, program.version, program.folder) == ("tiny", "1.2.3", home)
     assert program.target == "/opt/skillglass/tiny"
     said = subprocess.run([str(home / "bin/tiny"), "a b"], cwd=tmp_path, capture_output=True, text=True, check=True)

@@ -17,9 +17,9 @@ from runner.base.errors import SuiteError
 from runner.base.trees import TreeCaps
 from runner.base.types import File
 from runner.sandboxes.docker import docker_archive
-from runner.sandboxes.docker.docker_archive import packed, unpacked
+from runner.sandboxes.docker.docker_archive import pack_files, unpack_tree
 from runner.sandboxes.docker.docker_contexts import read_context
-from runner.sandboxes.docker.docker_exec import Execution, Frames, Output
+from runner.sandboxes.docker.docker_exec import CommandOutput, Frames, RunningCommand
 
 
 def entry(name: str, kind: bytes = tarfile.REGTYPE, size: int = 0, link: str = "") -> tarfile.TarInfo:
@@ -38,17 +38,17 @@ def archive(*entries: tarfile.TarInfo) -> bytes:
 
 def test_what_is_packed_comes_out_again() -> None:
     files = {"a.txt": File(b"one"), "deep/er/run.sh": File(b"two", 0o755)}
-    content = packed(files, top="skills")
+    content = pack_files(files, top="skills")
     with tarfile.open(fileobj=io.BytesIO(content)) as made:
         names = made.getnames()
     assert names == ["skills", "skills/deep", "skills/deep/er", "skills/a.txt", "skills/deep/er/run.sh"]
-    assert unpacked(content[place : place + 7] for place in range(0, len(content), 7)).files == files
+    assert unpack_tree(content[place : place + 7] for place in range(0, len(content), 7)).files == files
 
 
 @pytest.mark.parametrize("path", ["../x", "/x", "a/../../x", "", "a\0b", "a//b"])
 def test_no_path_leaves_its_folder(path: str) -> None:
     with pytest.raises(ValueError, match="plain relative path"):
-        packed({path: File(b"")}, top="skills")
+        pack_files({path: File(b"")}, top="skills")
 
 
 def test_links_and_special_files_are_named_and_not_followed() -> None:
@@ -61,7 +61,7 @@ def test_links_and_special_files_are_named_and_not_followed() -> None:
         entry("skills/pipe", tarfile.FIFOTYPE),
         entry("skills/disk", tarfile.BLKTYPE),
     )
-    tree = unpacked([content])
+    tree = unpack_tree([content])
     assert tree.files == {"a": File(b"xx"), "hard": File(b"xx")}
     assert tree.left_out == [
         "link: a link",
@@ -73,7 +73,7 @@ def test_links_and_special_files_are_named_and_not_followed() -> None:
 
 def test_sizes_and_count_are_capped_and_the_rest_is_named() -> None:
     content = archive(*(entry(f"skills/{name}", size=100) for name in "abcd"))
-    tree = unpacked([content], TreeCaps(file_bytes=60, total_bytes=10_000, count=3))
+    tree = unpack_tree([content], TreeCaps(file_bytes=60, total_bytes=10_000, count=3))
     assert tree.files["a"].content == b"x" * 60 + b"\n[... 40 bytes left out ...]\n"
     assert sorted(tree.files) == ["a", "b", "c"]
     assert tree.left_out[-1] == "d: and all after it, more than 3 files"
@@ -89,7 +89,7 @@ def test_a_terabyte_is_not_read_to_its_end() -> None:
             read += 65_536
             yield b"\0" * 65_536
 
-    tree = unpacked(endless(), TreeCaps(file_bytes=1_000))
+    tree = unpack_tree(endless(), TreeCaps(file_bytes=1_000))
     assert tree.left_out[-1] == "big: and all after it, too large to pass over"
     assert read < 1_000_000
 
@@ -97,14 +97,14 @@ def test_a_terabyte_is_not_read_to_its_end() -> None:
 def test_thousands_of_sparse_files_are_not_read_to_their_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(docker_archive, "ALL_SKIP_BYTES", 1_000_000)
     content = archive(*(entry(f"skills/{number}", size=300_000) for number in range(10)))
-    tree = unpacked([content], TreeCaps(file_bytes=1_000))
+    tree = unpack_tree([content], TreeCaps(file_bytes=1_000))
     assert list(tree.files) == ["0", "1", "2", "3"]
     assert tree.left_out[-1] == "3: and all after it, too large to pass over"
 
 
 def test_links_without_number_are_not_all_named() -> None:
     content = archive(*(entry(f"skills/{number}", tarfile.SYMTYPE, link="x") for number in range(50)))
-    tree = unpacked([content], TreeCaps(count=10))
+    tree = unpack_tree([content], TreeCaps(count=10))
     assert len(tree.left_out) == 11
     assert tree.left_out[-1] == "10: and all after it, more than 10 files"
 
@@ -130,7 +130,7 @@ def test_an_error_that_overtakes_the_process_id_hides_it_not() -> None:
     for kind, text in ((2, b"err\n"), (1, b"16\nout\n")):
         theirs.sendall(bytes([kind, 0, 0, 0]) + len(text).to_bytes(4, "big") + text)
     theirs.close()
-    execution = Execution(Engine(ours, code=7), "c", "true", folder="/", user="0", environment={})
+    execution = RunningCommand(Engine(ours, code=7), "c", "true", folder="/", user="0", environment={})
     executed = execution.follow(1_000, time.monotonic() + 60)
     assert (executed.started, executed.exit_code, executed.text) == (True, 7, "err\nout\n")
     assert execution.pid == 16
@@ -148,7 +148,7 @@ def test_a_shell_that_tells_no_process_id_is_held_in_little_memory() -> None:
         theirs.close()
 
     done = threading.Event()
-    execution = Execution(
+    execution = RunningCommand(
         Engine(ours, runs=lambda: not done.is_set()), "c", "true", folder="/", user="0", environment={}
     )
     threading.Thread(target=talk, daemon=True).start()
@@ -163,7 +163,7 @@ def test_a_shell_that_tells_no_process_id_is_held_in_little_memory() -> None:
 
 def test_a_broken_archive_keeps_what_came_before() -> None:
     content = archive(entry("skills/a", size=10), entry("skills/b", size=5_000))
-    tree = unpacked([content[:2_000]])
+    tree = unpack_tree([content[:2_000]])
     assert tree.files["a"] == File(b"x" * 10)
     assert any("cannot be read" in line or line.startswith("b:") for line in tree.left_out)
 
@@ -181,7 +181,7 @@ def test_a_stream_is_taken_apart_wherever_it_is_cut() -> None:
 
 
 def test_output_is_held_in_little_memory() -> None:
-    output = Output(100)
+    output = CommandOutput(100)
     for _ in range(10_000):
         output.add(b"y" * 100)
     output.add(b"end")

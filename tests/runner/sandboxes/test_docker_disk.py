@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from runner.sandboxes.docker import docker_disk
-from runner.sandboxes.docker.docker_disk import DiskWatch, Measured, measured
+from runner.sandboxes.docker.docker_disk import DiskUse, DiskWatch
+from runner.sandboxes.docker.docker_disk import measure_folders as measured
 
 WAIT = 20  # seconds for what happens at once; only a failure takes that long
 MANY = 2_500  # entries, a few times as many as are looked at in one go
@@ -46,15 +47,15 @@ def test_the_watch_of_a_disk_outlasts_what_cannot_be_measured_once(
     monkeypatch.setattr(docker_disk, "_SHORTEST_PAUSE", 0.01)
     monkeypatch.setattr(docker_disk, "_PAUSE_WITHOUT_ANSWER", 0.01)
     (tmp_path / "big").write_bytes(b"x" * 100_000)
-    real, asked, ended = docker_disk.measured, [], threading.Event()
+    real, asked, ended = docker_disk.measure_folders, [], threading.Event()
 
-    def measured(*limits: Any) -> docker_disk.Measured:
+    def measured(*limits: Any) -> docker_disk.DiskUse:
         asked.append(1)
         if len(asked) == 1:
             raise OSError(errno.EMFILE, "too many open files")
         return real(*limits)
 
-    monkeypatch.setattr(docker_disk, "measured", measured)
+    monkeypatch.setattr(docker_disk, "measure_folders", measured)
     watch = docker_disk.DiskWatch("no-container", [tmp_path], limit=1_000, files=100, free=0, end=ended.set)
     watch.start()
     assert ended.wait(20)
@@ -84,7 +85,7 @@ def test_a_long_look_is_followed_by_a_short_pause(
 ) -> None:
     """A look at 200,000 files took so long that the next came after everything was written."""
     clock, pauses = iter(range(0, 10**6, 100)), []
-    monkeypatch.setattr(docker_disk, "measured", lambda *_: Measured())
+    monkeypatch.setattr(docker_disk, "measure_folders", lambda *_: DiskUse())
     monkeypatch.setattr(docker_disk, "time", SimpleNamespace(monotonic=lambda: next(clock)))  # each look takes 100 s
     watch, _ = watched()
     looked = threading.Event()
@@ -106,13 +107,13 @@ def test_the_room_left_is_looked_at_while_a_look_is_under_way(
 ) -> None:
     room, measuring, go_on = [10**12], threading.Event(), threading.Event()
 
-    def slow(*_: object) -> Measured:
+    def slow(*_: object) -> DiskUse:
         measuring.set()
         go_on.wait(WAIT)
-        return Measured()
+        return DiskUse()
 
     usage = namedtuple("usage", "free")
-    monkeypatch.setattr(docker_disk, "measured", slow)
+    monkeypatch.setattr(docker_disk, "measure_folders", slow)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(room[0]))
     watch, ended = watched(free=2**31)
     assert measuring.wait(WAIT)
@@ -129,7 +130,9 @@ def test_room_that_goes_suddenly_is_looked_after_at_once(
     usage = namedtuple("usage", "free")
     monkeypatch.setattr(docker_disk, "_SHORTEST_PAUSE", 3_600)
     monkeypatch.setattr(docker_disk, "_LONGEST_PAUSE", 3_600)
-    monkeypatch.setattr(docker_disk, "measured", lambda *_: looks.append(1) or Measured(2 * 10**9 if looks[1:] else 0))
+    monkeypatch.setattr(
+        docker_disk, "measure_folders", lambda *_: looks.append(1) or DiskUse(2 * 10**9 if looks[1:] else 0)
+    )
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(room[0]))
     watch, ended = watched()
     watch.look()

@@ -14,7 +14,7 @@ import docker
 import pytest
 
 from runner.agents import AGENTS, AgentJob, make_agent
-from runner.agents.agent_program import ProgramAgent, Start
+from runner.agents.agent_program import ProgramAgent, ProgramStart
 from runner.base.types import File, Files, Machine, Task
 from runner.models.preset import Preset
 from runner.sandboxes import SKILLS, Completed
@@ -154,7 +154,7 @@ def test_no_variable_of_an_image_leads_a_program_away_from_its_library(
     job = AgentJob(container_task(tmp_path), "Go.", (), seed=1)
     folder = tmp_path / "agent"
     here = Here(tmp_path, {variable: "/opt/elsewhere", "XDG_CONFIG_HOME": "/opt/xdg"})
-    agent._execute(Start(job, preset, "p", str(folder), "http://x"), here)  # type: ignore[arg-type]
+    agent._execute(ProgramStart(job, preset, "p", str(folder), "http://x"), here)  # type: ignore[arg-type]
     seen = (folder / "output.jsonl").read_text()
     assert "/opt/elsewhere" not in seen
     assert "XDG_CONFIG_HOME=/opt/xdg\n" in seen  # the task's own tools may need it

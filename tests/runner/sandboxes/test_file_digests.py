@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from runner.base import file_digests
-from runner.base.file_digests import FileDigests, hash_file, look_at, settled
+from runner.base.file_digests import FileDigests, hash_file, is_settled, look_at
 from runner.base.suite import Suite
 from runner.sandboxes.docker.docker_contexts import read_context
 from runner.suites import read_suite_folder
@@ -144,8 +144,8 @@ def test_a_file_is_settled_two_seconds_after_its_last_change(tmp_path: Path) -> 
     (tmp_path / "f").touch()
     look = look_at((tmp_path / "f").stat())
     changed = look[2]
-    assert not settled(look, changed + 1_999_999_999)
-    assert settled(look, changed + 2_000_000_001)
+    assert not is_settled(look, changed + 1_999_999_999)
+    assert is_settled(look, changed + 2_000_000_001)
     digests = FileDigests()
     digests.digest(str(tmp_path / "f"), look)
     assert digests.known == {}

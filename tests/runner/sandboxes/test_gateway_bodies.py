@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from runner.sandboxes.gateway.gateway_bodies import checked_body
+from runner.sandboxes.gateway.gateway_bodies import check_body
 from runner.sandboxes.gateway.gateway_rules import Refusal, Target, base_of, target_of
 from runner.sandboxes.needs import Provider
 
@@ -28,7 +28,7 @@ def target(wire: str, path: str | None = None) -> Target:
 
 def checked(wire: str, body: Any, provider: Provider = ANY, *, online: bool = False) -> dict[str, Any]:
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
-    found: dict[str, Any] = json.loads(checked_body(content, target(wire), provider, online=online))
+    found: dict[str, Any] = json.loads(check_body(content, target(wire), provider, online=online))
     return found
 
 
@@ -67,7 +67,7 @@ def test_it_refuses_a_body_that_is_no_plain_json_object(content: bytes) -> None:
 def test_it_writes_anew_what_it_has_read() -> None:
     body = {"model": "small-1", "n": 1, "messages": [{"role": "user", "content": "\u4e2d \ud800 \U0001f600"}]}
     assert checked("chat/completions", body, ONE) == body
-    assert checked_body(json.dumps(body).encode(), target("messages"), ONE, online=False).isascii()
+    assert check_body(json.dumps(body).encode(), target("messages"), ONE, online=False).isascii()
 
 
 @pytest.mark.parametrize("wire", ["messages", "responses", "chat/completions"])
@@ -86,7 +86,7 @@ def test_it_reads_the_model_that_a_path_names() -> None:
     assert "expected small-1" in refused("generateContent", {"model": "models/large-9"}, ONE)
     for path in ("/v1beta/models/large-9:generateContent", "/v1beta/models/large%2D9:countTokens"):
         with pytest.raises(Refusal, match="expected small-1"):
-            checked_body(b"{}", target("generateContent", path), ONE, online=False)
+            check_body(b"{}", target("generateContent", path), ONE, online=False)
 
 
 @pytest.mark.parametrize("wire", PATHS)

@@ -17,7 +17,7 @@ from runner.base.trees import TreeCaps, check_relative, read_tree, write_tree
 from runner.base.types import File, Task
 from runner.sandboxes import sandbox_kind
 from runner.sandboxes.local import LocalSandbox, SandboxLimits, end_processes, open_sandbox
-from runner.sandboxes.processes import marked_processes
+from runner.sandboxes.processes import find_marked_processes
 
 linux_only = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds processes through /proc")
 
@@ -104,7 +104,7 @@ def test_it_ends_a_command_at_its_time_limit_and_keeps_what_it_said(sandbox: Loc
 def test_it_ends_the_whole_group_at_the_time_limit(sandbox: LocalSandbox) -> None:
     sandbox.execute("sleep 61 & sleep 62", timeout_seconds=0.3)
     time.sleep(0.05)
-    assert marked_processes(sandbox.mark, sandbox.folder) == set()
+    assert find_marked_processes(sandbox.mark, sandbox.folder) == set()
 
 
 def test_it_does_not_wait_for_background_processes(sandbox: LocalSandbox) -> None:
@@ -127,9 +127,9 @@ def test_it_does_not_wait_for_background_processes(sandbox: LocalSandbox) -> Non
 )
 def test_it_finds_and_ends_what_a_command_left_running(sandbox: LocalSandbox, command: str) -> None:
     run(sandbox, f"{command} sleep 0.1")
-    assert marked_processes(sandbox.mark, sandbox.folder)
+    assert find_marked_processes(sandbox.mark, sandbox.folder)
     sandbox.end_processes()
-    assert marked_processes(sandbox.mark, sandbox.folder) == set()
+    assert find_marked_processes(sandbox.mark, sandbox.folder) == set()
 
 
 def test_it_cuts_long_output_in_the_middle_and_says_so(sandbox: LocalSandbox) -> None:
@@ -246,7 +246,7 @@ def test_closing_leaves_nothing_even_of_locked_folders(sandbox: LocalSandbox) ->
     run(sandbox, "mkdir -p a/b/c; touch a/b/c/f; chmod 000 a/b/c a/b a; sleep 68 &")
     sandbox.close()
     assert not sandbox.folder.exists()
-    assert marked_processes(sandbox.mark, sandbox.folder) == set()
+    assert find_marked_processes(sandbox.mark, sandbox.folder) == set()
 
 
 @linux_only
@@ -260,11 +260,11 @@ def test_a_handle_is_enough_to_clean_up_after_a_crash(task: Task, tmp_path: Path
     environment = {**os.environ, "SKILLGLASS_SANDBOXES": str(tmp_path)}
     crashed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
     handle = json.loads(crashed.stdout)
-    assert marked_processes(handle["mark"], Path(handle["folder"]))
+    assert find_marked_processes(handle["mark"], Path(handle["folder"]))
     end_processes(handle)
     end_processes(handle)  # twice is as good as once
     assert not Path(handle["folder"]).exists()
-    assert marked_processes(handle["mark"], Path(handle["folder"])) == set()
+    assert find_marked_processes(handle["mark"], Path(handle["folder"])) == set()
 
 
 def test_a_handle_of_another_machine_is_left_alone(sandbox: LocalSandbox) -> None:

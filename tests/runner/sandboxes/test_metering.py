@@ -12,7 +12,7 @@ from runner.base.types import Usage
 from runner.models.call_prices import call_cost
 from runner.models.preset import Preset
 from runner.models.prices import Prices
-from runner.models.wire.metering import Meter, Metered
+from runner.models.wire.metering import Metered, UsageMeter
 
 STREAM, WHOLE = "text/event-stream; charset=utf-8", "application/json"
 ANTHROPIC = {"input_tokens": 10, "cache_read_input_tokens": 200, "cache_creation_input_tokens": 30, "output_tokens": 1}
@@ -29,7 +29,7 @@ USED = Usage(240, 200, 7)
 
 
 def metered(path: str, kind: str, content: bytes, size: int = 7) -> Metered:
-    meter = Meter(path, kind)
+    meter = UsageMeter(path, kind)
     for at in range(0, len(content), size):
         meter.feed(content[at : at + size])
     return meter.total()
@@ -111,7 +111,7 @@ def test_cached_tokens_count_wherever_a_server_puts_them(usage: dict[str, int]) 
     ],
 )
 def test_it_reads_an_error_in_the_middle_of_a_stream(path: str, event: dict[str, Any], may_pass: bool) -> None:
-    meter = Meter(path, STREAM)
+    meter = UsageMeter(path, STREAM)
     meter.feed(stream({"type": "response.created", "response": {"error": None}}, {"error": None}, event))
     meter.total()
     assert meter.broken is not None
@@ -120,7 +120,7 @@ def test_it_reads_an_error_in_the_middle_of_a_stream(path: str, event: dict[str,
 
 def test_an_answer_that_speaks_of_errors_is_not_broken() -> None:
     said = {"choices": [{"delta": {"content": "error"}}], "error": None}
-    meter = Meter("/v1/chat/completions", STREAM)
+    meter = UsageMeter("/v1/chat/completions", STREAM)
     meter.feed(stream(said, {"choices": [], "usage": CHAT}))
     assert meter.total() == Metered(USED)
     assert meter.broken is None

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from runner.agents import AgentJob, Limits, make_agent
-from runner.agents.agent_program import ProgramAgent, Start
+from runner.agents.agent_program import ProgramAgent, ProgramStart
 from runner.base.types import Role, Task, Usage
 from runner.engine.engine import advance
 from runner.engine.list_recorder import ListRecorder
@@ -37,7 +37,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every program counts as installed, and the key is there."""
     monkeypatch.setenv(KEY_VARIABLE, KEY)
     monkeypatch.setattr(
-        "runner.agents.agent_program.installed", lambda name: Program(name, "1", Path("/no"), "/opt/no")
+        "runner.agents.agent_program.find_installed", lambda name: Program(name, "1", Path("/no"), "/opt/no")
     )
 
 
@@ -62,9 +62,9 @@ TASK = Task("t", "t", "E1", "f", Role.CANONICAL, 1, "Do it.", "0" * 64, Path("/n
 JOB = AgentJob(TASK, "Do it.", (), 1)
 
 
-def start_of(name: str) -> Start:
+def start_of(name: str) -> ProgramStart:
     preset = preset_for(name, "https://here.example", "model-1")
-    return Start(JOB, preset, f"/opt/{name}", "/logs/agent", "http://here")
+    return ProgramStart(JOB, preset, f"/opt/{name}", "/logs/agent", "http://here")
 
 
 def test_calls_on_the_side_go_to_the_model_under_test() -> None:

@@ -42,7 +42,7 @@ class _Leaving(MemorySandbox):
 def installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(KEY_VARIABLE, KEY)
     monkeypatch.setattr(
-        "runner.agents.agent_program.installed", lambda name: Program(name, "1", Path("/no"), "/opt/no")
+        "runner.agents.agent_program.find_installed", lambda name: Program(name, "1", Path("/no"), "/opt/no")
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from demo.playbooks import LESSONS, PLAYBOOKS, Case, Playbook, recognise
+from demo.playbooks import LESSONS, PLAYBOOKS, Playbook, PlaybookCase, recognise
 from demo.playbooks.habits import HABITS
 from demo.scripted_agent import attempt, paragraphs
 from demo.scripted_profile import PROFILES, Dice
@@ -40,7 +40,7 @@ def bench(tmp_path: Path) -> Callable[[Task], Bench]:
     return lambda task: Bench(task, tmp_path)
 
 
-def known(task: Task) -> tuple[Playbook, Case]:
+def known(task: Task) -> tuple[Playbook, PlaybookCase]:
     found = recognise(task.instruction)
     assert found is not None
     return found

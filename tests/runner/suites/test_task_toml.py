@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from runner.base.errors import SetupError
-from runner.base.host_variables import resolved
+from runner.base.host_variables import resolve_variables
 from runner.suites.findings import Findings
 from runner.suites.tasks.task_toml import TaskToml, read_task_toml
 
@@ -207,21 +207,21 @@ def test_nothing_of_the_host_is_given_unless_the_operator_named_it(monkeypatch: 
     monkeypatch.setenv("SECRET_KEY_OF_OURS", "secret")
     monkeypatch.delenv("SKILLGLASS_TASK_VARIABLES", raising=False)
     values = {"A": "${SECRET_KEY_OF_OURS}", "B": "x${SECRET_KEY_OF_OURS:-y}z", "C": "$SECRET_KEY_OF_OURS", "D": "plain"}
-    assert resolved(values) == {"B": "xyz", "C": "$SECRET_KEY_OF_OURS", "D": "plain"}
+    assert resolve_variables(values) == {"B": "xyz", "C": "$SECRET_KEY_OF_OURS", "D": "plain"}
     monkeypatch.setenv("SKILLGLASS_TASK_VARIABLES", "OTHER, SECRET_KEY_OF_OURS")
-    assert resolved(values)["A"] == "secret"
+    assert resolve_variables(values)["A"] == "secret"
 
 
 def test_an_answer_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ONE", "${TWO}")
     monkeypatch.setenv("TWO", "two")
     monkeypatch.setenv("SKILLGLASS_TASK_VARIABLES", "ONE,TWO")
-    assert resolved({"A": "${ONE}-${TWO}"}) == {"A": "${TWO}-two"}
+    assert resolve_variables({"A": "${ONE}-${TWO}"}) == {"A": "${TWO}-two"}
 
 
 def test_what_a_task_requires_is_given_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GH_TOKEN", "t")
     monkeypatch.setenv("SKILLGLASS_TASK_VARIABLES", "GH_TOKEN")
-    assert resolved({}, ["GH_TOKEN"]) == {"GH_TOKEN": "t"}
+    assert resolve_variables({}, ["GH_TOKEN"]) == {"GH_TOKEN": "t"}
     with pytest.raises(SetupError, match="asks for NPM_TOKEN"):
-        resolved({}, ["GH_TOKEN", "NPM_TOKEN"])
+        resolve_variables({}, ["GH_TOKEN", "NPM_TOKEN"])

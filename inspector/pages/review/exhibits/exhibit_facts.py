@@ -9,11 +9,11 @@ from inspector.pages.review.exhibits.exhibit import Exhibit
 from inspector.pages.review.exhibits.exhibited_library import DecisionExhibit, LibraryExhibit
 from inspector.pages.review.exhibits.exhibited_trial import TrialExhibit
 from inspector.pages.review.exhibits.gaps import gap
-from inspector.pages.trials.trial import Piece
+from inspector.pages.trials.trial import LongText
 from inspector.pages.trials.verdict import CheckLine, VerdictView
-from inspector.web.text.diff import Row
+from inspector.web.text.diff import DiffRow
 from inspector.web.text.drawn_steps import FieldView, StepView
-from inspector.web.text.excerpt import Excerpt
+from inspector.web.text.excerpt import EvidenceExcerpt
 
 MAX_TEXT = 20_000  # characters of one text that the page cuts as well
 MAX_PATHS = 500
@@ -93,7 +93,7 @@ def _field(exhibit: Exhibit, index: int, number: int, field: FieldView, absolute
     }
 
 
-def _piece(piece: Piece | None) -> dict[str, Any] | None:
+def _piece(piece: LongText | None) -> dict[str, Any] | None:
     return {"text": piece.text, "left_out": piece.left_out} if piece else None
 
 
@@ -181,11 +181,11 @@ def _library(shown: LibraryExhibit) -> dict[str, Any]:
     }
 
 
-def _lines(rows: Sequence[Row]) -> list[dict[str, Any]]:
+def _lines(rows: Sequence[DiffRow]) -> list[dict[str, Any]]:
     return [{"sign": row.sign, "old": row.old, "new": row.new, "text": row.text} for row in rows]
 
 
-def _excerpt(excerpt: Excerpt | None) -> list[dict[str, Any]] | None:
+def _excerpt(excerpt: EvidenceExcerpt | None) -> list[dict[str, Any]] | None:
     """What the author saw, segment by segment; null where only the fact is recorded."""
     if excerpt is None:
         return None

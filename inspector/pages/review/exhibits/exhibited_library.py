@@ -15,18 +15,18 @@ from inspector.pages.library.changes import (
     FileChange,
     ShownFile,
     Version,
-    changes_between,
-    contents_of,
+    compare_versions,
+    draw_changes,
     read_changes,
-    show,
-    versions_of,
+    read_contents,
+    read_versions,
 )
-from inspector.pages.library.provenance import evidence_of
+from inspector.pages.library.provenance import read_evidence
 from inspector.pages.review.exhibits.giveaways import masks_of_episode
 from inspector.pages.review.exhibits.masking import Mask
 from inspector.pages.trials.verdict import VerdictView, verdicts_of
-from inspector.web.text.diff import Row, explain_no_rows, is_binary, source_rows
-from inspector.web.text.excerpt import Excerpt, Segment
+from inspector.web.text.diff import DiffRow, draw_source_rows, explain_no_rows, is_binary
+from inspector.web.text.excerpt import EvidenceExcerpt, Segment
 from inspector.web.text.visible import visible
 from runner.base.types import DecisionStatus
 
@@ -37,7 +37,7 @@ class SeenTrial:
 
     title: str
     status: str
-    excerpt: Excerpt | None
+    excerpt: EvidenceExcerpt | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class LibraryFile:
 
     path: str
     size: int
-    rows: tuple[Row, ...]
+    rows: tuple[DiffRow, ...]
     rows_left_out: int = 0
     note: str = ""
 
@@ -100,7 +100,7 @@ def exhibit_decision(item: QueueItem, hidden: Hidden, query: Mapping[str, str]) 
         summary=mask.text(decision.summary),
         error=mask.text(decision.error),
         findings=tuple({**one, **_mask_texts(one, mask)} for one in decision.findings if isinstance(one, dict)),
-        files=tuple(show([chosen] if chosen else changes, whole=chosen is not None)),
+        files=tuple(draw_changes([chosen] if chosen else changes, whole=chosen is not None)),
         files_total=len(changes),
         chosen=chosen.path if chosen else "",
         paths=tuple(change.path for change in changes),
@@ -108,7 +108,7 @@ def exhibit_decision(item: QueueItem, hidden: Hidden, query: Mapping[str, str]) 
         reply=mask.text(visible(decision.read_reply())) if failed else "",
         evidence=tuple(
             SeenTrial(visible(seen.trial.task.title), seen.trial.status, _mask_excerpt(seen.excerpt, mask))
-            for seen in evidence_of(decision)
+            for seen in read_evidence(decision)
         ),
         verdict=seen[0] if seen else None,
     )
@@ -118,11 +118,11 @@ def exhibit_library(item: QueueItem, hidden: Hidden, query: Mapping[str, str]) -
     assert item.snapshot is not None
     assert item.episode is not None
     mask = masks_of_episode(item.episode, hidden).names
-    (versions,) = versions_of(item.snapshot)
-    changes = changes_between({}, versions)
+    (versions,) = read_versions(item.snapshot)
+    changes = compare_versions({}, versions)
     chosen = [change for change in changes if change.path == query.get("file")]
     shown = [change.new for change in (chosen or changes)[:PAGE_FILES]]
-    contents = contents_of(shown)
+    contents = read_contents(shown)
     files = _draw_files(chosen or changes[:PAGE_FILES], contents, mask, whole=bool(chosen))
     return LibraryExhibit(
         files=tuple(files),
@@ -143,7 +143,7 @@ def _mask_changes(changes: Sequence[FileChange], mask: Mask) -> list[FileChange]
     """Contents with names cut out line by line, so that numbers of lines stay those of the record."""
     if mask.pattern is None:
         return list(changes)
-    contents = contents_of(side for change in changes for side in (change.old, change.new))
+    contents = read_contents(side for change in changes for side in (change.old, change.new))
     return [
         FileChange(change.path, _mask_version(change.old, contents, mask), _mask_version(change.new, contents, mask))
         for change in changes
@@ -173,8 +173,8 @@ def _draw_files(
         if is_binary(content):
             files.append(LibraryFile(change.path, len(content), (), note="A binary file, not shown."))
             continue
-        rows = source_rows(change.path, content)
-        kept: list[Row] = []
+        rows = draw_source_rows(change.path, content)
+        kept: list[DiffRow] = []
         for row in rows:
             if len(kept) >= rows_left or len(row.text) > chars_left:
                 break
@@ -186,7 +186,7 @@ def _draw_files(
     return files
 
 
-def _mask_excerpt(excerpt: Excerpt | None, mask: Mask) -> Excerpt | None:
+def _mask_excerpt(excerpt: EvidenceExcerpt | None, mask: Mask) -> EvidenceExcerpt | None:
     if excerpt is None or mask.pattern is None:
         return excerpt
     return replace(excerpt, segments=tuple(_mask_segment(segment, mask) for segment in excerpt.segments))

@@ -12,10 +12,10 @@ from benchapp.review.coding.anchors import Evidence
 from inspector.pages.review.exhibits.giveaways import Masks, masks_of_trial
 from inspector.pages.review.exhibits.masked_steps import Steps, read_shown
 from inspector.pages.review.exhibits.masking import Mask, ShownText
-from inspector.pages.trials.outline import Outline, outline_of
-from inspector.pages.trials.trial import MAX_INSTRUCTION, MAX_OUTPUT, Piece, Window, window_of
+from inspector.pages.trials.outline import Outline, read_outline_around
+from inspector.pages.trials.trial import MAX_INSTRUCTION, MAX_OUTPUT, LongText, StepWindow, parse_window
 from inspector.pages.trials.verdict import VerdictView, verdicts_of
-from inspector.web.text.drawn_steps import StepView, draw_steps, one_page, uses_by_step
+from inspector.web.text.drawn_steps import StepView, draw_steps, fit_one_page, list_uses_by_step
 from inspector.web.text.visible import one_line, visible
 from runner.trajectories.fields import fields
 
@@ -37,14 +37,14 @@ class Way:
 @dataclass(frozen=True, slots=True)
 class TrialExhibit:
     trial: Trial
-    instruction: Piece | None
+    instruction: LongText | None
     trajectories: tuple[Way, ...]
     index: int  # of the trajectory shown
-    window: Window
+    window: StepWindow
     steps: tuple[StepView, ...]
     outline: Outline | None
     verdicts: tuple[VerdictView, ...]
-    output: Piece | None
+    output: LongText | None
     exception: str  # its kind, "" where there was none
     exception_text: str
     skills: tuple[tuple[str, str], ...]  # (skill, how it was used), in words; empty while conditions are hidden
@@ -63,11 +63,11 @@ def exhibit_trial(item: QueueItem, hidden: Hidden, query: Mapping[str, str]) -> 
     index = _index(query.get("trajectory", ""), len(trajectories))
     trajectory = trajectories[index] if trajectories else None
     masks = masks_of_trial(trial, attempt, hidden)
-    window = window_of(trajectory.steps_total if trajectory else 0, query)
+    window = parse_window(trajectory.steps_total if trajectory else 0, query)
     uses = _uses(attempt)
     page = _steps(trial, trajectory, window, masks, uses)
-    skills = {} if hidden.conditions else uses_by_step(uses, trajectory)
-    drawn = one_page(draw_steps(page.stored, skills=skills, kept={}, texts_of=page.texts), window.step)
+    skills = {} if hidden.conditions else list_uses_by_step(uses, trajectory)
+    drawn = fit_one_page(draw_steps(page.stored, skills=skills, kept={}, texts_of=page.texts), window.step)
     window = window.of(drawn)
     verdicts = [_masked(view, masks.names) for view in verdicts_of(attempt, clean=masks.names.text)]
     return TrialExhibit(
@@ -99,7 +99,7 @@ class ShownFields:
         trial = self._item.trial
         assert trial is not None
         masks, uses = self._masks_and_uses(trial)
-        window = Window(number, 1, trajectory.steps_total, number)
+        window = StepWindow(number, 1, trajectory.steps_total, number)
         steps = _steps(trial, trajectory, window, masks, uses)
         whole = read_whole_steps(trajectory, number, 1)
         shown = {name: steps.shown(step, name) for step in whole for name, _ in fields(step)}
@@ -117,7 +117,7 @@ def _uses(attempt: Attempt | None) -> list[SkillUse]:
 
 
 def _steps(
-    trial: Trial, trajectory: Trajectory | None, window: Window, masks: Masks, uses: Sequence[SkillUse]
+    trial: Trial, trajectory: Trajectory | None, window: StepWindow, masks: Masks, uses: Sequence[SkillUse]
 ) -> Steps:
     revision = trial.task_revision
     return read_shown(
@@ -125,7 +125,7 @@ def _steps(
         window.first,
         window.count,
         masks=masks,
-        skill_steps=frozenset(uses_by_step(uses, trajectory)),
+        skill_steps=frozenset(list_uses_by_step(uses, trajectory)),
         instruction_known=revision is not None and revision.instruction_id is not None,
     )
 
@@ -156,13 +156,13 @@ def _bare(step: StepView, hidden: Hidden) -> StepView:
 
 
 def _outline(
-    trajectory: Trajectory | None, window: Window, skills: Mapping[int, object], hidden: Hidden
+    trajectory: Trajectory | None, window: StepWindow, skills: Mapping[int, object], hidden: Hidden
 ) -> Outline | None:
     """While something is hidden a row keeps its number, who spoke and whether it failed: its text was cut before
     anything could be masked in it, and its tool may be the one that opens skills."""
     if trajectory is None:
         return None
-    found = outline_of(trajectory, window.first, window.count, skills)
+    found = read_outline_around(trajectory, window.first, window.count, skills)
     if not hidden.facts:
         return found
     rows = tuple(replace(row, tool="", text="", has_skill=False) for row in found.rows)
@@ -184,19 +184,19 @@ def _masked(view: VerdictView, mask: Mask) -> VerdictView:
     return replace(view, dimensions=dimensions)
 
 
-def _output(verdicts: Sequence[VerdictView], mask: Mask) -> Piece | None:
+def _output(verdicts: Sequence[VerdictView], mask: Mask) -> LongText | None:
     """The end of the verifier's output, where it says what it concluded."""
     blob = verdicts[0].verdict.output_id if verdicts else None
     if blob is None:
         return None
     text = mask.text(Blob.objects.read_text(blob))
-    return Piece(text[-MAX_OUTPUT:], max(0, len(text) - MAX_OUTPUT))
+    return LongText(text[-MAX_OUTPUT:], max(0, len(text) - MAX_OUTPUT))
 
 
-def _instruction(trial: Trial) -> Piece | None:
+def _instruction(trial: Trial) -> LongText | None:
     """The task's own text, which no condition changes."""
     blob = trial.task_revision.instruction_id if trial.task_revision else None
     if blob is None:
         return None
     text = visible(Blob.objects.read_text(blob))
-    return Piece(text[:MAX_INSTRUCTION], max(0, len(text) - MAX_INSTRUCTION))
+    return LongText(text[:MAX_INSTRUCTION], max(0, len(text) - MAX_INSTRUCTION))

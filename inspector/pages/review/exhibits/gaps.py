@@ -7,10 +7,10 @@ from urllib.parse import urlencode
 
 from inspector.pages.review.exhibits.exhibit import Exhibit
 from inspector.web.text.drawn_steps import FieldView
-from inspector.web.text.folding import Part
+from inspector.web.text.folding import FoldedPart
 
 
-def gap(exhibit: Exhibit, index: int, step: int, field: FieldView, part: Part) -> dict[str, Any]:
+def gap(exhibit: Exhibit, index: int, step: int, field: FieldView, part: FoldedPart) -> dict[str, Any]:
     """The link that fetches what was folded. Of a text too long to be masked whole at once only the beginning is
     known, so its length is not told while anything is hidden."""
     address = exhibit.piece_address

@@ -9,7 +9,7 @@ from benchapp.models import Trajectory
 from benchapp.record.trajectory_store import StoredStep, read_outline, read_page
 from inspector.pages.review.exhibits.giveaways import Masks
 from inspector.pages.review.exhibits.masking import ShownText
-from inspector.web.text.drawn_steps import MAX_LABEL, Text, answers_of, reading_order, result_label
+from inspector.web.text.drawn_steps import MAX_LABEL, StepText, match_answers, name_result, reading_order
 from runner.base.types import Source, Step
 from runner.trajectories.fields import fields
 
@@ -34,14 +34,14 @@ class Steps:
     instruction_known: bool
     first_agent_step: int
 
-    def texts(self, stored: StoredStep) -> list[Text]:
+    def texts(self, stored: StoredStep) -> list[StepText]:
         """What there is to read in a step. A notice has no name: nothing in it can be marked."""
         step, found = stored.step, dict(fields(stored.step))
         notice = self._notice(step)
         if notice:
             return [_notice(notice)]
         hidden = self._hidden_fields(step, found)
-        texts: list[Text] = []
+        texts: list[StepText] = []
         for name in reading_order(step):
             if name not in hidden:
                 texts.append(self._text(stored, name, found[name]))
@@ -56,7 +56,7 @@ class Steps:
             return None
         return self._show(step, name, found[name])
 
-    def _text(self, stored: StoredStep, name: str, text: str) -> Text:
+    def _text(self, stored: StoredStep, name: str, text: str) -> StepText:
         step = stored.step
         shown = self._show(step, name, text)
         length = len(shown.text) + (stored.long[name] - len(text) if name in stored.long else 0)
@@ -65,11 +65,11 @@ class Steps:
             label = step.tool_calls[int(place)].name
             end = shown.shown(0, len(label))[1]
             skip = min(end + 1, len(shown.text))  # a call without arguments has no line after its name
-            return Text(name, "call", shown.text[:end][:MAX_LABEL], shown.text[skip:], length, skip)
+            return StepText(name, "call", shown.text[:end][:MAX_LABEL], shown.text[skip:], length, skip)
         if group == "observations":
             result = step.observations[int(place)]
-            return Text(name, "result", result_label(step, result), shown.text, length, 0, result.is_error)
-        return Text(name, group, group, shown.text, length, 0)
+            return StepText(name, "result", name_result(step, result), shown.text, length, 0, result.is_error)
+        return StepText(name, group, group, shown.text, length, 0)
 
     def _show(self, step: Step, name: str, text: str) -> ShownText:
         without = self.masks.memory_in(text) if name == "message" and self._is_prompt(step) else []
@@ -96,7 +96,7 @@ class Steps:
         calls = [index for index in range(len(step.tool_calls)) if self._uses_skill(step, index, found)]
         if not calls and step.number in self.skill_steps:
             calls = list(range(len(step.tool_calls)))
-        answers = answers_of(step)
+        answers = match_answers(step)
         results = [place for index in calls for place in answers.get(index, ())]
         results += [place for place in answers.get(None, ()) if calls]
         return {*(f"tool_calls/{index}" for index in calls), *(f"observations/{place}" for place in results)}
@@ -106,8 +106,8 @@ class Steps:
         return "skill" in tool or self.masks.skills.hides(found[f"tool_calls/{index}"])
 
 
-def _notice(text: str) -> Text:
-    return Text("", HIDDEN_KIND, "", text, len(text), 0)
+def _notice(text: str) -> StepText:
+    return StepText("", HIDDEN_KIND, "", text, len(text), 0)
 
 
 def read_shown(

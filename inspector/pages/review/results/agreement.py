@@ -9,7 +9,7 @@ from typing import Any
 from benchapp.models import AgreementReport, Attribution, Code, User
 from benchapp.review.coding.disagreements import About, Compared
 from benchapp.review.coding.queue_agreement import Agreement
-from benchapp.stats.agreement.bootstrap import Estimate
+from benchapp.stats.agreement.bootstrap import AgreementEstimate
 from benchapp.stats.agreement.confusion import NONE, Cell
 from benchapp.stats.agreement.kappa import COHEN, CodeAgreement
 
@@ -47,7 +47,7 @@ class AlphaView:
     width: float | None
 
 
-def alpha_view(name: str, about: str, found: Estimate, equal: tuple[int, int]) -> AlphaView:
+def alpha_view(name: str, about: str, found: AgreementEstimate, equal: tuple[int, int]) -> AlphaView:
     ends = found.interval
     low, high = (_place(ends.low), _place(ends.high)) if ends else (None, None)
     return AlphaView(
@@ -78,7 +78,7 @@ def alphas(found: Agreement) -> list[AlphaView]:
     return [*rows, alpha_view("Attribution", what, *_of(found.attribution))]
 
 
-def _of(measure: Any) -> tuple[Estimate, tuple[int, int]]:
+def _of(measure: Any) -> tuple[AgreementEstimate, tuple[int, int]]:
     return measure.estimate, (measure.equal.k, measure.equal.n)
 
 

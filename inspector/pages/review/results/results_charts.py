@@ -16,10 +16,10 @@ from benchapp.review.results.saturation import STILL
 from benchapp.review.results.taxonomy import Per, Row
 from benchapp.stats.inference.interval import Interval
 from benchapp.stats.inference.shares import MIN_FOR_INTERVAL
-from inspector.charts.chart import Column, Drawing, Table
-from inspector.charts.chart import Row as TableRow
+from inspector.charts.chart import ChartDrawing, ChartTable, TableColumn
+from inspector.charts.chart import TableRow as TableRow
 from inspector.charts.drawing.palette import INK, MUTED, ZERO, layout, series, veil
-from inspector.charts.drawing.panels import LETTER, Cell, Heat, Scale, heatmaps, lines, plain, short
+from inspector.charts.drawing.panels import LETTER, Heat, HeatCell, Scale, heatmaps, lines, plain, short
 from inspector.pages.review.results.results import Results
 
 ROW = 26  # px of a code
@@ -42,20 +42,20 @@ class Figure:
     key: str
     title: str
     question: str
-    draw: Callable[[Results], Drawing]
+    draw: Callable[[Results], ChartDrawing]
 
 
 # --- the taxonomy ------------------------------------------------------------------------------------------------------
 
 
-def draw_taxonomy(results: Results) -> Drawing:
+def draw_taxonomy(results: Results) -> ChartDrawing:
     rows = results.rows
     table = _taxonomy_table(results)
     if not results.taxonomy.sampled:
-        return Drawing(None, table, absent="No item is coded yet.")
+        return ChartDrawing(None, table, absent="No item is coded yet.")
     shown = drawn_rows(rows)
     notes = (f"{len(shown)} of {len(rows)} codes are drawn; the table has all.",) if len(shown) < len(rows) else ()
-    return Drawing(_bars(shown, results), table, notes)
+    return ChartDrawing(_bars(shown, results), table, notes)
 
 
 def drawn_rows(rows: Sequence[Row]) -> Sequence[Row]:
@@ -151,11 +151,20 @@ def _hover(row: Row, results: Results) -> str:
     return lines(f"<b>{plain(row.code.name)}</b>", value, ends, counts)
 
 
-def _taxonomy_table(results: Results) -> Table:
+def _taxonomy_table(results: Results) -> ChartTable:
     pers = results.taxonomy.pers
-    columns = [Column("code", "code"), Column("depth", "level"), Column("k", "items"), Column("n", "coded")]
+    columns = [
+        TableColumn("code", "code"),
+        TableColumn("depth", "level"),
+        TableColumn("k", "items"),
+        TableColumn("n", "coded"),
+    ]
     for per in pers:
-        columns += [Column(f"{per}", PER_SAID[per]), Column(f"{per}_low", "low"), Column(f"{per}_high", "high")]
+        columns += [
+            TableColumn(f"{per}", PER_SAID[per]),
+            TableColumn(f"{per}_low", "low"),
+            TableColumn(f"{per}_high", "high"),
+        ]
     rows = []
     for row in results.rows:
         share = row.shares[Per.POPULATION]
@@ -166,29 +175,34 @@ def _taxonomy_table(results: Results) -> Table:
             values += [None if each.value is None else 100 * each.value]
             values += [100 * around.low, 100 * around.high] if around else [None, None]
         rows.append(TableRow(tuple(values), results.link(row.code)))
-    return Table(tuple(columns), tuple(rows))
+    return ChartTable(tuple(columns), tuple(rows))
 
 
 # --- co-occurrence -----------------------------------------------------------------------------------------------------
 
 
-def draw_together(results: Results) -> Drawing:
+def draw_together(results: Results) -> ChartDrawing:
     """The codes that were used most, at most MAX_TOGETHER, leaves and parents that add something to them."""
     codes = _most_used(results)
-    columns = (Column("code", "code"), Column("with", "with"), Column("both", "both"), Column("either", "either"))
+    columns = (
+        TableColumn("code", "code"),
+        TableColumn("with", "with"),
+        TableColumn("both", "both"),
+        TableColumn("either", "either"),
+    )
     if len(codes) < 2:
-        return Drawing(None, Table(columns), absent="Fewer than two codes were used.")
+        return ChartDrawing(None, ChartTable(columns), absent="Fewer than two codes were used.")
     found = together(results.chosen_items, [results.coding.within(code) for code in codes])
     cells, rows = {}, []
     for (row, column), pair in found.items():
         one, other = codes[row].name, codes[column].name
         if row == column:
-            cells[one, other] = Cell(
+            cells[one, other] = HeatCell(
                 None, number(pair.both), lines(f"<b>{plain(one)}</b>", f"{number(pair.both)} items")
             )
             continue
         said = f"{number(pair.both)} of the {number(pair.either)} items with either have both"
-        cells[one, other] = Cell(
+        cells[one, other] = HeatCell(
             100 * (pair.share or 0), number(pair.both), lines(f"<b>{plain(one)}</b>, {plain(other)}", said)
         )
         if row > column:
@@ -196,8 +210,8 @@ def draw_together(results: Results) -> Drawing:
     names = [code.name for code in codes]
     top = max((cell.value or 0 for cell in cells.values()), default=0) or 1
     figure = heatmaps([Heat("", cells)], names, names, Scale(0, top, False, "%"), across=1)
-    table = Table(columns, tuple(sorted(rows, key=lambda row: -row.values[2])))
-    return Drawing(
+    table = ChartTable(columns, tuple(sorted(rows, key=lambda row: -row.values[2])))
+    return ChartDrawing(
         figure, table, ("Colour: of the items with either code, the share with both. Number: items with both.",)
     )
 
@@ -212,12 +226,12 @@ def _most_used(results: Results) -> list[Code]:
 # --- saturation --------------------------------------------------------------------------------------------------------
 
 
-def draw_saturation(results: Results) -> Drawing:
+def draw_saturation(results: Results) -> ChartDrawing:
     found = results.saturation
     rows = tuple(TableRow((place, codes)) for place, codes in enumerate(found.found, start=1))
-    table = Table((Column("item", "items coded"), Column("codes", "different codes so far")), rows)
+    table = ChartTable((TableColumn("item", "items coded"), TableColumn("codes", "different codes so far")), rows)
     if not found.items:
-        return Drawing(None, table, absent="No item is coded yet.")
+        return ChartDrawing(None, table, absent="No item is coded yet.")
     style = series(0)
     line = go.Scatter(
         x=list(range(found.items + 1)),
@@ -235,7 +249,7 @@ def draw_saturation(results: Results) -> Drawing:
         figure.add_vline(x=found.last_new, line={"color": ZERO, "width": 1.4, "dash": "dash"})
     figure.update_xaxes(title_text="items in the order they were coded", rangemode="tozero")
     figure.update_yaxes(title_text="different codes", rangemode="tozero")
-    return Drawing(
+    return ChartDrawing(
         figure, table, (f"Dashed: the item that brought the last new code. Shaded: the last {STILL} items.",)
     )
 
@@ -243,14 +257,18 @@ def draw_saturation(results: Results) -> Drawing:
 # --- where the first failure lies ----------------------------------------------------------------------------------------
 
 
-def draw_first_failures(results: Results) -> Drawing:
+def draw_first_failures(results: Results) -> ChartDrawing:
     found = results.first_failures
-    columns = (Column("part", "part of the trajectory"), Column("share", "share", "%"), Column("marks", "marks"))
+    columns = (
+        TableColumn("part", "part of the trajectory"),
+        TableColumn("share", "share", "%"),
+        TableColumn("marks", "marks"),
+    )
     if not found.marks:
-        return Drawing(None, Table(columns), absent="Nobody marked a first upstream failure at a step.")
+        return ChartDrawing(None, ChartTable(columns), absent="Nobody marked a first upstream failure at a step.")
     names = [f"{10 * tenth}–{10 * tenth + 10} %" for tenth in range(TENTHS)]
     rows = zip(names, found.shares, found.counts, strict=True)
-    table = Table(columns, tuple(TableRow((name, 100 * share, count)) for name, share, count in rows))
+    table = ChartTable(columns, tuple(TableRow((name, 100 * share, count)) for name, share, count in rows))
     bars = go.Bar(
         x=[10 * tenth + 5 for tenth in range(TENTHS)],
         width=9,
@@ -267,7 +285,7 @@ def draw_first_failures(results: Results) -> Drawing:
     figure.update_xaxes(title_text="how far into the trajectory, %", range=[0, 100], showgrid=False)
     figure.update_yaxes(title_text="% of items", rangemode="tozero")
     said = f"Numbers on the bars: marks, of {found.marks} in {found.items} items; heights are weighted."
-    return Drawing(figure, table, (said,))
+    return ChartDrawing(figure, table, (said,))
 
 
 FIGURES: Mapping[str, Figure] = {

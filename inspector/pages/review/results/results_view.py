@@ -19,7 +19,7 @@ from benchapp.review.results.queue_results import NotTogether
 from benchapp.review.results.review_exports import LABELS_AS, TAXONOMY, LabelExport, taxonomy_rows, taxonomy_table
 from benchapp.review.review_access import ELSEWHERE, asked_elsewhere, still_to_code
 from benchapp.review.seeing import note_seen
-from inspector.charts.cards import Card
+from inspector.charts.cards import ChartCard
 from inspector.charts.chart_table import csv_text
 from inspector.charts.drawing.palette import twins
 from inspector.charts.picture import figure_json
@@ -163,11 +163,11 @@ def _refused(request: HttpRequest, refused: Refused, *, as_json: bool) -> HttpRe
     )
 
 
-def _card(found: Results, figure: Figure) -> Card:
+def _card(found: Results, figure: Figure) -> ChartCard:
     tail = f"?{query}" if (query := found.asked.query()) else ""
     place = found.queues[0].public_id
     addresses = [reverse("results-chart", args=[place, figure.key, form]) + tail for form in ("json", "csv")]
-    return Card(figure, found.url, *addresses, large=True)  # type: ignore[arg-type]
+    return ChartCard(figure, found.url, *addresses, large=True)  # type: ignore[arg-type]
 
 
 def _file(content: str | bytes, kind: str, name: str) -> HttpResponse:
