@@ -8,7 +8,7 @@ import demo
 from demo.scripted import VERSION
 from runner.base.digests import digest_bytes, digest_json
 
-OF_VERSION = ("4", "82a84d5116354c4ef217aa6efbe909c3c2187ef1b3f83edcbdf3d308f6ae88ff")
+OF_VERSION = ("4", "c981791586a1c94a9d2abd44e493178b8d207a539b9e9eca10149d5ba3a08d50")
 
 
 def test_the_version_is_that_of_the_files() -> None:

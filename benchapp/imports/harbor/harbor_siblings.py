@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any, Protocol
 
 from benchapp.imports.harbor.harbor_run import Harness, Skills, settings_of, skills_of
 from benchapp.imports.problems import ProblemList
@@ -16,15 +17,20 @@ from benchapp.imports.reading.found_sources import TrialHeader
 from benchapp.imports.reading.walking import Root
 from runner.base.digests import digest_json
 
-if TYPE_CHECKING:
-    from benchapp.imports.harbor.harbor_trial import HarborTrial
+
+class Sibling(Protocol):
+    """What one trial of a job tells of the others."""
+
+    root: Root
+    folder: Path
+    header: TrialHeader
 
 
 @dataclass
 class Siblings:
     """The trials of one job in the order of their start, and the agents that the job's own config lists."""
 
-    trials: Sequence[HarborTrial]
+    trials: Sequence[Sibling]
     agents: Sequence[Mapping[str, Any]]
 
     def harness(self, header: TrialHeader) -> Harness:
