@@ -77,7 +77,7 @@ class CheckedLaunch(Shaped):
 
     json_shape = JsonShape(
         ("runs", lambda checked: len(checked.prepared.plans)),
-        "estimate",
+        ("estimate", lambda checked: checked.estimate.as_json()),
         "first_trials=first",
         ("cannot_run", lambda checked: [problem.as_json() for problem in checked.foreseen.problems]),
         "notes=foreseen.notes",

@@ -16,9 +16,9 @@ PASSING = (
     "ServiceUnavailableError",
     "InternalServerError",
     "BadGatewayError",
-    "NoReply",
+    "EmptyReply",
     "Away",
-    "Broken",
+    "BrokenConnection",
     "TimeUp",
 )
 

@@ -36,8 +36,8 @@ NAMED = {
     "ReadError": "Connection broke off",
     "ConnectError": "No connection",
     "APIConnectionError": "No connection",
-    "NoReply": "No reply",
-    "Broken": "Connection broke off",
+    "EmptyReply": "No reply",
+    "BrokenConnection": "Connection broke off",
     "TimeUp": "No reply in time",
     "Unacceptable": "Reply not taken",
     "ContextWindowExceededError": "Request too long",
@@ -107,7 +107,7 @@ def _broken(chain: list[BaseException]) -> tuple[str, str] | None:
 def _detail(innermost: BaseException, outermost: BaseException) -> str:
     if isinstance(innermost, ssl.SSLError) and innermost.args:
         return str(innermost.args[-1])
-    tells_how_long = isinstance(innermost, TimeoutError) and type(outermost).__name__ in ("Broken", "TimeUp")
+    tells_how_long = isinstance(innermost, TimeoutError) and type(outermost).__name__ in ("BrokenConnection", "TimeUp")
     return str(outermost) if tells_how_long else ""
 
 

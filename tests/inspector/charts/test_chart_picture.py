@@ -107,6 +107,6 @@ def test_it_keeps_the_bundle_that_its_table_names_and_the_style_made_from_it() -
     assert {name for name, _ in rows} == {path.name for path in vendor.glob("*.js")}
     for name, digest in rows:
         assert hashlib.sha256((vendor / name).read_bytes()).hexdigest() == digest
-        assert name in (REPOSITORY / "templates" / "inspector" / "_chart_assets.html").read_text()
+        assert name in (REPOSITORY / "templates" / "compare" / "_chart_assets.html").read_text()
     made = subprocess.run([sys.executable, REPOSITORY / "tools" / "plotly_css.py", "--check"], capture_output=True)
     assert made.returncode == 0, made.stderr
