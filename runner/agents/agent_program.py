@@ -61,7 +61,7 @@ class ProgramAgent:
 
     name = ""
     provider_address = ""  # where the program's calls go unless the preset says otherwise
-    wire = ""  # the format of its calls (runner.sandboxes.Provider); the gateway forwards no other
+    wire = ""  # the format of its calls (runner.sandboxes.needs.Provider); the gateway forwards no other
     skill_folders: tuple[str, ...] = ()  # where the program looks for skills, absolute
     moving_variables: tuple[str, ...] = ()  # of an image: they would have it look for settings and skills elsewhere
     known_options: frozenset[str] = frozenset()  # of a preset's options, what this program can be told

@@ -31,7 +31,7 @@ class Preset:
     host_model: str  # as litellm takes it, for calls made on this side: shell agent, author, judge
     api_base: str | None = None  # None: the provider's own address
     key_variable: str | None = None  # NAME of the variable that holds the key
-    key_header: str = "authorization"  # how the provider takes it (runner.sandboxes.Provider)
+    key_header: str = "authorization"  # how the provider takes it (runner.sandboxes.needs.Provider)
     agent_environment: Mapping[str, str] = field(default_factory=dict)  # variable in the sandbox -> NAME of ours
     options: Mapping[str, object] = field(default_factory=dict)  # sampling and the like, part of the setup
     api_base_variable: str | None = None  # NAME of the variable that holds the address, where that is private

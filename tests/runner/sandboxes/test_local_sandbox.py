@@ -295,12 +295,12 @@ def test_a_command_cannot_read_the_environment_of_the_process_that_opened_its_sa
         pytest.skip("/proc hides processes already")
     code = (
         "import ctypes, os; from pathlib import Path; from runner.sandboxes.local import open_sandbox; "
-        "from runner.sandboxes.processes import marked_processes; from runner.base.types import Task; "
+        "from runner.sandboxes.processes import find_marked_processes; from runner.base.types import Task; "
         "os.getuid() or os.setuid(65534); ctypes.CDLL(None).prctl(4, 1, 0, 0, 0); "
         "read = f'cat /proc/{os.getpid()}/environ | grep -c planted-value'; print(os.popen(read).read().strip()); "
         "s = open_sandbox(Task('k','t','E','F',None,1,'','0'*64,Path('.')), name='n'); "
         "print(s.execute(read, timeout_seconds=5).output.strip().splitlines()[-1]); "
-        "s.execute('setsid sleep 69 &', timeout_seconds=5); print(len(marked_processes(s.mark, s.folder))); s.close()"
+        "s.execute('setsid sleep 69 &', timeout_seconds=5); print(len(find_marked_processes(s.mark, s.folder))); s.close()"
     )
     environment = {**os.environ, "PLANTED_KEY": "planted-value"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
