@@ -1,7 +1,7 @@
 """Importers: one module per format, found by name here, or by what lies in a folder.
 
 A format of folders has `claims(root, folder) -> bool` (is the folder itself one?) and `find(root, folder) ->
-experiments`, which reads only as much as is needed to list them; see sources.py for what it hands over. Where it has
+experiments`, which reads only as much as is needed to list them; see `reading/found_sources.py` for what it hands over. Where it has
 `OWN`, names of folders, other formats of folders are looked for beside those; where it has `others(root, folder) ->
 folders`, everything is looked for in these: they lie in a folder of its own and are none of its parts. A format of files
 has `SUFFIXES`, `claims_file(root, entry) -> bool`, `find_files(root, entries) -> experiments`, and
