@@ -108,7 +108,7 @@ class Recorder(Protocol):
     """One episode's record. Implementations: a list (tests), JSON lines (command line), rows (benchapp).
 
     Every writing method raises LeaseLost, and leaves nothing behind, when the episode belongs to somebody else.
-    `seed` and `decide` raise FrozenLibrary, and write nothing, after the freeze (`history.State.require_open_library`).
+    `seed` and `decide` raise FrozenLibrary, and write nothing, after the freeze (`history.EpisodeState.require_open_library`).
     """
 
     # reading
