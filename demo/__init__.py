@@ -1,1 +1,2 @@
-"""The scripted model: a stand-in that solves the bundled suites without any language model. Its numbers mean nothing."""
+"""The scripted model: it plays agent, author, teacher and judge on the bundled suites without any language model. Its
+numbers mean nothing. Imports the runner alone."""

@@ -1,1 +1,2 @@
-"""The pages: read-only views over the record, and the human acts that go with them."""
+"""The pages: views of the record, and the acts that people take on them. What a number means is computed in
+`benchapp`."""

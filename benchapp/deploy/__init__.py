@@ -1,1 +1,2 @@
-"""One installation: its processes, checks, broker and web workers."""
+"""One installation: its processes, broker and web workers, its checks and logs. What workers work on is in
+`experiments/work`."""

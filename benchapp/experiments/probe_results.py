@@ -117,7 +117,7 @@ def _controls(probes: Sequence[Probe]) -> dict[int, list[int]]:
 
 
 def _siblings(probes: Sequence[Probe]) -> dict[int, int]:
-    """probe -> the no-skill run beside the one it comes from, as `metrics.beside.sibling_of` finds it."""
+    """probe -> the no-skill run beside the one it comes from, as `no_skill_sibling.sibling_of` finds it."""
     origins = {probe.pk: probe.origin.run for probe in probes if probe.origin}
     experiments = {run.experiment_id for run in origins.values()}
     bare = Run.objects.filter(experiment__in=experiments, condition=BASELINE).order_by("-id")

@@ -1,11 +1,19 @@
-"""Importers: one module per format, found by name here, or by what lies in a folder.
+"""Importers: finding formats in what is given, by name or by what lies there. A format is a module, listed below.
 
-A format of folders has `claims(root, folder) -> bool` (is the folder itself one?) and `find(root, folder) ->
-experiments`, which reads only as much as is needed to list them; see sources.py for what it hands over. Where it has
-`OWN`, names of folders, other formats of folders are looked for beside those; where it has `others(root, folder) ->
-folders`, everything is looked for in these: they lie in a folder of its own and are none of its parts. A format of files
-has `SUFFIXES`, `claims_file(root, entry) -> bool`, `find_files(root, entries) -> experiments`, and
-`is_companion(entries) -> (entry -> bool)`: does a program that left those logs leave this file beside them?
+A format of **whole folders** (`releases`, `harbor`) has
+
+    NAME                             as `--format` names it
+    claims(root, folder)             is the folder itself one?
+    find(root, folder)               its experiments (values of `reading.found_sources`); reads only what lists them
+    OWN                              optional: names of its own folders; other formats are looked for beside these
+    others(root, folder)             optional: folders inside that are none of its parts; all formats are tried there
+
+A format of **single files** (`logs`) has
+
+    NAME, SUFFIXES                   the endings its files may have
+    claims_file(root, entry)         is this file one?
+    find_files(root, entries)        experiments of all files that it claimed
+    is_companion(entries)            gives entry -> bool: does the program that left those logs leave this too?
 """
 
 from __future__ import annotations

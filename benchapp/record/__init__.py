@@ -1,1 +1,2 @@
-"""The record beneath everything: recording, trajectories, digests, leases. Imports no other room but models."""
+"""Writing and reading the record: the recorder, trajectories, redaction, digests, leases, and the log of human acts.
+Beneath every other room: it imports none of them, only models."""

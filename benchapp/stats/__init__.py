@@ -1,1 +1,2 @@
-"""Numbers: metrics, differences and their intervals, comparisons, agreement."""
+"""How good runs were: metrics, differences and their intervals, comparisons, agreement. No page is drawn here; why it
+went so is in `analysis`."""

@@ -1,1 +1,2 @@
-"""Synthetic records and runs of any size, seeded: what later work measures on. Their numbers mean nothing."""
+"""Synthetic records and runs of any size, seeded, for measuring speed and memory. Their numbers mean nothing. Small
+worlds for tests are in `tests/worlds`."""

@@ -1,4 +1,4 @@
-"""The charts of the compare pages, by key. A new one is a module here with a `Chart`, and its name in this list."""
+"""The charts of the compare pages, by key. A new one is a module in `figures` with a `CHART`, and its place in `_ALL`."""
 
 from __future__ import annotations
 

@@ -1,1 +1,2 @@
-"""The pages, one folder per part of the address: the view, what it shows, in one place."""
+"""The pages, one folder per part of the address. `<page>_view` answers the request; `<page>` beside it says what is
+shown."""

@@ -1,4 +1,7 @@
-"""`/healthz` and `/readyz`: for machines that watch this one. Open without login, so they tell no more than they must."""
+"""Health of this process: `/healthz` and `/readyz`, for machines that watch it.
+
+Open without login, so they tell no more than they must.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,2 @@
-"""What everything in the runner is made of: values, errors, digests, encodings. Imports no other room."""
+"""What everything in the runner is made of: values, errors, digests, encodings, texts, trees of files. Imports no other
+room."""

@@ -1,4 +1,9 @@
-"""Protocols: one file each, saying what comes next given what happened. `registry.PROTOCOLS` finds it by name."""
+"""Protocols: one file each, saying what comes next given what happened. `registry.PROTOCOLS` finds it by name.
+
+A protocol's module has `CONDITIONS`, `PROMPT_VERSION` (of its author's prompts), `check(plan)` (SetupError where it
+cannot be run), `units(suite)`, `slots(plan)` and `open_steps(plan, state)`. The functions below say what these give.
+Conditions, plans, steps and the history are shared; doing a step is in `runner.engine`.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """How the runner speaks outward, and what it reads back.
 
-An episode's history is the only state there is: `engine.next_step(plan, history)` rebuilds everything from it.
+An episode's history is the only state there is: `runner.protocols.next_step(plan, history)` rebuilds everything from it.
 Each entry is written in the same transaction as the rows it stands for. Work (agent, author, verifier) runs
 between two short calls, so a crash leaves either a started attempt that never finished, or a committed entry.
 """
@@ -108,7 +108,7 @@ class Recorder(Protocol):
     """One episode's record. Implementations: a list (tests), JSON lines (command line), rows (benchapp).
 
     Every writing method raises LeaseLost, and leaves nothing behind, when the episode belongs to somebody else.
-    `seed` and `decide` raise FrozenLibrary, and write nothing, after the freeze (`history.State.require_open_library`).
+    `seed` and `decide` raise FrozenLibrary, and write nothing, after the freeze (`history.EpisodeState.require_open_library`).
     """
 
     # reading

@@ -1,1 +1,2 @@
-"""Trajectories: readers into ATIF, compaction, and the detection of skill use."""
+"""Trajectories as values: ATIF, outlines, compaction, problems of a source. Reading a format, and seeing which skills
+were used, is in `readers`."""

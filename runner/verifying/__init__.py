@@ -1,4 +1,4 @@
-"""Running a task's own verifier and reading what it leaves."""
+"""Runs a task's own verifier and reads what it leaves. Tasks without one are judged in `evaluating`."""
 
 from runner.verifying.verifier import run_verifier
 

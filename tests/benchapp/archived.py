@@ -25,7 +25,7 @@ SPEC: dict[str, Any] = {
 
 
 def played(*, trials: int | None = None, **changes: Any) -> Experiment:
-    """A launched experiment, played to its end; with `trials`, so many of them, then cancelled. `jobs.hint` must be
+    """A launched experiment, played to its end; with `trials`, so many of them, then cancelled. `advance.hint` must be
     without effect."""
     experiment = launch({**SPEC, **changes})
     for episode in Episode.objects.filter(run__experiment=experiment):

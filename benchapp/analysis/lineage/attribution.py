@@ -1,6 +1,6 @@
 """Counts how later trials ended whose library held certain lines. Association, not effect: they differ in more than that.
 
-Pure but for `no_skill_of`, the one query of the baseline.
+Pure but for `read_no_skill`, the one query of the baseline.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Who wrote each line: from the ordered states of a library to, for every line of every file, the state it came with.
 
 Pure. A line that is unchanged keeps its origin through edits of its file, and through moves of the file or of its whole
-skill within one decision (`matching`). A line that went and came back later was written anew by whoever brought it back;
+skill within one decision (`line_matching`). A line that went and came back later was written anew by whoever brought it back;
 a line that was copied into a file that lives on elsewhere belongs to whoever copied it.
 """
 

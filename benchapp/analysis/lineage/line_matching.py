@@ -80,7 +80,7 @@ class Move:
 
 
 def match_files(before: Mapping[str, str], after: Mapping[str, str], contents: Mapping[str, bytes]) -> dict[str, Move]:
-    """new path -> the move that brought it. `before`, `after`: path -> digest; `contents` of what `undecided` names."""
+    """new path -> the move that brought it. `before`, `after`: path -> digest; `contents` of what `find_undecided` names."""
     gone, come = _exchanged(before, after)
     pairs = [
         (_alike(before[old], after[new], contents), old, new)
@@ -98,7 +98,7 @@ def match_files(before: Mapping[str, str], after: Mapping[str, str], contents: M
 
 
 def find_undecided(before: Mapping[str, str], after: Mapping[str, str]) -> set[str]:
-    """The digests whose contents `moved_files` must read: none unless one path went and another came."""
+    """The digests whose contents `match_files` must read: none unless one path went and another came."""
     gone, come = _exchanged(before, after)
     if not gone or not come or len(gone) * len(come) > MAX_PAIRS:
         return set()

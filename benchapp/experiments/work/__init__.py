@@ -1,1 +1,2 @@
-"""Work on launched experiments: jobs, workers, budgets, what operators do."""
+"""Working on launched experiments: jobs and workers, budgets, progress, acts of operators, sweeping up. What one step
+does is in `runner/engine`."""

@@ -1,1 +1,2 @@
-"""Harbor's job and trial folders, and BenchFlow's."""
+"""Job and trial folders of Harbor and BenchFlow. Releases that keep such folders inside (SkillFlow, SkillEvolBench)
+read them from here."""

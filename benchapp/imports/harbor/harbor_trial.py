@@ -72,7 +72,7 @@ def _task_name(result: Document, config: Document, trial_name: str) -> str:
 
 
 class HarborTrial:
-    """A trial on disk; see sources.FoundTrial."""
+    """A trial on disk; see found_sources.FoundTrial."""
 
     def __init__(self, root: Root, folder: Path, header: TrialHeader, enclosing_job: str) -> None:
         self.root, self.folder, self.header, self.enclosing_job = root, folder, header, enclosing_job

@@ -201,7 +201,7 @@ class Retried:
 
 @dataclass
 class Sample:
-    """One sample of one epoch (sources.FoundTrial)."""
+    """One sample of one epoch (found_sources.FoundTrial)."""
 
     task: Retried
     log: Log

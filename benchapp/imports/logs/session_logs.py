@@ -125,7 +125,7 @@ def _joined(sessions: Sequence[Session]) -> list[Session]:
 
 @dataclass
 class Session:
-    """One log (sources.FoundTrial), with the files of its sub-agents."""
+    """One log (found_sources.FoundTrial), with the files of its sub-agents."""
 
     root: Root
     entry: Entry

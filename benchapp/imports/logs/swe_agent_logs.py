@@ -113,7 +113,7 @@ def _told_apart(instances: Sequence[Instance]) -> Sequence[Instance]:
 
 @dataclass
 class Instance:
-    """One trajectory (sources.FoundTrial). `folder`: the name of the run's folder."""
+    """One trajectory (found_sources.FoundTrial). `folder`: the name of the run's folder."""
 
     root: Root
     entry: Entry

@@ -1,1 +1,2 @@
-"""Reading folders that somebody else filled: bounded, lenient, with a report of what was left."""
+"""What every format reads with: bounded, lenient walks and documents, the values a format hands over, and reports of
+what was left out. Stores nothing."""

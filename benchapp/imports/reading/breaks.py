@@ -9,7 +9,7 @@ from typing import Any
 from benchapp.imports.reading.walking import Root
 from runner.trajectories.problems import Problems
 
-_BROKEN_OFF = "one whole JSON value"  # what streams.walk expects then
+_BROKEN_OFF = "one whole JSON value"  # what line_streams.walk expects then
 
 
 def report_lost(

@@ -1,1 +1,2 @@
-"""What the benchmarks released: run folders, libraries, replay records."""
+"""Folders that the benchmarks' own programs write or release: runs, libraries, replay records, rounds. One format
+claims a folder as a whole."""

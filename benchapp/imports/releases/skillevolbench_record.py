@@ -38,7 +38,7 @@ def order_of(document: Document) -> tuple[str, str]:
 
 @dataclass
 class Record:
-    """A trial of a run (sources.FoundTrial). `skills`: the slugs of the library it was given, None where unknown."""
+    """A trial of a run (found_sources.FoundTrial). `skills`: the slugs of the library it was given, None where unknown."""
 
     document: Document
     run: RunSource

@@ -180,7 +180,7 @@ class Family:
 
 @dataclass
 class Evolved:
-    """A trial of a family (sources.FoundTrial): Harbor's, with its place in the evolution."""
+    """A trial of a family (found_sources.FoundTrial): Harbor's, with its place in the evolution."""
 
     family: Family
     harbor: HarborTrial

@@ -231,7 +231,7 @@ def episode_of(task: str) -> EpisodeSource:
 
 @dataclass
 class Trial:
-    """One execution (sources.FoundTrial)."""
+    """One execution (found_sources.FoundTrial)."""
 
     output: Output
     config: str

@@ -1,1 +1,2 @@
-"""Skill libraries read from a release's folder, without a database: patterns, lint, diagnostics, leaks, and the paper's numbers."""
+"""Libraries and logs of a release, read from its folder without a database and held against the paper's numbers.
+Importing a release is in `imports/releases`."""

@@ -1,1 +1,2 @@
-"""Suites as the record knows them: from folders on disk to rows."""
+"""Suites: finding their folders on this machine, and writing them as rows. Reading a suite's format is in
+`runner/suites`."""

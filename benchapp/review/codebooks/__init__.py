@@ -1,1 +1,2 @@
-"""Codebooks: their versions, codes and examples, and labels carried between versions."""
+"""Codebooks: versions, codes, examples, their file, and labels carried to a later version. What reviewers say with them
+is in `coding`."""

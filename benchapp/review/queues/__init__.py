@@ -1,1 +1,1 @@
-"""Review queues: what they are drawn from, how they are made, how far they are."""
+"""Review queues: the population and the draw, making a queue, slots that people hold, and how far it is."""

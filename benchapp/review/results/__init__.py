@@ -1,1 +1,2 @@
-"""What a queue found: the taxonomy, shares with intervals, exports."""
+"""What the answers in a queue add up to: the taxonomy, shares with intervals, co-occurrence, saturation, files.
+Agreement between people is in `coding`."""

@@ -1,1 +1,2 @@
-"""What rules and judging models propose, held against what people settled on."""
+"""What rules and judging models propose for the items of a queue, and how that compares with what people settled on.
+The rules themselves are in `analysis/trial_rules`."""

@@ -1,1 +1,2 @@
-"""The metrics of the published benchmarks, as their papers define them."""
+"""Metrics of the published benchmarks, as their papers define them. What no paper owns is in `metrics`; numbers that
+papers print are in `papers`."""

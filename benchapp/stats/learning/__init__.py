@@ -1,1 +1,1 @@
-"""What learning did: library sizes, reuse of skills, replay, what followed a reading."""
+"""What learning did: size, growth and use of libraries, the funnel from a skill to a pass, replay."""

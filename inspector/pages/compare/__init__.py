@@ -1,1 +1,2 @@
-"""Comparing: tables, charts, saved comparisons, published results."""
+"""`/compare/`, `/comparisons/` and `/published/`: groups of runs beside each other, and the charts, lists, files and
+reports of them."""

@@ -1,1 +1,1 @@
-"""The documents that come with the project."""
+"""`/docs/`: the documents that come with the project."""

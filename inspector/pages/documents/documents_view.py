@@ -16,7 +16,7 @@ def document(request: HttpRequest, name: str = INDEX, *, as_json: bool = False) 
     except KeyError as error:
         raise Http404(f"There is no document {name}.") from error
     data = {"name": found.name, "title": found.title, "text": found.text, "next": None}
-    return render_page(request, "inspector/document.html", data=data, context={"html": found.html}, as_json=as_json)
+    return render_page(request, "documents/document.html", data=data, context={"html": found.html}, as_json=as_json)
 
 
 @require_safe

@@ -1,1 +1,1 @@
-"""An experiment: its conditions beside each other."""
+"""`/experiments/<id>/`: the conditions of one experiment beside each other."""

@@ -1,1 +1,1 @@
-"""Jobs: what runs, what waits, what an operator can do."""
+"""`/jobs/`: what runs, what waits, what needs somebody, and what an operator can do about it."""

@@ -1,1 +1,1 @@
-"""Launching an experiment."""
+"""`/launch/`: the experiment file as a form and as text."""

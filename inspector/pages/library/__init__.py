@@ -1,1 +1,1 @@
-"""A run's library: time machine, blame, findings, author calls, probes."""
+"""`/runs/<id>/library/`: time machine, blame, findings, author calls, probes; evidence capsules."""

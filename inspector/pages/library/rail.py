@@ -1,4 +1,4 @@
-"""The time machine's rail: the states of an episode's library (`lineage.states`) and what happened between them, in words."""
+"""The time machine's rail: the states of an episode's library (`library_states`) and what happened between them, in words."""
 
 from __future__ import annotations
 

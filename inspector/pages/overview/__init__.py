@@ -1,1 +1,1 @@
-"""The overview: what there is, what is running, whether it helped."""
+"""`/`: what there is, what is running, whether it helped."""

@@ -1,1 +1,1 @@
-"""People: accounts, logins, activity, comments."""
+"""`/people/`, `/activity/`, `/comments/` and logins: who may do what, who did what, who said what."""

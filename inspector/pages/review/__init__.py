@@ -1,0 +1,1 @@
+"""`/review/`: codebooks, queues, coding, results and suggestions, a folder each."""

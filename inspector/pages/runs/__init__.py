@@ -1,1 +1,1 @@
-"""A run: its grid, its skills, its judgements."""
+"""`/runs/<id>/`: a run's grid, its skills and its judgements. Its library has a folder of its own."""

@@ -1,1 +1,1 @@
-"""Search."""
+"""`/search/`: the query, hits with their marks, facets, completion."""

@@ -1,1 +1,1 @@
-"""A trial: its steps and verdict, and two trials beside each other."""
+"""`/trials/<id>/`: a trial's steps and verdict, finished or at work, and two trials beside each other."""

@@ -1,1 +1,2 @@
-"""Texts as pages show them: visible, folded, highlighted, compared."""
+"""Texts and numbers as pages write them: formats, made visible, folded, highlighted, compared, as Markdown, as
+steps."""

@@ -156,7 +156,7 @@ def draw_source_rows(path: str, content: bytes) -> tuple[DiffRow, ...]:
 
 
 def explain_no_rows(content: bytes) -> str:
-    """Why `source_rows` gives none of a file that is not binary."""
+    """Why `draw_source_rows` gives none of a file that is not binary."""
     return "Too big to show here." if content else "The file is empty."
 
 

@@ -1,5 +1,5 @@
 """Holding a patch against the contract. Rules about paths, slugs, operations and deletions are here; those about
-what a SKILL.md says are in `skill_rules`, advice is in `lint`, the rules' weights in `rules`.
+what a SKILL.md says are in `skill_rules`, advice is in `lint`, the rules' weights in `contract_rules`.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Any provider that litellm speaks to."""
+"""Models of any provider that litellm speaks to. What holds for every call on the wire is in `wire`."""

@@ -1,1 +1,1 @@
-"""Model calls on the wire: bounded, streamed, retried, and their errors in words."""
+"""Model calls on the wire, whoever makes them: bounds, streams, retries, metering, and providers' errors in words."""

@@ -1,1 +1,2 @@
-"""Sandboxes that are containers of a Docker engine."""
+"""Sandboxes that are containers of a Docker engine: images, networks, limits, skills, removal. One module per thing the
+engine is asked for."""

@@ -1,1 +1,2 @@
-"""The only way out of a sandbox: a proxy that meters calls and refuses the rest."""
+"""The only way out of a sandbox: a proxy that lets calls to the agent's model through, meters them and refuses the
+rest."""

@@ -1,6 +1,6 @@
 """What does not add up in the printed numbers of SkillEvolBench beyond its deltas: parts, tables, averages, ranges.
 
-Every percentage of one model is k of 90 or k of 30 (`rows.DENOMINATORS`), so means over the ten models are exact.
+Every percentage of one model is k of 90 or k of 30 (`published_rows.DENOMINATORS`), so means over the ten models are exact.
 What its text says in words about single cells is checked in skillevolbench_claims.
 Source: SkillEvolBench, Tables 1, 2 and 9; sections 5.3 to 5.6; appendix D.
 """

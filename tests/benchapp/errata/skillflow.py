@@ -1,6 +1,6 @@
 """What does not add up in the printed numbers of SkillFlow beyond its deltas.
 
-Completion and use are shares of 166 tasks (`rows.DENOMINATORS`), #Skills a mean over 20 families.
+Completion and use are shares of 166 tasks (`published_rows.DENOMINATORS`), #Skills a mean over 20 families.
 Source: SkillFlow, Tables 1 and 6; sections 1 to 3; appendices A.2, C.1 and C.2.
 """
 

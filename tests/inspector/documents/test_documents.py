@@ -59,13 +59,15 @@ def test_every_document_stands_in_the_index() -> None:
 
 
 def list_named_files() -> list[tuple[str, str]]:
-    """(document, path in this project that it names). `tests/` is left out: in a task's folder it means another one."""
+    """(document, path in this project that it names). `tests/` counts in the architecture alone: elsewhere it is a folder
+    of a task."""
     named = []
     for name in NAMES:
         text = (DOCS / f"{name}.md").read_text()
-        for path in re.findall(
-            r"`((?:runner|benchapp|inspector|benchmarks|examples|templates|static)/[\w/.{},*-]+)`", text
-        ):
+        folders = "runner|benchapp|inspector|demo|benchmarks|examples|templates|static"
+        if name == "architecture":
+            folders += "|tests"
+        for path in re.findall(rf"`((?:{folders})/[\w/.{{}},*-]+)`", text):
             start, _, rest = path.partition("{")
             words, _, end = rest.partition("}")
             named += [(name, f"{start}{word}{end}") for word in words.split(",")] if rest else [(name, path)]
@@ -75,3 +77,19 @@ def list_named_files() -> list[tuple[str, str]]:
 @pytest.mark.parametrize(("name", "path"), list_named_files())
 def test_every_file_that_a_document_names_is_there(name: str, path: str) -> None:
     assert list(DOCS.parent.glob(path.rstrip("/"))), f"{name} names {path}"
+
+
+def list_rooms() -> list[str]:
+    """The folders of each layer, and those of the pages."""
+    root = DOCS.parent
+    folders = [
+        path.parent for layer in ("runner", "benchapp", "inspector") for path in root.glob(f"{layer}/*/__init__.py")
+    ]
+    pages = root / "inspector" / "pages"
+    folders += [path.parent for path in pages.glob("*/__init__.py")]
+    return sorted(f"{path.relative_to(root)}/" for path in folders if path != pages)
+
+
+@pytest.mark.parametrize("room", list_rooms())
+def test_every_room_stands_in_the_architecture(room: str) -> None:
+    assert f"| `{room}` |" in (DOCS / "architecture.md").read_text()

@@ -1,1 +1,1 @@
-"""Pages of codebooks and their versions."""
+"""Pages of codebooks and their versions, with the forms that change a draft."""

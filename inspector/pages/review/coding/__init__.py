@@ -1,1 +1,2 @@
-"""The coding screen and the adjudicator's."""
+"""The screen where a reviewer codes an item, and the one where an adjudicator resolves it. The evidence on both is
+drawn in `exhibits`."""

@@ -1,1 +1,1 @@
-"""Evidence as a reviewer sees it, masked where the queue is blind."""
+"""The evidence of an item as a reviewer may see it: folded, and masked where the queue is blind."""

@@ -1,1 +1,1 @@
-"""Pages of review queues."""
+"""Pages of queues: making one, its items, its people, how far it is."""

@@ -1,1 +1,1 @@
-"""The page of suggestions."""
+"""The page of what rules and judging models propose for a queue."""
