@@ -38,7 +38,7 @@ from benchapp.review.seeing import note_seen
 from benchapp.review.suggestions.suggestion_runs import suggestions_for
 from inspector.pages.review.coding.coding import CodingPanel, coding_of
 from inspector.pages.review.exhibits.exhibit import Exhibit, exhibit_of, load_unit
-from inspector.pages.review.exhibits.exhibit_facts import exhibit_as_json
+from inspector.pages.review.exhibits.exhibit_facts import read_exhibit
 from inspector.pages.review.exhibits.exhibited_trial import ShownFields
 from inspector.web.access import needs
 from inspector.web.closed_pages import item_closed_to
@@ -267,7 +267,7 @@ REVIEW = JsonShape(
 def _read_twin(request: HttpRequest, coding: CodingPanel, exhibit: Exhibit | None) -> dict[str, Any]:
     return {
         **ITEM.read(coding),
-        "evidence": exhibit_as_json(exhibit, request.build_absolute_uri) if exhibit else None,
+        "evidence": read_exhibit(exhibit) if exhibit else None,
         "next": _next_steps(request, exhibit),
     }
 
