@@ -66,10 +66,10 @@ def published_pairs(rows: Sequence[PrintedNumber], axis: Axis) -> Iterator[MarkP
         if metric == "completion" and condition != BASELINE:
             panel = f"{condition} · {harness} · published" if axis.key == "turns" else f"{condition} · published"
             place = panel, "SkillFlow, Table 1", model, harness
-            yield MarkPair(_printed(printed, place, BASELINE, axis), _printed(printed, place, condition, axis))
+            yield MarkPair(_build_printed_mark(printed, place, BASELINE, axis), _build_printed_mark(printed, place, condition, axis))
 
 
-def _printed(
+def _build_printed_mark(
     printed: Mapping[tuple[str, str, str, str], PrintedNumber],
     place: tuple[str, str, str, str],
     condition: str,

@@ -79,7 +79,7 @@ def _own(sheet: ChartSheet, axis: Axis) -> Iterator[MarkPair]:
 
 def _mark(sheet: ChartSheet, metric: Metric, axis: Axis, group: Group, panel: str) -> EfficiencyMark:
     """Both axes are means over the same trials, then over replicates; what was used over those that tell it."""
-    reached, used = sheet.comparison.cell(group, metric), sheet.comparison.cell(group, _used(metric, axis))
+    reached, used = sheet.comparison.cell(group, metric), sheet.comparison.cell(group, _build_use_metric(metric, axis))
     y = None if reached.value is None else scale_value(metric, reached.value)
     name = model_name(group)
     counts = f"{reached.rate.passed}/{reached.rate.scored}" if metric.is_share else f"{reached.rate.scored} trials"
@@ -98,7 +98,7 @@ def _mark(sheet: ChartSheet, metric: Metric, axis: Axis, group: Group, panel: st
     return EfficiencyMark(panel, "own runs", name, group.harness, group.condition, end, *rest)
 
 
-def _used(metric: Metric, axis: Axis) -> Metric:
+def _build_use_metric(metric: Metric, axis: Axis) -> Metric:
     """What the trials of this metric used."""
     return Metric(
         f"{metric.key}/{axis.column}",

@@ -40,7 +40,7 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
     metrics = _metrics(sheet)
     unit = _unit(metrics)
     rows = {metric.key: own_rows(sheet, metric) for metric in metrics}
-    for key in list(rows) or _published_metric(sheet):
+    for key in list(rows) or _find_published_metric(sheet):
         baseline = sheet.comparison.groups.baseline
         rows.setdefault(key, []).extend(published_rows_of(sheet.published, key, baseline))
     every = [row for of_metric in rows.values() for row in of_metric]
@@ -67,7 +67,7 @@ def _unit(metrics: Sequence[Metric]) -> str:
     return "pp" if not metrics or metrics[0].is_share else metrics[0].unit.value
 
 
-def _published_metric(sheet: ChartSheet) -> tuple[str, ...]:
+def _find_published_metric(sheet: ChartSheet) -> tuple[str, ...]:
     printed = {row.metric for row in sheet.published}
     wanted = (sheet.comparison.choices.metric, *PUBLISHED_FIRST)
     return tuple(key for key in wanted if key in printed)[:1]

@@ -54,7 +54,7 @@ def library(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRes
         "tabs": TABS,
         "diagnoses": {each.snapshot_id: each for each in LibraryDiagnosis.objects.filter(episode=episode)},
         "probed": probed,
-        "commented": _commented(run, machine) if machine and not as_json else None,
+        "commented": _count_comments(run, machine) if machine and not as_json else None,
     }
     return render_page(request, "library/library.html", data=twin, context=context, as_json=as_json)
 
@@ -78,7 +78,7 @@ def library_file(request: HttpRequest, run: Run) -> HttpResponse:
     return HttpResponse(content, "text/plain; charset=utf-8")
 
 
-def _commented(run: Run, machine: TimeMachine) -> CommentedLines:
+def _count_comments(run: Run, machine: TimeMachine) -> CommentedLines:
     decision = machine.decision.number if machine.is_proposal and machine.decision else ""
     between = {"from": machine.selection.before.key, "to": machine.selection.after.key}
     state = {"decision": str(decision)} if decision else between

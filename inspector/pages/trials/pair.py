@@ -214,7 +214,7 @@ def draw_units(pair: TrialPair, units: Iterable[PairUnit]) -> list[PairUnit]:
     places = [row for unit in shown if unit.kind != "same" for row in unit.rows]
     left = _Drawn(pair.left, [row.left + 1 for row in places if row.left is not None])
     right = _Drawn(pair.right, [row.right + 1 for row in places if row.right is not None])
-    return [_filled(pair, unit, left, right) for unit in shown]
+    return [_fill_unit(pair, unit, left, right) for unit in shown]
 
 
 class _Drawn:
@@ -230,7 +230,7 @@ class _Drawn:
         return tuple(self.views[place + 1] for place in places if place is not None and place + 1 in self.views)
 
 
-def _filled(pair: TrialPair, unit: PairUnit, left: _Drawn, right: _Drawn) -> PairUnit:
+def _fill_unit(pair: TrialPair, unit: PairUnit, left: _Drawn, right: _Drawn) -> PairUnit:
     if unit.kind == "same":
         return replace(unit, lines=tuple(_line(pair, row) for row in unit.rows[:FOLDED_LINES]))
     mine, theirs = left.of(row.left for row in unit.rows), right.of(row.right for row in unit.rows)

@@ -44,7 +44,7 @@ def paired_fields(left: StepView, right: StepView, stored: tuple[StoredStep, Sto
     """The fields in the order of the left step, then those that only the right one has."""
     texts = [dict(fields(found.step)) for found in stored]
     views = [{view.name: view for view in step.fields} for step in (left, right)]
-    compared = _compared(stored[0])
+    compared = _collect_compared(stored[0])
     return tuple(
         _pair(
             name,
@@ -67,7 +67,7 @@ def _names(views: Sequence[Mapping[str, FieldView]]) -> list[str]:
     return names
 
 
-def _compared(stored: StoredStep) -> set[str]:
+def _collect_compared(stored: StoredStep) -> set[str]:
     """Words around a call are no difference, so they are not held against each other line by line."""
     step = stored.step
     acts = {"tool_calls"} if step.source is Source.AGENT and step.tool_calls else {"message"}
