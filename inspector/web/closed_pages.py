@@ -9,7 +9,7 @@ from benchapp.review.blinding import closing_item, closing_queue
 from inspector.web.responses import render_page
 
 
-def closed_to(
+def refuse_closed(
     request: HttpRequest, *, trial: Trial | None = None, run: Run | None = None, as_json: bool = False
 ) -> HttpResponse | None:
     """403 with the reason and the way to the queue; None where the page is open to this person.

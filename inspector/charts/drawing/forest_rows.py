@@ -120,7 +120,7 @@ def _count(mean: float, of: int, metric: Metric) -> str:
     return f"{k:.0f}/{of}" if abs(k - round(k)) < 1e-6 else f"{k:.1f}/{of}"
 
 
-def published_rows_of(rows: Iterable[PrintedNumber], metric: str, baseline: str) -> Iterator[ForestRow]:
+def list_published_rows(rows: Iterable[PrintedNumber], metric: str, baseline: str) -> Iterator[ForestRow]:
     """Differences recomputed from two printed values over all groups: no paper prints an interval for one.
 
     Against what the paper says the row's delta is against, where it names it and its condition is the baseline chosen; else

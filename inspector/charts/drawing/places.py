@@ -27,7 +27,9 @@ class SuitePlace:
 def read_environments(keys: Iterable[int]) -> dict[int, SuitePlace]:
     """Primary key -> place, in the order of the suite."""
     rows = Environment.objects.filter(pk__in=set(keys)).order_by("suite__key", "ordinal", "key")
-    return _label_places({pk: rest for pk, *rest in rows.values_list("pk", "key", "name", "suite__name")}, "environment")
+    return _label_places(
+        {pk: rest for pk, *rest in rows.values_list("pk", "key", "name", "suite__name")}, "environment"
+    )
 
 
 def read_families(keys: Iterable[int]) -> dict[int, SuitePlace]:

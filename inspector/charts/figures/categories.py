@@ -62,12 +62,16 @@ def by_place(runs: Sequence[Outcomes], metric: Metric, column: str) -> dict[int,
 
 
 def draw(sheet: ChartSheet) -> ChartDrawing:
-    if sheet.metric is None and not printed(sheet):
+    if sheet.metric is None and not select_printed(sheet):
         return ChartDrawing(None, ChartTable(COLUMNS), absent="No trial of these runs is covered by a metric.")
     by = sheet.options.get("by", "environment")
-    found = {group.identity: _find_results(sheet, group, by) for group in sheet.comparison.groups.all} if sheet.metric else {}
+    found = (
+        {group.identity: _find_results(sheet, group, by) for group in sheet.comparison.groups.all}
+        if sheet.metric
+        else {}
+    )
     names = _names(by, {place for each in found.values() for place in each})
-    published = _by_category(printed(sheet))
+    published = _by_category(select_printed(sheet))
     if not names and not published:
         return ChartDrawing(
             None, ChartTable(COLUMNS), absent=f"The tasks of these runs belong to no {by} that the record knows."
@@ -83,7 +87,7 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
     return ChartDrawing(figure, table, notes)
 
 
-def printed(sheet: ChartSheet) -> list[PrintedNumber]:
+def select_printed(sheet: ChartSheet) -> list[PrintedNumber]:
     return [row for row in sheet.published if row.paper == PAPER and row.table == TABLE and row.group]
 
 
@@ -127,7 +131,9 @@ def _block(
             plain(told.name), plain(group.label), f"{metric.key} {text}", f"{count} {metric.counted}, {one.runs} runs"
         )
         url = sheet.trials_url(group, metric=metric, **{by: told.key})
-        bars.append(Bar(group.label, (BarPart(kind, _scale_value(one.value, metric), "", hover, url),), f"{text} · {count}"))
+        bars.append(
+            Bar(group.label, (BarPart(kind, _scale_value(one.value, metric), "", hover, url),), f"{text} · {count}")
+        )
     return BarPanel(told.name, f"{metric.key}, {unit_of(metric.unit)}", tuple(bars), 100 if metric.is_share else None)
 
 

@@ -14,7 +14,7 @@ from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
 from inspector.charts.drawing.arms import model_name
 from inspector.charts.drawing.chart_pairs import Axis, PairEnd, PairPanel, draw_pairs, frontier
 from inspector.charts.drawing.gain import scale_value
-from inspector.charts.drawing.marks import PAPER, EfficiencyMark, MarkPair, published_pairs, write_usage
+from inspector.charts.drawing.marks import PAPER, EfficiencyMark, MarkPair, list_published_pairs, write_usage
 from inspector.charts.drawing.panels import lines, note_left_out, plain
 from inspector.charts.drawing.quantities import unit_of
 from inspector.charts.sheet import ChartSheet
@@ -48,11 +48,11 @@ def _chosen(sheet: ChartSheet) -> tuple[Axis, list[MarkPair]]:
     wanted = sheet.options.get("x", FIRST_KNOWN)
     axes = list(AXES.values()) if wanted == FIRST_KNOWN else [AXES[wanted]]
     for axis in axes:
-        own, printed = list(_own(sheet, axis)), list(published_pairs(sheet.published, axis))
+        own, printed = list(_own(sheet, axis)), list(list_published_pairs(sheet.published, axis))
         if any(mark.end.stands for pair in own or printed for mark in pair.marks):
             return axis, [*own, *printed]
     axis = axes[0]
-    return axis, [*_own(sheet, axis), *published_pairs(sheet.published, axis)]
+    return axis, [*_own(sheet, axis), *list_published_pairs(sheet.published, axis)]
 
 
 def _panel(title: str, pairs: Sequence[MarkPair]) -> PairPanel:

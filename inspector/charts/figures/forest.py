@@ -13,7 +13,7 @@ from plotly import graph_objects as go
 
 from benchapp.stats.metrics.metric import Better, Metric
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
-from inspector.charts.drawing.forest_rows import ForestRow, own_rows, published_rows_of, tell_apart
+from inspector.charts.drawing.forest_rows import ForestRow, list_published_rows, own_rows, tell_apart
 from inspector.charts.drawing.palette import INK, MUTED, Style, series
 from inspector.charts.drawing.panels import LETTER, lines, panels, plain, short, write_signed
 from inspector.charts.drawing.traces import ChartPoint, Legend, plain_scatter
@@ -42,7 +42,7 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
     rows = {metric.key: own_rows(sheet, metric) for metric in metrics}
     for key in list(rows) or _find_published_metric(sheet):
         baseline = sheet.comparison.groups.baseline
-        rows.setdefault(key, []).extend(published_rows_of(sheet.published, key, baseline))
+        rows.setdefault(key, []).extend(list_published_rows(sheet.published, key, baseline))
     every = [row for of_metric in rows.values() for row in of_metric]
     table = ChartTable.of(_columns(unit), every)
     if not every:

@@ -65,7 +65,7 @@ class PassRow:
 
 def draw(sheet: ChartSheet) -> ChartDrawing:
     found = {group: points for group in sheet.comparison.groups.all if (points := curve_of(sheet, group))}
-    published = printed(sheet)
+    published = select_printed(sheet)
     if not found and not published:
         absent = "No task of these runs has two scored samples, so there is no pass@k beyond the plain rate."
         return ChartDrawing(None, ChartTable(COLUMNS), absent=f"{absent} {NOT_PUBLISHED}")
@@ -102,7 +102,7 @@ def _row(group: Group, runs: Sequence[Outcomes], point: PassPoint, url: str) -> 
     return PassRow(group.label, "own", point.k, *numbers, url)
 
 
-def printed(sheet: ChartSheet) -> list[PrintedNumber]:
+def select_printed(sheet: ChartSheet) -> list[PrintedNumber]:
     """pass@3 of a generator with a backbone, or averaged over backbones."""
     return [
         row

@@ -14,7 +14,7 @@ from benchapp.stats.comparing.groups import Group
 from benchapp.stats.metrics.metric import Metric
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
 from inspector.charts.drawing.arms import ModelPanel, arms_of
-from inspector.charts.drawing.gain import Gain, GainSide, gain_of, paired_of, scale_value, write_difference
+from inspector.charts.drawing.gain import Gain, GainSide, gain_of, pair_groups, scale_value, write_difference
 from inspector.charts.drawing.panels import (
     MAX_PANELS,
     Heat,
@@ -128,7 +128,7 @@ def _compare_groups(sheet: ChartSheet, group: Group, raw: Group, metric: Metric)
     for side in (group, raw):
         if not sheet.comparison.cell(side, metric).rate.scored:
             return None, f"{side.condition} has no scored trial for {metric.key}"
-    paired = paired_of(sheet.comparison, group, raw, metric)
+    paired = pair_groups(sheet.comparison, group, raw, metric)
     return (gain_of(paired), "") if paired else (None, "no task was scored on both sides")
 
 

@@ -72,7 +72,7 @@ def shares_of(sheet: ChartSheet) -> dict[Group, tuple[TokenShare, TokenShare]]:
 
 def draw(sheet: ChartSheet) -> ChartDrawing:
     found = shares_of(sheet)
-    published = printed(sheet)
+    published = find_printed_tokens(sheet)
     if not found and not published:
         return ChartDrawing(
             None, ChartTable(COLUMNS), absent="No attempt and no author call of these runs has been recorded."
@@ -161,7 +161,7 @@ def _row(sheet: ChartSheet, group: Group, share: TokenShare) -> TableRow:
     return TableRow((*values, "own"), sheet.trials_url(group))
 
 
-def printed(sheet: ChartSheet) -> dict[str, dict[str, PrintedNumber]]:
+def find_printed_tokens(sheet: ChartSheet) -> dict[str, dict[str, PrintedNumber]]:
     """Label -> metric -> printed number of thousands of tokens."""
     found: dict[str, dict[str, PrintedNumber]] = {}
     for row in sheet.published:

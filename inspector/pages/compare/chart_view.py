@@ -19,7 +19,7 @@ from inspector.charts.chart_table import MAX_ROWS, csv_text, numeric_columns, te
 from inspector.charts.drawing.palette import twins
 from inspector.charts.picture import Picture, picture_of
 from inspector.charts.sheet import ChartSheet
-from inspector.pages.people.comments import commented_chart
+from inspector.pages.people.comments import count_chart_comments
 from inspector.web.permalinks import build_permalink
 from inspector.web.responses import PathLink, render_page, wants_fragment
 
@@ -106,7 +106,7 @@ def _context(request: HttpRequest, found: Chart, sheet: ChartSheet, picture: Pic
             (name, [(f"{name}:{value}", value) for value in values]) for name, values in found.options.items()
         ],
         "drawn": list(drawn),
-        "commented": commented_chart(found.key, choices),
+        "commented": count_chart_comments(found.key, choices),
         "kept": kept,
         **_table_context(found, picture.drawing.table),
     }

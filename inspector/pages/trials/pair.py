@@ -14,8 +14,8 @@ from benchapp.models import Attempt, Trajectory, Trial
 from benchapp.record.trajectory_store import read_picked
 from benchapp.stats.metrics.comparability import Comparability, compare_setups
 from inspector.pages.trials.outline import ROW_CHARS
-from inspector.pages.trials.pair_endings import CheckPair, SkillPair, paired_checks, paired_skills
-from inspector.pages.trials.pair_fields import FieldPair, paired_fields
+from inspector.pages.trials.pair_endings import CheckPair, SkillPair, pair_checks, pair_skills
+from inspector.pages.trials.pair_fields import FieldPair, pair_fields
 from inspector.pages.trials.token_curves import Curves, curves_of
 from inspector.pages.trials.trial import MAX_SKILL_STEPS, SkillUsage, build_skill_usages
 from inspector.pages.trials.trial import list_skill_steps as skill_steps
@@ -129,7 +129,7 @@ class PairUnit:
 
 
 @dataclass(frozen=True, slots=True)
-class StripMark:
+class PairMark:
     """A stretch on the strip: x and width of STRIP_WIDTH."""
 
     kind: str
@@ -148,7 +148,7 @@ class TrialPair:
     checks: tuple[CheckPair, ...]
     skills: tuple[SkillPair, ...]
     curves: Curves
-    strip: tuple[StripMark, ...]
+    strip: tuple[PairMark, ...]
 
     @property
     def halves(self) -> tuple[Half, Half]:
@@ -201,8 +201,8 @@ def build_pair(left: Trial, right: Trial, query: Mapping[str, str]) -> TrialPair
         parting=parting,
         units=tuple(_units(alignment, parting.first)),
         setups=compare_setups({run.pk: run for run in (left.episode.run, right.episode.run)}.values()),
-        checks=tuple(paired_checks(one.verdict, other.verdict)),
-        skills=tuple(paired_skills(one.skills, other.skills)),
+        checks=tuple(pair_checks(one.verdict, other.verdict)),
+        skills=tuple(pair_skills(one.skills, other.skills)),
         curves=curves_of(one.side.tokens, other.side.tokens, (at.left, at.right)),
         strip=tuple(_strip(alignment)),
     )
@@ -237,7 +237,7 @@ def _fill_unit(pair: TrialPair, unit: PairUnit, left: _Drawn, right: _Drawn) -> 
     fields: tuple[FieldPair, ...] = ()
     if unit.kind == "changed" and mine and theirs:
         stored = left.stored[mine[0].number], right.stored[theirs[0].number]
-        fields = paired_fields(mine[0], theirs[0], stored)
+        fields = pair_fields(mine[0], theirs[0], stored)
     return replace(unit, left=mine, right=theirs, fields=fields)
 
 
@@ -334,7 +334,7 @@ def _range(places: Iterable[int | None]) -> tuple[int, int] | None:
     return (min(known), max(known)) if known else None
 
 
-def _strip(alignment: Alignment) -> Iterator[StripMark]:
+def _strip(alignment: Alignment) -> Iterator[PairMark]:
     """The rows from left to right; where many fall on one place the one that differs most shows."""
     total = len(alignment.rows)
     places = min(total, STRIP_PLACES)
@@ -348,5 +348,5 @@ def _strip(alignment: Alignment) -> Iterator[StripMark]:
     for place in range(1, places + 1):
         if place == places or kinds[place] != kinds[start]:
             scale = STRIP_WIDTH / places
-            yield StripMark(kinds[start], round(start * scale, 1), round((place - start) * scale, 1))
+            yield PairMark(kinds[start], round(start * scale, 1), round((place - start) * scale, 1))
             start = place

@@ -40,7 +40,7 @@ class FieldPair:
         return found
 
 
-def paired_fields(left: StepView, right: StepView, stored: tuple[StoredStep, StoredStep]) -> tuple[FieldPair, ...]:
+def pair_fields(left: StepView, right: StepView, stored: tuple[StoredStep, StoredStep]) -> tuple[FieldPair, ...]:
     """The fields in the order of the left step, then those that only the right one has."""
     texts = [dict(fields(found.step)) for found in stored]
     views = [{view.name: view for view in step.fields} for step in (left, right)]

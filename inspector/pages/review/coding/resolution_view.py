@@ -21,7 +21,7 @@ from benchapp.review.coding.queue_agreement import was_opened
 from benchapp.review.coding.resolutions import MAX_MEMO, Superseded, Unresolvable, Verdict, barred, resolve
 from inspector.pages.review.coding.resolution import Filled, read_standing, sheet_of
 from inspector.pages.review.exhibits.exhibit import exhibit_of, load_unit
-from inspector.pages.review.results.agreement_view import open_queue, query_of, wanted_of
+from inspector.pages.review.results.agreement_view import open_queue, parse_wanted, query_of
 from inspector.web.access import needs
 from inspector.web.closed_pages import item_closed_to
 from inspector.web.responses import PageLink, render_page
@@ -100,7 +100,7 @@ def _answer(request: HttpRequest, *, public_id: UUID, item: QueueItem) -> HttpRe
 def _following(request: HttpRequest, item: QueueItem) -> tuple[Compared | None, str, int]:
     """(the next open one of the list the address names, that list's query, how many are open in it)."""
     codes = code_names(item.queue)
-    wanted, _ = wanted_of(request, codes)
+    wanted, _ = parse_wanted(request, codes)
     rows = [each for each in compared_items(item.queue) if wanted.takes(each)]
     left = sum(each.resolution is None for each in rows)
     return after(rows, item.ordinal), query_of(wanted, codes), left

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
-from django.db.models import Count, F, Q
+from django.db.models import Count, Q
 from django.shortcuts import get_object_or_404
 from django.urls import NoReverseMatch, reverse
-from django.utils import timezone
 
 from benchapp.models import Queue, QueueItem, Review, Slot, User
 from benchapp.record.json_shape import JsonShape, Shaped
@@ -188,12 +187,6 @@ def statuses_shown(queue: Queue, user: User, unsaid: Collection[int]) -> dict[in
 def status_counts(statuses: Mapping[int, ItemStatus]) -> list[tuple[ItemStatus, int]]:
     counts = Counter(statuses.values())
     return [(status, counts[status]) for status in ItemStatus]
-
-
-def held_until(queue: Queue, user: User) -> Any:
-    """When the reader's own hold ends, None where they hold nothing."""
-    mine = Slot.objects.filter(item__queue=queue, holder=user, review=None, held_until__gt=timezone.now())
-    return mine.order_by(F("held_until").desc()).values_list("held_until", flat=True).first()
 
 
 def links_of(queue: Queue) -> list[tuple[str, str]]:

@@ -97,7 +97,7 @@ def disagreements(request: HttpRequest, public_id: UUID, *, as_json: bool = Fals
     queue = open_queue(request, public_id)
     codes = code_names(queue)
     opened = was_opened(queue)
-    wanted, said = wanted_of(request, codes)
+    wanted, said = parse_wanted(request, codes)
     rows = compared_items(queue) if opened else []
     page = paginate(request, [each for each in rows if wanted.takes(each)], per_page=PER_PAGE)
     listed = disagreement_rows(page, codes, _users(page.object_list))
@@ -150,7 +150,7 @@ def open_queue(request: HttpRequest, public_id: UUID) -> Queue:
     return queue
 
 
-def wanted_of(request: HttpRequest, codes: dict[int, Code]) -> tuple[Wanted, str]:
+def parse_wanted(request: HttpRequest, codes: dict[int, Code]) -> tuple[Wanted, str]:
     """What the address asks to list, and its cell in words. Nonsense is as if it were not there."""
     asked = request.GET
     keys: dict[str, int | None] = {str(code.public_id): pk for pk, code in codes.items()}

@@ -53,12 +53,12 @@ def draw_taxonomy(results: Results) -> ChartDrawing:
     table = _taxonomy_table(results)
     if not results.taxonomy.sampled:
         return ChartDrawing(None, table, absent="No item is coded yet.")
-    shown = drawn_rows(rows)
+    shown = choose_rows(rows)
     notes = (f"{len(shown)} of {len(rows)} codes are drawn; the table has all.",) if len(shown) < len(rows) else ()
     return ChartDrawing(_bars(shown, results), table, notes)
 
 
-def drawn_rows(rows: Sequence[Row]) -> Sequence[Row]:
+def choose_rows(rows: Sequence[Row]) -> Sequence[Row]:
     """All where they fit, else those that were used."""
     return rows if len(rows) <= MAX_CODES else ([row for row in rows if row.is_used] or rows)[:MAX_CODES]
 

@@ -27,7 +27,7 @@ from inspector.pages.review.results.results import (
     Results,
     group_values,
 )
-from inspector.pages.review.results.results_charts import PER_SAID, drawn_rows, is_large
+from inspector.pages.review.results.results_charts import PER_SAID, choose_rows, is_large
 from inspector.web.responses import PageLink
 
 
@@ -65,7 +65,7 @@ def context_of(request: HttpRequest, results: Results) -> dict[str, Any]:
         "queue": results.queues[0],
         "heading": results.heading,
         "taxonomy_rows": [_row_text(results, row, pers, examples) for row in results.rows],
-        "undrawn": len(results.rows) - len(drawn_rows(results.rows)),
+        "undrawn": len(results.rows) - len(choose_rows(results.rows)),
         "pers": [(per, PER_SAID[per]) for per in pers],
         "per": results.per,
         "asked": results.asked,
