@@ -64,7 +64,7 @@ class ItemRow(Shaped):
         return (episode.title if episode else "library"), ""
 
 
-class Stratum(NamedTuple):
+class DrawnStratum(NamedTuple):
     stratum: str
     drawn: int
     inclusion: float
@@ -77,7 +77,7 @@ class QueueDraw(Shaped):
     says: str
     chips: tuple[str, ...]
     masked: bool  # parts of the selection are left out
-    strata: tuple[Stratum, ...]
+    strata: tuple[DrawnStratum, ...]
     drawn: int
     controls: int
     overlap: int
@@ -154,7 +154,7 @@ def read_draw(queue: Queue, *, blinded: bool) -> QueueDraw:
         says=_name_population(queue, population, blinded=blinded),
         chips=tuple(told),
         masked=len(told) < len(chips) or hides_preset,
-        strata=() if hidden or not queue.strata else tuple(Stratum(name, n, p) for name, p, n in rows),
+        strata=() if hidden or not queue.strata else tuple(DrawnStratum(name, n, p) for name, p, n in rows),
         drawn=counts["all"] - counts["controls"],
         controls=counts["controls"],
         overlap=counts["overlap"],
