@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import cast
 from uuid import UUID
 
 from django.contrib import messages
@@ -17,7 +17,7 @@ from benchapp.review.queues.claims import claim, may_claim
 from benchapp.review.queues.queue_making import Refused, assign, close, withdraw
 from benchapp.review.queues.review_progress import people_of, progress_of
 from benchapp.review.queues.statuses import ItemStatus
-from inspector.pages.review.queues.queue_form import FACETS
+from inspector.pages.review.queues.queue_form import FACETS, may_review
 from inspector.pages.review.queues.queues import (
     HIDDEN,
     QUEUE,
@@ -87,7 +87,7 @@ def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
         "hides": [text for name, text in HIDDEN.items() if getattr(found, name)],
         "links": links_of(found),
         "manages": manages,
-        "others": _assignable(found) if manages and found.is_open else [],
+        "others": may_review().exclude(queues=found) if manages and found.is_open else [],
     }
     return render_page(request, "review/queue.html", data=data, context=context, as_json=as_json)
 
@@ -99,7 +99,7 @@ def queue_next(request: HttpRequest, public_id: UUID) -> HttpResponse:
     found, user = load_queue(public_id), cast(User, request.user)
     if item := claim(found, user):
         return HttpResponseRedirect(item.get_absolute_url())
-    messages.info(request, _why_nothing(found, user))
+    messages.info(request, _explain_nothing(found, user))
     return HttpResponseRedirect(found.get_absolute_url())
 
 
@@ -137,13 +137,7 @@ def _load_managed(request: HttpRequest, public_id: UUID) -> tuple[Queue, User]:
     return found, user
 
 
-def _assignable(queue: Queue) -> Any:
-    levels = User.Level.values[User.Level.values.index(User.Level.REVIEWER) :]
-    people = User.objects.filter(is_active=True, level__in=levels).exclude(queues=queue)
-    return people.order_by("username")
-
-
-def _why_nothing(queue: Queue, user: User) -> str:
+def _explain_nothing(queue: Queue, user: User) -> str:
     if not queue.is_open:
         return "This queue is closed."
     if not queue.reviewers.filter(pk=user.pk).exists():
