@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from plotly import graph_objects as go
 
+from benchapp.record.json_shape import JsonShape, Shaped
+
 if TYPE_CHECKING:
     from inspector.charts.sheet import ChartSheet
 
 
 @dataclass(frozen=True, slots=True)
-class TableColumn:
+class TableColumn(Shaped):
     """`key` names it in CSV and JSON; `title` heads it on the page; `unit` as in "%", "pp", "USD", "tokens".
 
     `read` takes the value from a row of the chart; without it, the row's attribute of the key's name.
@@ -24,11 +26,10 @@ class TableColumn:
     unit: str = ""
     read: Callable[[Any], object] | None = None
 
+    json_shape = JsonShape("key", "title", "unit")
+
     def value_of(self, row: object) -> object:
         return self.read(row) if self.read else getattr(row, self.key)
-
-    def as_json(self) -> dict[str, str]:
-        return {"key": self.key, "title": self.title, "unit": self.unit}
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ def build_sheet(choices: Choices, chart: Chart | None = None) -> ChartSheet:
         table=table,
         metrics=metrics,
         metric=_metric(comparison, metrics, problems),
-        published=_published(choices.published, problems),
+        published=_read_published(choices.published, problems),
         options=_options(choices.option, chart, problems) if chart else {},
         problems=tuple(problems),
     )
@@ -68,7 +68,7 @@ def _metric(comparison: Comparison, metrics: tuple[Metric, ...], problems: list[
     return next(iter((*default, *deployed, *metrics)), None)
 
 
-def _published(asked_for: Iterable[str], problems: list[str]) -> tuple[PrintedNumber, ...]:
+def _read_published(asked_for: Iterable[str], problems: list[str]) -> tuple[PrintedNumber, ...]:
     known = list_papers()
     for name in asked_for:
         if name not in known:

@@ -89,7 +89,7 @@ def csv_text(table: ChartTable, absolute: Callable[[str], str]) -> str:
     writer = csv.writer(file)
     writer.writerow([*map(_head, table.columns), *(["trials"] if linked else [])])
     for row in table.rows:
-        writer.writerow([*_guarded(row.values), *([absolute(row.url) if row.url else ""] if linked else [])])
+        writer.writerow([*_guard_cells(row.values), *([absolute(row.url) if row.url else ""] if linked else [])])
     return file.getvalue()
 
 
@@ -97,6 +97,6 @@ def _head(column: TableColumn) -> str:
     return unrun(f"{column.key} ({column.unit})" if column.unit else column.key)
 
 
-def _guarded(values: Iterable[Any]) -> list[Any]:
+def _guard_cells(values: Iterable[Any]) -> list[Any]:
     """Unknown as an empty cell; text that a spreadsheet would run gets an apostrophe in front."""
     return ["" if value is None else unrun(value) if isinstance(value, str) else value for value in values]

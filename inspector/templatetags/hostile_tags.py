@@ -27,10 +27,10 @@ def visible(text: object) -> str:
 def fold_blanks(text: str) -> SafeString:
     """The text with every run of blank lines folded. All its characters stay in the page, and only they: places in the
     text are counted there. The words of the fold are written by the style."""
-    return mark_safe(_BLANKS.sub(_folded, escape(text)))  # noqa: S308 (escaped)
+    return mark_safe(_BLANKS.sub(_fold_blanks, escape(text)))  # noqa: S308 (escaped)
 
 
-def _folded(match: re.Match[str]) -> str:
+def _fold_blanks(match: re.Match[str]) -> str:
     lines = match[0].count("\n")
     summary = f'<summary data-lines="{lines}" aria-label="{lines} blank lines"></summary>'
     return f'<details class="blanks">{summary}{match[0]}</details>'

@@ -84,7 +84,7 @@ class AccessMiddleware:
         return render(request, "people/logged_out.html", status=401)
 
 
-def denied(request: HttpRequest, exception: Exception) -> HttpResponse:
+def deny(request: HttpRequest, exception: Exception) -> HttpResponse:
     """403 for whoever lacks the level, or looks at what is closed to them for now: a page, or JSON for programs."""
     said = str(exception) or "You may not do this."
     if not wants_page(request):

@@ -9,7 +9,7 @@ from benchapp.review.blinding import closing_item, closing_queue
 from inspector.web.responses import render_page
 
 
-def closed_to(
+def refuse_closed(
     request: HttpRequest, *, trial: Trial | None = None, run: Run | None = None, as_json: bool = False
 ) -> HttpResponse | None:
     """403 with the reason and the way to the queue; None where the page is open to this person.
@@ -17,15 +17,15 @@ def closed_to(
     The answer names the queue and nothing of the trial or run that was asked for, so all closed pages look the same.
     """
     user: User = request.user  # nobody comes here without
-    return _refused(request, closing_queue(user, trial=trial, run=run), as_json=as_json)
+    return _refuse(request, closing_queue(user, trial=trial, run=run), as_json=as_json)
 
 
 def item_closed_to(request: HttpRequest, item: QueueItem, *, as_json: bool = False) -> HttpResponse | None:
     """The same for an item of a queue in which this person has nothing to say: another one may keep it from them."""
-    return _refused(request, closing_item(item, request.user), as_json=as_json)
+    return _refuse(request, closing_item(item, request.user), as_json=as_json)
 
 
-def _refused(request: HttpRequest, queue: Queue | None, *, as_json: bool) -> HttpResponse | None:
+def _refuse(request: HttpRequest, queue: Queue | None, *, as_json: bool) -> HttpResponse | None:
     if queue is None:
         return None
     said = f"This page could give away an item of the queue “{queue.name}” that you have not finished yet."

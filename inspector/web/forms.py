@@ -96,7 +96,10 @@ class AssignForm(forms.Form):
         """Makes the edits in one transaction and returns how many rows changed. EditRefused leaves all as it was."""
         runs, reason = list(self.cleaned_data["runs"]), self.cleaned_data["reason"]
         author = Author(self.user, self.cleaned_data.get("name", ""))
-        run_edit, trial_edit = RunEdit(**self._given(self.RUN_FIELDS)), TrialEdit(**self._given(self.TRIAL_FIELDS))
+        run_edit, trial_edit = (
+            RunEdit(**self._read_given(self.RUN_FIELDS)),
+            TrialEdit(**self._read_given(self.TRIAL_FIELDS)),
+        )
         with transaction.atomic():
             changed = edit_runs(runs, run_edit, author=author, reason=reason) if run_edit.changes() else 0
             if trial_edit.changes():
@@ -108,5 +111,5 @@ class AssignForm(forms.Form):
         pattern = self.cleaned_data["tasks"] or "*"
         return [trial for trial in trials if fnmatchcase(trial.task.key, pattern)]
 
-    def _given(self, names: tuple[str, ...]) -> dict[str, Any]:
+    def _read_given(self, names: tuple[str, ...]) -> dict[str, Any]:
         return {name: value for name in names if (value := self.cleaned_data[name])}

@@ -49,11 +49,18 @@ def render_page(
     return response
 
 
-class PageLink:
-    """The address of a named page as a twin gives it: absolute, for which the encoder takes the host of the request."""
+class PathLink:
+    """An address as a twin gives it: absolute, for which the encoder takes the host of the request."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+
+class PageLink(PathLink):
+    """The address of a named page."""
 
     def __init__(self, name: str, *args: object, **query: object) -> None:
-        self.path = reverse(name, args=args) + (f"?{urlencode(query)}" if query else "")
+        super().__init__(reverse(name, args=args) + (f"?{urlencode(query)}" if query else ""))
 
 
 def link_to(name: str, path: str = "public_id") -> tuple[str, Callable[[Any], PageLink]]:
@@ -66,7 +73,7 @@ def render_twin(request: HttpRequest, data: Mapping[str, Any]) -> bytes:
     """The one encoder of all twins: indented, ids and times as orjson writes them, the rest as `encode` says."""
 
     def default(value: Any) -> Any:
-        return request.build_absolute_uri(value.path) if isinstance(value, PageLink) else encode(value)
+        return request.build_absolute_uri(value.path) if isinstance(value, PathLink) else encode(value)
 
     return orjson.dumps(data, default=default, option=TWIN_OPTIONS)
 

@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404
 
 from benchapp.models import Run, Trial
-from inspector.web.closed_pages import closed_to
+from inspector.web.closed_pages import refuse_closed
 
 View = Callable[..., HttpResponseBase]
 Row = TypeVar("Row", bound=Model)
@@ -24,7 +24,7 @@ def of_run(view: View) -> View:
     @wraps(view)
     def find(request: HttpRequest, *, public_id: UUID, **kwargs: Any) -> HttpResponseBase:
         run = get_object_or_404(Run.objects.for_detail(), public_id=public_id)
-        closed: HttpResponse | None = closed_to(request, run=run, as_json=kwargs.get("as_json", False))
+        closed: HttpResponse | None = refuse_closed(request, run=run, as_json=kwargs.get("as_json", False))
         return closed or view(request, run, **kwargs)
 
     return find
@@ -36,7 +36,7 @@ def of_trial(view: View) -> View:
     @wraps(view)
     def find(request: HttpRequest, *, public_id: UUID, **kwargs: Any) -> HttpResponseBase:
         trial = get_object_or_404(Trial.objects.for_detail(), public_id=public_id)
-        closed: HttpResponse | None = closed_to(request, trial=trial, as_json=kwargs.get("as_json", False))
+        closed: HttpResponse | None = refuse_closed(request, trial=trial, as_json=kwargs.get("as_json", False))
         return closed or view(request, trial, **kwargs)
 
     return find

@@ -120,7 +120,7 @@ def _count(mean: float, of: int, metric: Metric) -> str:
     return f"{k:.0f}/{of}" if abs(k - round(k)) < 1e-6 else f"{k:.1f}/{of}"
 
 
-def published_rows_of(rows: Iterable[PrintedNumber], metric: str, baseline: str) -> Iterator[ForestRow]:
+def list_published_rows(rows: Iterable[PrintedNumber], metric: str, baseline: str) -> Iterator[ForestRow]:
     """Differences recomputed from two printed values over all groups: no paper prints an interval for one.
 
     Against what the paper says the row's delta is against, where it names it and its condition is the baseline chosen; else
@@ -139,7 +139,7 @@ def published_rows_of(rows: Iterable[PrintedNumber], metric: str, baseline: str)
         other = values.get((row.paper, row.table, row.harness, row.model, condition, reference))
         if other is not None:
             seen.add(pair)
-            yield _printed(row, other)
+            yield _build_printed_row(row, other)
 
 
 def _reference(row: PrintedNumber, baseline: str) -> tuple[str, str]:
@@ -147,7 +147,7 @@ def _reference(row: PrintedNumber, baseline: str) -> tuple[str, str]:
     return (condition, metric) if condition == baseline else (baseline, row.metric)
 
 
-def _printed(row: PrintedNumber, other: PrintedNumber) -> ForestRow:
+def _build_printed_row(row: PrintedNumber, other: PrintedNumber) -> ForestRow:
     assert row.value is not None
     assert other.value is not None
     delta = _clean(row.value - other.value)

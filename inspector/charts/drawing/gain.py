@@ -46,7 +46,7 @@ class Gain:
         return self.own.value - self.other.value
 
 
-def paired_of(comparison: Comparison, group: Group, other: Group, metric: Metric) -> Paired | None:
+def pair_groups(comparison: Comparison, group: Group, other: Group, metric: Metric) -> Paired | None:
     """The two sides lined up on the tasks both were scored on; None where they share none."""
     return pair(*comparison.sides(group, other, metric), by_family=metric.macro)
 

@@ -55,7 +55,7 @@ def write_usage(axis: Axis, value: float | None) -> str:
     return f"{axis.title}: {amount} {axis.unit}"
 
 
-def published_pairs(rows: Sequence[PrintedNumber], axis: Axis) -> Iterator[MarkPair]:
+def list_published_pairs(rows: Sequence[PrintedNumber], axis: Axis) -> Iterator[MarkPair]:
     """SkillFlow's Table 1: every model vanilla and with evolving skills."""
     printed = {
         (row.harness, row.model, row.condition, row.metric): row
@@ -66,10 +66,13 @@ def published_pairs(rows: Sequence[PrintedNumber], axis: Axis) -> Iterator[MarkP
         if metric == "completion" and condition != BASELINE:
             panel = f"{condition} · {harness} · published" if axis.key == "turns" else f"{condition} · published"
             place = panel, "SkillFlow, Table 1", model, harness
-            yield MarkPair(_printed(printed, place, BASELINE, axis), _printed(printed, place, condition, axis))
+            yield MarkPair(
+                _build_printed_mark(printed, place, BASELINE, axis),
+                _build_printed_mark(printed, place, condition, axis),
+            )
 
 
-def _printed(
+def _build_printed_mark(
     printed: Mapping[tuple[str, str, str, str], PrintedNumber],
     place: tuple[str, str, str, str],
     condition: str,

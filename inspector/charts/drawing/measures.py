@@ -130,7 +130,7 @@ def _mean_skills(runs: Sequence[Sequence[LibrarySize]], sheet: ChartSheet, group
     return ProfileValue(fmean(clean), over, sheet.trials_url(group))
 
 
-def printed_measures(sheet: ChartSheet) -> tuple[list[str], list[ProfileMeasure]]:
+def list_printed_measures(sheet: ChartSheet) -> tuple[list[str], list[ProfileMeasure]]:
     """Labels of the methods, and the measures that the paper prints of at least one of them."""
     rows = [row for row in sheet.published if row.paper == PAPER and row.model in AVERAGES and not row.group]
     labels = _labels(rows)

@@ -83,10 +83,10 @@ class Scale:
             "yanchor": "top",
             "ypad": 0,
             "tickvals": values,
-            "ticktext": [self._named(value) for value in values],
+            "ticktext": [self._write_value(value) for value in values],
         }
 
-    def _named(self, value: float) -> str:
+    def _write_value(self, value: float) -> str:
         digits = 0 if max(abs(self.low), abs(self.high)) >= 20 else 1
         number = write_signed(value, digits) if self.diverging else f"{value:,.{digits}f}"
         return f"{number} {self.unit}"

@@ -27,7 +27,9 @@ class SuitePlace:
 def read_environments(keys: Iterable[int]) -> dict[int, SuitePlace]:
     """Primary key -> place, in the order of the suite."""
     rows = Environment.objects.filter(pk__in=set(keys)).order_by("suite__key", "ordinal", "key")
-    return _labelled({pk: rest for pk, *rest in rows.values_list("pk", "key", "name", "suite__name")}, "environment")
+    return _label_places(
+        {pk: rest for pk, *rest in rows.values_list("pk", "key", "name", "suite__name")}, "environment"
+    )
 
 
 def read_families(keys: Iterable[int]) -> dict[int, SuitePlace]:
@@ -35,11 +37,11 @@ def read_families(keys: Iterable[int]) -> dict[int, SuitePlace]:
         "suite__key", "environment__ordinal", "environment__key", "ordinal", "key"
     )
     found = list(rows.values_list("pk", "key", "name", "suite__name", "environment_id"))
-    labelled = _labelled({pk: rest for pk, *rest, _ in found}, "family")
+    labelled = _label_places({pk: rest for pk, *rest, _ in found}, "family")
     return {pk: replace(labelled[pk], within=environment) for pk, *_, environment in found}
 
 
-def _labelled(found: Mapping[int, list[str]], kind: str) -> dict[int, SuitePlace]:
+def _label_places(found: Mapping[int, list[str]], kind: str) -> dict[int, SuitePlace]:
     """The key is the label; with the suite's name where two suites have the same."""
     times = Counter(key for key, _, _ in found.values())
     return {

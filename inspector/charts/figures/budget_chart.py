@@ -111,7 +111,7 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
         found = {group: spent for group, runs in of_groups if len((spent := spent_of(runs, metric, which)).tokens)}
     published = plateaus(sheet)
     if not found:
-        return _printed_alone(published)
+        return _draw_printed_alone(published)
     budgets = budgets_over(amount for spent in found.values() for amount in (spent.tokens.min(), spent.tokens.max()))
     steps = {
         group: spent.within(budgets, group.label, sheet.trials_url(group, metric=metric))
@@ -124,7 +124,7 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
     best = max(step.solved or 0 for of_group in steps.values() for step in of_group)
     figure.update_yaxes(range=[-3, min(103, 10 + 10 * (best // 10 + 1))])
     figure.update_yaxes(title={"text": "solved within the budget, %"}, col=1)
-    table = ChartTable.of(COLUMNS, (*chain(*steps.values()), *_printed_rows(published)))
+    table = ChartTable.of(COLUMNS, (*chain(*steps.values()), *_list_printed_rows(published)))
     return ChartDrawing(figure, table, (*_notes(found), *crowd_notes(facets)))
 
 
@@ -146,7 +146,7 @@ def plateaus(sheet: ChartSheet) -> dict[str, tuple[PrintedNumber, PrintedNumber]
     }
 
 
-def _printed_alone(published: Mapping[str, tuple[PrintedNumber, PrintedNumber]]) -> ChartDrawing:
+def _draw_printed_alone(published: Mapping[str, tuple[PrintedNumber, PrintedNumber]]) -> ChartDrawing:
     if not published:
         absent = "No scored trial of these runs tells its tokens, or the metric counts no passed tasks."
         return ChartDrawing(None, ChartTable(COLUMNS), absent=f"{absent} {NOT_PUBLISHED}")
@@ -156,7 +156,7 @@ def _printed_alone(published: Mapping[str, tuple[PrintedNumber, PrintedNumber]])
     figure.update_yaxes(**lay_rows(list(published)), showgrid=False, zeroline=False)
     figure.update_xaxes(rangemode="tozero", ticksuffix=" %", title={"text": "pass@3, approximate, as printed"})
     figure.update_layout(showlegend=False)
-    return ChartDrawing(figure, ChartTable.of(COLUMNS, _printed_rows(published)), (NOT_PUBLISHED,))
+    return ChartDrawing(figure, ChartTable.of(COLUMNS, _list_printed_rows(published)), (NOT_PUBLISHED,))
 
 
 def _range(place: int, model: str, low: PrintedNumber, high: PrintedNumber) -> go.Scatter:
@@ -175,7 +175,7 @@ def _range(place: int, model: str, low: PrintedNumber, high: PrintedNumber) -> g
     )
 
 
-def _printed_rows(published: Mapping[str, tuple[PrintedNumber, PrintedNumber]]) -> Iterable[BudgetRow]:
+def _list_printed_rows(published: Mapping[str, tuple[PrintedNumber, PrintedNumber]]) -> Iterable[BudgetRow]:
     for model, ends in published.items():
         for row, end in zip(ends, ("lowest", "highest"), strict=True):
             source = f"SkillGenBench, {row.row}; {end} of the plateau of pass@3 over the generator's budget"

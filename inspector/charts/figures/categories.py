@@ -62,12 +62,16 @@ def by_place(runs: Sequence[Outcomes], metric: Metric, column: str) -> dict[int,
 
 
 def draw(sheet: ChartSheet) -> ChartDrawing:
-    if sheet.metric is None and not printed(sheet):
+    if sheet.metric is None and not select_printed(sheet):
         return ChartDrawing(None, ChartTable(COLUMNS), absent="No trial of these runs is covered by a metric.")
     by = sheet.options.get("by", "environment")
-    found = {group.identity: _found(sheet, group, by) for group in sheet.comparison.groups.all} if sheet.metric else {}
+    found = (
+        {group.identity: _find_results(sheet, group, by) for group in sheet.comparison.groups.all}
+        if sheet.metric
+        else {}
+    )
     names = _names(by, {place for each in found.values() for place in each})
-    published = _by_category(printed(sheet))
+    published = _by_category(select_printed(sheet))
     if not names and not published:
         return ChartDrawing(
             None, ChartTable(COLUMNS), absent=f"The tasks of these runs belong to no {by} that the record knows."
@@ -75,19 +79,19 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
     groups = [group for group in sheet.comparison.groups.all if found.get(group.identity)]
     limit = MAX_BARS if len(names) <= 2 else MAX_BARS_OF_MANY
     own = [_block(sheet, place, told, groups, found, by, limit) for place, told in names.items()]
-    laid_over = [_printed_block(category, rows) for category, rows in published.items()]
+    laid_over = [_draw_printed_panel(category, rows) for category, rows in published.items()]
     drawn = own[: MAX_PANELS - len(laid_over)] if laid_over else own
     figure = stack_bars(rows_of(2, drawn, laid_over), KINDS, share_x=not laid_over or not own)
-    table = ChartTable(COLUMNS, (*_rows(sheet, names, groups, found, by), *_printed_rows(published)))
+    table = ChartTable(COLUMNS, (*_rows(sheet, names, groups, found, by), *_list_printed_rows(published)))
     notes = (*_notes(sheet, by, len(names), bool(published)), *note_crowd(len(groups), "groups", limit))
     return ChartDrawing(figure, table, notes)
 
 
-def printed(sheet: ChartSheet) -> list[PrintedNumber]:
+def select_printed(sheet: ChartSheet) -> list[PrintedNumber]:
     return [row for row in sheet.published if row.paper == PAPER and row.table == TABLE and row.group]
 
 
-def _found(sheet: ChartSheet, group: Group, by: str) -> dict[int, CategoryResult]:
+def _find_results(sheet: ChartSheet, group: Group, by: str) -> dict[int, CategoryResult]:
     assert sheet.metric is not None
     return by_place(sheet.comparison.of_group(group), sheet.metric, by)
 
@@ -127,25 +131,27 @@ def _block(
             plain(told.name), plain(group.label), f"{metric.key} {text}", f"{count} {metric.counted}, {one.runs} runs"
         )
         url = sheet.trials_url(group, metric=metric, **{by: told.key})
-        bars.append(Bar(group.label, (BarPart(kind, _scaled(one.value, metric), "", hover, url),), f"{text} · {count}"))
+        bars.append(
+            Bar(group.label, (BarPart(kind, _scale_value(one.value, metric), "", hover, url),), f"{text} · {count}")
+        )
     return BarPanel(told.name, f"{metric.key}, {unit_of(metric.unit)}", tuple(bars), 100 if metric.is_share else None)
 
 
-def _scaled(value: float, metric: Metric) -> float:
+def _scale_value(value: float, metric: Metric) -> float:
     return 100 * value if metric.is_share else value
 
 
-def _printed_block(category: str, rows: Sequence[PrintedNumber]) -> BarPanel:
+def _draw_printed_panel(category: str, rows: Sequence[PrintedNumber]) -> BarPanel:
     bars = [
         Bar(row.row, (), "blank")
         if row.value is None
-        else Bar(row.row, (_printed_part(category, row),), f"{row.printed} %")
+        else Bar(row.row, (_draw_printed_part(category, row),), f"{row.printed} %")
         for row in rows
     ]
     return BarPanel(f"{category} (published)", "accuracy, %, as printed", tuple(bars), 100)
 
 
-def _printed_part(category: str, row: PrintedNumber) -> BarPart:
+def _draw_printed_part(category: str, row: PrintedNumber) -> BarPart:
     source = f"SkillLearnBench, {row.table}" + (f", {row.model}" if row.model else "")
     return BarPart(PUBLISHED, row.value, "", lines(plain(category), plain(row.row), f"{row.printed} %", plain(source)))
 
@@ -164,14 +170,14 @@ def _rows(
             if one is None or sheet.metric is None:
                 continue
             metric, rate = sheet.metric, one.rate
-            value = None if one.value is None else _scaled(one.value, metric)
+            value = None if one.value is None else _scale_value(one.value, metric)
             passed = rate.passed if metric.is_share else None
             numbers = (value, unit_of(metric.unit), passed, rate.scored, rate.planned, one.runs)
             url = sheet.trials_url(group, metric=metric, **{by: told.key})
             yield TableRow((told.name, group.label, "own", *numbers), url)
 
 
-def _printed_rows(published: Mapping[str, Sequence[PrintedNumber]]) -> Iterable[TableRow]:
+def _list_printed_rows(published: Mapping[str, Sequence[PrintedNumber]]) -> Iterable[TableRow]:
     for category, rows in published.items():
         for row in rows:
             label = f"{row.row} ({row.model})" if row.model else row.row

@@ -14,7 +14,7 @@ from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
 from inspector.charts.drawing.arms import model_name
 from inspector.charts.drawing.chart_pairs import Axis, PairEnd, PairPanel, draw_pairs, frontier
 from inspector.charts.drawing.gain import scale_value
-from inspector.charts.drawing.marks import PAPER, EfficiencyMark, MarkPair, published_pairs, write_usage
+from inspector.charts.drawing.marks import PAPER, EfficiencyMark, MarkPair, list_published_pairs, write_usage
 from inspector.charts.drawing.panels import lines, note_left_out, plain
 from inspector.charts.drawing.quantities import unit_of
 from inspector.charts.sheet import ChartSheet
@@ -48,11 +48,11 @@ def _chosen(sheet: ChartSheet) -> tuple[Axis, list[MarkPair]]:
     wanted = sheet.options.get("x", FIRST_KNOWN)
     axes = list(AXES.values()) if wanted == FIRST_KNOWN else [AXES[wanted]]
     for axis in axes:
-        own, printed = list(_own(sheet, axis)), list(published_pairs(sheet.published, axis))
+        own, printed = list(_own(sheet, axis)), list(list_published_pairs(sheet.published, axis))
         if any(mark.end.stands for pair in own or printed for mark in pair.marks):
             return axis, [*own, *printed]
     axis = axes[0]
-    return axis, [*_own(sheet, axis), *published_pairs(sheet.published, axis)]
+    return axis, [*_own(sheet, axis), *list_published_pairs(sheet.published, axis)]
 
 
 def _panel(title: str, pairs: Sequence[MarkPair]) -> PairPanel:
@@ -79,7 +79,7 @@ def _own(sheet: ChartSheet, axis: Axis) -> Iterator[MarkPair]:
 
 def _mark(sheet: ChartSheet, metric: Metric, axis: Axis, group: Group, panel: str) -> EfficiencyMark:
     """Both axes are means over the same trials, then over replicates; what was used over those that tell it."""
-    reached, used = sheet.comparison.cell(group, metric), sheet.comparison.cell(group, _used(metric, axis))
+    reached, used = sheet.comparison.cell(group, metric), sheet.comparison.cell(group, _build_use_metric(metric, axis))
     y = None if reached.value is None else scale_value(metric, reached.value)
     name = model_name(group)
     counts = f"{reached.rate.passed}/{reached.rate.scored}" if metric.is_share else f"{reached.rate.scored} trials"
@@ -98,7 +98,7 @@ def _mark(sheet: ChartSheet, metric: Metric, axis: Axis, group: Group, panel: st
     return EfficiencyMark(panel, "own runs", name, group.harness, group.condition, end, *rest)
 
 
-def _used(metric: Metric, axis: Axis) -> Metric:
+def _build_use_metric(metric: Metric, axis: Axis) -> Metric:
     """What the trials of this metric used."""
     return Metric(
         f"{metric.key}/{axis.column}",

@@ -13,7 +13,7 @@ from plotly import graph_objects as go
 
 from benchapp.stats.metrics.metric import Better, Metric
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
-from inspector.charts.drawing.forest_rows import ForestRow, own_rows, published_rows_of, tell_apart
+from inspector.charts.drawing.forest_rows import ForestRow, list_published_rows, own_rows, tell_apart
 from inspector.charts.drawing.palette import INK, MUTED, Style, series
 from inspector.charts.drawing.panels import LETTER, lines, panels, plain, short, write_signed
 from inspector.charts.drawing.traces import ChartPoint, Legend, plain_scatter
@@ -40,9 +40,9 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
     metrics = _metrics(sheet)
     unit = _unit(metrics)
     rows = {metric.key: own_rows(sheet, metric) for metric in metrics}
-    for key in list(rows) or _published_metric(sheet):
+    for key in list(rows) or _find_published_metric(sheet):
         baseline = sheet.comparison.groups.baseline
-        rows.setdefault(key, []).extend(published_rows_of(sheet.published, key, baseline))
+        rows.setdefault(key, []).extend(list_published_rows(sheet.published, key, baseline))
     every = [row for of_metric in rows.values() for row in of_metric]
     table = ChartTable.of(_columns(unit), every)
     if not every:
@@ -67,7 +67,7 @@ def _unit(metrics: Sequence[Metric]) -> str:
     return "pp" if not metrics or metrics[0].is_share else metrics[0].unit.value
 
 
-def _published_metric(sheet: ChartSheet) -> tuple[str, ...]:
+def _find_published_metric(sheet: ChartSheet) -> tuple[str, ...]:
     printed = {row.metric for row in sheet.published}
     wanted = (sheet.comparison.choices.metric, *PUBLISHED_FIRST)
     return tuple(key for key in wanted if key in printed)[:1]

@@ -21,7 +21,7 @@ from inspector.charts.drawing.gain import (
     GainSide,
     difference_unit,
     gain_of,
-    paired_of,
+    pair_groups,
     scale_value,
     write_difference,
 )
@@ -65,7 +65,7 @@ class Tile:
         """Of "own" or "other", over the families, as shown."""
         return scale_value(self.metric, fmean(each.value for each in self._sides(side)))
 
-    def passed(self, side: str) -> float | None:
+    def count_passed(self, side: str) -> float | None:
         return round(sum(each.total for each in self._sides(side)), 10) if self.metric.is_share else None
 
     def count(self, side: str) -> int:
@@ -108,7 +108,7 @@ def _pairs(sheet: ChartSheet, metric: Metric) -> Iterator[tuple[Group, Group, Fa
     """Every group that has a baseline, with its difference in each family that both sides have a scored task in."""
     for group in sheet.comparison.groups.all:
         baseline = sheet.comparison.groups.baseline_of(group)
-        paired = paired_of(sheet.comparison, group, baseline, metric) if baseline else None
+        paired = pair_groups(sheet.comparison, group, baseline, metric) if baseline else None
         if baseline and paired:
             families = dict.fromkeys(paired.family.tolist())
             yield group, baseline, {family: gain_of(paired, paired.family == family) for family in families}
@@ -197,10 +197,10 @@ def _columns(metric: Metric | None, by_family: bool) -> tuple[TableColumn, ...]:
         TableColumn("families", "families", read=lambda row: len(row.gains)),
         TableColumn("tasks", "tasks on both sides"),
         TableColumn("value", "group, mean over families", unit, lambda row: row.mean("own")),
-        TableColumn("passed", "group passed", read=lambda row: row.passed("own")),
+        TableColumn("passed", "group passed", read=lambda row: row.count_passed("own")),
         TableColumn("of", "of", read=lambda row: row.count("own")),
         TableColumn("baseline_value", "baseline, mean over families", unit, lambda row: row.mean("other")),
-        TableColumn("baseline_passed", "baseline passed", read=lambda row: row.passed("other")),
+        TableColumn("baseline_passed", "baseline passed", read=lambda row: row.count_passed("other")),
         TableColumn("baseline_of", "of", read=lambda row: row.count("other")),
     )
 

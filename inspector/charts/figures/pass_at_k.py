@@ -65,7 +65,7 @@ class PassRow:
 
 def draw(sheet: ChartSheet) -> ChartDrawing:
     found = {group: points for group in sheet.comparison.groups.all if (points := curve_of(sheet, group))}
-    published = printed(sheet)
+    published = select_printed(sheet)
     if not found and not published:
         absent = "No task of these runs has two scored samples, so there is no pass@k beyond the plain rate."
         return ChartDrawing(None, ChartTable(COLUMNS), absent=f"{absent} {NOT_PUBLISHED}")
@@ -77,7 +77,7 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
         ),
     )
     if not found:
-        return ChartDrawing(_printed_figure(published), table, (NOT_PUBLISHED, LIMITS[0]))
+        return ChartDrawing(_draw_printed(published), table, (NOT_PUBLISHED, LIMITS[0]))
     facets = facets_of(found)
     figure = curves(facets, lambda group: [row.point for row in found[group]])
     if published and len(facets) == 1:
@@ -102,7 +102,7 @@ def _row(group: Group, runs: Sequence[Outcomes], point: PassPoint, url: str) -> 
     return PassRow(group.label, "own", point.k, *numbers, url)
 
 
-def printed(sheet: ChartSheet) -> list[PrintedNumber]:
+def select_printed(sheet: ChartSheet) -> list[PrintedNumber]:
     """pass@3 of a generator with a backbone, or averaged over backbones."""
     return [
         row
@@ -117,14 +117,14 @@ def label_of(row: PrintedNumber) -> str:
 
 def _lay_over(figure: go.Figure, published: Sequence[PrintedNumber]) -> None:
     """Open squares at k = 3, the only k the paper uses."""
-    figure.add_trace(_marks([ChartPoint(3, row.value, _printed_hover(row)) for row in published]))
+    figure.add_trace(_marks([ChartPoint(3, row.value, _write_printed_hover(row)) for row in published]))
     figure.update_layout(showlegend=True)
 
 
-def _printed_figure(published: Sequence[PrintedNumber]) -> go.Figure:
+def _draw_printed(published: Sequence[PrintedNumber]) -> go.Figure:
     ordered = sorted(published, key=lambda row: -(row.value or 0))
     figure, _ = panels(["Published: pass@3, SkillGenBench"], across=1, height=30 * len(ordered))
-    trace = _marks([ChartPoint(row.value, place, _printed_hover(row)) for place, row in enumerate(ordered)])
+    trace = _marks([ChartPoint(row.value, place, _write_printed_hover(row)) for place, row in enumerate(ordered)])
     trace.update(mode="markers+text", text=[f" {row.printed}" for row in ordered], textposition="middle right")
     figure.add_trace(trace)
     figure.update_yaxes(**lay_rows([label_of(row) for row in ordered]), zeroline=False)
@@ -142,7 +142,7 @@ def _marks(points: Sequence[ChartPoint]) -> go.Scatter:
     )
 
 
-def _printed_hover(row: PrintedNumber) -> str:
+def _write_printed_hover(row: PrintedNumber) -> str:
     return lines(plain(label_of(row)), f"pass@3: {row.printed} %", plain(f"{row.row}. {row.note}"))
 
 

@@ -14,7 +14,7 @@ from plotly import graph_objects as go
 from benchapp.stats.metrics.metric import MetricUnit
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
 from inspector.charts.drawing.bars import MAX_BARS, note_crowd
-from inspector.charts.drawing.measures import ProfileMeasure, ProfileValue, own_measures, printed_measures
+from inspector.charts.drawing.measures import ProfileMeasure, ProfileValue, list_printed_measures, own_measures
 from inspector.charts.drawing.palette import Style, series
 from inspector.charts.drawing.panels import lines, panels, plain
 from inspector.charts.drawing.quantities import plural, write_value
@@ -83,7 +83,7 @@ def places_of(values: Sequence[float | None]) -> list[float | None]:
 
 
 def draw(sheet: ChartSheet) -> ChartDrawing:
-    sets = [("own", *own_measures(sheet)), ("published", *printed_measures(sheet))]
+    sets = [("own", *own_measures(sheet)), ("published", *list_printed_measures(sheet))]
     sets = [(source, labels, measures) for source, labels, measures in sets if labels and measures]
     if not sets:
         return ChartDrawing(

@@ -14,7 +14,7 @@ from benchapp.stats.comparing.groups import Group
 from benchapp.stats.metrics.metric import Metric
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
 from inspector.charts.drawing.arms import ModelPanel, arms_of
-from inspector.charts.drawing.gain import Gain, GainSide, gain_of, paired_of, scale_value, write_difference
+from inspector.charts.drawing.gain import Gain, GainSide, gain_of, pair_groups, scale_value, write_difference
 from inspector.charts.drawing.panels import (
     MAX_PANELS,
     Heat,
@@ -80,18 +80,18 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
     arms = arms_of(sheet.comparison.groups.all)
     with_raw = arms_of([group for arm in arms if arm.find(RAW) for group in arm.groups])
     places = [place for arm in with_raw for place in _own(sheet, arm, metrics)]
-    published = list(_published([row for row in sheet.published if row.paper == PAPER]))
-    printed = _ordered(place.panel for place in published)
+    published = list(_list_published_cells([row for row in sheet.published if row.paper == PAPER]))
+    printed = _drop_repeats(place.panel for place in published)
     places += published
     table = ChartTable.of(COLUMNS, places)
     if not any(place.cell.value is not None for place in places):
         return ChartDrawing(None, table, absent=_absent(arms, with_raw))
-    titles = _ordered(place.panel for place in places)
+    titles = _drop_repeats(place.panel for place in places)
     kept = [*titles[: -len(printed)][: MAX_PANELS - 1], *printed] if printed else titles[:MAX_PANELS]
     heats = [Heat(title, {(p.row, p.column): p.cell for p in places if p.panel == title}) for title in kept]
-    rows = _ordered(place.row for place in places)
-    columns = _ordered(place.column for place in places if place.cell.value is not None)
-    bare = [name for name in _ordered(place.column for place in places) if name not in columns]
+    rows = _drop_repeats(place.row for place in places)
+    columns = _drop_repeats(place.column for place in places if place.cell.value is not None)
+    bare = [name for name in _drop_repeats(place.column for place in places) if name not in columns]
     scale = Scale.around_zero((place.cell.value for place in places), "pp")
     figure = heatmaps(heats, rows, columns, scale)
     left = note_left_out(len(titles), "an agent model")
@@ -106,7 +106,7 @@ def _own(sheet: ChartSheet, arm: ModelPanel, metrics: Sequence[Metric]) -> Itera
         if group.condition in NO_SKILLS:
             continue
         for metric in metrics:
-            gain, why = _compared(sheet, group, raw, metric)
+            gain, why = _compare_groups(sheet, group, raw, metric)
             url = sheet.trials_url(group, metric=metric)
             head = f"{plain(arm.title)}<br><b>{plain(name)}</b> against {RAW}, {metric.key}"
             if gain is None:
@@ -123,12 +123,12 @@ def _numbers(metric: Metric, side: GainSide) -> Numbers:
     return scale_value(metric, side.value), round(side.total, 10), side.of
 
 
-def _compared(sheet: ChartSheet, group: Group, raw: Group, metric: Metric) -> tuple[Gain | None, str]:
+def _compare_groups(sheet: ChartSheet, group: Group, raw: Group, metric: Metric) -> tuple[Gain | None, str]:
     """The difference, or why there is none."""
     for side in (group, raw):
         if not sheet.comparison.cell(side, metric).rate.scored:
             return None, f"{side.condition} has no scored trial for {metric.key}"
-    paired = paired_of(sheet.comparison, group, raw, metric)
+    paired = pair_groups(sheet.comparison, group, raw, metric)
     return (gain_of(paired), "") if paired else (None, "no task was scored on both sides")
 
 
@@ -139,7 +139,7 @@ def _cell(head: str, metric: Metric, gain: Gain, url: str) -> HeatCell:
     return HeatCell(scale_value(metric, gain.delta), text, lines(head, f"{text} pp", counts, runs), url)
 
 
-def _published(rows: Sequence[PrintedNumber]) -> Iterator[RelativeCell]:
+def _list_published_cells(rows: Sequence[PrintedNumber]) -> Iterator[RelativeCell]:
     """One panel: the paper prints raw-trajectory's averages over its ten models in the text, and no row of it for any model.
 
     Against them stand the averages of what its tables print for the skill conditions, where all ten are printed.
@@ -152,10 +152,10 @@ def _published(rows: Sequence[PrintedNumber]) -> Iterator[RelativeCell]:
     models = max((len(of_models) for of_models in tables.values()), default=0)
     for (condition, metric), of_models in tables.items():
         if metric in PUBLISHED:
-            yield _printed_place(condition, metric, list(of_models.values()), models, raw.get(metric))
+            yield _build_printed_cell(condition, metric, list(of_models.values()), models, raw.get(metric))
 
 
-def _printed_place(
+def _build_printed_cell(
     condition: str, metric: str, rows: Sequence[PrintedNumber], models: int, raw: PrintedNumber | None
 ) -> RelativeCell:
     panel = f"average of {models} models · published"
@@ -176,7 +176,7 @@ def _printed_place(
     return RelativeCell(panel, source, condition, metric, cell, *sides)
 
 
-def _ordered(names: Iterable[str]) -> list[str]:
+def _drop_repeats(names: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(names))
 
 

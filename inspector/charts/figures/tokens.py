@@ -72,7 +72,7 @@ def shares_of(sheet: ChartSheet) -> dict[Group, tuple[TokenShare, TokenShare]]:
 
 def draw(sheet: ChartSheet) -> ChartDrawing:
     found = shares_of(sheet)
-    published = printed(sheet)
+    published = find_printed_tokens(sheet)
     if not found and not published:
         return ChartDrawing(
             None, ChartTable(COLUMNS), absent="No attempt and no author call of these runs has been recorded."
@@ -90,10 +90,10 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
     if priced:
         costs = tuple(_cost_bar(sheet, group, shares) for group, shares in shown)
         own.append(BarPanel("Cost", "USD per run", costs))
-    figure = stack_bars(rows_of(len(own) or 1, own, _printed_blocks(published)), KINDS, across=len(own) or 1)
+    figure = stack_bars(rows_of(len(own) or 1, own, _draw_printed_panels(published)), KINDS, across=len(own) or 1)
     rows = (
         *(_row(sheet, group, share) for group, shares in found.items() for share in shares if share.spent.things),
-        *_printed_rows(published),
+        *_list_printed_rows(published),
     )
     unpriced = ("No attempt and no call of these runs tells a cost.",) if own and not priced else ()
     return ChartDrawing(figure, ChartTable(COLUMNS, rows), (*unpriced, *_notes(len(found), bool(published))))
@@ -161,7 +161,7 @@ def _row(sheet: ChartSheet, group: Group, share: TokenShare) -> TableRow:
     return TableRow((*values, "own"), sheet.trials_url(group))
 
 
-def printed(sheet: ChartSheet) -> dict[str, dict[str, PrintedNumber]]:
+def find_printed_tokens(sheet: ChartSheet) -> dict[str, dict[str, PrintedNumber]]:
     """Label -> metric -> printed number of thousands of tokens."""
     found: dict[str, dict[str, PrintedNumber]] = {}
     for row in sheet.published:
@@ -170,7 +170,7 @@ def printed(sheet: ChartSheet) -> dict[str, dict[str, PrintedNumber]]:
     return found
 
 
-def _printed_blocks(published: Mapping[str, Mapping[str, PrintedNumber]]) -> list[BarPanel]:
+def _draw_printed_panels(published: Mapping[str, Mapping[str, PrintedNumber]]) -> list[BarPanel]:
     if not published:
         return []
     bars = []
@@ -185,7 +185,7 @@ def _printed_blocks(published: Mapping[str, Mapping[str, PrintedNumber]]) -> lis
     return [BarPanel("Published: SkillLearnBench, solving", "tokens per instance, as printed", tuple(bars))]
 
 
-def _printed_rows(published: Mapping[str, Mapping[str, PrintedNumber]]) -> Iterable[TableRow]:
+def _list_printed_rows(published: Mapping[str, Mapping[str, PrintedNumber]]) -> Iterable[TableRow]:
     for label, cells in published.items():
         amounts = [
             1000 * cell.value if (cell := cells.get(metric)) and cell.value is not None else None

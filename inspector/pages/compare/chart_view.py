@@ -19,9 +19,9 @@ from inspector.charts.chart_table import MAX_ROWS, csv_text, numeric_columns, te
 from inspector.charts.drawing.palette import twins
 from inspector.charts.picture import Picture, picture_of
 from inspector.charts.sheet import ChartSheet
-from inspector.pages.people.comments import commented_chart
+from inspector.pages.people.comments import count_chart_comments
 from inspector.web.permalinks import build_permalink
-from inspector.web.responses import render_page, wants_fragment
+from inspector.web.responses import PathLink, render_page, wants_fragment
 
 
 @require_safe
@@ -33,7 +33,7 @@ def chart(request: HttpRequest, key: str, *, as_json: bool = False) -> HttpRespo
         response = render(request, "compare/_chart_table.html", _table_context(found, picture.drawing.table))
         patch_vary_headers(response, ["HX-Request"])
         return response
-    data = _as_json(request, found, sheet, picture)
+    data = _read_twin(request, found, sheet, picture)
     context = {} if as_json else _context(request, found, sheet, picture)
     return render_page(request, "compare/chart.html", data=data, context=context, as_json=as_json)
 
@@ -53,38 +53,38 @@ def _chart(key: str) -> Chart:
     return CHARTS[key]
 
 
-def _as_json(request: HttpRequest, found: Chart, sheet: ChartSheet, picture: Picture) -> dict[str, Any]:
+def _read_twin(request: HttpRequest, found: Chart, sheet: ChartSheet, picture: Picture) -> dict[str, Any]:
     """`figure` is plotly's, in the light colours; `dark` gives the twin of each."""
-    choices, drawing = sheet.comparison.choices, picture.drawing
-    pin = build_permalink(request, sheet.comparison)
+    comparison, drawing = sheet.comparison, picture.drawing
+    pin = build_permalink(request, comparison)
     return {
         "key": found.key,
         "title": found.title,
         "question": found.question,
         "figure": None if picture.figure is None else orjson.Fragment(picture.figure),
         "dark": twins(),
-        "table": _table_as_json(request, drawing.table),
+        "table": _read_table(drawing.table),
         "notes": drawing.notes,
         "absent": drawing.absent,
         "after": found.after,
-        "choices": choices.pairs(),
+        "choices": comparison.choices.pairs(),
         "options": sheet.options,
         "metric": sheet.metric.key if found.uses_metric and sheet.metric else None,
         "problems": sheet.problems,
-        "scripted": sheet.comparison.scripted,
-        "fingerprint": sheet.comparison.fingerprint,
-        "pin": pin.as_json(),
+        "scripted": comparison.scripted,
+        "fingerprint": comparison.fingerprint,
+        "pin": pin,
         "as_of": pin.as_of,
         "permalink": pin.permalink,
         "next": None,
     }
 
 
-def _table_as_json(request: HttpRequest, table: ChartTable) -> dict[str, Any]:
-    urls = [request.build_absolute_uri(row.url) if row.url else None for row in table.rows]
+def _read_table(table: ChartTable) -> dict[str, Any]:
+    links = [PathLink(row.url) if row.url else None for row in table.rows]
     return {
-        "columns": [column.as_json() for column in table.columns],
-        "rows": [{**record, "url": url} for record, url in zip(table.records(), urls, strict=True)],
+        "columns": table.columns,
+        "rows": [{**record, "url": link} for record, link in zip(table.records(), links, strict=True)],
     }
 
 
@@ -106,7 +106,7 @@ def _context(request: HttpRequest, found: Chart, sheet: ChartSheet, picture: Pic
             (name, [(f"{name}:{value}", value) for value in values]) for name, values in found.options.items()
         ],
         "drawn": list(drawn),
-        "commented": commented_chart(found.key, choices),
+        "commented": count_chart_comments(found.key, choices),
         "kept": kept,
         **_table_context(found, picture.drawing.table),
     }

@@ -65,7 +65,7 @@ class ListedTrial:
     first: Trial | None
 
 
-class _Counted:
+class _TrialTotals:
     """Rows whose number is known already: counting fifty thousand twice would double the time of the page."""
 
     def __init__(self, trials: QuerySet[Trial], total: int) -> None:
@@ -101,7 +101,7 @@ def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpRespo
         )
     trials = trials_behind(choices, narrowing)
     tally = _tally(trials, choices)
-    page = paginate(request, _Counted(_sort_trials(trials, sort), tally.total), per_page=PER_PAGE)  # type: ignore[arg-type]
+    page = paginate(request, _TrialTotals(_sort_trials(trials, sort), tally.total), per_page=PER_PAGE)  # type: ignore[arg-type]
     shown = list(_list_trials(list(page), choices))
     here = _address(choices, narrowing)
     added, revised = count_added_since(choices), _count_later(trials, choices)

@@ -20,7 +20,7 @@ from inspector.charts.sheet import ChartSheet
 
 
 @dataclass(frozen=True, slots=True)
-class CellText:
+class DifferenceText:
     """What one cell says. `tone`: better or worse where the primary interval excludes 0, else empty."""
 
     main: str
@@ -34,14 +34,14 @@ class CellText:
 
 
 @dataclass(frozen=True, slots=True)
-class TableRow:
+class ComparisonRow:
     """`lines`: what the group's runs are beyond their condition, where the groups differ in it. `scripted`: said here only
     where it is not true of the whole table, whose head says it then."""
 
     title: str
     url: str
     lines: tuple[str, ...]
-    cells: tuple[CellText, ...]
+    cells: tuple[DifferenceText, ...]
     is_baseline: bool
     scripted: bool
 
@@ -51,19 +51,19 @@ def run_metrics(sheet: ChartSheet) -> tuple[RunMetric, ...]:
     return RUN_TABLES[sheet.table] if sheet.table != "success" else ()
 
 
-def table_rows(sheet: ChartSheet, groups: Iterable[Group]) -> list[TableRow]:
+def table_rows(sheet: ChartSheet, groups: Iterable[Group]) -> list[ComparisonRow]:
     shown = list(groups)
     endings = endings_of(run for group in shown for run in group.runs)
     return [_row(sheet, group, endings) for group in shown]
 
 
-def _row(sheet: ChartSheet, group: Group, endings: Mapping[int, Endings]) -> TableRow:
+def _row(sheet: ChartSheet, group: Group, endings: Mapping[int, Endings]) -> ComparisonRow:
     title, *lines = group.label.split(SEPARATOR)
     lines += _list_caveats(sheet, group)
     if alike := sum(endings[run.pk].equals_no_skill for run in group.runs):
         which = "" if alike == group.replicates else f" in {alike} of {group.replicates} replicates"
         lines.append(f"equals no-skill{which}: no skill in any library")
-    return TableRow(
+    return ComparisonRow(
         title,
         group.first.get_absolute_url() if group.replicates == 1 else sheet.trials_url(group),
         tuple(lines),
@@ -90,19 +90,19 @@ def _list_caveats(sheet: ChartSheet, group: Group) -> Iterator[str]:
         yield f"baseline of {baseline.first.experiment.name}"
 
 
-def _cell(sheet: ChartSheet, group: Group, metric: Metric) -> CellText:
+def _cell(sheet: ChartSheet, group: Group, metric: Metric) -> DifferenceText:
     cell = sheet.comparison.cell(group, metric)
     if cell.value is None:
         if not cell.rate.planned:
-            return CellText("none planned")
-        return CellText("none scored" if metric.is_share else "unknown")
+            return DifferenceText("none planned")
+        return DifferenceText("none scored" if metric.is_share else "unknown")
     main, count = value_text(cell)
     url = sheet.trials_url(group, metric=metric)
     difference = sheet.comparison.difference(group, metric)
     if difference is None:
-        return CellText(main, count, around=wilson_text(cell), url=url)
+        return DifferenceText(main, count, around=wilson_text(cell), url=url)
     delta, around = delta_text(difference, metric)
-    return CellText(
+    return DifferenceText(
         main,
         count,
         delta,
@@ -110,21 +110,21 @@ def _cell(sheet: ChartSheet, group: Group, metric: Metric) -> CellText:
         tone(difference, metric),
         says(sheet.comparison, group, metric),
         url,
-        drawn(difference) if metric.is_share else SafeString(""),
+        draw_difference(difference) if metric.is_share else SafeString(""),
     )
 
 
-def _run_cell(sheet: ChartSheet, group: Group, metric: RunMetric) -> CellText:
+def _run_cell(sheet: ChartSheet, group: Group, metric: RunMetric) -> DifferenceText:
     """A number of whole runs is no mean over tasks: nothing pairs it with the baseline's, so it is shown as it is."""
     found = sheet.comparison.run_value(group, metric)
     if found.value is None:
-        return CellText("unknown", says=found.note)
-    return CellText(
+        return DifferenceText("unknown", says=found.note)
+    return DifferenceText(
         render_metric(found.value, metric.unit), f"of {found.over} {found.of}" if found.of else "", says=found.note
     )
 
 
-def drawn(difference: Difference) -> SafeString:
+def draw_difference(difference: Difference) -> SafeString:
     """The primary interval on a line from -50 to +50 points, with its mark at the estimate."""
     if difference.interval is None:
         return SafeString("")

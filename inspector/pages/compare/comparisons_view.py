@@ -22,7 +22,7 @@ from benchapp.stats.metrics.catalogue import DEFAULT_METRIC
 from benchapp.stats.metrics.metric import Metric
 from inspector.charts.chart_request import build_sheet
 from inspector.pages.compare.comparison_table import delta_text
-from inspector.pages.compare.exports_view import exported
+from inspector.pages.compare.exports_view import stream_export
 from inspector.pages.compare.report import least_bytes, report_of
 from inspector.web.access import needs
 from inspector.web.responses import link_to, next_url, paginate, render_page
@@ -49,10 +49,10 @@ class SaveForm(forms.Form):
         return [self.known[key] for key in self.cleaned_data["metrics"]]
 
     def is_understood(self) -> bool:
-        return self.cleaned_data["understood"] == named(self.chosen())
+        return self.cleaned_data["understood"] == join_keys(self.chosen())
 
 
-def named(metrics: Sequence[Metric]) -> str:
+def join_keys(metrics: Sequence[Metric]) -> str:
     return " ".join(metric.key for metric in metrics)
 
 
@@ -96,7 +96,7 @@ def comparison_save(request: HttpRequest) -> HttpResponseBase:
         "runs": len(comparison.runs),
         "problems": problems,
         "futile": futile,
-        "understood": named(chosen) if futile else "",
+        "understood": join_keys(chosen) if futile else "",
         "unfinished": comparison.unfinished,
     }
     status = 400 if request.method == "POST" else 200
@@ -162,7 +162,7 @@ def comparison_export(request: HttpRequest, public_id: UUID, form: str) -> HttpR
     if form not in FORMATS:
         raise Http404(f"There are {', '.join(FORMATS)}.")
     reopened = _reopen(public_id)
-    return exported(Export("differences", reopened.choices, declared=reopened.metrics), form)
+    return stream_export(Export("differences", reopened.choices, declared=reopened.metrics), form)
 
 
 def _reopen(public_id: UUID) -> Reopened:

@@ -28,10 +28,10 @@ def export(request: HttpRequest, what: str, form: str) -> HttpResponseBase:
     if what not in EXPORTS or form not in FORMATS:
         raise Http404(f"There are {', '.join(EXPORTS)}, each as {', '.join(FORMATS)}.")
     asked, problems = export_asked(what, request.GET)
-    return refused(problems) if problems else exported(asked, form)
+    return refuse_export(problems) if problems else stream_export(asked, form)
 
 
-def exported(asked: Export, form: str) -> HttpResponseBase:
+def stream_export(asked: Export, form: str) -> HttpResponseBase:
     name = f"skillglass-{asked.what}.{form}"
     if form == "parquet":
         file = TemporaryFile()  # noqa: SIM115  (the response closes it)
@@ -45,14 +45,14 @@ def exported(asked: Export, form: str) -> HttpResponseBase:
 def _table_tex(request: HttpRequest) -> HttpResponseBase:
     asked, problems = export_asked("aggregates", request.GET)
     if problems:
-        return refused(problems)
+        return refuse_export(problems)
     comparison = comparison_of(asked.choices)
     text = condition_table(comparison, metrics_of(comparison))
     disposition = {"Content-Disposition": 'attachment; filename="skillglass-conditions.tex"'}
     return HttpResponse(text, content_type=TEX, headers=disposition)
 
 
-def refused(problems: list[str]) -> HttpResponse:
+def refuse_export(problems: list[str]) -> HttpResponse:
     """What is not understood is not left out of the filter: that would give out more than was asked for."""
     text = "\n".join(["Nothing was exported:", *(f"- {problem}" for problem in problems), ""])
     return HttpResponse(text, content_type="text/plain; charset=utf-8", status=400)

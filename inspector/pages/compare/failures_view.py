@@ -53,7 +53,7 @@ def failures(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     comparison = sheet.comparison
     found = read_failures(comparison.runs)
     closed = set(closed_trials(cast(User, request.user)).values_list("pk", flat=True))
-    every = list(_counted(comparison, found))
+    every = list(_list_refused_trials(comparison, found))
     shown = [each for each in every if each.refused.pk not in closed]
     refused = [each.refused for each in shown]
     rows, groups = count_by_source(refused, NAMES), _by_group(shown)
@@ -93,7 +93,7 @@ def failures(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     return render_page(request, "compare/compare_failures.html", data=data, context=context, as_json=as_json)
 
 
-def _counted(comparison: Comparison, found: dict[int, Failures]) -> Iterator[RefusedTrial]:
+def _list_refused_trials(comparison: Comparison, found: dict[int, Failures]) -> Iterator[RefusedTrial]:
     """Those that the record knew at the pin, of trials that a finished library was tried on, outside tainted episodes."""
     for group in comparison.groups.all:
         for run in group.runs:

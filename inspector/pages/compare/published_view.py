@@ -45,9 +45,9 @@ def published(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     }
     layout = lay_out(shown)
     context = {
-        "papers": [(key, name, _printed(_numbers(key))) for key, name in PAPERS.items()],
+        "papers": [(key, name, _count_printed(_numbers(key))) for key, name in PAPERS.items()],
         "name": PAPERS[paper],
-        "numbers": _printed(numbers),
+        "numbers": _count_printed(numbers),
         "columns": layout.columns,
         "labels": layout.labels,
         "lines": layout.lines,
@@ -67,5 +67,5 @@ def _findings(paper: str) -> tuple[Erratum, ...]:
     return read_errata(paper)
 
 
-def _printed(numbers: Iterable[Number]) -> int:
+def _count_printed(numbers: Iterable[Number]) -> int:
     return sum(number["value"] is not None for number in numbers)

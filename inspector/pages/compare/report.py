@@ -84,7 +84,7 @@ def report_of(choices: Choices, *, saved: Reopened | None = None, problems: Sequ
         "absent": absent,
         "sources": _sources(sheet.published),
     }
-    return render_to_string("compare/report.html", {**context, **_embedded(bool(plates))})
+    return render_to_string("compare/report.html", {**context, **_embed_assets(bool(plates))})
 
 
 def _came_since(comparison: Comparison) -> list[str]:
@@ -163,7 +163,7 @@ def _sources(published: Sequence[PrintedNumber]) -> list[tuple[str, str]]:
 # --- what lies inside the file -----------------------------------------------------------------------------------------
 
 
-def _embedded(with_charts: bool) -> dict[str, Any]:
+def _embed_assets(with_charts: bool) -> dict[str, Any]:
     """Style and scripts as text, and a policy that lets these scripts run, and nothing else."""
     scripts = [_bundle(), static_text("js/report.js")] if with_charts else []
     hashes = " ".join(f"'sha256-{_sha256(script)}'" for script in scripts) or "'none'"

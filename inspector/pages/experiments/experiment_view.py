@@ -81,7 +81,7 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         "member_page": page,
         "page": groups,
         "page_name": "groups",
-        "estimated": _estimated(found),
+        "estimated": _read_estimate(found),
         "members": members,
         "total": total,
         "standing_still": still,
@@ -143,7 +143,7 @@ def _costs(found: Experiment, spending: Iterable[RunSpending]) -> dict[str, Any]
     }
 
 
-def _estimated(found: Experiment) -> dict[str, Amount] | None:
+def _read_estimate(found: Experiment) -> dict[str, Amount] | None:
     whole = found.estimate.get("whole")
     return {name: Amount(**whole[name]) for name in ("cost_usd", "tokens")} if whole else None
 

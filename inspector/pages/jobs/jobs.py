@@ -108,7 +108,7 @@ def find_troubled(stuck: Iterable[AtWork] = (), limit: int = MAX_TROUBLED) -> tu
     aside = _latest_attempts(
         Attempt.objects.filter(trial__episode__in=episodes[:limit], trial__status=Trial.Status.BLOCKED)
     )
-    rows = [_troubled(episode, latest.get(episode.pk), aside.get(episode.pk)) for episode in episodes[:limit]]
+    rows = [_name_trouble(episode, latest.get(episode.pk), aside.get(episode.pk)) for episode in episodes[:limit]]
     known = {row.episode.pk for row in rows}
     silent = [
         Troubled(row.attempt.trial.episode, Trouble.STUCK, row.attempt)
@@ -119,7 +119,7 @@ def find_troubled(stuck: Iterable[AtWork] = (), limit: int = MAX_TROUBLED) -> tu
     return sorted([*rows, *silent], key=lambda row: order.index(row.trouble)), total + len(silent)
 
 
-def _troubled(episode: Episode, latest: Attempt | None, aside: Attempt | None) -> Troubled:
+def _name_trouble(episode: Episode, latest: Attempt | None, aside: Attempt | None) -> Troubled:
     if episode.status == Episode.Status.BLOCKED:
         return Troubled(episode, Trouble.BLOCKED, latest)
     return Troubled(episode, Trouble.CRASHING, latest) if episode.failures else Troubled(episode, Trouble.ASIDE, aside)

@@ -31,13 +31,13 @@ def carry_out(
 ) -> tuple[str, Following | None]:
     """A sentence about what was done, and where to go on where that is elsewhere. RunnerError says why not."""
     if act == PAUSE.key:
-        return f"{_counted(operations.pause(target, reason=reason, by=by))} paused, or about to be.", None
+        return f"{_write_episode_count(operations.pause(target, reason=reason, by=by))} paused, or about to be.", None
     if act == RESUME.key:
-        return f"{_counted(operations.resume(target, reason=reason, by=by))} on again.", None
+        return f"{_write_episode_count(operations.resume(target, reason=reason, by=by))} on again.", None
     if act in (CANCEL.key, CANCEL_LATER.key):
         later = act == CANCEL_LATER.key
         found = operations.cancel(target, reason=reason, by=by, after_trial=later)
-        return f"{_counted(found)} cancelled{', those at work after their trial' if later else ''}.", None
+        return f"{_write_episode_count(found)} cancelled{', those at work after their trial' if later else ''}.", None
     if act == RETRY.key:
         return _retry(target, reason, by), None
     if act == SKIP.key and isinstance(target, Episode):
@@ -53,7 +53,7 @@ def carry_out(
     raise NotPossible(f"{act} does not apply to {type(target).__name__.lower()} {target.public_id}")
 
 
-def _counted(episodes: int) -> str:
+def _write_episode_count(episodes: int) -> str:
     return f"{episodes} episode{'' if episodes == 1 else 's'}"
 
 
@@ -61,7 +61,7 @@ def _retry(target: Target, reason: str, by: User) -> str:
     problems = [problem for _, problem in operations.retry_blocked(target, reason=reason, by=by)]
     if all(problems):
         raise NotPossible(problems[0])
-    return f"{_counted(problems.count(''))} on again."
+    return f"{_write_episode_count(problems.count(''))} on again."
 
 
 def _slot(text: str) -> Slot | None:
@@ -87,7 +87,7 @@ def _raise_budget(run: Run, given: Mapping[str, str], reason: str, by: User) -> 
     going_on = budgets.raise_budget(run, usd=usd, tokens=whole, reason=reason, by=by)
     for episode in going_on:
         advance.hint(str(episode.public_id))
-    return f"The budget is raised; {_counted(len(going_on))} on again."
+    return f"The budget is raised; {_write_episode_count(len(going_on))} on again."
 
 
 def _number(text: str, unit: str) -> float | None:

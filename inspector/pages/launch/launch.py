@@ -174,7 +174,7 @@ def values_sent(given: QueryDict) -> dict[str, Value]:
     return found
 
 
-def changed(file: Mapping[str, Any], before: Mapping[str, Value], after: Mapping[str, Value]) -> dict[str, Any]:
+def write_changes(file: Mapping[str, Any], before: Mapping[str, Value], after: Mapping[str, Value]) -> dict[str, Any]:
     """The file with what differs between `before` and `after` written into it. What is as by default is left out."""
     found = {SINGULAR.get(name, name): [item] if name in SINGULAR else item for name, item in file.items()}
     for name, value in after.items():
@@ -259,7 +259,7 @@ def _number(text: str) -> int | float | str | None:
 # --- what there is to choose ------------------------------------------------------------------------------------
 
 
-def shown_groups(
+def group_fields(
     values: Mapping[str, Value], problems: Mapping[str, Sequence[str]]
 ) -> list[tuple[str, list[ShownField]]]:
     """The fields as the page draws them. `problems`: field -> sentences."""

@@ -124,8 +124,8 @@ def _read_sent(request: HttpRequest) -> LaunchDraft:
         drawn = form.values_of(form.read(earlier))
     except SetupError:  # sent without: nothing tells what was changed
         drawn = sent
-    merged = form.changed(file, drawn, sent)
-    if merged != form.changed(file, sent, sent):
+    merged = form.write_changes(file, drawn, sent)
+    if merged != form.write_changes(file, sent, sent):
         text = form.write(merged)
     return LaunchDraft(text, form.values_of(merged), merged)
 
@@ -217,7 +217,7 @@ def _page(
         return render_page(request, "launch/launch.html", data=data, as_json=True, status=status)
     context = {
         "draft": draft,
-        "groups": form.shown_groups(draft.values, by_field),
+        "groups": form.group_fields(draft.values, by_field),
         "units": form.units(draft.values),
         "check": checked,
         "act": act,

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_safe
 from benchapp.models import Blob, Episode, ModelCall, Run
 from benchapp.record.json_shape import JsonShape
 from inspector.pages.library.author_call import MAX_SECTION, AuthorCall, open_author_call, parse_prompt
-from inspector.web.closed_pages import closed_to
+from inspector.web.closed_pages import refuse_closed
 from inspector.web.responses import PageLink, render_page
 from inspector.web.subject import of_run
 from inspector.web.text.row_shapes import RUN_HEAD
@@ -29,7 +29,7 @@ JSON_CHARS = 400_000  # of one text in the twin; the whole is at the text's own 
 def author_call(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
     episode = _episode(run, request.GET.get("episode", ""))
     this = open_author_call(episode, request.GET) if episode else None
-    if this and this.chosen and (closed := closed_to(request, trial=this.chosen.evidence.trial, as_json=as_json)):
+    if this and this.chosen and (closed := refuse_closed(request, trial=this.chosen.evidence.trial, as_json=as_json)):
         return closed
     data = {
         "run": RUN_HEAD.read(run),

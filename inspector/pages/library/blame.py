@@ -13,8 +13,14 @@ from benchapp.analysis.lineage.line_matching import Move
 from benchapp.analysis.lineage.word_overlap import WordOverlap, find_overlaps
 from benchapp.experiments.probe_results import ProbeResult
 from benchapp.models import Decision, Episode, Run, Trial
-from inspector.pages.library.changes import FileChange, TreeRow, compare_versions, read_contents, read_versions
-from inspector.pages.library.changes import build_tree as tree
+from inspector.pages.library.changes import (
+    FileChange,
+    TreeRow,
+    build_tree,
+    compare_versions,
+    read_contents,
+    read_versions,
+)
 from inspector.pages.library.probe import read_probes_about, read_probes_by_decision
 from inspector.pages.library.provenance import LibraryCourse, ShownTrial, open_course, read_evidence
 from inspector.pages.library.rail import Rail, RailStop
@@ -26,7 +32,7 @@ AGES = 5  # shades, the newest first
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class LineOrigin:
     """A state that lines of the file come from. `stop`: what made it; None for what was there at the start.
 
     `rounds_ago`: states between it and the one shown; `shade`: from 0, the newest, to AGES - 1.
@@ -54,7 +60,7 @@ class Origin:
 class LineSpan:
     """Consecutive lines of one origin."""
 
-    origin: Origin
+    origin: LineOrigin
     rows: tuple[DiffRow, ...]
     is_chosen: bool
 
@@ -84,7 +90,7 @@ class ChosenLine:
     text: str
     first: int  # of the lines around it that came with it
     last: int
-    origin: Origin
+    origin: LineOrigin
     stands_until: LibraryState | None  # the last state that has it; None where the library still does
     later: LaterTrials
     ledger: LedgerRow
@@ -114,7 +120,7 @@ class BlamedFile:
     path: str
     missing: str  # the skill or file of the query that is not in this state: `path` is another one
     note: str
-    origins: tuple[Origin, ...]
+    origins: tuple[LineOrigin, ...]
     spans: tuple[LineSpan, ...]
     rows_left_out: int
     moves: tuple[tuple[LibraryState, Move], ...]
@@ -124,7 +130,7 @@ class BlamedFile:
 
     @property
     def tree(self) -> list[TreeRow]:
-        return tree(self.files)
+        return build_tree(self.files)
 
     @property
     def lines_total(self) -> int:
@@ -222,7 +228,7 @@ def _parse_number(asked: str, lines: int) -> int:
     return int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 8 and 0 < int(asked) <= lines else 0
 
 
-def _trace_origins(course: LibraryCourse, place: int, path: str) -> dict[int, Origin]:
+def _trace_origins(course: LibraryCourse, place: int, path: str) -> dict[int, LineOrigin]:
     """state a line was written in -> its origin. Later trials are those that had any of its lines of this file."""
     found = {}
     rail, traced = course.rail, course.lineage.blame
@@ -231,10 +237,10 @@ def _trace_origins(course: LibraryCourse, place: int, path: str) -> dict[int, Or
     for born in newest_first:
         numbers = [line for line, at in zip(traced.states[place][path], borns, strict=True) if at == born]
         last = max(traced.lines[number].last for number in numbers)
-        found[born] = Origin(
+        found[born] = LineOrigin(
             place=born,
             state=rail.states[born],
-            stop=rail.made(rail.states[born]),
+            stop=rail.find_maker(rail.states[born]),
             lines=len(numbers),
             first_line=borns.index(born) + 1,
             rounds_ago=place - born,
@@ -255,7 +261,7 @@ def _attribute_later(course: LibraryCourse, place: int, path: str, born: int, la
 
 
 def _join_spans(
-    rows: Sequence[DiffRow], borns: Sequence[int], origins: Mapping[int, Origin], number: int
+    rows: Sequence[DiffRow], borns: Sequence[int], origins: Mapping[int, LineOrigin], number: int
 ) -> list[LineSpan]:
     spans, start = [], 0
     for end in range(1, len(rows) + 1):
@@ -279,7 +285,12 @@ def _list_moves(course: LibraryCourse, place: int, path: str) -> tuple[tuple[Lib
 
 
 def _read_line(
-    course: LibraryCourse, place: int, path: str, rows: Sequence[DiffRow], origins: Mapping[int, Origin], number: int
+    course: LibraryCourse,
+    place: int,
+    path: str,
+    rows: Sequence[DiffRow],
+    origins: Mapping[int, LineOrigin],
+    number: int,
 ) -> ChosenLine:
     traced, states = course.lineage.blame, course.rail.states
     borns = traced.origins(place, path)

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_safe
 
 from benchapp.models import Run
 from benchapp.record.json_shape import JsonShape
-from inspector.pages.library.blame import AGES, BlamedFile, Origin, open_blame
+from inspector.pages.library.blame import AGES, BlamedFile, LineOrigin, open_blame
 from inspector.pages.library.library_view import chosen_episode
 from inspector.pages.library.probe import RESULT
 from inspector.web.responses import PageLink, link_to, render_page
@@ -44,7 +44,7 @@ def blame(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRespo
     return render_page(request, "library/blame.html", data=twin, context=context, as_json=as_json)
 
 
-def _origin_twin(run: Run, found: BlamedFile, origin: Origin) -> dict[str, Any]:
+def _origin_twin(run: Run, found: BlamedFile, origin: LineOrigin) -> dict[str, Any]:
     decision = origin.decision
     told = None
     if decision is not None:

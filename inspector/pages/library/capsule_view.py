@@ -11,7 +11,7 @@ from django.views.decorators.http import require_safe
 
 from benchapp.models import Run, Trial
 from inspector.pages.library.capsule import DECISION_WITH, Capsule, build_decision_capsule, build_trial_capsule
-from inspector.web.closed_pages import closed_to
+from inspector.web.closed_pages import refuse_closed
 from inspector.web.subject import of_run
 
 
@@ -34,7 +34,7 @@ def library_capsule(request: HttpRequest, run: Run) -> HttpResponse:
 def trial_capsule(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """The trial with its steps and checks, and what became of the library after it."""
     found = get_object_or_404(Trial.objects.for_detail(), public_id=public_id)
-    if closed := closed_to(request, trial=found) or closed_to(request, run=found.episode.run):
+    if closed := refuse_closed(request, trial=found) or refuse_closed(request, run=found.episode.run):
         return closed
     return _download(build_trial_capsule(found, request.GET.get("claim", "")))
 

@@ -14,7 +14,7 @@ from benchapp.record.json_shape import JsonShape
 from inspector.pages.library.changes import ShownFile, read_contents
 from inspector.pages.library.library import TABS, VIEWS, TimeMachine, find_chosen_file, open_time_machine
 from inspector.pages.library.probe import RESULT, read_probes_about
-from inspector.pages.people.comments import CommentedLines, commented_lines
+from inspector.pages.people.comments import CommentedLines, count_line_comments
 from inspector.web.responses import PageLink, link_to, render_page
 from inspector.web.subject import choose_row, of_run
 from inspector.web.text.diff import is_binary
@@ -54,7 +54,7 @@ def library(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRes
         "tabs": TABS,
         "diagnoses": {each.snapshot_id: each for each in LibraryDiagnosis.objects.filter(episode=episode)},
         "probed": probed,
-        "commented": _commented(run, machine) if machine and not as_json else None,
+        "commented": _count_comments(run, machine) if machine and not as_json else None,
     }
     return render_page(request, "library/library.html", data=twin, context=context, as_json=as_json)
 
@@ -78,11 +78,11 @@ def library_file(request: HttpRequest, run: Run) -> HttpResponse:
     return HttpResponse(content, "text/plain; charset=utf-8")
 
 
-def _commented(run: Run, machine: TimeMachine) -> CommentedLines:
+def _count_comments(run: Run, machine: TimeMachine) -> CommentedLines:
     decision = machine.decision.number if machine.is_proposal and machine.decision else ""
     between = {"from": machine.selection.before.key, "to": machine.selection.after.key}
     state = {"decision": str(decision)} if decision else between
-    return commented_lines(run, {"episode": str(machine.episode.public_id), **state, "view": machine.view})
+    return count_line_comments(run, {"episode": str(machine.episode.public_id), **state, "view": machine.view})
 
 
 def chosen_episode(episodes: Sequence[Episode], public_id: str) -> Episode | None:

@@ -69,7 +69,7 @@ class Rail:
     def decision(self, number: str | None) -> RailStop | None:
         return next((stop for stop in self.stops if stop.decision and str(stop.decision.number) == number), None)
 
-    def made(self, state: LibraryState) -> RailStop | None:
+    def find_maker(self, state: LibraryState) -> RailStop | None:
         """The stop that left this state behind."""
         return next((stop for stop in self.stops if stop.changed and stop.after is state), None)
 
@@ -153,7 +153,7 @@ def select(rail: Rail, *, decision: str | None, start: str | None, end: str | No
     before, after = rail.state(start), rail.state(end)
     if before or after:
         after = after or rail.states[-1]
-        made = rail.made(after)
+        made = rail.find_maker(after)
         before = before or (made.before if made else after)
         return Selection(before, after, made if made and made.before is before else None)
     last = next((stop for stop in reversed(rail.stops) if stop.changed), None)

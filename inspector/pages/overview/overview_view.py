@@ -57,9 +57,9 @@ class ExperimentRow(Shaped):
     @property
     def results(self) -> list[tuple[str, TrialTally]]:
         """Each condition with what it passed by `measure`; counts of replicates are added up."""
-        return [(condition, self._measured(condition)) for condition in self.conditions]
+        return [(condition, self._sum_tallies(condition)) for condition in self.conditions]
 
-    def _measured(self, condition: str) -> TrialTally:
+    def _sum_tallies(self, condition: str) -> TrialTally:
         wanted = None if self.measure == "all trials" else self.measure
         found = (tally for (name, phase), tally in self.phases.items() if name == condition and wanted in (None, phase))
         return sum(found, TrialTally())

@@ -38,7 +38,7 @@ class CommentedChart:
     count: int
 
 
-def commented_steps(trial: Trial, trajectory: Trajectory | None) -> CommentedSteps | None:
+def count_step_comments(trial: Trial, trajectory: Trajectory | None) -> CommentedSteps | None:
     if trajectory is None:
         return None
     found = counts_below(step_prefix(trial, trajectory))
@@ -46,13 +46,13 @@ def commented_steps(trial: Trial, trajectory: Trajectory | None) -> CommentedSte
     return CommentedSteps(f"{reverse('comments-about')}?{query}", {int(step): count for step, count in found.items()})
 
 
-def commented_lines(run: Run, state: Mapping[str, str]) -> CommentedLines:
+def count_line_comments(run: Run, state: Mapping[str, str]) -> CommentedLines:
     """`state`: what of the library the page shows (episode, from, to, decision, view)."""
     query = urlencode({"on": "line", "run": run.public_id, **{name: text for name, text in state.items() if text}})
     return CommentedLines(f"{reverse('comments-about')}?{query}", counts_below(line_prefix(run)))
 
 
-def commented_chart(key: str, choices: Choices) -> CommentedChart:
+def count_chart_comments(key: str, choices: Choices) -> CommentedChart:
     query = "&".join(filter(None, [urlencode({"on": "chart", "key": key}), choices.query(seen="")]))
     standing = Comment.objects.filter(place=chart_name(key, choices), retracted_at=None)
     return CommentedChart(f"{reverse('comments-about')}?{query}", standing.count())

@@ -21,10 +21,10 @@ class Braked:
         address = client_address(request.META.get("REMOTE_ADDR", ""), request.headers.get("X-Forwarded-For", ""))
         self.attempt = Attempt(self.account()[:MAX_NAME], address)
         if seconds := self.attempt.begin():
-            return self._refused(seconds)
+            return self._refuse(seconds)
         return super().post(request, *args, **kwargs)  # type: ignore[misc]
 
-    def _refused(self, seconds: int) -> HttpResponse:
+    def _refuse(self, seconds: int) -> HttpResponse:
         given = {name: value for name, value in self.get_form_kwargs().items() if name not in {"data", "files"}}  # type: ignore[attr-defined]
         context = self.get_context_data(form=self.get_form_class()(**given), minutes=-(-seconds // 60))  # type: ignore[attr-defined]
         return self.render_to_response(context, status=429, headers={"Retry-After": str(seconds)})  # type: ignore[attr-defined]

@@ -9,15 +9,20 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from benchapp.models import Codebook, Queue, User
+from benchapp.record.json_shape import JsonShape
 from benchapp.review.queues.review_progress import awaiting, own_drafts, progress_of
 from benchapp.review.review_access import too_early
-from inspector.pages.review.queues.queues import UNITS, queue_as_json
-from inspector.web.responses import absolute, next_url, paginate, render_page
+from inspector.pages.review.queues.queues import QUEUE, UNITS
+from inspector.web.responses import link_to, next_url, paginate, render_page
 
 PER_PAGE = 50
 DRAFTS = 10
 CODEBOOKS = 12
 KEYS = "123456789"  # of the buttons that go on coding
+DRAFT = JsonShape(
+    *("queue=item.queue.name", ("item", lambda draft: draft.item.ordinal + 1)),
+    *(link_to("review-item", "item.public_id"), "saved_at"),
+)
 
 
 @require_safe
@@ -30,19 +35,9 @@ def review(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     early = too_early([each.queue for each in rows], user)
     unresolved = awaiting([each.queue for each in rows if each.queue.pk not in early])
     data = {
-        "waiting": [queue_as_json(request, each) for each in waiting],
-        "drafts": [
-            {
-                "queue": draft.item.queue.name,
-                "item": draft.item.ordinal + 1,
-                "url": absolute(request, "review-item", draft.item.public_id),
-                "saved_at": draft.saved_at,
-            }
-            for draft in drafts[:DRAFTS]
-        ],
-        "queues": [
-            {**queue_as_json(request, each), "awaiting_resolution": unresolved.get(each.queue.pk, 0)} for each in rows
-        ],
+        "waiting": QUEUE.read_all(waiting),
+        "drafts": DRAFT.read_all(drafts[:DRAFTS]),
+        "queues": [{**QUEUE.read(each), "awaiting_resolution": unresolved.get(each.queue.pk, 0)} for each in rows],
         "next": next_url(request, page),
     }
     context = {

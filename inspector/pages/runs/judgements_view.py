@@ -14,7 +14,7 @@ from benchapp.models import Blob, JudgedUnit, Judging, JudgingTry, Run, User
 from benchapp.record.json_shape import JsonShape
 from benchapp.review.blinding import closed_trials
 from inspector.pages.runs.judgements import HEADS, MAX_REASON, PER_PAGE, STATUS_WORDS, TABLES, JudgementsPage
-from inspector.web.closed_pages import closed_to
+from inspector.web.closed_pages import refuse_closed
 from inspector.web.responses import PageLink, next_url, paginate, render_page
 from inspector.web.subject import choose_row, of_run
 from inspector.web.text.row_shapes import RUN_HEAD
@@ -58,7 +58,7 @@ def judged_unit(request: HttpRequest, public_id: UUID, unit_id: UUID, *, as_json
     related = ("judging__run", "task__family", "attempt__trial", "source__judging__run")
     unit = get_object_or_404(JudgedUnit.objects.select_related(*related), public_id=unit_id, judging__run=run)
     trial = unit.attempt.trial if unit.attempt else None
-    if closed := closed_to(request, run=run, as_json=as_json):
+    if closed := refuse_closed(request, run=run, as_json=as_json):
         return closed
     if trial is not None and closed_trials(cast(User, request.user)).filter(pk=trial.pk).exists():
         raise Http404("closed to a blind reviewer")

@@ -40,7 +40,7 @@ def cards_of(
     """`protocols`: of the run's episodes; "" where an import tells none. `samples`: the most that any
     task has after the seal."""
     if protocols and protocols <= LEARNED_FIRST:
-        return list(_learned_first(rates, compared, samples > 1))
+        return list(_list_first_cards(rates, compared, samples > 1))
     has_roles = not protocols or not protocols.isdisjoint({"skillevolbench", ""})
     return [
         RateCard(
@@ -58,7 +58,7 @@ def cards_of(
     ]
 
 
-def _learned_first(
+def _list_first_cards(
     rates: Mapping[str, Rate], compared: Mapping[str, BesideNoSkill], pooled: bool
 ) -> Iterator[RateCard]:
     for key, (name, meaning) in _LEARNED_FIRST.items():

@@ -91,8 +91,8 @@ def _grid_page(
         "compared": beside(outcomes_of(squares), stored_outcomes(sibling)) if sibling else {},
         "sibling": sibling,
         "retest": count_retests(squares),
-        "bypassed": _bypassed(found, squares),
-        "unscored": list(_unscored_attempts(found)),
+        "bypassed": _find_failed_bypasses(found, squares),
+        "unscored": list(_find_unscored_attempts(found)),
         "spent": spending_of([found])[found.pk],
         "delays": _delays(found),
         "endings": endings_of([found])[found.pk],
@@ -203,7 +203,7 @@ def _calling(found: Run) -> list[ModelCall]:
     return list(calls[:MAX_LISTED]) if found.is_open else []
 
 
-def _unscored_attempts(found: Run) -> Iterable[Attempt]:
+def _find_unscored_attempts(found: Run) -> Iterable[Attempt]:
     attempts = Attempt.objects.without_score().filter(trial__episode__run=found)
     return attempts.select_related("trial__task").order_by("-started_at", "-id")
 
@@ -227,7 +227,7 @@ def _uses_of_failed(found: Run) -> Iterable[tuple[int, str, str]]:
     return failed.values_list("attempt__trial_id", "skill", "kind").distinct()
 
 
-def _bypassed(found: Run, squares: list[Square]) -> list[Square]:
+def _find_failed_bypasses(found: Run, squares: list[Square]) -> list[Square]:
     failed = (square for square in squares if square.success is False)
     held = held_by({square.snapshot_id for square in failed if square.snapshot_id})
     return find_bypasses(squares, _uses_of_failed(found), held)

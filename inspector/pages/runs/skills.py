@@ -180,9 +180,9 @@ def open_funnel(run: Run, query: Mapping[str, str], trials: QuerySet[Trial]) -> 
         skills_left_out=max(0, len(skills) - MAX_SKILLS),
         episodes=len({found.episode for found in skills}),
         knows_own=knows_own,
-        bypassed=_listed("bypassed", lists[0], rows),
-        failed=_listed("failed", lists[1], rows),
-        rivals=_listed("rivals", lists[2], rows),
+        bypassed=_list_trials("bypassed", lists[0], rows),
+        failed=_list_trials("failed", lists[1], rows),
+        rivals=_list_trials("rivals", lists[2], rows),
         unsearched=looked.left,
         cut=looked.cut,
         cues=_cues(chosen) if asked.skill else (),
@@ -226,7 +226,7 @@ def _trials(groups: Iterable[Sequence[Chance]]) -> dict[int, Trial]:
     return {trial.pk: trial for trial in rows}
 
 
-def _listed(name: str, chances: Sequence[Chance], trials: Mapping[int, Trial]) -> TrialList:
+def _list_trials(name: str, chances: Sequence[Chance], trials: Mapping[int, Trial]) -> TrialList:
     """One row per trial, failed ones first."""
     groups: dict[int, list[Chance]] = {}
     for chance in chances:

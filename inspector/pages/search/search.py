@@ -164,7 +164,7 @@ def chips(query: Query) -> list[SearchChip]:
     return [SearchChip(query.text[part.start : part.end], without(query, part)) for part in query.filters]
 
 
-def pointed_out(query: Query, problem: Problem) -> tuple[str, str, str]:
+def point_out(query: Query, problem: Problem) -> tuple[str, str, str]:
     """The query before, at and after what is wrong."""
     return query.text[: problem.start], query.text[problem.start : problem.end] or "␣", query.text[problem.end :]
 

@@ -16,7 +16,7 @@ from benchapp.search.hit_marks import Excerpt
 from benchapp.search.indexing import Progress, progress
 from benchapp.search.query import MAX_QUERY, Query, parse
 from benchapp.search.search_hits import MOST, Found, find
-from inspector.pages.search.search import SearchHit, chips, facets, help_rows, hits, pointed_out
+from inspector.pages.search.search import SearchHit, chips, facets, help_rows, hits, point_out
 from inspector.web.responses import next_url, paginate, render_page
 
 PER_PAGE = 20
@@ -56,7 +56,7 @@ def search(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "shown": shown,
         "listed": [(facet, [(each, _address(each.query)) for each in facet.values]) for facet in listed],
         "chips": [(chip.text, _address(chip.without)) for chip in chips(query)],
-        "wrong": [(each.message, *pointed_out(query, each)) for each in query.problems],
+        "wrong": [(each.message, *point_out(query, each)) for each in query.problems],
         "says": _says(query, found, known),
         "known": known,
         "is_empty": query.is_empty,

@@ -14,11 +14,10 @@ from benchapp.models import Attempt, Trajectory, Trial
 from benchapp.record.trajectory_store import read_picked
 from benchapp.stats.metrics.comparability import Comparability, compare_setups
 from inspector.pages.trials.outline import ROW_CHARS
-from inspector.pages.trials.pair_endings import CheckPair, SkillPair, paired_checks, paired_skills
-from inspector.pages.trials.pair_fields import FieldPair, paired_fields
+from inspector.pages.trials.pair_endings import CheckPair, SkillPair, pair_checks, pair_skills
+from inspector.pages.trials.pair_fields import FieldPair, pair_fields
 from inspector.pages.trials.token_curves import Curves, curves_of
-from inspector.pages.trials.trial import MAX_SKILL_STEPS, SkillUsage, build_skill_usages
-from inspector.pages.trials.trial import list_skill_steps as skill_steps
+from inspector.pages.trials.trial import MAX_SKILL_STEPS, SkillUsage, build_skill_usages, list_skill_steps
 from inspector.pages.trials.verdict import VerdictView, verdicts_of
 from inspector.web.text.drawn_steps import StepView, draw_steps
 from inspector.web.text.visible import one_line, visible
@@ -129,7 +128,7 @@ class PairUnit:
 
 
 @dataclass(frozen=True, slots=True)
-class StripMark:
+class PairMark:
     """A stretch on the strip: x and width of STRIP_WIDTH."""
 
     kind: str
@@ -148,7 +147,7 @@ class TrialPair:
     checks: tuple[CheckPair, ...]
     skills: tuple[SkillPair, ...]
     curves: Curves
-    strip: tuple[StripMark, ...]
+    strip: tuple[PairMark, ...]
 
     @property
     def halves(self) -> tuple[Half, Half]:
@@ -201,8 +200,8 @@ def build_pair(left: Trial, right: Trial, query: Mapping[str, str]) -> TrialPair
         parting=parting,
         units=tuple(_units(alignment, parting.first)),
         setups=compare_setups({run.pk: run for run in (left.episode.run, right.episode.run)}.values()),
-        checks=tuple(paired_checks(one.verdict, other.verdict)),
-        skills=tuple(paired_skills(one.skills, other.skills)),
+        checks=tuple(pair_checks(one.verdict, other.verdict)),
+        skills=tuple(pair_skills(one.skills, other.skills)),
         curves=curves_of(one.side.tokens, other.side.tokens, (at.left, at.right)),
         strip=tuple(_strip(alignment)),
     )
@@ -214,7 +213,7 @@ def draw_units(pair: TrialPair, units: Iterable[PairUnit]) -> list[PairUnit]:
     places = [row for unit in shown if unit.kind != "same" for row in unit.rows]
     left = _Drawn(pair.left, [row.left + 1 for row in places if row.left is not None])
     right = _Drawn(pair.right, [row.right + 1 for row in places if row.right is not None])
-    return [_filled(pair, unit, left, right) for unit in shown]
+    return [_fill_unit(pair, unit, left, right) for unit in shown]
 
 
 class _Drawn:
@@ -230,14 +229,14 @@ class _Drawn:
         return tuple(self.views[place + 1] for place in places if place is not None and place + 1 in self.views)
 
 
-def _filled(pair: TrialPair, unit: PairUnit, left: _Drawn, right: _Drawn) -> PairUnit:
+def _fill_unit(pair: TrialPair, unit: PairUnit, left: _Drawn, right: _Drawn) -> PairUnit:
     if unit.kind == "same":
         return replace(unit, lines=tuple(_line(pair, row) for row in unit.rows[:FOLDED_LINES]))
     mine, theirs = left.of(row.left for row in unit.rows), right.of(row.right for row in unit.rows)
     fields: tuple[FieldPair, ...] = ()
     if unit.kind == "changed" and mine and theirs:
         stored = left.stored[mine[0].number], right.stored[theirs[0].number]
-        fields = paired_fields(mine[0], theirs[0], stored)
+        fields = pair_fields(mine[0], theirs[0], stored)
     return replace(unit, left=mine, right=theirs, fields=fields)
 
 
@@ -275,7 +274,7 @@ def _half(letter: str, label: str, trial: Trial, asked: str) -> Half:
         side=read_side(trajectory),
         verdict=verdicts[0] if verdicts else None,
         skills=tuple(build_skill_usages(uses)),
-        skill_steps=skill_steps(uses, trajectory),
+        skill_steps=list_skill_steps(uses, trajectory),
     )
 
 
@@ -334,7 +333,7 @@ def _range(places: Iterable[int | None]) -> tuple[int, int] | None:
     return (min(known), max(known)) if known else None
 
 
-def _strip(alignment: Alignment) -> Iterator[StripMark]:
+def _strip(alignment: Alignment) -> Iterator[PairMark]:
     """The rows from left to right; where many fall on one place the one that differs most shows."""
     total = len(alignment.rows)
     places = min(total, STRIP_PLACES)
@@ -348,5 +347,5 @@ def _strip(alignment: Alignment) -> Iterator[StripMark]:
     for place in range(1, places + 1):
         if place == places or kinds[place] != kinds[start]:
             scale = STRIP_WIDTH / places
-            yield StripMark(kinds[start], round(start * scale, 1), round((place - start) * scale, 1))
+            yield PairMark(kinds[start], round(start * scale, 1), round((place - start) * scale, 1))
             start = place

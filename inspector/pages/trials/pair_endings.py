@@ -37,7 +37,7 @@ class SkillPair:
     right: SkillUsage | None
 
 
-def paired_checks(left: VerdictView | None, right: VerdictView | None) -> list[CheckPair]:
+def pair_checks(left: VerdictView | None, right: VerdictView | None) -> list[CheckPair]:
     """Those that ended differently first, then those that one side names; else in the verifier's order. A name used twice
     is held apart."""
     mine, theirs = _statuses(left), _statuses(right)
@@ -58,7 +58,7 @@ def _statuses(view: VerdictView | None) -> dict[tuple[str, str, int], str]:
     return found
 
 
-def paired_skills(left: Sequence[SkillUsage], right: Sequence[SkillUsage]) -> list[SkillPair]:
+def pair_skills(left: Sequence[SkillUsage], right: Sequence[SkillUsage]) -> list[SkillPair]:
     """Those that were used on either side first."""
     mine, theirs = ({fact.slug: fact for fact in facts} for facts in (left, right))
     pairs = [SkillPair(slug, mine.get(slug), theirs.get(slug)) for slug in dict.fromkeys([*mine, *theirs])]

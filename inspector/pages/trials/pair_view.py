@@ -16,7 +16,7 @@ from benchapp.models import Trial
 from benchapp.record.json_shape import JsonShape
 from inspector.pages.trials.pair import MAX_CHECKS, MAX_SKILLS, UNITS, Half, PairUnit, TrialPair, build_pair, draw_units
 from inspector.pages.trials.token_curves import sums
-from inspector.web.closed_pages import closed_to
+from inspector.web.closed_pages import refuse_closed
 from inspector.web.responses import next_url, render_page
 from inspector.web.text.row_shapes import TRIAL
 
@@ -26,7 +26,7 @@ def pair(request: HttpRequest, public_id: UUID, other_id: UUID, *, as_json: bool
     left = get_object_or_404(Trial.objects.for_detail(), public_id=public_id)
     right = get_object_or_404(Trial.objects.for_detail(), public_id=other_id)
     for trial in (left, right):
-        if closed := closed_to(request, trial=trial, as_json=as_json):
+        if closed := refuse_closed(request, trial=trial, as_json=as_json):
             return closed
     if problem := _problem(left, right, request.GET):
         data = {"problem": problem, "next": None}

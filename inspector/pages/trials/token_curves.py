@@ -63,12 +63,12 @@ def _curve(tokens: Tokens, found: list[int], steps: int, most: int, marked: int 
     places = [
         (round(WIDTH * (at + 1) / steps, 1), round(HEIGHT * (1 - total / most), 1)) for at, total in enumerate(found)
     ]
-    line = " ".join(f"{x:g},{y:g}" for x, y in [(0, HEIGHT), *_thinned(places)])
+    line = " ".join(f"{x:g},{y:g}" for x, y in [(0, HEIGHT), *_thin_places(places)])
     is_partial = any((given is None) != (written is None) for given, written in tokens)
     return Curve(line, found[-1], known, len(tokens), None if marked is None else places[marked], is_partial)
 
 
-def _thinned(places: list[tuple[float, float]]) -> Iterator[tuple[float, float]]:
+def _thin_places(places: list[tuple[float, float]]) -> Iterator[tuple[float, float]]:
     stride = -(-len(places) // POINTS)
     yield from places[: len(places) - 1 : stride]
     yield places[-1]

@@ -17,7 +17,7 @@ from benchapp.record.json_shape import JsonShape, encode
 from benchapp.record.recorded import BOUND_OF
 from benchapp.record.trajectory_store import StoredStep, read_field
 from benchapp.review.blinding import closed_trials
-from inspector.pages.people.comments import commented_steps
+from inspector.pages.people.comments import count_step_comments
 from inspector.pages.trials.live_trial import live_steps
 from inspector.pages.trials.trial import Inspection, choose_attempt, inspect_trial
 from inspector.web.responses import PageLink, link_to, render_page
@@ -68,7 +68,7 @@ def trial(request: HttpRequest, found: Trial, *, as_json: bool = False) -> HttpR
         "piece_at": f"{found.get_absolute_url()}field/?trajectory={trajectory.public_id}" if trajectory else "",
         "views": list(VIEW_WORDS.items()),
         "counterparts": beside,
-        "commented": commented_steps(found, inspection.trajectory) if inspection.steps and not as_json else None,
+        "commented": count_step_comments(found, inspection.trajectory) if inspection.steps and not as_json else None,
     }
     return render_page(request, "trials/trial.html", data=twin, context=context, as_json=as_json)
 

@@ -44,25 +44,25 @@ def highlight(text: str, path: str) -> list[Line] | None:
 
     The language is told by the file's name alone: guessing from the content takes half a second and is often wrong.
     """
-    found = _highlight_cached(text, path) if len(text) <= KEPT_CHARS else _highlighted(text, path)
+    found = _highlight_cached(text, path) if len(text) <= KEPT_CHARS else _highlight_text(text, path)
     return None if found is None else list(found)
 
 
 @lru_cache(400)  # whoever walks through rounds meets most files again, as the old side of the next change
 def _highlight_cached(text: str, path: str) -> tuple[Line, ...] | None:
-    return _highlighted(text, path)
+    return _highlight_text(text, path)
 
 
-def _highlighted(text: str, path: str) -> tuple[Line, ...] | None:
+def _highlight_text(text: str, path: str) -> tuple[Line, ...] | None:
     if not _is_small(text) or (lexer := _lexer(path)) is None:
         return None
     front = _frontmatter_lines(text) if path.endswith(".md") else 0
     if front:
         head, body = text.split("\n")[:front], text.split("\n")[front:]
         # To a Markdown lexer the closing fence makes a heading of the line above it.
-        top, rest = _coloured("\n".join(head), _lexer("front.yaml")), _coloured("\n".join(body), lexer)
+        top, rest = _colour_lines("\n".join(head), _lexer("front.yaml")), _colour_lines("\n".join(body), lexer)
         return None if top is None or rest is None else (*top, *rest)
-    return _coloured(text, lexer)
+    return _colour_lines(text, lexer)
 
 
 def _frontmatter_lines(text: str) -> int:
@@ -72,7 +72,7 @@ def _frontmatter_lines(text: str) -> int:
     return next((number for number, line in enumerate(lines[1:], 2) if line.rstrip() == "---"), 0)
 
 
-def _coloured(text: str, lexer: Lexer | None) -> tuple[Line, ...] | None:
+def _colour_lines(text: str, lexer: Lexer | None) -> tuple[Line, ...] | None:
     assert lexer is not None
     lines: list[list[tuple[str, str]]] = [[]]
     for count, (token, value) in enumerate(lexer.get_tokens(text)):

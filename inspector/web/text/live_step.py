@@ -18,10 +18,10 @@ def without_closed(user: User, working: list[AtWork]) -> list[AtWork]:
     """What a blind reviewer may not read on a trial's own page is told nowhere else while it runs. One query."""
     told = {row.attempt.trial_id for row in working if row.step is not None}
     closed = set(closed_trials(user).filter(pk__in=told).values_list("pk", flat=True)) if told else set()
-    return [replace(row, step=_closed(row.step)) if row.attempt.trial_id in closed else row for row in working]
+    return [replace(row, step=_close_step(row.step)) if row.attempt.trial_id in closed else row for row in working]
 
 
-def _closed(step: Mapping[str, Any] | None) -> Mapping[str, Any]:
+def _close_step(step: Mapping[str, Any] | None) -> Mapping[str, Any]:
     return {"step_id": (step or {}).get("step_id", "?"), "message": CLOSED}
 
 

@@ -8,7 +8,7 @@ from benchapp.models import Trial
 from benchapp.papers.loading import read_published_rows
 from benchapp.stats.comparing.choices import Choices
 from inspector.charts.chart_request import build_sheet
-from inspector.charts.drawing.forest_rows import published_rows_of
+from inspector.charts.drawing.forest_rows import list_published_rows
 from inspector.charts.figures.forest import CHART
 from tests.worlds.charted import drawn
 from tests.worlds.factories import make_experiment, make_learning_run, make_suite
@@ -87,16 +87,16 @@ def test_it_draws_every_share_on_one_axis_when_asked() -> None:
 def test_it_recomputes_published_differences_and_prints_no_interval() -> None:
     (row, *_) = [
         row
-        for row in published_rows_of(read_published_rows("skillevolbench"), "RSR", "no-skill")
+        for row in list_published_rows(read_published_rows("skillevolbench"), "RSR", "no-skill")
         if row.label.startswith("curated-always · Claude Opus 4.6 · Claude Code")
     ]
     assert row.against == "no-skill LSR"
     assert row.delta == pytest.approx(row.own - row.other)
     assert row.other == 38.9
     assert not row.has_interval
-    labels = [row.label for row in published_rows_of(read_published_rows("skillevolbench"), "ESR", "no-skill")]
+    labels = [row.label for row in list_published_rows(read_published_rows("skillevolbench"), "ESR", "no-skill")]
     assert len(labels) == len(set(labels)) > 50
-    assert not list(published_rows_of(read_published_rows("skillevolbench"), "ESR", "model:x"))
+    assert not list(list_published_rows(read_published_rows("skillevolbench"), "ESR", "model:x"))
 
 
 def test_it_draws_published_numbers_without_own_runs() -> None:

@@ -24,6 +24,10 @@ def _text(label: str, *, rows: int = 3) -> forms.CharField:
     return forms.CharField(required=False, max_length=MAX_TEXT, label=label, widget=forms.Textarea({"rows": rows}))
 
 
+def _read_texts(code: Code) -> dict[str, str]:
+    return {name: getattr(Wording.of(code), name) for name in ("name", *TEXTS)}
+
+
 class CodeForm(forms.Form):
     """`title`: the act on its tab. `button`: what it does."""
 
@@ -73,8 +77,7 @@ class EditForm(WordingForm):
     seen = forms.CharField(required=False, widget=forms.HiddenInput)
 
     def __init__(self, code: Code, *args: Any, **kwargs: Any) -> None:
-        said = Wording.of(code)
-        initial = {"name": said.name, **{text: getattr(said, text) for text in TEXTS}, "seen": said.fingerprint}
+        initial = {**_read_texts(code), "seen": Wording.of(code).fingerprint}
         super().__init__(code, *args, initial=initial, **kwargs)
 
     def apply(self, user: User) -> str:
@@ -144,9 +147,7 @@ class MergeForm(WordingForm):
     field_order = ("others", "name", *TEXTS)
 
     def __init__(self, code: Code, *args: Any, **kwargs: Any) -> None:
-        said = Wording.of(code)
-        initial = {"name": said.name, **{text: getattr(said, text) for text in TEXTS}}
-        super().__init__(code, *args, initial=initial, **kwargs)
+        super().__init__(code, *args, initial=_read_texts(code), **kwargs)
         self.fields["others"].queryset = code.version.codes.exclude(pk=code.pk)  # type: ignore[attr-defined]
 
     def apply(self, user: User) -> str:

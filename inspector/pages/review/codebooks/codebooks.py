@@ -11,6 +11,7 @@ from django.db.models import Count
 from django.urls import reverse
 
 from benchapp.models import Activity, Code, CodebookVersion, CodeExample, CodeOrigin, Label, Review, User
+from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.review.codebooks.examples import hidden_examples
 from benchapp.review.codebooks.hierarchy import in_order
 from benchapp.review.codebooks.version_changes import Change, VersionDiff
@@ -45,39 +46,40 @@ CHANGE_SAYS = {
 
 
 @dataclass(frozen=True, slots=True)
-class ShownExample:
+class ExampleView(Shaped):
     """An example and the address of what it shows; "" where that is not in this record."""
 
     example: CodeExample
     url: str
     place: str
 
+    json_shape = JsonShape(
+        *("id=example.public_id", "trial=example.trial", "decision=example.decision", "step=example.step"),
+        *("field=example.field", "quote=example.quote", "note=example.note", "is_counter=example.is_counter"),
+    )
+
 
 @dataclass(frozen=True, slots=True)
-class CodeRow:
+class CodeRow(Shaped):
     """A code as the tree shows it. `labels` is None for a draft, which nothing can be labelled with."""
 
     code: Code
+    parent: str | None  # name of the code above it
     depth: int
     origins: tuple[tuple[str, str], ...]  # (how, name in the version before), only what differs
     is_new: bool  # the version before had nothing it follows from
     labels: int | None
-    examples: tuple[ShownExample, ...]
+    examples: tuple[ExampleView, ...]
     examples_hidden: int
 
-    def as_json(self, names: dict[int, str]) -> dict[str, Any]:
-        return {
-            "id": self.code.public_id,
-            "name": self.code.name,
-            "parent": names.get(self.code.parent_id or 0),
-            "definition": self.code.definition,
-            "include": self.code.include,
-            "exclude": self.code.exclude,
-            "origins": [{"kind": origin.kind, "before": origin.before.name} for origin in self.code.origins.all()],
-            "labels": self.labels,
-            "examples": [_example_as_json(shown) for shown in self.examples],
-            "examples_hidden": self.examples_hidden,
-        }
+    json_shape = JsonShape(
+        *("id=code.public_id", "name=code.name", "parent", *(f"{text}=code.{text}" for text in FIELD_TITLES)),
+        ("origins", lambda row: ORIGIN.read_all(row.code.origins.all())),
+        *("labels", "examples", "examples_hidden"),
+    )
+
+
+ORIGIN = JsonShape("kind", "before=before.name")
 
 
 def code_rows(version: CodebookVersion, user: User) -> list[CodeRow]:
@@ -88,10 +90,11 @@ def code_rows(version: CodebookVersion, user: User) -> list[CodeRow]:
     ordered = in_order(codes)
     hidden = hidden_examples(user, [example for code, _ in ordered for example in code.examples.all()])
     labels = label_counts(version, user) if version.is_frozen else None
+    names = {code.pk: code.name for code, _ in ordered}
     rows = []
     for code, depth in ordered:
         examples = list(code.examples.all())
-        shown = tuple(_shown(example) for example in examples if example.pk not in hidden)
+        shown = tuple(_locate_example(example) for example in examples if example.pk not in hidden)
         origins = tuple(
             (KIND_WORDS[CodeOrigin.Kind(origin.kind)], origin.before.name)
             for origin in code.origins.all()
@@ -99,7 +102,8 @@ def code_rows(version: CodebookVersion, user: User) -> list[CodeRow]:
         )
         is_new = version.previous_id is not None and not code.origins.all()
         total = None if labels is None else labels.get(code.pk, 0)
-        rows.append(CodeRow(code, depth, origins, is_new, total, shown, len(examples) - len(shown)))
+        parent = names.get(code.parent_id or 0)
+        rows.append(CodeRow(code, parent, depth, origins, is_new, total, shown, len(examples) - len(shown)))
     return rows
 
 
@@ -113,35 +117,21 @@ def label_counts(version: CodebookVersion, user: User) -> dict[int, int]:
     return dict(labels.order_by().values_list("code").annotate(Count("pk")))
 
 
-def _shown(example: CodeExample) -> ShownExample:
+def _locate_example(example: CodeExample) -> ExampleView:
     if example.trial:
         step = f"?step={example.step}#step-{example.step}" if example.step else ""
         place = example.trial.task.key + (f", step {example.step}" if example.step else "")
-        return ShownExample(example, reverse("trial", args=[example.trial.public_id]) + step, place)
+        return ExampleView(example, reverse("trial", args=[example.trial.public_id]) + step, place)
     if example.decision:
-        return ShownExample(example, example.decision.get_absolute_url(), f"decision {example.decision.number}")
-    return ShownExample(example, "", "not in this record" + (f", step {example.step}" if example.step else ""))
-
-
-def _example_as_json(shown: ShownExample) -> dict[str, Any]:
-    example = shown.example
-    return {
-        "id": example.public_id,
-        "trial": example.trial.public_id if example.trial else None,
-        "decision": example.decision.public_id if example.decision else None,
-        "step": example.step,
-        "field": example.field,
-        "quote": example.quote,
-        "note": example.note,
-        "is_counter": example.is_counter,
-    }
+        return ExampleView(example, example.decision.get_absolute_url(), f"decision {example.decision.number}")
+    return ExampleView(example, "", "not in this record" + (f", step {example.step}" if example.step else ""))
 
 
 # --- differences -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class CodeDiff:
     """Two codes and their texts that differ: (number on the page, difference)."""
 
     before: Code
@@ -150,9 +140,14 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class ShownChange:
+class ChangeView(Shaped):
     change: Change
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[CodeDiff, ...]
+
+    json_shape = JsonShape(
+        "kind=change.kind",
+        *(("before", lambda row: _list_names(row.change.before)), ("after", lambda row: _list_names(row.change.after))),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +155,7 @@ class ChangeGroup:
     kind: str
     title: str
     says: str
-    changes: tuple[ShownChange, ...]
+    changes: tuple[ChangeView, ...]
 
 
 def change_groups(diff: VersionDiff) -> list[ChangeGroup]:
@@ -169,17 +164,21 @@ def change_groups(diff: VersionDiff) -> list[ChangeGroup]:
     for kind, title in CHANGE_TITLES.items():
         found = [change for change in diff.changes if change.kind == kind]
         if found:
-            shown = tuple(ShownChange(change, tuple(_comparisons(change, numbers))) for change in found)
+            shown = tuple(ChangeView(change, tuple(_compare_codes(change, numbers))) for change in found)
             groups.append(ChangeGroup(kind, title, CHANGE_SAYS[kind], shown))
     return groups
 
 
-def _comparisons(change: Change, numbers: Iterator[int]) -> Iterator[Comparison]:
+def _list_names(codes: Iterable[Code]) -> list[str]:
+    return [code.name for code in codes]
+
+
+def _compare_codes(change: Change, numbers: Iterator[int]) -> Iterator[CodeDiff]:
     """Every old code beside every new one it became, where they say something different."""
     for before in change.before:
         for after in change.after:
             if diffs := _field_diffs(before, after):
-                yield Comparison(before, after, tuple((next(numbers), each) for each in diffs))
+                yield CodeDiff(before, after, tuple((next(numbers), each) for each in diffs))
 
 
 def _field_diffs(before: Code, after: Code) -> list[FileDiff]:
@@ -198,7 +197,7 @@ def _as_lines(text: str) -> bytes:
 # --- who did what ------------------------------------------------------------------------------------------------------
 
 
-def told(acts: Iterable[Activity]) -> list[tuple[Activity, str]]:
+def describe_acts(acts: Iterable[Activity]) -> list[tuple[Activity, str]]:
     """Acts on a codebook as sentences without their actor: "renamed “a” to “b” in v2"."""
     return [(act, _sentence(act.verb, act.detail)) for act in acts]
 

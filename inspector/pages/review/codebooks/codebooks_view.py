@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from django import forms
@@ -12,16 +11,29 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_POST, require_safe
 
-from benchapp.models import Activity, Codebook, CodebookVersion, User
+from benchapp.models import Activity, Codebook, User
+from benchapp.record.json_shape import JsonShape
 from benchapp.review.codebooks.codebook_file import MAX_BYTES, CodebookFileError, read_codebook
 from benchapp.review.codebooks.codebook_versions import CodebookRefused, clone_starter, draft_of, start, start_from
 from benchapp.review.codebooks.starters import starters
-from inspector.pages.review.codebooks.codebooks import told
+from inspector.pages.review.codebooks.codebooks import describe_acts
 from inspector.web.access import needs
-from inspector.web.responses import absolute, next_url, paginate, render_page
+from inspector.web.responses import link_to, next_url, paginate, render_page
 
 PER_PAGE = 50
 ACTS_PER_PAGE = 50
+
+CODEBOOK = JsonShape(
+    *("id=public_id", "name"),
+    ("versions", lambda codebook: JsonShape("number", "frozen_at", "id=public_id").read_all(codebook.versions.all())),
+    *("queues=queues_total", link_to("codebook-json")),
+)
+VERSION = JsonShape(
+    *("id=public_id", "number", "codes=codes_total", "queues=queues_total", "digest?", "note", "frozen_at"),
+    *("frozen_by=frozen_by.username", link_to("codebook-version-json")),
+)
+STARTER = JsonShape("key", "name=text.name", "codes=codes_total", "source=text.source")
+ACT = JsonShape("at", "by=actor_name", "verb", "detail", "reason")
 
 
 class StartForm(forms.Form):
@@ -75,17 +87,14 @@ def codebook(request: HttpRequest, public_id: UUID, *, as_json: bool = False) ->
     )
     acts = Activity.objects.filter(target_kind="codebook", target_id=found.public_id).order_by("-at", "-id")
     page = paginate(request, acts, per_page=ACTS_PER_PAGE)
-    history = told(page)
+    history = describe_acts(page)
     data = {
         "id": found.public_id,
         "name": found.name,
         "about": found.about,
         "cloned_from": found.cloned_from or None,
-        "versions": [_version_as_json(request, version) for version in versions],
-        "history": [
-            {"at": act.at, "by": act.actor_name, "verb": act.verb, "detail": act.detail, "reason": act.reason}
-            for act, _ in history
-        ],
+        "versions": VERSION.read_all(versions),
+        "history": ACT.read_all(act for act, _ in history),
         "next": next_url(request, page),
     }
     context = {
@@ -119,11 +128,8 @@ def _page(
         request, rows.annotate(queues_total=Count("versions__queues")).order_by("name", "id"), per_page=PER_PAGE
     )
     data = {
-        "codebooks": [_codebook_as_json(request, codebook) for codebook in page],
-        "starters": [
-            {"key": key, "name": starter.text.name, "codes": starter.codes_total, "source": starter.text.source}
-            for key, starter in starters().items()
-        ],
+        "codebooks": CODEBOOK.read_all(page),
+        "starters": STARTER.read_all(starters().values()),
         "next": next_url(request, page),
     }
     context = {
@@ -135,30 +141,3 @@ def _page(
         "max_kib": MAX_BYTES // 1024,
     }
     return render_page(request, "review/codebooks.html", data=data, context=context, as_json=as_json, status=status)
-
-
-def _codebook_as_json(request: HttpRequest, codebook: Codebook) -> dict[str, Any]:
-    return {
-        "id": codebook.public_id,
-        "name": codebook.name,
-        "versions": [
-            {"number": version.number, "frozen_at": version.frozen_at, "id": version.public_id}
-            for version in codebook.versions.all()
-        ],
-        "queues": codebook.queues_total,  # type: ignore[attr-defined]
-        "url": absolute(request, "codebook-json", codebook.public_id),
-    }
-
-
-def _version_as_json(request: HttpRequest, version: CodebookVersion) -> dict[str, Any]:
-    return {
-        "id": version.public_id,
-        "number": version.number,
-        "codes": version.codes_total,  # type: ignore[attr-defined]
-        "queues": version.queues_total,  # type: ignore[attr-defined]
-        "digest": version.digest or None,
-        "note": version.note,
-        "frozen_at": version.frozen_at,
-        "frozen_by": version.frozen_by.get_username() if version.frozen_by else None,
-        "url": absolute(request, "codebook-version-json", version.public_id),
-    }

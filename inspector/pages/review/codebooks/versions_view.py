@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.contrib import messages
@@ -12,7 +12,8 @@ from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from benchapp.models import Code, Codebook, CodebookVersion, CodeExample, Queue, User
-from benchapp.review.codebooks.carried_labels import CarryPlan, carry
+from benchapp.record.json_shape import JsonShape
+from benchapp.review.codebooks.carried_labels import CarryPlan, Fate, carry
 from benchapp.review.codebooks.codebook_file import write_codebook
 from benchapp.review.codebooks.codebook_versions import CodebookRefused, clone, discard, freeze, text_of
 from benchapp.review.codebooks.examples import hidden_examples, note_examples_seen
@@ -21,10 +22,23 @@ from benchapp.review.review_access import asked_elsewhere, still_to_code
 from benchapp.review.seeing import note_seen
 from inspector.pages.review.codebooks.code_forms import ACTS, MIN_PARTS, AddForm, CodeForm, SplitForm
 from inspector.pages.review.codebooks.codebooks import change_groups, code_rows
+from inspector.pages.review.queues.queues import load_queue, may_manage
 from inspector.web.access import needs
-from inspector.web.responses import absolute, render_page
+from inspector.web.responses import PageLink, render_page
 
+VERSION = JsonShape("id=public_id", "codebook=codebook.name", "number", "frozen_at", "digest?", "note")
+CODE_FATE = JsonShape(
+    "code=code.name", "kind=fate.kind", "becomes=fate.code.name", "must_look=fate.must_look", "labels"
+)
 CONTENT_TYPES = {"yaml": "application/yaml", "json": "application/json"}
+
+
+class CodeFate(NamedTuple):
+    """What becomes of a code's labels. `labels` is None where their count is hidden."""
+
+    code: Code
+    fate: Fate
+    labels: int | None
 
 
 @require_safe
@@ -52,18 +66,7 @@ def version_page(
     rows = code_rows(found, request.user)  # type: ignore[arg-type]
     shown = [each.example for row in rows for each in row.examples]
     note_examples_seen(request.user, shown)  # type: ignore[arg-type]
-    names = {row.code.pk: row.code.name for row in rows}
-    data = {
-        "id": found.public_id,
-        "codebook": found.codebook.name,
-        "number": found.number,
-        "frozen_at": found.frozen_at,
-        "digest": found.digest or None,
-        "note": found.note,
-        "codes": [row.as_json(names) for row in rows],
-        "url": absolute(request, "codebook-version", found.public_id),
-        "next": None,
-    }
+    data = {**VERSION.read(found), "codes": rows, "url": PageLink("codebook-version", found.public_id), "next": None}
     form = form or _form(request, found, rows and [row.code for row in rows])
     context = {
         "section": "codebook",
@@ -176,15 +179,7 @@ def version_diff(request: HttpRequest, public_id: UUID, *, as_json: bool = False
         "codebook": found.codebook.name,
         "from": old.number if old else None,
         "to": found.number,
-        "changes": [
-            {
-                "kind": group.kind,
-                "before": [code.name for code in shown.change.before],
-                "after": [code.name for code in shown.change.after],
-            }
-            for group in groups
-            for shown in group.changes
-        ],
+        "changes": [change for group in groups for change in group.changes],
         "next": None,
     }
     context = {"section": "codebook", "version": found, "old": old, "earlier": earlier, "groups": groups}
@@ -196,7 +191,7 @@ def version_diff(request: HttpRequest, public_id: UUID, *, as_json: bool = False
 def version_carry(request: HttpRequest, public_id: UUID, queue_id: UUID, *, as_json: bool = False) -> HttpResponse:
     """What carrying this queue over would do; sent, it does it. The queue's maker and admins may."""
     found = version_of(public_id)
-    queue = get_object_or_404(Queue.objects.select_related("version__codebook"), public_id=queue_id)
+    queue = load_queue(queue_id)
     if request.method == "POST":
         return _carry(request, queue, found)
     try:
@@ -207,7 +202,7 @@ def version_carry(request: HttpRequest, public_id: UUID, queue_id: UUID, *, as_j
 
 
 def _carry(request: HttpRequest, queue: Queue, found: CodebookVersion) -> HttpResponse:
-    if not _may_carry(request, queue):
+    if not may_manage(queue, request.user):  # type: ignore[arg-type]
         raise PermissionDenied("Only who made the queue, or an admin, can carry it over: it closes the queue.")
     try:
         made = carry(queue, found, request.user)  # type: ignore[arg-type]
@@ -218,32 +213,18 @@ def _carry(request: HttpRequest, queue: Queue, found: CodebookVersion) -> HttpRe
     return redirect(made)
 
 
-def _may_carry(request: HttpRequest, queue: Queue) -> bool:
-    user = request.user
-    return user.may(User.Level.ADMIN) or (user.may(User.Level.REVIEWER) and queue.created_by_id == user.pk)  # type: ignore[union-attr]
-
-
 def _carry_page(request: HttpRequest, plan: CarryPlan, *, as_json: bool) -> HttpResponse:
     user: User = request.user  # type: ignore[assignment]
     is_told = not still_to_code([plan.queue], user) and not asked_elsewhere([plan.queue], user)
     if is_told:
         note_seen(user, plan.queue)
-    by_code, counts = _fates(plan, is_told=is_told), plan.counts if is_told else None
+    by_code, counts = _sort_fates(plan, is_told=is_told), plan.counts if is_told else None
     data: dict[str, Any] = {
         "queue": plan.queue.public_id,
         "from": plan.queue.version.number,
         "to": plan.version.number,
         "counts": counts,
-        "codes": [
-            {
-                "code": code.name,
-                "kind": fate.kind,
-                "becomes": fate.code.name,
-                "must_look": fate.must_look,
-                "labels": total,
-            }
-            for code, fate, total in by_code
-        ],
+        "codes": CODE_FATE.read_all(by_code),
         "next": None,
     }
     context = {
@@ -252,13 +233,13 @@ def _carry_page(request: HttpRequest, plan: CarryPlan, *, as_json: bool) -> Http
         "counts": counts,
         "by_code": by_code,
         "carried": plan.queue.carried_to.filter(version=plan.version).first(),
-        "may_carry": _may_carry(request, plan.queue),
+        "may_carry": may_manage(plan.queue, user),
     }
     return render_page(request, "review/codebook_carry.html", data=data, context=context, as_json=as_json)
 
 
-def _fates(plan: CarryPlan, *, is_told: bool) -> list[tuple[Any, Any, int | None]]:
+def _sort_fates(plan: CarryPlan, *, is_told: bool) -> list[CodeFate]:
     """What must be looked at first. Whoever still codes unseen by others is told no count: a draft that splits one code
     would make them tell who gave that code."""
     rows = sorted(plan.by_code(), key=lambda row: (not row[1].must_look, row[1].kind == "kept"))
-    return [(code, fate, total if is_told else None) for code, fate, total in rows]
+    return [CodeFate(code, fate, total if is_told else None) for code, fate, total in rows]

@@ -10,7 +10,9 @@ from django.db.models import Prefetch
 from django.urls import reverse
 
 from benchapp.models import Attribution, Code, Mark, QueueItem, Review, User
+from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.review.blinding import Hidden
+from benchapp.review.codebooks.hierarchy import in_order
 from benchapp.review.coding.anchors import Evidence
 from benchapp.review.coding.draft import MAX_LABELS, MAX_MARKS, MAX_MEMO
 from benchapp.review.coding.drafts import MAX_REASON, asks_guess, draft_of, guess_options, has_place
@@ -31,7 +33,7 @@ ATTRIBUTION_KEYS = {
 
 
 @dataclass(frozen=True, slots=True)
-class CodeLine:
+class CodeLine(Shaped):
     """A code in its place of the tree. `key` is what one presses for it, "" where the keys ran out: it is found by name."""
 
     code: Code
@@ -39,13 +41,18 @@ class CodeLine:
     key: str
     is_group: bool
 
+    json_shape = JsonShape(
+        *("id=code.public_id", "name=code.name", "depth", "definition=code.definition", "include=code.include"),
+        "exclude=code.exclude",
+    )
+
     @property
     def keys(self) -> list[str]:
         return list(self.key)
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class OwnProgress:
     done: int
     total: int
 
@@ -55,7 +62,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Coding:
+class CodingPanel:
     """`review`: the person's own, None before the first save. `others`: submitted reviews that may be shown now.
     `has_place`: an answer of theirs can begin or go on."""
 
@@ -68,7 +75,7 @@ class Coding:
     has_place: bool
     is_held: bool
     hidden: Hidden
-    progress: Progress
+    progress: OwnProgress
     others: tuple[Review, ...]
     guess: tuple[str, ...]
 
@@ -134,30 +141,21 @@ class Coding:
 def code_lines(codes: Iterable[Code]) -> list[CodeLine]:
     """The tree of a version in order. Codes without children get the short keys: they are what one presses."""
     found = list(codes)
-    children: dict[int | None, list[Code]] = {}
-    known = {code.pk for code in found}
-    for code in found:
-        children.setdefault(code.parent_id if code.parent_id in known else None, []).append(code)
-    flat = list(_walk(children, None, 0))
+    parents = {code.parent_id for code in found}
+    flat = in_order(found)
     keys = [*SINGLE, *(PREFIX + second for second in SECOND)]
-    order = [code for code, _ in flat if code.pk not in children] + [code for code, _ in flat if code.pk in children]
+    order = [code for code, _ in flat if code.pk not in parents] + [code for code, _ in flat if code.pk in parents]
     given = dict(zip([code.pk for code in order], keys, strict=False))
-    return [CodeLine(code, depth, given.get(code.pk, ""), code.pk in children) for code, depth in flat]
+    return [CodeLine(code, depth, given.get(code.pk, ""), code.pk in parents) for code, depth in flat]
 
 
-def _walk(children: dict[int | None, list[Code]], parent: int | None, depth: int) -> Iterable[tuple[Code, int]]:
-    for code in children.get(parent, ()):
-        yield code, depth
-        yield from _walk(children, code.pk, depth + 1)
-
-
-def coding_of(item: QueueItem, user: User, *, hidden: Hidden, evidence: Evidence) -> Coding:
+def coding_of(item: QueueItem, user: User, *, hidden: Hidden, evidence: Evidence) -> CodingPanel:
     """`item` with its queue, version and codebook loaded. The number of queries does not grow with what was said."""
-    reviews = list(_shown_reviews(item, user, hidden))
+    reviews = list(_list_reviews(item, user, hidden))
     review = next((found for found in reviews if found.reviewer_id == user.pk), None)
     may_code = user.may(User.Level.REVIEWER) and item.queue.reviewers.filter(pk=user.pk).exists()
     asks = review is not None and asks_guess(item, review)
-    return Coding(
+    return CodingPanel(
         item=item,
         user=user,
         codes=tuple(code_lines(item.queue.version.codes.order_by("ordinal", "id"))),
@@ -167,7 +165,7 @@ def coding_of(item: QueueItem, user: User, *, hidden: Hidden, evidence: Evidence
         has_place=has_place(item, user),
         is_held=item.slots.filter(holder=user).exists(),
         hidden=hidden,
-        progress=Progress(_own_final(item, user), item.queue.items.count()),
+        progress=OwnProgress(_own_final(item, user), item.queue.items.count()),
         others=tuple(found for found in reviews if found.reviewer_id != user.pk)[:MAX_OTHERS],
         guess=tuple(guess_options(item)) if asks else (),
     )
@@ -178,7 +176,7 @@ def _own_final(item: QueueItem, user: User) -> int:
     return own.exclude(state=Review.State.DRAFT).count()
 
 
-def _shown_reviews(item: QueueItem, user: User, hidden: Hidden) -> Sequence[Review]:
+def _list_reviews(item: QueueItem, user: User, hidden: Hidden) -> Sequence[Review]:
     """The person's own, and what others submitted unless that is hidden from them."""
     marks = Prefetch("marks", Mark.objects.order_by("ordinal", "id").prefetch_related("labels__code"))
     found = item.reviews.select_related("reviewer").prefetch_related(marks).order_by("submitted_at", "id")

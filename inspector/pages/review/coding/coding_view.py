@@ -16,6 +16,7 @@ from django.views.decorators.http import require_POST, require_safe
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from benchapp.models import QueueItem, Review, User
+from benchapp.record.json_shape import JsonShape
 from benchapp.review.blinding import Hidden, hidden_in
 from benchapp.review.coding.anchors import Evidence
 from benchapp.review.coding.drafts import (
@@ -35,9 +36,9 @@ from benchapp.review.coding.drafts import (
 from benchapp.review.queues.claims import claim, give_back, hold
 from benchapp.review.seeing import note_seen
 from benchapp.review.suggestions.suggestion_runs import suggestions_for
-from inspector.pages.review.coding.coding import Coding, coding_of
+from inspector.pages.review.coding.coding import CodingPanel, coding_of
 from inspector.pages.review.exhibits.exhibit import Exhibit, exhibit_of, load_unit
-from inspector.pages.review.exhibits.exhibit_facts import exhibit_as_json
+from inspector.pages.review.exhibits.exhibit_facts import read_exhibit
 from inspector.pages.review.exhibits.exhibited_trial import ShownFields
 from inspector.web.access import needs
 from inspector.web.closed_pages import item_closed_to
@@ -85,7 +86,7 @@ def item(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Htt
         "queue": found.queue,
         "suggestions": [] if isinstance(suggestions, Hidden) else suggestions,
     }
-    data = _as_json(request, coding, exhibit) if as_json else {}
+    data = _read_twin(request, coding, exhibit) if as_json else {}
     return render_page(request, "review/coding.html", data=data, context=context, as_json=as_json)
 
 
@@ -98,12 +99,12 @@ def _takes_draft(act: Act) -> Callable[..., HttpResponse]:
     @wraps(act)
     def view(request: HttpRequest, public_id: UUID) -> HttpResponse:
         found, user = _item(public_id), _user(request)
-        if not_json := _refused_type(request):
+        if not_json := _refuse_form(request):
             return not_json
         if len(request.body) > MAX_BODY:
             return JsonResponse({"error": "This is too long to be saved."}, status=413)
         try:
-            sent = _sent(request.body)
+            sent = _parse_draft(request.body)
         except ValidationError as error:
             return JsonResponse({"error": _first_problem(error)}, status=422)
         if sent.reviewer != user.get_username():
@@ -173,7 +174,7 @@ def ahead(request: HttpRequest, public_id: UUID) -> HttpResponse:
 def guess_condition(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """The condition the reviewer thinks it was; "" for not knowing. It stands, and what was hidden is shown."""
     found = _item(public_id)
-    if not_json := _refused_type(request):
+    if not_json := _refuse_form(request):
         return not_json
     try:
         review = guess(found, _user(request), Guessed.model_validate_json(request.body).guess)
@@ -184,14 +185,14 @@ def guess_condition(request: HttpRequest, public_id: UUID) -> HttpResponse:
     return JsonResponse({"guess": review.guess})
 
 
-def _refused_type(request: HttpRequest) -> JsonResponse | None:
+def _refuse_form(request: HttpRequest) -> JsonResponse | None:
     """A form is no draft; the body of one that carries files cannot even be read again."""
     if request.content_type == "application/json":
         return None
     return JsonResponse({"error": "Send application/json."}, status=415)
 
 
-def _sent(body: bytes) -> Saved:
+def _parse_draft(body: bytes) -> Saved:
     """What the page sent. Half of a surrogate pair, which a browser writes as an escape, is no reason to lose a draft:
     the strict reader refuses it, the other one reads it, and `storable` replaces it."""
     try:
@@ -247,30 +248,26 @@ def _first_problem(error: ValidationError) -> str:
     return f"{'.'.join(map(str, first['loc'])) or 'the request'}: {first['msg']}."
 
 
-def _as_json(request: HttpRequest, coding: Coding, exhibit: Exhibit | None) -> dict[str, Any]:
-    item = coding.item
+ITEM = JsonShape(
+    *("item=item.public_id", "queue=item.queue.name", "unit=item.queue.unit"),
+    *("instructions=item.queue.instructions", ("codebook", lambda coding: str(coding.item.queue.version))),
+    *("codes", "state=review.state", "draft"),
+    *(("others", lambda coding: REVIEW.read_all(coding.others)), ("guess", lambda coding: list(coding.guess) or None)),
+)
+MARK = JsonShape(
+    *("step", "field", "path", ("codes", lambda mark: [label.code.name for label in mark.labels.all()])),
+    *("attribution", "first=is_first_failure", "memo"),
+)
+REVIEW = JsonShape(
+    *("reviewer=reviewer.username", "state", "confidence", "memo"),
+    ("marks", lambda review: MARK.read_all(review.marks.all())),
+)
+
+
+def _read_twin(request: HttpRequest, coding: CodingPanel, exhibit: Exhibit | None) -> dict[str, Any]:
     return {
-        "item": item.public_id,
-        "queue": item.queue.name,
-        "unit": item.queue.unit,
-        "instructions": item.queue.instructions,
-        "codebook": str(item.queue.version),
-        "codes": [
-            {
-                "id": line.code.public_id,
-                "name": line.code.name,
-                "depth": line.depth,
-                "definition": line.code.definition,
-                "include": line.code.include,
-                "exclude": line.code.exclude,
-            }
-            for line in coding.codes
-        ],
-        "state": coding.review.state if coding.review else None,
-        "draft": coding.draft,
-        "others": [_review_as_json(review) for review in coding.others],
-        "guess": list(coding.guess) or None,
-        "evidence": exhibit_as_json(exhibit, request.build_absolute_uri) if exhibit else None,
+        **ITEM.read(coding),
+        "evidence": read_exhibit(exhibit) if exhibit else None,
         "next": _next_steps(request, exhibit),
     }
 
@@ -283,24 +280,3 @@ def _next_steps(request: HttpRequest, exhibit: Exhibit | None) -> str | None:
     query.pop("step", None)
     query["first"] = str(exhibit.trial.window.next)
     return request.build_absolute_uri(f"{request.path}?{query.urlencode()}")
-
-
-def _review_as_json(review: Review) -> dict[str, Any]:
-    return {
-        "reviewer": review.reviewer.get_username(),
-        "state": review.state,
-        "confidence": review.confidence,
-        "memo": review.memo,
-        "marks": [
-            {
-                "step": mark.step,
-                "field": mark.field,
-                "path": mark.path,
-                "codes": [label.code.name for label in mark.labels.all()],
-                "attribution": mark.attribution,
-                "first": mark.is_first_failure,
-                "memo": mark.memo,
-            }
-            for mark in review.marks.all()
-        ],
-    }

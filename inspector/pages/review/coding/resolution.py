@@ -8,9 +8,10 @@ from typing import Any
 from uuid import UUID
 
 from benchapp.models import Attribution, Code, Mark, QueueItem, Resolution, Review
+from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.review.codebooks.hierarchy import in_order
 from benchapp.review.coding.answer_overlap import attribution_of
 from inspector.pages.review.coding.coding import ATTRIBUTION_KEYS
-from inspector.pages.review.results.agreement import in_tree
 from inspector.web.text.visible import visible
 
 DIRECT = "123456789"  # the first codes have a key of their own; / finds the others by name
@@ -31,7 +32,7 @@ class MarkView:
 
 
 @dataclass(frozen=True, slots=True)
-class ReviewView:
+class ReviewView(Shaped):
     """One review. own: names of codes that not all reviews of the item have."""
 
     review: Review
@@ -41,9 +42,11 @@ class ReviewView:
     start: str  # public ids of its codes, as the form takes them
     key: str
 
+    json_shape = JsonShape("reviewer=review.reviewer.pseudonym", "codes", ("marks", lambda view: len(view.marks)))
+
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ResolveChoice:
     """One thing to tick. said: how many of the reviews say it."""
 
     value: str
@@ -61,9 +64,9 @@ class Sheet:
 
     reviews: list[ReviewView]
     skipped: list[Review]
-    codes: list[Choice]
-    attributions: list[Choice]
-    categories: list[Choice]
+    codes: list[ResolveChoice]
+    attributions: list[ResolveChoice]
+    categories: list[ResolveChoice]
     all_codes: str
     shared_codes: str
     memo: str
@@ -79,7 +82,7 @@ class Filled:
     memo: str = ""
 
 
-def filled_from(standing: Resolution | None) -> Filled | None:
+def read_standing(standing: Resolution | None) -> Filled | None:
     if standing is None:
         return None
     codes = frozenset(code.public_id for code in standing.codes.all())
@@ -94,7 +97,7 @@ def sheet_of(item: QueueItem, filled: Filled | None) -> Sheet:
     sets = {review.pk: _codes_of(review) for review in told}
     shared = frozenset.intersection(*sets.values()) if sets else frozenset()
     every: frozenset[Code] = frozenset().union(*sets.values())
-    filled = filled or Filled(frozenset(code.public_id for code in shared), attribution=_shared_attribution(told))
+    filled = filled or Filled(frozenset(code.public_id for code in shared), attribution=_find_shared_attribution(told))
     views = [_review_view(review, sets[review.pk], shared, number) for number, review in enumerate(told, start=1)]
     return Sheet(
         reviews=views,
@@ -108,7 +111,7 @@ def sheet_of(item: QueueItem, filled: Filled | None) -> Sheet:
     )
 
 
-def _shared_attribution(reviews: list[Review]) -> str:
+def _find_shared_attribution(reviews: list[Review]) -> str:
     """Where all reviews blame the same; empty where they do not, or where one is silent."""
     found = {attribution_of(review.marks.all()) or "" for review in reviews}
     return found.pop() if len(found) == 1 else ""
@@ -147,10 +150,10 @@ def _mark_view(mark: Mark) -> MarkView:
     )
 
 
-def _code_choices(item: QueueItem, sets: Collection[frozenset[Code]], filled: Filled) -> list[Choice]:
+def _code_choices(item: QueueItem, sets: Collection[frozenset[Code]], filled: Filled) -> list[ResolveChoice]:
     said = {code.pk: sum(code in codes for codes in sets) for codes in sets for code in codes}
     return [
-        Choice(
+        ResolveChoice(
             value=str(code.public_id),
             text=code.name,
             key=DIRECT[place] if place < len(DIRECT) else "",
@@ -159,26 +162,26 @@ def _code_choices(item: QueueItem, sets: Collection[frozenset[Code]], filled: Fi
             said=said.get(code.pk, 0),
             about=code.definition,
         )
-        for place, (code, depth) in enumerate(in_tree(list(item.queue.version.codes.all())))
+        for place, (code, depth) in enumerate(in_order(item.queue.version.codes.all()))
     ]
 
 
-def _attribution_choices(reviews: list[Review], filled: Filled) -> list[Choice]:
+def _attribution_choices(reviews: list[Review], filled: Filled) -> list[ResolveChoice]:
     named: dict[str, int] = {}
     for review in reviews:
         for attribution in {mark.attribution for mark in review.marks.all() if mark.attribution}:
             named[attribution] = named.get(attribution, 0) + 1
     options: list[tuple[Any, Any]] = [*Attribution.choices, ("", "not told")]
     return [
-        Choice(
+        ResolveChoice(
             value, text, ATTRIBUTION_KEYS.get(value, NOT_TOLD), value == filled.attribution, said=named.get(value, 0)
         )
         for value, text in options
     ]
 
 
-def _category_choices(filled: Filled) -> list[Choice]:
+def _category_choices(filled: Filled) -> list[ResolveChoice]:
     return [
-        Choice(value, text, str(number), value == filled.category)
+        ResolveChoice(value, text, str(number), value == filled.category)
         for number, (value, text) in enumerate(Resolution.Category.choices, start=1)
     ]

@@ -14,16 +14,23 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from benchapp.models import Attribution, QueueItem, Resolution, User
+from benchapp.record.json_shape import JsonShape
 from benchapp.review.blinding import hidden_in
 from benchapp.review.coding.disagreements import Compared, after, code_names, compared_items
 from benchapp.review.coding.queue_agreement import was_opened
 from benchapp.review.coding.resolutions import MAX_MEMO, Superseded, Unresolvable, Verdict, barred, resolve
-from inspector.pages.review.coding.resolution import Filled, filled_from, sheet_of
+from inspector.pages.review.coding.resolution import Filled, read_standing, sheet_of
 from inspector.pages.review.exhibits.exhibit import exhibit_of, load_unit
-from inspector.pages.review.results.agreement_view import open_queue, query_of, wanted_of
+from inspector.pages.review.results.agreement_view import open_queue, parse_wanted, query_of
 from inspector.web.access import needs
 from inspector.web.closed_pages import item_closed_to
-from inspector.web.responses import absolute, render_page
+from inspector.web.responses import PageLink, render_page
+
+RESOLUTION = JsonShape(
+    *("id=public_id", "adjudicator=adjudicator.pseudonym", "category"),
+    ("codes", lambda resolution: sorted(code.name for code in resolution.codes.all())),
+    *("attribution", "resolved_at", "superseded_at"),
+)
 
 
 class ResolveForm(forms.Form):
@@ -46,14 +53,14 @@ class ResolveForm(forms.Form):
         said = self.cleaned_data
         return Verdict(frozenset(said["codes"]), said["category"], said["attribution"], said["memo"])
 
-    def filled(self) -> Filled:
+    def read_sent(self) -> Filled:
         """What was sent, also where it cannot stand."""
         known = {key for key, _ in self.fields["codes"].choices}  # type: ignore[attr-defined]
         codes = frozenset(UUID(key) for key in self.data.getlist("codes") if key in known)  # type: ignore[union-attr]
         sent = [str(self.data.get(name, "")) for name in ("category", "attribution", "memo")]
         return Filled(codes, *sent)
 
-    def problems(self) -> list[str]:
+    def list_problems(self) -> list[str]:
         return [str(error) for errors in self.errors.values() for error in errors]
 
 
@@ -76,13 +83,13 @@ def resolution(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
 def _answer(request: HttpRequest, *, public_id: UUID, item: QueueItem) -> HttpResponse:
     form = ResolveForm(item, request.POST)
     if not form.is_valid():
-        return _page(request, item, sent=form.filled(), problems=form.problems(), status=400)
+        return _page(request, item, sent=form.read_sent(), problems=form.list_problems(), status=400)
     try:
         resolve(item, request.user, form.verdict(), seen=form.cleaned_data["seen"])  # type: ignore[arg-type]
     except Unresolvable as error:
-        return _page(request, item, sent=form.filled(), problems=error.problems, status=400)
+        return _page(request, item, sent=form.read_sent(), problems=error.problems, status=400)
     except Superseded as error:
-        return _page(request, item, sent=form.filled(), problems=[str(error)], status=409)
+        return _page(request, item, sent=form.read_sent(), problems=[str(error)], status=409)
     following, query, left = _following(request, item)
     messages.success(request, f"Item {item.ordinal + 1} is resolved; {left} to go." if left else "All are resolved.")
     if following is not None:
@@ -93,7 +100,7 @@ def _answer(request: HttpRequest, *, public_id: UUID, item: QueueItem) -> HttpRe
 def _following(request: HttpRequest, item: QueueItem) -> tuple[Compared | None, str, int]:
     """(the next open one of the list the address names, that list's query, how many are open in it)."""
     codes = code_names(item.queue)
-    wanted, _ = wanted_of(request, codes)
+    wanted, _ = parse_wanted(request, codes)
     rows = [each for each in compared_items(item.queue) if wanted.takes(each)]
     left = sum(each.resolution is None for each in rows)
     return after(rows, item.ordinal), query_of(wanted, codes), left
@@ -115,7 +122,7 @@ def _page(
     opened = was_opened(item.queue)
     made = list(item.resolutions.select_related("adjudicator").prefetch_related("codes")) if opened else []
     standing = next((each for each in made if each.superseded_at is None), None)
-    sheet = sheet_of(item, sent or filled_from(standing)) if opened else None
+    sheet = sheet_of(item, sent or read_standing(standing)) if opened else None
     reason = barred(item, request.user)  # type: ignore[arg-type]
     data = {
         "item": item.public_id,
@@ -124,12 +131,9 @@ def _page(
         "opened": opened,
         "may_resolve": not reason,
         "barred": reason,
-        "reviews": [
-            {"reviewer": each.review.reviewer.pseudonym, "codes": each.codes, "marks": len(each.marks)}
-            for each in (sheet.reviews if sheet else [])
-        ],
-        "resolutions": [_as_json(each) for each in made],
-        "queue_url": absolute(request, "disagreements-json", item.queue.public_id),
+        "reviews": sheet.reviews if sheet else [],
+        "resolutions": RESOLUTION.read_all(made),
+        "queue_url": PageLink("disagreements-json", item.queue.public_id),
         "next": None,
     }
     if as_json:
@@ -148,15 +152,3 @@ def _page(
         "query": query,
     }
     return render_page(request, "review/resolve.html", data=data, context=context, as_json=False, status=status)
-
-
-def _as_json(each: Resolution) -> dict[str, Any]:
-    return {
-        "id": each.public_id,
-        "adjudicator": each.adjudicator.pseudonym,
-        "category": each.category,
-        "codes": sorted(code.name for code in each.codes.all()),
-        "attribution": each.attribution,
-        "resolved_at": each.resolved_at,
-        "superseded_at": each.superseded_at,
-    }

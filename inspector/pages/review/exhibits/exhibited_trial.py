@@ -69,7 +69,7 @@ def exhibit_trial(item: QueueItem, hidden: Hidden, query: Mapping[str, str]) -> 
     skills = {} if hidden.conditions else list_uses_by_step(uses, trajectory)
     drawn = fit_one_page(draw_steps(page.stored, skills=skills, kept={}, texts_of=page.texts), window.step)
     window = window.of(drawn)
-    verdicts = [_masked(view, masks.names) for view in verdicts_of(attempt, clean=masks.names.text)]
+    verdicts = [_mask_dimensions(view, masks.names) for view in verdicts_of(attempt, clean=masks.names.text)]
     return TrialExhibit(
         trial=trial,
         instruction=_instruction(trial),
@@ -169,7 +169,7 @@ def _outline(
     return replace(found, rows=rows, tools=(), tools_left_out=0)
 
 
-def _masked(view: VerdictView, mask: Mask) -> VerdictView:
+def _mask_dimensions(view: VerdictView, mask: Mask) -> VerdictView:
     """Rubric dimensions with masked texts; checks were read masked."""
     dimensions = tuple(
         Dimension(

@@ -42,7 +42,7 @@ def field(request: HttpRequest, public_id: UUID) -> HttpResponse:
     if not form.is_valid() or item.trial is None:
         raise Http404("no such piece")
     asked = form.cleaned_data
-    text = _shown(item, request, asked["trajectory"] or 0, asked["step"], asked["field"])
+    text = _read_shown_text(item, request, asked["trajectory"] or 0, asked["step"], asked["field"])
     start = asked["start"] or 0
     found = text[start : asked["end"]]
     if not request.htmx:  # type: ignore[attr-defined]
@@ -61,7 +61,7 @@ def field(request: HttpRequest, public_id: UUID) -> HttpResponse:
     return render(request, "review/_exhibit_piece.html", context)
 
 
-def _shown(item: QueueItem, request: HttpRequest, index: int, number: int, name: str) -> str:
+def _read_shown_text(item: QueueItem, request: HttpRequest, index: int, number: int, name: str) -> str:
     trajectories = Evidence(item).trajectories
     if index >= len(trajectories):
         raise Http404("no such trajectory")

@@ -56,14 +56,14 @@ class ShownText:
 
     def recorded(self, start: int, end: int) -> tuple[int, int] | None:
         """The range of the recorded text for a range of the shown one; None where nothing that is shown remains."""
-        first, last = self._recorded(start, is_end=False), self._recorded(end, is_end=True)
+        first, last = self._map_to_recorded(start, is_end=False), self._map_to_recorded(end, is_end=True)
         return (first, last) if first < last else None
 
     def shown(self, start: int, end: int) -> tuple[int, int]:
         """The range of the shown text that holds a range of the recorded one."""
-        return self._shown(start, is_end=False), self._shown(end, is_end=True)
+        return self._map_to_shown(start, is_end=False), self._map_to_shown(end, is_end=True)
 
-    def _recorded(self, place: int, *, is_end: bool) -> int:
+    def _map_to_recorded(self, place: int, *, is_end: bool) -> int:
         found = bisect_right(self.cuts, place if not is_end else place - 1, key=lambda cut: cut.at) - 1
         if found < 0:
             return place
@@ -75,7 +75,7 @@ class ShownText:
             return cut.end if is_end else cut.start
         return place - cut.to + cut.end
 
-    def _shown(self, place: int, *, is_end: bool) -> int:
+    def _map_to_shown(self, place: int, *, is_end: bool) -> int:
         found = bisect_right(self.cuts, place if not is_end else place - 1, key=lambda cut: cut.start) - 1
         if found < 0:
             return place
@@ -131,13 +131,13 @@ class Mask:
         at = 0
         for start, end in [*without, (len(text), len(text))]:
             if self.pattern:
-                yield from ((*span, HIDDEN) for span in _joined(self.pattern, text, at, start))
+                yield from ((*span, HIDDEN) for span in _join_spans(self.pattern, text, at, start))
             if start < end:
                 yield start, end, ""
             at = end
 
 
-def _joined(pattern: re.Pattern[str], text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+def _join_spans(pattern: re.Pattern[str], text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """What the pattern finds; neighbours with nothing but a separator between them are one, so that a name of two
     words looks like a name of one."""
     open_span: tuple[int, int] | None = None

@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDi
 from django.views.decorators.http import require_http_methods
 
 from benchapp.models import User
+from benchapp.record.json_shape import JsonShape
 from benchapp.review.queues.populations import Population, parse_population
 from benchapp.review.queues.queue_making import Refused, Sketch, make_queue, seconds_per_item
 from benchapp.stats.comparing.axis_facets import facets_of
@@ -43,11 +44,10 @@ def queue_new(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
             return HttpResponseRedirect(make_queue(form.spec(selection), user=user).get_absolute_url())
         except Refused as error:
             refused = str(error)
-    sketch = _sketch(drawn, selection) if not problems else None
+    sketch = _draw_sketch(drawn, selection) if not problems else None
     if isinstance(sketch, str):
         sketch, refused = None, sketch
-    numbers = _numbers(sketch)
-    data = {"problems": problems, "refused": refused or None, **numbers, "next": None}
+    data = {"problems": problems, "refused": refused or None, **_read_numbers(sketch), "next": None}
     context = {
         "form": form,
         "errors": form.errors if makes else drawn.errors if posted else {},
@@ -77,7 +77,7 @@ def _as_posted(values: dict[str, Any]) -> QueryDict:
     return given
 
 
-def _sketch(form: DrawForm, selection: Population) -> Sketch | str | None:
+def _draw_sketch(form: DrawForm, selection: Population) -> Sketch | str | None:
     """What it would give; the sentence where it cannot be drawn; None while the form is not understood."""
     if not form.is_valid():
         return None
@@ -89,24 +89,22 @@ def _sketch(form: DrawForm, selection: Population) -> Sketch | str | None:
     return sketch
 
 
-def _numbers(sketch: Sketch | None) -> dict[str, Any]:
+def _read_numbers(sketch: Sketch | None) -> dict[str, Any]:
     """What the sketch says, None for all that is not known."""
     seconds = seconds_per_item(sketch.population.unit) if sketch else None
     hours = sketch.per_person * seconds / HOUR if sketch and sketch.per_person and seconds else None
-    return {
-        "from": sketch.population.says() if sketch else None,
-        "population_total": sketch.total if sketch else None,
-        "strata": [{"stratum": name, "drawn": n, "of": total} for name, n, total in sketch.by_stratum]
-        if sketch
-        else [],
-        "items": len(sketch.items) if sketch else None,
-        "controls": sketch.controls if sketch else None,
-        "overlap": sketch.overlap if sketch else None,
-        "reviews": sketch.reviews if sketch else None,
-        "reviews_per_person": sketch.per_person if sketch else None,
-        "median_seconds": seconds,
-        "hours_per_person": hours,
-    }
+    return {**SKETCH.read(sketch), "median_seconds": seconds, "hours_per_person": hours}
+
+
+def _list_strata(sketch: Sketch | None) -> list[dict[str, Any]]:
+    return [{"stratum": name, "drawn": n, "of": total} for name, n, total in sketch.by_stratum] if sketch else []
+
+
+SKETCH = JsonShape(
+    ("from", lambda sketch: sketch and sketch.population.says()),
+    *("population_total=total", ("strata", _list_strata), ("items", lambda sketch: sketch and len(sketch.items))),
+    *("controls", "overlap", "reviews", "reviews_per_person=per_person"),
+)
 
 
 def _chips(selection: Population) -> list[tuple[str, str]]:

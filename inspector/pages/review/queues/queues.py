@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import NamedTuple
+from uuid import UUID
 
-from django.db.models import Count, F, Q
-from django.http import HttpRequest
+from django.db.models import Count, Q
+from django.shortcuts import get_object_or_404
 from django.urls import NoReverseMatch, reverse
-from django.utils import timezone
 
 from benchapp.models import Queue, QueueItem, Review, Slot, User
+from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.review.blinding import open_to, same_unit, unsaid_by
 from benchapp.review.queues.populations import HIDES, Population, reopened
-from benchapp.review.queues.review_progress import PersonProgress, QueueProgress
 from benchapp.review.queues.statuses import ItemStatus, statuses_of
-from inspector.web.responses import absolute
+from inspector.web.responses import link_to
 
 # Parts of a selection that tell nothing about condition or models; all others stay hidden from the blind.
 TOLD_TO_THE_BLIND = ("environment", "family", "task", "role", "phase", "outcome", "covered", "suite")
@@ -34,13 +34,19 @@ UNITS = {Queue.Unit.TRIAL: "trial", Queue.Unit.DECISION: "decision", Queue.Unit.
 
 
 @dataclass(frozen=True, slots=True)
-class ItemRow:
+class ItemRow(Shaped):
     """One item in the list. Never says what blindness hides: neither condition nor model nor whether it is a control."""
 
     item: QueueItem
     status: ItemStatus
     own: str  # state of the reader's own review, empty without one
     filled: int | None  # reviews that are in; None where the reader has still to code it unseen by others
+
+    json_shape = JsonShape(
+        *("number", link_to("review-item", "item.public_id")),
+        *(("title", lambda row: row.names[0]), ("family", lambda row: row.names[1] or None)),
+        *("status", "own?", "reviews=filled", "reviews_needed=item.reviews_needed"),
+    )
 
     @property
     def number(self) -> int:
@@ -58,19 +64,51 @@ class ItemRow:
         return (episode.title if episode else "library"), ""
 
 
+class DrawnStratum(NamedTuple):
+    stratum: str
+    drawn: int
+    inclusion: float
+
+
 @dataclass(frozen=True, slots=True)
-class Drawing:
-    """How the items were drawn. `strata`: (stratum, drawn, inclusion); empty without strata or for the blind."""
+class QueueDraw(Shaped):
+    """How the items were drawn. `strata`: empty without strata or for the blind."""
 
     says: str
     chips: tuple[str, ...]
     masked: bool  # parts of the selection are left out
-    strata: tuple[tuple[str, int, float], ...]
+    strata: tuple[DrawnStratum, ...]
     drawn: int
     controls: int
     overlap: int
     inclusion: float | None  # of all items but controls, where it is one number
     trials_query: str  # for Compare's list of trials; empty where it would tell or does not apply
+
+    json_shape = JsonShape(
+        *("from=says", "selection=chips", "parts_hidden=masked"),
+        ("strata", lambda draw: [stratum._asdict() for stratum in draw.strata]),
+        *("drawn", "controls", "overlap", "inclusion"),
+    )
+
+
+QUEUE = JsonShape(
+    *("id=queue.public_id", "name=queue.name", link_to("queue-json", "queue.public_id")),
+    ("codebook", JsonShape("name=queue.version.codebook.name", "version=queue.version.number").read),
+    *("unit=queue.unit", "open=queue.is_open", "items"),
+    ("reviews", JsonShape("submitted=filled", "needed=slots", "held").read),
+    ("own", JsonShape("left=own_left", "done=own_done").read),
+)
+"""Of a QueueProgress."""
+
+
+def load_queue(public_id: UUID) -> Queue:
+    """The queue with what every page of it names; 404 where there is none."""
+    return get_object_or_404(Queue.objects.select_related("version__codebook", "created_by"), public_id=public_id)
+
+
+def may_manage(queue: Queue, user: User) -> bool:
+    """Admins, and whoever made it while they may review."""
+    return user.may(User.Level.ADMIN) or (queue.created_by_id == user.pk and user.may(User.Level.REVIEWER))
 
 
 def is_blinded(queue: Queue, user: User) -> bool:
@@ -90,7 +128,7 @@ def item_rows(
     return [ItemRow(found[pk], statuses[pk], own.get(pk, ""), told[pk]) for pk in items]
 
 
-def drawing_of(queue: Queue, *, blinded: bool) -> Drawing:
+def read_draw(queue: Queue, *, blinded: bool) -> QueueDraw:
     """Two queries. A stored selection that means nothing any more is said as it is written."""
     population: Population | None
     try:
@@ -112,11 +150,11 @@ def drawing_of(queue: Queue, *, blinded: bool) -> Drawing:
     )
     inclusions = {inclusion for _, inclusion, _ in rows}
     hidden = blinded and queue.strata in HIDES
-    return Drawing(
-        says=_drawn_from(queue, population, blinded=blinded),
+    return QueueDraw(
+        says=_name_population(queue, population, blinded=blinded),
         chips=tuple(told),
         masked=len(told) < len(chips) or hides_preset,
-        strata=() if hidden or not queue.strata else tuple((stratum, n, p) for stratum, p, n in rows),
+        strata=() if hidden or not queue.strata else tuple(DrawnStratum(name, n, p) for name, p, n in rows),
         drawn=counts["all"] - counts["controls"],
         controls=counts["controls"],
         overlap=counts["overlap"],
@@ -125,7 +163,7 @@ def drawing_of(queue: Queue, *, blinded: bool) -> Drawing:
     )
 
 
-def _drawn_from(queue: Queue, population: Population | None, *, blinded: bool) -> str:
+def _name_population(queue: Queue, population: Population | None, *, blinded: bool) -> str:
     if population is None:
         return queue.get_unit_display() + ("" if blinded else f" ({queue.population})")
     preset = TOLD_INSTEAD.get(population.preset, population.preset) if blinded else population.preset
@@ -151,12 +189,6 @@ def status_counts(statuses: Mapping[int, ItemStatus]) -> list[tuple[ItemStatus, 
     return [(status, counts[status]) for status in ItemStatus]
 
 
-def held_until(queue: Queue, user: User) -> Any:
-    """When the reader's own hold ends, None where they hold nothing."""
-    mine = Slot.objects.filter(item__queue=queue, holder=user, review=None, held_until__gt=timezone.now())
-    return mine.order_by(F("held_until").desc()).values_list("held_until", flat=True).first()
-
-
 def links_of(queue: Queue) -> list[tuple[str, str]]:
     """(what, address) of the other pages of a queue."""
     names = {
@@ -174,60 +206,3 @@ def _addresses(queue: Queue, names: Mapping[str, str]) -> Iterable[tuple[str, st
             yield title, reverse(name, args=[queue.public_id])
         except NoReverseMatch:  # that page is not part of this installation
             continue
-
-
-# --- JSON ----------------------------------------------------------------------------------------------------------------
-
-
-def queue_as_json(request: HttpRequest, progress: QueueProgress) -> dict[str, Any]:
-    queue = progress.queue
-    return {
-        "id": queue.public_id,
-        "name": queue.name,
-        "url": absolute(request, "queue-json", queue.public_id),
-        "codebook": {"name": queue.version.codebook.name, "version": queue.version.number},
-        "unit": queue.unit,
-        "open": queue.is_open,
-        "items": progress.items,
-        "reviews": {"submitted": progress.filled, "needed": progress.slots, "held": progress.held},
-        "own": {"left": progress.own_left, "done": progress.own_done},
-    }
-
-
-def person_as_json(person: PersonProgress) -> dict[str, Any]:
-    return {
-        "name": person.user.get_username(),
-        "assigned": person.is_assigned,
-        "submitted": person.done,
-        "drafts": person.drafts,
-        "skipped": person.skipped,
-        "left": person.left,
-        "median_seconds": person.seconds,
-    }
-
-
-def item_as_json(request: HttpRequest, row: ItemRow) -> dict[str, Any]:
-    title, place = row.names
-    return {
-        "number": row.number,
-        "url": absolute(request, "review-item", row.item.public_id),
-        "title": title,
-        "family": place or None,
-        "status": row.status,
-        "own": row.own or None,
-        "reviews": row.filled,
-        "reviews_needed": row.item.reviews_needed,
-    }
-
-
-def drawing_as_json(drawing: Drawing) -> dict[str, Any]:
-    return {
-        "from": drawing.says,
-        "selection": drawing.chips,
-        "parts_hidden": drawing.masked,
-        "strata": [{"stratum": name, "drawn": n, "inclusion": p} for name, n, p in drawing.strata],
-        "drawn": drawing.drawn,
-        "controls": drawing.controls,
-        "overlap": drawing.overlap,
-        "inclusion": drawing.inclusion,
-    }

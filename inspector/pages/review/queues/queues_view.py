@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import cast
 from uuid import UUID
 
 from django.contrib import messages
@@ -12,58 +12,60 @@ from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.models import Queue, User
+from benchapp.record.json_shape import JsonShape
 from benchapp.review.queues.claims import claim, may_claim
 from benchapp.review.queues.queue_making import Refused, assign, close, withdraw
 from benchapp.review.queues.review_progress import people_of, progress_of
 from benchapp.review.queues.statuses import ItemStatus
-from inspector.pages.review.queues.queue_form import FACETS
+from inspector.pages.review.queues.queue_form import FACETS, may_review
 from inspector.pages.review.queues.queues import (
     HIDDEN,
+    QUEUE,
     UNITS,
-    drawing_as_json,
-    drawing_of,
     is_blinded,
-    item_as_json,
     item_rows,
     links_of,
-    person_as_json,
-    queue_as_json,
+    load_queue,
+    may_manage,
+    read_draw,
     status_counts,
     statuses_shown,
     unsaid_items,
 )
 from inspector.web.access import needs
-from inspector.web.responses import absolute, next_url, paginate, render_page
+from inspector.web.responses import PageLink, next_url, paginate, render_page
 
 MAX_REASON = 2_000
+QUEUE_RULES = JsonShape(
+    *("instructions", "population_total", "sampling", "stratified_by=strata?", "seed", "reviews_per_item"),
+    ("hidden", lambda queue: [name.removeprefix("hides_") for name in HIDDEN if getattr(queue, name)]),
+)
+PERSON = JsonShape(
+    *("name=user.username", "assigned=is_assigned", "submitted=done", "drafts", "skipped", "left"),
+    "median_seconds=seconds",
+)
 
 
 @require_safe
 def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
-    found, user = _queue(public_id), cast(User, request.user)
+    found, user = load_queue(public_id), cast(User, request.user)
     unsaid = unsaid_items(found, user)
     statuses = statuses_shown(found, user, unsaid)
     wanted = request.GET.get("status", "")
     chosen = [pk for pk, status in statuses.items() if status == wanted or wanted not in set(ItemStatus)]
     page = paginate(request, chosen)
     rows = item_rows(list(page), statuses, user, unsaid)
-    drawing = drawing_of(found, blinded=is_blinded(found, user))
+    draw = read_draw(found, blinded=is_blinded(found, user))
     [progress], people = progress_of([found], user), people_of(found)
     counts = status_counts(statuses)
     data = {
-        **queue_as_json(request, progress),
-        "codebook_version": absolute(request, "codebook-version-json", found.version.public_id),
-        "instructions": found.instructions,
-        "population_total": found.population_total,
-        "sampling": found.sampling,
-        "stratified_by": found.strata or None,
-        "seed": found.seed,
-        "reviews_per_item": found.reviews_per_item,
-        "hidden": [name.removeprefix("hides_") for name in HIDDEN if getattr(found, name)],
-        "drawing": drawing_as_json(drawing),
+        **QUEUE.read(progress),
+        "codebook_version": PageLink("codebook-version-json", found.version.public_id),
+        **QUEUE_RULES.read(found),
+        "drawing": draw,
         "statuses": {status.value: count for status, count in counts},
-        "people": [person_as_json(person) for person in people],
-        "rows": [item_as_json(request, row) for row in rows],
+        "people": PERSON.read_all(people),
+        "rows": rows,
         "created_at": found.created_at,
         "closed_at": found.closed_at,
         "next": next_url(request, page),
@@ -75,7 +77,7 @@ def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
         "progress": progress,
         "people": people,
         "shown": rows,
-        "drawn": drawing,
+        "drawn": draw,
         "strata_word": FACETS.get(found.strata, found.strata),
         "counts": counts,
         "status": wanted if wanted in set(ItemStatus) else "",
@@ -85,7 +87,7 @@ def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
         "hides": [text for name, text in HIDDEN.items() if getattr(found, name)],
         "links": links_of(found),
         "manages": manages,
-        "others": _assignable(found) if manages and found.is_open else [],
+        "others": may_review().exclude(queues=found) if manages and found.is_open else [],
     }
     return render_page(request, "review/queue.html", data=data, context=context, as_json=as_json)
 
@@ -94,17 +96,17 @@ def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
 @needs(User.Level.REVIEWER)
 def queue_next(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Takes the next item for the reader and opens it; back to the queue in words where there is none."""
-    found, user = _queue(public_id), cast(User, request.user)
+    found, user = load_queue(public_id), cast(User, request.user)
     if item := claim(found, user):
         return HttpResponseRedirect(item.get_absolute_url())
-    messages.info(request, _why_nothing(found, user))
+    messages.info(request, _explain_nothing(found, user))
     return HttpResponseRedirect(found.get_absolute_url())
 
 
 @require_POST
 @needs(User.Level.REVIEWER)
 def queue_close(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    found, user = _managed(request, public_id)
+    found, user = _load_managed(request, public_id)
     if close(found, user=user, reason=request.POST.get("reason", "")[:MAX_REASON]):
         messages.success(request, "Closed: nothing is handed out any more, and what is in stays.")
     return HttpResponseRedirect(found.get_absolute_url())
@@ -114,7 +116,7 @@ def queue_close(request: HttpRequest, public_id: UUID) -> HttpResponse:
 @needs(User.Level.REVIEWER)
 def queue_people(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """`add` or `remove` names a person; 404 where there is no such account."""
-    found, user = _managed(request, public_id)
+    found, user = _load_managed(request, public_id)
     adds = "add" in request.POST
     person = get_object_or_404(User, username=request.POST.get("add" if adds else "remove", ""))
     try:
@@ -128,29 +130,14 @@ def queue_people(request: HttpRequest, public_id: UUID) -> HttpResponse:
     return HttpResponseRedirect(found.get_absolute_url())
 
 
-def may_manage(queue: Queue, user: User) -> bool:
-    """Admins, and whoever made it while they may review."""
-    return user.may(User.Level.ADMIN) or (queue.created_by_id == user.pk and user.may(User.Level.REVIEWER))
-
-
-def _queue(public_id: UUID) -> Queue:
-    return get_object_or_404(Queue.objects.select_related("version__codebook", "created_by"), public_id=public_id)
-
-
-def _managed(request: HttpRequest, public_id: UUID) -> tuple[Queue, User]:
-    found, user = _queue(public_id), cast(User, request.user)
+def _load_managed(request: HttpRequest, public_id: UUID) -> tuple[Queue, User]:
+    found, user = load_queue(public_id), cast(User, request.user)
     if not may_manage(found, user):
         raise PermissionDenied("Only whoever made this queue, and admins, may change it.")
     return found, user
 
 
-def _assignable(queue: Queue) -> Any:
-    levels = User.Level.values[User.Level.values.index(User.Level.REVIEWER) :]
-    people = User.objects.filter(is_active=True, level__in=levels).exclude(queues=queue)
-    return people.order_by("username")
-
-
-def _why_nothing(queue: Queue, user: User) -> str:
+def _explain_nothing(queue: Queue, user: User) -> str:
     if not queue.is_open:
         return "This queue is closed."
     if not queue.reviewers.filter(pk=user.pk).exists():

@@ -7,11 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchapp.models import AgreementReport, Attribution, Code, User
+from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.review.codebooks.hierarchy import in_order
+from benchapp.review.coding.answer_overlap import Answer
 from benchapp.review.coding.disagreements import About, Compared
 from benchapp.review.coding.queue_agreement import Agreement
 from benchapp.stats.agreement.bootstrap import AgreementEstimate
 from benchapp.stats.agreement.confusion import NONE, Cell
 from benchapp.stats.agreement.kappa import COHEN, CodeAgreement
+from inspector.web.responses import link_to
 
 FEW_ITEMS, FEW_TASKS = 30, 10
 HEATS = 5
@@ -135,7 +139,7 @@ def _count(n: int, word: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class CodeRow:
+class CodeAgreementRow:
     """depth: 0 at the top of the codebook. place: what stands for it in the matrix."""
 
     code: Code
@@ -146,32 +150,15 @@ class CodeRow:
     coefficient: str
 
 
-def code_rows(found: Agreement) -> list[CodeRow]:
+def code_rows(found: Agreement) -> list[CodeAgreementRow]:
     """In the order of the codebook's tree."""
     agreements = {code.pk: each for code, each in found.by_code}
-    ordered = in_tree([code for code, _ in found.by_code])
+    ordered = in_order(code for code, _ in found.by_code)
     return [
-        CodeRow(code, depth, place, each, alpha_text(each.value), "κ" if each.coefficient == COHEN else "α")
+        CodeAgreementRow(code, depth, place, each, alpha_text(each.value), "κ" if each.coefficient == COHEN else "α")
         for place, (code, depth) in enumerate(ordered, start=1)
         for each in [agreements[code.pk]]
     ]
-
-
-def in_tree(codes: Sequence[Code]) -> list[tuple[Code, int]]:
-    """Each code after its parent, with its depth."""
-    known = {code.pk for code in codes}
-    below: dict[int | None, list[Code]] = {}
-    for code in codes:
-        below.setdefault(code.parent_id if code.parent_id in known else None, []).append(code)
-    found: list[tuple[Code, int]] = []
-
-    def walk(parent: int | None, depth: int) -> None:
-        for code in below.get(parent, []):
-            found.append((code, depth))
-            walk(code.pk, depth + 1)
-
-    walk(None, 0)
-    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +179,7 @@ class MatrixRow:
     cells: list[MatrixCell]
 
 
-def matrix(found: Agreement, rows: Sequence[CodeRow]) -> list[MatrixRow]:
+def matrix(found: Agreement, rows: Sequence[CodeAgreementRow]) -> list[MatrixRow]:
     """Codes that anybody used, and "no code"; both ways round, so that a row tells all of one code."""
     used = {code for cell in found.confusion for code in cell if code is not NONE}
     heads: list[tuple[Any, str, str, str]] = [
@@ -232,46 +219,52 @@ class ReportRow:
 
 
 def report_rows(reports: Iterable[AgreementReport]) -> list[ReportRow]:
-    return [ReportRow(report, *_kept(report.values.get("codes", {}))) for report in reports]
+    return [ReportRow(report, *_write_kept(report.values.get("codes", {}))) for report in reports]
 
 
-def _kept(codes: Mapping[str, Any]) -> tuple[str, str]:
+def _write_kept(codes: Mapping[str, Any]) -> tuple[str, str]:
     ends = codes.get("interval")
     return alpha_text(codes.get("alpha")), interval_text(ends["low"], ends["high"]) if ends else ""
 
 
-def report_as_json(report: AgreementReport) -> dict[str, Any]:
-    return {
-        "id": report.public_id,
-        "occasion": report.occasion,
-        "before_discussion": report.is_before_discussion,
-        "taken_at": report.taken_at,
-        "taken_by": report.taken_by.pseudonym if report.taken_by else None,
-        "items": report.items_total,
-        "reviewers": report.reviewers_total,
-        "values": report.values,
-    }
+REPORT = JsonShape(
+    *("id=public_id", "occasion", "before_discussion=is_before_discussion", "taken_at", "taken_by=taken_by.pseudonym"),
+    *("items=items_total", "reviewers=reviewers_total", "values"),
+)
 
 
 # --- answers side by side ---------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class AnswerView(Shaped):
     """One review's answer. shared: codes that all reviews of the item have; own: the others."""
 
     user: User
+    answer: Answer
     shared: list[str]
     own: list[str]
     attribution: str
     step: int | None
 
+    json_shape = JsonShape(
+        *("reviewer=user.pseudonym", ("codes", lambda view: sorted([*view.shared, *view.own]))),
+        *("attribution=answer.attribution", "first_failure_step=step"),
+    )
+
 
 @dataclass(frozen=True, slots=True)
-class DisagreementRow:
+class DisagreementRow(Shaped):
     compared: Compared
-    said: list[Said]
+    said: list[AnswerView]
     differs: list[str]
+
+    json_shape = JsonShape(
+        *("item=compared.item.public_id", ("number", lambda row: row.compared.item.ordinal + 1)),
+        *(("differs", lambda row: sorted(row.compared.differs)), "state=compared.standing"),
+        *("category=compared.resolution.category", "answers=said"),
+        link_to("resolve-json", "compared.item.public_id"),
+    )
 
 
 def disagreement_rows(
@@ -279,19 +272,20 @@ def disagreement_rows(
 ) -> list[DisagreementRow]:
     return [
         DisagreementRow(
-            each, _said(each, codes, users), [word for about, word in WORDS.items() if about in each.differs]
+            each, _view_answers(each, codes, users), [word for about, word in WORDS.items() if about in each.differs]
         )
         for each in rows
     ]
 
 
-def _said(each: Compared, codes: Mapping[int, Code], users: Mapping[int, User]) -> list[Said]:
+def _view_answers(each: Compared, codes: Mapping[int, Code], users: Mapping[int, User]) -> list[AnswerView]:
     answers = each.item.answers
     shared = frozenset.intersection(*(answer.codes for answer in answers))
     labels = dict(Attribution.choices)
     return [
-        Said(
+        AnswerView(
             users[answer.reviewer],
+            answer,
             _names(shared, codes),
             _names(answer.codes - shared, codes),
             labels.get(answer.attribution, "") if answer.attribution else "",

@@ -8,11 +8,11 @@ from uuid import UUID
 
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.models import Code, Queue, User
+from benchapp.record.json_shape import JsonShape
 from benchapp.review.coding.answer_overlap import still_to_review
 from benchapp.review.coding.disagreements import About, Compared, Standing, Wanted, code_names, compared_items
 from benchapp.review.coding.queue_agreement import (
@@ -27,7 +27,9 @@ from benchapp.review.coding.resolutions import closed_sentence
 from benchapp.review.review_access import ELSEWHERE, asked_elsewhere
 from benchapp.review.seeing import note_seen
 from benchapp.stats.agreement.confusion import NONE
+from inspector.pages.review.queues.queues import load_queue
 from inspector.pages.review.results.agreement import (
+    REPORT,
     WORDS,
     alphas,
     cautions,
@@ -36,15 +38,18 @@ from inspector.pages.review.results.agreement import (
     disagreement_rows,
     in_words,
     matrix,
-    report_as_json,
     report_rows,
 )
 from inspector.web.access import needs
-from inspector.web.responses import absolute, next_url, paginate, render_page
+from inspector.web.responses import next_url, paginate, render_page
 
 PER_PAGE = 50
 ANY = "any"  # ?about=any lists items also where nothing differs
 NO_CODE = "none"  # ?with=none
+QUEUE = JsonShape(
+    *("queue=public_id", "name", "codebook=version.codebook.name", "codebook_version=version.number"),
+    "version_id=version.public_id",
+)
 
 
 @require_safe
@@ -55,17 +60,13 @@ def agreement(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -
     reports = list(queue.agreement_reports.select_related("taken_by"))
     standing = standing_report(queue)
     data = {
-        "queue": queue.public_id,
-        "name": queue.name,
-        "codebook": queue.version.codebook.name,
-        "codebook_version": queue.version.number,
-        "version_id": queue.version.public_id,
+        **QUEUE.read(queue),
         "discussed": discussed,
         "says": in_words(found),
         "cautions": cautions(found, discussed=discussed),
         "now": found.as_json(),
         "standing_report": standing.public_id if standing else None,
-        "reports": [report_as_json(report) for report in reports],
+        "reports": REPORT.read_all(reports),
         "next": None,
     }
     rows = code_rows(found)
@@ -96,24 +97,24 @@ def disagreements(request: HttpRequest, public_id: UUID, *, as_json: bool = Fals
     queue = open_queue(request, public_id)
     codes = code_names(queue)
     opened = was_opened(queue)
-    wanted, said = wanted_of(request, codes)
+    wanted, said = parse_wanted(request, codes)
     rows = compared_items(queue) if opened else []
     page = paginate(request, [each for each in rows if wanted.takes(each)], per_page=PER_PAGE)
-    users = _users(page.object_list)
+    listed = disagreement_rows(page, codes, _users(page.object_list))
     data = {
         "queue": queue.public_id,
         "opened": opened,
         "about": wanted.about or ANY,
         "state": wanted.standing,
         "cell": said or None,
-        "items": [_as_json(request, each, codes, users) for each in page],
+        "items": listed,
         "next": next_url(request, page),
     }
     found = None if opened else agreement_of(queue)
     context = {
         "queue_row": queue,
         "page": page,
-        "rows": disagreement_rows(page, codes, users),
+        "rows": listed,
         "wanted": wanted,
         "said": said,
         "tabs": _tabs(wanted, rows),
@@ -139,7 +140,7 @@ def disagreements_open(request: HttpRequest, public_id: UUID) -> HttpResponse:
 
 def open_queue(request: HttpRequest, public_id: UUID) -> Queue:
     """The queue; closed to whoever still has items of its overlap to review blind, here or in another queue."""
-    queue = get_object_or_404(Queue.objects.select_related("version__codebook"), public_id=public_id)
+    queue = load_queue(public_id)
     user: User = request.user  # type: ignore[assignment]
     if left := still_to_review(queue, user):
         raise PermissionDenied(closed_sentence(left))
@@ -149,7 +150,7 @@ def open_queue(request: HttpRequest, public_id: UUID) -> Queue:
     return queue
 
 
-def wanted_of(request: HttpRequest, codes: dict[int, Code]) -> tuple[Wanted, str]:
+def parse_wanted(request: HttpRequest, codes: dict[int, Code]) -> tuple[Wanted, str]:
     """What the address asks to list, and its cell in words. Nonsense is as if it were not there."""
     asked = request.GET
     keys: dict[str, int | None] = {str(code.public_id): pk for pk, code in codes.items()}
@@ -203,23 +204,3 @@ def _state(standing: Standing | None) -> list[tuple[str, str]]:
 def _users(rows: Any) -> dict[int, User]:
     keys = {answer.reviewer for each in rows for answer in each.item.answers}
     return User.objects.in_bulk(keys) if keys else {}
-
-
-def _as_json(request: HttpRequest, each: Compared, codes: dict[int, Code], users: dict[int, User]) -> dict[str, Any]:
-    return {
-        "item": each.item.public_id,
-        "number": each.item.ordinal + 1,
-        "differs": sorted(each.differs),
-        "state": each.standing,
-        "category": each.resolution.category if each.resolution else None,
-        "answers": [
-            {
-                "reviewer": users[answer.reviewer].pseudonym,
-                "codes": sorted(codes[key].name for key in answer.codes),
-                "attribution": answer.attribution,
-                "first_failure_step": answer.first[1] if answer.first else None,
-            }
-            for answer in each.item.answers
-        ],
-        "url": absolute(request, "resolve-json", each.item.public_id),
-    }

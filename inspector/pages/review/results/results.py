@@ -37,7 +37,7 @@ TENTHS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ResultsChoices:
     """The choices of the address. also: further queues; covers: which interval; counts: what unresolved items count."""
 
     also: tuple[UUID, ...] = ()
@@ -58,7 +58,7 @@ class Asked:
         return urlencode(pairs)
 
 
-def parse_asked(query: QueryDict) -> tuple[Asked, list[str]]:
+def parse_choices(query: QueryDict) -> tuple[ResultsChoices, list[str]]:
     """One sentence per part that means nothing; then nothing is shown, since less choice would show more than asked for."""
     problems: list[str] = []
     also = []
@@ -81,7 +81,7 @@ def parse_asked(query: QueryDict) -> tuple[Asked, list[str]]:
         for name, values in chosen.items()
         if values
     }
-    return Asked(tuple(dict.fromkeys(also)), told, **given), problems
+    return ResultsChoices(tuple(dict.fromkeys(also)), told, **given), problems
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class FirstFailures:
 @dataclass(frozen=True)
 class Results:
     queues: tuple[Queue, ...]
-    asked: Asked
+    asked: ResultsChoices
     coding: Coding
     extent: Extent | None
     problems: tuple[str, ...] = ()
@@ -225,7 +225,7 @@ class Results:
         return list(_notes(self))
 
 
-def results_of(queues: Sequence[Queue], asked: Asked) -> Results:
+def results_of(queues: Sequence[Queue], asked: ResultsChoices) -> Results:
     """NotTogether where the queues cannot be counted together."""
     coding, extent = coding_of(queues), extent_if_known(queues)
     unknown = extent is None and coding.unit == Queue.Unit.TRIAL
@@ -299,4 +299,4 @@ def group_values(results: Results) -> dict[str, list[str]]:
 
 ATTRIBUTIONS = [*Attribution.choices, ("", "not said")]
 
-__all__ = ["Asked", "NotTogether", "Results", "parse_asked", "results_of"]
+__all__ = ["ResultsChoices", "NotTogether", "Results", "parse_choices", "results_of"]

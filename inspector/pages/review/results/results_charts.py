@@ -16,8 +16,7 @@ from benchapp.review.results.saturation import STILL
 from benchapp.review.results.taxonomy import Per, Row
 from benchapp.stats.inference.interval import Interval
 from benchapp.stats.inference.shares import MIN_FOR_INTERVAL
-from inspector.charts.chart import ChartDrawing, ChartTable, TableColumn
-from inspector.charts.chart import TableRow as TableRow
+from inspector.charts.chart import ChartDrawing, ChartTable, TableColumn, TableRow
 from inspector.charts.drawing.palette import INK, MUTED, ZERO, layout, series, veil
 from inspector.charts.drawing.panels import LETTER, Heat, HeatCell, Scale, heatmaps, lines, plain, short
 from inspector.pages.review.results.results import Results
@@ -53,12 +52,12 @@ def draw_taxonomy(results: Results) -> ChartDrawing:
     table = _taxonomy_table(results)
     if not results.taxonomy.sampled:
         return ChartDrawing(None, table, absent="No item is coded yet.")
-    shown = drawn_rows(rows)
+    shown = choose_rows(rows)
     notes = (f"{len(shown)} of {len(rows)} codes are drawn; the table has all.",) if len(shown) < len(rows) else ()
     return ChartDrawing(_bars(shown, results), table, notes)
 
 
-def drawn_rows(rows: Sequence[Row]) -> Sequence[Row]:
+def choose_rows(rows: Sequence[Row]) -> Sequence[Row]:
     """All where they fit, else those that were used."""
     return rows if len(rows) <= MAX_CODES else ([row for row in rows if row.is_used] or rows)[:MAX_CODES]
 

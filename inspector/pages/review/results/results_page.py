@@ -10,6 +10,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from benchapp.models import User
+from benchapp.record.json_shape import JsonShape
 from benchapp.review.queues.review_facets import FACETS
 from benchapp.review.results.population_shares import Share
 from benchapp.review.results.queue_results import Basis
@@ -26,12 +27,12 @@ from inspector.pages.review.results.results import (
     Results,
     group_values,
 )
-from inspector.pages.review.results.results_charts import PER_SAID, drawn_rows, is_large
-from inspector.web.responses import absolute
+from inspector.pages.review.results.results_charts import PER_SAID, choose_rows, is_large
+from inspector.web.responses import PageLink
 
 
 @dataclass(frozen=True, slots=True)
-class CellText:
+class ShareText:
     """A share as the page writes it: `value` is empty below ten coded, where the counts say it all."""
 
     value: str
@@ -43,7 +44,7 @@ class CellText:
 @dataclass(frozen=True, slots=True)
 class RowText:
     row: Row
-    cells: tuple[CellText, ...]
+    cells: tuple[ShareText, ...]
     whole: str  # the other interval
     estimated: str
     controls: str
@@ -64,7 +65,7 @@ def context_of(request: HttpRequest, results: Results) -> dict[str, Any]:
         "queue": results.queues[0],
         "heading": results.heading,
         "taxonomy_rows": [_row_text(results, row, pers, examples) for row in results.rows],
-        "undrawn": len(results.rows) - len(drawn_rows(results.rows)),
+        "undrawn": len(results.rows) - len(choose_rows(results.rows)),
         "pers": [(per, PER_SAID[per]) for per in pers],
         "per": results.per,
         "asked": results.asked,
@@ -98,11 +99,11 @@ def _row_text(results: Results, row: Row, pers: Sequence[Per], examples: Mapping
     )
 
 
-def cell_text(share: Share, around: Interval | None) -> CellText:
+def cell_text(share: Share, around: Interval | None) -> ShareText:
     counts = f"{number(share.k)}/{share.n}" if share.n else "none coded"
     if not is_large(share):
-        return CellText("", "", counts, share.note)
-    return CellText(f"{100 * (share.value or 0):.1f}", _ends(around), counts, share.note if around is None else "")
+        return ShareText("", "", counts, share.note)
+    return ShareText(f"{100 * (share.value or 0):.1f}", _ends(around), counts, share.note if around is None else "")
 
 
 def _ends(around: Interval | None) -> str:
@@ -156,28 +157,35 @@ def _attributions(results: Results) -> list[tuple[Row, int, list[str]]]:
 # --- the twin ----------------------------------------------------------------------------------------------------------
 
 
-def json_of(request: HttpRequest, results: Results) -> dict[str, Any]:
-    first, guesses, saturation = results.first_failures, results.guesses, results.saturation
+SHARE = JsonShape("k", "n", "clusters", "value", "interval", "sampling", "note?")
+"""Of a Share."""
+
+ROW = JsonShape(
+    *("code=code.name", "id=code.public_id", "depth", "definition=code.definition?"),
+    ("shares", lambda row: {per.value: SHARE.read(share) for per, share in row.shares.items()}),
+    "estimated_total=estimated",
+    ("controls", lambda row: dict(zip(("k", "n"), row.controls, strict=True)) if row.controls else None),
+)
+GUESSES = JsonShape("right", "named", "unsure", "chance", "p")
+FIRST_FAILURES = JsonShape("shares_by_tenth=shares", "marks_by_tenth=counts", "items")
+SELECTION = JsonShape("attempted", "failed", "population")
+
+
+def read_twin(results: Results) -> dict[str, Any]:
+    saturation = results.saturation
     seconds, timed = results.seconds
-    queues = [absolute(request, "queue-json", queue.public_id) for queue in results.queues]
     return {
         **results.heading.as_json(),
-        "queue_urls": queues,
+        "queue_urls": [PageLink("queue-json", queue.public_id) for queue in results.queues],
         "problems": results.problems,
         "choices": {**_choices(results), "per": results.per, "covers": results.asked.covers},
-        "selection": _selection(results),
-        "codes": [_row_as_json(results, row) for row in results.rows],
-        "groups": {"facet": results.asked.by, "per": results.per, "values": _groups_as_json(results)},
+        "selection": _read_selection(results),
+        "codes": [{**ROW.read(row), "label_url": _label_url(results, row)} for row in results.rows],
+        "groups": {"facet": results.asked.by, "per": results.per, "values": _read_groups(results)},
         "attributions": [{"code": row.code.name, "items": blamed} for row, blamed in results.attributions],
         "saturation": {"codes_after_each_item": saturation.found, "says": saturation.says()},
-        "first_failures": {"shares_by_tenth": first.shares, "marks_by_tenth": first.counts, "items": first.items},
-        "guesses": {
-            "right": guesses.right,
-            "named": guesses.named,
-            "unsure": guesses.unsure,
-            "chance": guesses.chance,
-            "p": guesses.p,
-        },
+        "first_failures": FIRST_FAILURES.read(results.first_failures),
+        "guesses": GUESSES.read(results.guesses),
         "seconds_per_item": {"median": seconds, "reviews": timed},
         "notes": results.notes(),
         "next": None,
@@ -189,42 +197,21 @@ def _choices(results: Results) -> dict[str, Any]:
     return {"chosen": chosen, "unresolved": results.asked.counts}
 
 
-def _selection(results: Results) -> dict[str, int] | None:
+def _read_selection(results: Results) -> dict[str, int] | None:
     cell = results.taxonomy.counts
-    return {"attempted": cell.attempted, "failed": cell.failed, "population": cell.population} if cell else None
+    return SELECTION.read(cell) if cell else None
 
 
-def _row_as_json(results: Results, row: Row) -> dict[str, Any]:
-    return {
-        "code": row.code.name,
-        "id": row.code.public_id,
-        "depth": row.depth,
-        "definition": row.code.definition or None,
-        "shares": {per.value: share_as_json(share) for per, share in row.shares.items()},
-        "estimated_total": row.estimated,
-        "controls": {"k": row.controls[0], "n": row.controls[1]} if row.controls else None,
-        "label_url": reverse("results", args=[results.queues[0].public_id]) + f"#code-{row.code.public_id}",
-    }
+def _label_url(results: Results, row: Row) -> str:
+    return reverse("results", args=[results.queues[0].public_id]) + f"#code-{row.code.public_id}"
 
 
-def share_as_json(share: Share) -> dict[str, Any]:
-    return {
-        "k": share.k,
-        "n": share.n,
-        "clusters": share.clusters,
-        "value": share.value,
-        "interval": share.interval.as_json() if share.interval else None,
-        "sampling": share.sampling.as_json() if share.sampling else None,
-        "note": share.note or None,
-    }
-
-
-def _groups_as_json(results: Results) -> list[dict[str, Any]]:
+def _read_groups(results: Results) -> list[dict[str, Any]]:
     codes = [code.name for code, _ in results.taxonomy.tree]
     return [
         {
             "value": value or None,
-            "codes": {name: share_as_json(share) for name, share in zip(codes, shares, strict=True)},
+            "codes": {name: SHARE.read(share) for name, share in zip(codes, shares, strict=True)},
         }
         for value, shares in results.groups.items()
     ]

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Any
 from uuid import UUID
 
 import orjson
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
-from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
@@ -23,16 +21,17 @@ from inspector.charts.cards import ChartCard
 from inspector.charts.chart_table import csv_text
 from inspector.charts.drawing.palette import twins
 from inspector.charts.picture import figure_json
-from inspector.pages.review.results.results import Results, parse_asked, results_of
+from inspector.pages.review.queues.queues import load_queue
+from inspector.pages.review.results.results import Results, parse_choices, results_of
 from inspector.pages.review.results.results_charts import FIGURES, Figure
-from inspector.pages.review.results.results_page import context_of, json_of
+from inspector.pages.review.results.results_page import context_of, read_twin
 from inspector.web.responses import render_page
 
 TEX = "application/x-tex; charset=utf-8"
 CSV = "text/csv; charset=utf-8"
 
 
-class Refused(Exception):
+class ResultsRefused(Exception):
     """No results for this address or this person: the status and what to say."""
 
     def __init__(self, status: int, sentences: list[str], queue: Queue) -> None:
@@ -44,9 +43,9 @@ class Refused(Exception):
 def results(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     try:
         found = _results(request, public_id)
-    except Refused as refused:
-        return _refused(request, refused, as_json=as_json)
-    data = json_of(request, found)
+    except ResultsRefused as refused:
+        return _render_refusal(request, refused, as_json=as_json)
+    data = read_twin(found)
     cards = {key: _card(found, figure) for key, figure in FIGURES.items()}
     context = {} if as_json else {**context_of(request, found), "cards": cards}
     return render_page(request, "review/results.html", data=data, context=context, as_json=as_json)
@@ -59,8 +58,8 @@ def results_chart(request: HttpRequest, public_id: UUID, key: str, form: str) ->
         raise Http404(f"There are {', '.join(FIGURES)}, each as json and csv.")
     try:
         found = _results(request, public_id)
-    except Refused as refused:
-        return _refused(request, refused, as_json=True)
+    except ResultsRefused as refused:
+        return _render_refusal(request, refused, as_json=True)
     figure = FIGURES[key]
     drawing = figure.draw(found)
     if form == "csv":
@@ -90,8 +89,8 @@ def results_export(request: HttpRequest, public_id: UUID, form: str) -> HttpResp
         raise Http404("There are results.csv, results.tex and results.json.")
     try:
         found = _results(request, public_id)
-    except Refused as refused:
-        return _refused(request, refused, as_json=True)
+    except ResultsRefused as refused:
+        return _render_refusal(request, refused, as_json=True)
     if form == "tex":
         return _file(taxonomy_table(found.taxonomy, found.heading), TEX, "taxonomy.tex")
     rows = taxonomy_rows(found.taxonomy, found.heading)
@@ -103,11 +102,11 @@ def labels_export(request: HttpRequest, public_id: UUID, form: str) -> HttpRespo
     """Every label. Quotes and memos leave only when asked for: `?quotes=1`, `?memos=1`."""
     if form not in LABELS_AS:
         raise Http404(f"There are labels as {', '.join(LABELS_AS)}.")
-    queue = _queue(public_id)
+    queue = load_queue(public_id)
     try:
         _check_open(request, [queue])
-    except Refused as refused:
-        return _refused(request, refused, as_json=True)
+    except ResultsRefused as refused:
+        return _render_refusal(request, refused, as_json=True)
     asked = {name: request.GET.get(name) == "1" for name in ("quotes", "memos")}
     export = LabelExport(queue, request.user, **asked)  # type: ignore[arg-type]
     disposition = {"Content-Disposition": f'attachment; filename="labels.{form}"'}
@@ -115,34 +114,29 @@ def labels_export(request: HttpRequest, public_id: UUID, form: str) -> HttpRespo
 
 
 def _results(request: HttpRequest, public_id: UUID) -> Results:
-    queue = _queue(public_id)
+    queue = load_queue(public_id)
     _check_open(request, [queue])  # first: a refusal must not depend on what there is
-    asked, problems = parse_asked(request.GET)
-    others = {each.public_id: each for each in _queues().filter(public_id__in=asked.also)}
+    asked, problems = parse_choices(request.GET)
+    others = {
+        each.public_id: each
+        for each in Queue.objects.select_related("version__codebook").filter(public_id__in=asked.also)
+    }
     problems += [f"also: there is no queue {each}" for each in asked.also if each not in others]
     if problems:
-        raise Refused(400, problems, queue)
+        raise ResultsRefused(400, problems, queue)
     queues = [queue, *(others[each] for each in asked.also if each != public_id)]
     _check_open(request, queues[1:])
     try:
         return results_of(queues, asked)
     except NotTogether as error:
-        raise Refused(400, [str(error)], queue) from error
-
-
-def _queues() -> Any:
-    return Queue.objects.select_related("version__codebook")
-
-
-def _queue(public_id: UUID) -> Queue:
-    return get_object_or_404(_queues(), public_id=public_id)
+        raise ResultsRefused(400, [str(error)], queue) from error
 
 
 def _check_open(request: HttpRequest, queues: list[Queue]) -> None:
     left = still_to_code(queues, request.user) if queues else 0  # type: ignore[arg-type]
     if left:
         items = f"{left} item{'' if left == 1 else 's'}"
-        raise Refused(
+        raise ResultsRefused(
             403,
             [
                 f"You may still have {items} to code here without knowing what others said. Results open when that is done."
@@ -150,12 +144,12 @@ def _check_open(request: HttpRequest, queues: list[Queue]) -> None:
             queues[0],
         )
     if queues and asked_elsewhere(queues, request.user):  # type: ignore[arg-type]
-        raise Refused(403, [ELSEWHERE], queues[0])
+        raise ResultsRefused(403, [ELSEWHERE], queues[0])
     for queue in queues:
         note_seen(request.user, queue)  # type: ignore[arg-type]
 
 
-def _refused(request: HttpRequest, refused: Refused, *, as_json: bool) -> HttpResponse:
+def _render_refusal(request: HttpRequest, refused: ResultsRefused, *, as_json: bool) -> HttpResponse:
     data = {"problems": refused.sentences, "next": None}
     context = {"queue": refused.queue, "is_closed": refused.status == 403}
     return render_page(

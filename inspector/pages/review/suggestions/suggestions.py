@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from django.http import HttpRequest
-
 from benchapp.models import Code, Queue, QueueItem, Suggestion
+from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.review.results.queue_results import Basis
-from benchapp.review.suggestions.suggestion_matches import JudgeBill, Kind, Match, RuleRecord, Source, Truth
+from benchapp.review.suggestions.suggestion_matches import Kind, Source, Truth
 from benchapp.stats.metrics.rates import Rate
-from inspector.web.responses import absolute
+from inspector.web.responses import link_to
 from inspector.web.text.visible import visible
 
 KIND_WORDS = {Kind.MATCHED: "both say it", Kind.PEOPLE: "only people", Kind.SOURCE: "only {source}"}
@@ -21,7 +20,7 @@ FEW = 100  # items; below, rates of finding and leaving alone are too wide to ch
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SuggestionChoices:
     """What the address asks to list."""
 
     source: str = ""
@@ -34,12 +33,18 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class PairRow:
+class PairRow(Shaped):
     """One code of one item, with what the source gave as its reason where it said it."""
 
     item: QueueItem
     code: Code
     suggestion: Suggestion | None
+
+    json_shape = JsonShape(
+        *("item=item.public_id", ("number", lambda row: row.item.ordinal + 1), "code=code.name"),
+        *("step=suggestion.step", "quote=suggestion.quote", "reason=suggestion.reason"),
+        link_to("review-item-json", "item.public_id"),
+    )
 
     @property
     def quote(self) -> str:
@@ -50,12 +55,14 @@ class PairRow:
         return visible(self.suggestion.reason) if self.suggestion else ""
 
 
-def asked_of(query: Mapping[str, str], sources: Sequence[Source], codes: Sequence[Code]) -> tuple[Asked, Source | None]:
+def parse_choices(
+    query: Mapping[str, str], sources: Sequence[Source], codes: Sequence[Code]
+) -> tuple[SuggestionChoices, Source | None]:
     """Nonsense is as if it were not there; without a source the first one is shown."""
     source = next((each for each in sources if each.key == query.get("source")), None) or next(iter(sources), None)
     kind = query.get("kind", "")
     code = next((each for each in codes if str(each.public_id) == query.get("code")), None)
-    return Asked(source.key if source else "", Kind(kind) if kind in list(Kind) else None, code), source
+    return SuggestionChoices(source.key if source else "", Kind(kind) if kind in list(Kind) else None, code), source
 
 
 def in_words(truth: Truth) -> str:
@@ -107,68 +114,29 @@ def pair_rows(pairs: Iterable[tuple[int, int]], source: Source, codes: Sequence[
     return [PairRow(items[item], by_pk[code], first.get((item, code))) for item, code in pairs]
 
 
-def kind_words(kind: Kind, source: Source) -> str:
+def name_kind(kind: Kind, source: Source) -> str:
     return KIND_WORDS[kind].format(source="rules" if source.is_rules else "the judge")
 
 
 # --- JSON -------------------------------------------------------------------------------------------------------
 
 
-def share_as_json(rate: Rate | None) -> Mapping[str, Any] | None:
-    if rate is None:
-        return None
-    low, high = rate.interval or (None, None)
-    return {"k": rate.passed, "n": rate.scored, "low": low, "high": high}
+def _read_rate(rate: Rate | None) -> dict[str, Any] | None:
+    return RATE.read(rate) if rate else None
 
 
-def match_as_json(match: Match) -> dict[str, Any]:
-    return {
-        "code": match.code.name,
-        "both": match.both,
-        "only_people": match.people_only,
-        "only_source": match.source_only,
-        "neither": match.neither,
-        "tpr": share_as_json(match.found),
-        "tnr": share_as_json(match.left_alone),
-        "precision": share_as_json(match.right),
-    }
-
-
-def rule_as_json(record: RuleRecord) -> dict[str, Any]:
-    return {
-        "rule": record.rule.key,
-        "sees": record.rule.sees,
-        "cannot_see": record.rule.cannot_see,
-        "code": record.code.name if record.code else None,
-        "proposes": list(record.rule.codes),
-        "items": record.spoke,
-        "precision": share_as_json(record.right),
-        "recall": share_as_json(record.found),
-    }
-
-
-def bill_as_json(bill: JudgeBill) -> dict[str, Any]:
-    return {
-        "model": bill.model,
-        "prompt_version": bill.version,
-        "scripted": bill.scripted,
-        "calls": bill.calls,
-        "statuses": dict(bill.statuses),
-        "input_tokens": bill.input_tokens,
-        "output_tokens": bill.output_tokens,
-        "cost_usd": bill.cost_usd,
-        "calls_of_known_cost": bill.priced,
-    }
-
-
-def pair_as_json(request: HttpRequest, row: PairRow) -> dict[str, Any]:
-    found = row.suggestion
-    return {
-        "item": row.item.public_id,
-        "number": row.item.ordinal + 1,
-        "code": row.code.name,
-        "step": found.step if found else None,
-        "quote": found.quote if found else None,
-        "reason": found.reason if found else None,
-        "url": absolute(request, "review-item-json", row.item.public_id),
-    }
+RATE = JsonShape("k=passed", "n=scored", "low", "high")
+MATCH = JsonShape(
+    *("code=code.name", "both", "only_people=people_only", "only_source=source_only", "neither"),
+    *(("tpr", lambda match: _read_rate(match.found)), ("tnr", lambda match: _read_rate(match.left_alone))),
+    ("precision", lambda match: _read_rate(match.right)),
+)
+RULE = JsonShape(
+    *("rule=rule.key", "sees=rule.sees", "cannot_see=rule.cannot_see", "code=code.name", "proposes=rule.codes"),
+    *("items=spoke", ("precision", lambda record: _read_rate(record.right))),
+    ("recall", lambda record: _read_rate(record.found)),
+)
+BILL = JsonShape(
+    *("model", "prompt_version=version", "scripted", "calls", "statuses", "input_tokens", "output_tokens", "cost_usd"),
+    "calls_of_known_cost=priced",
+)

@@ -8,13 +8,13 @@ from uuid import UUID
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.analysis.trial_rules import RULES_VERSION
 from benchapp.models import Queue, User
 from benchapp.record.human_acts import note_activity
+from benchapp.record.json_shape import JsonShape
 from benchapp.review.review_access import ELSEWHERE, asked_elsewhere
 from benchapp.review.seeing import note_seen
 from benchapp.review.suggestions.suggestion_matches import (
@@ -30,23 +30,24 @@ from benchapp.review.suggestions.suggestion_matches import (
     truth_of,
 )
 from benchapp.review.suggestions.suggestion_runs import ask_for_suggestions, suggest
+from inspector.pages.review.queues.queues import load_queue
 from inspector.pages.review.suggestions.suggestions import (
-    Asked,
-    asked_of,
-    bill_as_json,
+    BILL,
+    MATCH,
+    RULE,
+    SuggestionChoices,
     cautions,
     in_words,
-    kind_words,
-    match_as_json,
-    pair_as_json,
+    name_kind,
     pair_rows,
-    rule_as_json,
+    parse_choices,
 )
 from inspector.web.access import needs
 from inspector.web.responses import next_url, paginate, render_page
 
 PER_PAGE = 50
 AT_ONCE = 200  # items; a larger queue waits for a worker
+SOURCE = JsonShape("source=key", ("items", lambda source: len(source.looked)), "scripted")
 
 
 @require_safe
@@ -54,7 +55,7 @@ def suggestions(request: HttpRequest, public_id: UUID, *, as_json: bool = False)
     queue = _open_queue(request, public_id)
     codes = list(queue.version.codes.all())
     truth, sources = truth_of(queue), sources_of(queue)
-    asked, source = asked_of(request.GET, sources, codes)
+    asked, source = parse_choices(request.GET, sources, codes)
     matches = matches_of(codes, truth, source) if source else []
     page = paginate(request, _pairs(asked, truth, source), per_page=PER_PAGE)
     rows = pair_rows(page, source, codes) if source else []
@@ -67,13 +68,13 @@ def suggestions(request: HttpRequest, public_id: UUID, *, as_json: bool = False)
         "items": items,
         "says": in_words(truth),
         "cautions": cautions(queue, truth, source),
-        "sources": [{"source": each.key, "items": len(each.looked), "scripted": each.scripted} for each in sources],
+        "sources": SOURCE.read_all(sources),
         "source": source.key if source else None,
-        "codes": [match_as_json(match) for match in matches],
+        "codes": MATCH.read_all(matches),
         "rules_version": RULES_VERSION,
-        "rules": [rule_as_json(record) for record in records],
-        "judges": [bill_as_json(bill) for bill in bills],
-        "listed": [pair_as_json(request, row) for row in rows],
+        "rules": RULE.read_all(records),
+        "judges": BILL.read_all(bills),
+        "listed": rows,
         "next": next_url(request, page),
     }
     context = {
@@ -113,7 +114,7 @@ def suggestions_run(request: HttpRequest, public_id: UUID) -> HttpResponse:
 
 def _open_queue(request: HttpRequest, public_id: UUID) -> Queue:
     """The queue; closed to whoever still has items to review without knowing what it hides."""
-    queue = get_object_or_404(Queue.objects.select_related("version__codebook"), public_id=public_id)
+    queue = load_queue(public_id)
     if still_blind(queue, request.user):  # type: ignore[arg-type]
         raise PermissionDenied(
             "Suggestions stand beside what others said. You still review something of this queue, here or in another one,"
@@ -125,19 +126,19 @@ def _open_queue(request: HttpRequest, public_id: UUID) -> Queue:
     return queue
 
 
-def _pairs(asked: Asked, truth: Truth, source: Source | None) -> list[tuple[int, int]]:
+def _pairs(asked: SuggestionChoices, truth: Truth, source: Source | None) -> list[tuple[int, int]]:
     if source is None:
         return []
     return pairs_of(truth, source, asked.kind or Kind.SOURCE, asked.code)
 
 
-def _kinds(asked: Asked, truth: Truth, source: Source | None) -> list[dict[str, Any]]:
+def _kinds(asked: SuggestionChoices, truth: Truth, source: Source | None) -> list[dict[str, Any]]:
     if source is None:
         return []
     current = asked.kind or Kind.SOURCE
     return [
         {
-            "text": kind_words(kind, source),
+            "text": name_kind(kind, source),
             "total": len(pairs_of(truth, source, kind, asked.code)),
             "query": asked.query(kind=kind.value),
             "is_current": kind is current,
