@@ -24,7 +24,7 @@ from runner.models.litellm.client import LiteLLM
 from runner.models.preset import Preset
 from runner.models.prices import Prices
 from runner.programs.installing import install
-from runner.protocols.conditions import condition_named
+from runner.protocols.conditions import find_condition
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import RunTrial
 from runner.sandboxes import sandbox_kind
@@ -98,7 +98,7 @@ def attempt(
     plan = EpisodePlan(
         "E1",
         environment,
-        condition_named("curated-static"),
+        find_condition("curated-static"),
         run_seed=1,
         setup_digest="0" * 64,
         agent=agent.name,

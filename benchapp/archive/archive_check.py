@@ -73,7 +73,7 @@ def read_manifest(member: Member | None) -> Manifest:
             files=tuple(_file(item, place) for place, item in enumerate(raw["files"])),
             contents=_at_most(raw["contents"], MAX_CONTENTS),
             forked_from={UUID(run): UUID(origin) for run, origin in raw["forked_from"].items()},
-            probe_of={UUID(probe): _probed(told) for probe, told in raw.get("probe_of", {}).items()},
+            probe_of={UUID(probe): _read_probe(told) for probe, told in raw.get("probe_of", {}).items()},
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ArchiveError(MANIFEST, "what an archive says of itself", f"{type(error).__name__}: {error}") from error
@@ -86,7 +86,7 @@ def _file(raw: dict[str, Any], place: int) -> tuple[str, int, str]:
     return expected, _at_most(raw["bytes"], MAX_TOTAL), _digest(raw["sha256"])
 
 
-def _probed(raw: dict[str, Any]) -> tuple[UUID, UUID | None]:
+def _read_probe(raw: dict[str, Any]) -> tuple[UUID, UUID | None]:
     return UUID(raw["episode"]), UUID(raw["decision"]) if raw["decision"] is not None else None
 
 

@@ -17,7 +17,7 @@ from django.db.models import Model, Q, QuerySet
 
 from benchapp.archive import FORMAT, MANIFEST, SHARED, ArchiveError
 from benchapp.archive.archive_tables import RUN_TABLES, SHARED_TABLES, Table
-from benchapp.archive.archive_values import encoded
+from benchapp.archive.archive_values import encode_value
 from benchapp.archive.envelope import Writer, writing
 from benchapp.models import (
     Attempt,
@@ -174,7 +174,7 @@ class _Rows:
         names, mine = list(table.columns), numbers[table.name]
         attributes = [field.attname for field in table.columns.values()]
         for key, *values in rows.order_by(*table.order).values_list("pk", *attributes).iterator(ROWS_AT_ONCE):
-            told = dict(zip(names, map(encoded, values), strict=True))
+            told = dict(zip(names, map(encode_value, values), strict=True))
             try:
                 for name, target in table.references.items():
                     if told[name] is not None:

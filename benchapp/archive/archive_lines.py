@@ -11,7 +11,7 @@ from django.db.models import NOT_PROVIDED
 
 from benchapp.archive import ArchiveError
 from benchapp.archive.archive_tables import RUN_TABLES, SHARED_TABLES, TABLES, Table
-from benchapp.archive.archive_values import DIGEST, decoded
+from benchapp.archive.archive_values import DIGEST, decode_value
 
 MAX_LINE = 64 * 1024 * 1024  # bytes
 
@@ -43,7 +43,7 @@ def _rows(lines: Iterable[bytes], name: str, counts: Counts, allowed: tuple[Tabl
     latest = 0
     for number, line in enumerate(lines, start=1):
         place = f"{name}, line {number}"
-        table, told = _split(line, place)
+        table, told = _parse_line(line, place)
         if table not in order or order[table] < latest:
             raise ArchiveError(place, "the tables in their order", f"a line of {table!r:.60}")
         latest = order[table]
@@ -51,7 +51,7 @@ def _rows(lines: Iterable[bytes], name: str, counts: Counts, allowed: tuple[Tabl
         counts[table] += 1
 
 
-def _split(line: bytes, place: str) -> tuple[str, dict[str, Any]]:
+def _parse_line(line: bytes, place: str) -> tuple[str, dict[str, Any]]:
     try:
         found = json.loads(line.decode(), parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
@@ -82,7 +82,7 @@ def _values(table: Table, told: dict[str, Any], counts: Counts, place: str) -> d
             elif name in table.contents:
                 values[name] = _content(told[name], nullable=field.null)
             else:
-                values[name] = decoded(field, told[name])
+                values[name] = decode_value(field, told[name])
         except ValueError as error:
             found = json.dumps(told[name])[:80]
             raise ArchiveError(f"{place}, {table.name}.{name}", str(error)[:300], f"found {found}") from error

@@ -18,7 +18,7 @@ from django.db.utils import DatabaseError
 from benchapp.deploy import embedded_broker, engine_checks, environ
 from runner import programs
 from runner.base.errors import SetupError
-from runner.generators import PROVIDER, generator_folders, generator_named
+from runner.generators import PROVIDER, find_generator, generator_folders
 
 KEYS = {
     "OPENAI_API_KEY": "OpenAI",
@@ -167,7 +167,7 @@ def generators() -> Iterator[Finding]:
 
 
 def _generator(name: str, folder: Path) -> str:
-    return f"{generator_named(name).version}, {folder}"
+    return f"{find_generator(name).version}, {folder}"
 
 
 def _base_image() -> Finding:

@@ -35,7 +35,7 @@ def checks() -> list[Check]:
 
 def _database() -> list[Check]:
     try:
-        left = len(_shipped() - _applied())
+        left = len(_list_shipped() - _read_applied())
     except (DatabaseError, OSError) as error:
         log.warning("not ready: the database is away: %s", error)
         connections[DEFAULT_DB_ALIAS].close()
@@ -46,10 +46,10 @@ def _database() -> list[Check]:
 def what_migrate_would_mend() -> str:
     """In one line what a command that met a missing table should say; "" where none is missing, or nobody can tell."""
     try:
-        applied = _applied()
+        applied = _read_applied()
     except (DatabaseError, OSError):
         return ""
-    left = len(_shipped() - applied)
+    left = len(_list_shipped() - applied)
     if not left:
         return ""
     if not any(app == "benchapp" for app, _ in applied):
@@ -57,12 +57,12 @@ def what_migrate_would_mend() -> str:
     return f"The database is behind this version ({left} not applied): run manage.py migrate"
 
 
-def _applied() -> set[tuple[str, str]]:
+def _read_applied() -> set[tuple[str, str]]:
     return set(MigrationRecorder(connections[DEFAULT_DB_ALIAS]).applied_migrations())
 
 
 @cache
-def _shipped() -> frozenset[tuple[str, str]]:
+def _list_shipped() -> frozenset[tuple[str, str]]:
     """(app, name) of every migration of this version; files do not change while a process lives."""
     return frozenset(MigrationLoader(None, ignore_no_migrations=True).graph.nodes)
 

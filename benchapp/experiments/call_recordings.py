@@ -66,12 +66,12 @@ def _context_window(run: Run) -> int | None:
 def _counting(run: Run) -> Iterator[ModelCall]:
     """Answered calls without those of attempts that do not count: a replay makes each trial once."""
     counting = _conversations(run)
-    for call in _answered(run):
+    for call in _select_answered(run):
         if call.purpose != AGENT_CALLS or (call.episode_id, call.key.rpartition("/")[0]) in counting:
             yield call
 
 
-def _answered(run: Run) -> QuerySet[ModelCall]:
+def _select_answered(run: Run) -> QuerySet[ModelCall]:
     return ModelCall.objects.filter(episode__run=run, status=ModelCall.Status.ANSWERED).order_by("id")
 
 

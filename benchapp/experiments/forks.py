@@ -137,10 +137,14 @@ def _keep(episode: Episode, run: Run, detail: dict[str, object], reason: str, by
 
 def scored_places(episode: Episode) -> list[tuple[int, str]]:
     """(sequence, what stands there) of every place before which the episode can be forked, for a page to offer."""
-    return [(entry.sequence, _told(entry)) for entry in episode.entries.in_order() if Entry.Kind(entry.kind) in PLACES]
+    return [
+        (entry.sequence, _describe_entry(entry))
+        for entry in episode.entries.in_order()
+        if Entry.Kind(entry.kind) in PLACES
+    ]
 
 
-def _told(entry: Entry) -> str:
+def _describe_entry(entry: Entry) -> str:
     if entry.attempt is not None:
         trial: Trial = entry.attempt.trial
         return f"{recorded.slot_of(trial)} ({trial.status})"

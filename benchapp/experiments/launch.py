@@ -28,18 +28,18 @@ def launch(value: dict[str, Any], *, by: models.User | None = None, keys_elsewhe
     A file with a key is launched once: later calls give the experiment that is there. Unlaunchable when that was
     launched from another file.
     """
-    if value.get("key") and (found := _launched(read_spec(value))):
+    if value.get("key") and (found := _find_launched(read_spec(value))):
         return found
     prepared = prepare(value, keys_elsewhere=keys_elsewhere)
     try:
         return launch_prepared(prepared, by=by)
     except IntegrityError:  # the same key, at the same moment (a button pressed twice)
-        if found := _launched(prepared.spec):
+        if found := _find_launched(prepared.spec):
             return found
         raise
 
 
-def _launched(spec: LaunchSpec) -> models.Experiment | None:
+def _find_launched(spec: LaunchSpec) -> models.Experiment | None:
     """Unlaunchable when it was, and was deleted or said something else: what the file asks for would not run."""
     found = models.Experiment.objects.filter(public_id=experiment_id(spec.key)).first() if spec.key else None
     if found is None:

@@ -156,7 +156,9 @@ def try_spec(value: Any) -> tuple[LaunchSpec | None, list[Problem]]:
     faulty = {problem.field.partition(".")[0] for problem in problems}
     if not isinstance(value, dict):
         return None, problems
-    rest = {name: item for name, item in value.items() if SINGULAR.get(name, name) not in faulty and name in _known()}
+    rest = {
+        name: item for name, item in value.items() if SINGULAR.get(name, name) not in faulty and name in _list_keys()
+    }
     try:
         return LaunchSpec.model_validate({**PLACEHOLDERS, **rest}), problems
     except ValidationError:  # two fields that do not go together
@@ -176,10 +178,10 @@ def _unknown(place: tuple[int | str, ...]) -> str:
     """What to write instead of a field that there is not, where one reads alike."""
     *outer, name = map(str, place)
     parts: dict[str, type[BaseModel]] = {"limits": LimitsSpec, "budget": BudgetSpec}
-    known = sorted(parts[outer[0]].model_fields if outer and outer[0] in parts else _known() - {"probe"})
+    known = sorted(parts[outer[0]].model_fields if outer and outer[0] in parts else _list_keys() - {"probe"})
     alike = get_close_matches(name, known, n=1)
     return "there is no such field (expected " + (f"{alike[0]}?)" if alike else f"one of {', '.join(known)})")
 
 
-def _known() -> set[str]:
+def _list_keys() -> set[str]:
     return {*LaunchSpec.model_fields, *SINGULAR}

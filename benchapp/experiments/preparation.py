@@ -15,8 +15,8 @@ from django.conf import settings
 
 from benchapp.experiments.cells import PUBLISHED_HARNESS, Arm, Cell, cells_of, published_harness
 from benchapp.experiments.launch_spec import LaunchSpec, Problem, Unlaunchable, try_spec
-from benchapp.experiments.plans import make_plan, setup_of, unit_named
-from benchapp.record.sets.suite_files import suite_named
+from benchapp.experiments.plans import find_unit, make_plan, setup_of
+from benchapp.record.sets.suite_files import find_suite
 from runner import protocols
 from runner.agents import make_agent
 from runner.agents.agent_program import ProgramAgent
@@ -26,7 +26,7 @@ from runner.base.types import AuthorMode, Environment
 from runner.engine.setup import setup_digest
 from runner.generators.generator_model import UNCONFINED, GeneratorModel
 from runner.models import Model, is_generator, make_model
-from runner.protocols.conditions import Condition, condition_named
+from runner.protocols.conditions import Condition, find_condition
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.registry import LAUNCHED
 from runner.sandboxes import local, sandbox_kind
@@ -64,10 +64,10 @@ def prepare(value: dict[str, Any], *, keys_elsewhere: bool = False) -> Prepared:
     problems += [problem for problem in check.problems() if problem.field not in faulty]
     if problems or check.suite is None:
         raise Unlaunchable(problems)
-    return _planned(spec, check.suite)
+    return _plan(spec, check.suite)
 
 
-def _planned(spec: LaunchSpec, suite: Suite) -> Prepared:
+def _plan(spec: LaunchSpec, suite: Suite) -> Prepared:
     cells = cells_of(spec)
     setups = {arm: setup_of(spec, arm, suite) for arm in dict.fromkeys(cell.arm for cell in cells)}
     digests = {arm: setup_digest(setup) for arm, setup in setups.items()}
@@ -83,7 +83,7 @@ def units_of(spec: LaunchSpec, suite: Suite) -> tuple[Environment, ...]:
     """What the episodes of one run are about. SetupError for a name the suite does not have."""
     if not spec.environments:
         return protocols.units(spec.protocol, suite)
-    return tuple(unit_named(spec.protocol, suite, key) for key in spec.environments)
+    return tuple(find_unit(spec.protocol, suite, key) for key in spec.environments)
 
 
 class _Check:
@@ -114,11 +114,11 @@ class _Check:
             names = ", ".join(sorted(LAUNCHED))
             yield Problem("protocol", f"unknown protocol {spec.protocol!r} (expected one of {names})")
         for name in spec.conditions if known else ():
-            yield from self._read("conditions", partial(condition_named, name, spec.protocol), self._conditions.append)
-        yield from self._read("suite", partial(suite_named, spec.suite), partial(setattr, self, "suite"))
+            yield from self._read("conditions", partial(find_condition, name, spec.protocol), self._conditions.append)
+        yield from self._read("suite", partial(find_suite, spec.suite), partial(setattr, self, "suite"))
         if self.suite is not None and known:
             for key in spec.environments:
-                yield from self._read("environments", partial(unit_named, spec.protocol, self.suite, key))
+                yield from self._read("environments", partial(find_unit, spec.protocol, self.suite, key))
 
     def _sandbox(self) -> Iterator[Problem]:
         name = self.spec.sandbox

@@ -31,7 +31,7 @@ ESCAPES = {
 END = r" \\"
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     """Any text as LaTeX sets it: no command, no comment, no end of line in it; controls become spaces."""
     shown = (character if character.isprintable() else " " for character in text)
     return "".join(ESCAPES.get(character, character) for character in shown)
@@ -52,7 +52,7 @@ def condition_table(comparison: Comparison, metrics: Sequence[Metric]) -> str:
         rf"\caption{{{_caption(comparison, metrics)}}}",
         rf"\begin{{tabular}}{{l{'r' * len(metrics)}}}",
         r"\toprule",
-        " & ".join(["Condition", *(escaped(metric.key) for metric in metrics)]) + END,
+        " & ".join(["Condition", *(escape(metric.key) for metric in metrics)]) + END,
         r"\midrule",
     ]
     shown = [group for group in comparison.groups.all if _has_trials(comparison, group, metrics)]
@@ -69,7 +69,7 @@ def _has_trials(comparison: Comparison, group: Group, metrics: Sequence[Metric])
 
 
 def _group(comparison: Comparison, group: Group, metrics: Sequence[Metric]) -> list[str]:
-    name = escaped(group.label) + _marks(comparison, group)
+    name = escape(group.label) + _marks(comparison, group)
     values = " & ".join([name, *(_value(comparison.cell(group, metric)) for metric in metrics)])
     if comparison.groups.baseline_of(group) is None:
         return [values + END]
@@ -90,14 +90,14 @@ def _value(cell: MetricCell) -> str:
 def _difference(difference: Difference | None, metric: Metric) -> str:
     if difference is None:
         return ""
-    delta = _signed(difference.delta, metric)
+    delta = _render_signed(difference.delta, metric)
     if difference.interval is None:
         return delta
-    ends = f"[{_signed(difference.interval.low, metric)}, {_signed(difference.interval.high, metric)}]"
+    ends = f"[{_render_signed(difference.interval.low, metric)}, {_render_signed(difference.interval.high, metric)}]"
     return rf"\textbf{{{delta}}} {ends}" if difference.excludes_zero else f"{delta} {ends}"
 
 
-def _signed(value: float, metric: Metric) -> str:
+def _render_signed(value: float, metric: Metric) -> str:
     text = _amount(abs(value), metric)
     if not any(digit in text for digit in "123456789"):
         return f"${text}$"
@@ -125,12 +125,12 @@ def _notes(comparison: Comparison, groups: Sequence[Group]) -> list[str]:
     if any(group.scripted for group in groups):
         notes.append(r"$^{\dagger}$ A scripted or recorded model took part: these numbers say nothing about any LLM.")
     if comparison.setups.differs:
-        differs = ", ".join(map(escaped, comparison.setups.differs))
+        differs = ", ".join(map(escape, comparison.setups.differs))
         notes.append(rf"$^{{\ddagger}}$ Not comparable as they stand: the setups differ in {differs}, or are unknown.")
     elif any(_incomparable(comparison, group) for group in groups):
         notes.append(r"$^{\ddagger}$ Setup unknown, so that it is equal to the others' cannot be claimed.")
     if comparison.unfinished:
-        notes.append(escaped(comparison.unfinished))
+        notes.append(escape(comparison.unfinished))
     if left_out := len(comparison.groups.all) - len(groups):
         notes.append(f"Not shown: {left_out} without a trial that these metrics cover.")
     return notes
@@ -141,9 +141,9 @@ def _caption(comparison: Comparison, metrics: Sequence[Metric]) -> str:
     said = ["Share of scored tasks that passed, in \\%, with counts." if shares else "Means, with counts."]
     units = dict.fromkeys(metric.unit.value for metric in metrics if not metric.is_share)
     if shares and units:
-        said.append(f"Other columns: means in {', '.join(map(escaped, units))}.")
+        said.append(f"Other columns: means in {', '.join(map(escape, units))}.")
     said.append(
-        f"Second lines: difference to {escaped(comparison.choices.baseline)} on the tasks scored on both sides, with the"
+        f"Second lines: difference to {escape(comparison.choices.baseline)} on the tasks scored on both sides, with the"
         r" 95\,\% interval of the primary test where one can be had; bold where it excludes 0. Uncorrected."
     )
     if comparison.choices.as_of:

@@ -47,7 +47,7 @@ def find(root: Root, format: str = AUTO) -> Iterator[FoundExperiment]:
         yield from _find_all(root, quiet, root.base)
     elif FORMATS[format] in WHOLE_FOLDERS:
         module = FORMATS[format]
-        claimed = [folder for folder, _ in _claimed(quiet, root.base, CLAIMED_DEPTH, (module,))]
+        claimed = [folder for folder, _ in _find_claimed(quiet, root.base, CLAIMED_DEPTH, (module,))]
         for folder in claimed or [root.base]:
             yield from module.find(root, folder)
     elif FORMATS[format] in LOOSE_FILES:
@@ -64,7 +64,7 @@ def find_file(root: Root, path: Path, format: str = AUTO) -> Iterator[FoundExper
 
 
 def _find_all(root: Root, quiet: Root, top: Path) -> Iterator[FoundExperiment]:
-    claimed = dict(_claimed(quiet, top, CLAIMED_DEPTH, WHOLE_FOLDERS))
+    claimed = dict(_find_claimed(quiet, top, CLAIMED_DEPTH, WHOLE_FOLDERS))
     for folder, module in claimed.items():
         yield from module.find(root, folder)
         for other in module.others(quiet, folder) if hasattr(module, "others") else ():
@@ -76,7 +76,7 @@ def _find_all(root: Root, quiet: Root, top: Path) -> Iterator[FoundExperiment]:
     yield from _find_loose(root, entries, LOOSE_FILES, told=harbor_folders.FILES)
 
 
-def _claimed(
+def _find_claimed(
     quiet: Root, folder: Path, depth: int, modules: tuple[ModuleType, ...]
 ) -> Iterator[tuple[Path, ModuleType]]:
     """Folders that a format claims as a whole, with that format."""
@@ -87,7 +87,7 @@ def _claimed(
     if depth and (own or (module is None and not harbor_folders.claims(quiet, folder))):
         for sub in quiet.listing(folder)[0]:
             if sub.name not in (own or ()) and sub.name not in _NOT_ENTERED:
-                yield from _claimed(quiet, sub, depth - 1, modules)
+                yield from _find_claimed(quiet, sub, depth - 1, modules)
 
 
 def _loose(root: Root, quiet: Root, folder: Path, skip: frozenset[Path], depth: int) -> Iterator[Entry]:

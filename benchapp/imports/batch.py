@@ -114,7 +114,7 @@ def _tell_workers(experiments: set[int]) -> None:
     enqueue_reading(select_with_library(Episode.objects.filter(run__experiment__in=experiments)))
 
 
-def _why_closed(path: Path) -> str:
+def _explain_closed(path: Path) -> str:
     """Why nothing can be said of the path; empty where that is possible. Path.exists() would raise."""
     try:
         path.stat()
@@ -138,7 +138,7 @@ class _Import:
 
     def import_path(self, path: Path) -> None:
         problems = self.report.problems
-        if reason := _why_closed(path):
+        if reason := _explain_closed(path):
             problems.add(str(path), "", "a folder that can be read", reason)
             return
         if path.is_file() and path.name.endswith(ENDINGS):

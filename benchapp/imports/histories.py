@@ -102,7 +102,7 @@ class HistoryRecorder:
             if isinstance(moment, DecisionMoment):
                 moment = replace(moment, patch=_redacted_patch(moment.patch))
                 current, number = self._stored(moment.after), number + 1
-                moment = _settled(moment, changed=current != before)
+                moment = _settle(moment, changed=current != before)
                 rounds += moment.status is DecisionStatus.APPLIED
                 current = current if moment.status is DecisionStatus.APPLIED else before
             elif isinstance(moment, SeedMoment):
@@ -114,7 +114,7 @@ class HistoryRecorder:
                 at = trial.finished_at or at
             at = getattr(moment, "at", None) or at
             given = self._given(moment, current) if isinstance(moment, TrialMoment) else None
-            told = _told(moment, before, current, number, rounds, given)
+            told = _identify_moment(moment, before, current, number, rounds, given)
             places.append(Place(moment, before, current, number, rounds, at, told))
         return places
 
@@ -155,7 +155,7 @@ class HistoryRecorder:
         with transaction.atomic():
             self._gather()
             old = list(self.episode.entries.in_order())
-            same = _common(places, [_told_row(entry) for entry in old])
+            same = _common(places, [_identify_row(entry) for entry in old])
             if same == len(places) == len(old):
                 moved = self._point(old, places)
                 return "changed" if moved else "unchanged"
@@ -309,7 +309,7 @@ class HistoryRecorder:
         self.episode.save(update_fields=["library", "is_ordered"])
 
 
-def _settled(moment: DecisionMoment, *, changed: bool) -> DecisionMoment:
+def _settle(moment: DecisionMoment, *, changed: bool) -> DecisionMoment:
     """An answer is applied when it changed the library, as everywhere in the record; a verbatim one is a no-op."""
     if moment.status is DecisionStatus.APPLIED and not changed:
         return replace(moment, status=DecisionStatus.NO_OP)
@@ -324,7 +324,9 @@ def _common(places: Sequence[Place], rows: Sequence[tuple[Any, ...]]) -> int:
     return next((index for index, (place, row) in pairs if place.told != row), min(len(places), len(rows)))
 
 
-def _told(moment: Moment, before: str, after: str, number: int, rounds: int, given: str | None) -> tuple[Any, ...]:
+def _identify_moment(
+    moment: Moment, before: str, after: str, number: int, rounds: int, given: str | None
+) -> tuple[Any, ...]:
     """What makes an entry this one; `_told_row` gives the same of what is recorded."""
     match moment:
         case TrialMoment():
@@ -344,7 +346,7 @@ def _told(moment: Moment, before: str, after: str, number: int, rounds: int, giv
             return ("refusal", followed, tuple(storable(path)[:1000] for path in moment.paths), moment.reason)
 
 
-def _told_row(entry: Entry) -> tuple[Any, ...]:
+def _identify_row(entry: Entry) -> tuple[Any, ...]:
     if entry.attempt is not None:
         trial = entry.attempt.trial
         return ("trial", str(trial.public_id), trial.snapshot.digest if trial.snapshot else None)

@@ -61,7 +61,7 @@ class Known:
 KNOWN_COLUMNS = ("pk", "source_digest", "status", "trial__episode__run")
 
 
-def _joined(ids: Sequence[str]) -> str:
+def _join_ids(ids: Sequence[str]) -> str:
     """Ids as one text that comes apart into the same ids, without those that hold a secret, or that cannot be told whole and would be
     told as another's: a trial is also found by what is derived from its first id."""
     found = ""
@@ -163,7 +163,7 @@ class ExperimentRecorder:
         attempt = Attempt(
             public_id=derived_id("attempt", found.ids[0], *([digest] if earlier else [])),
             number=1,
-            source_key=_joined(found.ids),
+            source_key=_join_ids(found.ids),
             source_digest=digest,
         )
         with transaction.atomic():

@@ -108,7 +108,7 @@ class AttemptPacker:
             source = waiting.pop(0)
             head = self._pack_source(source)
             for kind, reference in references(dict(head.extra or {})) if head else ():
-                named = _resolved(source.path, reference)
+                named = _resolve(source.path, reference)
                 if named in spare and named not in read:
                     name = PurePosixPath(named).stem
                     waiting.append(replace(spare[named], name=name, kind=kind, parent=source.name))
@@ -281,7 +281,7 @@ def usage_json(usage: Usage) -> dict[str, Any]:
     return {name: value for name in names if (value := getattr(usage, name)) is not None}
 
 
-def _resolved(path: str, reference: str) -> str:
+def _resolve(path: str, reference: str) -> str:
     """Where a reference leads, in the trial's folder; a name that no file has where it leads out."""
     parts: list[str] = []
     for part in (PurePosixPath(path).parent / reference).parts:

@@ -65,7 +65,7 @@ def _line(text: str) -> str:
     return redact_text(flat)
 
 
-def found(value: Any) -> str:
+def render_found(value: Any) -> str:
     """What a value is, for a message: its kind, and its beginning where that is short and harmless."""
     names = {dict: "an object", list: "a list", bool: "true or false", type(None): "nothing"}
     if type(value) in names:

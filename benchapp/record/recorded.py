@@ -60,11 +60,11 @@ def billed_fields(usage: Usage) -> dict[str, Any]:
 def history(episode: Episode) -> events.History:
     """The spine with everything on it, in two queries whatever its length."""
     entries = list(Entry.objects.filter(episode=episode).in_order())
-    retrieved = _retrieved(episode, entries)
+    retrieved = _read_retrieved(episode, entries)
     return tuple(events.Entry(entry.sequence, _event(entry, retrieved)) for entry in entries)
 
 
-def _retrieved(episode: Episode, entries: list[Entry]) -> dict[int, tuple[Slot, ...]]:
+def _read_retrieved(episode: Episode, entries: list[Entry]) -> dict[int, tuple[Slot, ...]]:
     """trial -> the trials it was shown, in the order shown. They lie earlier on the same spine."""
     slots = {entry.attempt.trial_id: slot_of(entry.attempt.trial) for entry in entries if entry.attempt}
     shown: defaultdict[int, list[Slot]] = defaultdict(list)
@@ -79,7 +79,7 @@ def _event(entry: Entry, retrieved: dict[int, tuple[Slot, ...]]) -> events.Event
         case Entry.Kind.TRIAL:
             return _trial_done(entry.attempt.trial, retrieved)
         case Entry.Kind.DECISION:
-            return _decided(entry)
+            return _read_decided(entry)
         case Entry.Kind.SEED:
             return events.Seeded(entry.seeding.family.key, entry.seeding.snapshot.digest)
         case Entry.Kind.FREEZE:
@@ -106,7 +106,7 @@ def _trial_done(trial: Trial, retrieved: dict[int, tuple[Slot, ...]]) -> events.
     )
 
 
-def _decided(entry: Entry) -> events.Decided:
+def _read_decided(entry: Entry) -> events.Decided:
     row = entry.decision
     return events.Decided(
         number=row.number,

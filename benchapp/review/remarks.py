@@ -44,7 +44,9 @@ def write_comment(place: Place, author: User, text: str, *, parent: Comment | No
             author=author,
             text=text,
         )
-        Mention.objects.bulk_create(Mention(comment=comment, user=user) for user in _mentioned(text, besides=author))
+        Mention.objects.bulk_create(
+            Mention(comment=comment, user=user) for user in _select_mentioned(text, besides=author)
+        )
         note_activity(author, "comment.written", comment, detail={"on": place.on})
     return comment
 
@@ -54,7 +56,7 @@ def mentions_in(text: str) -> list[str]:
     return list(dict.fromkeys(_MENTION.findall(text)))[:MAX_MENTIONS]
 
 
-def _mentioned(text: str, *, besides: User) -> Iterable[User]:
+def _select_mentioned(text: str, *, besides: User) -> Iterable[User]:
     named = Q()
     for name in mentions_in(text):
         named |= Q(username__iexact=name)

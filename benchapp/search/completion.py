@@ -69,17 +69,17 @@ def _names(word: str, start: int, end: int) -> list[Proposal]:
 
 def _values(known: Field, typed: str, start: int, end: int, user: User) -> list[Proposal]:
     wanted = typed.lstrip("~").lstrip('"').lower()
-    found = known.values or tuple(_recorded(known.name, user))
+    found = known.values or tuple(_list_recorded(known.name, user))
     begins = [value for value in found if value.lower().startswith(wanted)]
     holds = [value for value in found if wanted in value.lower() and value not in begins]
-    return [Proposal(f"{_written(value)} ", start, end, known.means) for value in [*begins, *holds][:MOST]]
+    return [Proposal(f"{_write_value(value)} ", start, end, known.means) for value in [*begins, *holds][:MOST]]
 
 
-def _written(value: str) -> str:
+def _write_value(value: str) -> str:
     return value if _BARE.fullmatch(value) else quote(value)
 
 
-def _recorded(name: str, user: User) -> Iterable[str]:
+def _list_recorded(name: str, user: User) -> Iterable[str]:
     """The values that the record has, in order; nothing that only pages closed to this person tell."""
     runs = Run.objects.standing()
     columns = {"condition": "condition", "model": "agent_model", "author": "author_model", "harness": "harness"}

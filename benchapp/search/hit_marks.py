@@ -86,7 +86,7 @@ def marks(text: str, groups: Sequence[Sequence[Phrase]]) -> Iterator[Mark]:
         if atom.start < end:
             continue
         for term, group in enumerate(groups):
-            stop = max((_matched(words, place, phrase) for phrase in group), default=0)
+            stop = max((_match_phrase(words, place, phrase) for phrase in group), default=0)
             if stop:
                 end = words[stop - 1].end
                 yield Mark(atom.start, end, term)
@@ -102,7 +102,7 @@ def _may_hold(text: str, groups: Sequence[Sequence[Phrase]]) -> bool:
     return any(all(token in small for token in phrase.tokens) for group in groups for phrase in group)
 
 
-def _matched(words: Sequence[Atom], place: int, phrase: Phrase) -> int:
+def _match_phrase(words: Sequence[Atom], place: int, phrase: Phrase) -> int:
     """Behind which atom the phrase ends that begins at this place; 0 where it does not stand here."""
     size = len(phrase.tokens)
     if _begins(words[place].token, phrase) and (

@@ -109,7 +109,9 @@ def _store(kind: SourceKind, batch: list[Drafts]) -> bool:
                 (source, draft) for source, drafts in zip(sources, batch, strict=True) for draft in drafts.documents
             ]
             documents = SearchDocument.objects.bulk_create(_document(*pair) for pair in pairs)
-            search_index.put([(row.pk, draft.tokens) for row, (_, draft) in zip(documents, pairs, strict=True)])
+            search_index.store_tokens(
+                [(row.pk, draft.tokens) for row, (_, draft) in zip(documents, pairs, strict=True)]
+            )
         return True
     except IntegrityError:
         log.info("search: a batch of %s was indexed by somebody else, or deleted", kind.name)

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from benchapp.search.search_fields import FIELDS, SHORT, Field
-from benchapp.search.tokens import asked
+from benchapp.search.tokens import split_query
 
 MAX_QUERY = 1_000  # characters
 MAX_PARTS = 30
@@ -175,7 +175,7 @@ class _Reader:
         if not quoted and not prefix and text.lower() in SHORT:
             name, value = SHORT[text.lower()]
             return Filter(name, (Value("is", value),), negated, start, self.at)
-        if not asked(text):
+        if not split_query(text):
             if not (quoted and not text and self.problems and self.problems[-1].start >= start):
                 said = "nothing here can be found: words are made of letters and digits"
                 self.problems.append(Problem(start, self.at, said))

@@ -82,7 +82,7 @@ def documents_for(user: User) -> QuerySet[SearchDocument]:
     gone = list(
         Run.objects.filter(experiment__in=Experiment.objects.exclude(deleted_at=None)).values_list("pk", flat=True)
     )
-    documents = SearchDocument.objects.exclude(_superseded()).exclude(run__in=gone)
+    documents = SearchDocument.objects.exclude(_filter_superseded()).exclude(run__in=gone)
     blind = open_to(user).exists()
     notes = comments_for(user) if blind else Comment.objects.all()  # what else it keeps back is gone already
     readable = SearchSource.objects.filter(comment__in=notes.filter(retracted_at=None).order_by().values("pk"))
@@ -93,7 +93,7 @@ def documents_for(user: User) -> QuerySet[SearchDocument]:
     return documents.exclude(kind__in=[Kind.FILE, Kind.DECISION], run__in=closed_runs(user))
 
 
-def _superseded() -> Q:
+def _filter_superseded() -> Q:
     replaced = Attempt.objects.filter(status=Attempt.Status.SUPERSEDED).order_by().values("pk")
     found = Q()
     for way in (

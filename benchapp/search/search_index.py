@@ -37,7 +37,7 @@ class Match:
     none_of: tuple[Phrase, ...] = ()
 
 
-def put(rows: Sequence[tuple[int, list[str]]]) -> None:
+def store_tokens(rows: Sequence[tuple[int, list[str]]]) -> None:
     """The tokens of new documents, by their numbers. Call inside the transaction that makes them."""
     if not rows:
         return

@@ -14,7 +14,7 @@ from benchapp.stats.learning.computed_runs import Recent
 from benchapp.stats.metrics.tally import TrialTally
 from inspector.charts.chart import Chart, ChartDrawing
 from inspector.charts.sheet import ChartSheet
-from inspector.web.text.visible import spelled
+from inspector.web.text.visible import spell_out
 
 MAX_NAMED = 4  # unfinished groups in a note
 MAX_BYTES = 24 * 2**20  # of figures kept in one process
@@ -64,8 +64,8 @@ def _with_note(drawing: ChartDrawing, comparison: Comparison) -> ChartDrawing:
 def figure_json(figure: go.Figure) -> bytes:
     """Plotly's own JSON (orjson, arrays as base64), with no tag left in it that has an address or a style, and no character
     that a reader could not see."""
-    text = spelled(to_json(figure, validate=False, engine="orjson"))
-    text = CONTROL.sub(lambda found: found[1] or spelled(chr(int(found[2], 16))), text)
+    text = spell_out(to_json(figure, validate=False, engine="orjson"))
+    text = CONTROL.sub(lambda found: found[1] or spell_out(chr(int(found[2], 16))), text)
     return TAG.sub(lambda found: found[0] if found["backslash"] else b"&lt;", text.encode())
 
 

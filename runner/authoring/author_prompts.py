@@ -97,7 +97,7 @@ asset where they reproduced a fixed form. Improve an existing file rather than a
 def messages_for(occasion: Occasion) -> tuple[Mapping[str, str], ...]:
     """System and user message in the OpenAI chat format."""
     return (
-        {"role": "system", "content": system_message(occasion.mode, _tier3_required(occasion))},
+        {"role": "system", "content": system_message(occasion.mode, _requires_tier3(occasion))},
         {"role": "user", "content": user_message(occasion)},
     )
 
@@ -120,12 +120,12 @@ def user_message(occasion: Occasion) -> str:
     return "\n\n".join(sections) + "\n"
 
 
-def _tier3_required(occasion: Occasion) -> bool:
+def _requires_tier3(occasion: Occasion) -> bool:
     return occasion.tier3_required and occasion.mode is AuthorMode.REVISE
 
 
 def _occasion(occasion: Occasion) -> str:
-    required = "yes" if _tier3_required(occasion) else "no"
+    required = "yes" if _requires_tier3(occasion) else "no"
     return f"## Occasion\nmode: {occasion.mode}\ntier-3 required: {required}"
 
 

@@ -137,7 +137,7 @@ def conditions_of(protocol: str) -> Mapping[str, Condition]:
     return cast("Mapping[str, Condition]", protocol_module(protocol).CONDITIONS)
 
 
-def condition_named(name: str, protocol: str = "skillevolbench") -> Condition:
+def find_condition(name: str, protocol: str = "skillevolbench") -> Condition:
     """The protocol's condition of that name. SetupError names the known ones.
 
     A method with a parameter may carry its value: "self-feedback@4" is self-feedback with four rounds, "naive-prompt@8000"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from runner.base.types import AuthorMode, Role, Slot
-from runner.protocols.sampling import call_seed
+from runner.protocols.sampling import derive_call_seed
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Ask:
         return f"{self.mode}/{self.family}/{self.after_trial or 'start'}/{self.answer}"
 
     def seed(self, run_seed: int) -> int:
-        return call_seed(run_seed, self.key, "author")
+        return derive_call_seed(run_seed, self.key, "author")
 
 
 @dataclass(frozen=True, slots=True)

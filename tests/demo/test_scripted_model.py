@@ -17,7 +17,7 @@ from demo.scripted_profile import PROFILES, Dice, ScriptedProfile
 from demo.skill_text import add_citation, add_lesson, new_skill
 from runner.agents import AgentJob, AgentRun
 from runner.agents.shell import SYSTEM, Shell
-from runner.agents.shell_tools import tools_offered
+from runner.agents.shell_tools import list_tools
 from runner.base.errors import ModelRefused, SetupError
 from runner.base.types import File, Files, ModelReply, ModelRequest, Phase, Slot, Step, Task, Usage, Verdict
 from runner.models import make_model
@@ -265,7 +265,7 @@ def test_it_takes_between_five_and_sixteen_turns() -> None:
 
 def request(task: str = "E1-LS1-T1", seed: int | None = 5, *more: Mapping[str, Any]) -> ModelRequest:
     opening = ({"role": "system", "content": SYSTEM}, {"role": "user", "content": TASKS[task].instruction})
-    return ModelRequest(messages=(*opening, *more), tools=tools_offered(library=True), seed=seed)
+    return ModelRequest(messages=(*opening, *more), tools=list_tools(library=True), seed=seed)
 
 
 def follow_up(reply: ModelReply, result: str) -> tuple[Mapping[str, Any], ...]:

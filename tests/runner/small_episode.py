@@ -40,7 +40,7 @@ from runner.base.types import (
 )
 from runner.engine.toolbox import Toolbox
 from runner.models import Model
-from runner.protocols.conditions import condition_named
+from runner.protocols.conditions import find_condition
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.recorder import Recorder
 from runner.protocols.steps import Ask
@@ -86,7 +86,7 @@ def small_plan(condition: str, environment: Environment, **changes: Any) -> Epis
     values: dict[str, Any] = {
         "episode": f"E1-{condition}",
         "environment": environment,
-        "condition": condition_named(condition),
+        "condition": find_condition(condition),
         "run_seed": RUN_SEED,
         "setup_digest": "0" * 64,
         "agent": "fixed",

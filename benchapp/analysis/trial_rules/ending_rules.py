@@ -31,7 +31,7 @@ def agent_timeout(facts: TrialFacts) -> Reason | None:
         return None
     if re.match(r"Verifier|Environment", facts.exception_type):
         return None
-    return Reason(_said(facts), "", _last_step(facts))
+    return Reason(_render_exception(facts), "", _last_step(facts))
 
 
 def context_exhausted(facts: TrialFacts) -> Reason | None:
@@ -42,7 +42,7 @@ def context_exhausted(facts: TrialFacts) -> Reason | None:
     if facts.success:
         return None
     if _CONTEXT.search(f"{facts.exception_type} {facts.exception_message}"):
-        return Reason(_said(facts), "agent", _last_step(facts))
+        return Reason(_render_exception(facts), "agent", _last_step(facts))
     course = facts.course
     if course and course.context_full and (course.context_full.step or 0) >= course.steps_total - 2:
         return Reason("The context was full at the end.", "agent", course.context_full)
@@ -56,7 +56,7 @@ def harness_failure(facts: TrialFacts) -> Reason | None:
     """
     if facts.success or not HARNESS_TYPES.search(facts.exception_type):
         return None
-    return Reason(_said(facts), "harness")
+    return Reason(_render_exception(facts), "harness")
 
 
 def verifier_toolchain(facts: TrialFacts) -> Reason | None:
@@ -69,7 +69,7 @@ def verifier_toolchain(facts: TrialFacts) -> Reason | None:
     if facts.success:
         return None
     if facts.exception_type.startswith("Verifier"):
-        return Reason(_said(facts), "verifier")
+        return Reason(_render_exception(facts), "verifier")
     for text in (*facts.told, facts.output):
         if match := _VERIFIER_TOOL.search(text) or _VERIFIER_SETUP.search(text):
             return Reason("The verifier's own tool failed.", "verifier", Place(None, words_around(match)))
@@ -79,7 +79,7 @@ def verifier_toolchain(facts: TrialFacts) -> Reason | None:
     return None
 
 
-def _said(facts: TrialFacts) -> str:
+def _render_exception(facts: TrialFacts) -> str:
     message = _PATH.sub("(a path)", " ".join(facts.exception_message.split()))[:200]
     return f"{facts.exception_type}: {message}" if message else facts.exception_type
 

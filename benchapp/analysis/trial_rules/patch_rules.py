@@ -95,9 +95,9 @@ def clutter(facts: PatchFacts) -> Reason | None:
 
 
 def _constants(text: str) -> set[str]:
-    return set(_found(text))
+    return set(_find_constants(text))
 
 
-def _found(text: str) -> Iterator[str]:
+def _find_constants(text: str) -> Iterator[str]:
     for match in _CONSTANT.finditer(text):
         yield match.group()

@@ -198,10 +198,10 @@ def at_work(attempts: QuerySet[Attempt] | None = None, limit: int = 200) -> list
     found = list(running[:limit])
     steps = live.latest_of([str(attempt.public_id) for attempt in found])
     now = timezone.now()
-    return [_seen(attempt, steps, now) for attempt in found]
+    return [_describe_attempt(attempt, steps, now) for attempt in found]
 
 
-def _seen(attempt: Attempt, steps: Mapping[str, live.Seen] | None, now: datetime) -> AtWork:
+def _describe_attempt(attempt: Attempt, steps: Mapping[str, live.Seen] | None, now: datetime) -> AtWork:
     if steps is None:  # the broker is away: nobody knows
         return AtWork(attempt, None, None)
     seen = steps.get(str(attempt.public_id))

@@ -44,7 +44,7 @@ class Scan:
 
 def claims(root: Root, folder: Path) -> bool:
     """Does the folder itself look like a job or a trial?"""
-    return _kind(_muted(root), folder) in (Kind.TRIAL, Kind.JOB)
+    return _kind(_mute(root), folder) in (Kind.TRIAL, Kind.JOB)
 
 
 def find(root: Root, folder: Path, *, skip: Iterable[Path] = ()) -> Iterator[FoundExperiment]:
@@ -76,9 +76,9 @@ def _visit(root: Root, folder: Path, job: Job | None, scan: Scan, skip: frozense
     if depth > MAX_DEPTH:
         root.report(folder, "", f"folders nested at most {MAX_DEPTH} deep", "what lies below is left out")
         return
-    kind = _kind(_muted(root), folder)
+    kind = _kind(_mute(root), folder)
     if kind is Kind.TRIAL:
-        scan.trials.append(HarborTrial(root, folder, header_of(_muted(root), folder), job.key if job else ""))
+        scan.trials.append(HarborTrial(root, folder, header_of(_mute(root), folder), job.key if job else ""))
         return
     if kind is Kind.JOB:
         job = Job.read(root, folder)
@@ -135,7 +135,7 @@ def _report_broken(root: Root, folder: Path) -> None:
             root.report(path, "whole file", "the result or config of a Harbor trial or job", "it is something else")
 
 
-def _muted(root: Root) -> Root:
+def _mute(root: Root) -> Root:
     """The same folder for a first look, whose problems are told when it is read in earnest."""
     return Root(root.given, ProblemList())
 

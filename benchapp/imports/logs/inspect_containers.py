@@ -166,13 +166,13 @@ def open_document(root: Root, entry: Entry) -> Container | None:
             if key in _HEADER_KEYS:
                 told[key] = storable_value(value)
             elif key == "samples" and isinstance(value, Mapping):
-                samples.append(_spooled(spool, value))
+                samples.append(_spool(spool, value))
     for problem in problems:
         root.report(entry.path, problem.place, problem.expected, problem.message)
     return Container(Document(root, entry.path, told), samples)
 
 
-def _spooled(spool: IO[bytes], sample: Mapping[str, Any]) -> Stored:
+def _spool(spool: IO[bytes], sample: Mapping[str, Any]) -> Stored:
     content = json.dumps({key: value for key, value in sample.items() if key not in _LEFT_OUT}).encode()
     start = spool.seek(0, io.SEEK_END)
     spool.write(content)

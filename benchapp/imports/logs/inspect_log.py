@@ -68,7 +68,7 @@ def is_companion(entries: Sequence[Entry]) -> Callable[[Entry], bool]:
 def find_files(root: Root, entries: Sequence[Entry]) -> Iterator[FoundExperiment]:
     seen: dict[str, str] = {}
     for retries in _retries(root, entries):
-        logs = [log for entry in retries if (log := _opened(root, entry)) is not None]
+        logs = [log for entry in retries if (log := _open(root, entry)) is not None]
         if not logs:
             continue
         task = Retried(root, logs)
@@ -97,7 +97,7 @@ def _retries(root: Root, entries: Sequence[Entry]) -> list[list[Entry]]:
     return [[entry for *_, entry in sorted(mine, key=lambda one: one[:2], reverse=True)] for mine in grouped.values()]
 
 
-def _opened(root: Root, entry: Entry) -> Log | None:
+def _open(root: Root, entry: Entry) -> Log | None:
     try:
         container = (open_zip if entry.path.suffix == ".eval" else open_document)(root, entry)
     except (OSError, *BROKEN) as error:

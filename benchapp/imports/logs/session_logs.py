@@ -99,10 +99,10 @@ def find_files(root: Root, entries: Sequence[Entry]) -> Iterator[FoundExperiment
         spec={"format": NAME},
         suite=NAME,
     )
-    yield FoundExperiment(source, trials=tuple(sorted(_joined(sessions), key=lambda found: found.order)))
+    yield FoundExperiment(source, trials=tuple(sorted(_join_sessions(sessions), key=lambda found: found.order)))
 
 
-def _joined(sessions: Sequence[Session]) -> list[Session]:
+def _join_sessions(sessions: Sequence[Session]) -> list[Session]:
     """Sub-agents' files go with their session; of several whole logs of one session each is a trial."""
     grouped: defaultdict[str, list[Session]] = defaultdict(list)
     for session in sessions:

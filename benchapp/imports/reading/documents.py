@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from benchapp.imports.problems import found
+from benchapp.imports.problems import render_found as found
 from benchapp.imports.reading.walking import Root
 from runner.base.text import MAX_DEPTH, clean, storable_value
 from runner.trajectories.problems import Problems

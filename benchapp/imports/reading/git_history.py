@@ -170,7 +170,7 @@ class History:
             stderr=subprocess.DEVNULL,
             cwd=self._scratch,
             env=_environment(self._scratch, objects),
-            preexec_fn=_bounded,
+            preexec_fn=_limit_process,
         )
         assert process.stdin is not None
         assert process.stdout is not None
@@ -214,7 +214,7 @@ def _environment(scratch: Path, objects: Path) -> dict[str, str]:
     }
 
 
-def _bounded() -> None:
+def _limit_process() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 

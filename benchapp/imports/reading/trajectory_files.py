@@ -84,7 +84,7 @@ def is_candidate(name: str) -> bool:
 
 def choose(root: Root, folder: Path, entries: Sequence[Entry], *, stage: str = "") -> Choice:
     """The trajectories among `entries` (paths relative to `folder`); with `stage`, those of that stage."""
-    candidates = [found for entry in _bounded(root, folder, entries) if (found := _sniffed(root, folder, entry))]
+    candidates = [found for entry in _limit_candidates(root, folder, entries) if (found := _sniff(root, folder, entry))]
     structured = [found for found in candidates if found.format in PREFERENCE]
     parts = [found for found in structured if _is_part(found)]
     wholes = [found for found in structured if not _is_part(found)]
@@ -96,7 +96,7 @@ def choose(root: Root, folder: Path, entries: Sequence[Entry], *, stage: str = "
     if not wholes:
         return Choice(tuple(_part(found.source, stage) for found in parts))
     if len(wholes) > 1:
-        wholes = _compared(wholes)
+        wholes = _rank(wholes)
     main, others = wholes[0], wholes[1:]
     joined = [found for found in sides if found.format == main.format and found is not main]
     others += [found for found in sides if found not in (main, *joined, *others)]
@@ -108,7 +108,7 @@ def choose(root: Root, folder: Path, entries: Sequence[Entry], *, stage: str = "
     return Choice(tuple(chosen), tuple(found.source for found in others))
 
 
-def _bounded(root: Root, folder: Path, entries: Iterable[Entry]) -> list[Entry]:
+def _limit_candidates(root: Root, folder: Path, entries: Iterable[Entry]) -> list[Entry]:
     """The first MAX_CANDIDATES, the likely ones first; what is beyond is reported. Pieces of an account are none."""
     ordered = sorted((entry for entry in entries if not _PIECE.search(entry.name)), key=_likelihood)
     if len(ordered) > MAX_CANDIDATES:
@@ -131,7 +131,7 @@ def _report_pieces(root: Root, folder: Path, entries: Iterable[Entry]) -> None:
         root.report(folder / PurePosixPath(pieces[0]).parent, "", "a trajectory in one file", told)
 
 
-def _sniffed(root: Root, folder: Path, entry: Entry) -> _Candidate | None:
+def _sniff(root: Root, folder: Path, entry: Entry) -> _Candidate | None:
     path = entry.path
     try:
         with root.open(path) as stream:
@@ -173,7 +173,7 @@ def _plain(candidates: list[_Candidate]) -> list[_Candidate]:
     return sorted(logs, key=lambda found: (-found.source.size, found.source.path))[:1]
 
 
-def _compared(wholes: list[_Candidate]) -> list[_Candidate]:
+def _rank(wholes: list[_Candidate]) -> list[_Candidate]:
     """Best first. What another one refers to is a part of it, never the main trajectory."""
     for candidate in wholes:
         if candidate.source.size <= MAX_COMPARED_BYTES:

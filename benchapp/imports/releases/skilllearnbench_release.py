@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from benchapp.imports.problems import ProblemList, found
+from benchapp.imports.problems import ProblemList, render_found
 from benchapp.imports.reading.documents import Document, read_json, read_object
 from benchapp.imports.reading.found_sources import (
     UNKNOWN,
@@ -85,7 +85,7 @@ def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
         key=f"skilllearnbench:{_identity(folder)}",
         name="SkillLearnBench release",
         path=root.label(folder),
-        spec={"format": NAME, "configs": [name_of(config) for config in configs], **_omitted(root, folder)},
+        spec={"format": NAME, "configs": [name_of(config) for config in configs], **_read_omitted(root, folder)},
         suite=NAME,
     )
     yield FoundExperiment(
@@ -102,7 +102,7 @@ def _identity(folder: Path) -> str:
     return name_of(folder)
 
 
-def _omitted(root: Root, folder: Path) -> dict[str, Any]:
+def _read_omitted(root: Root, folder: Path) -> dict[str, Any]:
     """Files that a manifest beside the release says were left out. They are named, not made up."""
     path = folder / "MANIFEST.json"
     manifest = read_object(root, path) if root.is_file(path) else None
@@ -249,17 +249,17 @@ class Instance:
         value = read_json(self.root, entry.path)
         if not isinstance(value, list):
             if value is not None:
-                self.root.report(entry.path, "whole file", "a list of key points", found(value))
+                self.root.report(entry.path, "whole file", "a list of key points", render_found(value))
             return
         document = Document(self.root, entry.path, {"items": value})
         for ordinal, item in enumerate(value):
             if not isinstance(item, dict):
-                self.root.report(entry.path, f"[{ordinal}]", "an object", found(item))
+                self.root.report(entry.path, f"[{ordinal}]", "an object", render_found(item))
                 continue
             point = Document(self.root, entry.path, item, f"[{ordinal}]")
             text, reason, reference = (point.text(key, 100_000) for key in keys)
             if not text:
-                document.report(f"[{ordinal}].{keys[0]}", "a text", found(item.get(keys[0])))
+                document.report(f"[{ordinal}].{keys[0]}", "a text", render_found(item.get(keys[0])))
                 continue
             yield KeyPointSource(kind, ordinal, text, reason or "", reference or "")
 

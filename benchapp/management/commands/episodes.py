@@ -34,7 +34,7 @@ def _slot(text: str) -> Slot:
         raise ArgumentTypeError(str(error)) from error
 
 
-def _counted(episodes: int) -> str:
+def _render_count(episodes: int) -> str:
     return f"{episodes} episode{'' if episodes == 1 else 's'}"
 
 
@@ -85,10 +85,10 @@ class Command(BaseCommand):
                 return _skip(self._episode(public_id), options["trial"], reason)
             case "cancel":
                 stopped = operations.cancel(self._target(public_id), reason=reason, after_trial=after_trial)
-                return f"Cancelled {_counted(stopped)}{'; a trial at work ends first' if after_trial else ''}."
+                return f"Cancelled {_render_count(stopped)}{'; a trial at work ends first' if after_trial else ''}."
             case "pause":
-                return f"Paused {_counted(operations.pause(self._target(public_id), reason=reason))}."
-        return f"Resumed {_counted(operations.resume(self._target(public_id), reason=reason))}."
+                return f"Paused {_render_count(operations.pause(self._target(public_id), reason=reason))}."
+        return f"Resumed {_render_count(operations.resume(self._target(public_id), reason=reason))}."
 
     def _retry(self, target: operations.Target, reason: str) -> str:
         """A line for each; CommandError, after the lines, where one was not retried."""
@@ -97,8 +97,10 @@ class Command(BaseCommand):
             place = f"{episode.run.label} / {episode.key}"
             self.stdout.write(f"{episode.public_id}  {problem or 'goes on'}  {place}")
         if failed := sum(bool(problem) for _, problem in found):
-            raise CommandError(f"{failed} of {_counted(len(found))} {'was' if failed == 1 else 'were'} not retried")
-        return f"Retried {_counted(len(found))}."
+            raise CommandError(
+                f"{failed} of {_render_count(len(found))} {'was' if failed == 1 else 'were'} not retried"
+            )
+        return f"Retried {_render_count(len(found))}."
 
     def _log(self, episode: Episode) -> str:
         lines = log_tail.read(str(episode.public_id))

@@ -111,7 +111,7 @@ def move(code: Code, user: User | None, *, parent: Code | None, before: Code | N
     return code
 
 
-def split(code: Code, parts: Sequence[Wording], user: User | None) -> list[Code]:
+def split_code(code: Code, parts: Sequence[Wording], user: User | None) -> list[Code]:
     """The code becomes several. The first takes its place, its examples and what is below it."""
     parts = [part.checked() for part in parts]
     if len(parts) < 2:

@@ -66,7 +66,7 @@ class VersionDiff:
         for code in self.new_codes:
             ends = chains[code.pk]
             for key in sorted(ends, key=list(before).index):
-                kind = _chained(ends[key], before[key], code, origins=len(ends))
+                kind = _chain_kinds(ends[key], before[key], code, origins=len(ends))
                 found.append(Link(before[key], code, kind))
         return found
 
@@ -148,7 +148,7 @@ def _one_step_back(reached: dict[int, set[str]], steps: dict[int, list[CodeOrigi
     return further
 
 
-def _chained(kinds: set[str], before: Code, after: Code, *, origins: int) -> str:
+def _chain_kinds(kinds: set[str], before: Code, after: Code, *, origins: int) -> str:
     ends = kind_of(before, after, is_split=Kind.SPLIT in kinds, origins=origins)
     if ends == Kind.MERGED or Kind.MERGED in kinds and ends != Kind.SPLIT:
         # A single step that merged says "merged" whatever the texts are: its author had both before them.

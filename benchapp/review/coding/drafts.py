@@ -21,7 +21,7 @@ from benchapp.record.human_acts import note_activity
 from benchapp.review.coding.anchors import Evidence, Misplaced, Place, place_of
 from benchapp.review.coding.draft import Draft, MarkDraft, storable
 from benchapp.review.coding.queue_agreement import note_submitted
-from benchapp.review.queues.claims import fill, unfilled
+from benchapp.review.queues.claims import fill, is_unfilled
 
 MAX_REASON = 500
 CLOSED = "The queue was closed; the draft is kept."
@@ -80,7 +80,7 @@ def submit(
     Raises what `save_draft` raises, and Unfinished with every reason.
     """
     _check_may_answer(item, user)
-    problems = unfinished(item, draft, nothing_wrong=nothing_wrong)
+    problems = list_missing(item, draft, nothing_wrong=nothing_wrong)
     found = _Checked(item, user, draft, evidence)
     problems += found.problems()
     if problems:
@@ -141,7 +141,7 @@ def guess_options(item: QueueItem) -> list[str]:
     return sorted({condition for condition in found if condition})
 
 
-def unfinished(item: QueueItem, draft: Draft, *, nothing_wrong: bool) -> list[str]:
+def list_missing(item: QueueItem, draft: Draft, *, nothing_wrong: bool) -> list[str]:
     """What is missing before this can stand, as far as the draft itself tells."""
     problems = [] if item.queue.is_open else [CLOSED]
     coded = any(mark.labels for mark in draft.marks)
@@ -306,7 +306,7 @@ def may_code(item: QueueItem, user: User) -> bool:
 def has_place(item: QueueItem, user: User) -> bool:
     """Whether an answer of theirs can begin or go on. Nobody begins one after all places are taken: nothing of the item
     is hidden from them then."""
-    return item.slots.filter(unfilled()).exists() or item.reviews.filter(reviewer=user).exists()
+    return item.slots.filter(is_unfilled()).exists() or item.reviews.filter(reviewer=user).exists()
 
 
 def _detail(item: QueueItem, draft: Draft) -> dict[str, object]:

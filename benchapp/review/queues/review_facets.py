@@ -12,7 +12,7 @@ from uuid import UUID
 from django.db.models import Count, Q, QuerySet
 
 from benchapp.models import Queue, Trial
-from benchapp.review.queues.populations import Population, reopened
+from benchapp.review.queues.populations import Population, reopen
 from benchapp.stats.comparing.narrowing import success_is
 
 FACETS: Mapping[str, str] = {  # part of the address -> what the page calls it
@@ -156,7 +156,7 @@ ATTEMPTED = (Trial.Status.PASSED, Trial.Status.FAILED, Trial.Status.UNSCORED)
 def extent_of(queues: Iterable[Queue]) -> Extent:
     """Trials of the same selections whatever became of them, and how many of them the queues were drawn from; a trial of
     several selections counts once. Two queries. ValueError where a stored population means nothing any more."""
-    drawn = [reopened(queue.unit, queue.population) for queue in queues]
+    drawn = [reopen(queue.unit, queue.population) for queue in queues]
     whole = [
         replace(each, narrowing=each.narrowing.without("outcome").without("replay"), preset="all") for each in drawn
     ]
@@ -184,7 +184,7 @@ def _counts(populations: Sequence[Population]) -> Iterable[tuple[tuple[str, ...]
 def in_common(queues: Iterable[Queue]) -> int:
     """How many units the queues' populations of one unit share, as the record stands now: none where they can be added
     up. A unit of three populations counts twice. ValueError where a stored population means nothing any more."""
-    drawn = [reopened(queue.unit, queue.population) for queue in queues]
+    drawn = [reopen(queue.unit, queue.population) for queue in queues]
     units = drawn[0].rows().model._default_manager.filter(_within(drawn))
     return sum(each.total() for each in drawn) - int(units.count())
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchapp.models import AgreementReport, Queue
-from benchapp.review.queues.populations import reopened
+from benchapp.review.queues.populations import reopen
 from benchapp.review.results.queue_results import Basis, Coding
 
 NOT_COMPUTED = "not computed"
@@ -129,7 +129,7 @@ def _alpha(report: AgreementReport) -> Alpha:
 def population_said(queue: Queue) -> str:
     """The stored population in words; its address where that means nothing any more."""
     try:
-        population = reopened(queue.unit, queue.population)
+        population = reopen(queue.unit, queue.population)
     except ValueError:
         return queue.population
     narrowed = ", ".join(text for _, _, text in population.narrowed_by())

@@ -60,7 +60,7 @@ class Share:
             return replace(self, value=None, interval=None, sampling=None, note="the whole is not known")
         value = None if self.value is None else self.value * factor
         return replace(
-            self, value=value, interval=_scaled(self.interval, factor), sampling=_scaled(self.sampling, factor)
+            self, value=value, interval=_scale(self.interval, factor), sampling=_scale(self.sampling, factor)
         )
 
 
@@ -160,7 +160,7 @@ def _wilson(p: float, n: float) -> tuple[float, float]:
     return max(0.0, float(middle - half)) if p > 0 else 0.0, min(1.0, float(middle + half)) if p < 1 else 1.0
 
 
-def _scaled(interval: Interval | None, factor: float) -> Interval | None:
+def _scale(interval: Interval | None, factor: float) -> Interval | None:
     return None if interval is None else replace(interval, low=interval.low * factor, high=interval.high * factor)
 
 

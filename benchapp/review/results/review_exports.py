@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from benchapp.exports.dictionary import Field, Kind
 from benchapp.exports.formats import UTC_Z, csv_pieces, json_pieces
-from benchapp.exports.latex import END, escaped
+from benchapp.exports.latex import END, escape
 from benchapp.models import Label, Queue, QueueItem, Resolution, Review, User
 from benchapp.review.blinding import closed_runs, closed_trials
 from benchapp.review.results.headings import NOT_COMPUTED, Heading
@@ -129,7 +129,7 @@ def taxonomy_table(taxonomy: Taxonomy, heading: Heading) -> str:
 
 def _line(row: Row, pers: Sequence[Per]) -> str:
     share = row.shares[Per.POPULATION]
-    name = rf"\hspace{{{row.depth}em}}" * bool(row.depth) + escaped(row.code.name)
+    name = rf"\hspace{{{row.depth}em}}" * bool(row.depth) + escape(row.code.name)
     return " & ".join([name, f"{number(share.k)}/{share.n}", *(_value(row.shares[per]) for per in pers)])
 
 
@@ -150,11 +150,11 @@ def _caption(taxonomy: Taxonomy, heading: Heading) -> str:
     noun = {"trial": "trials", "decision": "decisions", "snapshot": "libraries"}[heading.unit]
     chosen = "; ".join(f"{name} {', '.join(sorted(values))}" for name, values in taxonomy.chosen.items())
     said = [
-        f"Codebook {escaped(heading.codebook)}, version {heading.version} ({heading.digest[:12]}).",
+        f"Codebook {escape(heading.codebook)}, version {heading.version} ({heading.digest[:12]}).",
         f"$n = {heading.n}$ {noun} coded of {heading.drawn} drawn from {heading.population_total}"
-        f" ({escaped('; '.join(heading.populations))}); {heading.overlap} reviewed at least twice,"
-        f" Krippendorff's $\\alpha$ before discussion: {escaped(heading.alpha_said.replace('−', '-'))}.",
-        f"Only {escaped(chosen)}." if chosen else "",
+        f" ({escape('; '.join(heading.populations))}); {heading.overlap} reviewed at least twice,"
+        f" Krippendorff's $\\alpha$ before discussion: {escape(heading.alpha_said.replace('−', '-'))}.",
+        f"Only {escape(chosen)}." if chosen else "",
         "A code counts everything beneath it; an item may carry several. Weighted by inclusion probability, with"
         r" 95\,\% intervals over clusters (episodes, or tasks of plain imports).",
         "A scripted or recorded model took part: these numbers say nothing about any LLM." if heading.scripted else "",
@@ -296,7 +296,7 @@ class LabelExport:
         for code, *mark, quote, memo, item, who, sure, at, seconds, carried, said in (
             Label.objects.filter(**final).order_by(*order).values_list(*names)
         ):
-            given = ("review", who, "submitted", code, *_told(mark), sure, None, at, seconds)
+            given = ("review", who, "submitted", code, *_replace_empty(mark), sure, None, at, seconds)
             more = {"quote": quote, "memo": memo, "review_memo": said, "carried": carried is not None}
             yield self._row(units[item], given, more)
 
@@ -325,5 +325,5 @@ class LabelExport:
             yield self._row(units[item], said, {"quote": "", "memo": memo, "review_memo": "", "carried": False})
 
 
-def _told(values: Sequence[Any]) -> list[Any]:
+def _replace_empty(values: Sequence[Any]) -> list[Any]:
     return [None if value == "" else value for value in values]

@@ -124,7 +124,7 @@ def _start(item: QueueItem, model: Model, request: ModelRequest) -> JudgeCall:
         prompt_version=PROMPT_VERSION,
         scripted=model.scripted,
         status=STARTED,
-        request_id=Blob.objects.put(_packed(_request_as_json(model, request))),
+        request_id=Blob.objects.put(_pack(_request_as_json(model, request))),
     )
 
 
@@ -139,7 +139,7 @@ def _ask(call: JudgeCall, model: Model, request: ModelRequest, budget: Budget) -
     budget.note(reply.usage.cost_usd)
     reply = _clean(reply)
     JudgeCall.objects.filter(pk=call.pk).update(
-        reply_id=Blob.objects.put(_packed(_reply_as_json(reply))),
+        reply_id=Blob.objects.put(_pack(_reply_as_json(reply))),
         input_tokens=reply.usage.input_tokens,
         output_tokens=reply.usage.output_tokens,
         cost_usd=reply.usage.cost_usd,
@@ -213,5 +213,5 @@ def _reply_as_json(reply: ModelReply) -> dict[str, Any]:
     }
 
 
-def _packed(value: dict[str, Any]) -> bytes:
+def _pack(value: dict[str, Any]) -> bytes:
     return orjson.dumps(Redactor(own_secrets()).value(storable_value(value)), option=orjson.OPT_SORT_KEYS)

@@ -61,7 +61,7 @@ class Choices:
 
     def pairs(self) -> list[tuple[str, str]]:
         return [
-            (field.name, _written(value))
+            (field.name, _write_value(value))
             for field in fields(self)
             if (given := getattr(self, field.name)) != field.default
             for value in (given if isinstance(given, tuple) else (given,))
@@ -144,7 +144,7 @@ READERS: dict[str, tuple[Callable[[str], Any], str]] = {
 }
 
 
-def _written(value: object) -> str:
+def _write_value(value: object) -> str:
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
     return str(value)

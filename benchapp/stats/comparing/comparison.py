@@ -248,7 +248,7 @@ class Comparison:
 def comparison_of(choices: Choices) -> Comparison:
     runs = list(select_runs(choices)[: MAX_RUNS + 1])
     truncated = select_runs(choices).count() - MAX_RUNS if len(runs) > MAX_RUNS else 0
-    return _remembered(choices, runs[:MAX_RUNS], truncated).under(choices)
+    return _get_or_compare(choices, runs[:MAX_RUNS], truncated).under(choices)
 
 
 def count_added_since(choices: Choices) -> int:
@@ -266,7 +266,7 @@ def forget() -> None:
     KEPT.clear()
 
 
-def _remembered(choices: Choices, runs: Iterable[Run], truncated: int) -> Comparison:
+def _get_or_compare(choices: Choices, runs: Iterable[Run], truncated: int) -> Comparison:
     shown = list(runs)
     key = (choices.key(), tuple((run.public_id, run.revision) for run in shown))
     return RECENT.get_or_make(key, lambda: Comparison(choices, shown, truncated))

@@ -44,7 +44,7 @@ def verdict(comparison: Comparison, groups: Iterable[Group], metric: Metric) -> 
             f"{metric.key}: none of {_differences(len(found))} can be tested: too few episodes, and no replicates on both"
             " sides."
         )
-    told = [difference for difference in tested if _told(difference)]
+    told = [difference for difference in tested if _is_significant(difference)]
     up = sum(difference.delta > 0 for difference in told)
     which = f" ({up} up, {len(told) - up} down)" if told else ""
     chance = 0.05 * len(tested)
@@ -54,7 +54,7 @@ def verdict(comparison: Comparison, groups: Iterable[Group], metric: Metric) -> 
     )
 
 
-def _told(difference: Difference) -> bool:
+def _is_significant(difference: Difference) -> bool:
     """By the primary interval; by p where the same difference everywhere leaves a test and no interval."""
     return difference.excludes_zero or (
         difference.interval is None and difference.p is not None and difference.p <= LEVEL

@@ -97,7 +97,7 @@ def trials_behind(choices: Choices, narrowing: Narrowing) -> QuerySet[Trial]:
         if value is not None:
             wanted &= Q(**{lookup: value}) if value or name == "role" else Q(**{PARENTS[name]: None})
     if narrowing.metric:
-        trials = _covered(trials, narrowing.metric, choices)
+        trials = _select_covered(trials, narrowing.metric, choices)
     if narrowing.outcome:
         wanted &= outcome_is(narrowing.outcome, choices, narrowing.metric)
     if narrowing.replay:
@@ -117,7 +117,7 @@ PLACES = {
 PARENTS = {"environment": "task__family__environment", "family": "task__family", "task": "task", "phase": "phase"}
 
 
-def _covered(trials: QuerySet[Trial], metric: Metric, choices: Choices) -> QuerySet[Trial]:
+def _select_covered(trials: QuerySet[Trial], metric: Metric, choices: Choices) -> QuerySet[Trial]:
     """Those that `Metric.mask` keeps."""
     trials = trials.filter(episode__is_tainted=False)
     if metric.phases:

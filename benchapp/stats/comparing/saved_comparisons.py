@@ -90,7 +90,7 @@ class Corrected:
         said = f"with {clusters} episode{'' if clusters == 1 else 's'} the sign-flip test reaches p = {smallest_p(clusters):.2g} at best"
         if count > 1:
             said += f", which is {self._least():.2g} after Holm's correction over {count} differences"
-        return f"No outcome here could be told from chance: {said}. {_needed(count)}"
+        return f"No outcome here could be told from chance: {said}. {_explain_needed(count)}"
 
     def _least(self) -> float:
         """The smallest corrected p that any outcome could give: every test at the smallest p it can reach."""
@@ -109,7 +109,7 @@ class Corrected:
         return sum(each.p is not None for each in self.hypotheses)
 
 
-def _needed(differences: int) -> str:
+def _explain_needed(differences: int) -> str:
     episodes = clusters_for(LEVEL / differences)
     fewer = ", or fewer differences" if differences > 1 else ""
     more = "More episodes do not help" if episodes is None else f"It takes {episodes} episodes"

@@ -150,7 +150,7 @@ class SkillFunnel:
 
     @property
     def failed(self) -> list[Chance]:
-        return read_and_failed(self.chances)
+        return select_read_and_failed(self.chances)
 
 
 def by_skill(chances: Iterable[Chance], least: float = LEAST_SHARE) -> list[SkillFunnel]:
@@ -178,7 +178,7 @@ def rivals(chances: Iterable[Chance]) -> list[Chance]:
     return [chance for chance in chances if chance.is_for_it and chance.reading is None and chance.others]
 
 
-def read_and_failed(chances: Iterable[Chance]) -> list[Chance]:
+def select_read_and_failed(chances: Iterable[Chance]) -> list[Chance]:
     return [chance for chance in chances if chance.reading is not None and chance.success is False]
 
 

@@ -154,7 +154,7 @@ def _tier3_on_new(proposal: Proposal) -> Iterator[BrokenRule]:
             yield BrokenRule("tier3-on-new-slug", path, message)
 
 
-def _tier3_required(proposal: Proposal) -> Iterator[BrokenRule]:
+def _check_tier3(proposal: Proposal) -> Iterator[BrokenRule]:
     occasion = proposal.occasion
     if not occasion.tier3_required or occasion.mode is not AuthorMode.REVISE:
         return
@@ -199,7 +199,7 @@ _CHECKS: tuple[Callable[[Proposal], Iterable[BrokenRule]], ...] = (
     _skill_files,
     _operation,
     _tier3_on_new,
-    _tier3_required,
+    _check_tier3,
     _deletions,
     _budget,
     broken_skill_rules,

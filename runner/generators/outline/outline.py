@@ -69,14 +69,14 @@ def read(path: Path) -> Iterator[Section]:
     if "\0" in text:
         return
     if path.suffix in DOCUMENTS:
-        yield from documented(name, text)
+        yield from outline_documents(name, text)
     elif path.suffix == ".py":
         yield from doc_strings(name, text)
     elif path.suffix in CODE and (lines := leading_comment(text)):
         yield Section(name, name, lines, 0)
 
 
-def documented(name: str, text: str) -> Iterator[Section]:
+def outline_documents(name: str, text: str) -> Iterator[Section]:
     section = Section(name, name, [], 0)
     fenced = False
     lines = text.splitlines()

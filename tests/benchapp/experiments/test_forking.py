@@ -112,7 +112,7 @@ def test_what_was_taken_over_is_billed_to_the_old_run_alone(episode: Episode) ->
     spending = spending_of([episode.run, forked.run])
     assert spending[episode.run_id] == before
     assert (spending[forked.run_id].agent.things, spending[forked.run_id].author.things) == (0, 0)
-    assert budgets.spent(forked.run) == budgets.Spent()
+    assert budgets.count_spent(forked.run) == budgets.Spent()
     assert Attempt.objects.filter(is_copy=True).count() == 2
     assert ModelCall.objects.filter(is_copy=True).count() == Decision.objects.filter(episode=forked).count() > 0
 

@@ -53,7 +53,7 @@ def queued(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Hints go into this list instead of a broker."""
     hints: list[str] = []
     monkeypatch.setattr(jobs, "hint", lambda episode: hints.append(episode) or True)
-    monkeypatch.setattr(jobs, "_hinted", lambda: set(hints))
+    monkeypatch.setattr(jobs, "_read_hinted", lambda: set(hints))
     return hints
 
 
@@ -500,7 +500,7 @@ def test_hints_go_through_the_broker_and_are_seen_there(broker: str) -> None:
     episode = Episode.objects.get(run__experiment=launch(SPEC))
     assert jobs.reconcile() == 1
     assert jobs.reconcile() == 0
-    assert jobs._hinted() == {str(episode.public_id)}
+    assert jobs._read_hinted() == {str(episode.public_id)}
     django_rq.get_queue().empty()
     assert jobs.reconcile() == 1
 

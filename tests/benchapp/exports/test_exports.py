@@ -19,7 +19,7 @@ from django.test import Client
 from django.utils import timezone
 
 from benchapp.exports.dictionary import EXPORTS, Field, Kind
-from benchapp.exports.export_request import export_asked
+from benchapp.exports.export_request import parse_export_request
 from benchapp.exports.export_rows import FIRST_SETTLED_COLUMN, TRIAL_LOOKUPS
 from benchapp.exports.export_run import FORMATS, Export
 from benchapp.exports.formats import csv_pieces, json_pieces, write_parquet
@@ -282,7 +282,7 @@ def test_it_writes_whole_files_without_a_row() -> None:
 
 def test_it_narrows_trials_by_the_parts_of_the_address() -> None:
     make_pair()
-    export, problems = export_asked("trials", QueryDict("condition=no-skill&phase=replay&outcome=failed"))
+    export, problems = parse_export_request("trials", QueryDict("condition=no-skill&phase=replay&outcome=failed"))
     assert problems == []
     rows = read_back(export, "json")
     assert {(row["condition"], row["phase"], row["success"]) for row in rows} == {("no-skill", "replay", False)}
@@ -326,7 +326,7 @@ def test_the_command_writes_what_the_address_gives(tmp_path: Path, form: str) ->
     make_pair()
     target = tmp_path / f"trials.{form}"
     call_command("export", "trials", query="condition=no-skill", output=target)
-    export, _ = export_asked("trials", QueryDict("condition=no-skill"))
+    export, _ = parse_export_request("trials", QueryDict("condition=no-skill"))
     rows = read_back(export, form)
     assert rows
     assert len(rows) == Trial.objects.filter(episode__run__condition="no-skill").count()

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from benchapp.search.query import Filter, Query, Term, Value, parse, quote, render, without
 from benchapp.search.search_fields import FIELDS, SHORT
-from benchapp.search.tokens import asked
+from benchapp.search.tokens import split_query
 
 OPEN = sorted(name for name, known in FIELDS.items() if not known.values and name not in {"run", "tool"})
 CLOSED = sorted(name for name, known in FIELDS.items() if known.values)
@@ -31,8 +31,8 @@ def filters() -> st.SearchStrategy[Filter]:
 
 
 def terms() -> st.SearchStrategy[Term]:
-    quoted = st.builds(Term, texts.filter(asked), st.just(True), st.booleans(), st.booleans())
-    word = bare.filter(lambda text: asked(text) and text.lower() not in SHORT)
+    quoted = st.builds(Term, texts.filter(split_query), st.just(True), st.booleans(), st.booleans())
+    word = bare.filter(lambda text: split_query(text) and text.lower() not in SHORT)
     return quoted | st.builds(Term, word, st.just(False), st.booleans(), st.booleans())
 
 

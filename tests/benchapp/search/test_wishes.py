@@ -45,7 +45,7 @@ SPEC: dict[str, Any] = {
 def hints(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     given: list[str] = []
     monkeypatch.setattr(jobs, "hint", lambda episode: given.append(episode) or True)
-    monkeypatch.setattr(jobs, "_hinted", lambda: set(given))
+    monkeypatch.setattr(jobs, "_read_hinted", lambda: set(given))
     return given
 
 

@@ -9,8 +9,8 @@ from benchapp.stats.learning.funnel import (
     bypassed,
     chances_of,
     funnel_of,
-    read_and_failed,
     rivals,
+    select_read_and_failed,
     with_following,
 )
 from benchapp.stats.learning.skill_reading import look_for_following
@@ -67,7 +67,7 @@ def test_the_lists_count_the_family_whose_skill_it_is() -> None:
     assert [(chance.trial, chance.skill, chance.others) for chance in rivals(chances)] == [
         (rival.pk, "skill-91", ("skill-92",))
     ]
-    assert [(chance.trial, chance.skill) for chance in read_and_failed(chances)] == [(failed.pk, "skill-92")]
+    assert [(chance.trial, chance.skill) for chance in select_read_and_failed(chances)] == [(failed.pk, "skill-92")]
     first, second = by_skill(chances)
     assert (first.funnel.available.total, first.own.available.total, first.own.read.total) == (3, 2, 0)
     assert (second.funnel.read.total, second.own.read.total) == (2, 1)

@@ -9,7 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from benchapp.experiments.work.budgets import spent
+from benchapp.experiments.work.budgets import count_spent
 from benchapp.experiments.work.progress import Progress
 from benchapp.models import Attempt, Blob, Episode, ModelCall, Run
 from benchapp.stats.metrics.spending import RunSpending, Spending, spending_of
@@ -100,7 +100,7 @@ def test_what_a_judge_of_artifacts_used_is_no_cost_of_the_author() -> None:
     assert (found.author.things, found.author.cost_usd) == (1, 0.25)
     assert (found.judge.things, found.judge.cost_usd) == (1, 0.5)
     assert (found.cost_usd, found.tokens) == (1.25, 4200 + 310 + 2)
-    assert Progress(spent=(found,)).spent_usd == spent(episode.run).usd == 1.75, "a budget limits the whole bill"
+    assert Progress(spent=(found,)).spent_usd == count_spent(episode.run).usd == 1.75, "a budget limits the whole bill"
 
 
 def test_it_leaves_out_what_came_after_the_pin() -> None:

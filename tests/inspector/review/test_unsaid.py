@@ -58,7 +58,7 @@ def client(client: Client, bob: User) -> Client:
 def splitting(queue: Queue) -> str:
     """The page of carrying it over to a version in which one code alone is split."""
     draft = draft_of(queue.version.codebook, None)
-    acts.split(draft.codes.get(name=CODE), [Wording("left"), Wording("right")], None)
+    acts.split_code(draft.codes.get(name=CODE), [Wording("left"), Wording("right")], None)
     version = freeze(draft, None)
     return f"/review/versions/{version.public_id}/carry/{queue.public_id}/"
 

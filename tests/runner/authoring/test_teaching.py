@@ -45,7 +45,7 @@ from runner.engine.jsonl_recorder import JsonLinesRecorder
 from runner.engine.list_recorder import ListRecorder
 from runner.engine.transactions import AttemptAbandoned, CallFinished, CallStarted, Transaction
 from runner.protocols.audit import audit
-from runner.protocols.conditions import condition_named
+from runner.protocols.conditions import find_condition
 from runner.protocols.plan import EpisodePlan
 from tests.runner.small_episode import (
     FixedAgent,
@@ -138,7 +138,7 @@ def plan_for(unit: Environment, **changes: Any) -> EpisodePlan:
     values: dict[str, Any] = {
         "episode": "taught",
         "environment": unit,
-        "condition": condition_named("teacher-feedback", "skilllearnbench"),
+        "condition": find_condition("teacher-feedback", "skilllearnbench"),
         "run_seed": 7,
         "setup_digest": "0" * 64,
         "agent": "fixed",

@@ -31,7 +31,7 @@ from runner.engine.setup import describe_setup
 from runner.engine.toolbox import Toolbox
 from runner.evaluating.declaration import JudgeQuestion
 from runner.evaluating.judged_artifact import UnreadableOpinion, ask_judge, read_opinion, request_for
-from runner.protocols.conditions import condition_named
+from runner.protocols.conditions import find_condition
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import RunTrial
 from runner.sandboxes import sandbox_kind
@@ -83,7 +83,7 @@ def tried(
 
 def plan_of(task: Task) -> EpisodePlan:
     environment = Environment("E1", "E1", (Family(task.family, "f", "f", "f", "E1", (task,)),))
-    return EpisodePlan("ep", environment, condition_named("no-skill"), 7, "0" * 64, "nop")
+    return EpisodePlan("ep", environment, find_condition("no-skill"), 7, "0" * 64, "nop")
 
 
 # --- asking -----------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from runner.base.types import (
     Task,
 )
 from runner.protocols.audit import answers, audit
-from runner.protocols.conditions import CONDITIONS, Replay, Start, condition_named
+from runner.protocols.conditions import CONDITIONS, Replay, Start, find_condition
 from runner.protocols.history import fold
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.recorder import Decided, Entry, Event, Frozen, History, Seeded, Skipped, TrialDone
@@ -218,7 +218,7 @@ def test_a_trial_without_verdict_is_no_evidence_and_calls_no_author() -> None:
 def test_a_skip_in_acquisition_taints_the_episode_and_one_in_deployment_does_not() -> None:
     for phase, tainted in [(Phase.ACQUISITION, True), (Phase.DEPLOYMENT, False)]:
         history = (Entry(1, Skipped(Slot(phase, "LS1-T1"), "the provider was down")),)
-        assert condition_named("selfgen-always").is_tainted_by(fold(history).skipped) is tainted
+        assert find_condition("selfgen-always").is_tainted_by(fold(history).skipped) is tainted
 
 
 def test_it_refuses_a_history_with_a_hole() -> None:
@@ -235,7 +235,7 @@ def test_a_curated_condition_needs_a_curated_skill_in_every_family() -> None:
 
 def test_an_unknown_condition_names_the_known_ones() -> None:
     with pytest.raises(SetupError, match="known: no-skill, raw-trajectory"):
-        condition_named("selfgen-sometimes")
+        find_condition("selfgen-sometimes")
 
 
 # --- for any outcomes -------------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from runner.engine.jsonl_recorder import JsonLinesRecorder
 from runner.engine.list_recorder import ListRecorder
 from runner.engine.transactions import AttemptAbandoned, CallFinished, Transaction
 from runner.protocols.audit import audit
-from runner.protocols.conditions import condition_named, conditions_of
+from runner.protocols.conditions import conditions_of, find_condition
 from runner.protocols.history import fold, slugs
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.recorder import Decided, Frozen, Skipped, TrialDone
@@ -93,7 +93,7 @@ def plan_for(condition: str, unit: Environment, **changes: Any) -> EpisodePlan:
     values: dict[str, Any] = {
         "episode": f"{unit.key}-{condition}",
         "environment": unit,
-        "condition": condition_named(condition, "skillflow"),
+        "condition": find_condition(condition, "skillflow"),
         "run_seed": 7,
         "setup_digest": "0" * 64,
         "agent": "fixed",
@@ -141,9 +141,9 @@ def test_it_refuses_several_families_in_one_episode(environment: Environment) ->
 def test_conditions_are_those_of_the_protocol() -> None:
     assert list(CONDITIONS) == ["no-skill", "skill-evolution", "history-context"]
     with pytest.raises(SetupError, match="unknown condition 'curated-static' of skillflow; known: no-skill, "):
-        condition_named("curated-static", "skillflow")
+        find_condition("curated-static", "skillflow")
     with pytest.raises(SetupError, match="unknown protocol 'skillfull'; known: skillevolbench, skillflow"):
-        condition_named("no-skill", "skillfull")
+        find_condition("no-skill", "skillfull")
 
 
 # --- what comes next ----------------------------------------------------------------------------------------------

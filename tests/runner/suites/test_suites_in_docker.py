@@ -16,7 +16,7 @@ from runner.engine.attempts import run_trial
 from runner.engine.engine import run_episode
 from runner.engine.list_recorder import ListRecorder
 from runner.engine.toolbox import toolbox_for
-from runner.protocols.conditions import condition_named
+from runner.protocols.conditions import find_condition
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import RunTrial
 from runner.sandboxes import LOGS, WORKSPACE
@@ -41,7 +41,7 @@ def plan_for(environment: Environment, agent: str) -> EpisodePlan:
     return EpisodePlan(
         episode=environment.key,
         environment=environment,
-        condition=condition_named("no-skill"),
+        condition=find_condition("no-skill"),
         run_seed=1,
         setup_digest="0" * 64,
         agent=agent,

@@ -127,7 +127,7 @@ class SplitForm(CodeForm):
     def apply(self, user: User) -> str:
         assert self.code
         was = self.code.name
-        made = acts.split(self.code, [self.wording(f"_{part}") for part in range(1, self.parts + 1)], user)
+        made = acts.split_code(self.code, [self.wording(f"_{part}") for part in range(1, self.parts + 1)], user)
         return f"“{was}” was split into {', '.join(f'“{code.name}”' for code in made)}."
 
 

@@ -17,7 +17,7 @@ from benchapp.models import Attribution, QueueItem, Resolution, User
 from benchapp.review.blinding import hidden_in
 from benchapp.review.coding.disagreements import Compared, after, code_names, compared_items
 from benchapp.review.coding.queue_agreement import was_opened
-from benchapp.review.coding.resolutions import MAX_MEMO, Superseded, Unresolvable, Verdict, barred, resolve
+from benchapp.review.coding.resolutions import MAX_MEMO, Superseded, Unresolvable, Verdict, explain_barred, resolve
 from inspector.pages.review.coding.resolution import Filled, filled_from, sheet_of
 from inspector.pages.review.exhibits.exhibit import exhibit_of, load_unit
 from inspector.pages.review.results.agreement_view import open_queue, query_of, wanted_of
@@ -116,7 +116,7 @@ def _page(
     made = list(item.resolutions.select_related("adjudicator").prefetch_related("codes")) if opened else []
     standing = next((each for each in made if each.superseded_at is None), None)
     sheet = sheet_of(item, sent or filled_from(standing)) if opened else None
-    reason = barred(item, request.user)  # type: ignore[arg-type]
+    reason = explain_barred(item, request.user)  # type: ignore[arg-type]
     data = {
         "item": item.public_id,
         "number": item.ordinal + 1,

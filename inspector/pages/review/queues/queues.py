@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from benchapp.models import Queue, QueueItem, Review, Slot, User
 from benchapp.review.blinding import open_to, same_unit, unsaid_by
-from benchapp.review.queues.populations import HIDES, Population, reopened
+from benchapp.review.queues.populations import HIDES, Population, reopen
 from benchapp.review.queues.review_progress import PersonProgress, QueueProgress
 from benchapp.review.queues.statuses import ItemStatus, statuses_of
 from inspector.web.responses import absolute
@@ -94,7 +94,7 @@ def drawing_of(queue: Queue, *, blinded: bool) -> Drawing:
     """Two queries. A stored selection that means nothing any more is said as it is written."""
     population: Population | None
     try:
-        population = reopened(queue.unit, queue.population)
+        population = reopen(queue.unit, queue.population)
     except ValueError:
         population = None
     chips = population.narrowed_by() if population else []

@@ -21,7 +21,7 @@ from benchapp.review.coding.condition_guesses import Guesses, guesses_of
 from benchapp.review.queues.review_facets import FACETS, Extent
 from benchapp.review.results.headings import Heading, heading_of
 from benchapp.review.results.population_shares import Share
-from benchapp.review.results.queue_results import Basis, Coded, Coding, NotTogether, coding_of, settled
+from benchapp.review.results.queue_results import Basis, Coded, Coding, NotTogether, coding_of, drop_undecided
 from benchapp.review.results.saturation import Saturation, saturation_of
 from benchapp.review.results.taxonomy import Per, Row, Taxonomy, blame, extent_if_known, uncoded_strata
 from benchapp.stats.inference.interval import Interval
@@ -117,7 +117,7 @@ class Results:
 
     @cached_property
     def taxonomy(self) -> Taxonomy:
-        counted = settled(self.coding) if self.asked.counts == "settled" else self.coding
+        counted = drop_undecided(self.coding) if self.asked.counts == "settled" else self.coding
         return Taxonomy(counted, self.extent, self.asked.chosen)
 
     @cached_property
