@@ -16,7 +16,19 @@ import pytest
 
 from runner.agents import Agent, Limits, make_agent
 from runner.base.digests import EMPTY_LIBRARY
-from runner.base.types import AttemptResult, Environment, Family, File, Files, Machine, Phase, Role, Slot, Task, Usage
+from runner.base.types import (
+    AttemptResult,
+    Environment,
+    Family,
+    File,
+    Files,
+    Machine,
+    Phase,
+    Role,
+    Task,
+    TrialSlot,
+    Usage,
+)
 from runner.engine.attempts import run_trial
 from runner.engine.list_recorder import ListRecorder
 from runner.engine.toolbox import Toolbox, no_budget
@@ -43,7 +55,7 @@ LIBRARY: Files = {
 }
 _TEST = '#!/bin/sh\nif [ "$(cat birds.txt 2>/dev/null)" = 7 ]; then r=1; else r=0; fi\necho $r > /logs/verifier/reward.txt\n'
 LIMITS = Limits(max_turns=20, timeout_seconds=300)
-SLOT = Slot(Phase.ACQUISITION, "birds")
+SLOT = TrialSlot(Phase.ACQUISITION, "birds")
 
 
 @dataclass(frozen=True)

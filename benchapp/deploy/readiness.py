@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class ReadinessCheck:
     """One thing that is needed. `missing` is in our own words: errors of clients name hosts and users."""
 
     name: str
@@ -28,19 +28,25 @@ class Check:
         return not self.missing
 
 
-def checks() -> list[Check]:
+def checks() -> list[ReadinessCheck]:
     """Database, migrations, broker. Never raises for what is away."""
     return [*_database(), _broker()]
 
 
-def _database() -> list[Check]:
+def _database() -> list[ReadinessCheck]:
     try:
         left = len(_list_shipped() - _read_applied())
     except (DatabaseError, OSError) as error:
         log.warning("not ready: the database is away: %s", error)
         connections[DEFAULT_DB_ALIAS].close()
-        return [Check("database", "does not answer"), Check("migrations", "not known without the database")]
-    return [Check("database"), Check("migrations", f"{left} not applied: run manage.py migrate" if left else "")]
+        return [
+            ReadinessCheck("database", "does not answer"),
+            ReadinessCheck("migrations", "not known without the database"),
+        ]
+    return [
+        ReadinessCheck("database"),
+        ReadinessCheck("migrations", f"{left} not applied: run manage.py migrate" if left else ""),
+    ]
 
 
 def what_migrate_would_mend() -> str:
@@ -67,6 +73,6 @@ def _list_shipped() -> frozenset[tuple[str, str]]:
     return frozenset(MigrationLoader(None, ignore_no_migrations=True).graph.nodes)
 
 
-def _broker() -> Check:
+def _broker() -> ReadinessCheck:
     answers = embedded_broker.answers(settings.REDIS_URL)
-    return Check("broker", "" if answers else "does not answer")
+    return ReadinessCheck("broker", "" if answers else "does not answer")

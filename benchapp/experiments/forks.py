@@ -23,7 +23,7 @@ from benchapp.record import recorded
 from benchapp.record.human_acts import NotPossible
 from benchapp.record.sets.suite_rows import record_suite
 from runner.base.suite import Suite
-from runner.base.types import Slot
+from runner.base.types import TrialSlot
 from runner.engine.author_step import LEFT_OUT
 from runner.protocols.history import fold
 from runner.protocols.plan import EpisodePlan
@@ -33,7 +33,7 @@ Dice = Literal["new", "same"]
 PLACES = (Entry.Kind.TRIAL, Entry.Kind.DECISION, Entry.Kind.SEED, Entry.Kind.FREEZE)
 
 
-def fork(episode: Episode, *, before: Slot | int, dice: Dice = "new", reason: str, by: User | None = None) -> Run:
+def fork(episode: Episode, *, before: TrialSlot | int, dice: Dice = "new", reason: str, by: User | None = None) -> Run:
     """A run with this one episode, recorded as far as `before` and waiting to be continued.
 
     before: a trial that was scored, or a place on the spine. dice: throw them anew, or as in the run it comes from (a
@@ -57,7 +57,7 @@ def fork(episode: Episode, *, before: Slot | int, dice: Dice = "new", reason: st
     return run
 
 
-def _place(episode: Episode, entries: list[Entry], before: Slot | int) -> int:
+def _place(episode: Episode, entries: list[Entry], before: TrialSlot | int) -> int:
     """The sequence of the first entry that is not taken over."""
     if isinstance(before, int):
         found = [entry.sequence for entry in entries if entry.sequence == before and entry.kind in PLACES]

@@ -36,7 +36,7 @@ SAID = {
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class SpecProblem:
     field: str  # as the file names it: "agent_models", "limits.max_turns"
     message: str  # what is wrong, and what was expected
 
@@ -47,7 +47,7 @@ class Problem:
 class Unlaunchable(SetupError):
     """Everything that keeps an experiment file from being launched, at once."""
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
+    def __init__(self, problems: Iterable[SpecProblem]) -> None:
         self.problems = tuple(problems)
         super().__init__("the experiment cannot be launched: " + "; ".join(map(str, self.problems)))
 
@@ -147,7 +147,7 @@ def read_spec(value: dict[str, Any]) -> LaunchSpec:
     return spec
 
 
-def try_spec(value: Any) -> tuple[LaunchSpec | None, list[Problem]]:
+def try_spec(value: Any) -> tuple[LaunchSpec | None, list[SpecProblem]]:
     """The file as far as it can be read, and what is wrong with its shape. Faulty fields have their defaults."""
     try:
         return LaunchSpec.model_validate(value), []
@@ -165,13 +165,13 @@ def try_spec(value: Any) -> tuple[LaunchSpec | None, list[Problem]]:
         return None, problems
 
 
-def _problem(found: Any) -> Problem:
+def _problem(found: Any) -> SpecProblem:
     place = ".".join(map(str, found["loc"])) or "the whole file"
     if found["type"] == "extra_forbidden":
-        return Problem(place, _unknown(found["loc"]))
+        return SpecProblem(place, _unknown(found["loc"]))
     shown = "" if found["type"] in ("missing", "value_error") else f" (found {found['input']!r:.100})"
     told = SAID.get(found["type"]) or found["msg"].removeprefix("Value error, ")
-    return Problem(place, told.replace("Input should be ", "expected ", 1) + shown)
+    return SpecProblem(place, told.replace("Input should be ", "expected ", 1) + shown)
 
 
 def _unknown(place: tuple[int | str, ...]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchapp.stats.comparing.comparison import Comparison, MetricCell
+from benchapp.stats.comparing.comparison import GroupComparison, MetricCell
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.difference import Difference
 from benchapp.stats.inference.shares import MIN_FOR_INTERVAL, percent_text
@@ -37,7 +37,7 @@ def escape(text: str) -> str:
     return "".join(ESCAPES.get(character, character) for character in shown)
 
 
-def condition_table(comparison: Comparison, metrics: Sequence[Metric]) -> str:
+def condition_table(comparison: GroupComparison, metrics: Sequence[Metric]) -> str:
     r"""A `table` of groups x metrics. Needs \usepackage{booktabs}, and a Unicode engine for names beyond ASCII.
 
     Each group takes two lines: values with k/n, and beneath them the difference to its baseline with the 95 % interval.
@@ -64,11 +64,11 @@ def condition_table(comparison: Comparison, metrics: Sequence[Metric]) -> str:
     return "\n".join([*lines, r"\end{table}", ""])
 
 
-def _has_trials(comparison: Comparison, group: Group, metrics: Sequence[Metric]) -> bool:
+def _has_trials(comparison: GroupComparison, group: Group, metrics: Sequence[Metric]) -> bool:
     return any(comparison.cell(group, metric).rate.planned for metric in metrics)
 
 
-def _group(comparison: Comparison, group: Group, metrics: Sequence[Metric]) -> list[str]:
+def _group(comparison: GroupComparison, group: Group, metrics: Sequence[Metric]) -> list[str]:
     name = escape(group.label) + _marks(comparison, group)
     values = " & ".join([name, *(_value(comparison.cell(group, metric)) for metric in metrics)])
     if comparison.groups.baseline_of(group) is None:
@@ -111,16 +111,16 @@ def _amount(value: float, metric: Metric) -> str:
     return f"{value:.{digits}f}"
 
 
-def _marks(comparison: Comparison, group: Group) -> str:
+def _marks(comparison: GroupComparison, group: Group) -> str:
     marks = ([r"\dagger"] if group.scripted else []) + ([r"\ddagger"] if _incomparable(comparison, group) else [])
     return f"$^{{{''.join(marks)}}}$" if marks else ""
 
 
-def _incomparable(comparison: Comparison, group: Group) -> bool:
+def _incomparable(comparison: GroupComparison, group: Group) -> bool:
     return bool(comparison.setups.differs) or any(not run.setup_digest or not run.setup for run in group.runs)
 
 
-def _notes(comparison: Comparison, groups: Sequence[Group]) -> list[str]:
+def _notes(comparison: GroupComparison, groups: Sequence[Group]) -> list[str]:
     notes = []
     if any(group.scripted for group in groups):
         notes.append(r"$^{\dagger}$ A scripted or recorded model took part: these numbers say nothing about any LLM.")
@@ -136,7 +136,7 @@ def _notes(comparison: Comparison, groups: Sequence[Group]) -> list[str]:
     return notes
 
 
-def _caption(comparison: Comparison, metrics: Sequence[Metric]) -> str:
+def _caption(comparison: GroupComparison, metrics: Sequence[Metric]) -> str:
     shares = any(metric.is_share for metric in metrics)
     said = ["Share of scored tasks that passed, in \\%, with counts." if shares else "Means, with counts."]
     units = dict.fromkeys(metric.unit.value for metric in metrics if not metric.is_share)

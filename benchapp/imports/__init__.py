@@ -19,7 +19,7 @@ from benchapp.imports.logs import inspect_log, session_logs, swe_agent_logs
 from benchapp.imports.problems import ProblemList
 from benchapp.imports.reading.found_sources import FoundExperiment
 from benchapp.imports.reading.unclaimed import ARCHIVES, report_unclaimed
-from benchapp.imports.reading.walking import MAX_DEPTH, Entry, Root
+from benchapp.imports.reading.walking import MAX_DEPTH, FolderEntry, Root
 from benchapp.imports.releases import (
     skillevolbench_runs,
     skillflow_runs,
@@ -90,7 +90,7 @@ def _find_claimed(
                 yield from _find_claimed(quiet, sub, depth - 1, modules)
 
 
-def _loose(root: Root, quiet: Root, folder: Path, skip: frozenset[Path], depth: int) -> Iterator[Entry]:
+def _loose(root: Root, quiet: Root, folder: Path, skip: frozenset[Path], depth: int) -> Iterator[FolderEntry]:
     """Files that stand alone: in no folder that is a job, a trial, or claimed by another format."""
     if folder in skip or harbor_folders.claims(quiet, folder):
         return
@@ -105,11 +105,11 @@ def _loose(root: Root, quiet: Root, folder: Path, skip: frozenset[Path], depth: 
 
 
 def _find_loose(
-    root: Root, entries: Iterable[Entry], modules: tuple[ModuleType, ...], *, told: frozenset[str] = frozenset()
+    root: Root, entries: Iterable[FolderEntry], modules: tuple[ModuleType, ...], *, told: frozenset[str] = frozenset()
 ) -> Iterator[FoundExperiment]:
     """`told`: names of files of which something is said elsewhere when no format takes them."""
-    found: dict[ModuleType, list[Entry]] = {module: [] for module in modules}
-    left: list[Entry] = []
+    found: dict[ModuleType, list[FolderEntry]] = {module: [] for module in modules}
+    left: list[FolderEntry] = []
     for entry in entries:
         able = [module for module in modules if entry.path.suffix.lower() in module.SUFFIXES]
         module = next((module for module in able if _is_one(root, entry, module)), None)
@@ -124,7 +124,7 @@ def _find_loose(
     report_unclaimed(root, (entry for entry in left if not any(belongs(entry) for belongs in companions)))
 
 
-def _is_one(root: Root, entry: Entry, module: ModuleType) -> bool:
+def _is_one(root: Root, entry: FolderEntry, module: ModuleType) -> bool:
     try:
         return bool(module.claims_file(root, entry))
     except OSError as error:

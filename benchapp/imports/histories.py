@@ -62,7 +62,7 @@ KINDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PlannedEntry:
     """One entry to be: the moment, the libraries around it, and all that must be equal for it to be the same one."""
 
     moment: Moment
@@ -93,9 +93,9 @@ class HistoryRecorder:
 
     # --- what it is to become ------------------------------------------------------------------------------------
 
-    def places(self) -> list[Place]:
+    def places(self) -> list[PlannedEntry]:
         """Every entry there is to be. Contents are stored here: rows that point at them come later."""
-        places: list[Place] = []
+        places: list[PlannedEntry] = []
         current, number, rounds, at = EMPTY_LIBRARY, 0, 0, self.source.at
         for moment in self.source.read():
             before = current
@@ -115,7 +115,7 @@ class HistoryRecorder:
             at = getattr(moment, "at", None) or at
             given = self._given(moment, current) if isinstance(moment, TrialMoment) else None
             told = _identify_moment(moment, before, current, number, rounds, given)
-            places.append(Place(moment, before, current, number, rounds, at, told))
+            places.append(PlannedEntry(moment, before, current, number, rounds, at, told))
         return places
 
     def _stored(self, files: Files) -> str:
@@ -151,7 +151,7 @@ class HistoryRecorder:
         self.skills_total = self.sizes[places[-1].after] if places else 0
         return self._write(places)
 
-    def _write(self, places: Sequence[Place]) -> str:
+    def _write(self, places: Sequence[PlannedEntry]) -> str:
         with transaction.atomic():
             self._gather()
             old = list(self.episode.entries.in_order())
@@ -178,7 +178,7 @@ class HistoryRecorder:
             Decision.objects.filter(episode=left).update(episode=self.episode)
             Episode.objects.filter(pk=left).update(library=None, is_ordered=False)
 
-    def _point(self, entries: Sequence[Entry], places: Sequence[Place]) -> bool:
+    def _point(self, entries: Sequence[Entry], places: Sequence[PlannedEntry]) -> bool:
         """A trial whose source changed has another attempt that counts: its entry points at that one."""
         moved = False
         for entry, place in zip(entries, places, strict=True):
@@ -220,7 +220,7 @@ class HistoryRecorder:
             reason=CHANGED_AT_SOURCE,
         )
 
-    def _enter(self, sequence: int, place: Place) -> None:
+    def _enter(self, sequence: int, place: PlannedEntry) -> None:
         target = Entry.TARGETS[place.kind]
         Entry.objects.create(
             episode=self.episode,
@@ -230,7 +230,7 @@ class HistoryRecorder:
             **{target: self._target(place)},
         )
 
-    def _target(self, place: Place) -> Any:
+    def _target(self, place: PlannedEntry) -> Any:
         match place.moment:
             case TrialMoment() as moment:
                 return self._given_trial(moment, place)
@@ -254,7 +254,7 @@ class HistoryRecorder:
                 paths = [storable(path)[:1000] for path in moment.paths]
                 return Refusal.objects.create(trial=self._trial(moment.trial), paths=paths, reason=moment.reason)
 
-    def _given_trial(self, moment: TrialMoment, place: Place) -> Attempt:
+    def _given_trial(self, moment: TrialMoment, place: PlannedEntry) -> Attempt:
         trial = self._trial(moment.ident)
         assert trial is not None
         given = place.told[-1]
@@ -265,7 +265,7 @@ class HistoryRecorder:
             Trial.objects.filter(pk=trial.pk, skills_mounted=None).update(skills_mounted=mounted)
         return Attempt.objects.get(pk=self.counting[trial.public_id])
 
-    def _decision(self, moment: DecisionMoment, place: Place) -> Decision:
+    def _decision(self, moment: DecisionMoment, place: PlannedEntry) -> Decision:
         before, after = (Snapshot.objects.standing_for(digest) for digest in (place.before, place.after))
         change = {} if before == after else measure_change(before.read(), after.read()).fields()
         patch = None if moment.patch is None else Blob.objects.put(canonical_json(encode(moment.patch)))
@@ -302,7 +302,7 @@ class HistoryRecorder:
         assert self.episode.family is not None  # an episode without trials is one that a family names
         return int(self.episode.family.suite_id)
 
-    def _hold(self, places: Sequence[Place]) -> None:
+    def _hold(self, places: Sequence[PlannedEntry]) -> None:
         last = places[-1].after if places else EMPTY_LIBRARY
         self.episode.library = Snapshot.objects.standing_for(last)
         self.episode.is_ordered = True
@@ -318,7 +318,7 @@ def _settle(moment: DecisionMoment, *, changed: bool) -> DecisionMoment:
     return moment
 
 
-def _common(places: Sequence[Place], rows: Sequence[tuple[Any, ...]]) -> int:
+def _common(places: Sequence[PlannedEntry], rows: Sequence[tuple[Any, ...]]) -> int:
     """How many entries from the first on are the same."""
     pairs = enumerate(zip(places, rows, strict=False))
     return next((index for index, (place, row) in pairs if place.told != row), min(len(places), len(rows)))

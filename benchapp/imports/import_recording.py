@@ -24,16 +24,16 @@ from benchapp.imports.import_places import Places
 from benchapp.imports.packing import AttemptPacker, redacted_files
 from benchapp.imports.problems import ProblemList
 from benchapp.imports.reading.found_sources import (
-    Choice,
     ExperimentSource,
     FoundTrial,
     HistorySource,
     LibrarySource,
+    SourceChoice,
     TrialSource,
     is_of_other_job,
     place_of,
 )
-from benchapp.imports.readings import Standing, read_digest, reads_the_same, standing_of
+from benchapp.imports.readings import StandingAttempt, read_digest, reads_the_same, standing_of
 from benchapp.imports.remapped_trials import OF_RUN, SET_BY_MAP, Remapping
 from benchapp.imports.trial_rows import AttemptParts, empty
 from benchapp.models import Activity, Attempt, Episode, Run, Snapshot, Trajectory, Trial
@@ -193,7 +193,7 @@ class ExperimentRecorder:
         return run
 
     def _keep_reading(
-        self, standing: Standing, found: FoundTrial, source: TrialSource, settings: dict[str, Any], digest: str
+        self, standing: StandingAttempt, found: FoundTrial, source: TrialSource, settings: dict[str, Any], digest: str
     ) -> int:
         """An attempt that this version of the readers reads as an earlier one did."""
         standing.read_again(digest)
@@ -273,7 +273,8 @@ class ExperimentRecorder:
                 place = place_of(found.path, path, stored)
                 self.problems.add(place, problem["place"], problem["expected"], problem["message"])
         empty = [
-            Choice(tuple(item for item in choice.trajectories if item.path not in stored)) for choice in source.choices
+            SourceChoice(tuple(item for item in choice.trajectories if item.path not in stored))
+            for choice in source.choices
         ]
         if any(choice.trajectories for choice in empty):  # nothing in it could be read, so nothing is kept with it
             quiet = Redactor.knowing(source.config)

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from benchapp.imports.problems import ProblemList
-from benchapp.imports.reading.found_sources import Choice, TrajectorySource, TrialSource, place_of
+from benchapp.imports.reading.found_sources import SourceChoice, TrajectorySource, TrialSource, place_of
 from benchapp.imports.reading.trajectory_files import references
 from benchapp.models import Attempt, Blob, Compaction, SkillUse, Trajectory
 from benchapp.record.redaction import Redactor, redact_text
@@ -98,7 +98,7 @@ class AttemptPacker:
                 item.extra["problems"] = told
         return self.found
 
-    def _pack_choice(self, choice: Choice) -> None:
+    def _pack_choice(self, choice: SourceChoice) -> None:
         waiting = list(choice.trajectories)
         self.apart = frozenset(map(_agent_of, (source for source in waiting if source.kind is TrajectoryKind.SUBAGENT)))
         self.apart -= {""}
@@ -149,7 +149,7 @@ class AttemptPacker:
         redacted_before = self.redactor.counts.total()
         is_short = source.size <= IN_MEMORY_BYTES
         steps: Iterable[Step] = (self.redactor.step(step) for step in read.steps)
-        counted = _Counted(uses, self.trial.skills_mounted, read.head.name)
+        counted = _CountedSteps(uses, self.trial.skills_mounted, read.head.name)
         kept = list(steps) if is_short else None
         packed = pack_steps(counted.passing(kept if kept is not None else steps))
         self._take_problems(read, source, part)
@@ -241,7 +241,7 @@ class AttemptPacker:
 
 
 @dataclass(slots=True)
-class _Counted:
+class _CountedSteps:
     """Passes steps through and takes notes: skill uses, model turns."""
 
     uses: list[UseValue]

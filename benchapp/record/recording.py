@@ -55,8 +55,8 @@ from runner.base.types import (
     Files,
     ModelReply,
     ModelRequest,
-    Slot,
     Step,
+    TrialSlot,
     Usage,
 )
 from runner.base.types import Compaction as CompactionValue
@@ -120,13 +120,13 @@ class RowRecorder:
     def library(self, snapshot: str) -> Files:
         return recorded.library(snapshot)
 
-    def compaction(self, slot: Slot, kind: CompactionKind) -> CompactionValue:
+    def compaction(self, slot: TrialSlot, kind: CompactionKind) -> CompactionValue:
         return recorded.compaction(self._trial(slot), kind)
 
-    def verdict(self, slot: Slot) -> VerdictValue | None:
+    def verdict(self, slot: TrialSlot) -> VerdictValue | None:
         return recorded.verdict(self._trial(slot))
 
-    def aside(self) -> Mapping[Slot, str]:
+    def aside(self) -> Mapping[TrialSlot, str]:
         blocked = self.episode.trials.blocked().select_related("task")
         return {recorded.slot_of(trial): trial.why_blocked() for trial in blocked}
 
@@ -135,7 +135,7 @@ class RowRecorder:
 
     # --- one trial ----------------------------------------------------------------------------------------------
 
-    def start_attempt(self, slot: Slot, *, snapshot: str, retrieved: tuple[Slot, ...]) -> str:
+    def start_attempt(self, slot: TrialSlot, *, snapshot: str, retrieved: tuple[TrialSlot, ...]) -> str:
         given = Snapshot.objects.standing_for(snapshot)
         with self._transaction() as now:
             trial = self._trial(slot)
@@ -200,7 +200,7 @@ class RowRecorder:
             Trial.objects.filter(pk=row.trial_id, is_done=False).update(status=Trial.Status.WAITING)
         log_context.add(attempt=None)
 
-    def set_aside(self, slot: Slot, error: BaseException) -> None:
+    def set_aside(self, slot: TrialSlot, error: BaseException) -> None:
         with self._transaction():
             open_trial = Trial.objects.filter(pk=self._trial(slot).pk, is_done=False)
             open_trial.exclude(status=Trial.Status.SKIPPED).update(status=Trial.Status.BLOCKED)
@@ -353,7 +353,7 @@ class RowRecorder:
             return None
         return self.episode.calls.filter(key=key, status=ModelCall.Status.ANSWERED).first()
 
-    def _trial(self, slot: Slot) -> Trial:
+    def _trial(self, slot: TrialSlot) -> Trial:
         return self.episode.trials.get(phase=slot.phase, task__key=slot.task, sample=slot.sample)
 
     def _attempts(self, attempt: str) -> models.QuerySet[Attempt]:

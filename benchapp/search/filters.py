@@ -10,8 +10,8 @@ from django.db import connection
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from benchapp.models import Experiment, Family, Run, SearchDocument, SearchSource, SkillUse, Task, Trial, User
-from benchapp.search.query import Filter, Query, Term, Value
-from benchapp.search.search_index import Match, Phrase
+from benchapp.search.query import Filter, SearchQuery, Term, Value
+from benchapp.search.search_index import Phrase, TokenCondition
 from benchapp.search.tokens import asked_as_parts, fact, fact_value, is_lone_character, split_query
 from runner.base.types import UseKind
 
@@ -19,7 +19,7 @@ Kind = SearchDocument.Kind
 MANY = 5_000  # rows of one kind
 
 
-def match_of(query: Query) -> Match:
+def match_of(query: SearchQuery) -> TokenCondition:
     """What must stand in the words, and what must not: terms, and those filters that are facts in the words."""
     wanted = [phrases_of(term) for term in query.terms if not term.negated]
     unwanted = [phrase for term in query.terms if term.negated for phrase in phrases_of(term)]
@@ -29,7 +29,7 @@ def match_of(query: Query) -> Match:
                 unwanted += facts
             elif not _column_values(part):  # failed,error: either the trial failed or the step shows an error
                 wanted.append(facts)
-    return Match(tuple(wanted), tuple(unwanted))
+    return TokenCondition(tuple(wanted), tuple(unwanted))
 
 
 def phrases_of(term: Term) -> tuple[Phrase, ...]:

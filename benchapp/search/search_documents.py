@@ -43,7 +43,7 @@ HEAVY_STEPS = 25  # read at once of a chunk whose steps refer to long texts
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class DocumentDraft:
     """A document to be: its columns and its tokens."""
 
     columns: dict[str, Any]
@@ -55,14 +55,14 @@ class Drafts:
     """Of one source."""
 
     owner: dict[str, Model]
-    documents: list[Draft] = field(default_factory=list)
+    documents: list[DocumentDraft] = field(default_factory=list)
     library: str = ""
     cut: int = 0
     problem: str = ""
 
     def add(self, sections: list[Section] | tuple[Section, ...], facts: tuple[str, ...] = (), **columns: Any) -> None:
         if tokens := stream((section.text for section in sections), facts):
-            self.documents.append(Draft(columns, tokens))
+            self.documents.append(DocumentDraft(columns, tokens))
 
 
 # --- trajectories ---------------------------------------------------------------------------------------------------

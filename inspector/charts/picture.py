@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from plotly import graph_objects as go
 from plotly.io import to_json
 
-from benchapp.stats.comparing.comparison import Comparison
+from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.learning.computed_runs import Recent
 from benchapp.stats.metrics.tally import TrialTally
 from inspector.charts.chart import Chart, ChartDrawing
@@ -51,7 +51,7 @@ def picture_of(chart: Chart, sheet: ChartSheet) -> Picture:
     return found
 
 
-def _with_note(drawing: ChartDrawing, comparison: Comparison) -> ChartDrawing:
+def _with_note(drawing: ChartDrawing, comparison: GroupComparison) -> ChartDrawing:
     """Says of every chart of unfinished runs that they are: a picture travels without its page."""
     still = [group for group in comparison.groups.all if group.is_unfinished]
     if not still or drawing.figure is None:

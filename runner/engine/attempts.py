@@ -21,10 +21,10 @@ from runner.base.types import (
     ModelRequest,
     Phase,
     SkillUse,
-    Slot,
     Step,
     Trajectory,
     TrajectoryKind,
+    TrialSlot,
     Usage,
     Verdict,
 )
@@ -123,7 +123,7 @@ class _Watcher:
         recorder = self.recorder if plan.record_calls else None
         return WatchedModel(model, key, self.toolbox.clean, self.answered, recorder)
 
-    def judge(self, slot: Slot) -> Asked | None:
+    def judge(self, slot: TrialSlot) -> Asked | None:
         """The judging model for the verdict of this attempt. Its calls are always kept and billed by themselves: what a
         judge uses is no part of what the agent used."""
         model = self.toolbox.judge_model
@@ -179,7 +179,7 @@ def _traces(step: RunTrial, plan: EpisodePlan, recorder: Recorder) -> list[Trace
 
 
 def _attempt(
-    slot: Slot, job: AgentJob, library: Files, watcher: _Watcher, plan: EpisodePlan, toolbox: Toolbox
+    slot: TrialSlot, job: AgentJob, library: Files, watcher: _Watcher, plan: EpisodePlan, toolbox: Toolbox
 ) -> AttemptResult:
     started_at, clean = toolbox.clock(), toolbox.clean
     needs = replace(

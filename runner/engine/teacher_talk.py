@@ -22,12 +22,12 @@ from runner.authoring.teaching import (
     student_messages,
     teacher_messages,
 )
-from runner.base.types import Finding, ModelRequest, Slot
+from runner.base.types import Finding, ModelRequest, TrialSlot
 from runner.engine.author_calls import STUDENT, TEACHER, AuthorCalls
 from runner.protocols.sampling import AUTHOR_TEMPERATURE, derive_call_seed
 
 
-def advise(occasion: Occasion, slot: Slot, run_seed: int, calls: AuthorCalls) -> Advice:
+def advise(occasion: Occasion, slot: TrialSlot, run_seed: int, calls: AuthorCalls) -> Advice:
     """The advice after the failed trial of `slot`. Every answer to the occasion is given the same."""
     family = occasion.family.key
     asked = questions_key(family, slot)

@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from runner.base.types import Check, CheckGroup, CheckStatus
-from runner.evaluating.comparisons.comparison import Comparator, Comparison
+from runner.evaluating.comparisons.comparison import Comparator, OutputComparison
 
 RUN, PRECHECK, COMPARE, JUDGE = "run", "precheck", "compare", "judge"
 NOT_REACHED = "not reached: an earlier stage failed"
@@ -44,7 +44,7 @@ class Subject:
     def unknown(self, stage: str, message: str) -> Check:
         return Check(self.group, f"{stage}: {self.name}", CheckStatus.ERROR, message)
 
-    def compared(self, comparator: Comparator, comparison: Comparison) -> Check:
+    def compared(self, comparator: Comparator, comparison: OutputComparison) -> Check:
         among = ", numbers" if comparison.numbers_only and comparator.kind != "numeric" else ""
         message = f"{comparator.kind}{among}: {comparison.message}" if comparison.message else ""
         return (self.passed if comparison.passed else self.failed)(COMPARE, message)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from runner.base.types import Check
 from runner.evaluating.checks import COMPARE, PRECHECK, RUN, Subject
-from runner.evaluating.comparisons.comparison import Comparator, Comparison, PrecheckFailed
+from runner.evaluating.comparisons.comparison import Comparator, OutputComparison, PrecheckFailed
 from runner.evaluating.prechecks import Precheck
 from runner.evaluating.submission import Ran
 
@@ -18,7 +18,7 @@ class EvaluationOutcome:
     subject: Subject
     checks: tuple[Check, ...] = ()
     stopped: bool = False  # an earlier stage failed; what follows is skipped
-    comparison: Comparison | None = None
+    comparison: OutputComparison | None = None
     said: str = ""  # for the verdict's output
     seconds: float = field(default=0.0)
 

@@ -19,7 +19,7 @@ from runner.agents import AgentJob, AgentRun
 from runner.agents.shell import SYSTEM, Shell
 from runner.agents.shell_tools import list_tools
 from runner.base.errors import ModelRefused, SetupError
-from runner.base.types import File, Files, ModelReply, ModelRequest, Phase, Slot, Step, Task, Usage, Verdict
+from runner.base.types import File, Files, ModelReply, ModelRequest, Phase, Step, Task, TrialSlot, Usage, Verdict
 from runner.models import make_model
 from runner.protocols.instruction import Trace, build_instruction
 from runner.sandboxes.local import open_sandbox
@@ -147,7 +147,7 @@ def test_it_reads_the_files_a_skill_cites_and_learns_from_them() -> None:
 
 
 def test_it_learns_from_an_earlier_trial_only_what_that_trial_shows() -> None:
-    slot = Slot(Phase.ACQUISITION, "E1-LS1-T2")
+    slot = TrialSlot(Phase.ACQUISITION, "E1-LS1-T2")
 
     def trace(text: str) -> str:
         whole = build_instruction(

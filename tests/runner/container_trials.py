@@ -22,11 +22,11 @@ from runner.base.types import (
     Observation,
     Phase,
     Role,
-    Slot,
     Source,
     Step,
     Task,
     ToolCall,
+    TrialSlot,
 )
 from runner.engine.attempts import run_trial
 from runner.engine.list_recorder import ListRecorder
@@ -114,7 +114,7 @@ def attempt(agent: Agent, task: Task, library: Mapping[str, str] | None = None) 
     environment = Environment("E1", "E1", (family,))
     plan = EpisodePlan("ep", environment, find_condition("no-skill"), 7, "0" * 64, agent.name, sandbox="docker")
     recorder = ListRecorder(plan)
-    slot = Slot(Phase.ACQUISITION, task.key)
+    slot = TrialSlot(Phase.ACQUISITION, task.key)
     step = RunTrial(slot, task.family, Role.CANONICAL, "0" * 64)
     files: Files = {path: File(text.encode()) for path, text in (library or {}).items()}
     error = None

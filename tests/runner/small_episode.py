@@ -29,13 +29,13 @@ from runner.base.types import (
     Observation,
     Phase,
     Role,
-    Slot,
     Source,
     Step,
     Task,
     ToolCall,
     Trajectory,
     TrajectoryHead,
+    TrialSlot,
     Usage,
 )
 from runner.engine.toolbox import Toolbox
@@ -197,7 +197,7 @@ def _passes(job: AgentJob) -> bool:
     """The trial's phase is known from its seed alone: an agent is not told it."""
     for phase, letters in OUTCOMES[job.task.family].items():
         for sample in range(3):
-            if job.seed == Slot(Phase(phase), job.task.key, sample).seed(RUN_SEED):
+            if job.seed == TrialSlot(Phase(phase), job.task.key, sample).seed(RUN_SEED):
                 return letters[(job.task.ordinal - 1) % 3] == "p"
     raise AssertionError(f"no slot of {job.task.key} has the seed {job.seed}")
 
@@ -241,7 +241,7 @@ class FixedAuthor:
 
     def _manner(self, facts: dict[str, str], latest: str | None, seed: int | None) -> str:
         for (family, task, answer), manner in ANSWERS.items():
-            after = Slot(Phase.ACQUISITION, task) if task else None
+            after = TrialSlot(Phase.ACQUISITION, task) if task else None
             ask = Ask(AuthorMode(facts["mode"]), family, after, answer)
             if family == facts["key"] and seed == ask.seed(self.run_seed):
                 return manner

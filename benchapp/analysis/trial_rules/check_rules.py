@@ -10,7 +10,7 @@ from benchapp.analysis.failures.classification import classify
 from benchapp.analysis.failures.failure_classes import FailureClass
 from benchapp.analysis.failures.failure_patterns import ASSERTED, EXPECTED_GOT, number
 from benchapp.analysis.failures.quotes import find_answers, words_around
-from benchapp.analysis.trial_rules.rule_finding import Place, Reason
+from benchapp.analysis.trial_rules.rule_finding import FindingPlace, Reason
 from benchapp.analysis.trial_rules.trial_facts import TrialFacts
 
 _UNCALCULATED = re.compile(r"(?:cached value|not (?:been )?recalculated|formula (?:has|with) no value|data_only)", re.I)
@@ -94,7 +94,7 @@ def _classify(facts: TrialFacts, failure: FailureClass, says: str) -> Reason | N
     if sign is None:
         return None
     main = "; the main class of this failure" if found.primary is failure else ""
-    return Reason(f"{says}: {sign.why}{main}.", "", Place(sign.step, sign.quote))
+    return Reason(f"{says}: {sign.why}{main}.", "", FindingPlace(sign.step, sign.quote))
 
 
 def _matches(facts: TrialFacts, *patterns: re.Pattern[str]) -> Iterator[re.Match[str]]:
@@ -103,8 +103,8 @@ def _matches(facts: TrialFacts, *patterns: re.Pattern[str]) -> Iterator[re.Match
             yield from find_answers(pattern, text)
 
 
-def _place(match: re.Match[str]) -> Place:
-    return Place(None, words_around(match))
+def _place(match: re.Match[str]) -> FindingPlace:
+    return FindingPlace(None, words_around(match))
 
 
 def _relation(expected: float, got: float) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from benchapp.analysis.failures.quotes import words_around
-from benchapp.analysis.trial_rules.rule_finding import Place, Reason
+from benchapp.analysis.trial_rules.rule_finding import FindingPlace, Reason
 from benchapp.analysis.trial_rules.trial_facts import TrialFacts
 from benchapp.stats.metrics.agent_ends import HARNESS_TYPES
 from runner.base.types import CheckStatus
@@ -72,7 +72,7 @@ def verifier_toolchain(facts: TrialFacts) -> Reason | None:
         return Reason(_render_exception(facts), "verifier")
     for text in (*facts.told, facts.output):
         if match := _VERIFIER_TOOL.search(text) or _VERIFIER_SETUP.search(text):
-            return Reason("The verifier's own tool failed.", "verifier", Place(None, words_around(match)))
+            return Reason("The verifier's own tool failed.", "verifier", FindingPlace(None, words_around(match)))
     errors = [check for check in facts.checks if check.status == CheckStatus.ERROR]
     if errors and len(errors) == facts.checks_total:
         return Reason(f"All {len(errors)} checks ended in an error, none in an answer.", "verifier")
@@ -84,5 +84,5 @@ def _render_exception(facts: TrialFacts) -> str:
     return f"{facts.exception_type}: {message}" if message else facts.exception_type
 
 
-def _last_step(facts: TrialFacts) -> Place | None:
-    return Place(facts.course.steps_total, "") if facts.course and facts.course.steps_total else None
+def _last_step(facts: TrialFacts) -> FindingPlace | None:
+    return FindingPlace(facts.course.steps_total, "") if facts.course and facts.course.steps_total else None

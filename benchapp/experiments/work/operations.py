@@ -20,7 +20,7 @@ from benchapp.record.human_acts import NotPossible
 from benchapp.record.processes import this_process
 from benchapp.record.recording import RowRecorder
 from runner import protocols
-from runner.base.types import Slot
+from runner.base.types import TrialSlot
 from runner.engine.author_step import leave_out
 from runner.protocols.history import fold
 from runner.protocols.plan import EpisodePlan
@@ -66,7 +66,7 @@ def stands_at(episode: Episode) -> NextStep | None:
     return _due(episode, plan_of(episode, suite_of(episode)))
 
 
-def skip(episode: Episode, *, reason: str, trial: Slot | None = None, by: User | None = None) -> Slot:
+def skip(episode: Episode, *, reason: str, trial: TrialSlot | None = None, by: User | None = None) -> TrialSlot:
     """Leaves an open trial out and lets the episode go on: `trial`, or else the first that is blocked, or else the one
     it stands at. Where later trials were to learn from it, this taints the episode.
 
@@ -144,7 +144,7 @@ def _require_unfinished(seen: Episode, now: Episode, *, is_named: bool) -> None:
         raise NotPossible(f"episode {now.public_id} went on since it was looked at")
 
 
-def _open_trial(episode: Episode, slot: Slot) -> Trial:
+def _open_trial(episode: Episode, slot: TrialSlot) -> Trial:
     found = episode.trials.filter(phase=slot.phase, task__key=slot.task, sample=slot.sample).first()
     if found is None:
         raise NotPossible(f"episode {episode.public_id} has no trial {slot}")
@@ -223,7 +223,7 @@ def _hint(episodes: list[UUID]) -> None:
         advance.hint(str(public_id))
 
 
-def _trial_at(episode: Episode, plan: EpisodePlan) -> Slot:
+def _trial_at(episode: Episode, plan: EpisodePlan) -> TrialSlot:
     if blocked := episode.trials.blocked().select_related("task").first():
         return recorded.slot_of(blocked)
     step = protocols.next_step(plan, recorded.history(episode))

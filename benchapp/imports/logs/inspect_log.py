@@ -27,18 +27,18 @@ from benchapp.imports.reading.breaks import report_lost
 from benchapp.imports.reading.documents import Document, is_finite
 from benchapp.imports.reading.found_sources import (
     UNKNOWN,
-    Choice,
     ExceptionSource,
     ExperimentSource,
     FoundExperiment,
     RunSource,
+    SourceChoice,
     TaskSource,
     Timing,
     TrajectorySource,
     TrialSource,
 )
 from benchapp.imports.reading.times import aware, read_time, seconds_between
-from benchapp.imports.reading.walking import Entry, Root, name_of
+from benchapp.imports.reading.walking import FolderEntry, Root, name_of
 from runner.base.text import clean, storable, storable_value
 from runner.base.types import Usage, Verdict
 from runner.trajectories.problems import Problems
@@ -54,18 +54,18 @@ _CONFIG = ("id", "epoch", "target", "metadata", "sandbox", "invalidation")
 _MEASURED = ("scores", "model_usage", "started_at", "completed_at", "total_time")
 
 
-def claims_file(root: Root, entry: Entry) -> bool:
+def claims_file(root: Root, entry: FolderEntry) -> bool:
     """By name and by the beginning: of a zip, or of a JSON document that says which evaluation it is of."""
     with root.open(entry.path) as stream:
         return is_zip(stream) if entry.path.suffix == ".eval" else is_document(stream)
 
 
-def is_companion(entries: Sequence[Entry]) -> Callable[[Entry], bool]:
+def is_companion(entries: Sequence[FolderEntry]) -> Callable[[FolderEntry], bool]:
     """What Inspect keeps of a whole folder of logs."""
     return lambda entry: entry.path.name in _BESIDE
 
 
-def find_files(root: Root, entries: Sequence[Entry]) -> Iterator[FoundExperiment]:
+def find_files(root: Root, entries: Sequence[FolderEntry]) -> Iterator[FoundExperiment]:
     seen: dict[str, str] = {}
     for retries in _retries(root, entries):
         logs = [log for entry in retries if (log := _open(root, entry)) is not None]
@@ -81,9 +81,9 @@ def find_files(root: Root, entries: Sequence[Entry]) -> Iterator[FoundExperiment
         yield task.found()
 
 
-def _retries(root: Root, entries: Sequence[Entry]) -> list[list[Entry]]:
+def _retries(root: Root, entries: Sequence[FolderEntry]) -> list[list[FolderEntry]]:
     """Logs of one task, the newest first. Logs of one evaluation (copies, or scored again) are no retries."""
-    grouped: dict[tuple[str, ...], list[tuple[str, str, Entry]]] = {}
+    grouped: dict[tuple[str, ...], list[tuple[str, str, FolderEntry]]] = {}
     seen: set[tuple[str, str]] = set()
     for entry in entries:
         told = name_log(root, entry)
@@ -97,7 +97,7 @@ def _retries(root: Root, entries: Sequence[Entry]) -> list[list[Entry]]:
     return [[entry for *_, entry in sorted(mine, key=lambda one: one[:2], reverse=True)] for mine in grouped.values()]
 
 
-def _open(root: Root, entry: Entry) -> Log | None:
+def _open(root: Root, entry: FolderEntry) -> Log | None:
     try:
         container = (open_zip if entry.path.suffix == ".eval" else open_document)(root, entry)
     except (OSError, *BROKEN) as error:
@@ -112,7 +112,7 @@ class Log:
     """One opened log. `ident`: its evaluation's."""
 
     root: Root
-    entry: Entry
+    entry: FolderEntry
     container: Container
 
     def __post_init__(self) -> None:
@@ -158,12 +158,12 @@ class Retried:
         )
         return FoundExperiment(source, trials=tuple(sorted(self._samples(), key=lambda sample: sample.order)))
 
-    def _samples(self) -> Iterator[Sample]:
+    def _samples(self) -> Iterator[InspectSample]:
         retried: set[str] = set()
         for log in self.logs:
             mine: set[str] = set()
             for stored in log.container.samples:
-                sample = Sample(self, log, stored)
+                sample = InspectSample(self, log, stored)
                 if sample.ids[0] in mine:
                     told = "it comes again; the first counts"
                     self.root.report(log.entry.path, stored.name[:300], "each sample and epoch once", told)
@@ -200,7 +200,7 @@ class Retried:
 
 
 @dataclass
-class Sample:
+class InspectSample:
     """One sample of one epoch (sources.FoundTrial)."""
 
     task: Retried
@@ -241,7 +241,7 @@ class Sample:
             ),
             verdict=None if told.object("invalidation") else verdict_of(told),
             config={key: raw[key] for key in _CONFIG if raw.get(key)},
-            choices=(Choice((source,)),),
+            choices=(SourceChoice((source,)),),
             exception=_exception(told),
             usage=usage_of(usage) if isinstance(usage, Mapping) else Usage(),
             agent=self.task.run.harness,

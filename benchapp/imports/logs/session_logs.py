@@ -21,16 +21,16 @@ from benchapp.imports.logs.session_requests import first_request
 from benchapp.imports.logs.subagents import is_of_subagent, parent_of
 from benchapp.imports.reading.found_sources import (
     UNKNOWN,
-    Choice,
     ExperimentSource,
     FoundExperiment,
     RunSource,
+    SourceChoice,
     TaskSource,
     Timing,
     TrajectorySource,
     TrialSource,
 )
-from benchapp.imports.reading.walking import Entry, Root, name_of, tail_of
+from benchapp.imports.reading.walking import FolderEntry, Root, name_of, tail_of
 from benchapp.record.redaction import redact_text
 from runner.base.text import storable
 from runner.base.types import TrajectoryKind
@@ -77,19 +77,19 @@ _KIMI_TIME = re.compile(rb'"(?:time|timestamp)"\s*:\s*([0-9]{9,14}(?:\.[0-9]{1,9
 _LATEST_SECONDS = 99_999_999_999  # a larger number counts milliseconds
 
 
-def claims_file(root: Root, entry: Entry) -> bool:
+def claims_file(root: Root, entry: FolderEntry) -> bool:
     with root.open(entry.path) as stream:
         return sniff(stream) in LOGS
 
 
-def is_companion(entries: Sequence[Entry]) -> Callable[[Entry], bool]:
+def is_companion(entries: Sequence[FolderEntry]) -> Callable[[FolderEntry], bool]:
     """Indexes, states and kept outputs that the programs write beside their sessions."""
     return lambda entry: (
         entry.path.name in _BESIDE or entry.path.name.endswith(".meta.json") or entry.path.parent.name == "tool-results"
     )
 
 
-def find_files(root: Root, entries: Sequence[Entry]) -> Iterator[FoundExperiment]:
+def find_files(root: Root, entries: Sequence[FolderEntry]) -> Iterator[FoundExperiment]:
     sessions = [Session(root, entry) for entry in entries]
     name = tail_of(root.base)
     source = ExperimentSource(
@@ -128,7 +128,7 @@ class Session:
     """One log (sources.FoundTrial), with the files of its sub-agents."""
 
     root: Root
-    entry: Entry
+    entry: FolderEntry
     sides: list[Session] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -182,7 +182,7 @@ class Session:
             ),
             verdict=None,
             config={},
-            choices=(Choice((self._trajectory(), *(side.as_subagent(self) for side in self.sides))),),
+            choices=(SourceChoice((self._trajectory(), *(side.as_subagent(self) for side in self.sides))),),
         )
 
     def _seconds(self, started: datetime | None, finished: datetime | None) -> float | None:

@@ -21,7 +21,6 @@ from benchapp.imports.harbor.harbor_verdict import FILES, read_verdict
 from benchapp.imports.reading.documents import Document, read_object
 from benchapp.imports.reading.found_sources import (
     UNKNOWN,
-    Choice,
     EpisodeSource,
     ExceptionSource,
     ExperimentSource,
@@ -30,12 +29,13 @@ from benchapp.imports.reading.found_sources import (
     LibrarySource,
     Moment,
     RunSource,
+    SourceChoice,
     TaskSource,
     Timing,
     TrialSource,
 )
 from benchapp.imports.reading.trajectory_files import choose, is_candidate
-from benchapp.imports.reading.walking import Entry, Root, name_of
+from benchapp.imports.reading.walking import FolderEntry, Root, name_of
 from benchapp.imports.releases.skilllearnbench_release import read_library, split_config
 from benchapp.imports.releases.skilllearnbench_rounds import libraries_of, moments, rounds_of
 from runner.base.types import File, Phase, Usage, Verdict
@@ -82,16 +82,16 @@ class Output:
     folder: Path
     name: str
 
-    def generated(self) -> Iterator[Trial]:
+    def generated(self) -> Iterator[OutputTrial]:
         for config, task, folder in self.level(GENERATION):
             for trial in self.root.listing(folder)[0]:
-                yield Trial(self, config, task, f"{task}-1", trial, Phase.ACQUISITION)
+                yield OutputTrial(self, config, task, f"{task}-1", trial, Phase.ACQUISITION)
 
-    def evaluated(self) -> Iterator[Trial]:
+    def evaluated(self) -> Iterator[OutputTrial]:
         for config, task, folder in self.level(EVALUATION):
             for instance in self.root.listing(folder)[0]:
                 for trial in self.root.listing(instance)[0]:
-                    yield Trial(self, config, task, name_of(instance), trial, Phase.EVALUATION)
+                    yield OutputTrial(self, config, task, name_of(instance), trial, Phase.EVALUATION)
 
     def libraries(self) -> Iterator[LibrarySource]:
         for config, task, folder, solver in self.given():
@@ -123,7 +123,7 @@ class Output:
             )
         return tuple(found)
 
-    def _moments(self, learned: Trial, made: list[Trial]) -> Iterable[Moment]:
+    def _moments(self, learned: OutputTrial, made: list[OutputTrial]) -> Iterable[Moment]:
         others = [trial for trial in made if trial.phase is Phase.ACQUISITION and trial is not learned]
         return moments(
             rounds_of(self.root, learned.folder),
@@ -135,13 +135,13 @@ class Output:
         )
 
     @cached_property
-    def learned(self) -> dict[tuple[str, str], Trial]:
+    def learned(self) -> dict[tuple[str, str], OutputTrial]:
         """The generation that each library came out of: the newest, if it kept its rounds and the last of them is what was
         evaluated. Elsewhere the library stands alone."""
         newest = {(trial.config, trial.family): trial for trial in self.trials if trial.phase is Phase.ACQUISITION}
         return {key: trial for key, trial in newest.items() if self._is_told(trial)}
 
-    def _is_told(self, trial: Trial) -> bool:
+    def _is_told(self, trial: OutputTrial) -> bool:
         rounds = libraries_of(self.root, trial.folder)
         if not rounds:
             return False
@@ -153,7 +153,7 @@ class Output:
         return False
 
     @cached_property
-    def trials(self) -> list[Trial]:
+    def trials(self) -> list[OutputTrial]:
         return sorted([*self.generated(), *self.evaluated()], key=lambda trial: trial.order)
 
     def level(self, name: str) -> Iterator[tuple[str, str, Path]]:
@@ -230,7 +230,7 @@ def episode_of(task: str) -> EpisodeSource:
 
 
 @dataclass
-class Trial:
+class OutputTrial:
     """One execution (sources.FoundTrial)."""
 
     output: Output
@@ -265,7 +265,7 @@ class Trial:
         return self.told_solver if is_told else self.output.solvers(self.config)[0]
 
     @cached_property
-    def _entries(self) -> list[Entry]:
+    def _entries(self) -> list[FolderEntry]:
         """Files that are read, by path in the trial's folder."""
         tree = self.output.root.tree(self.folder, skip=frozenset({"artifacts", "teacher", "skills"}))
         return [entry for entry in tree if _is_read(entry.name)]
@@ -301,9 +301,9 @@ class Trial:
             is_finished=bool(result) and not failure,  # an error there is the machine's: no container, no agent
         )
 
-    def _choices(self, accounts: list[Entry]) -> tuple[Choice, ...]:
+    def _choices(self, accounts: list[FolderEntry]) -> tuple[SourceChoice, ...]:
         """A log for each round where the agent was started anew in every one, else the one log."""
-        rounds: dict[int, list[Entry]] = {}
+        rounds: dict[int, list[FolderEntry]] = {}
         for entry in accounts:
             match = _ROUND_LOG.search(entry.name)
             rounds.setdefault(int(match[1]) if match else 0, []).append(entry)

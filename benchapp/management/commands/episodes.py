@@ -11,7 +11,7 @@ from benchapp.models import Episode, Experiment, Run
 from benchapp.record import log_tail
 from benchapp.record.recorded import slot_of
 from runner.base.errors import RunnerError
-from runner.base.types import Slot
+from runner.base.types import TrialSlot
 from runner.protocols.steps import Ask
 
 OF_AN_EPISODE = {
@@ -27,9 +27,9 @@ OF_ANYTHING = {
 }
 
 
-def _slot(text: str) -> Slot:
+def _slot(text: str) -> TrialSlot:
     try:
-        return Slot.read(text)
+        return TrialSlot.read(text)
     except ValueError as error:
         raise ArgumentTypeError(str(error)) from error
 
@@ -42,7 +42,7 @@ def _times(failures: int) -> str:
     return "failed once: " if failures == 1 else f"failed {failures} times in a row: "
 
 
-def _skip(episode: Episode, trial: Slot | None, reason: str) -> str:
+def _skip(episode: Episode, trial: TrialSlot | None, reason: str) -> str:
     """A trial set aside in an episode that goes on comes before an answer that nothing has refused yet."""
     goes_on_past_trials = episode.status != Episode.Status.BLOCKED and episode.trials.blocked().exists()
     if trial is None and not goes_on_past_trials and isinstance(operations.stands_at(episode), Ask):

@@ -15,7 +15,7 @@ from benchapp.experiments.launch import launch
 from benchapp.experiments.launch_spec import Unlaunchable
 from benchapp.experiments.preparation import Prepared, prepare
 from benchapp.experiments.schedule import schedule
-from benchapp.experiments.work.progress import Progress, progress_of
+from benchapp.experiments.work.progress import WorkProgress, progress_of
 from benchapp.models import Episode, Experiment
 from benchapp.stats.metrics.amounts import render_rough_duration
 from runner.base.errors import SetupError
@@ -164,6 +164,6 @@ def _amount(amount: Amount, shape: str) -> str:
     return told + (f" ({amount.priced} parts from tokens at today's price)" if amount.priced else "")
 
 
-def _progress_line(experiment: Experiment, found: Progress) -> str:
+def _progress_line(experiment: Experiment, found: WorkProgress) -> str:
     left = "" if found.eta_seconds is None else f", about {render_rough_duration(found.eta_seconds)} left"
     return f"{experiment.status}: {found.done}/{found.total} trials, {found.passed} passed{left}"

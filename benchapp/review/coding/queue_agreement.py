@@ -18,7 +18,7 @@ from benchapp.models import AgreementReport, Code, Queue, Resolution, Review, Us
 from benchapp.models.base import derived_id
 from benchapp.record.human_acts import note_activity
 from benchapp.record.json_shape import JsonShape, Shaped
-from benchapp.review.coding.answer_overlap import Answer, Answered, Step, answered_items
+from benchapp.review.coding.answer_overlap import Answered, OverlapAnswer, Step, answered_items
 from benchapp.stats.agreement.alpha import Unit
 from benchapp.stats.agreement.bootstrap import AgreementEstimate, estimate
 from benchapp.stats.agreement.confusion import Cell, confusion
@@ -29,7 +29,7 @@ Occasion = AgreementReport.Occasion
 
 
 @dataclass(frozen=True, slots=True)
-class Measure(Shaped):
+class QuestionAgreement(Shaped):
     """Alpha of one question, and the pairs of answers that are equal."""
 
     estimate: AgreementEstimate
@@ -53,7 +53,7 @@ class Carried(Shaped):
     """Answers made under another version, and what alpha on codes would be with them."""
 
     answers: int
-    codes: Measure
+    codes: QuestionAgreement
 
     json_shape = JsonShape("answers", "codes_with_them=codes")
 
@@ -72,9 +72,9 @@ class Agreement:
     skipped: int
     informed: int
     unit: str
-    codes: Measure
-    top: Measure | None
-    attribution: Measure
+    codes: QuestionAgreement
+    top: QuestionAgreement | None
+    attribution: QuestionAgreement
     first_failure: Closeness
     by_code: tuple[tuple[Code, CodeAgreement], ...]
     confusion: Counter[Cell]
@@ -143,12 +143,12 @@ def measure_agreement(queue: Queue, items: Sequence[Answered], codes: Sequence[C
     )
 
 
-def _unit(answers: Sequence[Answer]) -> Unit:
+def _unit(answers: Sequence[OverlapAnswer]) -> Unit:
     return {answer.reviewer: answer.codes for answer in answers}
 
 
-def _measure(units: Sequence[Unit], clusters: Sequence[Hashable], distance: Distance) -> Measure:
-    return Measure(estimate(units, clusters, distance), count_agreed(units))
+def _measure(units: Sequence[Unit], clusters: Sequence[Hashable], distance: Distance) -> QuestionAgreement:
+    return QuestionAgreement(estimate(units, clusters, distance), count_agreed(units))
 
 
 def _measure_carried(items: Sequence[Answered]) -> Carried | None:

@@ -20,7 +20,7 @@ MAX_MEMO = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class AdjudicatorVerdict:
     """What the adjudicator says: codes of the queue's version (none: nothing is wrong), what failed, why they differed."""
 
     codes: frozenset[UUID]
@@ -70,7 +70,7 @@ def closed_sentence(left: int) -> str:
     )
 
 
-def resolve(item: QueueItem, user: User, verdict: Verdict, *, seen: UUID | None) -> Resolution:
+def resolve(item: QueueItem, user: User, verdict: AdjudicatorVerdict, *, seen: UUID | None) -> Resolution:
     """Lets the answer stand in place of `seen`, the resolution the page showed (None: there was none).
 
     Raises PermissionDenied, Unresolvable (nothing to resolve, or an answer that contradicts itself), Superseded.
@@ -99,7 +99,7 @@ def resolve(item: QueueItem, user: User, verdict: Verdict, *, seen: UUID | None)
     return made
 
 
-def _check(item: QueueItem, verdict: Verdict) -> list[Code]:
+def _check(item: QueueItem, verdict: AdjudicatorVerdict) -> list[Code]:
     """The rows of its codes. Raises Unresolvable with everything that is wrong."""
     codes = list(item.queue.version.codes.filter(public_id__in=verdict.codes))
     problems = []

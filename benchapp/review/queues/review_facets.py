@@ -128,7 +128,7 @@ def value_of(facet: str, raw: Any, suite: str | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class FacetCell:
     """Trials that are alike in every facet: how many of them ran, failed, and are of the queue's population."""
 
     values: Mapping[str, str]
@@ -141,13 +141,13 @@ class Cell:
 class Extent:
     """How much there is of what was drawn from, as the record stands now."""
 
-    cells: tuple[Cell, ...]
+    cells: tuple[FacetCell, ...]
 
-    def within(self, chosen: Mapping[str, frozenset[str]]) -> Cell:
+    def within(self, chosen: Mapping[str, frozenset[str]]) -> FacetCell:
         """All cells of the chosen part together."""
         kept = [cell for cell in self.cells if all(cell.values[name] in values for name, values in chosen.items())]
         sums = (sum(getattr(cell, name) for cell in kept) for name in ("attempted", "failed", "population"))
-        return Cell({}, *sums)
+        return FacetCell({}, *sums)
 
 
 ATTEMPTED = (Trial.Status.PASSED, Trial.Status.FAILED, Trial.Status.UNSCORED)
@@ -164,7 +164,7 @@ def extent_of(queues: Iterable[Queue]) -> Extent:
     counted = {values: ran for values, ran, _ in _counts(drawn)}
     return Extent(
         tuple(
-            Cell(dict(zip(FACETS, key, strict=True)), *attempted.get(key, (0, 0)), counted.get(key, 0))
+            FacetCell(dict(zip(FACETS, key, strict=True)), *attempted.get(key, (0, 0)), counted.get(key, 0))
             for key in sorted(attempted.keys() | counted.keys())
         )
     )

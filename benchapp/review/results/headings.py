@@ -8,7 +8,7 @@ from typing import Any
 
 from benchapp.models import AgreementReport, Queue
 from benchapp.review.queues.populations import reopen
-from benchapp.review.results.queue_results import Basis, Coding
+from benchapp.review.results.queue_results import Basis, QueueCoding
 
 NOT_COMPUTED = "not computed"
 
@@ -90,7 +90,7 @@ class Heading:
         }
 
 
-def heading_of(coding: Coding) -> Heading:
+def heading_of(coding: QueueCoding) -> Heading:
     """One query, and one for each queue."""
     version, queues = coding.version, coding.queues
     alphas = alphas_of(queues)

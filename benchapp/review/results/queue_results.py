@@ -85,7 +85,7 @@ class FirstFailure:
 
 
 @dataclass(frozen=True, slots=True)
-class Coding:
+class QueueCoding:
     """Everything queues of one version say. codes: in the order of the codebook."""
 
     version: CodebookVersion
@@ -124,7 +124,7 @@ class NotTogether(ValueError):
     """These queues cannot be counted together; the message says why."""
 
 
-def coding_of(queues: Sequence[Queue]) -> Coding:
+def coding_of(queues: Sequence[Queue]) -> QueueCoding:
     """Of one queue, or of several with the same version and unit whose populations have nothing in common. Eight queries,
     and one more for each of several queues."""
     _check(queues)
@@ -136,7 +136,7 @@ def coding_of(queues: Sequence[Queue]) -> Coding:
     if len(set(units)) < len(units):
         raise NotTogether("Some items are in more than one of these queues: added up they would count twice.")
     _check_populations(queues)
-    return Coding(version, tuple(queues), codes, items, reviews, tuple(_first_failures(queues)))
+    return QueueCoding(version, tuple(queues), codes, items, reviews, tuple(_first_failures(queues)))
 
 
 def _check(queues: Sequence[Queue]) -> None:
@@ -258,12 +258,12 @@ def _first_failures(queues: Sequence[Queue]) -> Iterable[FirstFailure]:
         yield FirstFailure(item, min(step, total), total)
 
 
-def drop_undecided(coding: Coding) -> Coding:
+def drop_undecided(coding: QueueCoding) -> QueueCoding:
     """Without the items whose reviews differ and nobody decided: those count as missing then."""
     kept = tuple(
         item if item.basis is not Basis.SPLIT else _drop_answers(item) for item in coding.items
     )  # still drawn, so still in the weights of their stratum
-    return Coding(coding.version, coding.queues, coding.codes, kept, coding.reviews, coding.first_failures)
+    return QueueCoding(coding.version, coding.queues, coding.codes, kept, coding.reviews, coding.first_failures)
 
 
 def _drop_answers(item: Coded) -> Coded:
@@ -271,6 +271,6 @@ def _drop_answers(item: Coded) -> Coded:
     return Coded(*told, item.basis, (), item.reviews)
 
 
-def mark_chosen(coding: Coding, chosen: Mapping[str, frozenset[str]]) -> list[bool]:
+def mark_chosen(coding: QueueCoding, chosen: Mapping[str, frozenset[str]]) -> list[bool]:
     """Which of the drawn items lie in the chosen part: every facet's value among those chosen for it."""
     return [all(getattr(item.facts, name) in values for name, values in chosen.items()) for item in coding.drawn]

@@ -14,27 +14,29 @@ from django.conf import settings
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from benchapp.exports.dictionary import Field, Kind
+from benchapp.exports.dictionary import ExportField, ValueKind
 from benchapp.exports.formats import UTC_Z, csv_pieces, json_pieces
 from benchapp.exports.latex import END, escape
 from benchapp.models import Label, Queue, QueueItem, Resolution, Review, User
 from benchapp.review.blinding import closed_runs, closed_trials
 from benchapp.review.results.headings import NOT_COMPUTED, Heading
 from benchapp.review.results.population_shares import Share
-from benchapp.review.results.taxonomy import Per, Row, Taxonomy
+from benchapp.review.results.taxonomy import Per, Taxonomy, TaxonomyRow
 from benchapp.stats.inference.interval import Interval
 from benchapp.stats.inference.shares import MIN_FOR_INTERVAL
 
 MISSING_INTERVAL = "fewer than ten coded, or fewer than six clusters"
 NO_TRIALS = "the units are no trials, or the population cannot be counted any more"
 CARRIED = (  # on every row: a table is copied without its head
-    Field("codebook", Kind.TEXT, "name of the codebook"),
-    Field("version", Kind.INTEGER, "its version"),
-    Field("version_digest", Kind.TEXT, "SHA-256 of the version's codes"),
-    Field("queues", Kind.TEXT, "queues the numbers are from"),
-    Field("items_coded", Kind.INTEGER, "items that count, of the part that was chosen or not", "items"),
-    Field("items_overlap", Kind.INTEGER, "items that at least two people reviewed", "items"),
-    Field("alpha", Kind.NUMBER, "Krippendorff's alpha over code sets, before discussion", missing=NOT_COMPUTED),
+    ExportField("codebook", ValueKind.TEXT, "name of the codebook"),
+    ExportField("version", ValueKind.INTEGER, "its version"),
+    ExportField("version_digest", ValueKind.TEXT, "SHA-256 of the version's codes"),
+    ExportField("queues", ValueKind.TEXT, "queues the numbers are from"),
+    ExportField("items_coded", ValueKind.INTEGER, "items that count, of the part that was chosen or not", "items"),
+    ExportField("items_overlap", ValueKind.INTEGER, "items that at least two people reviewed", "items"),
+    ExportField(
+        "alpha", ValueKind.NUMBER, "Krippendorff's alpha over code sets, before discussion", missing=NOT_COMPUTED
+    ),
 )
 RATES: Mapping[Per, str] = {
     Per.POPULATION: "units of the population that carry it, per 100",
@@ -49,26 +51,33 @@ ENDS = {
 }
 
 
-def _rate_fields(per: Per, meaning: str) -> tuple[Field, ...]:
+def _rate_fields(per: Per, meaning: str) -> tuple[ExportField, ...]:
     missing = "nothing coded" if per is Per.POPULATION else f"nothing coded; or {NO_TRIALS}"
     ends = (
-        Field(f"per_100_{per}_{name}", Kind.NUMBER, said, "per 100", MISSING_INTERVAL) for name, said in ENDS.items()
+        ExportField(f"per_100_{per}_{name}", ValueKind.NUMBER, said, "per 100", MISSING_INTERVAL)
+        for name, said in ENDS.items()
     )
-    return Field(f"per_100_{per}", Kind.NUMBER, meaning, "per 100", missing), *ends
+    return ExportField(f"per_100_{per}", ValueKind.NUMBER, meaning, "per 100", missing), *ends
 
 
 TAXONOMY = (
-    Field("code", Kind.TEXT, "name of the code"),
-    Field("parent", Kind.TEXT, "the code above it, which counts all beneath it", missing="at the top"),
-    Field("depth", Kind.INTEGER, "levels below the top"),
-    Field("definition", Kind.TEXT, "what it means", missing="none was written"),
-    Field("k", Kind.NUMBER, "items that carry it; a fraction where reviewers of an item disagree", "items"),
-    Field("n", Kind.INTEGER, "items coded", "items"),
-    Field("clusters", Kind.INTEGER, "episodes (or tasks, for plain imports) they are from"),
+    ExportField("code", ValueKind.TEXT, "name of the code"),
+    ExportField("parent", ValueKind.TEXT, "the code above it, which counts all beneath it", missing="at the top"),
+    ExportField("depth", ValueKind.INTEGER, "levels below the top"),
+    ExportField("definition", ValueKind.TEXT, "what it means", missing="none was written"),
+    ExportField("k", ValueKind.NUMBER, "items that carry it; a fraction where reviewers of an item disagree", "items"),
+    ExportField("n", ValueKind.INTEGER, "items coded", "items"),
+    ExportField("clusters", ValueKind.INTEGER, "episodes (or tasks, for plain imports) they are from"),
     *(field for per, meaning in RATES.items() for field in _rate_fields(per, meaning)),
-    Field("estimated_total", Kind.NUMBER, "units of the population that carry it (Horvitz-Thompson)", "units"),
-    Field("controls_k", Kind.NUMBER, "passes drawn as controls that carry it", "items", "no controls were coded"),
-    Field("controls_n", Kind.INTEGER, "passes drawn as controls and coded", "items", "no controls were coded"),
+    ExportField(
+        "estimated_total", ValueKind.NUMBER, "units of the population that carry it (Horvitz-Thompson)", "units"
+    ),
+    ExportField(
+        "controls_k", ValueKind.NUMBER, "passes drawn as controls that carry it", "items", "no controls were coded"
+    ),
+    ExportField(
+        "controls_n", ValueKind.INTEGER, "passes drawn as controls and coded", "items", "no controls were coded"
+    ),
     *CARRIED,
 )
 
@@ -127,7 +136,7 @@ def taxonomy_table(taxonomy: Taxonomy, heading: Heading) -> str:
     return "\n".join(lines)
 
 
-def _line(row: Row, pers: Sequence[Per]) -> str:
+def _line(row: TaxonomyRow, pers: Sequence[Per]) -> str:
     share = row.shares[Per.POPULATION]
     name = rf"\hspace{{{row.depth}em}}" * bool(row.depth) + escape(row.code.name)
     return " & ".join([name, f"{number(share.k)}/{share.n}", *(_value(row.shares[per]) for per in pers)])
@@ -166,46 +175,54 @@ def _caption(taxonomy: Taxonomy, heading: Heading) -> str:
 
 ANCHOR = "the mark speaks of the whole item"
 LABELS = (
-    Field("item", Kind.ID, "the item under review"),
-    Field("queue", Kind.ID, "its queue"),
-    Field("unit", Kind.TEXT, "trial, decision or snapshot"),
-    Field(
-        "unit_id", Kind.TEXT, "public id of the trial or decision, digest of the snapshot", missing="still blind to you"
+    ExportField("item", ValueKind.ID, "the item under review"),
+    ExportField("queue", ValueKind.ID, "its queue"),
+    ExportField("unit", ValueKind.TEXT, "trial, decision or snapshot"),
+    ExportField(
+        "unit_id",
+        ValueKind.TEXT,
+        "public id of the trial or decision, digest of the snapshot",
+        missing="still blind to you",
     ),
-    Field("codebook", Kind.TEXT, "name of the codebook"),
-    Field("version", Kind.INTEGER, "its version"),
-    Field("version_digest", Kind.TEXT, "SHA-256 of the version's codes"),
-    Field("said_by", Kind.TEXT, "review, or resolution for an adjudicator's answer"),
-    Field("reviewer", Kind.TEXT, "pseudonym of the person"),
-    Field("state", Kind.TEXT, "submitted, skipped or resolved"),
-    Field("code", Kind.TEXT, "the code", missing="nothing is wrong there, or it was skipped"),
-    Field("attribution", Kind.TEXT, "who or what failed", missing="not said"),
-    Field("first_failure", Kind.BOOLEAN, "the mark is the first upstream failure", missing="no mark"),
-    Field("trajectory_digest", Kind.TEXT, "trajectory the mark stands in", missing=ANCHOR),
-    Field("step", Kind.INTEGER, "step from 1", missing=ANCHOR),
-    Field("field", Kind.TEXT, "field of the step", missing=ANCHOR),
-    Field("path", Kind.TEXT, "skill file", missing="not a mark in a file"),
-    Field(
-        "start", Kind.INTEGER, "first character of the field's text from 0, or line of the file from 1", missing=ANCHOR
+    ExportField("codebook", ValueKind.TEXT, "name of the codebook"),
+    ExportField("version", ValueKind.INTEGER, "its version"),
+    ExportField("version_digest", ValueKind.TEXT, "SHA-256 of the version's codes"),
+    ExportField("said_by", ValueKind.TEXT, "review, or resolution for an adjudicator's answer"),
+    ExportField("reviewer", ValueKind.TEXT, "pseudonym of the person"),
+    ExportField("state", ValueKind.TEXT, "submitted, skipped or resolved"),
+    ExportField("code", ValueKind.TEXT, "the code", missing="nothing is wrong there, or it was skipped"),
+    ExportField("attribution", ValueKind.TEXT, "who or what failed", missing="not said"),
+    ExportField("first_failure", ValueKind.BOOLEAN, "the mark is the first upstream failure", missing="no mark"),
+    ExportField("trajectory_digest", ValueKind.TEXT, "trajectory the mark stands in", missing=ANCHOR),
+    ExportField("step", ValueKind.INTEGER, "step from 1", missing=ANCHOR),
+    ExportField("field", ValueKind.TEXT, "field of the step", missing=ANCHOR),
+    ExportField("path", ValueKind.TEXT, "skill file", missing="not a mark in a file"),
+    ExportField(
+        "start",
+        ValueKind.INTEGER,
+        "first character of the field's text from 0, or line of the file from 1",
+        missing=ANCHOR,
     ),
-    Field("end", Kind.INTEGER, "end of it", missing=ANCHOR),
-    Field("confidence", Kind.INTEGER, "1 low to 3 high", missing="not said"),
-    Field("category", Kind.TEXT, "why reviewers differed, as the adjudicator saw it", missing="not a resolution"),
-    Field("at", Kind.TIME, "when it was submitted, skipped or resolved"),
-    Field("seconds", Kind.NUMBER, "time at work on the item", "seconds", "not a review"),
-    Field("inclusion", Kind.NUMBER, "probability with which the item was drawn"),
-    Field("is_control", Kind.BOOLEAN, "a pass drawn beside the failures"),
-    Field("is_overlap", Kind.BOOLEAN, "in the overlap"),
-    Field("carried", Kind.BOOLEAN, "carried over from a queue of another version"),
-    Field("hid_labels", Kind.BOOLEAN, "other people's labels were hidden until submitted"),
-    Field("hid_suggestions", Kind.BOOLEAN, "suggestions were hidden until submitted"),
-    Field("hid_conditions", Kind.BOOLEAN, "conditions were hidden"),
-    Field("hid_models", Kind.BOOLEAN, "models were hidden"),
+    ExportField("end", ValueKind.INTEGER, "end of it", missing=ANCHOR),
+    ExportField("confidence", ValueKind.INTEGER, "1 low to 3 high", missing="not said"),
+    ExportField(
+        "category", ValueKind.TEXT, "why reviewers differed, as the adjudicator saw it", missing="not a resolution"
+    ),
+    ExportField("at", ValueKind.TIME, "when it was submitted, skipped or resolved"),
+    ExportField("seconds", ValueKind.NUMBER, "time at work on the item", "seconds", "not a review"),
+    ExportField("inclusion", ValueKind.NUMBER, "probability with which the item was drawn"),
+    ExportField("is_control", ValueKind.BOOLEAN, "a pass drawn beside the failures"),
+    ExportField("is_overlap", ValueKind.BOOLEAN, "in the overlap"),
+    ExportField("carried", ValueKind.BOOLEAN, "carried over from a queue of another version"),
+    ExportField("hid_labels", ValueKind.BOOLEAN, "other people's labels were hidden until submitted"),
+    ExportField("hid_suggestions", ValueKind.BOOLEAN, "suggestions were hidden until submitted"),
+    ExportField("hid_conditions", ValueKind.BOOLEAN, "conditions were hidden"),
+    ExportField("hid_models", ValueKind.BOOLEAN, "models were hidden"),
 )
-QUOTE = Field("quote", Kind.TEXT, "the marked text, from the trial", missing="no text was marked")
+QUOTE = ExportField("quote", ValueKind.TEXT, "the marked text, from the trial", missing="no text was marked")
 MEMOS = (
-    Field("memo", Kind.TEXT, "memo of the mark, or of the resolution", missing="none"),
-    Field("review_memo", Kind.TEXT, "memo of the review, or the reason it was skipped", missing="none"),
+    ExportField("memo", ValueKind.TEXT, "memo of the mark, or of the resolution", missing="none"),
+    ExportField("review_memo", ValueKind.TEXT, "memo of the review, or the reason it was skipped", missing="none"),
 )
 LABELS_AS = {
     "csv": "text/csv; charset=utf-8",
@@ -226,7 +243,7 @@ class LabelExport:
     memos: bool = False
 
     @property
-    def fields(self) -> tuple[Field, ...]:
+    def fields(self) -> tuple[ExportField, ...]:
         return LABELS + ((QUOTE,) if self.quotes else ()) + (MEMOS if self.memos else ())
 
     def about(self) -> dict[str, Any]:

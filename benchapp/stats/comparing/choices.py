@@ -18,7 +18,7 @@ MAX_VALUES = 200  # of one filter; an address is a few thousand characters at mo
 MAX_LENGTH = 300
 
 
-class Query(Protocol):
+class QueryValues(Protocol):
     def getlist(self, key: str) -> list[str]: ...
 
 
@@ -72,7 +72,7 @@ class Choices:
         return tuple(getattr(self, field.name) for field in fields(self) if field.name not in NOT_NUMBERS)
 
 
-def parse_choices(query: Query) -> tuple[Choices, list[str]]:
+def parse_choices(query: QueryValues) -> tuple[Choices, list[str]]:
     """The choices of an address, and one sentence per part of it that could not be understood and is ignored."""
     given: dict[str, Any] = {}
     problems: list[str] = []

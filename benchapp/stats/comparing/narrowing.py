@@ -9,7 +9,7 @@ from typing import Any
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from benchapp.models import Trial
-from benchapp.stats.comparing.choices import Choices, Query
+from benchapp.stats.comparing.choices import Choices, QueryValues
 from benchapp.stats.comparing.comparison import comparison_of
 from benchapp.stats.comparing.selection import select_runs
 from benchapp.stats.metrics.catalogue import METRICS
@@ -63,7 +63,7 @@ class Narrowing:
 NAMES = tuple(field.name for field in fields(Narrowing))
 
 
-def parse_narrowing(query: Query) -> tuple[Narrowing, list[str]]:
+def parse_narrowing(query: QueryValues) -> tuple[Narrowing, list[str]]:
     """The narrowing of an address, and one sentence per part that means nothing: then nothing may be shown, since less
     narrowing would show more than was asked for."""
     given: dict[str, str] = {}

@@ -13,7 +13,7 @@ from django.utils import timezone
 from benchapp.models import Comparison as SavedComparison
 from benchapp.models import User
 from benchapp.stats.comparing.choices import Choices, parse_choices
-from benchapp.stats.comparing.comparison import Comparison, comparison_of, count_added_since
+from benchapp.stats.comparing.comparison import GroupComparison, comparison_of, count_added_since
 from benchapp.stats.comparing.comparison_sentences import LEVEL, difference_in_words
 from benchapp.stats.comparing.groups import SEPARATOR, Group
 from benchapp.stats.inference.clusters import clusters_for, smallest_p
@@ -67,7 +67,7 @@ class Corrected:
     _by_place: Mapping[tuple[tuple[object, ...], str], float | None] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, comparison: Comparison, metrics: Iterable[Metric]) -> Corrected:
+    def of(cls, comparison: GroupComparison, metrics: Iterable[Metric]) -> Corrected:
         groups = comparison.groups
         pairs = [(group, baseline) for group in groups.all if (baseline := groups.baseline_of(group)) is not None]
         declared = [(group, baseline, metric) for metric in metrics for group, baseline in pairs]
@@ -139,7 +139,7 @@ class Reopened:
         self.choices, self.problems = parse_choices(QueryDict(saved.query))
 
     @cached_property
-    def comparison(self) -> Comparison:
+    def comparison(self) -> GroupComparison:
         return comparison_of(self.choices)
 
     @cached_property

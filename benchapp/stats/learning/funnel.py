@@ -142,7 +142,7 @@ class SkillFunnel:
 
     @property
     def bypassed(self) -> list[Chance]:
-        return bypassed(self.chances)
+        return select_bypassed(self.chances)
 
     @property
     def rivals(self) -> list[Chance]:
@@ -168,7 +168,7 @@ def by_skill(chances: Iterable[Chance], least: float = LEAST_SHARE) -> list[Skil
     return found
 
 
-def bypassed(chances: Iterable[Chance]) -> list[Chance]:
+def select_bypassed(chances: Iterable[Chance]) -> list[Chance]:
     """Silent bypass: the skill was there for the trial, and neither it nor another of the library was read."""
     return [chance for chance in chances if chance.is_for_it and chance.reading is None and not chance.others]
 

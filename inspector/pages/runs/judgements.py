@@ -19,7 +19,7 @@ from benchapp.judges.robustness import Spread, over_replicates, over_samples, re
 from benchapp.models import Family, JudgedUnit, Judging, Run, Trial
 from benchapp.models.judgements import UNUSABLE
 from benchapp.record.json_shape import JsonShape
-from runner.judging.metrics import REFERENCES, SCORED, Metric
+from runner.judging.metrics import REFERENCES, SCORED, JudgedMetric
 
 PER_PAGE = 40
 MAX_REASON = 600
@@ -54,7 +54,7 @@ class TaskLine:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    metric: Metric
+    metric: JudgedMetric
     total: int
     counts: tuple[tuple[str, str, int], ...]  # status, its words, units
     contradictions: int

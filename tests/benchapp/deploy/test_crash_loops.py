@@ -26,7 +26,7 @@ from benchapp.record import log_tail
 from benchapp.record.recording import RowRecorder
 from runner.base.digests import EMPTY_LIBRARY
 from runner.base.errors import ImageError, SandboxError
-from runner.base.types import Phase, Slot
+from runner.base.types import Phase, TrialSlot
 from runner.engine import engine
 from runner.sandboxes import sandbox_kind
 from runner.sandboxes.process_names import ProcessName, read_start_of_process, this_machine
@@ -34,7 +34,7 @@ from tests.benchapp.small_rows import hold
 
 pytestmark = pytest.mark.django_db
 
-FIRST = Slot(Phase.ACQUISITION, "E1-LS1-T1")
+FIRST = TrialSlot(Phase.ACQUISITION, "E1-LS1-T1")
 SPEC: dict[str, Any] = {
     "name": "One environment",
     "suite": "starter",

@@ -27,7 +27,7 @@ from benchapp.record import live
 from benchapp.record.processes import ProcessName, read_start_of_process, this_machine
 from benchapp.record.recording import RowRecorder
 from runner.base.errors import BudgetSpent, LeaseLost, ModelRefused, ModelUnavailable, SandboxError, SetupError
-from runner.base.types import ModelRequest, Phase, Slot, Source, Step
+from runner.base.types import ModelRequest, Phase, Source, Step, TrialSlot
 from runner.engine import engine
 from runner.engine.toolbox import toolbox_for
 from runner.protocols.recorder import TrialDone
@@ -409,8 +409,8 @@ def test_whoever_takes_over_ends_the_old_attempt_and_its_processes(episode: Epis
     assert isinstance(entries[0].event, TrialDone)
 
 
-def first_slot(episode: Episode) -> Slot:
-    return Slot(Phase.ACQUISITION, episode.trials.filter(phase="acquisition").order_by("task__key")[0].task.key)
+def first_slot(episode: Episode) -> TrialSlot:
+    return TrialSlot(Phase.ACQUISITION, episode.trials.filter(phase="acquisition").order_by("task__key")[0].task.key)
 
 
 def empty() -> str:

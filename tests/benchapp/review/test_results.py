@@ -8,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from benchapp.models import Code, Queue, Resolution, Review, Trial
-from benchapp.review.results.queue_results import Basis, Coding, NotTogether, coding_of, drop_undecided
+from benchapp.review.results.queue_results import Basis, NotTogether, QueueCoding, coding_of, drop_undecided
 from tests.worlds.factories import make_trial
 from tests.worlds.review_factories import make_item, make_queue, make_review, make_version
 from tests.worlds.review_worlds import World, make_reviewed_world, say
@@ -16,7 +16,7 @@ from tests.worlds.review_worlds import World, make_reviewed_world, say
 pytestmark = pytest.mark.django_db
 
 
-def coded(world: World) -> Coding:
+def coded(world: World) -> QueueCoding:
     return coding_of([Queue.objects.get(pk=world.queue.pk)])
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchapp.search.query import Filter, Query, Term, Value, parse, quote, render, without
+from benchapp.search.query import Filter, SearchQuery, Term, Value, parse, quote, render, without
 from benchapp.search.search_fields import FIELDS, SHORT
 from benchapp.search.tokens import split_query
 
@@ -39,7 +39,7 @@ def terms() -> st.SearchStrategy[Term]:
 @settings(max_examples=300)
 @given(st.lists(terms(), max_size=5).map(tuple), st.lists(filters(), max_size=5).map(tuple))
 def test_what_is_written_out_is_read_back(terms: tuple[Term, ...], filters: tuple[Filter, ...]) -> None:
-    asked_for = Query("", terms, filters)
+    asked_for = SearchQuery("", terms, filters)
     found = parse(render(asked_for))
     assert (found.terms, found.filters, found.problems) == (terms, filters, ())
 

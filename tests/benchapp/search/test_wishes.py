@@ -22,7 +22,7 @@ from benchapp.record.human_acts import NotPossible
 from benchapp.record.recording import RowRecorder
 from runner.base.digests import EMPTY_LIBRARY
 from runner.base.errors import LeaseLost
-from runner.base.types import ModelRequest, Phase, Slot
+from runner.base.types import ModelRequest, Phase, TrialSlot
 from runner.engine import engine
 from runner.sandboxes import sandbox_kind
 from tests.benchapp.small_rows import hold
@@ -30,7 +30,7 @@ from tests.worlds.factories import make_user
 
 pytestmark = pytest.mark.django_db
 
-FIRST = Slot(Phase.ACQUISITION, "E1-LS1-T1")
+FIRST = TrialSlot(Phase.ACQUISITION, "E1-LS1-T1")
 SPEC: dict[str, Any] = {
     "name": "Two replicates",
     "suite": "starter",

@@ -13,7 +13,7 @@ from runner import protocols
 from runner.base.digests import EMPTY_LIBRARY
 from runner.base.errors import SetupError
 from runner.base.suite import Suite
-from runner.base.types import AuthorMode, DecisionStatus, Environment, Phase, Slot
+from runner.base.types import AuthorMode, DecisionStatus, Environment, Phase, TrialSlot
 from runner.protocols import next_step
 from runner.protocols.audit import audit
 from runner.protocols.conditions import conditions_of, find_condition
@@ -162,7 +162,7 @@ def test_evaluation_reads_the_sealed_library_and_nothing_else(unit: Environment,
     episode = Episode(plan_for(condition, unit, samples=2))
     after = [step for step in episode.steps if isinstance(step, RunTrial) and step.slot.phase is Phase.DEPLOYMENT]
     assert [step.slot for step in after] == [
-        Slot(Phase.DEPLOYMENT, task, sample) for task in INSTANCES for sample in (0, 1)
+        TrialSlot(Phase.DEPLOYMENT, task, sample) for task in INSTANCES for sample in (0, 1)
     ]
     assert {(step.snapshot, step.library, step.retrieved) for step in after} == {
         (fold(episode.history).snapshot, True, ())

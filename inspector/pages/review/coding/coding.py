@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from benchapp.models import Attribution, Code, Mark, QueueItem, Review, User
 from benchapp.review.blinding import Hidden
-from benchapp.review.coding.anchors import Evidence
+from benchapp.review.coding.anchors import ItemEvidence
 from benchapp.review.coding.draft import MAX_LABELS, MAX_MARKS, MAX_MEMO
 from benchapp.review.coding.drafts import MAX_REASON, asks_guess, draft_of, guess_options, has_place
 
@@ -151,7 +151,7 @@ def _walk(children: dict[int | None, list[Code]], parent: int | None, depth: int
         yield from _walk(children, code.pk, depth + 1)
 
 
-def coding_of(item: QueueItem, user: User, *, hidden: Hidden, evidence: Evidence) -> Coding:
+def coding_of(item: QueueItem, user: User, *, hidden: Hidden, evidence: ItemEvidence) -> Coding:
     """`item` with its queue, version and codebook loaded. The number of queries does not grow with what was said."""
     reviews = list(_shown_reviews(item, user, hidden))
     review = next((found for found in reviews if found.reviewer_id == user.pk), None)

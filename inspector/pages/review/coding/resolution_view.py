@@ -17,7 +17,14 @@ from benchapp.models import Attribution, QueueItem, Resolution, User
 from benchapp.review.blinding import hidden_in
 from benchapp.review.coding.disagreements import Compared, after, code_names, compared_items
 from benchapp.review.coding.queue_agreement import was_opened
-from benchapp.review.coding.resolutions import MAX_MEMO, Superseded, Unresolvable, Verdict, explain_barred, resolve
+from benchapp.review.coding.resolutions import (
+    MAX_MEMO,
+    AdjudicatorVerdict,
+    Superseded,
+    Unresolvable,
+    explain_barred,
+    resolve,
+)
 from inspector.pages.review.coding.resolution import Filled, filled_from, sheet_of
 from inspector.pages.review.exhibits.exhibit import exhibit_of, load_unit
 from inspector.pages.review.results.agreement_view import open_queue, query_of, wanted_of
@@ -42,9 +49,9 @@ class ResolveForm(forms.Form):
         codes = item.queue.version.codes.values_list("public_id", "name")
         self.fields["codes"].choices = [(str(key), name) for key, name in codes]  # type: ignore[attr-defined]
 
-    def verdict(self) -> Verdict:
+    def verdict(self) -> AdjudicatorVerdict:
         said = self.cleaned_data
-        return Verdict(frozenset(said["codes"]), said["category"], said["attribution"], said["memo"])
+        return AdjudicatorVerdict(frozenset(said["codes"]), said["category"], said["attribution"], said["memo"])
 
     def filled(self) -> Filled:
         """What was sent, also where it cannot stand."""

@@ -14,7 +14,7 @@ from benchapp.review.queues.review_facets import FACETS
 from benchapp.review.results.population_shares import Share
 from benchapp.review.results.queue_results import Basis
 from benchapp.review.results.review_exports import number
-from benchapp.review.results.taxonomy import Per, Row
+from benchapp.review.results.taxonomy import Per, TaxonomyRow
 from benchapp.stats.inference.interval import Interval
 from inspector.pages.review.results.results import (
     ATTRIBUTIONS,
@@ -42,7 +42,7 @@ class CellText:
 
 @dataclass(frozen=True, slots=True)
 class RowText:
-    row: Row
+    row: TaxonomyRow
     cells: tuple[CellText, ...]
     whole: str  # the other interval
     estimated: str
@@ -85,7 +85,9 @@ def context_of(request: HttpRequest, results: Results) -> dict[str, Any]:
     }
 
 
-def _row_text(results: Results, row: Row, pers: Sequence[Per], examples: Mapping[int, list[Example]]) -> RowText:
+def _row_text(
+    results: Results, row: TaxonomyRow, pers: Sequence[Per], examples: Mapping[int, list[Example]]
+) -> RowText:
     other = row.shares[results.per]
     unused = other.sampling if results.asked.covers == "clusters" else other.interval
     return RowText(
@@ -140,7 +142,7 @@ def _groups(results: Results) -> dict[str, Any]:
     return {"heads": [name or "not told" for name in groups], "rows": rows, "left": max(0, total - MAX_GROUPS)}
 
 
-def _attributions(results: Results) -> list[tuple[Row, int, list[str]]]:
+def _attributions(results: Results) -> list[tuple[TaxonomyRow, int, list[str]]]:
     """Items per cause, empty where none."""
     values = [value for value, _ in ATTRIBUTIONS]
     return [
@@ -194,7 +196,7 @@ def _selection(results: Results) -> dict[str, int] | None:
     return {"attempted": cell.attempted, "failed": cell.failed, "population": cell.population} if cell else None
 
 
-def _row_as_json(results: Results, row: Row) -> dict[str, Any]:
+def _row_as_json(results: Results, row: TaxonomyRow) -> dict[str, Any]:
     return {
         "code": row.code.name,
         "id": row.code.public_id,
