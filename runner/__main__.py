@@ -136,7 +136,7 @@ def _run(out: Path, plan: EpisodePlan, suite: Suite) -> int:
 
 def _end_interrupted(recorder: JsonLinesRecorder, plan: EpisodePlan) -> None:
     """Ends what attempts of a killed process left running. They stay in the record as interrupted."""
-    for attempt in recorder.interrupted():
+    for attempt in recorder.list_interrupted():
         if attempt in recorder.handles:
             sandbox_kind(plan.sandbox).end_processes(recorder.handles[attempt])
 

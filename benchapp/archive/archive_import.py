@@ -20,7 +20,7 @@ from benchapp.archive.archive_tables import PUBLIC, TABLES
 from benchapp.archive.envelope import Member, reading
 from benchapp.audit.check_finding import Flaw
 from benchapp.audit.content_check import check_trajectories, chunks
-from benchapp.audit.episode_check import episode as episode_flaws
+from benchapp.audit.episode_check import check_episode
 from benchapp.audit.probe_check import check_remaking
 from benchapp.models import Blob, Chunk, Decision, Episode, Experiment, Probe, Run, Trajectory
 from benchapp.record.record_digest import record_digest
@@ -138,7 +138,7 @@ class _ReadRows:
             self._flush(name)  # the key of the line it points at must be known
         values = self._with_keys(row)
         if row.table.known_by:
-            self._shared(row, values)
+            self._add_shared(row, values)
             return
         if name == "experiment":
             values |= {"source": self.source[:1000], "origin": _origin(values.get("origin"))}
@@ -155,7 +155,7 @@ class _ReadRows:
             values[column.attname] = value
         return values
 
-    def _shared(self, row: ArchiveRow, values: dict[str, Any]) -> None:
+    def _add_shared(self, row: ArchiveRow, values: dict[str, Any]) -> None:
         """What is here already stays as it is here."""
         table = row.table
         parent = table.references.get(table.known_by[0])
@@ -214,4 +214,4 @@ def _flaws(experiment: Experiment) -> Iterator[Flaw]:
     yield from chunks(Chunk.objects.filter(**{f"trajectory__{name}": mine[name] for name in mine}))
     for run in experiment.runs.all():
         for episode in run.episodes.select_related("run__experiment", "run__forked_from", "library"):
-            yield from episode_flaws(episode)
+            yield from check_episode(episode)

@@ -80,7 +80,7 @@ def _place(episode: Episode, entries: list[Entry], before: TrialSlot | int) -> i
 def _record_run(episode: Episode, seed: int, by: User | None) -> Run:
     origin, arm, spec = episode.run, cell_of(episode.run).arm, spec_of(episode.run)
     name = f"{spec.name[:200]} (fork of {origin.label[:60]}, {episode.key[:20]})"
-    file = spec.narrowed(
+    file = spec.narrow(
         name=name,
         key="",
         environments=[episode.key],

@@ -134,7 +134,7 @@ class LaunchSpec(BaseModel):
         unused = {name for name in ("probe", "judge_model") if getattr(self, name) is None}
         return self.model_dump(mode="json", exclude=unused)
 
-    def narrowed(self, **changes: Any) -> Self:
+    def narrow(self, **changes: Any) -> Self:
         """The same file with some fields set otherwise, checked again."""
         return type(self).model_validate({**self.file, **changes})
 

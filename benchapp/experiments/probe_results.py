@@ -78,9 +78,9 @@ class ProbeResult:
     @property
     def verdicts(self) -> list[tuple[str, StratifiedTest, TrialTally, TrialTally]]:
         """(side, test, own and other counts over the tasks scored on both sides)."""
-        return [(name, test, *self._paired(name)) for name, test in self.tests.items()]
+        return [(name, test, *self._sum_pairs(name)) for name, test in self.tests.items()]
 
-    def _paired(self, name: str) -> tuple[TrialTally, TrialTally]:
+    def _sum_pairs(self, name: str) -> tuple[TrialTally, TrialTally]:
         both = [line for line in self.lines if line.has_pair(name)]
         return sum((line.own for line in both), TrialTally()), sum((line.sides[name] for line in both), TrialTally())
 

@@ -212,7 +212,7 @@ def _prepare(
     origin, spec = episode.run, spec_of(episode.run)
     arm = replace(cell_of(origin).arm, condition=CONDITION)
     told = f"{state.key} without {len(hunks)} hunk{'' if len(hunks) == 1 else 's'}" if hunks else state.key
-    probe = spec.narrowed(
+    probe = spec.narrow(
         name=f"{spec.name[:200]} (probe of {origin.label[:60]}, {episode.key[:20]}, {told})"[:300],
         key="",
         protocol=PROTOCOL,

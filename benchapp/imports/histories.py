@@ -101,24 +101,24 @@ class HistoryRecorder:
             before = current
             if isinstance(moment, DecisionMoment):
                 moment = replace(moment, patch=_redacted_patch(moment.patch))
-                current, number = self._stored(moment.after), number + 1
+                current, number = self._store(moment.after), number + 1
                 moment = _settle(moment, changed=current != before)
                 rounds += moment.status is DecisionStatus.APPLIED
                 current = current if moment.status is DecisionStatus.APPLIED else before
             elif isinstance(moment, SeedMoment):
-                current = self._stored(moment.after)
+                current = self._store(moment.after)
             elif isinstance(moment, TrialMoment):
                 trial = self._trial(moment.ident)
                 if trial is None or trial.public_id not in self.counting:
                     continue  # it never finished: it takes no place
                 at = trial.finished_at or at
             at = getattr(moment, "at", None) or at
-            given = self._given(moment, current) if isinstance(moment, TrialMoment) else None
+            given = self._find_given(moment, current) if isinstance(moment, TrialMoment) else None
             told = _identify_moment(moment, before, current, number, rounds, given)
             places.append(PlannedEntry(moment, before, current, number, rounds, at, told))
         return places
 
-    def _stored(self, files: Files) -> str:
+    def _store(self, files: Files) -> str:
         if self.last is None or self.last[0] is not files:  # moments share one mapping as long as nothing changes
             clean = redacted_files(files)
             digest = library_digest(clean)
@@ -127,11 +127,11 @@ class HistoryRecorder:
             self.last = (files, digest)
         return self.last[1]
 
-    def _given(self, moment: TrialMoment, current: str) -> str | None:
+    def _find_given(self, moment: TrialMoment, current: str) -> str | None:
         """The library the trial had: the one that stood, where the source says so."""
         if moment.given is None:
             return None
-        if self._stored(moment.given) == current:
+        if self._store(moment.given) == current:
             return current
         trial = self._trial(moment.ident)
         name = trial.task.key if trial else moment.ident

@@ -106,10 +106,10 @@ class ExperimentRecorder:
         while some := list(islice(waiting, LOOKED_UP)):
             self._look_elsewhere(some)
             for found in some:
-                if run := self._attempted(found):
+                if run := self._try_to_record(found):
                     yield run
 
-    def _attempted(self, found: FoundTrial) -> int | None:
+    def _try_to_record(self, found: FoundTrial) -> int | None:
         """The key of the trial's run, or None, reported, where reading it failed in a way that no reader foresaw."""
         try:
             return self._record_trial(found)

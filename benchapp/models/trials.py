@@ -111,7 +111,7 @@ class Trial(PublicModel):
     def counting_attempt(self) -> Attempt | None:
         return self.attempts.filter(counts=True).first()
 
-    def why_blocked(self) -> str:
+    def explain_blocked(self) -> str:
         """What its latest attempt met."""
         latest = self.attempts.order_by("-number").values_list("exception_type", "exception_message").first()
         return render_error(*(latest or ("", ""))) or "no attempt tells why"

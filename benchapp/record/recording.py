@@ -128,7 +128,7 @@ class RowRecorder:
 
     def aside(self) -> Mapping[TrialSlot, str]:
         blocked = self.episode.trials.blocked().select_related("task")
-        return {recorded.slot_of(trial): trial.why_blocked() for trial in blocked}
+        return {recorded.slot_of(trial): trial.explain_blocked() for trial in blocked}
 
     def reply(self, key: str) -> ModelReply | None:
         return recorded.reply(self.episode, key)
@@ -152,7 +152,7 @@ class RowRecorder:
     def attempt_number(self, attempt: str) -> int:
         return self._attempts(attempt).values_list("number", flat=True).get()
 
-    def sandbox_opened(self, attempt: str, handle: dict[str, object]) -> None:
+    def note_sandbox(self, attempt: str, handle: dict[str, object]) -> None:
         with self._transaction():
             self._attempts(attempt).update(sandbox=handle)
 
@@ -276,7 +276,7 @@ class RowRecorder:
                 findings=storable_value([_without_type(encode(finding)) for finding in decision.findings]),
                 error=storable(decision.error),
                 patch_id=patch,
-                call=self._answered(decision.call),
+                call=self._find_answered(decision.call),
                 before=before,
                 after=after,
                 decided_at=now,
@@ -348,7 +348,7 @@ class RowRecorder:
             for ordinal, shown in enumerate(decision.evidence)
         )
 
-    def _answered(self, key: str | None) -> ModelCall | None:
+    def _find_answered(self, key: str | None) -> ModelCall | None:
         if key is None:
             return None
         return self.episode.calls.filter(key=key, status=ModelCall.Status.ANSWERED).first()

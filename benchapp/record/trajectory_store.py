@@ -179,19 +179,19 @@ class _Draft:
         try:
             line = orjson.dumps(raw)
         except TypeError:  # a lone surrogate, or a number of more than 64 bits
-            return orjson.dumps(self._shortened(raw))
+            return orjson.dumps(self._shorten(raw))
         plain = len(line) <= LONG_TEXT_BYTES and b'"$' not in line and b"\\u0000" not in line
-        return line if plain else orjson.dumps(self._shortened(raw))
+        return line if plain else orjson.dumps(self._shorten(raw))
 
-    def _shortened(self, value: Any) -> Any:
+    def _shorten(self, value: Any) -> Any:
         """The value with its long texts replaced by references to pieces."""
         if isinstance(value, str):
             value = storable(value)
             return self._reference(value) if _is_long(value) else value
         if isinstance(value, dict):
-            return {_escape(storable(key)): self._shortened(item) for key, item in value.items()}
+            return {_escape(storable(key)): self._shorten(item) for key, item in value.items()}
         if isinstance(value, list):
-            return [self._shortened(item) for item in value]
+            return [self._shorten(item) for item in value]
         return str(value) if isinstance(value, int) and value.bit_length() > 63 else value
 
     def _reference(self, text: str) -> dict[str, Any]:

@@ -119,13 +119,13 @@ class _Reader:
             if known := FIELDS.get(name.lower()):
                 self.at = match.end()
                 return self._filter(known, negated, start)
-            if problem := self._misnamed(name, match.end(), start):
+            if problem := self._explain_misnamed(name, match.end(), start):
                 self._word()
                 self.problems.append(QueryProblem(start, self.at, problem))
                 return None
         return self._term(negated, start)
 
-    def _misnamed(self, name: str, end: int, start: int) -> str:
+    def _explain_misnamed(self, name: str, end: int, start: int) -> str:
         """Why `name:` is no filter. Empty where it is rather a text: a capital letter, a bare colon, an address."""
         rest = self.text[end : end + 2]
         if not name.islower() or not rest.strip() or rest[0].isspace() or rest.startswith(("/", ":")):
@@ -158,14 +158,14 @@ class _Reader:
         if self.text[self.at : self.at + 1] == "~":
             how, self.at = "has", self.at + 1
         quoted = self.text[self.at : self.at + 1] == '"'
-        text = self._quoted() if quoted else self._run(",")
+        text = self._read_quoted() if quoted else self._run(",")
         if not text:
             return None
         return Value("glob", text) if how == "is" and not quoted and set(text) & set(_GLOB) else Value(how, text)
 
     def _term(self, negated: bool, start: int) -> Term | Filter | None:
         quoted = self.text[self.at] == '"'
-        text = self._quoted() if quoted else self._word()
+        text = self._read_quoted() if quoted else self._word()
         prefix = False
         if quoted:
             prefix = self.text[self.at : self.at + 1] == "*"
@@ -191,7 +191,7 @@ class _Reader:
             self.at += 1
         return self.text[start : self.at]
 
-    def _quoted(self) -> str:
+    def _read_quoted(self) -> str:
         """The text between two quotes; within, a backslash keeps a quote or a backslash."""
         start, found = self.at, []
         self.at += 1

@@ -90,7 +90,7 @@ class ListRecorder:
     def reply(self, key: str) -> ModelReply | None:
         return self._replies.get(key)
 
-    def interrupted(self) -> tuple[str, ...]:
+    def list_interrupted(self) -> tuple[str, ...]:
         """Attempts that were started and neither finished nor abandoned."""
         return tuple(attempt for attempt in self.started if attempt not in self._ended)
 
@@ -111,7 +111,7 @@ class ListRecorder:
         slot = self.started[attempt].slot
         return 1 + [name for name, started in self.started.items() if started.slot == slot].index(attempt)
 
-    def sandbox_opened(self, attempt: str, handle: dict[str, object]) -> None:
+    def note_sandbox(self, attempt: str, handle: dict[str, object]) -> None:
         self.commit(SandboxOpened(attempt, handle))
 
     def live_step(self, attempt: str, step: Step) -> None:

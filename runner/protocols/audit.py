@@ -30,7 +30,7 @@ def audit(plan: EpisodePlan, history: History) -> list[str]:
 
 
 def _skips_open_trial(event: Event, planned: Collection[TrialSlot], before: History) -> bool:
-    return isinstance(event, Skipped) and event.slot in planned and not fold(before).closed(event.slot)
+    return isinstance(event, Skipped) and event.slot in planned and not fold(before).is_closed(event.slot)
 
 
 def answers(step: NextStep, event: Event) -> bool:

@@ -80,7 +80,7 @@ def generating(
     if condition.mode_at_start is not None:
         evidence = []
         for slot in trajectory_slots(plan, tried):
-            if not state.closed(slot):
+            if not state.is_closed(slot):
                 yield RunTrial(slot, family.key, plan.task(slot.task).role, EMPTY_LIBRARY)
             if slot in state.trials:
                 evidence.append(slot)

@@ -28,7 +28,7 @@ class EpisodeState:
     left_by: Mapping[str, str] = field(default_factory=dict)  # family -> the library after its latest seed or decision
     frozen: Frozen | None = None
 
-    def closed(self, slot: TrialSlot) -> bool:
+    def is_closed(self, slot: TrialSlot) -> bool:
         return slot in self.trials or slot in self.skipped
 
     def require_open_library(self, what: str) -> None:

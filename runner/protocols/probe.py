@@ -60,7 +60,7 @@ def open_steps(plan: EpisodePlan, state: EpisodeState) -> Iterator[NextStep]:
             yield SeedLibrary(plan.task(asked.tasks[0]).family, asked.library)
         yield Freeze()
     for slot in slots(plan):
-        if not state.closed(slot):
+        if not state.is_closed(slot):
             task = plan.task(slot.task)
             yield RunTrial(slot, task.family, task.role, asked.library, library=True)
 

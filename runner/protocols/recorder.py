@@ -137,7 +137,7 @@ class Recorder(Protocol):
         """From 1, within its trial."""
         ...
 
-    def sandbox_opened(self, attempt: str, handle: dict[str, object]) -> None:
+    def note_sandbox(self, attempt: str, handle: dict[str, object]) -> None:
         """Where the attempt's processes live, so that whoever takes over can end them."""
         ...
 

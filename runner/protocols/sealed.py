@@ -24,7 +24,7 @@ def evaluation(plan: EpisodePlan, state: EpisodeState, family: Family) -> Iterat
     library = plan.condition.has_library
     snapshot = state.snapshot if library else EMPTY_LIBRARY
     for slot in evaluation_slots(plan, family):
-        if not state.closed(slot):
+        if not state.is_closed(slot):
             yield RunTrial(slot, family.key, roles[slot.task], snapshot, library=library)
 
 

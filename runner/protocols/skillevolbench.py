@@ -76,7 +76,7 @@ def _acquisition(plan: EpisodePlan, state: EpisodeState, family: Family) -> Iter
     yield from _start(plan, state, family)
     for role, task in _tasks(family, ACQUISITION_ROLES):
         slot = TrialSlot(Phase.ACQUISITION, task.key)
-        if not state.closed(slot):
+        if not state.is_closed(slot):
             yield _trial(plan, state, family, role, slot)
         yield from _authoring(plan, state, family, role, slot)
 
@@ -114,7 +114,7 @@ def _frozen_trials(
     for role, task in _tasks(family, roles):
         for sample in range(plan.samples):
             slot = TrialSlot(phase, task.key, sample)
-            if not state.closed(slot):
+            if not state.is_closed(slot):
                 yield _trial(plan, state, family, role, slot)
 
 

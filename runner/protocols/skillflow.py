@@ -62,7 +62,7 @@ def open_steps(plan: EpisodePlan, state: EpisodeState) -> Iterator[NextStep]:
     tasks = sorted(family.tasks, key=lambda task: task.ordinal)
     for place, task in enumerate(tasks):
         slot = slot_of(task)
-        if not state.closed(slot):
+        if not state.is_closed(slot):
             yield _trial(plan, state, family, tasks[: place + 1])
         yield from _authoring(plan, state, family, slot)
 

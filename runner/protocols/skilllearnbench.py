@@ -108,7 +108,7 @@ def _learning(plan: EpisodePlan, state: EpisodeState, family: Family) -> Iterato
         yield from drafts(plan, state, first)
     for attempt in range(_attempts(condition)):
         slot = TrialSlot(Phase.ACQUISITION, seed.key, attempt)
-        if not state.closed(slot):
+        if not state.is_closed(slot):
             yield RunTrial(slot, family.key, seed.role, state.snapshot, library=True)
         done = state.trials.get(slot)
         if done is None or (is_taught(condition) and done.success is not False):

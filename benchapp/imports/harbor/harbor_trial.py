@@ -181,7 +181,7 @@ class HarborTrial:
     def _skills(self, config: Document, lock: Document) -> Skills:
         """Those its lock pins; without one, those that the locks of its siblings pin under the same names."""
         skills, given = skills_of(config, lock), config.object("agent").texts("skills")
-        pinned = self.siblings.pinned(given) if given and not skills.is_pinned else None
+        pinned = self.siblings.find_pinned(given) if given and not skills.is_pinned else None
         if pinned is None:
             return skills
         lock.report(

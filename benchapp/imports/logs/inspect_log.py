@@ -78,7 +78,7 @@ def find_files(root: Root, entries: Sequence[FolderEntry]) -> Iterator[FoundExpe
             told = f"{logs[0].ident} is also that of {other}; both are kept"
             root.report(logs[0].entry.path, "eval.eval_id", "an id of its own for every log", told)
             task.idents = tuple(f"{ident}@{newest}" for ident in task.idents)
-        yield task.found()
+        yield task.build_experiment()
 
 
 def _retries(root: Root, entries: Sequence[FolderEntry]) -> list[list[FolderEntry]]:
@@ -137,7 +137,7 @@ class Retried:
         told = (self.logs[0].eval.text("task_id", 200), *(log.ident for log in self.logs))
         self.idents = tuple(dict.fromkeys(ident for ident in told if ident))
 
-    def found(self) -> FoundExperiment:
+    def build_experiment(self) -> FoundExperiment:
         newest, oldest = self.logs[0], self.logs[-1]
         status = newest.header.text("status", 40)
         if status is None:
@@ -223,7 +223,7 @@ class InspectSample:
         return digest.hexdigest()
 
     def read(self) -> TrialSource:
-        raw = self._told()
+        raw = self._read_rest()
         told = Document(self.log.root, self.log.entry.path, raw, self.stored.name[:200])
         task = self.log.eval.text("task", 150) or UNKNOWN
         started, finished = read_time(told, "started_at"), read_time(told, "completed_at")
@@ -247,7 +247,7 @@ class InspectSample:
             agent=self.task.run.harness,
         )
 
-    def _told(self) -> dict[str, Any]:
+    def _read_rest(self) -> dict[str, Any]:
         """Everything in the sample but its messages. Inspect writes scores, usage and times behind these."""
         problems = Problems()
         with self.stored.open() as stream:

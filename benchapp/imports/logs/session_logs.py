@@ -135,7 +135,7 @@ class Session:
         self.path = self.root.label(self.entry.path)
         with self.root.open(self.entry.path) as stream:
             start = stream.read(END_BYTES)
-        head = self._opened().head
+        head = self._open().head
         self.format = head.source_format
         self.is_side = is_of_subagent(self.format, self.entry.path.as_posix(), lambda: self.root.open(self.entry.path))
         self.ident = parent_of(self.format, start) or head.session_id or _ident_of_path(self.format, self.entry.path)
@@ -144,7 +144,7 @@ class Session:
         self.started = next(self._times(start), "")
         self.order = (self.started, self.entry.name)
 
-    def _opened(self) -> ReadTrajectory:
+    def _open(self) -> ReadTrajectory:
         return read_trajectory(lambda: self.root.open(self.entry.path))
 
     def digest(self) -> str:
@@ -156,14 +156,14 @@ class Session:
     @cached_property
     def _look(self) -> tuple[str, str | None]:
         """(what the agent was told, the model)."""
-        opened = self._opened()
+        opened = self._open()
         steps = list(islice(opened.steps, LOOKED_AT))
         model = opened.head.model or next((step.model for step in steps if step.model), None)
         return first_request(steps), model
 
     def read(self) -> TrialSource:
         told, model = self._look
-        head = self._opened().head
+        head = self._open().head
         started, finished = _time(self.started), _time(self._end())
         name = self.ident
         title = " ".join(redact_text(storable(told)).split())[:TITLE_CHARS]

@@ -123,9 +123,9 @@ class LibraryReplay:
         if patch is None or applied is None:
             self.root.report(folder, "", "patch.json and applied.json", "not both are there: what it did is unknown")
             return ReplayAnswer(DecisionStatus.FAILED, before, summary=summary, error="the patch was not kept")
-        return self._applied(patch, applied, before, summary)
+        return self._read_answer(patch, applied, before, summary)
 
-    def _applied(self, patch: Document, applied: Document, before: dict[str, File], summary: str) -> ReplayAnswer:
+    def _read_answer(self, patch: Document, applied: Document, before: dict[str, File], summary: str) -> ReplayAnswer:
         contents = _contents(patch)
         findings = [*_failures(applied)]
         after = dict(before)

@@ -69,7 +69,7 @@ def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
         ),
         trials=tuple(output.trials),
         libraries=output.libraries(),
-        libraries_total=sum(1 for _ in output.given()),
+        libraries_total=sum(1 for _ in output.iterate_given()),
         histories=output.histories(),
     )
 
@@ -82,23 +82,23 @@ class Output:
     folder: Path
     name: str
 
-    def generated(self) -> Iterator[OutputTrial]:
+    def iterate_generated(self) -> Iterator[OutputTrial]:
         for config, task, folder in self.level(GENERATION):
             for trial in self.root.listing(folder)[0]:
                 yield OutputTrial(self, config, task, f"{task}-1", trial, Phase.ACQUISITION)
 
-    def evaluated(self) -> Iterator[OutputTrial]:
+    def iterate_evaluated(self) -> Iterator[OutputTrial]:
         for config, task, folder in self.level(EVALUATION):
             for instance in self.root.listing(folder)[0]:
                 for trial in self.root.listing(instance)[0]:
                     yield OutputTrial(self, config, task, name_of(instance), trial, Phase.EVALUATION)
 
     def libraries(self) -> Iterator[LibrarySource]:
-        for config, task, folder, solver in self.given():
+        for config, task, folder, solver in self.iterate_given():
             run, files = self.run(config, solver), self.library(config, task)
             yield LibrarySource(run, episode_of(task), SUITE, self.root.label(folder), files)
 
-    def given(self) -> Iterator[tuple[str, str, Path, Solver]]:
+    def iterate_given(self) -> Iterator[tuple[str, str, Path, Solver]]:
         """Every library, for each who was given it; without those that come with a history."""
         for config, task, folder in self.level(RESULTS):
             for solver in self.solvers(config)[(config, task) in self.learned :]:
@@ -154,7 +154,7 @@ class Output:
 
     @cached_property
     def trials(self) -> list[OutputTrial]:
-        return sorted([*self.generated(), *self.evaluated()], key=lambda trial: trial.order)
+        return sorted([*self.iterate_generated(), *self.iterate_evaluated()], key=lambda trial: trial.order)
 
     def level(self, name: str) -> Iterator[tuple[str, str, Path]]:
         """(config, task, folder) of every task below one of the three."""
@@ -213,7 +213,7 @@ class Output:
     @cached_property
     def _solvers(self) -> dict[str, list[Solver]]:
         found: dict[str, list[Solver]] = {}
-        for trial in sorted(self.evaluated(), key=lambda trial: (trial.stamp, trial.name)):
+        for trial in sorted(self.iterate_evaluated(), key=lambda trial: (trial.stamp, trial.name)):
             if (solver := trial.told_solver) != UNTOLD and solver not in found.setdefault(trial.config, []):
                 found[trial.config].append(solver)
         return found
@@ -271,7 +271,7 @@ class OutputTrial:
         return [entry for entry in tree if _is_read(entry.name)]
 
     def digest(self) -> str:
-        digest = hashlib.sha256(repr(self._mounted()).encode())
+        digest = hashlib.sha256(repr(self._list_mounted()).encode())
         for entry in self._entries:
             digest.update(f"{entry.name}\0{self.output.root.sha256(entry.path)}\n".encode())
         return digest.hexdigest()
@@ -297,7 +297,7 @@ class OutputTrial:
             phase=self.phase,
             exception=self._exception(failure),
             usage=_usage(result.object("token_usage")),
-            skills_mounted=self._mounted(),
+            skills_mounted=self._list_mounted(),
             is_finished=bool(result) and not failure,  # an error there is the machine's: no container, no agent
         )
 
@@ -316,7 +316,7 @@ class OutputTrial:
         told = {"reward": reward} if reward is not None else None
         return read_verdict(self.output.root, self.folder / "verifier", told, place=self.result, source=SUITE)
 
-    def _mounted(self) -> tuple[str, ...] | None:
+    def _list_mounted(self) -> tuple[str, ...] | None:
         """A solver is given the whole library of its config; an author's agent none that is told."""
         if self.phase is Phase.ACQUISITION:
             return None

@@ -80,7 +80,7 @@ class Command(BaseCommand):
             case "log":
                 return self._log(self._episode(public_id))
             case "retry":
-                return self._retry(self._named(public_id), reason)
+                return self._retry(self._find_target(public_id), reason)
             case "skip":
                 return _skip(self._episode(public_id), options["trial"], reason)
             case "cancel":
@@ -119,7 +119,7 @@ class Command(BaseCommand):
                 self.stdout.write(f"    {times}{told.splitlines()[0]}")
             if episode.status != Episode.Status.BLOCKED:
                 for trial in episode.trials.blocked().select_related("task"):
-                    why = next(iter(trial.why_blocked().splitlines()), "")
+                    why = next(iter(trial.explain_blocked().splitlines()), "")
                     self.stdout.write(f"    blocked, the others go on: {slot_of(trial)}: {why}")
 
     def _episode(self, public_id: uuid.UUID) -> Episode:
@@ -128,7 +128,7 @@ class Command(BaseCommand):
             return episode
         raise CommandError(f"there is no episode {public_id} that was launched here")
 
-    def _named(self, text: str) -> operations.Target:
+    def _find_target(self, text: str) -> operations.Target:
         """By its id, or an experiment by its name, where only one has it."""
         try:
             return self._target(uuid.UUID(text))

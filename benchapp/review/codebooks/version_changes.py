@@ -84,7 +84,7 @@ class VersionDiff:
     @cached_property
     def changes(self) -> list[Change]:
         """Splits, merges, redefined, renamed, added, retired and kept ones, each in the order of its version."""
-        found = [*self._linked(), *self._alone()]
+        found = [*self._link_changes(), *self._alone()]
         order = [Kind.SPLIT, Kind.MERGED, Kind.REDEFINED, Kind.RENAMED, ADDED, RETIRED, Kind.KEPT]
         return sorted(found, key=lambda change: order.index(change.kind))
 
@@ -92,7 +92,7 @@ class VersionDiff:
     def is_empty(self) -> bool:
         return all(change.kind == Kind.KEPT for change in self.changes)
 
-    def _linked(self) -> Iterator[Change]:
+    def _link_changes(self) -> Iterator[Change]:
         """A split is one change however many parts it has; so is a merge."""
         split = {link.before.pk for link in self.links if link.kind == Kind.SPLIT}
         for code in self.old_codes:

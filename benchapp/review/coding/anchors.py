@@ -28,8 +28,8 @@ class Reading(Protocol):
 
     @property
     def text(self) -> str: ...
-    def recorded(self, start: int, end: int) -> tuple[int, int] | None: ...
-    def shown(self, start: int, end: int) -> tuple[int, int]: ...
+    def map_to_recorded(self, start: int, end: int) -> tuple[int, int] | None: ...
+    def map_to_shown(self, start: int, end: int) -> tuple[int, int]: ...
 
 
 Reader = Callable[[Trajectory, int], Mapping[str, Reading]]  # what a page shows of the fields of one step, by name
@@ -41,10 +41,10 @@ class Plain:
 
     text: str
 
-    def recorded(self, start: int, end: int) -> tuple[int, int]:
+    def map_to_recorded(self, start: int, end: int) -> tuple[int, int]:
         return start, end
 
-    def shown(self, start: int, end: int) -> tuple[int, int]:
+    def map_to_shown(self, start: int, end: int) -> tuple[int, int]:
         return start, end
 
 
@@ -109,10 +109,10 @@ class ItemEvidence:
         reading = self._fields(place.trajectory, place.step or 0).get(place.field)
         if reading is None:
             return place.without_range()
-        start, end = reading.shown(place.start or 0, place.end or 0)
+        start, end = reading.map_to_shown(place.start or 0, place.end or 0)
         return replace(place, start=start, end=end)
 
-    def checked(self, place: MarkPlace) -> MarkPlace:
+    def check_place(self, place: MarkPlace) -> MarkPlace:
         """A shown place as it is kept. Misplaced where there is no such step, field or file."""
         if place.path:
             return self._in_file(place)
@@ -135,9 +135,9 @@ class ItemEvidence:
         readings = self._fields(place.trajectory, place.step or 0)
         if readings and place.field not in readings:
             raise Misplaced(f"step {place.step} has no field {place.field!r}")
-        return self._ranged(place, readings.get(place.field))
+        return self._check_range(place, readings.get(place.field))
 
-    def _ranged(self, place: MarkPlace, reading: Reading | None) -> MarkPlace:
+    def _check_range(self, place: MarkPlace, reading: Reading | None) -> MarkPlace:
         if not place.has_range:
             return place.without_range()
         start, end = place.start or 0, place.end or 0
@@ -145,7 +145,7 @@ class ItemEvidence:
             raise Misplaced(f"the range {start} to {end} is empty")
         if reading is None or not place.quote or reading.text[start:end][:MAX_QUOTE] != place.quote:
             return place.without_range()
-        found = reading.recorded(start, min(end, len(reading.text)))
+        found = reading.map_to_recorded(start, min(end, len(reading.text)))
         return replace(place, start=found[0], end=found[1]) if found else place.without_range()
 
     def _fields(self, trajectory: int, step: int) -> Mapping[str, Reading]:

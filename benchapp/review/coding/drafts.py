@@ -200,7 +200,7 @@ class _CheckedDraft:
         if known is not None and place_of(known, self.evidence) == mark.place:
             return replace(mark.place, start=known.start, end=known.end), known.trajectory_id
         try:
-            place = self.evidence.checked(mark.place)
+            place = self.evidence.check_place(mark.place)
         except Misplaced as error:
             raise DraftRefused(f"Mark {number}: {error}.") from error
         return place, self.evidence.trajectories[place.trajectory].pk if place.step is not None else None

@@ -103,7 +103,7 @@ def heading_of(coding: QueueCoding) -> Heading:
         sum(queue.population_total for queue in queues),
         coding.unit,
         len(coding.drawn),
-        coding.counted(),
+        coding.count_by_basis(),
         coding.overlap,
         tuple(alphas.get(queue.pk) for queue in queues),
         any(item.facts.scripted for item in coding.items),

@@ -109,7 +109,7 @@ class QueueCoding:
         """Items that at least two people reviewed."""
         return sum(item.reviews > 1 for item in self.items)
 
-    def counted(self) -> dict[Basis, int]:
+    def count_by_basis(self) -> dict[Basis, int]:
         counts = dict.fromkeys(Basis, 0)
         for item in self.drawn:
             counts[item.basis] += 1

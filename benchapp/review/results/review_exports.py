@@ -274,13 +274,13 @@ class LabelExport:
 
     def _units(self) -> Iterator[tuple[int, tuple[Any, ...]]]:
         """Item -> what is said of it before and after the label."""
-        closed = self._closed()
+        closed = self._list_closed()
         names = ("public_id", "trial__public_id", "decision__public_id", "snapshot__digest", "inclusion")
         rows = self.queue.items.values_list("pk", *names, "is_control", "is_overlap")
         for pk, item, trial, decision, digest, *drawn in rows:
             yield pk, (item, None if pk in closed else str(trial or decision or digest), drawn)
 
-    def _closed(self) -> frozenset[int]:
+    def _list_closed(self) -> frozenset[int]:
         """Items whose unit the asker may not know yet, because of this queue or of another."""
         if self.asker is None:
             return frozenset()

@@ -145,7 +145,7 @@ class GroupComparison:
             self._differences[key] = self.between(group, baseline, metric) if baseline else None
         return self._differences[key]
 
-    def described(self, group: Group, metric: Metric) -> Difference | None:
+    def describe(self, group: Group, metric: Metric) -> Difference | None:
         """The same with the secondary intervals, which describe and decide nothing."""
         key = group.identity, metric.key
         if key not in self._described:

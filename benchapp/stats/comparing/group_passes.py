@@ -14,11 +14,9 @@ from benchapp.stats.metrics.passk import (
     DrawnMean,
     SolvedMetric,
     draw_difference,
+    draw_mean,
     name_of,
     samples_of,
-)
-from benchapp.stats.metrics.passk import (
-    draw_mean as drawn,
 )
 from benchapp.stats.metrics.rates import Rate
 
@@ -52,7 +50,7 @@ class Passes(Shaped):
 
 def has_samples(comparison: GroupComparison) -> bool:
     """Is any finished library tried several times on a task?"""
-    return any(bool((SOLVED.covered(outcomes).sample > 0).any()) for outcomes in comparison.outcomes.values())
+    return any(bool((SOLVED.select_covered(outcomes).sample > 0).any()) for outcomes in comparison.outcomes.values())
 
 
 def passes_of(comparison: GroupComparison, groups: Iterable[Group]) -> list[Passes]:
@@ -71,4 +69,4 @@ def _passes(comparison: GroupComparison, group: Group) -> Passes:
 def _part(comparison: GroupComparison, group: Group, metric: SolvedMetric) -> SourcePasses:
     own, baseline = comparison.of_group(group), comparison.groups.baseline_of(group)
     difference = draw_difference(own, comparison.of_group(baseline), metric) if baseline else None
-    return SourcePasses(metric, comparison.cell(group, metric).rate, drawn(own, metric), difference)
+    return SourcePasses(metric, comparison.cell(group, metric).rate, draw_mean(own, metric), difference)

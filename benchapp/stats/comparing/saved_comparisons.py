@@ -10,8 +10,7 @@ from typing import Any
 from django.http import QueryDict
 from django.utils import timezone
 
-from benchapp.models import Comparison as SavedComparison
-from benchapp.models import User
+from benchapp.models import Comparison, User
 from benchapp.stats.comparing.choices import Choices, parse_choices
 from benchapp.stats.comparing.comparison import GroupComparison, comparison_of, count_added_since
 from benchapp.stats.comparing.comparison_sentences import LEVEL, difference_in_words
@@ -116,13 +115,11 @@ def _explain_needed(differences: int) -> str:
     return f"{more}{fewer}, or two learning runs or more on both sides."
 
 
-def save_comparison(
-    choices: Choices, metrics: Iterable[Metric], *, name: str, user: User | None = None
-) -> SavedComparison:
+def save_comparison(choices: Choices, metrics: Iterable[Metric], *, name: str, user: User | None = None) -> Comparison:
     """Appends. Choices that pin no moment are pinned now; what the link had been made with gives way to what is there."""
     pinned = choices if choices.pins else choices.but(as_of=timezone.now())
     fingerprint = comparison_of(pinned).fingerprint
-    return SavedComparison.objects.create(
+    return Comparison.objects.create(
         name=name,
         query=pinned.query(seen=fingerprint),
         metrics=[metric.key for metric in metrics],
@@ -134,7 +131,7 @@ def save_comparison(
 class Reopened:
     """A saved comparison computed again from the record, and how the record has moved on since."""
 
-    def __init__(self, saved: SavedComparison) -> None:
+    def __init__(self, saved: Comparison) -> None:
         self.saved = saved
         self.choices, self.problems = parse_choices(QueryDict(saved.query))
 

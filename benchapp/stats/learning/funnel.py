@@ -54,7 +54,7 @@ class Chance:
     others: tuple[str, ...] = ()
     following: Following | None = None
 
-    def followed(self, least: float) -> bool | None:
+    def has_followed(self, least: float) -> bool | None:
         if self.reading is None:
             return False
         return self.following.is_followed(least) if self.following else None
@@ -119,7 +119,7 @@ def funnel_of(chances: Iterable[Chance], least: float = LEAST_SHARE) -> Funnel:
     stages: dict[str, list[bool | None]] = {name: [] for name in ("available", "read", "judged", "followed")}
     for group in trials.values():
         success, read = group[0].success, [chance for chance in group if chance.reading]
-        known = [chance.followed(least) for chance in read]
+        known = [chance.has_followed(least) for chance in read]
         stages["available"].append(success)
         if read:
             stages["read"].append(success)

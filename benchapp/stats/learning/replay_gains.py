@@ -145,14 +145,14 @@ def _total(runs: Iterable[Outcomes], tasks: Iterable[int] | None) -> ReplayPairs
     return sum((pairs_of(outcomes, tasks) for outcomes in runs), ReplayPairs())
 
 
-Slot = tuple[int, int, int]
+TrialKey = tuple[int, int, int]
 
 
-def _slot(outcomes: Outcomes, place: int) -> Slot:
+def _slot(outcomes: Outcomes, place: int) -> TrialKey:
     return int(outcomes.episode[place]), int(outcomes.task[place]), int(outcomes.sample[place])
 
 
-def _read_scored(outcomes: Outcomes, mask: Mask) -> dict[Slot, bool]:
+def _read_scored(outcomes: Outcomes, mask: Mask) -> dict[TrialKey, bool]:
     places = np.flatnonzero(mask & ~np.isnan(outcomes.success))
     return {_slot(outcomes, place): bool(outcomes.success[place]) for place in places}
 

@@ -73,7 +73,7 @@ class SolvedMetric(Metric):
     """A share of tasks, not of trials: `rate` counts tasks, of which `planned` are all and `scored` the complete ones."""
 
     def tries(self, outcomes: Outcomes) -> Tries:
-        return tries_of(self.covered(outcomes))
+        return tries_of(self.select_covered(outcomes))
 
     def rate(self, outcomes: Outcomes) -> Rate:
         tries = self.tries(outcomes)
@@ -90,7 +90,7 @@ class SolvedMetric(Metric):
         return self.rate(outcomes).value
 
     def task_means(self, outcomes: Outcomes, phases: tuple[Phase, ...] | None = None) -> TaskMeans:
-        tries = tries_of(self.covered(outcomes, phases))
+        tries = tries_of(self.select_covered(outcomes, phases))
         return tries.means(tries.cluster)
 
     def corpus_means(self, outcomes: Outcomes) -> TaskMeans:
@@ -176,7 +176,7 @@ def draw_difference(
 
 
 def _count_planned(runs: Sequence[Outcomes], metric: SolvedMetric) -> int:
-    return len(np.unique(np.concatenate([metric.covered(outcomes).task for outcomes in runs])))
+    return len(np.unique(np.concatenate([metric.select_covered(outcomes).task for outcomes in runs])))
 
 
 def _draw(paired: Paired, values: Floats, planned: int) -> DrawnMean:

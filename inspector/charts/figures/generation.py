@@ -10,8 +10,7 @@ from plotly import graph_objects as go
 from benchapp.stats.comparing.author_budgets import LibraryWriting, Sweep, sweeps_of, written_by
 from benchapp.stats.comparing.groups import Group, experiment_names
 from benchapp.stats.inference.interval import Interval
-from benchapp.stats.metrics.passk import SOLVED, DrawnMean, name_of, samples_of
-from benchapp.stats.metrics.passk import draw_mean as drawn
+from benchapp.stats.metrics.passk import SOLVED, DrawnMean, draw_mean, name_of, samples_of
 from benchapp.stats.metrics.rates import Rate
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
 from inspector.charts.drawing.arms import model_name
@@ -117,7 +116,7 @@ def _stop(
         group,
         name_of(samples_of(runs)),
         comparison.cell(group, SOLVED).rate,
-        drawn(runs),
+        draw_mean(runs),
         _together([written.get(run.pk, LibraryWriting()) for run in group.runs]),
         sheet.trials_url(group, metric=SOLVED),
     )

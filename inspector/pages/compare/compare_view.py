@@ -127,7 +127,7 @@ def _group_twin(sheet: ChartSheet, group: Group) -> dict[str, Any]:
         "differences": {
             metric.key: {**encode(difference), "sentence": says(comparison, group, metric)}
             for metric in sheet.metrics
-            if (difference := comparison.described(group, metric)) is not None
+            if (difference := comparison.describe(group, metric)) is not None
         },
     }
 

@@ -12,8 +12,7 @@ from django.views.decorators.http import require_safe
 
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.comparing.groups import Group
-from benchapp.stats.learning.library_sizes import FILE_KINDS, Churn, LibrarySize, read_final_libraries
-from benchapp.stats.learning.library_sizes import count_churn as churn
+from benchapp.stats.learning.library_sizes import FILE_KINDS, Churn, LibrarySize, count_churn, read_final_libraries
 from benchapp.stats.learning.reuse import PhaseReuse, Reuse, SkillReuse, reuse
 from inspector.charts.chart_request import sheet_of
 from inspector.web.permalinks import build_permalink
@@ -120,7 +119,7 @@ def compared_libraries(request: HttpRequest, *, as_json: bool = False) -> HttpRe
 def _of_groups(groups: Sequence[Group], as_of: Any) -> list[GroupLibraries]:
     """Only of the groups on the page: a history of a whole campaign takes a second to read."""
     runs = [run for group in groups for run in group.runs]
-    changes = churn(runs, as_of)  # first: it reads the histories, which tell the final libraries too
+    changes = count_churn(runs, as_of)  # first: it reads the histories, which tell the final libraries too
     sizes, uses = read_final_libraries(runs, as_of), reuse(runs, as_of)
     return [
         GroupLibraries(

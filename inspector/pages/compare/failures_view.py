@@ -97,7 +97,7 @@ def _counted(comparison: GroupComparison, found: dict[int, Failures]) -> Iterato
     """Those that the record knew at the pin, of trials that a finished library was tried on, outside tainted episodes."""
     for group in comparison.groups.all:
         for run in group.runs:
-            outcomes = SOLVED.covered(comparison.outcomes[run.pk])
+            outcomes = SOLVED.select_covered(comparison.outcomes[run.pk])
             failed = set(outcomes.trial[outcomes.success == 0].tolist())
             yield from (RefusedTrial(each, group) for each in found[run.pk].refused if each.pk in failed)
 

@@ -13,8 +13,14 @@ from benchapp.analysis.lineage.line_matching import Move
 from benchapp.analysis.lineage.word_overlap import WordOverlap, find_overlaps
 from benchapp.experiments.probe_results import ProbeResult
 from benchapp.models import Decision, Episode, Run, Trial
-from inspector.pages.library.changes import FileChange, TreeRow, compare_versions, read_contents, read_versions
-from inspector.pages.library.changes import build_tree as tree
+from inspector.pages.library.changes import (
+    FileChange,
+    TreeRow,
+    build_tree,
+    compare_versions,
+    read_contents,
+    read_versions,
+)
 from inspector.pages.library.probe import read_probes_about, read_probes_by_decision
 from inspector.pages.library.provenance import LibraryCourse, ShownTrial, open_course, read_evidence
 from inspector.pages.library.rail import Rail, RailStop
@@ -124,7 +130,7 @@ class BlamedFile:
 
     @property
     def tree(self) -> list[TreeRow]:
-        return tree(self.files)
+        return build_tree(self.files)
 
     @property
     def lines_total(self) -> int:

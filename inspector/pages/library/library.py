@@ -12,12 +12,10 @@ from inspector.pages.library.changes import (
     FileChange,
     ShownFile,
     TreeRow,
+    build_tree,
     draw_changes,
     read_changes,
     read_contents,
-)
-from inspector.pages.library.changes import (
-    build_tree as tree,
 )
 from inspector.pages.library.provenance import ShownTrial, Users, open_course, read_evidence, read_verdict_seen
 from inspector.pages.library.rail import Rail, RailStop, Selection, find_neighbours, open_rail, select
@@ -75,7 +73,7 @@ class TimeMachine:
 
     @property
     def tree(self) -> list[TreeRow]:
-        return tree(self.changes)
+        return build_tree(self.changes)
 
     @property
     def skills_total(self) -> int:

@@ -11,8 +11,7 @@ from typing import Any
 from django.db.models import Count, QuerySet
 
 from benchapp.judges.aggregation import JudgedRow, Mean, by_measure, mean_over_tasks
-from benchapp.judges.judge_scores import contradictions, endings, read_judged_rows
-from benchapp.judges.judge_scores import count_retried as retried
+from benchapp.judges.judge_scores import contradictions, count_retried, endings, read_judged_rows
 from benchapp.judges.judged_measures import LEVEL_1, LEVEL_2, MEASURES, PARTS, Measure
 from benchapp.judges.level_three import COLUMNS, MeasuredOutcome, outcome_rows, outcomes_by_family
 from benchapp.judges.robustness import Spread, over_replicates, over_samples, replicates_of
@@ -127,7 +126,7 @@ class JudgementsPage:
 
     @cached_property
     def retried(self) -> int:
-        return retried(self.judging)
+        return count_retried(self.judging)
 
     @cached_property
     def spreads(self) -> list[SpreadLine]:

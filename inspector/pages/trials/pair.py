@@ -17,8 +17,7 @@ from inspector.pages.trials.outline import ROW_CHARS
 from inspector.pages.trials.pair_endings import CheckPair, SkillPair, paired_checks, paired_skills
 from inspector.pages.trials.pair_fields import FieldPair, paired_fields
 from inspector.pages.trials.token_curves import Curves, curves_of
-from inspector.pages.trials.trial import MAX_SKILL_STEPS, SkillUsage, build_skill_usages
-from inspector.pages.trials.trial import list_skill_steps as skill_steps
+from inspector.pages.trials.trial import MAX_SKILL_STEPS, SkillUsage, build_skill_usages, list_skill_steps
 from inspector.pages.trials.verdict import VerdictView, verdicts_of
 from inspector.web.text.drawn_steps import StepView, draw_steps
 from inspector.web.text.visible import one_line, visible
@@ -275,7 +274,7 @@ def _half(letter: str, label: str, trial: Trial, asked: str) -> Half:
         side=read_side(trajectory),
         verdict=verdicts[0] if verdicts else None,
         skills=tuple(build_skill_usages(uses)),
-        skill_steps=skill_steps(uses, trajectory),
+        skill_steps=list_skill_steps(uses, trajectory),
     )
 
 

@@ -161,7 +161,7 @@ def _check_tier3(proposal: Proposal) -> Iterator[BrokenRule]:
     own = set(occasion.family_slugs) & proposal.library_slugs
     found = [path for path in proposal.upserts if is_tier3(path) and slug_of(path) in own]
     if occasion.profile != "as-released":  # where it is enough that the file is there
-        found = [path for path in found if proposal.changed(path)]
+        found = [path for path in found if proposal.has_changed(path)]
     if not found:
         where = ", ".join(f"<slug>/{folder}/" for folder in TIER3_FOLDERS)
         yield BrokenRule("tier3-required", "", f"no new or updated file below {where} of an existing skill")

@@ -148,7 +148,7 @@ class Gateway:
         """May one more call be made? Refusal when not."""
         self._in_turn(self._ask)
 
-    def answered(self, metered: Metered, whole: bool = True) -> None:
+    def note_answer(self, metered: Metered, whole: bool = True) -> None:
         """A model call was answered. An error of what counts it ends the attempt like a refusal."""
         self._in_turn(lambda: self._count(metered, whole))
 

@@ -62,7 +62,7 @@ class CallPolicy(Protocol):
 
     def key(self) -> str | None: ...
     def ask(self) -> None: ...
-    def answered(self, metered: Metered, whole: bool = True) -> None: ...
+    def note_answer(self, metered: Metered, whole: bool = True) -> None: ...
     def heard(self, trouble: RunnerError | None, before: RunnerError | None = None) -> None: ...
     def track(self, connection: socket.socket, is_open: bool) -> None: ...
 
@@ -134,7 +134,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif self.raw_requestline and self.parse_request():
             self.close_connection = True
             try:
-                self.forward(self.checked())
+                self.forward(self.check_request())
             except RequestRefused as refusal:
                 self.refuse(refusal)
 
@@ -142,7 +142,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Answers what the base class rejects in the form of every other refusal."""
         self.refuse(RequestRefused(code, message or "the request cannot be read"))
 
-    def checked(self) -> _Forward:
+    def check_request(self) -> _Forward:
         """The request as it may be forwarded, or RequestRefused."""
         gateway = self.server.gateway
         provider = gateway.provider
@@ -255,7 +255,7 @@ class _Handler(BaseHTTPRequestHandler):
             if request.is_call and meter.broken is not None and (told := trouble_told(meter.broken, answer.status)):
                 gateway.heard(told, trouble)
             if request.is_call and answer.status < 300:
-                gateway.answered(metered, whole and meter.broken is None)
+                gateway.note_answer(metered, whole and meter.broken is None)
         self._chunk(mask.rest())
         self._write(lambda: self.wfile.write(b"0\r\n\r\n"))
 

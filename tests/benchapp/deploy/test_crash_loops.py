@@ -141,7 +141,7 @@ def test_a_killed_work_horse_s_sandbox_ends_where_it_ran(episode: Episode, monke
     recorder = RowRecorder(episode, hold(episode), worker=gone)
     attempt = recorder.start_attempt(FIRST, snapshot=EMPTY_LIBRARY, retrieved=())
     sandbox = sandbox_kind("local").open_sandbox(plan_of(episode, suite_of(episode)).task(FIRST.task), name=attempt)
-    recorder.sandbox_opened(attempt, sandbox.handle)
+    recorder.note_sandbox(attempt, sandbox.handle)
     there_when_freed: list[bool] = []
     monkeypatch.setattr(jobs, "reconcile", lambda: there_when_freed.append(sandbox.folder.exists()))
     monkeypatch.setattr(workers.Worker, "handle_work_horse_killed", lambda *_: None)

@@ -393,7 +393,7 @@ def test_whoever_takes_over_ends_the_old_attempt_and_its_processes(episode: Epis
     attempt = former.start_attempt(first_slot(episode), snapshot=empty(), retrieved=())
     former.start_call("open", purpose="author", model="scripted/x", request=ModelRequest(messages=()))
     sandbox = sandbox_kind("local").open_sandbox(task_stub(), name="left")
-    former.sandbox_opened(attempt, sandbox.handle)
+    former.note_sandbox(attempt, sandbox.handle)
     sandbox.execute("sleep 300 & echo $! > left.pid", timeout_seconds=10)
     pid = int((sandbox.folder / "workspace" / "left.pid").read_text())
     assert read_start_of_process(pid) is not None

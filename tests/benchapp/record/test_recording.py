@@ -364,7 +364,7 @@ def test_the_episode_row_holds_its_present_library(suite: Suite) -> None:
 
 WRITES: dict[str, Callable[[RowRecorder, str], object]] = {
     "start_attempt": lambda r, _: r.start_attempt(FIRST, snapshot=recorder_snapshot(), retrieved=()),
-    "sandbox_opened": lambda r, attempt: r.sandbox_opened(attempt, {"kind": "local"}),
+    "note_sandbox": lambda r, attempt: r.note_sandbox(attempt, {"kind": "local"}),
     "bill": lambda r, attempt: r.bill(attempt, Usage(1, 0, 1, 0.5), "a list"),
     "finish_attempt": lambda r, attempt: r.finish_attempt(attempt, a_result(library_writes=("x/y",))),
     "abandon_attempt": lambda r, attempt: r.abandon_attempt(attempt, SandboxError("gone")),

@@ -48,7 +48,7 @@ def test_it_knows_where_the_codes_of_each_item_come_from() -> None:
     found = coded(world)
     bases = [item.basis for item in found.items[:6]]
     assert bases == [Basis.AGREED, Basis.SPLIT, Basis.SINGLE, Basis.RESOLVED, Basis.SKIPPED, Basis.OPEN]
-    assert found.counted() == {
+    assert found.count_by_basis() == {
         Basis.RESOLVED: 1,
         Basis.AGREED: 1,
         Basis.SINGLE: 1,

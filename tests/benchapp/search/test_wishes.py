@@ -163,7 +163,7 @@ def test_what_a_vanished_worker_left_ends_though_its_episode_stopped_meanwhile(
     recorder = RowRecorder(episode, hold(episode))
     attempt = recorder.start_attempt(FIRST, snapshot=EMPTY_LIBRARY, retrieved=())
     sandbox = sandbox_kind("local").open_sandbox(plan_of(episode, suite_of(episode)).task(FIRST.task), name=attempt)
-    recorder.sandbox_opened(attempt, sandbox.handle)
+    recorder.note_sandbox(attempt, sandbox.handle)
     Episode.objects.filter(pk=episode.pk).update(lease_owner="", lease_until=None)  # freed: its holder is dead
     if stop == "pause":
         operations.pause(episode, reason="later")

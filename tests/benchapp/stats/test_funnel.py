@@ -51,7 +51,7 @@ def test_a_skill_that_is_only_read_and_not_in_the_library_is_not_available(episo
 def test_without_a_recorded_library_mounted_is_available_and_following_unknown(episode: Episode) -> None:
     trial_of(episode, mounted=["sums"], read=["sums"], commands=["the_tool now"])
     (chance,) = of(episode.run)
-    assert (chance.skill, chance.reading.step, chance.followed(0.25)) == ("sums", 2, None)
+    assert (chance.skill, chance.reading.step, chance.has_followed(0.25)) == ("sums", 2, None)
 
 
 def test_the_lists_count_the_family_whose_skill_it_is() -> None:

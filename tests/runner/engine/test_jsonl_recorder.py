@@ -63,11 +63,11 @@ def test_an_attempt_cut_off_stays_visible_as_interrupted(tmp_path: Path, plan: E
     path = tmp_path / "e.jsonl"
     recorder = JsonLinesRecorder(path, plan)
     recorder.start_attempt(TrialSlot(Phase.ACQUISITION, "E1-LS1-T1"), snapshot="x", retrieved=())
-    recorder.sandbox_opened("acquisition-E1-LS1-T1-0-attempt-1", {"kind": "memory"})
+    recorder.note_sandbox("acquisition-E1-LS1-T1-0-attempt-1", {"kind": "memory"})
     recorder.close()
     reopened = JsonLinesRecorder(path, plan)
     advance(plan, reopened, small_toolbox())
-    assert reopened.interrupted() == ("acquisition-E1-LS1-T1-0-attempt-1",)
+    assert reopened.list_interrupted() == ("acquisition-E1-LS1-T1-0-attempt-1",)
     assert reopened.handles["acquisition-E1-LS1-T1-0-attempt-1"] == {"kind": "memory"}
     assert "acquisition-E1-LS1-T1-0-attempt-2" in reopened.started
     reopened.close()

@@ -115,7 +115,7 @@ class _Answered(MemorySandbox):
     ) -> Completed:
         for usage in (Usage(10, 0, 1), Usage()):
             self.gateway.ask()
-            self.gateway.answered(Metered(usage))
+            self.gateway.note_answer(Metered(usage))
         return Completed(0, "")
 
 

@@ -16,8 +16,7 @@ from benchapp.review.results.saturation import STILL
 from benchapp.review.results.taxonomy import Per, TaxonomyRow
 from benchapp.stats.inference.interval import Interval
 from benchapp.stats.inference.shares import MIN_FOR_INTERVAL
-from inspector.charts.chart import ChartDrawing, ChartTable, TableColumn
-from inspector.charts.chart import TableRow as TableRow
+from inspector.charts.chart import ChartDrawing, ChartTable, TableColumn, TableRow
 from inspector.charts.drawing.palette import INK, MUTED, ZERO, layout, series, veil
 from inspector.charts.drawing.panels import LETTER, Heat, HeatCell, Scale, heatmaps, lines, plain, short
 from inspector.pages.review.results.results import Results
