@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 from django.conf import settings
 from django.utils import timezone
 
-from benchapp.exports.dictionary import EXPORTS, ROWS_ARE, ExportField
+from benchapp.exports.dictionary import EXPORTS, ROWS_ARE, Column
 from benchapp.exports.export_rows import Row, aggregate_rows, difference_rows, trial_rows
 from benchapp.exports.formats import csv_pieces, json_pieces, write_parquet
 from benchapp.stats.comparing.choices import Choices
@@ -38,7 +38,7 @@ class Export:
     declared: tuple[Metric, ...] = ()
 
     @property
-    def fields(self) -> tuple[ExportField, ...]:
+    def fields(self) -> tuple[Column, ...]:
         return EXPORTS[self.what]
 
     @cached_property

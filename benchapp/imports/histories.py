@@ -327,7 +327,7 @@ def _common(places: Sequence[PlannedEntry], rows: Sequence[tuple[Any, ...]]) -> 
 def _identify_moment(
     moment: Moment, before: str, after: str, number: int, rounds: int, given: str | None
 ) -> tuple[Any, ...]:
-    """What makes an entry this one; `_told_row` gives the same of what is recorded."""
+    """What makes an entry this one; `_identify_row` gives the same of what is recorded."""
     match moment:
         case TrialMoment():
             return ("trial", str(derived_id("trial", moment.ident)), given)

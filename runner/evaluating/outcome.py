@@ -23,7 +23,7 @@ class EvaluationOutcome:
     seconds: float = field(default=0.0)
 
     @property
-    def pass_stage(self) -> bool:
+    def passed(self) -> bool:
         """In all stages that there were."""
         return not self.stopped and (self.comparison is None or self.comparison.passed)
 

@@ -14,7 +14,7 @@ from django.conf import settings
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from benchapp.exports.dictionary import ExportField, ValueKind
+from benchapp.exports.dictionary import Column, ValueKind
 from benchapp.exports.formats import UTC_Z, csv_pieces, json_pieces
 from benchapp.exports.latex import END, escape
 from benchapp.models import Label, Queue, QueueItem, Resolution, Review, User
@@ -28,15 +28,13 @@ from benchapp.stats.inference.shares import MIN_FOR_INTERVAL
 MISSING_INTERVAL = "fewer than ten coded, or fewer than six clusters"
 NO_TRIALS = "the units are no trials, or the population cannot be counted any more"
 CARRIED = (  # on every row: a table is copied without its head
-    ExportField("codebook", ValueKind.TEXT, "name of the codebook"),
-    ExportField("version", ValueKind.INTEGER, "its version"),
-    ExportField("version_digest", ValueKind.TEXT, "SHA-256 of the version's codes"),
-    ExportField("queues", ValueKind.TEXT, "queues the numbers are from"),
-    ExportField("items_coded", ValueKind.INTEGER, "items that count, of the part that was chosen or not", "items"),
-    ExportField("items_overlap", ValueKind.INTEGER, "items that at least two people reviewed", "items"),
-    ExportField(
-        "alpha", ValueKind.NUMBER, "Krippendorff's alpha over code sets, before discussion", missing=NOT_COMPUTED
-    ),
+    Column("codebook", ValueKind.TEXT, "name of the codebook"),
+    Column("version", ValueKind.INTEGER, "its version"),
+    Column("version_digest", ValueKind.TEXT, "SHA-256 of the version's codes"),
+    Column("queues", ValueKind.TEXT, "queues the numbers are from"),
+    Column("items_coded", ValueKind.INTEGER, "items that count, of the part that was chosen or not", "items"),
+    Column("items_overlap", ValueKind.INTEGER, "items that at least two people reviewed", "items"),
+    Column("alpha", ValueKind.NUMBER, "Krippendorff's alpha over code sets, before discussion", missing=NOT_COMPUTED),
 )
 RATES: Mapping[Per, str] = {
     Per.POPULATION: "units of the population that carry it, per 100",
@@ -51,33 +49,27 @@ ENDS = {
 }
 
 
-def _rate_fields(per: Per, meaning: str) -> tuple[ExportField, ...]:
+def _rate_fields(per: Per, meaning: str) -> tuple[Column, ...]:
     missing = "nothing coded" if per is Per.POPULATION else f"nothing coded; or {NO_TRIALS}"
     ends = (
-        ExportField(f"per_100_{per}_{name}", ValueKind.NUMBER, said, "per 100", MISSING_INTERVAL)
+        Column(f"per_100_{per}_{name}", ValueKind.NUMBER, said, "per 100", MISSING_INTERVAL)
         for name, said in ENDS.items()
     )
-    return ExportField(f"per_100_{per}", ValueKind.NUMBER, meaning, "per 100", missing), *ends
+    return Column(f"per_100_{per}", ValueKind.NUMBER, meaning, "per 100", missing), *ends
 
 
 TAXONOMY = (
-    ExportField("code", ValueKind.TEXT, "name of the code"),
-    ExportField("parent", ValueKind.TEXT, "the code above it, which counts all beneath it", missing="at the top"),
-    ExportField("depth", ValueKind.INTEGER, "levels below the top"),
-    ExportField("definition", ValueKind.TEXT, "what it means", missing="none was written"),
-    ExportField("k", ValueKind.NUMBER, "items that carry it; a fraction where reviewers of an item disagree", "items"),
-    ExportField("n", ValueKind.INTEGER, "items coded", "items"),
-    ExportField("clusters", ValueKind.INTEGER, "episodes (or tasks, for plain imports) they are from"),
+    Column("code", ValueKind.TEXT, "name of the code"),
+    Column("parent", ValueKind.TEXT, "the code above it, which counts all beneath it", missing="at the top"),
+    Column("depth", ValueKind.INTEGER, "levels below the top"),
+    Column("definition", ValueKind.TEXT, "what it means", missing="none was written"),
+    Column("k", ValueKind.NUMBER, "items that carry it; a fraction where reviewers of an item disagree", "items"),
+    Column("n", ValueKind.INTEGER, "items coded", "items"),
+    Column("clusters", ValueKind.INTEGER, "episodes (or tasks, for plain imports) they are from"),
     *(field for per, meaning in RATES.items() for field in _rate_fields(per, meaning)),
-    ExportField(
-        "estimated_total", ValueKind.NUMBER, "units of the population that carry it (Horvitz-Thompson)", "units"
-    ),
-    ExportField(
-        "controls_k", ValueKind.NUMBER, "passes drawn as controls that carry it", "items", "no controls were coded"
-    ),
-    ExportField(
-        "controls_n", ValueKind.INTEGER, "passes drawn as controls and coded", "items", "no controls were coded"
-    ),
+    Column("estimated_total", ValueKind.NUMBER, "units of the population that carry it (Horvitz-Thompson)", "units"),
+    Column("controls_k", ValueKind.NUMBER, "passes drawn as controls that carry it", "items", "no controls were coded"),
+    Column("controls_n", ValueKind.INTEGER, "passes drawn as controls and coded", "items", "no controls were coded"),
     *CARRIED,
 )
 
@@ -175,60 +167,54 @@ def _caption(taxonomy: Taxonomy, heading: Heading) -> str:
 
 ANCHOR = "the mark speaks of the whole item"
 LABELS = (
-    ExportField("item", ValueKind.ID, "the item under review"),
-    ExportField("queue", ValueKind.ID, "its queue"),
-    ExportField("unit", ValueKind.TEXT, "trial, decision or snapshot"),
-    ExportField(
+    Column("item", ValueKind.ID, "the item under review"),
+    Column("queue", ValueKind.ID, "its queue"),
+    Column("unit", ValueKind.TEXT, "trial, decision or snapshot"),
+    Column(
         "unit_id",
         ValueKind.TEXT,
         "public id of the trial or decision, digest of the snapshot",
         missing="still blind to you",
     ),
-    ExportField("codebook", ValueKind.TEXT, "name of the codebook"),
-    ExportField("version", ValueKind.INTEGER, "its version"),
-    ExportField("version_digest", ValueKind.TEXT, "SHA-256 of the version's codes"),
-    ExportField("said_by", ValueKind.TEXT, "review, or resolution for an adjudicator's answer"),
-    ExportField("reviewer", ValueKind.TEXT, "pseudonym of the person"),
-    ExportField("state", ValueKind.TEXT, "submitted, skipped or resolved"),
-    ExportField("code", ValueKind.TEXT, "the code", missing="nothing is wrong there, or it was skipped"),
-    ExportField("attribution", ValueKind.TEXT, "who or what failed", missing="not said"),
-    ExportField("first_failure", ValueKind.BOOLEAN, "the mark is the first upstream failure", missing="no mark"),
-    ExportField("trajectory_digest", ValueKind.TEXT, "trajectory the mark stands in", missing=ANCHOR),
-    ExportField("step", ValueKind.INTEGER, "step from 1", missing=ANCHOR),
-    ExportField("field", ValueKind.TEXT, "field of the step", missing=ANCHOR),
-    ExportField("path", ValueKind.TEXT, "skill file", missing="not a mark in a file"),
-    ExportField(
+    Column("codebook", ValueKind.TEXT, "name of the codebook"),
+    Column("version", ValueKind.INTEGER, "its version"),
+    Column("version_digest", ValueKind.TEXT, "SHA-256 of the version's codes"),
+    Column("said_by", ValueKind.TEXT, "review, or resolution for an adjudicator's answer"),
+    Column("reviewer", ValueKind.TEXT, "pseudonym of the person"),
+    Column("state", ValueKind.TEXT, "submitted, skipped or resolved"),
+    Column("code", ValueKind.TEXT, "the code", missing="nothing is wrong there, or it was skipped"),
+    Column("attribution", ValueKind.TEXT, "who or what failed", missing="not said"),
+    Column("first_failure", ValueKind.BOOLEAN, "the mark is the first upstream failure", missing="no mark"),
+    Column("trajectory_digest", ValueKind.TEXT, "trajectory the mark stands in", missing=ANCHOR),
+    Column("step", ValueKind.INTEGER, "step from 1", missing=ANCHOR),
+    Column("field", ValueKind.TEXT, "field of the step", missing=ANCHOR),
+    Column("path", ValueKind.TEXT, "skill file", missing="not a mark in a file"),
+    Column(
         "start",
         ValueKind.INTEGER,
         "first character of the field's text from 0, or line of the file from 1",
         missing=ANCHOR,
     ),
-    ExportField("end", ValueKind.INTEGER, "end of it", missing=ANCHOR),
-    ExportField("confidence", ValueKind.INTEGER, "1 low to 3 high", missing="not said"),
-    ExportField(
-        "category", ValueKind.TEXT, "why reviewers differed, as the adjudicator saw it", missing="not a resolution"
-    ),
-    ExportField("at", ValueKind.TIME, "when it was submitted, skipped or resolved"),
-    ExportField("seconds", ValueKind.NUMBER, "time at work on the item", "seconds", "not a review"),
-    ExportField("inclusion", ValueKind.NUMBER, "probability with which the item was drawn"),
-    ExportField("is_control", ValueKind.BOOLEAN, "a pass drawn beside the failures"),
-    ExportField("is_overlap", ValueKind.BOOLEAN, "in the overlap"),
-    ExportField("carried", ValueKind.BOOLEAN, "carried over from a queue of another version"),
-    ExportField("hid_labels", ValueKind.BOOLEAN, "other people's labels were hidden until submitted"),
-    ExportField("hid_suggestions", ValueKind.BOOLEAN, "suggestions were hidden until submitted"),
-    ExportField("hid_conditions", ValueKind.BOOLEAN, "conditions were hidden"),
-    ExportField("hid_models", ValueKind.BOOLEAN, "models were hidden"),
+    Column("end", ValueKind.INTEGER, "end of it", missing=ANCHOR),
+    Column("confidence", ValueKind.INTEGER, "1 low to 3 high", missing="not said"),
+    Column("category", ValueKind.TEXT, "why reviewers differed, as the adjudicator saw it", missing="not a resolution"),
+    Column("at", ValueKind.TIME, "when it was submitted, skipped or resolved"),
+    Column("seconds", ValueKind.NUMBER, "time at work on the item", "seconds", "not a review"),
+    Column("inclusion", ValueKind.NUMBER, "probability with which the item was drawn"),
+    Column("is_control", ValueKind.BOOLEAN, "a pass drawn beside the failures"),
+    Column("is_overlap", ValueKind.BOOLEAN, "in the overlap"),
+    Column("carried", ValueKind.BOOLEAN, "carried over from a queue of another version"),
+    Column("hid_labels", ValueKind.BOOLEAN, "other people's labels were hidden until submitted"),
+    Column("hid_suggestions", ValueKind.BOOLEAN, "suggestions were hidden until submitted"),
+    Column("hid_conditions", ValueKind.BOOLEAN, "conditions were hidden"),
+    Column("hid_models", ValueKind.BOOLEAN, "models were hidden"),
 )
-QUOTE = ExportField("quote", ValueKind.TEXT, "the marked text, from the trial", missing="no text was marked")
+QUOTE = Column("quote", ValueKind.TEXT, "the marked text, from the trial", missing="no text was marked")
 MEMOS = (
-    ExportField("memo", ValueKind.TEXT, "memo of the mark, or of the resolution", missing="none"),
-    ExportField("review_memo", ValueKind.TEXT, "memo of the review, or the reason it was skipped", missing="none"),
+    Column("memo", ValueKind.TEXT, "memo of the mark, or of the resolution", missing="none"),
+    Column("review_memo", ValueKind.TEXT, "memo of the review, or the reason it was skipped", missing="none"),
 )
-LABELS_AS = {
-    "csv": "text/csv; charset=utf-8",
-    "json": "application/json",
-    "jsonl": "application/x-ndjson",
-}
+LABELS_AS = {"csv": "text/csv; charset=utf-8", "json": "application/json", "jsonl": "application/x-ndjson"}
 MARK_PLACE = ("attribution", "is_first_failure", "trajectory__digest", "step", "field", "path", "start", "end")
 
 
@@ -243,7 +229,7 @@ class LabelExport:
     memos: bool = False
 
     @property
-    def fields(self) -> tuple[ExportField, ...]:
+    def fields(self) -> tuple[Column, ...]:
         return LABELS + ((QUOTE,) if self.quotes else ()) + (MEMOS if self.memos else ())
 
     def about(self) -> dict[str, Any]:

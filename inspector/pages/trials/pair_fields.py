@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from benchapp.record.trajectory_store import StoredStep
-from inspector.web.text.diff import RowPair as LinePair
-from inspector.web.text.diff import diff_file
+from inspector.web.text.diff import RowPair, diff_file
 from inspector.web.text.drawn_steps import FieldView, StepView
 from runner.base.types import Source
 from runner.trajectories.fields import fields
@@ -31,7 +30,7 @@ class FieldPair:
     left: FieldView | None
     right: FieldView | None
     is_same: bool
-    lines: tuple[LinePair | Equal, ...] = ()
+    lines: tuple[RowPair | Equal, ...] = ()
 
     @property
     def shown(self) -> FieldView:
@@ -95,12 +94,12 @@ def _pair(
     return FieldPair(name, *views, is_same=False, lines=tuple(_lines(left, right)))
 
 
-def _lines(left: str, right: str) -> list[LinePair | Equal]:
+def _lines(left: str, right: str) -> list[RowPair | Equal]:
     """The lines around the differences. Texts that share no line at all have none."""
     diff = diff_file("text", *(f"{text.rstrip(chr(10))}\n".encode("utf-8", "replace") for text in (left, right)))
     if not any(row.sign == "same" for block in diff.blocks for row in block.rows) and diff.added != diff.removed:
         return []
-    lines: list[LinePair | Equal] = []
+    lines: list[RowPair | Equal] = []
     for block in diff.blocks:
         lines += [Equal(tuple(row.text for row in block.rows))] if block.is_folded else block.pairs
     return [] if all(isinstance(line, Equal) for line in lines) else lines

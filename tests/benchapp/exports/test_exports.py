@@ -18,7 +18,7 @@ from django.http import QueryDict
 from django.test import Client
 from django.utils import timezone
 
-from benchapp.exports.dictionary import EXPORTS, ExportField, ValueKind
+from benchapp.exports.dictionary import EXPORTS, Column, ValueKind
 from benchapp.exports.export_request import parse_export_request
 from benchapp.exports.export_rows import FIRST_SETTLED_COLUMN, TRIAL_LOOKUPS
 from benchapp.exports.export_run import FORMATS, Export
@@ -68,12 +68,12 @@ def read_back(export: Export, form: str) -> list[dict[str, Any]]:
     return pq.read_table(BytesIO(content)).to_pylist()
 
 
-def _from_json(row: Mapping[str, Any], fields: tuple[ExportField, ...]) -> dict[str, Any]:
+def _from_json(row: Mapping[str, Any], fields: tuple[Column, ...]) -> dict[str, Any]:
     times = {field.name for field in fields if field.kind is ValueKind.TIME}
     return {name: datetime.fromisoformat(value) if name in times and value else value for name, value in row.items()}
 
 
-def _from_csv(text: str, field: ExportField) -> Any:
+def _from_csv(text: str, field: Column) -> Any:
     if field.kind is ValueKind.NUMBERS:
         return [float(part) if part else None for part in text.split(";")]
     if text == "":
@@ -240,7 +240,7 @@ def test_it_lets_no_spreadsheet_run_a_name(start: str) -> None:
 
 
 def test_it_keeps_negative_numbers_as_numbers() -> None:
-    fields = (ExportField("delta", ValueKind.NUMBER, "a difference"),)
+    fields = (Column("delta", ValueKind.NUMBER, "a difference"),)
     assert b"".join(csv_pieces(fields, [(-0.25,)])) == b"delta\r\n-0.25\r\n"
 
 
@@ -249,7 +249,7 @@ def test_it_keeps_negative_numbers_as_numbers() -> None:
 
 def test_it_reads_rows_while_it_writes_them() -> None:
     """A million rows are never in memory: after the first piece only a piece's worth was read."""
-    fields, read = (ExportField("place", ValueKind.INTEGER, "its place"),), []
+    fields, read = (Column("place", ValueKind.INTEGER, "its place"),), []
 
     def rows() -> Any:
         for place in range(1_000_000):
@@ -263,7 +263,7 @@ def test_it_reads_rows_while_it_writes_them() -> None:
 
 
 def test_it_writes_parquet_in_row_groups(tmp_path: Path) -> None:
-    fields = (ExportField("place", ValueKind.INTEGER, "its place"),)
+    fields = (Column("place", ValueKind.INTEGER, "its place"),)
     path = tmp_path / "places.parquet"
     with path.open("wb") as target:
         write_parquet(target, fields, ((place,) for place in range(25_000)), {})

@@ -9,7 +9,7 @@ from django.test import Client
 from django.urls import reverse
 
 from benchapp.models import Activity, Comment, Label, Queue, Resolution, Trial, User
-from benchapp.review.codebooks import codes as acts
+from benchapp.review.codebooks import codes
 from benchapp.review.codebooks.carried_labels import carry
 from benchapp.review.codebooks.codebook_versions import draft_of, freeze
 from benchapp.review.codebooks.codes import Wording
@@ -58,7 +58,7 @@ def client(client: Client, bob: User) -> Client:
 def splitting(queue: Queue) -> str:
     """The page of carrying it over to a version in which one code alone is split."""
     draft = draft_of(queue.version.codebook, None)
-    acts.split_code(draft.codes.get(name=CODE), [Wording("left"), Wording("right")], None)
+    codes.split_code(draft.codes.get(name=CODE), [Wording("left"), Wording("right")], None)
     version = freeze(draft, None)
     return f"/review/versions/{version.public_id}/carry/{queue.public_id}/"
 
