@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from runner.judging.judge_prompts import TITLE
-from runner.judging.metrics import HIGHEST, LABELS, LOWEST, SCALES, JudgedMetric
+from runner.judging.metrics import HIGHEST, LABELS, LOWEST, SCALES, Metric
 
 from demo.scripted_profile import Dice, ScriptedProfile
 
@@ -44,7 +44,7 @@ STARTS = {"completeness": 4, "determinism": 4, "execution_order": 4}
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    metric: JudgedMetric
+    metric: Metric
     material: Mapping[str, str]  # heading -> text
     turn: int  # 1 when asked for the first time
 
@@ -53,10 +53,10 @@ def read_question(user_messages: Sequence[str]) -> Question | None:
     """None where the conversation is not a judge's."""
     first = user_messages[0] if user_messages else ""
     heading = HEADING.match(first)
-    if heading is None or heading[1] not in set(JudgedMetric):
+    if heading is None or heading[1] not in set(Metric):
         return None
     material = {match[1]: match[3] for match in SECTION.finditer(first)}
-    return Question(JudgedMetric(heading[1]), material, len(user_messages))
+    return Question(Metric(heading[1]), material, len(user_messages))
 
 
 def judge(question: Question, dice: Dice, profile: ScriptedProfile) -> str:
@@ -75,7 +75,7 @@ def judge(question: Question, dice: Dice, profile: ScriptedProfile) -> str:
 def _label(question: Question, dice: Dice) -> dict[str, Any]:
     good, bad, against = LABELS[question.metric]
     point = set(WORD.findall(question.material.get("Key point", "").lower()))
-    heading = "Library" if question.metric is JudgedMetric.COVERAGE else "Trajectory"
+    heading = "Library" if question.metric is Metric.COVERAGE else "Trajectory"
     known = set(WORD.findall(question.material.get(heading, "").lower()))
     found = len(point & known)
     label = good if point and found >= ENOUGH * len(point) else bad
@@ -99,7 +99,7 @@ def _scores(question: Question, dice: Dice) -> dict[str, Any]:
 
 def _points(question: Question) -> list[dict[str, str]]:
     """Lines of a list in the skills, or the first line of each kind of call in the trajectory."""
-    if question.metric is JudgedMetric.SKILL_POINTS:
+    if question.metric is Metric.SKILL_POINTS:
         lines = STEP_LINE.findall(question.material.get("Skills", ""))
     else:
         lines = CALL_LINE.findall(question.material.get("Trajectory", ""))

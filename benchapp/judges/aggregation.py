@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from statistics import fmean
 
-from runner.judging.metrics import SCALES, JudgedMetric, percent
+from runner.judging.metrics import SCALES, Metric, percent
 
 ALIGNMENT = "trajectory-alignment"
-ALIGNED = (JudgedMetric.ORDER, JudgedMetric.RECALL, JudgedMetric.COMPLETENESS)
+ALIGNED = (Metric.ORDER, Metric.RECALL, Metric.COMPLETENESS)
 Unit = tuple[int, int | None, str, int | None]  # task, snapshot, skill, attempt
 
 
@@ -24,7 +24,7 @@ Unit = tuple[int, int | None, str, int | None]  # task, snapshot, skill, attempt
 class Told:
     """One judged item as the record has it. `family` None: the task has none and is a family of its own."""
 
-    metric: JudgedMetric
+    metric: Metric
     unit: Unit
     family: int | None
     sample: int | None
@@ -59,20 +59,20 @@ class Mean:
 
 def rows_of(told: Iterable[Told]) -> list[JudgedRow]:
     """Items, the metrics they make up, and the composites."""
-    units: dict[tuple[JudgedMetric, Unit], list[Told]] = defaultdict(list)
+    units: dict[tuple[Metric, Unit], list[Told]] = defaultdict(list)
     for each in told:
         units[each.metric, each.unit].append(each)
     rows = [row for (metric, _), items in units.items() for row in _of_unit(metric, items)]
     return [*rows, *_alignment(rows)]
 
 
-def _of_unit(metric: JudgedMetric, items: list[Told]) -> Iterator[JudgedRow]:
+def _of_unit(metric: Metric, items: list[Told]) -> Iterator[JudgedRow]:
     parts = SCALES.get(metric, ())
     if len(parts) > 1:
         yield from (_row(each, f"{metric}.{each.item}", each.value) for each in items)
         if {each.item for each in items} == set(parts):
             yield _row(items[0], metric.value, fmean(each.value for each in items))
-    elif metric in (JudgedMetric.COVERAGE, JudgedMetric.RECALL):
+    elif metric in (Metric.COVERAGE, Metric.RECALL):
         good = sum(each.value > 0 for each in items)
         yield _row(items[0], metric.value, percent(good, len(items)))
     else:

@@ -19,7 +19,7 @@ from runner.base.encoding import decode
 from runner.base.errors import SetupError
 from runner.judging.judge_prompts import PROMPT_VERSION, steps_text
 from runner.judging.judge_reply import Point
-from runner.judging.metrics import HELD_AGAINST, SCORED, JudgedMetric
+from runner.judging.metrics import HELD_AGAINST, SCORED, Metric
 from runner.models import Model
 
 
@@ -34,7 +34,7 @@ class PassOutcome:
 
 
 def judge_run(
-    run: Run, model: Model, metrics: Sequence[JudgedMetric] = SCORED, *, repeat: int = 1, budget: Budget
+    run: Run, model: Model, metrics: Sequence[Metric] = SCORED, *, repeat: int = 1, budget: Budget
 ) -> PassOutcome:
     """Asks whatever these metrics ask about the run and is not answered yet. SetupError where the run is still at work,
     or the pass was begun with another version of the model."""
@@ -55,7 +55,7 @@ def judge_run(
     return outcome
 
 
-def _begin(run: Run, model: Model, metrics: Sequence[JudgedMetric], repeat: int) -> Judging:
+def _begin(run: Run, model: Model, metrics: Sequence[Metric], repeat: int) -> Judging:
     judging, _ = Judging.objects.get_or_create(
         run=run,
         model=model.name[:200],
@@ -75,7 +75,7 @@ def _begin(run: Run, model: Model, metrics: Sequence[JudgedMetric], repeat: int)
 
 
 class _Pass:
-    def __init__(self, judging: Judging, model: Model, budget: Budget, metrics: set[JudgedMetric]) -> None:
+    def __init__(self, judging: Judging, model: Model, budget: Budget, metrics: set[Metric]) -> None:
         self.judging, self.metrics = judging, metrics
         self.texts = Texts()
         self.asker = Asker(judging, model, budget, self.texts.redactor)
@@ -89,15 +89,15 @@ class _Pass:
     # --- level 1 ------------------------------------------------------------------------------------------------
 
     def _library(self, work: Work, snapshot: Snapshot) -> None:
-        if JudgedMetric.COVERAGE in self.metrics:
-            whole = JudgeAsk(JudgedMetric.COVERAGE, work.task, snapshot=snapshot)
+        if Metric.COVERAGE in self.metrics:
+            whole = JudgeAsk(Metric.COVERAGE, work.task, snapshot=snapshot)
             for ask in self._about_points(whole, work, snapshot=snapshot):
                 self.asker.answer(ask, {"Library": self.texts.library(snapshot), "Key point": ask.point})
-        for metric in (JudgedMetric.EXECUTABILITY, JudgedMetric.SAFETY):
+        for metric in (Metric.EXECUTABILITY, Metric.SAFETY):
             if metric in self.metrics:
                 self._skills(metric, work, snapshot)
 
-    def _skills(self, metric: JudgedMetric, work: Work, snapshot: Snapshot) -> None:
+    def _skills(self, metric: Metric, work: Work, snapshot: Snapshot) -> None:
         for skill in self.texts.skills(snapshot):
             ask = JudgeAsk(metric, work.task, snapshot=snapshot, skill=skill)
             material = {"Task": self.texts.instruction(work.task), "Skill": self.texts.skill(snapshot, skill)}
@@ -106,31 +106,27 @@ class _Pass:
     # --- level 2 ------------------------------------------------------------------------------------------------
 
     def _attempt(self, work: Work, attempt: Attempt) -> None:
-        if JudgedMetric.USAGE in self.metrics:
+        if Metric.USAGE in self.metrics:
             judge_usage(self.asker, work.task, attempt)
-        asked = [
-            metric
-            for metric in (JudgedMetric.RECALL, JudgedMetric.ORDER, JudgedMetric.COMPLETENESS)
-            if metric in self.metrics
-        ]
+        asked = [metric for metric in (Metric.RECALL, Metric.ORDER, Metric.COMPLETENESS) if metric in self.metrics]
         if asked and not self.texts.trajectory(attempt):
             for metric in asked:
                 self.asker.note(JudgeAsk(metric, work.task, attempt=attempt), JudgedUnit.Status.NO_TRAJECTORY)
             return
         for metric in asked:
-            if metric is JudgedMetric.RECALL:
+            if metric is Metric.RECALL:
                 self._recall(work, attempt)
             else:
                 self._whole(metric, work, attempt)
 
     def _recall(self, work: Work, attempt: Attempt) -> None:
-        whole = JudgeAsk(JudgedMetric.RECALL, work.task, attempt=attempt)
+        whole = JudgeAsk(Metric.RECALL, work.task, attempt=attempt)
         for ask in self._about_points(whole, work, attempt=attempt):
             self.asker.answer(ask, {"Trajectory": self.texts.trajectory(attempt), "Key point": ask.point})
 
-    def _whole(self, metric: JudgedMetric, work: Work, attempt: Attempt) -> None:
+    def _whole(self, metric: Metric, work: Work, attempt: Attempt) -> None:
         ask = JudgeAsk(metric, work.task, attempt=attempt)
-        steps = self._reference(work, JudgedMetric.ORACLE_STEPS)
+        steps = self._reference(work, Metric.ORACLE_STEPS)
         if isinstance(steps, JudgedUnit.Status):
             self.asker.note(ask, steps)
             return
@@ -152,7 +148,7 @@ class _Pass:
         self.judging.units.filter(key=whole.key).delete()  # noted when there was no reference yet
         yield from about_points(whole.metric, _safe(points, self.texts), work.task, **unit)
 
-    def _reference(self, work: Work, metric: JudgedMetric) -> tuple[Point, ...] | JudgedUnit.Status:
+    def _reference(self, work: Work, metric: Metric) -> tuple[Point, ...] | JudgedUnit.Status:
         """The points, or why there are none: the suite says so, nothing solved the task, or the judge could not."""
         found = read_brought_points(work.task)
         if found is not None:
@@ -165,7 +161,7 @@ class _Pass:
             return JudgedUnit.Status.NO_POINTS
         return points or JudgedUnit.Status.NO_REFERENCE
 
-    def _draw_points(self, work: Work, metric: JudgedMetric) -> JudgedUnit | None:
+    def _draw_points(self, work: Work, metric: Metric) -> JudgedUnit | None:
         ask = JudgeAsk(metric, work.task)
         before = self.judging.units.filter(key=ask.key, status=JudgedUnit.Status.OK).first()
         if before is not None:

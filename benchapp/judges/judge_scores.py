@@ -9,7 +9,7 @@ from django.db.models import Count
 
 from benchapp.judges.aggregation import JudgedRow, Told, rows_of
 from benchapp.models import JudgedUnit, Judgement, Judging
-from runner.judging.metrics import CONTRADICTION, JudgedMetric
+from runner.judging.metrics import CONTRADICTION, Metric
 
 UNIT = ("unit__task", "unit__snapshot", "unit__skill", "unit__attempt")
 
@@ -32,23 +32,23 @@ def read_judged_rows(judgings: Iterable[Judging]) -> dict[int, list[JudgedRow]]:
         Judgement.objects.filter(unit__judging__in=wanted).order_by("unit_id", "id").values_list(*columns)
     ):
         unit = (task, snapshot, skill, attempt)
-        told[judging].append(Told(JudgedMetric(metric), unit, family, sample, item, label, value))
+        told[judging].append(Told(Metric(metric), unit, family, sample, item, label, value))
     return {pk: rows_of(found) for pk, found in told.items()}
 
 
-def endings(judging: Judging) -> dict[JudgedMetric, Counter[str]]:
+def endings(judging: Judging) -> dict[Metric, Counter[str]]:
     """metric -> status -> questions. One query."""
-    found: dict[JudgedMetric, Counter[str]] = defaultdict(Counter)
+    found: dict[Metric, Counter[str]] = defaultdict(Counter)
     counted = judging.units.order_by().values_list("metric", "status").annotate(number=Count("pk"))
     for metric, status, number in counted:
-        found[JudgedMetric(metric)][status] += number
+        found[Metric(metric)][status] += number
     return found
 
 
-def contradictions(judging: Judging) -> dict[JudgedMetric, int]:
+def contradictions(judging: Judging) -> dict[Metric, int]:
     """Key points that a library or a trajectory contradicts. They count as not there, and are told."""
     found = Judgement.objects.filter(unit__judging=judging, label=CONTRADICTION).order_by()
-    return {JudgedMetric(metric): n for metric, n in found.values_list("unit__metric").annotate(number=Count("pk"))}
+    return {Metric(metric): n for metric, n in found.values_list("unit__metric").annotate(number=Count("pk"))}
 
 
 def count_retried(judging: Judging) -> int:

@@ -16,7 +16,7 @@ from benchapp.models import Attempt, Episode, Run, Snapshot, Task, Trial
 from runner.base.digests import digest_bytes
 from runner.base.types import Phase
 from runner.judging.judge_reply import Point
-from runner.judging.metrics import JudgedMetric
+from runner.judging.metrics import Metric
 
 PHASES = (Phase.EVALUATION, Phase.DEPLOYMENT)
 POINT_CHARS = 12  # of a key point's digest, enough among those of one task
@@ -26,7 +26,7 @@ POINT_CHARS = 12  # of a key point's digest, enough among those of one task
 class JudgeAsk:
     """One question: a unit to be. `number` tells key points with equal words apart."""
 
-    metric: JudgedMetric
+    metric: Metric
     task: Task
     snapshot: Snapshot | None = None
     skill: str = ""
@@ -97,7 +97,7 @@ def _place(task: Task) -> tuple[int, str, int, str]:
     return (family.ordinal if family else 0, family.key if family else "", task.ordinal, task.key)
 
 
-def about_points(metric: JudgedMetric, points: Iterable[Point], task: Task, **unit: object) -> Iterator[JudgeAsk]:
+def about_points(metric: Metric, points: Iterable[Point], task: Task, **unit: object) -> Iterator[JudgeAsk]:
     """One question for each key point; equal words are asked about each time they stand in the list."""
     seen: dict[str, int] = {}
     for point in points:

@@ -12,18 +12,18 @@ from django.db.models import Case, IntegerField, Q, QuerySet, Value, When
 from benchapp.judges.judged_texts import Texts
 from benchapp.models import Attempt, JudgedUnit, Judging, KeyPoint, Task
 from runner.judging.judge_reply import Point
-from runner.judging.metrics import JudgedMetric
+from runner.judging.metrics import Metric
 
 KINDS = {
-    JudgedMetric.SKILL_POINTS: KeyPoint.Kind.SKILL,
-    JudgedMetric.TRAJECTORY_POINTS: KeyPoint.Kind.TRAJECTORY,
-    JudgedMetric.ORACLE_STEPS: KeyPoint.Kind.ORACLE,
+    Metric.SKILL_POINTS: KeyPoint.Kind.SKILL,
+    Metric.TRAJECTORY_POINTS: KeyPoint.Kind.TRAJECTORY,
+    Metric.ORACLE_STEPS: KeyPoint.Kind.ORACLE,
 }
 HUMAN = Q(trial__episode__run__condition__startswith="human") | Q(trial__episode__run__condition="curated-static")
 ORACLE = Q(trial__episode__run__setup__name="oracle")  # as importers name a run that shows how it is done
 
 
-def read_brought_points(task: Task) -> dict[JudgedMetric, tuple[Point, ...]] | None:
+def read_brought_points(task: Task) -> dict[Metric, tuple[Point, ...]] | None:
     """Those of the suite. None where it brings none at all: a list that is there and empty says "no key points"."""
     rows = list(task.key_points.order_by("kind", "ordinal"))
     if not rows:
@@ -34,7 +34,7 @@ def read_brought_points(task: Task) -> dict[JudgedMetric, tuple[Point, ...]] | N
     }
 
 
-def find_earlier_points(judging: Judging, task: Task, metric: JudgedMetric) -> JudgedUnit | None:
+def find_earlier_points(judging: Judging, task: Task, metric: Metric) -> JudgedUnit | None:
     """The first that any pass of this model and these prompts has drawn for the task."""
     found = JudgedUnit.objects.filter(
         judging__model=judging.model,
@@ -69,10 +69,10 @@ def _readable() -> QuerySet[Attempt]:
     return found.select_related("trial__snapshot", "trial__task_revision").distinct()
 
 
-def material_of(metric: JudgedMetric, task: Task, attempt: Attempt, texts: Texts) -> dict[str, str] | None:
+def material_of(metric: Metric, task: Task, attempt: Attempt, texts: Texts) -> dict[str, str] | None:
     """What a reference is drawn from; None where the attempt's skills are not known and they are what is asked about."""
     material = {"Task": texts.instruction(task, attempt), "Trajectory": texts.trajectory(attempt)}
-    if metric is not JudgedMetric.SKILL_POINTS:
+    if metric is not Metric.SKILL_POINTS:
         return material
     snapshot = attempt.trial.snapshot
     if snapshot is None or not snapshot.skills_total:

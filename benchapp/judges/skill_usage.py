@@ -14,13 +14,13 @@ from benchapp.judges.judged_units import JudgeAsk
 from benchapp.models import Attempt, JudgedUnit, Judgement, SnapshotFile, Task
 from benchapp.models.judgements import SETTLED
 from runner.base.types import UseKind
-from runner.judging.metrics import JudgedMetric, percent
+from runner.judging.metrics import Metric, percent
 
 
 def judge_usage(asker: Asker, task: Task, attempt: Attempt) -> None:
     """One unit for an attempt that was given a skill; none for one that had nothing to use."""
     library = _library(attempt)
-    ask = JudgeAsk(JudgedMetric.USAGE, task, attempt=attempt)
+    ask = JudgeAsk(Metric.USAGE, task, attempt=attempt)
     if not library:
         return
     if attempt.trial.skills_read is None:

@@ -13,7 +13,7 @@ from benchapp.models.experiments import Run
 from benchapp.models.libraries import Snapshot
 from benchapp.models.suites import Task
 from benchapp.models.trials import Attempt
-from runner.judging.metrics import JudgedMetric
+from runner.judging.metrics import Metric
 
 
 class JudgingQuerySet(models.QuerySet["Judging"]):
@@ -72,7 +72,7 @@ class JudgedUnit(PublicModel):
 
     judging = models.ForeignKey(Judging, on_delete=models.CASCADE, related_name="units")
     key = models.CharField(max_length=600)
-    metric = models.CharField(max_length=32, choices=[(metric.value, metric.value) for metric in JudgedMetric])
+    metric = models.CharField(max_length=32, choices=[(metric.value, metric.value) for metric in Metric])
     task = models.ForeignKey(Task, on_delete=models.PROTECT, related_name="+")
     snapshot = models.ForeignKey(Snapshot, null=True, on_delete=models.PROTECT, related_name="+")
     skill = models.CharField(max_length=200, blank=True)

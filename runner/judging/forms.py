@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from runner.judging.metrics import HIGHEST, LABELS, LOWEST, REFERENCES, SCALES, JudgedMetric
+from runner.judging.metrics import HIGHEST, LABELS, LOWEST, REFERENCES, SCALES, Metric
 
 MAX_POINTS = 40
 POINT_FIELDS = ("text", "reason", "reference")
@@ -30,7 +30,7 @@ class Form:
         return _object({"points": {"type": "array", "maxItems": MAX_POINTS, "items": point}})
 
 
-def form_of(metric: JudgedMetric) -> Form:
+def form_of(metric: Metric) -> Form:
     """ValueError for a metric that nobody is asked about."""
     if metric in SCALES:
         return Form(items=SCALES[metric])

@@ -12,7 +12,7 @@ from benchapp.models import Blob, Experiment, Family, KeyPoint, Run, SkillUse, S
 from runner.base.types import ModelReply, ModelRequest, Observation, Phase, Source, Step, ToolCall, Usage
 from runner.judging.forms import form_of
 from runner.judging.judge_prompts import TITLE
-from runner.judging.metrics import LABELS, SCALES, JudgedMetric
+from runner.judging.metrics import LABELS, SCALES, Metric
 from tests.worlds.factories import (
     make_episode,
     make_experiment,
@@ -109,14 +109,14 @@ def _steps() -> Iterator[Step]:
     yield Step(3, Source.AGENT, "There are 7 words.")
 
 
-def metric_of(request: ModelRequest | dict[str, Any]) -> JudgedMetric:
+def metric_of(request: ModelRequest | dict[str, Any]) -> Metric:
     """Which question a request asks, as the prompt's title says it."""
     messages = request["messages"] if isinstance(request, dict) else request.messages
     title = str(messages[1]["content"]).splitlines()[0]
-    return JudgedMetric(title.removeprefix(TITLE).split(" ")[0])
+    return Metric(title.removeprefix(TITLE).split(" ")[0])
 
 
-def fitting(metric: JudgedMetric, score: int = 4, place: int = 0) -> str:
+def fitting(metric: Metric, score: int = 4, place: int = 0) -> str:
     """A whole answer: every item with this score, or the label in this place."""
     if metric in SCALES:
         return orjson.dumps({item: {"score": score, "reason": f"r-{item}"} for item in SCALES[metric]}).decode()

@@ -12,7 +12,7 @@ from benchapp.judges.judge_recordings import write_recording
 from benchapp.management.commands.judge import positive, positive_int
 from benchapp.models import Run
 from runner.base.errors import SetupError
-from runner.judging.metrics import SCORED, JudgedMetric
+from runner.judging.metrics import SCORED, Metric
 from runner.models import Model, make_model
 from runner.models.litellm.client import PROVIDER, LiteLLM
 from runner.models.recorded import SUFFIX, recordings_folder
@@ -82,7 +82,7 @@ def model_of(options: dict[str, Any]) -> Model:
         raise CommandError(str(error)) from error
 
 
-def metrics_of(names: list[str] | None) -> list[JudgedMetric]:
+def metrics_of(names: list[str] | None) -> list[Metric]:
     if unknown := sorted(set(names or ()) - set(SCORED)):
         raise CommandError(f"--metrics: {', '.join(unknown)} unknown; known: {', '.join(SCORED)}")
     return [metric for metric in SCORED if not names or metric in names]

@@ -18,7 +18,7 @@ from benchapp.judges.robustness import Spread, over_replicates, over_samples, re
 from benchapp.models import Family, JudgedUnit, Judging, Run, Trial
 from benchapp.models.judgements import UNUSABLE
 from benchapp.record.json_shape import JsonShape
-from runner.judging.metrics import REFERENCES, SCORED, JudgedMetric
+from runner.judging.metrics import REFERENCES, SCORED, Metric
 
 PER_PAGE = 40
 MAX_REASON = 600
@@ -53,7 +53,7 @@ class TaskLine:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    metric: JudgedMetric
+    metric: Metric
     total: int
     counts: tuple[tuple[str, str, int], ...]  # status, its words, units
     contradictions: int

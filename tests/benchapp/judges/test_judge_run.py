@@ -13,7 +13,7 @@ from django.core.management import CommandError, call_command
 
 from benchapp.judges.judge_scores import read_judged_rows
 from benchapp.models import JudgedUnit, Judgement, Judging, JudgingTry
-from runner.judging.metrics import JudgedMetric
+from runner.judging.metrics import Metric
 from runner.models.litellm.client import LiteLLM
 from tests.providers.chat_provider import Provider
 from tests.worlds.judging_worlds import World, fitting, make_world, metric_of
@@ -45,7 +45,7 @@ def statuses() -> list[str]:
 
 
 def test_it_judges_over_the_wire_and_says_what_it_did(provider: Provider) -> None:
-    provider.says(fitting(JudgedMetric.SAFETY, score=5), usage=USAGE)
+    provider.says(fitting(Metric.SAFETY, score=5), usage=USAGE)
     said = judge(provider, make_world(), "--metrics", "safety")
     assert "4 ok; 4 calls" in said
     assert provider.asked[0]["response_format"] == {"type": "json_object"}
@@ -56,7 +56,7 @@ def test_it_judges_over_the_wire_and_says_what_it_did(provider: Provider) -> Non
 
 
 def test_replies_of_every_bad_kind_come_through_as_what_they_are(provider: Provider) -> None:
-    safety = fitting(JudgedMetric.SAFETY)
+    safety = fitting(Metric.SAFETY)
     provider.says("```json\n" + safety + "\n```")  # taken
     provider.says(safety[:-40], finish="length")  # malformed, and then
     provider.says('{"data_privacy": {"score": 4, "reason": "r"}}')  # partial, and then
@@ -73,9 +73,9 @@ def test_replies_of_every_bad_kind_come_through_as_what_they_are(provider: Provi
 def test_errors_that_pass_are_waited_out_and_those_that_stay_fail_the_question_alone(provider: Provider) -> None:
     provider.fails(503)
     provider.fails(429)
-    provider.says(fitting(JudgedMetric.SAFETY))  # after two pauses
+    provider.says(fitting(Metric.SAFETY))  # after two pauses
     provider.fails(400, "this prompt is odd")
-    provider.says(fitting(JudgedMetric.SAFETY))
+    provider.says(fitting(Metric.SAFETY))
     judge(provider, make_world(), "--metrics", "safety")
     assert statuses() == ["ok", "failed", "ok", "ok"]
     assert "this prompt is odd" in JudgedUnit.objects.get(status="failed").problem
@@ -88,14 +88,14 @@ def test_a_provider_that_is_gone_stops_the_pass_and_it_goes_on_later(provider: P
         judge(provider, world, "--metrics", "safety")
     assert stopped.value.returncode == 3
     provider.answers.clear()
-    provider.says(fitting(JudgedMetric.SAFETY))
+    provider.says(fitting(Metric.SAFETY))
     assert "4 ok; 4 calls" in judge(provider, world, "--metrics", "safety")
 
 
 def test_a_slow_provider_is_given_up_and_asked_again(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
     """The client's own time limit ends the call; what comes too late is not waited for."""
     monkeypatch.setattr(LiteLLM, "complete", _timing_out(LiteLLM.complete))
-    provider.says(fitting(JudgedMetric.SAFETY))
+    provider.says(fitting(Metric.SAFETY))
     judge(provider, make_world(), "--metrics", "safety")
     assert statuses() == ["failed", "ok", "ok", "ok"]
 
@@ -125,7 +125,7 @@ def test_a_refused_key_stops_at_once_and_is_quoted_nowhere(provider: Provider) -
 
 
 def test_a_reply_that_quotes_a_key_is_kept_without_it(provider: Provider) -> None:
-    provider.says(fitting(JudgedMetric.ORDER).replace("r-execution_order", f"the key is {KEY}"))
+    provider.says(fitting(Metric.ORDER).replace("r-execution_order", f"the key is {KEY}"))
     judge(provider, make_world(), "--metrics", "execution-order")
     kept = [row.reply.content().decode() for row in JudgingTry.objects.all()]
     assert not [text for text in (*kept, Judgement.objects.first().reason) if KEY in text]

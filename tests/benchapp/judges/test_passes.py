@@ -15,7 +15,7 @@ from benchapp.models import Blob, JudgedUnit, Judgement, Judging, JudgingTry, Ke
 from demo.scripted import Scripted
 from runner.base.errors import ModelUnavailable, SetupError
 from runner.base.types import ModelRequest
-from runner.judging.metrics import JudgedMetric
+from runner.judging.metrics import Metric
 from runner.judging.trying import TRIES
 from tests.worlds.judging_worlds import Judge, fitting, make_world, metric_of
 
@@ -49,10 +49,10 @@ def test_it_shows_the_material_and_never_the_verdict() -> None:
     world, judge = make_world(), Judge()
     judge_run(world.run, judge, budget=Budget())
     by_metric = {metric_of(request): request.messages[1]["content"] for request in judge.asked}
-    assert "Split the text at blanks" in by_metric[JudgedMetric.COVERAGE]
-    assert "Count the words of text" in by_metric[JudgedMetric.EXECUTABILITY]
-    assert "wc -w text.txt" in by_metric[JudgedMetric.ORDER]
-    assert "Count." in by_metric[JudgedMetric.ORDER]
+    assert "Split the text at blanks" in by_metric[Metric.COVERAGE]
+    assert "Count the words of text" in by_metric[Metric.EXECUTABILITY]
+    assert "wc -w text.txt" in by_metric[Metric.ORDER]
+    assert "Count." in by_metric[Metric.ORDER]
     assert not [text for text in by_metric.values() if "expected 41.2, got 27.5" in text]
 
 
@@ -70,18 +70,18 @@ def test_it_goes_on_where_it_stopped_and_asks_nothing_twice() -> None:
 
 def test_a_reply_that_was_kept_but_not_read_is_read_and_not_asked_for_again() -> None:
     world, judge = make_world(), Judge()
-    judging = judge_run(world.run, judge, [JudgedMetric.SAFETY], budget=Budget()).judging
+    judging = judge_run(world.run, judge, [Metric.SAFETY], budget=Budget()).judging
     Judgement.objects.all().delete()
     judging.units.update(status="asked")  # as a killed pass leaves it
-    outcome = judge_run(world.run, judge, [JudgedMetric.SAFETY], budget=Budget())
+    outcome = judge_run(world.run, judge, [Metric.SAFETY], budget=Budget())
     assert (outcome.budget.used_calls, units(judging)) == (0, {("safety", "ok"): 4})
     assert Judgement.objects.count() == 24
 
 
 def test_another_repeat_asks_everything_anew_and_both_are_kept() -> None:
     world, judge = make_world(), Judge()
-    judge_run(world.run, judge, [JudgedMetric.SAFETY], budget=Budget())
-    judge_run(world.run, judge, [JudgedMetric.SAFETY], repeat=2, budget=Budget())
+    judge_run(world.run, judge, [Metric.SAFETY], budget=Budget())
+    judge_run(world.run, judge, [Metric.SAFETY], repeat=2, budget=Budget())
     assert len(judge.asked) == 8
     assert len({request.seed for request in judge.asked}) == 8
     assert Judging.objects.count() == 2
@@ -89,9 +89,9 @@ def test_another_repeat_asks_everything_anew_and_both_are_kept() -> None:
 
 def test_it_is_told_what_was_wrong_and_every_try_is_kept() -> None:
     world = make_world()
-    bad = iter(['{"label": "perhaps", "reason": "x"}', "Sure! " + fitting(JudgedMetric.COVERAGE)])
+    bad = iter(['{"label": "perhaps", "reason": "x"}', "Sure! " + fitting(Metric.COVERAGE)])
     judge = Judge(lambda request: next(bad, None) or fitting(metric_of(request)))
-    judge_run(world.run, judge, [JudgedMetric.COVERAGE], budget=Budget())
+    judge_run(world.run, judge, [Metric.COVERAGE], budget=Budget())
     unit = JudgedUnit.objects.order_by("pk").first()
     assert (unit.status, unit.tries.count()) == ("ok", 3)
     texts = [orjson.loads(row.reply.content())["text"] for row in unit.tries.all()]
@@ -103,12 +103,12 @@ def test_it_is_told_what_was_wrong_and_every_try_is_kept() -> None:
 def test_unusable_replies_end_the_unit_and_are_counted_by_kind() -> None:
     world = make_world()
     replies = {
-        JudgedMetric.COVERAGE: "no json at all",
-        JudgedMetric.EXECUTABILITY: '{"completeness": {"score": 5, "reason": "r"}}',
-        JudgedMetric.SAFETY: fitting(JudgedMetric.SAFETY, score=6),
-        JudgedMetric.RECALL: "I cannot help with that.",
-        JudgedMetric.ORDER: '{"execution_order": {"score": "4", "reason": "r"}}',
-        JudgedMetric.COMPLETENESS: "",
+        Metric.COVERAGE: "no json at all",
+        Metric.EXECUTABILITY: '{"completeness": {"score": 5, "reason": "r"}}',
+        Metric.SAFETY: fitting(Metric.SAFETY, score=6),
+        Metric.RECALL: "I cannot help with that.",
+        Metric.ORDER: '{"execution_order": {"score": "4", "reason": "r"}}',
+        Metric.COMPLETENESS: "",
     }
     judge = Judge(lambda request: replies[metric_of(request)])
     outcome = judge_run(world.run, judge, [*replies], budget=Budget())
@@ -146,7 +146,7 @@ def test_no_reply_fails_the_unit_and_three_in_a_row_stop_the_pass() -> None:
 def test_a_task_whose_list_is_empty_says_so() -> None:
     world = make_world()
     KeyPoint.objects.filter(task=world.tasks[0], kind="trajectory").delete()
-    outcome = judge_run(world.run, Judge(), [JudgedMetric.RECALL], budget=Budget())
+    outcome = judge_run(world.run, Judge(), [Metric.RECALL], budget=Budget())
     assert units(outcome.judging) == {("key-point-recall", "no-points"): 1, ("key-point-recall", "ok"): 1}
 
 
@@ -155,7 +155,7 @@ def test_without_key_points_they_are_drawn_once_from_a_trial_with_human_skills()
     outcome = judge_run(world.run, judge, budget=Budget())
     drawn = outcome.judging.units.filter(metric__in=("skill-points", "trajectory-points", "oracle-steps"))
     assert drawn.filter(status="ok").count() == 6
-    asked = next(request for request in judge.asked if metric_of(request) is JudgedMetric.SKILL_POINTS)
+    asked = next(request for request in judge.asked if metric_of(request) is Metric.SKILL_POINTS)
     assert "Count the pieces" in asked.messages[1]["content"]
     first = len(judge.asked)
     other = judge_run(world.human, judge, budget=Budget())
@@ -168,15 +168,13 @@ def test_without_anything_that_solved_the_task_it_says_no_reference() -> None:
     world = make_world(key_points=False)
     world.human.delete()
     judge = Judge()
-    outcome = judge_run(
-        world.run, judge, [JudgedMetric.COVERAGE, JudgedMetric.RECALL, JudgedMetric.ORDER], budget=Budget()
-    )
+    outcome = judge_run(world.run, judge, [Metric.COVERAGE, Metric.RECALL, Metric.ORDER], budget=Budget())
     assert (outcome.units, judge.asked) == ({"no-reference": 6}, [])
 
 
 def test_a_run_at_work_and_a_pass_of_another_version_are_refused() -> None:
     world = make_world()
-    judge_run(world.run, Judge(), [JudgedMetric.USAGE], budget=Budget())
+    judge_run(world.run, Judge(), [Metric.USAGE], budget=Budget())
     with pytest.raises(SetupError, match="of version 1, this one is 2"):
         judge_run(world.run, Judge(version="2"), budget=Budget())
     world.run.status = "running"
@@ -201,9 +199,9 @@ def test_the_scripted_model_plays_judge_and_is_called_so() -> None:
 
 def test_what_was_answered_stands_when_the_suite_takes_its_reference_away() -> None:
     world, judge = make_world(), Judge()
-    judge_run(world.run, judge, [JudgedMetric.ORDER], budget=Budget())
+    judge_run(world.run, judge, [Metric.ORDER], budget=Budget())
     KeyPoint.objects.filter(kind=KeyPoint.Kind.ORACLE).delete()
-    again = judge_run(world.run, judge, [JudgedMetric.ORDER], budget=Budget())
+    again = judge_run(world.run, judge, [Metric.ORDER], budget=Budget())
     assert units(again.judging) == {("execution-order", "ok"): 2}
     assert Judgement.objects.count() == 2
 
@@ -217,5 +215,5 @@ def test_a_request_and_its_try_are_written_together(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(JudgingTry.objects, "create", killed)
     with pytest.raises(KeyboardInterrupt):
-        judge_run(world.run, Judge(), [JudgedMetric.SAFETY], budget=Budget())
+        judge_run(world.run, Judge(), [Metric.SAFETY], budget=Budget())
     assert Blob.objects.count() == held

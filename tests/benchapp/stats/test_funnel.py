@@ -6,10 +6,10 @@ from benchapp.models import Episode, Run, Trial
 from benchapp.stats.learning import skill_reading
 from benchapp.stats.learning.funnel import (
     by_skill,
-    bypassed,
     chances_of,
     funnel_of,
     rivals,
+    select_bypassed,
     select_read_and_failed,
     with_following,
 )
@@ -63,7 +63,7 @@ def test_the_lists_count_the_family_whose_skill_it_is() -> None:
     rival = trial_of(episode, task=tasks[1], snapshot=library, success=True, read=["skill-92"])
     failed = trial_of(episode, task=other.tasks.first(), snapshot=library, success=False, read=["skill-92"])
     chances = chances_of(episode.run)
-    assert [(chance.trial, chance.skill) for chance in bypassed(chances)] == [(silent.pk, "skill-91")]
+    assert [(chance.trial, chance.skill) for chance in select_bypassed(chances)] == [(silent.pk, "skill-91")]
     assert [(chance.trial, chance.skill, chance.others) for chance in rivals(chances)] == [
         (rival.pk, "skill-91", ("skill-92",))
     ]
@@ -86,7 +86,7 @@ def test_whose_a_skill_is_the_whole_run_decides_whatever_is_left_out() -> None:
 def test_where_no_skill_is_named_after_a_family_all_trials_count(episode: Episode) -> None:
     trial_of(episode, snapshot=make_snapshot(skill("sums")), success=False)
     (chance,) = chances_of(episode.run)
-    assert (chance.is_own, bypassed([chance])) == (None, [chance])
+    assert (chance.is_own, select_bypassed([chance])) == (None, [chance])
     assert by_skill([chance])[0].own is None
 
 

@@ -12,7 +12,7 @@ from benchapp.judges.judge_budget import Budget
 from benchapp.judges.judge_passes import judge_run
 from benchapp.models import JudgedUnit, Judging, Task
 from inspector.web.access import local_user
-from runner.judging.metrics import JudgedMetric
+from runner.judging.metrics import Metric
 from tests.queries import assert_queries_flat
 from tests.worlds.factories import make_run
 from tests.worlds.judging_worlds import Judge, World, fitting, make_world, metric_of
@@ -64,10 +64,8 @@ def test_it_shows_every_level_by_task_with_the_mean_over_tasks(client):
 
 def test_it_counts_the_ways_in_which_judging_failed(client):
     world = make_world()
-    judge = Judge(
-        lambda request: "no" if metric_of(request) is JudgedMetric.SAFETY else fitting(metric_of(request), place=2)
-    )
-    judge_run(world.run, judge, [JudgedMetric.SAFETY, JudgedMetric.COVERAGE], budget=Budget())
+    judge = Judge(lambda request: "no" if metric_of(request) is Metric.SAFETY else fitting(metric_of(request), place=2))
+    judge_run(world.run, judge, [Metric.SAFETY, Metric.COVERAGE], budget=Budget())
     found = twin(client, world)
     assert {each["metric"]: each for each in found["endings"]} == {
         "coverage": {"metric": "coverage", "questions": 4, "contradictions": 4, "ok": 4},
@@ -96,7 +94,7 @@ def test_a_question_opens_its_prompt_reply_and_reason(client):
     unit = JudgedUnit.objects.order_by("pk").first()
     address = f"/runs/{world.run.public_id}/judgements/{unit.public_id}"
     found = client.get(f"{address}.json").json()
-    assert [each["reply"] for each in found["tries"]] == ["what?", fitting(JudgedMetric.COVERAGE)]
+    assert [each["reply"] for each in found["tries"]] == ["what?", fitting(Metric.COVERAGE)]
     assert [message["role"] for message in found["tries"][1]["messages"]] == ["system", "user", "assistant", "user"]
     text = client.get(f"{address}/").text
     assert "Split at blanks." in text
@@ -128,7 +126,7 @@ def test_what_a_judge_says_is_text_and_nothing_else(client):
     Task.objects.filter(pk=world.tasks[0].pk).update(title=HOSTILE)
     world.tasks[0].key_points.filter(kind="skill").update(text=f"point {HOSTILE}")
     reply = json.dumps({"label": "mentioned", "reason": f"reason {HOSTILE}"})
-    judge_run(world.run, Judge(lambda request: reply), [JudgedMetric.COVERAGE], budget=Budget())
+    judge_run(world.run, Judge(lambda request: reply), [Metric.COVERAGE], budget=Budget())
     Judging.objects.update(stopped=HOSTILE)
     unit = JudgedUnit.objects.filter(task=world.tasks[0]).first()
     for text in (page(client, world), client.get(f"/runs/{world.run.public_id}/judgements/{unit.public_id}/").text):

@@ -13,7 +13,7 @@ from runner.evaluating.judged_artifact import ask_judge
 from runner.judging.forms import form_of
 from runner.judging.judge_prompts import request_for
 from runner.judging.judge_reply import Fault, read_reply
-from runner.judging.metrics import JudgedMetric
+from runner.judging.metrics import Metric
 from runner.judging.trying import settle
 
 
@@ -30,9 +30,7 @@ class Talker:
 
 def test_a_judge_of_runs_is_asked_three_times_with_its_answer_and_what_was_wrong() -> None:
     talker = Talker("Well: {}" + "x" * 9_000)
-    settled = settle(
-        request_for(JudgedMetric.SAFETY, {"Skill": "Stir."}, 3), form_of(JudgedMetric.SAFETY), talker.complete
-    )
+    settled = settle(request_for(Metric.SAFETY, {"Skill": "Stir."}, 3), form_of(Metric.SAFETY), talker.complete)
     assert settled.faults == (Fault.PROSE, Fault.PROSE)
     echo, complaint = talker.requests[1].messages[-2:]
     assert echo == {"role": "assistant", "content": talker.text[:8_000]}
@@ -68,7 +66,7 @@ def test_a_judge_of_artifacts_is_asked_three_times_with_its_answer_and_what_was_
     ],
 )
 def test_a_judge_of_runs_is_read_strictly(text: str, problem: str) -> None:
-    form = next(form_of(metric) for metric in JudgedMetric if form_of(metric).labels)
+    form = next(form_of(metric) for metric in Metric if form_of(metric).labels)
     assert read_reply(ModelReply(text), form).problem == problem
 
 
