@@ -26,7 +26,7 @@ from scipy.special import expit, logit
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchapp.review.results.population_shares import Sample, Share, shares  # noqa: E402
+from benchapp.review.results.population_shares import CodedSample, Share, shares  # noqa: E402
 from benchapp.stats.inference.interval import Floats, Interval, Ints  # noqa: E402
 
 FREQUENCIES = (0.03, 0.1, 0.3)
@@ -112,7 +112,7 @@ def coded(scene: Scene, people: Population, rng: np.random.Generator) -> list[Sh
     _, numbers = np.unique(people.clusters[kept], return_inverse=True)
     names, places = np.unique(strata[kept], return_inverse=True)
     sizes = np.array([np.count_nonzero(strata == name) for name in names], dtype=float)
-    return shares(Sample(np.concatenate(weights), places, numbers, sizes), people.carried[kept])
+    return shares(CodedSample(np.concatenate(weights), places, numbers, sizes), people.carried[kept])
 
 
 def simulate(scene: Scene, repeats: int, rng: np.random.Generator) -> Iterator[tuple[float, Count, Count]]:

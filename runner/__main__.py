@@ -19,7 +19,7 @@ from runner.engine.engine import run_episode
 from runner.engine.jsonl_recorder import JsonLinesRecorder
 from runner.engine.setup import describe_setup, setup_digest
 from runner.engine.toolbox import toolbox_for
-from runner.protocols.conditions import condition_named, conditions_of
+from runner.protocols.conditions import conditions_of, find_condition
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.registry import LAUNCHED
 from runner.sandboxes import sandbox_kind
@@ -94,7 +94,7 @@ def _plan(options: argparse.Namespace, suite: Suite) -> EpisodePlan:
     return EpisodePlan(
         episode=f"{options.environment}/{options.condition}/seed-{options.seed}",
         environment=_unit(suite, options.protocol, options.environment),
-        condition=condition_named(options.condition, options.protocol),
+        condition=find_condition(options.condition, options.protocol),
         run_seed=options.seed,
         setup_digest=setup_digest(setup),
         agent=options.agent,
@@ -136,7 +136,7 @@ def _run(out: Path, plan: EpisodePlan, suite: Suite) -> int:
 
 def _end_interrupted(recorder: JsonLinesRecorder, plan: EpisodePlan) -> None:
     """Ends what attempts of a killed process left running. They stay in the record as interrupted."""
-    for attempt in recorder.interrupted():
+    for attempt in recorder.list_interrupted():
         if attempt in recorder.handles:
             sandbox_kind(plan.sandbox).end_processes(recorder.handles[attempt])
 

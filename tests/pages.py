@@ -11,7 +11,7 @@ from benchapp.judges.judge_budget import Budget
 from benchapp.judges.judge_passes import judge_run
 from benchapp.models import AgreementReport, Attempt, CodebookVersion, Comparison, Episode, Judging, Queue, Run, Trial
 from benchapp.review.codebooks.codebook_versions import draft_of, freeze
-from benchapp.review.codebooks.codes import Wording, add, rename, split
+from benchapp.review.codebooks.codes import Wording, add, rename, split_code
 from benchapp.review.codebooks.examples import add_example
 from benchapp.review.coding.queue_agreement import take_report
 from benchapp.review.suggestions.suggestion_runs import suggest
@@ -206,7 +206,7 @@ def _revise(version: CodebookVersion) -> None:
     """A second version with a change of most kinds, and a draft of a third that shows an example."""
     draft = draft_of(version.codebook, None)
     rename(draft.codes.get(name="misapplied"), "<b>misapplied</b>", None)
-    split(
+    split_code(
         draft.codes.get(name="over-specific"), [Wording("constants", "Values of an episode."), Wording("paths")], None
     )
     add(draft, Wording("new", "What is new."), None)

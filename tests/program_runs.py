@@ -16,7 +16,19 @@ import pytest
 
 from runner.agents import Agent, Limits, make_agent
 from runner.base.digests import EMPTY_LIBRARY
-from runner.base.types import AttemptResult, Environment, Family, File, Files, Machine, Phase, Role, Slot, Task, Usage
+from runner.base.types import (
+    AttemptResult,
+    Environment,
+    Family,
+    File,
+    Files,
+    Machine,
+    Phase,
+    Role,
+    Task,
+    TrialSlot,
+    Usage,
+)
 from runner.engine.attempts import run_trial
 from runner.engine.list_recorder import ListRecorder
 from runner.engine.toolbox import Toolbox, no_budget
@@ -24,7 +36,7 @@ from runner.models.litellm.client import LiteLLM
 from runner.models.preset import Preset
 from runner.models.prices import Prices
 from runner.programs.installing import install
-from runner.protocols.conditions import condition_named
+from runner.protocols.conditions import find_condition
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import RunTrial
 from runner.sandboxes import sandbox_kind
@@ -43,7 +55,7 @@ LIBRARY: Files = {
 }
 _TEST = '#!/bin/sh\nif [ "$(cat birds.txt 2>/dev/null)" = 7 ]; then r=1; else r=0; fi\necho $r > /logs/verifier/reward.txt\n'
 LIMITS = Limits(max_turns=20, timeout_seconds=300)
-SLOT = Slot(Phase.ACQUISITION, "birds")
+SLOT = TrialSlot(Phase.ACQUISITION, "birds")
 
 
 @dataclass(frozen=True)
@@ -98,7 +110,7 @@ def attempt(
     plan = EpisodePlan(
         "E1",
         environment,
-        condition_named("curated-static"),
+        find_condition("curated-static"),
         run_seed=1,
         setup_digest="0" * 64,
         agent=agent.name,

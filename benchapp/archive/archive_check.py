@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from benchapp.archive import FORMAT, MANIFEST, SHARED, ArchiveError
-from benchapp.archive.archive_lines import MAX_LINE, Counts, Row, run_rows, shared_rows
+from benchapp.archive.archive_lines import MAX_LINE, ArchiveRow, Counts, run_rows, shared_rows
 from benchapp.archive.archive_tables import PUBLIC
 from benchapp.archive.archive_values import DIGEST
 from benchapp.archive.envelope import Member, reading
@@ -73,7 +73,7 @@ def read_manifest(member: Member | None) -> Manifest:
             files=tuple(_file(item, place) for place, item in enumerate(raw["files"])),
             contents=_at_most(raw["contents"], MAX_CONTENTS),
             forked_from={UUID(run): UUID(origin) for run, origin in raw["forked_from"].items()},
-            probe_of={UUID(probe): _probed(told) for probe, told in raw.get("probe_of", {}).items()},
+            probe_of={UUID(probe): _read_probe(told) for probe, told in raw.get("probe_of", {}).items()},
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ArchiveError(MANIFEST, "what an archive says of itself", f"{type(error).__name__}: {error}") from error
@@ -86,7 +86,7 @@ def _file(raw: dict[str, Any], place: int) -> tuple[str, int, str]:
     return expected, _at_most(raw["bytes"], MAX_TOTAL), _digest(raw["sha256"])
 
 
-def _probed(raw: dict[str, Any]) -> tuple[UUID, UUID | None]:
+def _read_probe(raw: dict[str, Any]) -> tuple[UUID, UUID | None]:
     return UUID(raw["episode"]), UUID(raw["decision"]) if raw["decision"] is not None else None
 
 
@@ -171,7 +171,7 @@ class _Reading:
         if self.checked.ids.get("experiment") != [manifest.experiment]:
             raise ArchiveError(SHARED, "the one experiment that the manifest names", "another")
 
-    def _file(self, rows: Iterator[Row], *, of_run: bool) -> None:
+    def _file(self, rows: Iterator[ArchiveRow], *, of_run: bool) -> None:
         before = self.checked.counts["run"]
         for row in rows:
             self.checked.counts[row.table.name] += 1
@@ -179,7 +179,7 @@ class _Reading:
         if of_run and self.checked.counts["run"] != before + 1:
             raise ArchiveError("", "one run in each of its files", "none, or several")
 
-    def _row(self, row: Row) -> None:
+    def _row(self, row: ArchiveRow) -> None:
         for name in row.table.contents:
             if (digest := row.values.get(name)) is not None:
                 self._use(bytes.fromhex(digest), row)
@@ -195,12 +195,12 @@ class _Reading:
             case "probe" if not _are_hunks(row.values.get("reverted", [])):
                 raise ArchiveError(row.place, "hunks as id, path, place and what was done", "something else")
 
-    def _use(self, digest: bytes, row: Row) -> None:
+    def _use(self, digest: bytes, row: ArchiveRow) -> None:
         if digest not in self._held:
             raise ArchiveError(row.place, "contents that the archive holds", f"{digest.hex()} is missing")
         self._used.add(digest)
 
-    def _snapshot_file(self, row: Row) -> None:
+    def _snapshot_file(self, row: ArchiveRow) -> None:
         path = row.values["path"]
         parts = PurePosixPath(path).parts
         if not parts or path.startswith("/") or ".." in parts or "/".join(parts) != path:

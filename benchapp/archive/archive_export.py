@@ -16,8 +16,8 @@ from django.conf import settings
 from django.db.models import Model, Q, QuerySet
 
 from benchapp.archive import FORMAT, MANIFEST, SHARED, ArchiveError
-from benchapp.archive.archive_tables import RUN_TABLES, SHARED_TABLES, Table
-from benchapp.archive.archive_values import encoded
+from benchapp.archive.archive_tables import RUN_TABLES, SHARED_TABLES, ArchiveTable
+from benchapp.archive.archive_values import encode_value
 from benchapp.archive.envelope import Writer, writing
 from benchapp.models import (
     Attempt,
@@ -52,7 +52,7 @@ Numbers = dict[int, int]  # key of a row -> its place among the lines of its tab
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenArchive:
     """`sha256`: of the file, for whoever hands it on."""
 
     record_digest: str
@@ -62,7 +62,7 @@ class Written:
     sha256: str
 
 
-def write_archive(experiment: Experiment, target: Path) -> Written:
+def write_archive(experiment: Experiment, target: Path) -> WrittenArchive:
     """The whole experiment as one file, which appears when it is whole. `.tar.zst`, or by its name `.tar.gz`.
 
     ArchiveError while something of it is running, or when its record changed meanwhile.
@@ -70,7 +70,7 @@ def write_archive(experiment: Experiment, target: Path) -> Written:
     _refuse_open(experiment)
     digest = record_digest(experiment)
     with TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder:
-        rows = _Rows(experiment, Path(folder))
+        rows = _WrittenRows(experiment, Path(folder))
         files = list(rows.write())
         contents = sorted(rows.contents)
         manifest = _manifest(experiment, digest, files, contents)
@@ -91,7 +91,7 @@ def write_archive(experiment: Experiment, target: Path) -> Written:
         unfinished.chmod(0o644)
         size = unfinished.stat().st_size
         unfinished.replace(target)
-    return Written(digest, len(files) - 1, len(contents), size, sha256)
+    return WrittenArchive(digest, len(files) - 1, len(contents), size, sha256)
 
 
 def _refuse_open(experiment: Experiment) -> None:
@@ -145,7 +145,7 @@ class _File:
     sha256: str
 
 
-class _Rows:
+class _WrittenRows:
     def __init__(self, experiment: Experiment, folder: Path) -> None:
         self.experiment = experiment
         self.folder = folder
@@ -159,7 +159,7 @@ class _Rows:
             mine = {table: table.model._default_manager.filter(**{table.within: run}) for table in RUN_TABLES}
             yield self._file(f"runs/{place:05d}.jsonl", mine, dict(self._shared))
 
-    def _file(self, name: str, tables: dict[Table, QuerySet[Model]], numbers: dict[str, Numbers]) -> _File:
+    def _file(self, name: str, tables: dict[ArchiveTable, QuerySet[Model]], numbers: dict[str, Numbers]) -> _File:
         path = self.folder / name.replace("/", "-")
         hashed, size = hashlib.sha256(), 0
         with path.open("wb") as stream:
@@ -170,11 +170,11 @@ class _Rows:
                     hashed.update(line)
         return _File(name, path, size, hashed.hexdigest())
 
-    def _lines(self, table: Table, rows: QuerySet[Model], numbers: dict[str, Numbers]) -> Iterator[bytes]:
+    def _lines(self, table: ArchiveTable, rows: QuerySet[Model], numbers: dict[str, Numbers]) -> Iterator[bytes]:
         names, mine = list(table.columns), numbers[table.name]
         attributes = [field.attname for field in table.columns.values()]
         for key, *values in rows.order_by(*table.order).values_list("pk", *attributes).iterator(ROWS_AT_ONCE):
-            told = dict(zip(names, map(encoded, values), strict=True))
+            told = dict(zip(names, map(encode_value, values), strict=True))
             try:
                 for name, target in table.references.items():
                     if told[name] is not None:
@@ -187,7 +187,7 @@ class _Rows:
             yield line.encode() + b"\n"
 
 
-def _shared_rows(experiment: Experiment) -> dict[Table, QuerySet[Model]]:
+def _shared_rows(experiment: Experiment) -> dict[ArchiveTable, QuerySet[Model]]:
     """What its runs share with others: only the tasks it has trials of, with all that these hang below."""
     mine: dict[str, Any] = {"episode__run__experiment": experiment}
     trials, decisions = Trial.objects.filter(**mine), Decision.objects.filter(**mine)

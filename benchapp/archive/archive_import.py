@@ -15,12 +15,12 @@ from django.utils import timezone
 
 from benchapp.archive import ArchiveError
 from benchapp.archive.archive_check import Checked, Manifest, check_archive, checked_lines, content_of, read_manifest
-from benchapp.archive.archive_lines import Counts, Row, run_rows, shared_rows
+from benchapp.archive.archive_lines import ArchiveRow, Counts, run_rows, shared_rows
 from benchapp.archive.archive_tables import PUBLIC, TABLES
 from benchapp.archive.envelope import Member, reading
 from benchapp.audit.check_finding import Flaw
 from benchapp.audit.content_check import check_trajectories, chunks
-from benchapp.audit.episode_check import episode as episode_flaws
+from benchapp.audit.episode_check import check_episode
 from benchapp.audit.probe_check import check_remaking
 from benchapp.models import Blob, Chunk, Decision, Episode, Experiment, Probe, Run, Trajectory
 from benchapp.record.record_digest import record_digest
@@ -57,7 +57,7 @@ def take_in(path: Path, *, source: str) -> TakenIn:
         _put_contents(members, manifest.contents)
         try:
             with transaction.atomic():
-                experiment = _Rows(manifest, source).write(members)
+                experiment = _ReadRows(manifest, source).write(members)
                 _check_written(experiment, manifest)
         except IntegrityError as error:
             raise ArchiveError("", "rows that fit together and are nobody's here", str(error)[:300]) from error
@@ -100,7 +100,7 @@ def _put_contents(members: Iterator[Member], total: int) -> None:
 
 
 @dataclass(slots=True)
-class _Rows:
+class _ReadRows:
     """Lines as rows. `keys`: by table, the key of each line's row here."""
 
     manifest: Manifest
@@ -119,7 +119,7 @@ class _Rows:
         _link_probes(experiment, self.manifest)
         return experiment
 
-    def _file(self, rows: Iterator[Row]) -> None:
+    def _file(self, rows: Iterator[ArchiveRow]) -> None:
         table = None
         for row in rows:
             if row.table is not table:
@@ -129,7 +129,7 @@ class _Rows:
             self._row(row)
         self._flush(table.name if table else "")
 
-    def _row(self, row: Row) -> None:
+    def _row(self, row: ArchiveRow) -> None:
         name = row.table.name
         points_at_its_own = any(
             target == name and row.values.get(column) is not None for column, target in row.table.references.items()
@@ -138,7 +138,7 @@ class _Rows:
             self._flush(name)  # the key of the line it points at must be known
         values = self._with_keys(row)
         if row.table.known_by:
-            self._shared(row, values)
+            self._add_shared(row, values)
             return
         if name == "experiment":
             values |= {"source": self.source[:1000], "origin": _origin(values.get("origin"))}
@@ -146,7 +146,7 @@ class _Rows:
             values["settled_at"] = timezone.now()
         self._waiting.append(row.table.model(**values))
 
-    def _with_keys(self, row: Row) -> dict[str, Any]:
+    def _with_keys(self, row: ArchiveRow) -> dict[str, Any]:
         values = {}
         for name, value in row.values.items():
             column = row.table.columns[name]
@@ -155,7 +155,7 @@ class _Rows:
             values[column.attname] = value
         return values
 
-    def _shared(self, row: Row, values: dict[str, Any]) -> None:
+    def _add_shared(self, row: ArchiveRow, values: dict[str, Any]) -> None:
         """What is here already stays as it is here."""
         table = row.table
         parent = table.references.get(table.known_by[0])
@@ -214,4 +214,4 @@ def _flaws(experiment: Experiment) -> Iterator[Flaw]:
     yield from chunks(Chunk.objects.filter(**{f"trajectory__{name}": mine[name] for name in mine}))
     for run in experiment.runs.all():
         for episode in run.episodes.select_related("run__experiment", "run__forked_from", "library"):
-            yield from episode_flaws(episode)
+            yield from check_episode(episode)

@@ -10,8 +10,8 @@ from typing import Any
 from django.db.models import NOT_PROVIDED
 
 from benchapp.archive import ArchiveError
-from benchapp.archive.archive_tables import RUN_TABLES, SHARED_TABLES, TABLES, Table
-from benchapp.archive.archive_values import DIGEST, decoded
+from benchapp.archive.archive_tables import RUN_TABLES, SHARED_TABLES, TABLES, ArchiveTable
+from benchapp.archive.archive_values import DIGEST, decode_value
 
 MAX_LINE = 64 * 1024 * 1024  # bytes
 
@@ -19,39 +19,39 @@ Counts = dict[str, int]  # table -> lines so far
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ArchiveRow:
     """One line: references as places among the lines of their table, contents as digests, the rest as the column has it."""
 
-    table: Table
+    table: ArchiveTable
     number: int  # its place among the lines of its table, from 0
     values: dict[str, Any]
     place: str  # for a message
 
 
-def shared_rows(lines: Iterable[bytes], name: str, counts: Counts) -> Iterator[Row]:
+def shared_rows(lines: Iterable[bytes], name: str, counts: Counts) -> Iterator[ArchiveRow]:
     """`counts` is filled, and is what the runs' lines may refer to."""
     yield from _rows(lines, name, counts, SHARED_TABLES)
 
 
-def run_rows(lines: Iterable[bytes], name: str, shared: Counts) -> Iterator[Row]:
+def run_rows(lines: Iterable[bytes], name: str, shared: Counts) -> Iterator[ArchiveRow]:
     yield from _rows(lines, name, dict(shared), RUN_TABLES)
 
 
-def _rows(lines: Iterable[bytes], name: str, counts: Counts, allowed: tuple[Table, ...]) -> Iterator[Row]:
+def _rows(lines: Iterable[bytes], name: str, counts: Counts, allowed: tuple[ArchiveTable, ...]) -> Iterator[ArchiveRow]:
     order = {table.name: place for place, table in enumerate(allowed)}
     counts.update(dict.fromkeys(order, 0))
     latest = 0
     for number, line in enumerate(lines, start=1):
         place = f"{name}, line {number}"
-        table, told = _split(line, place)
+        table, told = _parse_line(line, place)
         if table not in order or order[table] < latest:
             raise ArchiveError(place, "the tables in their order", f"a line of {table!r:.60}")
         latest = order[table]
-        yield Row(TABLES[table], counts[table], _values(TABLES[table], told, counts, place), place)
+        yield ArchiveRow(TABLES[table], counts[table], _values(TABLES[table], told, counts, place), place)
         counts[table] += 1
 
 
-def _split(line: bytes, place: str) -> tuple[str, dict[str, Any]]:
+def _parse_line(line: bytes, place: str) -> tuple[str, dict[str, Any]]:
     try:
         found = json.loads(line.decode(), parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
@@ -66,7 +66,7 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is no number")
 
 
-def _values(table: Table, told: dict[str, Any], counts: Counts, place: str) -> dict[str, Any]:
+def _values(table: ArchiveTable, told: dict[str, Any], counts: Counts, place: str) -> dict[str, Any]:
     if unknown := sorted(set(told) - set(table.columns)):
         message = f"{', '.join(unknown)[:200]!r}: made by a newer version?"
         raise ArchiveError(place, f"columns that a {table.name} has", message)
@@ -82,7 +82,7 @@ def _values(table: Table, told: dict[str, Any], counts: Counts, place: str) -> d
             elif name in table.contents:
                 values[name] = _content(told[name], nullable=field.null)
             else:
-                values[name] = decoded(field, told[name])
+                values[name] = decode_value(field, told[name])
         except ValueError as error:
             found = json.dumps(told[name])[:80]
             raise ArchiveError(f"{place}, {table.name}.{name}", str(error)[:300], f"found {found}") from error

@@ -14,7 +14,7 @@ from benchapp import models
 
 
 @dataclass(frozen=True)
-class Table:
+class ArchiveTable:
     """`within`: the lookup from its rows to the run they belong to; empty for what runs share.
 
     `known_by`: the columns that name the same thing anywhere; a row that is there already is not written again.
@@ -55,56 +55,56 @@ TIMES = ("created_at", "deleted_at")
 ATTEMPT_OF = "attempt__trial__episode__run"
 
 SHARED_TABLES = (
-    Table("suite", models.Suite, at_home=("path",), known_by=("key",), order=("key",)),
-    Table("environment", models.Environment, known_by=("suite", "key"), order=("suite__key", "key")),
-    Table("family", models.Family, known_by=("suite", "key"), order=("suite__key", "key")),
-    Table("task", models.Task, known_by=("suite", "key"), order=("suite__key", "key")),
-    Table(
+    ArchiveTable("suite", models.Suite, at_home=("path",), known_by=("key",), order=("key",)),
+    ArchiveTable("environment", models.Environment, known_by=("suite", "key"), order=("suite__key", "key")),
+    ArchiveTable("family", models.Family, known_by=("suite", "key"), order=("suite__key", "key")),
+    ArchiveTable("task", models.Task, known_by=("suite", "key"), order=("suite__key", "key")),
+    ArchiveTable(
         "revision", models.TaskRevision, known_by=("task", "digest"), order=("task__suite__key", "task__key", "digest")
     ),
-    Table(
+    ArchiveTable(
         "key point",
         models.KeyPoint,
         known_by=("task", "kind", "ordinal"),
         order=("task__suite__key", "task__key", "kind", "ordinal"),
     ),
-    Table("snapshot", models.Snapshot, known_by=("digest",), order=("digest",)),
-    Table("file", models.SnapshotFile, known_by=("snapshot", "path"), order=("snapshot__digest", "path")),
-    Table("experiment", models.Experiment, at_home=("source", *TIMES)),
+    ArchiveTable("snapshot", models.Snapshot, known_by=("digest",), order=("digest",)),
+    ArchiveTable("file", models.SnapshotFile, known_by=("snapshot", "path"), order=("snapshot__digest", "path")),
+    ArchiveTable("experiment", models.Experiment, at_home=("source", *TIMES)),
 )
 
 RUN_TABLES = (
-    Table("run", models.Run, "pk", at_home=("forked_from", "revision", *TIMES)),
-    Table(
+    ArchiveTable("run", models.Run, "pk", at_home=("forked_from", "revision", *TIMES)),
+    ArchiveTable(
         "episode",
         models.Episode,
         "run",
         at_home=("lease_owner", "lease_until", "lease_epoch", "wish", "failures", "last_failure"),
     ),
-    Table("probe", models.Probe, "run", at_home=("origin", "decision", "reason", "actor_name", "created_at")),
-    Table("trial", models.Trial, "episode__run", at_home=("settled_at",)),
-    Table("retrieved", models.Trial.retrieved.through, "from_trial__episode__run"),
-    Table("attempt", models.Attempt, "trial__episode__run", at_home=("worker", "sandbox", "lease_epoch")),
-    Table("verdict", models.Verdict, ATTEMPT_OF),
-    Table("check", models.Check, f"verdict__{ATTEMPT_OF}"),
-    Table("dimension", models.Dimension, f"verdict__{ATTEMPT_OF}"),
-    Table("trajectory", models.Trajectory, ATTEMPT_OF),
-    Table("chunk", models.Chunk, f"trajectory__{ATTEMPT_OF}"),
-    Table("piece", models.Chunk.pieces.through, f"chunk__trajectory__{ATTEMPT_OF}"),
-    Table("compaction", models.Compaction, f"trajectory__{ATTEMPT_OF}"),
-    Table("use", models.SkillUse, ATTEMPT_OF),
-    Table("call", models.ModelCall, "episode__run"),
-    Table("decision", models.Decision, "episode__run"),
-    Table("evidence", models.DecisionEvidence, "decision__episode__run"),
-    Table("seeding", models.Seeding, "entry__episode__run"),
-    Table("seal", models.Seal, "entry__episode__run"),
-    Table("refusal", models.Refusal, "entry__episode__run"),
-    Table("skip", models.Skip, "entry__episode__run"),
-    Table("entry", models.Entry, "episode__run"),
-    Table("judging", models.Judging, "run"),
-    Table("judged unit", models.JudgedUnit, "judging__run", at_home=("source",)),  # may be another experiment's
-    Table("judging try", models.JudgingTry, "unit__judging__run"),
-    Table("judgement", models.Judgement, "unit__judging__run"),
+    ArchiveTable("probe", models.Probe, "run", at_home=("origin", "decision", "reason", "actor_name", "created_at")),
+    ArchiveTable("trial", models.Trial, "episode__run", at_home=("settled_at",)),
+    ArchiveTable("retrieved", models.Trial.retrieved.through, "from_trial__episode__run"),
+    ArchiveTable("attempt", models.Attempt, "trial__episode__run", at_home=("worker", "sandbox", "lease_epoch")),
+    ArchiveTable("verdict", models.Verdict, ATTEMPT_OF),
+    ArchiveTable("check", models.Check, f"verdict__{ATTEMPT_OF}"),
+    ArchiveTable("dimension", models.Dimension, f"verdict__{ATTEMPT_OF}"),
+    ArchiveTable("trajectory", models.Trajectory, ATTEMPT_OF),
+    ArchiveTable("chunk", models.Chunk, f"trajectory__{ATTEMPT_OF}"),
+    ArchiveTable("piece", models.Chunk.pieces.through, f"chunk__trajectory__{ATTEMPT_OF}"),
+    ArchiveTable("compaction", models.Compaction, f"trajectory__{ATTEMPT_OF}"),
+    ArchiveTable("use", models.SkillUse, ATTEMPT_OF),
+    ArchiveTable("call", models.ModelCall, "episode__run"),
+    ArchiveTable("decision", models.Decision, "episode__run"),
+    ArchiveTable("evidence", models.DecisionEvidence, "decision__episode__run"),
+    ArchiveTable("seeding", models.Seeding, "entry__episode__run"),
+    ArchiveTable("seal", models.Seal, "entry__episode__run"),
+    ArchiveTable("refusal", models.Refusal, "entry__episode__run"),
+    ArchiveTable("skip", models.Skip, "entry__episode__run"),
+    ArchiveTable("entry", models.Entry, "episode__run"),
+    ArchiveTable("judging", models.Judging, "run"),
+    ArchiveTable("judged unit", models.JudgedUnit, "judging__run", at_home=("source",)),  # may be another experiment's
+    ArchiveTable("judging try", models.JudgingTry, "unit__judging__run"),
+    ArchiveTable("judgement", models.Judgement, "unit__judging__run"),
 )
 
 TABLES = {table.name: table for table in (*SHARED_TABLES, *RUN_TABLES)}

@@ -18,12 +18,12 @@ DIGEST = re.compile(r"[0-9a-f]{64}")
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
-def encoded(value: Any) -> Any:
+def encode_value(value: Any) -> Any:
     """A value of a row as JSON can say it."""
     return value.isoformat() if isinstance(value, datetime) else str(value) if isinstance(value, UUID) else value
 
 
-def decoded(field: Field, value: Any) -> Any:
+def decode_value(field: Field, value: Any) -> Any:
     """The value for this column. ValueError, which says what was expected, for anything the column cannot hold."""
     if value is None:
         if not field.null:

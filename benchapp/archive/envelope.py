@@ -97,7 +97,7 @@ class Member:
 def reading(path: Path) -> Iterator[Iterator[Member]]:
     """The members in their order. ArchiveError for whatever is no such archive."""
     try:
-        with path.open("rb") as file, _expanded(file) as stream:
+        with path.open("rb") as file, _decompress(file) as stream:
             yield _members(stream)
     except EOFError as error:
         raise ArchiveError("", "a whole archive", "it ends too early") from error
@@ -107,7 +107,7 @@ def reading(path: Path) -> Iterator[Iterator[Member]]:
         raise ArchiveError("", "a file that can be read", error.strerror or str(error)) from error
 
 
-def _expanded(file: BinaryIO) -> BinaryIO:
+def _decompress(file: BinaryIO) -> BinaryIO:
     magic = file.read(4)
     file.seek(0)
     kind = next((kind for start, kind in _MAGIC.items() if magic.startswith(start)), None)

@@ -10,7 +10,7 @@ from benchapp.audit.check_finding import Flaw, Unchecked
 from benchapp.audit.codebook_check import check_codebooks
 from benchapp.audit.compaction_check import check_compactions
 from benchapp.audit.content_check import check_contents
-from benchapp.audit.episode_check import episode
+from benchapp.audit.episode_check import check_episode
 from benchapp.audit.probe_check import check_probes
 from benchapp.audit.protocol_check import ProtocolCheck
 from benchapp.audit.review_check import check_reviews
@@ -35,8 +35,8 @@ def findings() -> Iterator[Flaw | Unchecked]:
         .iterator(chunk_size=100)
     ):
         try:
-            yield from episode(row)
-            yield from protocol.episode(row)
+            yield from check_episode(row)
+            yield from protocol.check_episode(row)
         except ObjectDoesNotExist as error:  # named above, row by row
             yield Flaw("episode", str(row.public_id), f"cannot be followed: {error}")
 

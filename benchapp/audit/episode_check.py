@@ -11,7 +11,7 @@ from runner.base.digests import EMPTY_LIBRARY, digest_json
 from runner.base.types import DecisionStatus, Phase
 
 
-def episode(episode: Episode) -> Iterator[Flaw]:
+def check_episode(episode: Episode) -> Iterator[Flaw]:
     if not episode.is_ordered:
         return
     entries = list(episode.entries.in_order())

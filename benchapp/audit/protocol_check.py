@@ -27,7 +27,7 @@ class ProtocolCheck:
         self._experiment: int | None = None
         self._suite: Suite | SetupError | ValueError | None = None
 
-    def episode(self, episode: Episode) -> Iterator[Flaw | Unchecked]:
+    def check_episode(self, episode: Episode) -> Iterator[Flaw | Unchecked]:
         """Nothing for imports and synthetic records: they were not made by a plan of ours."""
         experiment = episode.run.experiment
         if not episode.protocol or experiment.origin != Experiment.Origin.RUN or not experiment.spec:

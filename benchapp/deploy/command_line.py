@@ -9,7 +9,7 @@ from django.core.management import ManagementUtility
 from django.core.management.base import BaseCommand, OutputWrapper
 from django.db import DatabaseError
 
-from benchapp.record.machine_failures import what_failed
+from benchapp.record.machine_failures import describe_failure
 from benchapp.record.visible import visible
 
 
@@ -41,7 +41,7 @@ def run(arguments: list[str]) -> None:
 
 
 def _what_to_say(error: DatabaseError | OSError) -> str:
-    if told := what_failed(error):
+    if told := describe_failure(error):
         return told
     from benchapp.deploy.readiness import what_migrate_would_mend  # it needs settings, which may be what failed
 

@@ -18,7 +18,7 @@ from django.db.utils import DatabaseError
 from benchapp.deploy import embedded_broker, engine_checks, environ
 from runner import programs
 from runner.base.errors import SetupError
-from runner.generators import PROVIDER, generator_folders, generator_named
+from runner.generators import PROVIDER, find_generator, generator_folders
 
 KEYS = {
     "OPENAI_API_KEY": "OpenAI",
@@ -34,7 +34,7 @@ LOW_DISK_BYTES = 2 * 1024**3
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DoctorFinding:
     """One thing looked at. `cost` says what does not work without it; `needed`: the demo cannot run without it."""
 
     name: str
@@ -48,7 +48,7 @@ class Finding:
         return self.needed and not self.is_there
 
 
-def findings() -> Iterator[Finding]:
+def findings() -> Iterator[DoctorFinding]:
     """Everything, the demo's needs first. Never raises for what is missing, never shows a secret's value."""
     for look in (
         _python,
@@ -72,51 +72,51 @@ def findings() -> Iterator[Finding]:
         yield _key(key, provider)
 
 
-def _python() -> Finding:
+def _python() -> DoctorFinding:
     found = ".".join(map(str, sys.version_info[:3]))
-    return Finding("Python", sys.version_info >= (3, 11), found, "nothing runs below 3.11", needed=True)
+    return DoctorFinding("Python", sys.version_info >= (3, 11), found, "nothing runs below 3.11", needed=True)
 
 
-def _var() -> Finding:
+def _var() -> DoctorFinding:
     folder: Path = settings.VAR_DIR
     existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
     writable = os.access(existing, os.W_OK | os.X_OK)
-    return Finding("Data folder", writable, str(folder), "nothing can be stored; set SKILLGLASS_VAR", needed=True)
+    return DoctorFinding("Data folder", writable, str(folder), "nothing can be stored; set SKILLGLASS_VAR", needed=True)
 
 
-def _disk() -> Finding:
+def _disk() -> DoctorFinding:
     existing = next(parent for parent in (settings.VAR_DIR, *settings.VAR_DIR.parents) if parent.exists())
     free = shutil.disk_usage(existing).free
-    return Finding(
+    return DoctorFinding(
         "Disk", free >= LOW_DISK_BYTES, f"{free / 1024**3:.1f} GiB free", "large imports and runs may fail half way"
     )
 
 
-def _database() -> Finding:
+def _database() -> DoctorFinding:
     connection = connections[DEFAULT_DB_ALIAS]
     kind = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}.get(connection.vendor, connection.vendor)
     cost = "no page and no command works; check DATABASE_URL"
     if connection.vendor == "sqlite" and not Path(connection.settings_dict["NAME"]).exists():
-        return Finding("Database", True, "SQLite, not made yet: the first start makes it", needed=True)
+        return DoctorFinding("Database", True, "SQLite, not made yet: the first start makes it", needed=True)
     try:
         executor = MigrationExecutor(connection)
         open_migrations = len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
     except (DatabaseError, OSError) as error:
-        return Finding("Database", False, f"{kind}, not reachable: {_first_line(error)}", cost, needed=True)
+        return DoctorFinding("Database", False, f"{kind}, not reachable: {_first_line(error)}", cost, needed=True)
     detail = "up to date" if not open_migrations else f"{open_migrations} migrations open: the next start makes them"
-    return Finding("Database", True, f"{kind}, {detail}", needed=True)
+    return DoctorFinding("Database", True, f"{kind}, {detail}", needed=True)
 
 
-def _broker() -> Finding:
+def _broker() -> DoctorFinding:
     if embedded_broker.answers(settings.REDIS_URL):
         kind = "embedded Valkey" if settings.EMBEDDED_BROKER else "REDIS_URL"
-        return Finding("Broker", True, f"{kind}, answers", needed=True)
+        return DoctorFinding("Broker", True, f"{kind}, answers", needed=True)
     if not settings.EMBEDDED_BROKER:
-        return Finding(
+        return DoctorFinding(
             "Broker", False, "REDIS_URL does not answer", "nothing can be run; pages still open", needed=True
         )
     detail, is_there = _embedded_broker()
-    return Finding("Broker", is_there, detail, "set REDIS_URL; without a broker nothing can be run", needed=True)
+    return DoctorFinding("Broker", is_there, detail, "set REDIS_URL; without a broker nothing can be run", needed=True)
 
 
 def _embedded_broker() -> tuple[str, bool]:
@@ -126,7 +126,7 @@ def _embedded_broker() -> tuple[str, bool]:
     return "embedded Valkey, not running: `make demo` starts it", True
 
 
-def _docker() -> Finding:
+def _docker() -> DoctorFinding:
     cost = "suites that are not trusted cannot be run; the starter suite needs no Docker"
     return _attempt("Docker", _docker_version, cost)
 
@@ -136,30 +136,30 @@ def _docker_version() -> str:
         return f"engine {client.version()['Version']}"
 
 
-def _storage() -> Finding:
+def _storage() -> DoctorFinding:
     return _attempt("Docker storage", engine_checks.storage, "nobody knows where images go and what room they have")
 
 
-def _limits() -> Finding:
+def _limits() -> DoctorFinding:
     return _attempt("Docker limits", engine_checks.limits, "tasks in containers run without these limits")
 
 
-def _buildkit() -> Finding:
+def _buildkit() -> DoctorFinding:
     cost = "the classic builder builds images: Dockerfiles with heredocs, mounts or other newer syntax cannot be built"
     return _attempt("BuildKit", engine_checks.buildkit, cost)
 
 
-def _program(name: str, there: set[str] | None) -> Finding:
+def _program(name: str, there: set[str] | None) -> DoctorFinding:
     cost = f"no trials with {name}; run: manage.py install_program {name}"
     return _attempt(f"Program {name}", lambda: engine_checks.program(name, there), cost)
 
 
-def generators() -> Iterator[Finding]:
+def generators() -> Iterator[DoctorFinding]:
     """Each by the name an experiment file gives it, with its version and folder."""
     try:
         folders = generator_folders()
     except SetupError as error:
-        yield Finding("Generators", False, _first_line(error), "no condition plug-in with any of them")
+        yield DoctorFinding("Generators", False, _first_line(error), "no condition plug-in with any of them")
         return
     for name, folder in sorted(folders.items()):
         look = partial(_generator, name, folder)
@@ -167,10 +167,10 @@ def generators() -> Iterator[Finding]:
 
 
 def _generator(name: str, folder: Path) -> str:
-    return f"{generator_named(name).version}, {folder}"
+    return f"{find_generator(name).version}, {folder}"
 
 
-def _base_image() -> Finding:
+def _base_image() -> DoctorFinding:
     cost = "tasks that bring no image cannot run in a container until it can be fetched; set SKILLGLASS_BASE_IMAGE"
     return _attempt("Base image", _base_image_there, cost)
 
@@ -182,21 +182,21 @@ def _base_image_there() -> str:
         return f"{base_name()}, {client.images.get(base_name()).id[:19]}"
 
 
-def _attempt(name: str, look: Callable[[], str], cost: str) -> Finding:
+def _attempt(name: str, look: Callable[[], str], cost: str) -> DoctorFinding:
     try:
-        return Finding(name, True, look())
+        return DoctorFinding(name, True, look())
     except Exception as error:  # whatever a client library raises when its service is away
-        return Finding(name, False, _first_line(error), cost)
+        return DoctorFinding(name, False, _first_line(error), cost)
 
 
-def _browser() -> Finding:
+def _browser() -> DoctorFinding:
     found = next((path for path in map(shutil.which, BROWSERS) if path), None)
-    return Finding("Chromium", found is not None, found or "not found", "browser tests are skipped; nothing else")
+    return DoctorFinding("Chromium", found is not None, found or "not found", "browser tests are skipped; nothing else")
 
 
-def _key(name: str, provider: str) -> Finding:
+def _key(name: str, provider: str) -> DoctorFinding:
     is_set = bool(environ.text(name) or environ.text(f"{name}_FILE"))
-    return Finding(name, is_set, "set" if is_set else "not set", f"no models of {provider}")
+    return DoctorFinding(name, is_set, "set" if is_set else "not set", f"no models of {provider}")
 
 
 def _first_line(error: BaseException) -> str:

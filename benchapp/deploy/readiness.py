@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class ReadinessCheck:
     """One thing that is needed. `missing` is in our own words: errors of clients name hosts and users."""
 
     name: str
@@ -28,28 +28,34 @@ class Check:
         return not self.missing
 
 
-def checks() -> list[Check]:
+def checks() -> list[ReadinessCheck]:
     """Database, migrations, broker. Never raises for what is away."""
     return [*_database(), _broker()]
 
 
-def _database() -> list[Check]:
+def _database() -> list[ReadinessCheck]:
     try:
-        left = len(_shipped() - _applied())
+        left = len(_list_shipped() - _read_applied())
     except (DatabaseError, OSError) as error:
         log.warning("not ready: the database is away: %s", error)
         connections[DEFAULT_DB_ALIAS].close()
-        return [Check("database", "does not answer"), Check("migrations", "not known without the database")]
-    return [Check("database"), Check("migrations", f"{left} not applied: run manage.py migrate" if left else "")]
+        return [
+            ReadinessCheck("database", "does not answer"),
+            ReadinessCheck("migrations", "not known without the database"),
+        ]
+    return [
+        ReadinessCheck("database"),
+        ReadinessCheck("migrations", f"{left} not applied: run manage.py migrate" if left else ""),
+    ]
 
 
 def what_migrate_would_mend() -> str:
     """In one line what a command that met a missing table should say; "" where none is missing, or nobody can tell."""
     try:
-        applied = _applied()
+        applied = _read_applied()
     except (DatabaseError, OSError):
         return ""
-    left = len(_shipped() - applied)
+    left = len(_list_shipped() - applied)
     if not left:
         return ""
     if not any(app == "benchapp" for app, _ in applied):
@@ -57,16 +63,16 @@ def what_migrate_would_mend() -> str:
     return f"The database is behind this version ({left} not applied): run manage.py migrate"
 
 
-def _applied() -> set[tuple[str, str]]:
+def _read_applied() -> set[tuple[str, str]]:
     return set(MigrationRecorder(connections[DEFAULT_DB_ALIAS]).applied_migrations())
 
 
 @cache
-def _shipped() -> frozenset[tuple[str, str]]:
+def _list_shipped() -> frozenset[tuple[str, str]]:
     """(app, name) of every migration of this version; files do not change while a process lives."""
     return frozenset(MigrationLoader(None, ignore_no_migrations=True).graph.nodes)
 
 
-def _broker() -> Check:
+def _broker() -> ReadinessCheck:
     answers = embedded_broker.answers(settings.REDIS_URL)
-    return Check("broker", "" if answers else "does not answer")
+    return ReadinessCheck("broker", "" if answers else "does not answer")

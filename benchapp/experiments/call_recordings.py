@@ -22,12 +22,12 @@ from runner.models.wire.continuing import request_digest, shorten_request
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenRecording:
     calls: int
     left_out: int  # calls that failed, and those of attempts that did not count
 
 
-def export_recording(run: Run, path: Path) -> Written:
+def export_recording(run: Run, path: Path) -> WrittenRecording:
     """Writes the run's answered calls, in the order they were made. SetupError where they were not kept, or it is open.
 
     Memory: one conversation of the run.
@@ -54,7 +54,7 @@ def export_recording(run: Run, path: Path) -> Written:
         for line in _lines(calls):
             file.write(canonical_json(line) + b"\n")
     part.replace(path)
-    return Written(len(calls), total - len(calls))
+    return WrittenRecording(len(calls), total - len(calls))
 
 
 def _context_window(run: Run) -> int | None:
@@ -66,12 +66,12 @@ def _context_window(run: Run) -> int | None:
 def _counting(run: Run) -> Iterator[ModelCall]:
     """Answered calls without those of attempts that do not count: a replay makes each trial once."""
     counting = _conversations(run)
-    for call in _answered(run):
+    for call in _select_answered(run):
         if call.purpose != AGENT_CALLS or (call.episode_id, call.key.rpartition("/")[0]) in counting:
             yield call
 
 
-def _answered(run: Run) -> QuerySet[ModelCall]:
+def _select_answered(run: Run) -> QuerySet[ModelCall]:
     return ModelCall.objects.filter(episode__run=run, status=ModelCall.Status.ANSWERED).order_by("id")
 
 

@@ -10,7 +10,7 @@ from benchapp.experiments.launch_spec import LaunchSpec
 from benchapp.models import Run
 from runner.base.errors import SetupError
 from runner.models.presets import read_preset_named
-from runner.protocols.conditions import condition_named
+from runner.protocols.conditions import find_condition
 
 PUBLISHED_HARNESS = "preset"  # as an agent's name: the harness with which the model's preset was published
 
@@ -60,7 +60,7 @@ def cells_of(spec: LaunchSpec) -> tuple[Cell, ...]:
     arms = [
         Arm(agent, model, author, condition)
         for (agent, model), author, condition in product(pairs_of(spec), spec.author_models, spec.conditions)
-        if condition_named(condition, spec.protocol).suits(author)
+        if find_condition(condition, spec.protocol).suits(author)
     ]
     return tuple(
         Cell(arm, replicate, spec.seed + replicate - 1)

@@ -64,7 +64,7 @@ def read_text(text: str) -> dict[str, Any]:
     if len(text) > MAX_BYTES:
         raise SetupError(f"{len(text):,} characters (expected at most {MAX_BYTES:,})")
     try:
-        value = _parsed(text)
+        value = _parse(text)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise SetupError(f"{error} (expected YAML or JSON)") from error
     if not isinstance(value, dict):
@@ -73,7 +73,7 @@ def read_text(text: str) -> dict[str, Any]:
     return {str(name): item for name, item in value.items()}
 
 
-def _parsed(text: str) -> Any:
+def _parse(text: str) -> Any:
     """JSON as JSON: YAML refuses its tabs and takes an escaped pair of surrogates for two halves of characters."""
     if text.lstrip().startswith("{"):
         with suppress(json.JSONDecodeError):

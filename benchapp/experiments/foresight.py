@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from benchapp.experiments.launch_spec import Problem, Unlaunchable
+from benchapp.experiments.launch_spec import SpecProblem, Unlaunchable
 from benchapp.experiments.preparation import Prepared
 from runner.base.errors import SetupError, SuiteError
 from runner.base.text import replace_unprintable
@@ -60,7 +60,7 @@ class Foresight:
     def require_hope(self) -> None:
         """Unlaunchable where not one trial can run."""
         if self.problems and self.hopeless == self.trials:
-            raise Unlaunchable([Problem("suite", f"no trial can run; {problem}") for problem in self.problems])
+            raise Unlaunchable([SpecProblem("suite", f"no trial can run; {problem}") for problem in self.problems])
 
 
 def foresee(prepared: Prepared, *, runs_here: bool) -> Foresight:

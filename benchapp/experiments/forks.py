@@ -23,7 +23,7 @@ from benchapp.record import recorded
 from benchapp.record.human_acts import NotPossible
 from benchapp.record.sets.suite_rows import record_suite
 from runner.base.suite import Suite
-from runner.base.types import Slot
+from runner.base.types import TrialSlot
 from runner.engine.author_step import LEFT_OUT
 from runner.protocols.history import fold
 from runner.protocols.plan import EpisodePlan
@@ -33,7 +33,7 @@ Dice = Literal["new", "same"]
 PLACES = (Entry.Kind.TRIAL, Entry.Kind.DECISION, Entry.Kind.SEED, Entry.Kind.FREEZE)
 
 
-def fork(episode: Episode, *, before: Slot | int, dice: Dice = "new", reason: str, by: User | None = None) -> Run:
+def fork(episode: Episode, *, before: TrialSlot | int, dice: Dice = "new", reason: str, by: User | None = None) -> Run:
     """A run with this one episode, recorded as far as `before` and waiting to be continued.
 
     before: a trial that was scored, or a place on the spine. dice: throw them anew, or as in the run it comes from (a
@@ -57,7 +57,7 @@ def fork(episode: Episode, *, before: Slot | int, dice: Dice = "new", reason: st
     return run
 
 
-def _place(episode: Episode, entries: list[Entry], before: Slot | int) -> int:
+def _place(episode: Episode, entries: list[Entry], before: TrialSlot | int) -> int:
     """The sequence of the first entry that is not taken over."""
     if isinstance(before, int):
         found = [entry.sequence for entry in entries if entry.sequence == before and entry.kind in PLACES]
@@ -80,7 +80,7 @@ def _place(episode: Episode, entries: list[Entry], before: Slot | int) -> int:
 def _record_run(episode: Episode, seed: int, by: User | None) -> Run:
     origin, arm, spec = episode.run, cell_of(episode.run).arm, spec_of(episode.run)
     name = f"{spec.name[:200]} (fork of {origin.label[:60]}, {episode.key[:20]})"
-    file = spec.narrowed(
+    file = spec.narrow(
         name=name,
         key="",
         environments=[episode.key],
@@ -137,10 +137,14 @@ def _keep(episode: Episode, run: Run, detail: dict[str, object], reason: str, by
 
 def scored_places(episode: Episode) -> list[tuple[int, str]]:
     """(sequence, what stands there) of every place before which the episode can be forked, for a page to offer."""
-    return [(entry.sequence, _told(entry)) for entry in episode.entries.in_order() if Entry.Kind(entry.kind) in PLACES]
+    return [
+        (entry.sequence, _describe_entry(entry))
+        for entry in episode.entries.in_order()
+        if Entry.Kind(entry.kind) in PLACES
+    ]
 
 
-def _told(entry: Entry) -> str:
+def _describe_entry(entry: Entry) -> str:
     if entry.attempt is not None:
         trial: Trial = entry.attempt.trial
         return f"{recorded.slot_of(trial)} ({trial.status})"

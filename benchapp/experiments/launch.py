@@ -10,7 +10,7 @@ from django.db import IntegrityError, transaction
 from benchapp import models
 from benchapp.experiments.cells import Cell
 from benchapp.experiments.estimate import estimate
-from benchapp.experiments.launch_spec import LaunchSpec, Problem, Unlaunchable, read_spec, try_spec
+from benchapp.experiments.launch_spec import LaunchSpec, SpecProblem, Unlaunchable, read_spec, try_spec
 from benchapp.experiments.plans import differences
 from benchapp.experiments.preparation import Prepared, prepare
 from benchapp.experiments.schedule import EPISODE_ORDER
@@ -28,32 +28,32 @@ def launch(value: dict[str, Any], *, by: models.User | None = None, keys_elsewhe
     A file with a key is launched once: later calls give the experiment that is there. Unlaunchable when that was
     launched from another file.
     """
-    if value.get("key") and (found := _launched(read_spec(value))):
+    if value.get("key") and (found := _find_launched(read_spec(value))):
         return found
     prepared = prepare(value, keys_elsewhere=keys_elsewhere)
     try:
         return launch_prepared(prepared, by=by)
     except IntegrityError:  # the same key, at the same moment (a button pressed twice)
-        if found := _launched(prepared.spec):
+        if found := _find_launched(prepared.spec):
             return found
         raise
 
 
-def _launched(spec: LaunchSpec) -> models.Experiment | None:
+def _find_launched(spec: LaunchSpec) -> models.Experiment | None:
     """Unlaunchable when it was, and was deleted or said something else: what the file asks for would not run."""
     found = models.Experiment.objects.filter(public_id=experiment_id(spec.key)).first() if spec.key else None
     if found is None:
         return None
     if found.deleted_at is not None:
         raise Unlaunchable(
-            [Problem("key", f"the experiment launched as {spec.key!r:.100} was deleted (expected another key)")]
+            [SpecProblem("key", f"the experiment launched as {spec.key!r:.100} was deleted (expected another key)")]
         )
     then, _ = try_spec(found.spec)  # with today's defaults, which it may be older than
     if changed := differences(then.file if then else found.spec, spec.file):
         told = (
             f"{spec.key!r:.100} was launched with another {', '.join(changed)} (expected the same file, or another key)"
         )
-        raise Unlaunchable([Problem("key", told)])
+        raise Unlaunchable([SpecProblem("key", told)])
     return found
 
 

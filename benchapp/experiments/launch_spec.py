@@ -36,7 +36,7 @@ SAID = {
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class SpecProblem:
     field: str  # as the file names it: "agent_models", "limits.max_turns"
     message: str  # what is wrong, and what was expected
 
@@ -47,7 +47,7 @@ class Problem:
 class Unlaunchable(SetupError):
     """Everything that keeps an experiment file from being launched, at once."""
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
+    def __init__(self, problems: Iterable[SpecProblem]) -> None:
         self.problems = tuple(problems)
         super().__init__("the experiment cannot be launched: " + "; ".join(map(str, self.problems)))
 
@@ -134,7 +134,7 @@ class LaunchSpec(BaseModel):
         unused = {name for name in ("probe", "judge_model") if getattr(self, name) is None}
         return self.model_dump(mode="json", exclude=unused)
 
-    def narrowed(self, **changes: Any) -> Self:
+    def narrow(self, **changes: Any) -> Self:
         """The same file with some fields set otherwise, checked again."""
         return type(self).model_validate({**self.file, **changes})
 
@@ -147,7 +147,7 @@ def read_spec(value: dict[str, Any]) -> LaunchSpec:
     return spec
 
 
-def try_spec(value: Any) -> tuple[LaunchSpec | None, list[Problem]]:
+def try_spec(value: Any) -> tuple[LaunchSpec | None, list[SpecProblem]]:
     """The file as far as it can be read, and what is wrong with its shape. Faulty fields have their defaults."""
     try:
         return LaunchSpec.model_validate(value), []
@@ -156,30 +156,32 @@ def try_spec(value: Any) -> tuple[LaunchSpec | None, list[Problem]]:
     faulty = {problem.field.partition(".")[0] for problem in problems}
     if not isinstance(value, dict):
         return None, problems
-    rest = {name: item for name, item in value.items() if SINGULAR.get(name, name) not in faulty and name in _known()}
+    rest = {
+        name: item for name, item in value.items() if SINGULAR.get(name, name) not in faulty and name in _list_keys()
+    }
     try:
         return LaunchSpec.model_validate({**PLACEHOLDERS, **rest}), problems
     except ValidationError:  # two fields that do not go together
         return None, problems
 
 
-def _problem(found: Any) -> Problem:
+def _problem(found: Any) -> SpecProblem:
     place = ".".join(map(str, found["loc"])) or "the whole file"
     if found["type"] == "extra_forbidden":
-        return Problem(place, _unknown(found["loc"]))
+        return SpecProblem(place, _unknown(found["loc"]))
     shown = "" if found["type"] in ("missing", "value_error") else f" (found {found['input']!r:.100})"
     told = SAID.get(found["type"]) or found["msg"].removeprefix("Value error, ")
-    return Problem(place, told.replace("Input should be ", "expected ", 1) + shown)
+    return SpecProblem(place, told.replace("Input should be ", "expected ", 1) + shown)
 
 
 def _unknown(place: tuple[int | str, ...]) -> str:
     """What to write instead of a field that there is not, where one reads alike."""
     *outer, name = map(str, place)
     parts: dict[str, type[BaseModel]] = {"limits": LimitsSpec, "budget": BudgetSpec}
-    known = sorted(parts[outer[0]].model_fields if outer and outer[0] in parts else _known() - {"probe"})
+    known = sorted(parts[outer[0]].model_fields if outer and outer[0] in parts else _list_keys() - {"probe"})
     alike = get_close_matches(name, known, n=1)
     return "there is no such field (expected " + (f"{alike[0]}?)" if alike else f"one of {', '.join(known)})")
 
 
-def _known() -> set[str]:
+def _list_keys() -> set[str]:
     return {*LaunchSpec.model_fields, *SINGULAR}

@@ -7,20 +7,20 @@ from typing import Any
 from benchapp.experiments.cells import Arm, Cell, cell_of
 from benchapp.experiments.launch_spec import LaunchSpec, read_spec
 from benchapp.models import Episode, Run
-from benchapp.record.sets.suite_files import suite_named
+from benchapp.record.sets.suite_files import find_suite
 from runner import protocols
 from runner.agents import Limits
 from runner.base.errors import SetupError
 from runner.base.suite import Suite
 from runner.base.types import Environment
 from runner.engine.setup import describe_setup, setup_digest
-from runner.protocols.conditions import condition_named
+from runner.protocols.conditions import find_condition
 from runner.protocols.plan import EpisodePlan, Probe
 
 
 def suite_of(episode: Episode) -> Suite:
     """The episode's suite as it lies on disk now. `plan_of` makes sure that it is still the one that was launched."""
-    return suite_named(spec_of(episode.run).suite)
+    return find_suite(spec_of(episode.run).suite)
 
 
 def spec_of(run: Run) -> LaunchSpec:
@@ -36,7 +36,7 @@ def plan_of(episode: Episode, suite: Suite) -> EpisodePlan:
     if setup_digest(now) != run.setup_digest:
         changed = ", ".join(differences(run.setup, now)) or "its digest"
         raise SetupError(f"the setup changed since the launch: {changed}. Launch again, or restore what was launched")
-    unit = unit_named(spec.protocol, suite, episode.key)
+    unit = find_unit(spec.protocol, suite, episode.key)
     return make_plan(spec, unit, cell, episode=str(episode.public_id), digest=run.setup_digest)
 
 
@@ -44,7 +44,7 @@ def make_plan(spec: LaunchSpec, unit: Environment, cell: Cell, *, episode: str, 
     return EpisodePlan(
         episode=episode,
         environment=unit,
-        condition=condition_named(cell.arm.condition, spec.protocol),
+        condition=find_condition(cell.arm.condition, spec.protocol),
         run_seed=cell.seed,
         setup_digest=digest,
         agent=cell.arm.agent,
@@ -92,7 +92,7 @@ def limits_of(spec: LaunchSpec) -> Limits:
     )
 
 
-def unit_named(protocol: str, suite: Suite, key: str) -> Environment:
+def find_unit(protocol: str, suite: Suite, key: str) -> Environment:
     """What one episode of the protocol is about. SetupError names the known ones."""
     units = protocols.units(protocol, suite)
     for unit in units:

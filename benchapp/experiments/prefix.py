@@ -62,15 +62,15 @@ class _Prefix:
             case Entry.Kind.DECISION:
                 return self._decision(entry.decision)
             case Entry.Kind.SEED:
-                return _copied(entry.seeding)
+                return _copy_row(entry.seeding)
             case Entry.Kind.FREEZE:
                 self.fork.trials.unneeded().delete()  # as the freeze itself does
-                return _copied(entry.seal)
+                return _copy_row(entry.seal)
             case Entry.Kind.SKIP:
                 skipped = self.trials[entry.skip.trial_id]
                 Trial.objects.filter(pk=skipped.pk).update(status=Trial.Status.SKIPPED)
-                return _copied(entry.skip, trial_id=skipped.pk)
-        return _copied(entry.refusal, trial_id=self._trial(entry.refusal.trial_id))
+                return _copy_row(entry.skip, trial_id=skipped.pk)
+        return _copy_row(entry.refusal, trial_id=self._trial(entry.refusal.trial_id))
 
     def _trial(self, origin: int | None) -> int | None:
         return None if origin is None else self.trials[origin].pk
@@ -83,29 +83,29 @@ class _Prefix:
         trial.snapshot = origin.snapshot
         shown = Trial.retrieved.through.objects.filter(from_trial=origin).order_by("id")
         trial.remember_retrieved([self.trials[pk] for pk in shown.values_list("to_trial_id", flat=True)])
-        copied = _copied(attempt, trial_id=trial.pk, is_copy=True, counts=False, sandbox={}, lease_epoch=0)
+        copied = _copy_row(attempt, trial_id=trial.pk, is_copy=True, counts=False, sandbox={}, lease_epoch=0)
         for verdict in attempt.verdicts.all():
             self._verdict(verdict, copied)
         trajectories: dict[int, int] = {}
         for trajectory in attempt.trajectories.order_by("ordinal", "id"):  # parents come before their children
             trajectories[trajectory.pk] = self._trajectory(trajectory, copied, trajectories).pk
         for use in attempt.skill_uses.all():
-            _copied(use, attempt_id=copied.pk, trajectory_id=trajectories.get(use.trajectory_id))
+            _copy_row(use, attempt_id=copied.pk, trajectory_id=trajectories.get(use.trajectory_id))
         trial.settle(copied)
         return copied
 
     def _verdict(self, verdict: Verdict, attempt: Attempt) -> None:
-        copied = _copied(verdict, attempt_id=attempt.pk)
+        copied = _copy_row(verdict, attempt_id=attempt.pk)
         for below in (*verdict.checks.all(), *verdict.dimensions.all()):
-            _copied(below, verdict_id=copied.pk)
+            _copy_row(below, verdict_id=copied.pk)
 
     def _trajectory(self, trajectory: Trajectory, attempt: Attempt, known: dict[int, int]) -> Trajectory:
         parent = None if trajectory.parent_id is None else known[trajectory.parent_id]
-        copied = _copied(trajectory, attempt_id=attempt.pk, parent_id=parent)
+        copied = _copy_row(trajectory, attempt_id=attempt.pk, parent_id=parent)
         for chunk in trajectory.chunks.all():
-            _copied(chunk, trajectory_id=copied.pk).pieces.set(chunk.pieces.all())
+            _copy_row(chunk, trajectory_id=copied.pk).pieces.set(chunk.pieces.all())
         for compaction in Compaction.objects.filter(trajectory=trajectory):
-            self.compactions[compaction.pk] = _copied(compaction, trajectory_id=copied.pk).pk
+            self.compactions[compaction.pk] = _copy_row(compaction, trajectory_id=copied.pk).pk
         return copied
 
     # --- the author -----------------------------------------------------------------------------------------------
@@ -124,10 +124,10 @@ class _Prefix:
         for call in self.origin.calls.filter(status=ModelCall.Status.ANSWERED).order_by("id"):
             of_agent = call.purpose == AGENT_CALLS and call.key.startswith(of_agents)
             if call.pk in behind or call.key in talk or of_agent:
-                self.calls[call.pk] = _copied(call, episode_id=self.fork.pk, is_copy=True).pk
+                self.calls[call.pk] = _copy_row(call, episode_id=self.fork.pk, is_copy=True).pk
 
     def _decision(self, decision: Decision) -> Decision:
-        copied = _copied(
+        copied = _copy_row(
             decision,
             episode_id=self.fork.pk,
             after_trial_id=self._trial(decision.after_trial_id),
@@ -135,7 +135,7 @@ class _Prefix:
         )
         for shown in decision.evidence.all():
             compaction = None if shown.compaction_id is None else self.compactions[shown.compaction_id]
-            _copied(shown, decision_id=copied.pk, trial_id=self._trial(shown.trial_id), compaction_id=compaction)
+            _copy_row(shown, decision_id=copied.pk, trial_id=self._trial(shown.trial_id), compaction_id=compaction)
         return copied
 
 
@@ -144,7 +144,7 @@ def _keys_of_talk(decision: Decision) -> tuple[str, ...]:
     return () if trial is None else teaching_keys(decision.family.key, recorded.slot_of(trial))
 
 
-def _copied(row: M, **changes: object) -> M:
+def _copy_row(row: M, **changes: object) -> M:
     """A new row with the same values, its own keys, and these changes (columns by their database names)."""
     kept = {
         field.attname: getattr(row, field.attname)

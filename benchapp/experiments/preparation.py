@@ -14,9 +14,9 @@ from typing import Any
 from django.conf import settings
 
 from benchapp.experiments.cells import PUBLISHED_HARNESS, Arm, Cell, cells_of, published_harness
-from benchapp.experiments.launch_spec import LaunchSpec, Problem, Unlaunchable, try_spec
-from benchapp.experiments.plans import make_plan, setup_of, unit_named
-from benchapp.record.sets.suite_files import suite_named
+from benchapp.experiments.launch_spec import LaunchSpec, SpecProblem, Unlaunchable, try_spec
+from benchapp.experiments.plans import find_unit, make_plan, setup_of
+from benchapp.record.sets.suite_files import find_suite
 from runner import protocols
 from runner.agents import make_agent
 from runner.agents.agent_program import ProgramAgent
@@ -26,7 +26,7 @@ from runner.base.types import AuthorMode, Environment
 from runner.engine.setup import setup_digest
 from runner.generators.generator_model import UNCONFINED, GeneratorModel
 from runner.models import Model, is_generator, make_model
-from runner.protocols.conditions import Condition, condition_named
+from runner.protocols.conditions import Condition, find_condition
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.registry import LAUNCHED
 from runner.sandboxes import local, sandbox_kind
@@ -64,10 +64,10 @@ def prepare(value: dict[str, Any], *, keys_elsewhere: bool = False) -> Prepared:
     problems += [problem for problem in check.problems() if problem.field not in faulty]
     if problems or check.suite is None:
         raise Unlaunchable(problems)
-    return _planned(spec, check.suite)
+    return _plan(spec, check.suite)
 
 
-def _planned(spec: LaunchSpec, suite: Suite) -> Prepared:
+def _plan(spec: LaunchSpec, suite: Suite) -> Prepared:
     cells = cells_of(spec)
     setups = {arm: setup_of(spec, arm, suite) for arm in dict.fromkeys(cell.arm for cell in cells)}
     digests = {arm: setup_digest(setup) for arm, setup in setups.items()}
@@ -83,7 +83,7 @@ def units_of(spec: LaunchSpec, suite: Suite) -> tuple[Environment, ...]:
     """What the episodes of one run are about. SetupError for a name the suite does not have."""
     if not spec.environments:
         return protocols.units(spec.protocol, suite)
-    return tuple(unit_named(spec.protocol, suite, key) for key in spec.environments)
+    return tuple(find_unit(spec.protocol, suite, key) for key in spec.environments)
 
 
 class _Check:
@@ -96,7 +96,7 @@ class _Check:
         self._models: dict[str, Model] = {}
         self._pairs: dict[tuple[str, str | None], str] = {}  # harness and agent model -> the agent as the file names it
 
-    def problems(self) -> Iterator[Problem]:
+    def problems(self) -> Iterator[SpecProblem]:
         yield from self._protocol_and_suite()
         yield from self._sandbox()
         yield from self._model_names("agent_models", self.spec.agent_models)
@@ -107,32 +107,32 @@ class _Check:
         yield from self._budget()
         yield from self._whole()
 
-    def _protocol_and_suite(self) -> Iterator[Problem]:
+    def _protocol_and_suite(self) -> Iterator[SpecProblem]:
         spec = self.spec
         known = spec.protocol in LAUNCHED
         if not known:
             names = ", ".join(sorted(LAUNCHED))
-            yield Problem("protocol", f"unknown protocol {spec.protocol!r} (expected one of {names})")
+            yield SpecProblem("protocol", f"unknown protocol {spec.protocol!r} (expected one of {names})")
         for name in spec.conditions if known else ():
-            yield from self._read("conditions", partial(condition_named, name, spec.protocol), self._conditions.append)
-        yield from self._read("suite", partial(suite_named, spec.suite), partial(setattr, self, "suite"))
+            yield from self._read("conditions", partial(find_condition, name, spec.protocol), self._conditions.append)
+        yield from self._read("suite", partial(find_suite, spec.suite), partial(setattr, self, "suite"))
         if self.suite is not None and known:
             for key in spec.environments:
-                yield from self._read("environments", partial(unit_named, spec.protocol, self.suite, key))
+                yield from self._read("environments", partial(find_unit, spec.protocol, self.suite, key))
 
-    def _sandbox(self) -> Iterator[Problem]:
+    def _sandbox(self) -> Iterator[SpecProblem]:
         name = self.spec.sandbox
         yield from self._read("sandbox", partial(sandbox_kind, name))
         if name == "local" and not local.is_permitted():
-            yield Problem("sandbox", local.NOT_PERMITTED)
+            yield SpecProblem("sandbox", local.NOT_PERMITTED)
         if name == "local" and self.suite is not None and not self.suite.trusted:
-            yield Problem(
+            yield SpecProblem(
                 "sandbox",
                 f"suite {self.suite.key} is not trusted: its tasks need a sandbox that confines them"
                 " (expected 'docker', not 'local')",
             )
 
-    def _model_names(self, field: str, names: tuple[str | None, ...]) -> Iterator[Problem]:
+    def _model_names(self, field: str, names: tuple[str | None, ...]) -> Iterator[SpecProblem]:
         for name in names:
             if name is None:
                 continue
@@ -141,9 +141,9 @@ class _Check:
             preset = self._models[name].preset if name in self._models else None
             for variable in preset.variables if preset and not self.keys_elsewhere else ():
                 if not os.environ.get(variable):
-                    yield Problem(field, f"{name}: the environment variable {variable} is not set")
+                    yield SpecProblem(field, f"{name}: the environment variable {variable} is not set")
 
-    def _agents(self) -> Iterator[Problem]:
+    def _agents(self) -> Iterator[SpecProblem]:
         """Every agent by itself, and then beside every model it is to work with."""
         for agent in self.spec.agents:
             if agent != PUBLISHED_HARNESS and (found := list(self._read("agents", partial(make_agent, agent)))):
@@ -167,18 +167,20 @@ class _Check:
             if not self.keys_elsewhere:
                 raise
 
-    def _programs(self) -> Iterator[Problem]:
+    def _programs(self) -> Iterator[SpecProblem]:
         """A program is mounted into its sandbox and reaches its provider through a gateway: only a container has both."""
         programs = dict.fromkeys(name for name, _ in self._pairs if isinstance(make_agent(name), ProgramAgent))
         if programs and self.spec.sandbox == "local":
             told = ", ".join(programs)
-            yield Problem("sandbox", f"{told}: programs need a sandbox in a container (expected 'docker', not 'local')")
+            yield SpecProblem(
+                "sandbox", f"{told}: programs need a sandbox in a container (expected 'docker', not 'local')"
+            )
 
-    def _author(self) -> Iterator[Problem]:
+    def _author(self) -> Iterator[SpecProblem]:
         writing = [condition for condition in self._conditions if condition.has_author]
         if writing and None in self.spec.author_models:
             names = ", ".join(condition.name for condition in writing)
-            yield Problem("author_models", f"{names}: expected an author model, found none")
+            yield SpecProblem("author_models", f"{names}: expected an author model, found none")
             return
         yield from self._generators()
         known = [name for name in self.spec.author_models if name in self._models]
@@ -186,32 +188,36 @@ class _Check:
             return  # told above
         for condition in writing:
             if not any(map(condition.suits, known)):
-                yield Problem("author_models", f"{condition.name}: {_WANTED[condition.mode_at_start is OUTSIDE]}")
+                yield SpecProblem("author_models", f"{condition.name}: {_WANTED[condition.mode_at_start is OUTSIDE]}")
         for name in known if writing else ():
             if not any(condition.suits(name) for condition in writing):
-                yield Problem("author_models", f"{name}: {_UNUSED[is_generator(str(name))]}")
+                yield SpecProblem("author_models", f"{name}: {_UNUSED[is_generator(str(name))]}")
 
-    def _generators(self) -> Iterator[Problem]:
+    def _generators(self) -> Iterator[SpecProblem]:
         for name in self.spec.agent_models:
             if name is not None and is_generator(name):
-                yield Problem("agent_models", f"{name} writes skills and works on no task (expected an author model)")
+                yield SpecProblem(
+                    "agent_models", f"{name} writes skills and works on no task (expected an author model)"
+                )
         for name, model in self._models.items():
             if not isinstance(model, GeneratorModel) or self.spec.sandbox != "local":
                 continue
             if not model.generator.bundled:
-                yield Problem("sandbox", f"{name}: {UNCONFINED}")
+                yield SpecProblem("sandbox", f"{name}: {UNCONFINED}")
             elif model.generator.image:
-                yield Problem("sandbox", f"{name} has an image of its own (expected 'docker', not 'local')")
+                yield SpecProblem("sandbox", f"{name} has an image of its own (expected 'docker', not 'local')")
 
-    def _budget(self) -> Iterator[Problem]:
+    def _budget(self) -> Iterator[SpecProblem]:
         """A budget in money holds only what tells its cost."""
         if self.spec.budget.usd is None:
             return
         for name, model in self._models.items():
             if not model.priced:
-                yield Problem("budget.usd", f"{name} tells no cost, so money cannot limit it (expected budget.tokens)")
+                yield SpecProblem(
+                    "budget.usd", f"{name} tells no cost, so money cannot limit it (expected budget.tokens)"
+                )
 
-    def _whole(self) -> Iterator[Problem]:
+    def _whole(self) -> Iterator[SpecProblem]:
         """What only a plan can tell: a curated skill that is not there, samples where the protocol has none."""
         if self.suite is None or len(self._conditions) < len(self.spec.conditions):
             return
@@ -220,7 +226,7 @@ class _Check:
         except SetupError:
             return  # told above
         if not units:
-            yield Problem("suite", f"{self.suite.key} has nothing that {self.spec.protocol} could run")
+            yield SpecProblem("suite", f"{self.suite.key} has nothing that {self.spec.protocol} could run")
         told, sizes = set(), []
         for condition in self._conditions:
             authors = sum(map(condition.suits, self.spec.author_models))
@@ -237,13 +243,13 @@ class _Check:
     def _size(self, unit: Environment, cell: Cell, authors: int) -> int:
         return authors * len(protocols.slots(make_plan(self.spec, unit, cell, episode=unit.key, digest="")))
 
-    def _number(self, once: int) -> Iterator[Problem]:
+    def _number(self, once: int) -> Iterator[SpecProblem]:
         """`once`: trials of all conditions with their author models, with one agent and agent model. Every trial becomes
         a row at the launch, and is planned in memory before."""
         spec = self.spec
         trials = once * len(spec.agents) * len(spec.agent_models) * spec.replicates
         if trials > settings.MAX_TRIALS:
-            yield Problem(
+            yield SpecProblem(
                 "the whole file",
                 f"{trials:,} trials (expected at most {settings.MAX_TRIALS:,}, the setting MAX_TRIALS): ask for fewer"
                 " replicates, samples, models or conditions, or for parts of the suite",
@@ -251,8 +257,8 @@ class _Check:
 
     def _read(
         self, field: str, read: Callable[[], Any], keep: Callable[[Any], object] = lambda value: None
-    ) -> Iterator[Problem]:
+    ) -> Iterator[SpecProblem]:
         try:
             keep(read())
         except SetupError as error:
-            yield Problem(field, str(error))
+            yield SpecProblem(field, str(error))

@@ -78,9 +78,9 @@ class ProbeResult:
     @property
     def verdicts(self) -> list[tuple[str, StratifiedTest, TrialTally, TrialTally]]:
         """(side, test, own and other counts over the tasks scored on both sides)."""
-        return [(name, test, *self._paired(name)) for name, test in self.tests.items()]
+        return [(name, test, *self._sum_pairs(name)) for name, test in self.tests.items()]
 
-    def _paired(self, name: str) -> tuple[TrialTally, TrialTally]:
+    def _sum_pairs(self, name: str) -> tuple[TrialTally, TrialTally]:
         both = [line for line in self.lines if line.has_pair(name)]
         return sum((line.own for line in both), TrialTally()), sum((line.sides[name] for line in both), TrialTally())
 
@@ -97,7 +97,7 @@ def read_results(probes: Iterable[Probe]) -> list[ProbeResult]:
     siblings = _siblings(found)
     runs = {probe.run_id for probe in found} | {run for each in controls.values() for run in each}
     runs |= {probe.origin.run_id for probe in found if probe.origin} | set(siblings.values())
-    counts, tasks, libraries = _counted(runs)
+    counts, tasks, libraries = _count(runs)
     return [_result(probe, controls[probe.pk], siblings.get(probe.pk), counts, tasks, libraries) for probe in found]
 
 
@@ -133,7 +133,7 @@ def _place(run: Run) -> tuple[object, ...]:
     return run.experiment_id, run.agent_model, run.harness, run.replicate
 
 
-def _counted(runs: set[int]) -> tuple[_Counts, dict[int, list[Task]], dict[_Key, set[int | None]]]:
+def _count(runs: set[int]) -> tuple[_Counts, dict[int, list[Task]], dict[_Key, set[int | None]]]:
     """Of all these runs. Tainted episodes are left out, as in every comparison."""
     counts: defaultdict[_Key, TrialTally] = defaultdict(TrialTally)
     libraries: defaultdict[_Key, set[int | None]] = defaultdict(set)

@@ -20,7 +20,7 @@ from benchapp.analysis.lineage.library_states import LibraryState, find_round, r
 from benchapp.experiments.cells import Arm, Cell, cell_of
 from benchapp.experiments.estimate import ExperimentEstimate, estimate
 from benchapp.experiments.launch import launch_prepared
-from benchapp.experiments.plans import make_plan, plan_of, setup_of, spec_of, suite_of, unit_named
+from benchapp.experiments.plans import find_unit, make_plan, plan_of, setup_of, spec_of, suite_of
 from benchapp.experiments.preparation import Prepared
 from benchapp.models import Activity, Decision, Episode, Experiment, Probe, Snapshot, User
 from benchapp.record.human_acts import NotPossible
@@ -212,7 +212,7 @@ def _prepare(
     origin, spec = episode.run, spec_of(episode.run)
     arm = replace(cell_of(origin).arm, condition=CONDITION)
     told = f"{state.key} without {len(hunks)} hunk{'' if len(hunks) == 1 else 's'}" if hunks else state.key
-    probe = spec.narrowed(
+    probe = spec.narrow(
         name=f"{spec.name[:200]} (probe of {origin.label[:60]}, {episode.key[:20]}, {told})"[:300],
         key="",
         protocol=PROTOCOL,
@@ -231,7 +231,7 @@ def _prepare(
     )
     setup = setup_of(probe, arm, suite)
     cell = Cell(arm, 1, probe.seed)
-    unit = unit_named(PROTOCOL, suite, episode.key)
+    unit = find_unit(PROTOCOL, suite, episode.key)
     plan = make_plan(probe, unit, cell, episode=unit.key, digest=setup_digest(setup))
     return Prepared(probe, suite, {cell: (plan,)}, {arm: setup})
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from benchapp.experiments.cells import Cell
 from benchapp.experiments.preparation import Prepared
 from benchapp.record.json_shape import JsonShape, Shaped
-from runner.base.types import Slot
+from runner.base.types import TrialSlot
 from runner.protocols import slots
 from runner.protocols.plan import EpisodePlan
 
@@ -30,7 +30,7 @@ class Planned(Shaped):
     place: int  # from 1
     cell: Cell
     unit: str
-    slot: Slot
+    slot: TrialSlot
 
     json_shape = JsonShape(
         *("place", "condition=cell.arm.condition", "replicate=cell.replicate", "agent=cell.arm.agent"),

@@ -29,18 +29,18 @@ def standing_trajectories(attempt: Attempt) -> list[Trajectory]:
 def atif_pieces(attempt: Attempt, trajectories: Sequence[Trajectory]) -> Iterator[bytes]:
     """The document, to be joined. `trajectories`: at least one, as `standing_trajectories` gives them."""
     main, *others = trajectories
-    yield from _opened(_frame(main, _usage(attempt)), main)
+    yield from _write_opening(_frame(main, _usage(attempt)), main)
     if others:
         yield b', "subagent_trajectories": ['
         for place, other in enumerate(others):
             yield b", " if place else b""
-            yield from _opened({"trajectory_id": other.name, **_frame(other, _usage(other))}, other)
+            yield from _write_opening({"trajectory_id": other.name, **_frame(other, _usage(other))}, other)
             yield b"}"
         yield b"]"
     yield b"}\n"
 
 
-def _opened(frame: Json, trajectory: Trajectory) -> Iterator[bytes]:
+def _write_opening(frame: Json, trajectory: Trajectory) -> Iterator[bytes]:
     """Everything but the closing brace."""
     yield json.dumps(frame, ensure_ascii=False, allow_nan=False).encode()[:-1] + b', "steps": ['
     for place, line in enumerate(iterate_lines(trajectory)):

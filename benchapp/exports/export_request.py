@@ -15,24 +15,24 @@ from benchapp.stats.metrics.catalogue import METRICS, TABLES
 CHOICES = frozenset(field.name for field in fields(Choices))
 
 
-def trials_asked(query: QueryDict, *, besides: Iterable[str] = ()) -> tuple[Choices, Narrowing, list[str]]:
+def parse_trials_request(query: QueryDict, *, besides: Iterable[str] = ()) -> tuple[Choices, Narrowing, list[str]]:
     """The trials that `/compare/trials/` shows: `metric=` says the same as `covered=` there."""
-    choices, narrowing, problems = _asked(query, {*NAMES, *besides})
+    choices, narrowing, problems = _parse_request(query, {*NAMES, *besides})
     if choices.metric and narrowing.covered is None and choices.metric in METRICS:
         narrowing = replace(narrowing, covered=choices.metric)
     numbers = choices.but(metric="", table="", published=(), option=(), seen="")
     return numbers, narrowing, problems
 
 
-def export_asked(what: str, query: QueryDict) -> tuple[Export, list[str]]:
+def parse_export_request(what: str, query: QueryDict) -> tuple[Export, list[str]]:
     """`metric=` is the one that a page's charts show, so it narrows no export; `covered=` narrows trials."""
-    choices, narrowing, problems = _asked(query, set(NAMES))
+    choices, narrowing, problems = _parse_request(query, set(NAMES))
     if what != "trials":
         problems += [f"{name}: narrows trials alone, not {what}" for name, _ in narrowing.pairs()]
     return Export(what, choices, narrowing), problems
 
 
-def _asked(query: QueryDict, further: set[str]) -> tuple[Choices, Narrowing, list[str]]:
+def _parse_request(query: QueryDict, further: set[str]) -> tuple[Choices, Narrowing, list[str]]:
     choices, problems = parse_choices(query)
     narrowing, wrong = parse_narrowing(query)
     unknown = [name for name in query if name not in CHOICES | further]

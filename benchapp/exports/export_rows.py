@@ -9,7 +9,7 @@ from uuid import UUID
 
 from benchapp.models import Run
 from benchapp.stats.comparing.choices import Choices
-from benchapp.stats.comparing.comparison import Comparison
+from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.comparison_sentences import difference_in_words
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.comparing.narrowing import Narrowing, trials_behind
@@ -92,7 +92,7 @@ def plain(value: Any) -> Any:
     return str(value) if isinstance(value, UUID) else value
 
 
-def aggregate_rows(comparison: Comparison, metrics: tuple[Metric, ...]) -> Iterator[Row]:
+def aggregate_rows(comparison: GroupComparison, metrics: tuple[Metric, ...]) -> Iterator[Row]:
     for group in comparison.groups.all:
         for metric in metrics:
             cell = comparison.cell(group, metric)
@@ -117,7 +117,7 @@ def aggregate_rows(comparison: Comparison, metrics: tuple[Metric, ...]) -> Itera
         yield from (_run_aggregate(comparison, group, metric) for metric in RUN_METRICS.values())
 
 
-def _run_aggregate(comparison: Comparison, group: Group, metric: RunMetric) -> Row:
+def _run_aggregate(comparison: GroupComparison, group: Group, metric: RunMetric) -> Row:
     """A number of whole runs: no trials are counted, and no test pairs it with the baseline's."""
     whole, each = comparison.run_value(group, metric), comparison.run_values(group, metric)
     return _plain(
@@ -136,7 +136,7 @@ def _run_aggregate(comparison: Comparison, group: Group, metric: RunMetric) -> R
 
 
 def difference_rows(
-    comparison: Comparison, metrics: tuple[Metric, ...], corrected: Corrected | None = None
+    comparison: GroupComparison, metrics: tuple[Metric, ...], corrected: Corrected | None = None
 ) -> Iterator[Row]:
     """`corrected`: the declared set of a saved comparison, for p_holm."""
     for group in comparison.groups.all:
@@ -147,7 +147,7 @@ def difference_rows(
 
 
 def _difference(
-    comparison: Comparison, group: Group, baseline: Group, metric: Metric, corrected: Corrected | None
+    comparison: GroupComparison, group: Group, baseline: Group, metric: Metric, corrected: Corrected | None
 ) -> Row:
     found = comparison.difference(group, metric)
     assert found is not None

@@ -10,11 +10,11 @@ from typing import Any, BinaryIO
 from django.conf import settings
 from django.utils import timezone
 
-from benchapp.exports.dictionary import EXPORTS, ROWS_ARE, Field
+from benchapp.exports.dictionary import EXPORTS, ROWS_ARE, Column
 from benchapp.exports.export_rows import Row, aggregate_rows, difference_rows, trial_rows
 from benchapp.exports.formats import csv_pieces, json_pieces, write_parquet
 from benchapp.stats.comparing.choices import Choices
-from benchapp.stats.comparing.comparison import Comparison, comparison_of
+from benchapp.stats.comparing.comparison import GroupComparison, comparison_of
 from benchapp.stats.comparing.narrowing import Narrowing
 from benchapp.stats.comparing.saved_comparisons import Corrected
 from benchapp.stats.metrics.catalogue import TABLES, table_for
@@ -38,11 +38,11 @@ class Export:
     declared: tuple[Metric, ...] = ()
 
     @property
-    def fields(self) -> tuple[Field, ...]:
+    def fields(self) -> tuple[Column, ...]:
         return EXPORTS[self.what]
 
     @cached_property
-    def comparison(self) -> Comparison:
+    def comparison(self) -> GroupComparison:
         return comparison_of(self.choices)
 
     def rows(self) -> Iterator[Row]:
@@ -85,7 +85,7 @@ class Export:
             target.writelines(self.pieces(form))
 
 
-def metrics_of(comparison: Comparison) -> tuple[Metric, ...]:
+def metrics_of(comparison: GroupComparison) -> tuple[Metric, ...]:
     """Those of the chosen table, or of the one that fits the runs, that the runs have trials for."""
     chosen = comparison.choices.table
     table = chosen if chosen in TABLES else table_for(comparison.outcomes.values())

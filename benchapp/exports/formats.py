@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 import orjson
 
-from benchapp.exports.dictionary import Field, Kind
+from benchapp.exports.dictionary import Column, ValueKind
 from benchapp.exports.spreadsheet import unrun
 
 Row = Sequence[Any]
@@ -27,7 +27,7 @@ class _Echo:
         return text
 
 
-def csv_pieces(fields: Sequence[Field], rows: Iterable[Row]) -> Iterator[bytes]:
+def csv_pieces(fields: Sequence[Column], rows: Iterable[Row]) -> Iterator[bytes]:
     """RFC 4180 in UTF-8: a head, then a line per row; empty where not known, true and false, times in ISO 8601 with Z.
 
     A text that a spreadsheet would run as a formula gets an apostrophe before it.
@@ -57,7 +57,7 @@ def _time(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
-def json_pieces(fields: Sequence[Field], rows: Iterable[Row], about: Mapping[str, Any]) -> Iterator[bytes]:
+def json_pieces(fields: Sequence[Column], rows: Iterable[Row], about: Mapping[str, Any]) -> Iterator[bytes]:
     """One object: everything of `about`, then "columns" (the dictionary), then "rows", one object each. Null: not known."""
     head = orjson.dumps({**about, "columns": [field.as_json() for field in fields]}, default=str, option=UTC_Z)
     yield head[:-1] + b',"rows":['
@@ -74,7 +74,7 @@ def _json(value: Any) -> Any:
     return _time(value) if isinstance(value, datetime) else value
 
 
-def write_parquet(target: BinaryIO, fields: Sequence[Field], rows: Iterable[Row], about: Mapping[str, Any]) -> None:
+def write_parquet(target: BinaryIO, fields: Sequence[Column], rows: Iterable[Row], about: Mapping[str, Any]) -> None:
     """Row groups of at most ROW_GROUP rows. The dictionary lies in the metadata of every field, `about` in the file's."""
     import pyarrow as pa  # a hundred milliseconds, and many megabytes, that no page needs
     import pyarrow.parquet as pq
@@ -90,15 +90,15 @@ def write_parquet(target: BinaryIO, fields: Sequence[Field], rows: Iterable[Row]
             writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
 
 
-def _arrow(pa: Any, field: Field) -> Any:
+def _arrow(pa: Any, field: Column) -> Any:
     kinds = {
-        Kind.TEXT: pa.string(),
-        Kind.ID: pa.string(),
-        Kind.INTEGER: pa.int64(),
-        Kind.NUMBER: pa.float64(),
-        Kind.BOOLEAN: pa.bool_(),
-        Kind.TIME: pa.timestamp("us", tz="UTC"),
-        Kind.NUMBERS: pa.list_(pa.float64()),
+        ValueKind.TEXT: pa.string(),
+        ValueKind.ID: pa.string(),
+        ValueKind.INTEGER: pa.int64(),
+        ValueKind.NUMBER: pa.float64(),
+        ValueKind.BOOLEAN: pa.bool_(),
+        ValueKind.TIME: pa.timestamp("us", tz="UTC"),
+        ValueKind.NUMBERS: pa.list_(pa.float64()),
     }
     told = {name: value for name, value in field.as_json().items() if value and name not in {"name", "type"}}
     return pa.field(field.name, kinds[field.kind], metadata=told)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchapp.stats.comparing.comparison import Comparison, MetricCell
+from benchapp.stats.comparing.comparison import GroupComparison, MetricCell
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.difference import Difference
 from benchapp.stats.inference.shares import MIN_FOR_INTERVAL, percent_text
@@ -31,13 +31,13 @@ ESCAPES = {
 END = r" \\"
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     """Any text as LaTeX sets it: no command, no comment, no end of line in it; controls become spaces."""
     shown = (character if character.isprintable() else " " for character in text)
     return "".join(ESCAPES.get(character, character) for character in shown)
 
 
-def condition_table(comparison: Comparison, metrics: Sequence[Metric]) -> str:
+def condition_table(comparison: GroupComparison, metrics: Sequence[Metric]) -> str:
     r"""A `table` of groups x metrics. Needs \usepackage{booktabs}, and a Unicode engine for names beyond ASCII.
 
     Each group takes two lines: values with k/n, and beneath them the difference to its baseline with the 95 % interval.
@@ -52,7 +52,7 @@ def condition_table(comparison: Comparison, metrics: Sequence[Metric]) -> str:
         rf"\caption{{{_caption(comparison, metrics)}}}",
         rf"\begin{{tabular}}{{l{'r' * len(metrics)}}}",
         r"\toprule",
-        " & ".join(["Condition", *(escaped(metric.key) for metric in metrics)]) + END,
+        " & ".join(["Condition", *(escape(metric.key) for metric in metrics)]) + END,
         r"\midrule",
     ]
     shown = [group for group in comparison.groups.all if _has_trials(comparison, group, metrics)]
@@ -64,12 +64,12 @@ def condition_table(comparison: Comparison, metrics: Sequence[Metric]) -> str:
     return "\n".join([*lines, r"\end{table}", ""])
 
 
-def _has_trials(comparison: Comparison, group: Group, metrics: Sequence[Metric]) -> bool:
+def _has_trials(comparison: GroupComparison, group: Group, metrics: Sequence[Metric]) -> bool:
     return any(comparison.cell(group, metric).rate.planned for metric in metrics)
 
 
-def _group(comparison: Comparison, group: Group, metrics: Sequence[Metric]) -> list[str]:
-    name = escaped(group.label) + _marks(comparison, group)
+def _group(comparison: GroupComparison, group: Group, metrics: Sequence[Metric]) -> list[str]:
+    name = escape(group.label) + _marks(comparison, group)
     values = " & ".join([name, *(_value(comparison.cell(group, metric)) for metric in metrics)])
     if comparison.groups.baseline_of(group) is None:
         return [values + END]
@@ -90,14 +90,14 @@ def _value(cell: MetricCell) -> str:
 def _difference(difference: Difference | None, metric: Metric) -> str:
     if difference is None:
         return ""
-    delta = _signed(difference.delta, metric)
+    delta = _render_signed(difference.delta, metric)
     if difference.interval is None:
         return delta
-    ends = f"[{_signed(difference.interval.low, metric)}, {_signed(difference.interval.high, metric)}]"
+    ends = f"[{_render_signed(difference.interval.low, metric)}, {_render_signed(difference.interval.high, metric)}]"
     return rf"\textbf{{{delta}}} {ends}" if difference.excludes_zero else f"{delta} {ends}"
 
 
-def _signed(value: float, metric: Metric) -> str:
+def _render_signed(value: float, metric: Metric) -> str:
     text = _amount(abs(value), metric)
     if not any(digit in text for digit in "123456789"):
         return f"${text}$"
@@ -111,39 +111,39 @@ def _amount(value: float, metric: Metric) -> str:
     return f"{value:.{digits}f}"
 
 
-def _marks(comparison: Comparison, group: Group) -> str:
+def _marks(comparison: GroupComparison, group: Group) -> str:
     marks = ([r"\dagger"] if group.scripted else []) + ([r"\ddagger"] if _incomparable(comparison, group) else [])
     return f"$^{{{''.join(marks)}}}$" if marks else ""
 
 
-def _incomparable(comparison: Comparison, group: Group) -> bool:
+def _incomparable(comparison: GroupComparison, group: Group) -> bool:
     return bool(comparison.setups.differs) or any(not run.setup_digest or not run.setup for run in group.runs)
 
 
-def _notes(comparison: Comparison, groups: Sequence[Group]) -> list[str]:
+def _notes(comparison: GroupComparison, groups: Sequence[Group]) -> list[str]:
     notes = []
     if any(group.scripted for group in groups):
         notes.append(r"$^{\dagger}$ A scripted or recorded model took part: these numbers say nothing about any LLM.")
     if comparison.setups.differs:
-        differs = ", ".join(map(escaped, comparison.setups.differs))
+        differs = ", ".join(map(escape, comparison.setups.differs))
         notes.append(rf"$^{{\ddagger}}$ Not comparable as they stand: the setups differ in {differs}, or are unknown.")
     elif any(_incomparable(comparison, group) for group in groups):
         notes.append(r"$^{\ddagger}$ Setup unknown, so that it is equal to the others' cannot be claimed.")
     if comparison.unfinished:
-        notes.append(escaped(comparison.unfinished))
+        notes.append(escape(comparison.unfinished))
     if left_out := len(comparison.groups.all) - len(groups):
         notes.append(f"Not shown: {left_out} without a trial that these metrics cover.")
     return notes
 
 
-def _caption(comparison: Comparison, metrics: Sequence[Metric]) -> str:
+def _caption(comparison: GroupComparison, metrics: Sequence[Metric]) -> str:
     shares = any(metric.is_share for metric in metrics)
     said = ["Share of scored tasks that passed, in \\%, with counts." if shares else "Means, with counts."]
     units = dict.fromkeys(metric.unit.value for metric in metrics if not metric.is_share)
     if shares and units:
-        said.append(f"Other columns: means in {', '.join(map(escaped, units))}.")
+        said.append(f"Other columns: means in {', '.join(map(escape, units))}.")
     said.append(
-        f"Second lines: difference to {escaped(comparison.choices.baseline)} on the tasks scored on both sides, with the"
+        f"Second lines: difference to {escape(comparison.choices.baseline)} on the tasks scored on both sides, with the"
         r" 95\,\% interval of the primary test where one can be had; bold where it excludes 0. Uncorrected."
     )
     if comparison.choices.as_of:

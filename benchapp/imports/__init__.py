@@ -27,7 +27,7 @@ from benchapp.imports.logs import inspect_log, session_logs, swe_agent_logs
 from benchapp.imports.problems import ProblemList
 from benchapp.imports.reading.found_sources import FoundExperiment
 from benchapp.imports.reading.unclaimed import ARCHIVES, report_unclaimed
-from benchapp.imports.reading.walking import MAX_DEPTH, Entry, Root
+from benchapp.imports.reading.walking import MAX_DEPTH, FolderEntry, Root
 from benchapp.imports.releases import (
     skillevolbench_runs,
     skillflow_runs,
@@ -55,7 +55,7 @@ def find(root: Root, format: str = AUTO) -> Iterator[FoundExperiment]:
         yield from _find_all(root, quiet, root.base)
     elif FORMATS[format] in WHOLE_FOLDERS:
         module = FORMATS[format]
-        claimed = [folder for folder, _ in _claimed(quiet, root.base, CLAIMED_DEPTH, (module,))]
+        claimed = [folder for folder, _ in _find_claimed(quiet, root.base, CLAIMED_DEPTH, (module,))]
         for folder in claimed or [root.base]:
             yield from module.find(root, folder)
     elif FORMATS[format] in LOOSE_FILES:
@@ -72,7 +72,7 @@ def find_file(root: Root, path: Path, format: str = AUTO) -> Iterator[FoundExper
 
 
 def _find_all(root: Root, quiet: Root, top: Path) -> Iterator[FoundExperiment]:
-    claimed = dict(_claimed(quiet, top, CLAIMED_DEPTH, WHOLE_FOLDERS))
+    claimed = dict(_find_claimed(quiet, top, CLAIMED_DEPTH, WHOLE_FOLDERS))
     for folder, module in claimed.items():
         yield from module.find(root, folder)
         for other in module.others(quiet, folder) if hasattr(module, "others") else ():
@@ -84,7 +84,7 @@ def _find_all(root: Root, quiet: Root, top: Path) -> Iterator[FoundExperiment]:
     yield from _find_loose(root, entries, LOOSE_FILES, told=harbor_folders.FILES)
 
 
-def _claimed(
+def _find_claimed(
     quiet: Root, folder: Path, depth: int, modules: tuple[ModuleType, ...]
 ) -> Iterator[tuple[Path, ModuleType]]:
     """Folders that a format claims as a whole, with that format."""
@@ -95,10 +95,10 @@ def _claimed(
     if depth and (own or (module is None and not harbor_folders.claims(quiet, folder))):
         for sub in quiet.listing(folder)[0]:
             if sub.name not in (own or ()) and sub.name not in _NOT_ENTERED:
-                yield from _claimed(quiet, sub, depth - 1, modules)
+                yield from _find_claimed(quiet, sub, depth - 1, modules)
 
 
-def _loose(root: Root, quiet: Root, folder: Path, skip: frozenset[Path], depth: int) -> Iterator[Entry]:
+def _loose(root: Root, quiet: Root, folder: Path, skip: frozenset[Path], depth: int) -> Iterator[FolderEntry]:
     """Files that stand alone: in no folder that is a job, a trial, or claimed by another format."""
     if folder in skip or harbor_folders.claims(quiet, folder):
         return
@@ -113,11 +113,11 @@ def _loose(root: Root, quiet: Root, folder: Path, skip: frozenset[Path], depth: 
 
 
 def _find_loose(
-    root: Root, entries: Iterable[Entry], modules: tuple[ModuleType, ...], *, told: frozenset[str] = frozenset()
+    root: Root, entries: Iterable[FolderEntry], modules: tuple[ModuleType, ...], *, told: frozenset[str] = frozenset()
 ) -> Iterator[FoundExperiment]:
     """`told`: names of files of which something is said elsewhere when no format takes them."""
-    found: dict[ModuleType, list[Entry]] = {module: [] for module in modules}
-    left: list[Entry] = []
+    found: dict[ModuleType, list[FolderEntry]] = {module: [] for module in modules}
+    left: list[FolderEntry] = []
     for entry in entries:
         able = [module for module in modules if entry.path.suffix.lower() in module.SUFFIXES]
         module = next((module for module in able if _is_one(root, entry, module)), None)
@@ -132,7 +132,7 @@ def _find_loose(
     report_unclaimed(root, (entry for entry in left if not any(belongs(entry) for belongs in companions)))
 
 
-def _is_one(root: Root, entry: Entry, module: ModuleType) -> bool:
+def _is_one(root: Root, entry: FolderEntry, module: ModuleType) -> bool:
     try:
         return bool(module.claims_file(root, entry))
     except OSError as error:

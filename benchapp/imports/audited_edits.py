@@ -32,7 +32,7 @@ class RunEdit:
     author_model: str | None = None  # "": the condition has no author
 
     def changes(self) -> dict[str, Any]:
-        return _given(self)
+        return _read_given(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class TrialEdit:
     phase: str | None = None
 
     def changes(self) -> dict[str, Any]:
-        return _given(self)
+        return _read_given(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,5 +155,5 @@ def _check_trial_edit(edit: TrialEdit) -> None:
         raise EditRefused("role: expected 1 to 32 characters")
 
 
-def _given(edit: RunEdit | TrialEdit) -> dict[str, Any]:
+def _read_given(edit: RunEdit | TrialEdit) -> dict[str, Any]:
     return {field.name: value for field in fields(edit) if (value := getattr(edit, field.name)) is not None}

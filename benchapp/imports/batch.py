@@ -49,7 +49,7 @@ Progress = Callable[[str, int, int], None]  # (experiment, done, total) of its t
 
 
 @dataclass(slots=True)
-class Report:
+class ImportReport:
     """What an import did. `counts` has the names in COUNTED, and `redactions`."""
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -74,7 +74,7 @@ def import_paths(
     progress: Progress | None = None,
     waiting: Callable[[str], None] = logger.info,
     user: User | None = None,
-) -> Report:
+) -> ImportReport:
     """Brings in everything readable below the paths. Safe to repeat, to kill, and to start several times at once: what is
     in stays in, once. `waiting` is told, in one line, which import must end first."""
     run = _Import(format, mapping or Mapping(), progress, Author(user, "import_runs"))
@@ -114,7 +114,7 @@ def _tell_workers(experiments: set[int]) -> None:
     enqueue_reading(select_with_library(Episode.objects.filter(run__experiment__in=experiments)))
 
 
-def _why_closed(path: Path) -> str:
+def _explain_closed(path: Path) -> str:
     """Why nothing can be said of the path; empty where that is possible. Path.exists() would raise."""
     try:
         path.stat()
@@ -131,14 +131,14 @@ class _Import:
     mapping: Mapping
     progress: Progress | None
     author: Author
-    report: Report = field(default_factory=Report)
+    report: ImportReport = field(default_factory=ImportReport)
     experiments: set[int] = field(default_factory=set)
     runs: set[int] = field(default_factory=set)
     saved: int = 0
 
     def import_path(self, path: Path) -> None:
         problems = self.report.problems
-        if reason := _why_closed(path):
+        if reason := _explain_closed(path):
             problems.add(str(path), "", "a folder that can be read", reason)
             return
         if path.is_file() and path.name.endswith(ENDINGS):

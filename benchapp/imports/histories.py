@@ -62,7 +62,7 @@ KINDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PlannedEntry:
     """One entry to be: the moment, the libraries around it, and all that must be equal for it to be the same one."""
 
     moment: Moment
@@ -93,32 +93,32 @@ class HistoryRecorder:
 
     # --- what it is to become ------------------------------------------------------------------------------------
 
-    def places(self) -> list[Place]:
+    def places(self) -> list[PlannedEntry]:
         """Every entry there is to be. Contents are stored here: rows that point at them come later."""
-        places: list[Place] = []
+        places: list[PlannedEntry] = []
         current, number, rounds, at = EMPTY_LIBRARY, 0, 0, self.source.at
         for moment in self.source.read():
             before = current
             if isinstance(moment, DecisionMoment):
                 moment = replace(moment, patch=_redacted_patch(moment.patch))
-                current, number = self._stored(moment.after), number + 1
-                moment = _settled(moment, changed=current != before)
+                current, number = self._store(moment.after), number + 1
+                moment = _settle(moment, changed=current != before)
                 rounds += moment.status is DecisionStatus.APPLIED
                 current = current if moment.status is DecisionStatus.APPLIED else before
             elif isinstance(moment, SeedMoment):
-                current = self._stored(moment.after)
+                current = self._store(moment.after)
             elif isinstance(moment, TrialMoment):
                 trial = self._trial(moment.ident)
                 if trial is None or trial.public_id not in self.counting:
                     continue  # it never finished: it takes no place
                 at = trial.finished_at or at
             at = getattr(moment, "at", None) or at
-            given = self._given(moment, current) if isinstance(moment, TrialMoment) else None
-            told = _told(moment, before, current, number, rounds, given)
-            places.append(Place(moment, before, current, number, rounds, at, told))
+            given = self._find_given(moment, current) if isinstance(moment, TrialMoment) else None
+            told = _identify_moment(moment, before, current, number, rounds, given)
+            places.append(PlannedEntry(moment, before, current, number, rounds, at, told))
         return places
 
-    def _stored(self, files: Files) -> str:
+    def _store(self, files: Files) -> str:
         if self.last is None or self.last[0] is not files:  # moments share one mapping as long as nothing changes
             clean = redacted_files(files)
             digest = library_digest(clean)
@@ -127,11 +127,11 @@ class HistoryRecorder:
             self.last = (files, digest)
         return self.last[1]
 
-    def _given(self, moment: TrialMoment, current: str) -> str | None:
+    def _find_given(self, moment: TrialMoment, current: str) -> str | None:
         """The library the trial had: the one that stood, where the source says so."""
         if moment.given is None:
             return None
-        if self._stored(moment.given) == current:
+        if self._store(moment.given) == current:
             return current
         trial = self._trial(moment.ident)
         name = trial.task.key if trial else moment.ident
@@ -151,11 +151,11 @@ class HistoryRecorder:
         self.skills_total = self.sizes[places[-1].after] if places else 0
         return self._write(places)
 
-    def _write(self, places: Sequence[Place]) -> str:
+    def _write(self, places: Sequence[PlannedEntry]) -> str:
         with transaction.atomic():
             self._gather()
             old = list(self.episode.entries.in_order())
-            same = _common(places, [_told_row(entry) for entry in old])
+            same = _common(places, [_identify_row(entry) for entry in old])
             if same == len(places) == len(old):
                 moved = self._point(old, places)
                 return "changed" if moved else "unchanged"
@@ -178,7 +178,7 @@ class HistoryRecorder:
             Decision.objects.filter(episode=left).update(episode=self.episode)
             Episode.objects.filter(pk=left).update(library=None, is_ordered=False)
 
-    def _point(self, entries: Sequence[Entry], places: Sequence[Place]) -> bool:
+    def _point(self, entries: Sequence[Entry], places: Sequence[PlannedEntry]) -> bool:
         """A trial whose source changed has another attempt that counts: its entry points at that one."""
         moved = False
         for entry, place in zip(entries, places, strict=True):
@@ -220,7 +220,7 @@ class HistoryRecorder:
             reason=CHANGED_AT_SOURCE,
         )
 
-    def _enter(self, sequence: int, place: Place) -> None:
+    def _enter(self, sequence: int, place: PlannedEntry) -> None:
         target = Entry.TARGETS[place.kind]
         Entry.objects.create(
             episode=self.episode,
@@ -230,7 +230,7 @@ class HistoryRecorder:
             **{target: self._target(place)},
         )
 
-    def _target(self, place: Place) -> Any:
+    def _target(self, place: PlannedEntry) -> Any:
         match place.moment:
             case TrialMoment() as moment:
                 return self._given_trial(moment, place)
@@ -254,7 +254,7 @@ class HistoryRecorder:
                 paths = [storable(path)[:1000] for path in moment.paths]
                 return Refusal.objects.create(trial=self._trial(moment.trial), paths=paths, reason=moment.reason)
 
-    def _given_trial(self, moment: TrialMoment, place: Place) -> Attempt:
+    def _given_trial(self, moment: TrialMoment, place: PlannedEntry) -> Attempt:
         trial = self._trial(moment.ident)
         assert trial is not None
         given = place.told[-1]
@@ -265,7 +265,7 @@ class HistoryRecorder:
             Trial.objects.filter(pk=trial.pk, skills_mounted=None).update(skills_mounted=mounted)
         return Attempt.objects.get(pk=self.counting[trial.public_id])
 
-    def _decision(self, moment: DecisionMoment, place: Place) -> Decision:
+    def _decision(self, moment: DecisionMoment, place: PlannedEntry) -> Decision:
         before, after = (Snapshot.objects.standing_for(digest) for digest in (place.before, place.after))
         change = {} if before == after else measure_change(before.read(), after.read()).fields()
         patch = None if moment.patch is None else Blob.objects.put(canonical_json(encode(moment.patch)))
@@ -302,14 +302,14 @@ class HistoryRecorder:
         assert self.episode.family is not None  # an episode without trials is one that a family names
         return int(self.episode.family.suite_id)
 
-    def _hold(self, places: Sequence[Place]) -> None:
+    def _hold(self, places: Sequence[PlannedEntry]) -> None:
         last = places[-1].after if places else EMPTY_LIBRARY
         self.episode.library = Snapshot.objects.standing_for(last)
         self.episode.is_ordered = True
         self.episode.save(update_fields=["library", "is_ordered"])
 
 
-def _settled(moment: DecisionMoment, *, changed: bool) -> DecisionMoment:
+def _settle(moment: DecisionMoment, *, changed: bool) -> DecisionMoment:
     """An answer is applied when it changed the library, as everywhere in the record; a verbatim one is a no-op."""
     if moment.status is DecisionStatus.APPLIED and not changed:
         return replace(moment, status=DecisionStatus.NO_OP)
@@ -318,14 +318,16 @@ def _settled(moment: DecisionMoment, *, changed: bool) -> DecisionMoment:
     return moment
 
 
-def _common(places: Sequence[Place], rows: Sequence[tuple[Any, ...]]) -> int:
+def _common(places: Sequence[PlannedEntry], rows: Sequence[tuple[Any, ...]]) -> int:
     """How many entries from the first on are the same."""
     pairs = enumerate(zip(places, rows, strict=False))
     return next((index for index, (place, row) in pairs if place.told != row), min(len(places), len(rows)))
 
 
-def _told(moment: Moment, before: str, after: str, number: int, rounds: int, given: str | None) -> tuple[Any, ...]:
-    """What makes an entry this one; `_told_row` gives the same of what is recorded."""
+def _identify_moment(
+    moment: Moment, before: str, after: str, number: int, rounds: int, given: str | None
+) -> tuple[Any, ...]:
+    """What makes an entry this one; `_identify_row` gives the same of what is recorded."""
     match moment:
         case TrialMoment():
             return ("trial", str(derived_id("trial", moment.ident)), given)
@@ -344,7 +346,7 @@ def _told(moment: Moment, before: str, after: str, number: int, rounds: int, giv
             return ("refusal", followed, tuple(storable(path)[:1000] for path in moment.paths), moment.reason)
 
 
-def _told_row(entry: Entry) -> tuple[Any, ...]:
+def _identify_row(entry: Entry) -> tuple[Any, ...]:
     if entry.attempt is not None:
         trial = entry.attempt.trial
         return ("trial", str(trial.public_id), trial.snapshot.digest if trial.snapshot else None)

@@ -37,7 +37,7 @@ class _Strict(BaseModel):
         return self
 
 
-class Match(_Strict):
+class TrialMatch(_Strict):
     """Globs; `*` also crosses slashes. All that are given must match. `path` is the trial's, as given on the command line."""
 
     path: Text | None = None
@@ -55,13 +55,13 @@ class Settings(_Strict):
     phase: Phase | None = None
 
 
-class Rule(_Strict):
-    match: Match
+class MappingRule(_Strict):
+    match: TrialMatch
     set: Settings
 
 
 class _Map(_Strict):
-    rules: Annotated[list[Rule], Field(min_length=1)]
+    rules: Annotated[list[MappingRule], Field(min_length=1)]
 
 
 class MapError(ValueError):
@@ -77,7 +77,7 @@ class Mapping:
     """Rules, and which of them matched anything."""
 
     path: str = ""
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[MappingRule, ...] = ()
     used: set[int] | None = None
 
     def settings(self, *, path: str, task: str = "", agent: str = "", model: str = "") -> dict[str, Any]:

@@ -187,7 +187,7 @@ class Places:
             )
             for point in facts.key_points
         ]
-        if _told(rows) != _told(task.key_points.all()):
+        if _list_values(rows) != _list_values(task.key_points.all()):
             task.key_points.all().delete()
             KeyPoint.objects.bulk_create(rows)
 
@@ -197,5 +197,5 @@ def _apart(source: TaskSource) -> str:
     return f"{source.title[:150]} ({source.key})"
 
 
-def _told(rows: Any) -> list[tuple[Any, ...]]:
+def _list_values(rows: Any) -> list[tuple[Any, ...]]:
     return sorted((row.kind, row.ordinal, row.text, row.reason, row.reference) for row in rows)

@@ -24,16 +24,16 @@ from benchapp.imports.import_places import Places
 from benchapp.imports.packing import AttemptPacker, redacted_files
 from benchapp.imports.problems import ProblemList
 from benchapp.imports.reading.found_sources import (
-    Choice,
     ExperimentSource,
     FoundTrial,
     HistorySource,
     LibrarySource,
+    SourceChoice,
     TrialSource,
     is_of_other_job,
     place_of,
 )
-from benchapp.imports.readings import Standing, read_digest, reads_the_same, standing_of
+from benchapp.imports.readings import StandingAttempt, read_digest, reads_the_same, standing_of
 from benchapp.imports.remapped_trials import OF_RUN, SET_BY_MAP, Remapping
 from benchapp.imports.trial_rows import AttemptParts, empty
 from benchapp.models import Activity, Attempt, Episode, Run, Snapshot, Trajectory, Trial
@@ -61,7 +61,7 @@ class Known:
 KNOWN_COLUMNS = ("pk", "source_digest", "status", "trial__episode__run")
 
 
-def _joined(ids: Sequence[str]) -> str:
+def _join_ids(ids: Sequence[str]) -> str:
     """Ids as one text that comes apart into the same ids, without those that hold a secret, or that cannot be told whole and would be
     told as another's: a trial is also found by what is derived from its first id."""
     found = ""
@@ -106,10 +106,10 @@ class ExperimentRecorder:
         while some := list(islice(waiting, LOOKED_UP)):
             self._look_elsewhere(some)
             for found in some:
-                if run := self._attempted(found):
+                if run := self._try_to_record(found):
                     yield run
 
-    def _attempted(self, found: FoundTrial) -> int | None:
+    def _try_to_record(self, found: FoundTrial) -> int | None:
         """The key of the trial's run, or None, reported, where reading it failed in a way that no reader foresaw."""
         try:
             return self._record_trial(found)
@@ -163,7 +163,7 @@ class ExperimentRecorder:
         attempt = Attempt(
             public_id=derived_id("attempt", found.ids[0], *([digest] if earlier else [])),
             number=1,
-            source_key=_joined(found.ids),
+            source_key=_join_ids(found.ids),
             source_digest=digest,
         )
         with transaction.atomic():
@@ -193,7 +193,7 @@ class ExperimentRecorder:
         return run
 
     def _keep_reading(
-        self, standing: Standing, found: FoundTrial, source: TrialSource, settings: dict[str, Any], digest: str
+        self, standing: StandingAttempt, found: FoundTrial, source: TrialSource, settings: dict[str, Any], digest: str
     ) -> int:
         """An attempt that this version of the readers reads as an earlier one did."""
         standing.read_again(digest)
@@ -273,7 +273,8 @@ class ExperimentRecorder:
                 place = place_of(found.path, path, stored)
                 self.problems.add(place, problem["place"], problem["expected"], problem["message"])
         empty = [
-            Choice(tuple(item for item in choice.trajectories if item.path not in stored)) for choice in source.choices
+            SourceChoice(tuple(item for item in choice.trajectories if item.path not in stored))
+            for choice in source.choices
         ]
         if any(choice.trajectories for choice in empty):  # nothing in it could be read, so nothing is kept with it
             quiet = Redactor.knowing(source.config)

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from benchapp.imports.problems import ProblemList
-from benchapp.imports.reading.found_sources import Choice, TrajectorySource, TrialSource, place_of
+from benchapp.imports.reading.found_sources import SourceChoice, TrajectorySource, TrialSource, place_of
 from benchapp.imports.reading.trajectory_files import references
 from benchapp.models import Attempt, Blob, Compaction, SkillUse, Trajectory
 from benchapp.record.redaction import Redactor, redact_text
@@ -98,7 +98,7 @@ class AttemptPacker:
                 item.extra["problems"] = told
         return self.found
 
-    def _pack_choice(self, choice: Choice) -> None:
+    def _pack_choice(self, choice: SourceChoice) -> None:
         waiting = list(choice.trajectories)
         self.apart = frozenset(map(_agent_of, (source for source in waiting if source.kind is TrajectoryKind.SUBAGENT)))
         self.apart -= {""}
@@ -108,7 +108,7 @@ class AttemptPacker:
             source = waiting.pop(0)
             head = self._pack_source(source)
             for kind, reference in references(dict(head.extra or {})) if head else ():
-                named = _resolved(source.path, reference)
+                named = _resolve(source.path, reference)
                 if named in spare and named not in read:
                     name = PurePosixPath(named).stem
                     waiting.append(replace(spare[named], name=name, kind=kind, parent=source.name))
@@ -149,7 +149,7 @@ class AttemptPacker:
         redacted_before = self.redactor.counts.total()
         is_short = source.size <= IN_MEMORY_BYTES
         steps: Iterable[Step] = (self.redactor.step(step) for step in read.steps)
-        counted = _Counted(uses, self.trial.skills_mounted, read.head.name)
+        counted = _CountedSteps(uses, self.trial.skills_mounted, read.head.name)
         kept = list(steps) if is_short else None
         packed = pack_steps(counted.passing(kept if kept is not None else steps))
         self._take_problems(read, source, part)
@@ -241,7 +241,7 @@ class AttemptPacker:
 
 
 @dataclass(slots=True)
-class _Counted:
+class _CountedSteps:
     """Passes steps through and takes notes: skill uses, model turns."""
 
     uses: list[UseValue]
@@ -281,7 +281,7 @@ def usage_json(usage: Usage) -> dict[str, Any]:
     return {name: value for name in names if (value := getattr(usage, name)) is not None}
 
 
-def _resolved(path: str, reference: str) -> str:
+def _resolve(path: str, reference: str) -> str:
     """Where a reference leads, in the trial's folder; a name that no file has where it leads out."""
     parts: list[str] = []
     for part in (PurePosixPath(path).parent / reference).parts:

@@ -18,7 +18,7 @@ MAX_MESSAGE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Problem(Shaped):
+class ReportedProblem(Shaped):
     path: str
     place: str
     expected: str
@@ -29,7 +29,7 @@ class ProblemList:
     """Every problem of one import, bounded whatever the input, and free of secrets and control characters."""
 
     def __init__(self) -> None:
-        self._kept: list[Problem] = []
+        self._kept: list[ReportedProblem] = []
         self._counts: Counter[tuple[str, str]] = Counter()
         self._dropped = 0
 
@@ -40,7 +40,7 @@ class ProblemList:
             self._dropped += 1
             return
         self._kept.append(
-            Problem(
+            ReportedProblem(
                 _line(path)[:1000],
                 _line(place)[:300],
                 _line(expected)[:500],
@@ -51,10 +51,10 @@ class ProblemList:
     def __len__(self) -> int:
         return len(self._kept) + bool(self._dropped)
 
-    def __iter__(self) -> Iterator[Problem]:
+    def __iter__(self) -> Iterator[ReportedProblem]:
         yield from self._kept
         if self._dropped:
-            yield Problem(
+            yield ReportedProblem(
                 "", "", "fewer problems", f"{self._dropped:,} more problems of the same kinds were counted, not kept"
             )
 
@@ -65,7 +65,7 @@ def _line(text: str) -> str:
     return redact_text(flat)
 
 
-def found(value: Any) -> str:
+def render_found(value: Any) -> str:
     """What a value is, for a message: its kind, and its beginning where that is short and harmless."""
     names = {dict: "an object", list: "a list", bool: "true or false", type(None): "nothing"}
     if type(value) in names:

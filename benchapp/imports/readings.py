@@ -23,7 +23,7 @@ def read_digest(found: FoundTrial) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class StandingAttempt:
     """The attempt of a trial that no other superseded, read by earlier readers, and what the trial's row told then."""
 
     attempt: Attempt
@@ -35,16 +35,16 @@ class Standing:
         self.attempt.trajectories.update(reader_version=READER_VERSION)
 
 
-def standing_of(trial: Trial) -> Standing | None:
+def standing_of(trial: Trial) -> StandingAttempt | None:
     """None where these readers read it already: then its source changed."""
     rows = trial.attempts.exclude(status=Attempt.Status.SUPERSEDED).select_related("trial__episode")
     attempt = rows.order_by("number").last()
     if attempt is None or attempt.trajectories.filter(reader_version=READER_VERSION).exists():
         return None
-    return Standing(attempt, _numbers(trial))
+    return StandingAttempt(attempt, _numbers(trial))
 
 
-def reads_the_same(standing: Standing, attempt: Attempt) -> bool:
+def reads_the_same(standing: StandingAttempt, attempt: Attempt) -> bool:
     """`attempt`: the new one, saved."""
     new = Attempt.objects.select_related("trial").get(pk=attempt.pk)
     old = Attempt.objects.get(pk=standing.attempt.pk)

@@ -18,7 +18,7 @@ from benchapp.judges.judge_budget import Budget, Stopped
 from benchapp.judges.judged_units import JudgeAsk
 from benchapp.models import Blob, JudgedUnit, Judgement, Judging, JudgingTry
 from benchapp.models.judgements import SETTLED
-from benchapp.record.error_text import worded
+from benchapp.record.error_text import render_error
 from benchapp.record.redaction import Redactor
 from runner.base.digests import canonical_json, digest_bytes
 from runner.base.encoding import decode, encode
@@ -96,7 +96,7 @@ class Asker:
     def call(self, unit: JudgedUnit, request: ModelRequest) -> ModelReply:
         """One call, recorded. NoReply where another question may fare better; Stopped where none will."""
         self.budget.check()
-        row = _begun(unit, request)
+        row = _begin_try(unit, request)
         self.budget.used_calls += 1
         try:
             reply = self.model.complete(request)
@@ -105,8 +105,8 @@ class Asker:
             JudgingTry.objects.filter(pk=row.pk).update(error=said)
             if isinstance(error, KeyRefused | AccountRefused | SetupError):
                 self._note_failure(unit, said)
-                raise Stopped(worded(type(error).__name__, said[:500])) from error
-            raise NoReply(worded(type(error).__name__, said)) from error
+                raise Stopped(render_error(type(error).__name__, said[:500])) from error
+            raise NoReply(render_error(type(error).__name__, said)) from error
         self.budget.note(reply.usage.cost_usd)
         return self._record_reply(row, reply)
 
@@ -147,7 +147,7 @@ class _RecordedReplies:
 
 
 @transaction.atomic
-def _begun(unit: JudgedUnit, request: ModelRequest) -> JudgingTry:
+def _begin_try(unit: JudgedUnit, request: ModelRequest) -> JudgingTry:
     """The try with its request, together: a sweep takes contents that nothing points at."""
     return JudgingTry.objects.create(
         unit=unit,

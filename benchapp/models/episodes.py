@@ -43,16 +43,16 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
 
     def renew(self, pk: int, *, epoch: int, now: datetime, seconds: float) -> bool:
         """Renews the lease; False when it was lost or given back. Inside a transaction this is also the fence."""
-        return self._held(pk, epoch).update(lease_until=now + timedelta(seconds=seconds)) == 1
+        return self._lock_held(pk, epoch).update(lease_until=now + timedelta(seconds=seconds)) == 1
 
     def release(self, pk: int, *, epoch: int) -> bool:
         """Gives the lease back after progress. Like everything a holder writes, False when it was lost."""
-        return self._held(pk, epoch).update(lease_owner="", lease_until=None, failures=0, last_failure="") == 1
+        return self._lock_held(pk, epoch).update(lease_owner="", lease_until=None, failures=0, last_failure="") == 1
 
     def postpone(self, pk: int, *, epoch: int, until: datetime, reason: str = "", counts: bool = True) -> bool:
         """The machine failed: nobody holds the episode, and nobody takes it before `until`. `counts`: towards the row of
         failures after which the episode blocks."""
-        held = self._held(pk, epoch)
+        held = self._lock_held(pk, epoch)
         return (
             held.update(lease_owner="", lease_until=until, failures=F("failures") + int(counts), last_failure=reason)
             == 1
@@ -61,7 +61,7 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
     def count_vanished(self, pk: int, *, epoch: int, reason: str) -> int | None:
         """Whoever worked on it vanished at its work: one more failure in the row. The row's length; None when the lease
         was lost. A `last_failure` that tells more (how the process ended) stays."""
-        held = self._held(pk, epoch)
+        held = self._lock_held(pk, epoch)
         if not held.update(failures=F("failures") + 1):
             return None
         held.filter(last_failure="").update(last_failure=reason)
@@ -69,7 +69,7 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
 
     def finish(self, pk: int, *, epoch: int) -> bool:
         return (
-            self._held(pk, epoch).update(
+            self._lock_held(pk, epoch).update(
                 lease_owner="",
                 lease_until=None,
                 failures=0,
@@ -84,13 +84,13 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
     def block(self, pk: int, *, epoch: int, reason: str) -> bool:
         """Nothing goes on here until an operator acts."""
         return (
-            self._held(pk, epoch).update(
+            self._lock_held(pk, epoch).update(
                 lease_owner="", lease_until=None, status=Episode.Status.BLOCKED, blocked_reason=reason
             )
             == 1
         )
 
-    def _held(self, pk: int, epoch: int) -> EpisodeQuerySet:
+    def _lock_held(self, pk: int, epoch: int) -> EpisodeQuerySet:
         """Held still: what was given back or taken away is nothing to write about any more."""
         return self.filter(pk=pk, lease_epoch=epoch).exclude(lease_owner="")
 

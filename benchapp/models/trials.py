@@ -14,7 +14,7 @@ from benchapp.models.experiments import Run
 from benchapp.models.libraries import Snapshot
 from benchapp.models.squares import SELECTED, Square
 from benchapp.models.suites import Task, TaskRevision
-from benchapp.record.error_text import worded
+from benchapp.record.error_text import render_error
 from runner.base.types import Phase
 from runner.trajectories.readers import PLAIN_TEXT
 
@@ -111,10 +111,10 @@ class Trial(PublicModel):
     def counting_attempt(self) -> Attempt | None:
         return self.attempts.filter(counts=True).first()
 
-    def why_blocked(self) -> str:
+    def explain_blocked(self) -> str:
         """What its latest attempt met."""
         latest = self.attempts.order_by("-number").values_list("exception_type", "exception_message").first()
-        return worded(*(latest or ("", ""))) or "no attempt tells why"
+        return render_error(*(latest or ("", ""))) or "no attempt tells why"
 
     def remember_retrieved(self, trials: Sequence[Trial]) -> None:
         """The earlier trials whose compactions its agent is shown, in the order shown; replaces what a lost attempt left."""

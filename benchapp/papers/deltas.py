@@ -38,7 +38,7 @@ class References:
     def __init__(self, rows: Iterable[PrintedNumber]) -> None:
         self._cells = {_key(row, row.condition, row.metric): row for row in rows if row.value is not None}
 
-    def recomputed(self, row: PrintedNumber) -> Recomputed | None:
+    def recompute(self, row: PrintedNumber) -> Recomputed | None:
         """None where no delta is printed. LookupError where its reference is not in the table."""
         if not row.printed_delta:
             return None

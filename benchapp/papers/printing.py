@@ -19,7 +19,7 @@ def flatten_rows(rows: Sequence[PrintedNumber]) -> Iterator[dict[str, Any]]:
     """One mapping per printed number: the stored fields, the recomputed delta, k and n where known."""
     references = References(rows)
     for row in rows:
-        delta = references.recomputed(row)
+        delta = references.recompute(row)
         yield {
             **asdict(row),
             "recomputed_delta": delta.text if delta else "",

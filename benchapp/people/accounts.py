@@ -13,7 +13,7 @@ from benchapp.record.human_acts import note_activity
 LOCAL_USER = "local"  # the one person of a single-user installation; has no password, so nobody logs in as it
 
 
-class AccountRefused(Exception):
+class AccountChangeRefused(Exception):
     """The change would leave the installation without an admin, or cannot be made; the message says why."""
 
 
@@ -57,7 +57,7 @@ def set_active(user: User, active: bool, *, by: User | None, reason: str = "") -
 
 def _change(user: User, verb: str, wanted: dict[str, str | bool], *, by: User | None, reason: str) -> bool:
     if user.username == LOCAL_USER:
-        raise AccountRefused("The local user of single-user mode stays as it is.")
+        raise AccountChangeRefused("The local user of single-user mode stays as it is.")
     with transaction.atomic():
         # Two admins who take each other's level away at the same time must not both succeed: the admins' rows are
         # locked first. SQLite has no row locks and needs none, its transactions stand in line from their start.
@@ -67,7 +67,7 @@ def _change(user: User, verb: str, wanted: dict[str, str | bool], *, by: User | 
         if before == wanted:
             return False
         if now.pk in admins and len(admins) == 1:
-            raise AccountRefused(f"{now.username} is the last admin: make another one first.")
+            raise AccountChangeRefused(f"{now.username} is the last admin: make another one first.")
         User.objects.filter(pk=now.pk).update(**wanted)
         detail = {"account": now.username, "before": before, "after": wanted}
         note_activity(by, verb, now, detail=detail, reason=reason)

@@ -31,7 +31,7 @@ BROKER_SECONDS = 2.0  # to wait for the broker
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class LoginAttempt:
     """One try to log in as `name` from `address`."""
 
     name: str

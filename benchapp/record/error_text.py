@@ -10,13 +10,13 @@ HEADING = "The end of the log:"
 WORDED = frozenset(kind.__name__ for kind in (ModelUnavailable, ModelRefused, KeyRefused, AccountRefused))
 
 
-def worded(kind: str, message: str) -> str:
+def render_error(kind: str, message: str) -> str:
     """An error of the class named `kind` for people: its message, after its class where that is part of what it says."""
     return (message if kind in WORDED else "") or ": ".join(filter(None, (kind, message)))
 
 
 def words_of(error: BaseException) -> str:
-    return worded(type(error).__name__, str(error))
+    return render_error(type(error).__name__, str(error))
 
 
 def log_of(error: BaseException) -> str:

@@ -50,13 +50,13 @@ class Lease:
         """Three renewals per lease, so that two may fail. The thread has its own connection and closes it."""
         try:
             while not self._stop.wait(self.seconds / 3):
-                if not self._renewed():
+                if not self._renew():
                     self.lost.set()
                     return
         finally:
             connection.close()
 
-    def _renewed(self) -> bool:
+    def _renew(self) -> bool:
         try:
             return Episode.objects.renew(self.episode, epoch=self.epoch, now=timezone.now(), seconds=self.seconds)
         except DatabaseError:

@@ -37,7 +37,7 @@ def publish(attempt: str, step: Step) -> None:
         return
     try:
         pipeline = django_rq.get_connection().pipeline(transaction=False)
-        body = orjson.dumps(_shortened(step_to_json(step)), default=str)
+        body = orjson.dumps(_shorten(step_to_json(step)), default=str)
         pipeline.xadd(_key(attempt), {"step": body}, maxlen=MAX_STEPS, approximate=True)
         pipeline.expire(_key(attempt), KEEP_SECONDS)
         pipeline.execute()
@@ -111,10 +111,10 @@ def _key(attempt: str) -> str:
     return f"live:{attempt}"
 
 
-def _shortened(value: Any) -> Any:
+def _shorten(value: Any) -> Any:
     if isinstance(value, str):
         text = storable(value)
         return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]} [... {len(text) - MAX_TEXT:,} characters]"
     if isinstance(value, dict):
-        return {storable(key): _shortened(item) for key, item in value.items()}
-    return [_shortened(item) for item in value] if isinstance(value, list) else value
+        return {storable(key): _shorten(item) for key, item in value.items()}
+    return [_shorten(item) for item in value] if isinstance(value, list) else value

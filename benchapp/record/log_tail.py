@@ -55,7 +55,7 @@ class Tail(logging.Handler):
 
 
 @contextmanager
-def kept(episode: str) -> Iterator[None]:
+def keep_tail(episode: str) -> Iterator[None]:
     """What is logged inside the block can be read as the episode's tail."""
     tail, root = Tail(episode), logging.getLogger()
     root.addHandler(tail)

@@ -27,7 +27,7 @@ _OF_DATABASES = {
 }
 
 
-def what_failed(error: BaseException) -> str:
+def describe_failure(error: BaseException) -> str:
     """One line without a full stop, naming the file where there is one; "" where a traceback tells more."""
     if isinstance(error, IntegrityError | DataError | ProgrammingError):
         return ""

@@ -23,8 +23,8 @@ from runner.base.types import (
     ModelRequest,
     Phase,
     Role,
-    Slot,
     Span,
+    TrialSlot,
     Usage,
     Verdict,
 )
@@ -33,9 +33,9 @@ from runner.models.wire.continuing import CONTINUES, is_continuation, lengthen_r
 from runner.protocols import recorder as events
 
 
-def slot_of(trial: Trial) -> Slot:
+def slot_of(trial: Trial) -> TrialSlot:
     """Needs trial.task."""
-    return Slot(Phase(trial.phase), trial.task.key, trial.sample)
+    return TrialSlot(Phase(trial.phase), trial.task.key, trial.sample)
 
 
 # Of attempts alone: the column with what is known of a sum that is not known as a whole.
@@ -60,26 +60,26 @@ def billed_fields(usage: Usage) -> dict[str, Any]:
 def history(episode: Episode) -> events.History:
     """The spine with everything on it, in two queries whatever its length."""
     entries = list(Entry.objects.filter(episode=episode).in_order())
-    retrieved = _retrieved(episode, entries)
+    retrieved = _read_retrieved(episode, entries)
     return tuple(events.Entry(entry.sequence, _event(entry, retrieved)) for entry in entries)
 
 
-def _retrieved(episode: Episode, entries: list[Entry]) -> dict[int, tuple[Slot, ...]]:
+def _read_retrieved(episode: Episode, entries: list[Entry]) -> dict[int, tuple[TrialSlot, ...]]:
     """trial -> the trials it was shown, in the order shown. They lie earlier on the same spine."""
     slots = {entry.attempt.trial_id: slot_of(entry.attempt.trial) for entry in entries if entry.attempt}
-    shown: defaultdict[int, list[Slot]] = defaultdict(list)
+    shown: defaultdict[int, list[TrialSlot]] = defaultdict(list)
     links = Trial.retrieved.through.objects.filter(from_trial__episode=episode).order_by("id")
     for trial, earlier in links.values_list("from_trial_id", "to_trial_id"):
         shown[trial].append(slots[earlier])
     return {trial: tuple(earlier) for trial, earlier in shown.items()}
 
 
-def _event(entry: Entry, retrieved: dict[int, tuple[Slot, ...]]) -> events.Event:
+def _event(entry: Entry, retrieved: dict[int, tuple[TrialSlot, ...]]) -> events.Event:
     match entry.kind:
         case Entry.Kind.TRIAL:
             return _trial_done(entry.attempt.trial, retrieved)
         case Entry.Kind.DECISION:
-            return _decided(entry)
+            return _read_decided(entry)
         case Entry.Kind.SEED:
             return events.Seeded(entry.seeding.family.key, entry.seeding.snapshot.digest)
         case Entry.Kind.FREEZE:
@@ -94,7 +94,7 @@ def _event(entry: Entry, retrieved: dict[int, tuple[Slot, ...]]) -> events.Event
     raise RunnerError(f"entry {entry.sequence} of {entry.episode_id} has the unknown kind {entry.kind!r}")
 
 
-def _trial_done(trial: Trial, retrieved: dict[int, tuple[Slot, ...]]) -> events.TrialDone:
+def _trial_done(trial: Trial, retrieved: dict[int, tuple[TrialSlot, ...]]) -> events.TrialDone:
     task = trial.task
     return events.TrialDone(
         slot=slot_of(trial),
@@ -106,7 +106,7 @@ def _trial_done(trial: Trial, retrieved: dict[int, tuple[Slot, ...]]) -> events.
     )
 
 
-def _decided(entry: Entry) -> events.Decided:
+def _read_decided(entry: Entry) -> events.Decided:
     row = entry.decision
     return events.Decided(
         number=row.number,

@@ -55,8 +55,8 @@ from runner.base.types import (
     Files,
     ModelReply,
     ModelRequest,
-    Slot,
     Step,
+    TrialSlot,
     Usage,
 )
 from runner.base.types import Compaction as CompactionValue
@@ -120,22 +120,22 @@ class RowRecorder:
     def library(self, snapshot: str) -> Files:
         return recorded.library(snapshot)
 
-    def compaction(self, slot: Slot, kind: CompactionKind) -> CompactionValue:
+    def compaction(self, slot: TrialSlot, kind: CompactionKind) -> CompactionValue:
         return recorded.compaction(self._trial(slot), kind)
 
-    def verdict(self, slot: Slot) -> VerdictValue | None:
+    def verdict(self, slot: TrialSlot) -> VerdictValue | None:
         return recorded.verdict(self._trial(slot))
 
-    def aside(self) -> Mapping[Slot, str]:
+    def aside(self) -> Mapping[TrialSlot, str]:
         blocked = self.episode.trials.blocked().select_related("task")
-        return {recorded.slot_of(trial): trial.why_blocked() for trial in blocked}
+        return {recorded.slot_of(trial): trial.explain_blocked() for trial in blocked}
 
     def reply(self, key: str) -> ModelReply | None:
         return recorded.reply(self.episode, key)
 
     # --- one trial ----------------------------------------------------------------------------------------------
 
-    def start_attempt(self, slot: Slot, *, snapshot: str, retrieved: tuple[Slot, ...]) -> str:
+    def start_attempt(self, slot: TrialSlot, *, snapshot: str, retrieved: tuple[TrialSlot, ...]) -> str:
         given = Snapshot.objects.standing_for(snapshot)
         with self._transaction() as now:
             trial = self._trial(slot)
@@ -152,7 +152,7 @@ class RowRecorder:
     def attempt_number(self, attempt: str) -> int:
         return self._attempts(attempt).values_list("number", flat=True).get()
 
-    def sandbox_opened(self, attempt: str, handle: dict[str, object]) -> None:
+    def note_sandbox(self, attempt: str, handle: dict[str, object]) -> None:
         with self._transaction():
             self._attempts(attempt).update(sandbox=handle)
 
@@ -200,7 +200,7 @@ class RowRecorder:
             Trial.objects.filter(pk=row.trial_id, is_done=False).update(status=Trial.Status.WAITING)
         log_context.add(attempt=None)
 
-    def set_aside(self, slot: Slot, error: BaseException) -> None:
+    def set_aside(self, slot: TrialSlot, error: BaseException) -> None:
         with self._transaction():
             open_trial = Trial.objects.filter(pk=self._trial(slot).pk, is_done=False)
             open_trial.exclude(status=Trial.Status.SKIPPED).update(status=Trial.Status.BLOCKED)
@@ -276,7 +276,7 @@ class RowRecorder:
                 findings=storable_value([_without_type(encode(finding)) for finding in decision.findings]),
                 error=storable(decision.error),
                 patch_id=patch,
-                call=self._answered(decision.call),
+                call=self._find_answered(decision.call),
                 before=before,
                 after=after,
                 decided_at=now,
@@ -348,12 +348,12 @@ class RowRecorder:
             for ordinal, shown in enumerate(decision.evidence)
         )
 
-    def _answered(self, key: str | None) -> ModelCall | None:
+    def _find_answered(self, key: str | None) -> ModelCall | None:
         if key is None:
             return None
         return self.episode.calls.filter(key=key, status=ModelCall.Status.ANSWERED).first()
 
-    def _trial(self, slot: Slot) -> Trial:
+    def _trial(self, slot: TrialSlot) -> Trial:
         return self.episode.trials.get(phase=slot.phase, task__key=slot.task, sample=slot.sample)
 
     def _attempts(self, attempt: str) -> models.QuerySet[Attempt]:

@@ -147,7 +147,7 @@ class Redactor:
     def value(self, value: Any, key: str = "") -> Any:
         """A JSON value with its texts redacted, and with everything textual under a secret's key gone."""
         if isinstance(value, str):
-            return self._named(value) if key and is_secret_name(key) else self.text(value)
+            return self._mask_named(value) if key and is_secret_name(key) else self.text(value)
         if isinstance(value, Mapping):
             return {self.text(str(name)): self.value(item, str(name)) for name, item in value.items()}
         if isinstance(value, list | tuple):
@@ -194,7 +194,7 @@ class Redactor:
     def _extra(self, extra: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
         return None if extra is None else self.value(extra)
 
-    def _named(self, value: str) -> str:
+    def _mask_named(self, value: str) -> str:
         if not value.strip() or _TEMPLATE.fullmatch(value.strip()):
             return value
         self.counts["named"] += 1

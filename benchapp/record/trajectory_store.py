@@ -179,19 +179,19 @@ class _Draft:
         try:
             line = orjson.dumps(raw)
         except TypeError:  # a lone surrogate, or a number of more than 64 bits
-            return orjson.dumps(self._shortened(raw))
+            return orjson.dumps(self._shorten(raw))
         plain = len(line) <= LONG_TEXT_BYTES and b'"$' not in line and b"\\u0000" not in line
-        return line if plain else orjson.dumps(self._shortened(raw))
+        return line if plain else orjson.dumps(self._shorten(raw))
 
-    def _shortened(self, value: Any) -> Any:
+    def _shorten(self, value: Any) -> Any:
         """The value with its long texts replaced by references to pieces."""
         if isinstance(value, str):
             value = storable(value)
             return self._reference(value) if _is_long(value) else value
         if isinstance(value, dict):
-            return {_escaped(storable(key)): self._shortened(item) for key, item in value.items()}
+            return {_escape(storable(key)): self._shorten(item) for key, item in value.items()}
         if isinstance(value, list):
-            return [self._shortened(item) for item in value]
+            return [self._shorten(item) for item in value]
         return str(value) if isinstance(value, int) and value.bit_length() > 63 else value
 
     def _reference(self, text: str) -> dict[str, Any]:
@@ -220,12 +220,12 @@ class _Draft:
         return PackedChunk(digests[-2], digests[-1], self.first_step, len(self.lines), summary, pieces)
 
 
-def _escaped(key: str) -> str:
+def _escape(key: str) -> str:
     """A trial may use our key for its own arguments; only an unescaped one is a reference."""
     return f"${key}" if key.startswith("$") else key
 
 
-def _unescaped(key: str) -> str:
+def _unescape(key: str) -> str:
     return key[1:] if key.startswith("$$") else key
 
 
@@ -246,7 +246,7 @@ class StoredStep:
 
 def read_steps(trajectory: Trajectory, first: int, count: int) -> list[StoredStep]:
     """Steps `first` to `first + count - 1`, as far as they exist. Loads only the chunks they lie in."""
-    return [_stored(raw) for raw in _raw_steps(trajectory, first, count)]
+    return [_restore_step(raw) for raw in _raw_steps(trajectory, first, count)]
 
 
 def read_picked(trajectory: Trajectory, numbers: Collection[int]) -> dict[int, StoredStep]:
@@ -275,7 +275,7 @@ def iterate_beginning(
         for line in chunk.blob.content().splitlines()[: steps - chunk.first_step + 1]:
             raw = orjson.loads(line)
             pieces = {part: list(references(value)) for part, value in raw.items()} if b'"$' in line else {}
-            yield _stored(raw), {part: digests for part, digests in pieces.items() if digests}
+            yield _restore_step(raw), {part: digests for part, digests in pieces.items() if digests}
 
 
 def read_page(trajectory: Trajectory, first: int, count: int) -> list[StoredStep]:
@@ -292,7 +292,7 @@ def _with_long_texts(raws: Sequence[dict[str, Any]]) -> list[StoredStep]:
     ]
     # No content has the empty digest, so the question is never empty.
     contents = Blob.objects.read_many([*list(dict.fromkeys(wanted))[:PAGE_PIECES], ""])
-    return [_stored(raw, contents) for raw in raws]
+    return [_restore_step(raw, contents) for raw in raws]
 
 
 def read_windows(windows: Sequence[tuple[Chunk, int, int]]) -> list[list[StoredStep]]:
@@ -309,18 +309,18 @@ def read_windows(windows: Sequence[tuple[Chunk, int, int]]) -> list[list[StoredS
         for digest in digests
     ]
     contents = Blob.objects.read_many([*wanted, ""])
-    return [[_stored(raw, contents) if may_refer else _whole(raw) for raw, may_refer in found] for found in raws]
+    return [[_restore_step(raw, contents) if may_refer else _whole(raw) for raw, may_refer in found] for found in raws]
 
 
 def read_whole_steps(trajectory: Trajectory, first: int, count: int) -> list[Step]:
     """The same with every long text in full: for a few steps at a time."""
-    return [step_from_json(_restored(raw), raw["step_id"]) for raw in _raw_steps(trajectory, first, count)]
+    return [step_from_json(_restore(raw), raw["step_id"]) for raw in _raw_steps(trajectory, first, count)]
 
 
 def _whole_steps(chunk: bytes) -> Iterator[Step]:
     for line in chunk.splitlines():
         raw = orjson.loads(line)
-        yield step_from_json(_restored(raw) if b'"$' in line else raw, raw["step_id"])
+        yield step_from_json(_restore(raw) if b'"$' in line else raw, raw["step_id"])
 
 
 def iterate_steps(trajectory: Trajectory) -> Iterator[Step]:
@@ -333,12 +333,12 @@ def iterate_lines(trajectory: Trajectory) -> Iterator[bytes]:
     """Every step in full as the JSON of an ATIF step, one chunk in memory at a time."""
     for chunk in trajectory.chunks.select_related("blob").order_by("ordinal").iterator(chunk_size=1):
         for line in chunk.blob.content().splitlines():
-            yield orjson.dumps(_restored(orjson.loads(line))) if b'"$' in line else line
+            yield orjson.dumps(_restore(orjson.loads(line))) if b'"$' in line else line
 
 
 def steps_of_chunk(chunk: bytes) -> Iterator[Step]:
     """The steps of a chunk's content, long texts cut to their beginning; no query."""
-    return (_stored(orjson.loads(line)).step for line in chunk.splitlines())
+    return (_restore_step(orjson.loads(line)).step for line in chunk.splitlines())
 
 
 def read_field(trajectory: Trajectory, step: int, name: str, start: int = 0, end: int | None = None) -> str:
@@ -373,7 +373,7 @@ def _window(lines: list[bytes], chunk_first: int, first: int, count: int) -> lis
     return lines[max(0, first - chunk_first) : max(0, first + count - chunk_first)]
 
 
-def _stored(raw: dict[str, Any], contents: Mapping[str, bytes] | None = None) -> StoredStep:
+def _restore_step(raw: dict[str, Any], contents: Mapping[str, bytes] | None = None) -> StoredStep:
     cut: dict[str, int] = {}
     step = step_from_json(_beginning(raw, cut, contents or {}), raw["step_id"])
     lengths = {name: len(text) for name, text in fields(step)}
@@ -409,14 +409,14 @@ def _heads(value: Any, cut: dict[str, int], name: str, contents: Mapping[str, by
                 return _text_of(value, contents)
             cut[name] = cut.get(name, 0) + value["length"] - len(value["head"])
             return value["head"]
-        return {_unescaped(key): _heads(item, cut, name, contents) for key, item in value.items()}
+        return {_unescape(key): _heads(item, cut, name, contents) for key, item in value.items()}
     return [_heads(item, cut, name, contents) for item in value] if isinstance(value, list) else value
 
 
-def _restored(value: Any) -> Any:
+def _restore(value: Any) -> Any:
     """The value with every reference replaced by its text."""
     digests = list(references(value))
-    return _filled(value, Blob.objects.read_many(digests) if digests else {})
+    return _fill(value, Blob.objects.read_many(digests) if digests else {})
 
 
 def references(value: Any) -> Iterator[str]:
@@ -441,9 +441,9 @@ def _text_of(value: Mapping[str, Any], contents: Mapping[str, bytes]) -> str:
     return "".join(contents[digest].decode() for digest in value[REFERENCE])
 
 
-def _filled(value: Any, contents: dict[str, bytes]) -> Any:
+def _fill(value: Any, contents: dict[str, bytes]) -> Any:
     if isinstance(value, dict):
         if REFERENCE in value:
             return _text_of(value, contents)
-        return {_unescaped(key): _filled(item, contents) for key, item in value.items()}
-    return [_filled(item, contents) for item in value] if isinstance(value, list) else value
+        return {_unescape(key): _fill(item, contents) for key, item in value.items()}
+    return [_fill(item, contents) for item in value] if isinstance(value, list) else value

@@ -34,20 +34,20 @@ def visible(text: str) -> str:
         text = text.replace("\r\n", "\n")
     if "\x1b" in text or "\x9b" in text:
         text = _ANSI.sub("", text)
-    return spelled(text)
+    return spell_out(text)
 
 
-def spelled(text: str) -> str:
+def spell_out(text: str) -> str:
     """`text` with every character a reader could not see written out, terminal escapes too: nothing is taken away, so what
     surrounds a stranger's text may come along."""
-    return _UNSEEN.sub(_spelled, text)
+    return _UNSEEN.sub(_spell_match, text)
 
 
 def changes(text: str, start: int, end: int) -> Iterator[tuple[int, int, str]]:
     """(start, end, what stands there instead) of every place between two offsets that `visible` would change."""
     for match in _CHANGED.finditer(text, start, end):
         found = match.group()
-        instead = "\n" if found == "\r\n" else _spelled(match) if _UNSEEN.fullmatch(found) else ""
+        instead = "\n" if found == "\r\n" else _spell_match(match) if _UNSEEN.fullmatch(found) else ""
         yield match.start(), match.end(), instead
 
 
@@ -57,7 +57,7 @@ def one_line(text: str, limit: int) -> str:
     return line if len(line) <= limit else line[: limit - 1] + ELLIPSIS
 
 
-def _spelled(match: re.Match[str]) -> str:
+def _spell_match(match: re.Match[str]) -> str:
     code = ord(match.group())
     if code < 0x20:
         return chr(0x2400 + code)  # the control pictures: U+2400 stands for NUL

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from benchapp.models import Decision, Episode, Queue, QueueItem, Review, Run, Slot, Trial, User
-from benchapp.review.queues.claims import unfilled
+from benchapp.review.queues.claims import is_unfilled
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def open_to(user: User) -> QuerySet[QueueItem]:
     more, except to whom has a draft of it: what was written may be handed in, beside the others.
     """
     own = Review.objects.filter(item=OuterRef("pk"), reviewer=user.pk)
-    left = Exists(Slot.objects.filter(unfilled(), item=OuterRef("pk")))
+    left = Exists(Slot.objects.filter(is_unfilled(), item=OuterRef("pk")))
     return QueueItem.objects.filter(
         ~Exists(own.exclude(state=Review.State.DRAFT)),
         left | Exists(own.filter(state=Review.State.DRAFT)),

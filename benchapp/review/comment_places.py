@@ -43,7 +43,7 @@ class NoSuchPlace(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CommentPlace:
     """`name` is canonical, `address` the page that shows it, `said` the place in words."""
 
     on: str
@@ -60,7 +60,7 @@ class Place:
         return closing_queue(user, trial=self.trial, run=self.run) is not None
 
 
-def place_of(query: QueryDict) -> Place:
+def place_of(query: QueryDict) -> CommentPlace:
     """The place a query string names. NoSuchPlace where it names none."""
     readers = {Comment.On.STEP: _step, Comment.On.LINE: _line, Comment.On.CHART: _chart}
     on = query.get("on", "")
@@ -72,7 +72,7 @@ def place_of(query: QueryDict) -> Place:
     return place
 
 
-def _step(query: QueryDict) -> Place:
+def _step(query: QueryDict) -> CommentPlace:
     found = Trajectory.objects.filter(public_id=_uuid(query, "trajectory")).select_related(
         "attempt__trial__episode__run__experiment", "attempt__trial__task"
     )
@@ -81,7 +81,7 @@ def _step(query: QueryDict) -> Place:
         raise NoSuchPlace("trajectory: there is none of this id")
     number, trial = _number(query, "step", trajectory.steps_total), trajectory.attempt.trial
     query_string = urlencode({"attempt": trajectory.attempt.number, "trajectory": trajectory.public_id, "step": number})
-    return Place(
+    return CommentPlace(
         Comment.On.STEP,
         f"{step_prefix(trial, trajectory)}{number}",
         f"{trial.get_absolute_url()}?{query_string}#step-{number}",
@@ -94,7 +94,7 @@ def step_prefix(trial: Trial, trajectory: Trajectory) -> str:
     return f"trial {trial.public_id} {trajectory.public_id} step "
 
 
-def _line(query: QueryDict) -> Place:
+def _line(query: QueryDict) -> CommentPlace:
     found = Run.objects.filter(public_id=_uuid(query, "run"), experiment__deleted_at=None).first()
     if found is None:
         raise NoSuchPlace("run: there is none of this id")
@@ -112,7 +112,7 @@ def _line(query: QueryDict) -> Place:
     if not all(_STATE.match(text) for text in shown.values()):
         raise NoSuchPlace("from, to, decision: expected states of the library and the number of a decision")
     query_string = urlencode({"episode": episode.public_id, **shown, "file": path, "view": view})
-    return Place(
+    return CommentPlace(
         Comment.On.LINE,
         f"{line_prefix(found)}{digest} {path} line {number}",
         f"{reverse('library', args=[found.public_id])}?{query_string}#f0-{side}{number}",
@@ -125,14 +125,14 @@ def line_prefix(run: Run) -> str:
     return f"run {run.public_id} file "
 
 
-def _chart(query: QueryDict) -> Place:
+def _chart(query: QueryDict) -> CommentPlace:
     key = query.get("key", "")
     if not _KEY.match(key):
         raise NoSuchPlace("key: expected the key of a chart")
     choices, _ = parse_choices(query)
     moment = choices.as_of or timezone.now()
     address = f"{reverse('chart', args=[key])}?{choices.but(as_of=moment, seen='').query()}"
-    return Place(Comment.On.CHART, chart_name(key, choices), address, f"Chart “{key}”")
+    return CommentPlace(Comment.On.CHART, chart_name(key, choices), address, f"Chart “{key}”")
 
 
 def chart_name(key: str, choices: Choices) -> str:

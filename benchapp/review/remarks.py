@@ -12,7 +12,7 @@ from django.utils import timezone
 from benchapp.models import Comment, Mention, User
 from benchapp.record.human_acts import note_activity
 from benchapp.review.blinding import closed_runs, closed_trials, unsaid_by
-from benchapp.review.comment_places import Place
+from benchapp.review.comment_places import CommentPlace
 
 MAX_CHARS = 10_000
 MAX_MENTIONS = 50
@@ -24,7 +24,7 @@ class CommentRefused(Exception):
     """Nothing to say, too much of it, or not one's own to take back; the message says which."""
 
 
-def write_comment(place: Place, author: User, text: str, *, parent: Comment | None = None) -> Comment:
+def write_comment(place: CommentPlace, author: User, text: str, *, parent: Comment | None = None) -> Comment:
     """Keeps it and tells whoever it mentions. An answer to an answer joins the same thread."""
     text = text.strip()
     if not text:
@@ -44,7 +44,9 @@ def write_comment(place: Place, author: User, text: str, *, parent: Comment | No
             author=author,
             text=text,
         )
-        Mention.objects.bulk_create(Mention(comment=comment, user=user) for user in _mentioned(text, besides=author))
+        Mention.objects.bulk_create(
+            Mention(comment=comment, user=user) for user in _select_mentioned(text, besides=author)
+        )
         note_activity(author, "comment.written", comment, detail={"on": place.on})
     return comment
 
@@ -54,7 +56,7 @@ def mentions_in(text: str) -> list[str]:
     return list(dict.fromkeys(_MENTION.findall(text)))[:MAX_MENTIONS]
 
 
-def _mentioned(text: str, *, besides: User) -> Iterable[User]:
+def _select_mentioned(text: str, *, besides: User) -> Iterable[User]:
     named = Q()
     for name in mentions_in(text):
         named |= Q(username__iexact=name)
@@ -86,7 +88,7 @@ def comments_for(user: User) -> QuerySet[Comment]:
     return open_to.exclude(early, ~Q(author=user)).select_related("author")
 
 
-def thread_at(place: Place, reader: User) -> list[tuple[Comment, list[Comment]]]:
+def thread_at(place: CommentPlace, reader: User) -> list[tuple[Comment, list[Comment]]]:
     """Each remark with its answers, oldest first, as far as they may read it. One query."""
     said = list(comments_for(reader).filter(place=place.name).order_by("written_at", "id"))
     answers: dict[int, list[Comment]] = {}

@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from benchapp.models import Experiment, Run, SearchDocument, SkillUse, Task, User
 from benchapp.review.blinding import closed_trials, open_to
 from benchapp.search.query import quote
-from benchapp.search.search_fields import FIELDS, SHORT, Field
+from benchapp.search.search_fields import FIELDS, SHORT, SearchField
 from benchapp.search.search_hits import documents_for
 
 MOST = 12
@@ -23,7 +23,7 @@ _AT_CURSOR = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Proposal:
+class Completion:
     """`text` takes the place of the query's characters from `start` to `end`; `means` says what it is."""
 
     text: str
@@ -32,7 +32,7 @@ class Proposal:
     means: str
 
 
-def complete(text: str, at: int, user: User) -> list[Proposal]:
+def complete(text: str, at: int, user: User) -> list[Completion]:
     """For a cursor behind `at` characters. At most MOST; nothing inside a quoted text."""
     before = text[:at]
     start = _start_of_part(before)
@@ -61,25 +61,29 @@ def _start_of_part(before: str) -> int | None:
     return None if is_open and not is_value else start
 
 
-def _names(word: str, start: int, end: int) -> list[Proposal]:
-    fields = [Proposal(f"{name}:", start, end, known.means) for name, known in FIELDS.items() if name.startswith(word)]
-    short = [Proposal(f"{name} ", start, end, "the trial ended so") for name in SHORT if word and name.startswith(word)]
+def _names(word: str, start: int, end: int) -> list[Completion]:
+    fields = [
+        Completion(f"{name}:", start, end, known.means) for name, known in FIELDS.items() if name.startswith(word)
+    ]
+    short = [
+        Completion(f"{name} ", start, end, "the trial ended so") for name in SHORT if word and name.startswith(word)
+    ]
     return [*short, *fields][: len(FIELDS)]
 
 
-def _values(known: Field, typed: str, start: int, end: int, user: User) -> list[Proposal]:
+def _values(known: SearchField, typed: str, start: int, end: int, user: User) -> list[Completion]:
     wanted = typed.lstrip("~").lstrip('"').lower()
-    found = known.values or tuple(_recorded(known.name, user))
+    found = known.values or tuple(_list_recorded(known.name, user))
     begins = [value for value in found if value.lower().startswith(wanted)]
     holds = [value for value in found if wanted in value.lower() and value not in begins]
-    return [Proposal(f"{_written(value)} ", start, end, known.means) for value in [*begins, *holds][:MOST]]
+    return [Completion(f"{_write_value(value)} ", start, end, known.means) for value in [*begins, *holds][:MOST]]
 
 
-def _written(value: str) -> str:
+def _write_value(value: str) -> str:
     return value if _BARE.fullmatch(value) else quote(value)
 
 
-def _recorded(name: str, user: User) -> Iterable[str]:
+def _list_recorded(name: str, user: User) -> Iterable[str]:
     """The values that the record has, in order; nothing that only pages closed to this person tell."""
     runs = Run.objects.standing()
     columns = {"condition": "condition", "model": "agent_model", "author": "author_model", "harness": "harness"}

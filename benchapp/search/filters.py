@@ -10,16 +10,16 @@ from django.db import connection
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from benchapp.models import Experiment, Family, Run, SearchDocument, SearchSource, SkillUse, Task, Trial, User
-from benchapp.search.query import Filter, Query, Term, Value
-from benchapp.search.search_index import Match, Phrase
-from benchapp.search.tokens import asked, asked_as_parts, fact, fact_value, is_lone_character
+from benchapp.search.query import Filter, SearchQuery, Term, Value
+from benchapp.search.search_index import Phrase, TokenCondition
+from benchapp.search.tokens import asked_as_parts, fact, fact_value, is_lone_character, split_query
 from runner.base.types import UseKind
 
 Kind = SearchDocument.Kind
 MANY = 5_000  # rows of one kind
 
 
-def match_of(query: Query) -> Match:
+def match_of(query: SearchQuery) -> TokenCondition:
     """What must stand in the words, and what must not: terms, and those filters that are facts in the words."""
     wanted = [phrases_of(term) for term in query.terms if not term.negated]
     unwanted = [phrase for term in query.terms if term.negated for phrase in phrases_of(term)]
@@ -29,13 +29,13 @@ def match_of(query: Query) -> Match:
                 unwanted += facts
             elif not _column_values(part):  # failed,error: either the trial failed or the step shows an error
                 wanted.append(facts)
-    return Match(tuple(wanted), tuple(unwanted))
+    return TokenCondition(tuple(wanted), tuple(unwanted))
 
 
 def phrases_of(term: Term) -> tuple[Phrase, ...]:
     """Any of these is the term: its words side by side or, unless it is quoted, the parts of an identifier."""
     prefix = term.prefix or is_lone_character(term.text)
-    found = [Phrase(tuple(asked(term.text)), prefix)]
+    found = [Phrase(tuple(split_query(term.text)), prefix)]
     if not term.quoted and (parts := tuple(asked_as_parts(term.text))) and parts != found[0].tokens:
         found.append(Phrase(parts, prefix))
     return tuple(found)
@@ -171,7 +171,7 @@ def _skill(values: tuple[Value, ...]) -> Q:
     return Q(kind=Kind.FILE, skill__in=names) | decided | _using(values, ~Q(kind=UseKind.MOUNTED))
 
 
-def _mounted(values: tuple[Value, ...]) -> Q:
+def _filter_mounted(values: tuple[Value, ...]) -> Q:
     return _using(values, Q(kind=UseKind.MOUNTED))
 
 
@@ -208,7 +208,7 @@ CONDITIONS: dict[str, Callable[[tuple[Value, ...]], Q | None]] = {
     "task": lambda values: _tasks(_any(values, "key", "title")),
     "family": _family,
     "skill": _skill,
-    "mounted": _mounted,
+    "mounted": _filter_mounted,
     "path": lambda values: Q(kind=Kind.FILE) & _any(values, "path"),
     "by": _by,
 }

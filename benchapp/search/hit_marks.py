@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from benchapp.search.filters import fact_phrases, phrases_of
-from benchapp.search.query import Query
+from benchapp.search.query import SearchQuery
 from benchapp.search.search_index import Phrase
 from benchapp.search.sections import Section
 from benchapp.search.tokens import Atom, atoms
@@ -17,7 +17,7 @@ MAX_EXCERPTS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class HitMark:
     start: int
     end: int
     term: int  # which one of the query
@@ -44,7 +44,7 @@ class Shown:
     quote: str
 
 
-def show(sections: Sequence[Section], query: Query) -> Shown:
+def show(sections: Sequence[Section], query: SearchQuery) -> Shown:
     """The step with most of the query's terms, the first of several, and excerpts around what stands in it."""
     groups = [phrases_of(term) for term in query.terms if not term.negated]
     wanted = [phrase for part in query.filters if not part.negated for phrase in fact_phrases(part)]
@@ -68,7 +68,7 @@ class _Marked:
     """`facts`: which of the query's facts the section is."""
 
     section: Section
-    found: tuple[Mark, ...]
+    found: tuple[HitMark, ...]
     facts: frozenset[str]
 
 
@@ -76,7 +76,7 @@ def _tells(section: Section, wanted: Sequence[Phrase]) -> frozenset[str]:
     return frozenset(phrase.tokens[0] for phrase in wanted if section.fact and _begins(section.fact, phrase))
 
 
-def marks(text: str, groups: Sequence[Sequence[Phrase]]) -> Iterator[Mark]:
+def marks(text: str, groups: Sequence[Sequence[Phrase]]) -> Iterator[HitMark]:
     """Every place where a phrase of a group stands, in order, no two over each other."""
     if not _may_hold(text, groups):
         return
@@ -86,10 +86,10 @@ def marks(text: str, groups: Sequence[Sequence[Phrase]]) -> Iterator[Mark]:
         if atom.start < end:
             continue
         for term, group in enumerate(groups):
-            stop = max((_matched(words, place, phrase) for phrase in group), default=0)
+            stop = max((_match_phrase(words, place, phrase) for phrase in group), default=0)
             if stop:
                 end = words[stop - 1].end
-                yield Mark(atom.start, end, term)
+                yield HitMark(atom.start, end, term)
                 break
 
 
@@ -102,7 +102,7 @@ def _may_hold(text: str, groups: Sequence[Sequence[Phrase]]) -> bool:
     return any(all(token in small for token in phrase.tokens) for group in groups for phrase in group)
 
 
-def _matched(words: Sequence[Atom], place: int, phrase: Phrase) -> int:
+def _match_phrase(words: Sequence[Atom], place: int, phrase: Phrase) -> int:
     """Behind which atom the phrase ends that begins at this place; 0 where it does not stand here."""
     size = len(phrase.tokens)
     if _begins(words[place].token, phrase) and (
@@ -124,7 +124,7 @@ def _stands(found: Sequence[str], phrase: Phrase) -> bool:
     return found[-1].startswith(phrase.tokens[-1]) if phrase.prefix else found[-1] == phrase.tokens[-1]
 
 
-def _excerpt(section: Section, found: Sequence[Mark]) -> Excerpt:
+def _excerpt(section: Section, found: Sequence[HitMark]) -> Excerpt:
     text = section.text
     start = _at_word(text, max(0, found[0].start - BEFORE_CHARS)) if found else 0
     end = min(len(text), start + EXCERPT_CHARS)

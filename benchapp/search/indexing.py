@@ -12,7 +12,7 @@ from django.db import DatabaseError, IntegrityError, transaction
 
 from benchapp.models import SearchDocument, SearchSource
 from benchapp.search import search_index
-from benchapp.search.search_documents import KINDS, Draft, Drafts, SourceKind
+from benchapp.search.search_documents import KINDS, DocumentDraft, Drafts, SourceKind
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ MAX_PROBLEM = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class IndexProgress:
     """How much of the record can be found. `unread`: indexed with nothing in it, because it could not be read."""
 
     indexed: int
@@ -37,13 +37,13 @@ class Progress:
         return self.indexed >= self.total
 
 
-def progress() -> Progress:
+def progress() -> IndexProgress:
     """Counted, not remembered."""
     total = sum(kind.all().count() for kind in KINDS)
     waiting = next(kind for kind in KINDS if kind.name == "episode").waiting().exclude(search_source=None).count()
     sources = SearchSource.objects.all()  # as many rows as trajectories and verdicts, so each count has its index
     unread, cut = sources.exclude(problem="").count(), sources.filter(cut__gt=0).count()
-    return Progress(min(sources.count() - waiting, total), total, unread, cut)
+    return IndexProgress(min(sources.count() - waiting, total), total, unread, cut)
 
 
 def has_waiting() -> bool:
@@ -109,7 +109,9 @@ def _store(kind: SourceKind, batch: list[Drafts]) -> bool:
                 (source, draft) for source, drafts in zip(sources, batch, strict=True) for draft in drafts.documents
             ]
             documents = SearchDocument.objects.bulk_create(_document(*pair) for pair in pairs)
-            search_index.put([(row.pk, draft.tokens) for row, (_, draft) in zip(documents, pairs, strict=True)])
+            search_index.store_tokens(
+                [(row.pk, draft.tokens) for row, (_, draft) in zip(documents, pairs, strict=True)]
+            )
         return True
     except IntegrityError:
         log.info("search: a batch of %s was indexed by somebody else, or deleted", kind.name)
@@ -120,5 +122,5 @@ def _source(drafts: Drafts) -> SearchSource:
     return SearchSource(**drafts.owner, library=drafts.library, cut=drafts.cut, problem=drafts.problem)
 
 
-def _document(source: SearchSource, draft: Draft) -> SearchDocument:
+def _document(source: SearchSource, draft: DocumentDraft) -> SearchDocument:
     return SearchDocument(source=source, **draft.columns)

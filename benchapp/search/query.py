@@ -15,8 +15,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from benchapp.search.search_fields import FIELDS, SHORT, Field
-from benchapp.search.tokens import asked
+from benchapp.search.search_fields import FIELDS, SHORT, SearchField
+from benchapp.search.tokens import split_query
 
 MAX_QUERY = 1_000  # characters
 MAX_PARTS = 30
@@ -56,7 +56,7 @@ class Term:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class QueryProblem:
     """What is wrong from `start` to `end` of the query, and what would be right."""
 
     start: int
@@ -65,38 +65,38 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class SearchQuery:
     """`problems` empty: the parts are all there is. Otherwise nothing should be searched for."""
 
     text: str
     terms: tuple[Term, ...] = ()
     filters: tuple[Filter, ...] = ()
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[QueryProblem, ...] = ()
 
     @property
     def is_empty(self) -> bool:
         return not (self.terms or self.filters or self.problems)
 
 
-def parse(text: str) -> Query:
+def parse(text: str) -> SearchQuery:
     """Never raises; whatever cannot be understood is a problem with its place."""
     if len(text) > MAX_QUERY:
         said = f"at most {MAX_QUERY:,} characters; this has {len(text):,}"
-        return Query(text[:MAX_QUERY], problems=(Problem(MAX_QUERY, len(text), said),))
+        return SearchQuery(text[:MAX_QUERY], problems=(QueryProblem(MAX_QUERY, len(text), said),))
     reader = _Reader(text)
     parts = list(reader.parts())
     if len(parts) > MAX_PARTS:
         said = f"at most {MAX_PARTS} parts; this has {len(parts)}"
-        reader.problems.append(Problem(parts[MAX_PARTS].start, len(text), said))
+        reader.problems.append(QueryProblem(parts[MAX_PARTS].start, len(text), said))
     terms = tuple(part for part in parts if isinstance(part, Term))
     filters = tuple(part for part in parts if isinstance(part, Filter))
-    return Query(text, terms, filters, tuple(reader.problems))
+    return SearchQuery(text, terms, filters, tuple(reader.problems))
 
 
 class _Reader:
     def __init__(self, text: str) -> None:
         self.text, self.at = text, 0
-        self.problems: list[Problem] = []
+        self.problems: list[QueryProblem] = []
 
     def parts(self) -> Iterator[Term | Filter]:
         while True:
@@ -119,13 +119,13 @@ class _Reader:
             if known := FIELDS.get(name.lower()):
                 self.at = match.end()
                 return self._filter(known, negated, start)
-            if problem := self._misnamed(name, match.end(), start):
+            if problem := self._explain_misnamed(name, match.end(), start):
                 self._word()
-                self.problems.append(Problem(start, self.at, problem))
+                self.problems.append(QueryProblem(start, self.at, problem))
                 return None
         return self._term(negated, start)
 
-    def _misnamed(self, name: str, end: int, start: int) -> str:
+    def _explain_misnamed(self, name: str, end: int, start: int) -> str:
         """Why `name:` is no filter. Empty where it is rather a text: a capital letter, a bare colon, an address."""
         rest = self.text[end : end + 2]
         if not name.islower() or not rest.strip() or rest[0].isspace() or rest.startswith(("/", ":")):
@@ -134,7 +134,7 @@ class _Reader:
         hint = f"did you mean {near[0]}:?" if near else f"there are {', '.join(FIELDS)}."
         return f"there is no filter {name}:, {hint} For the text itself put it in quotes."
 
-    def _filter(self, known: Field, negated: bool, start: int) -> Filter | None:
+    def _filter(self, known: SearchField, negated: bool, start: int) -> Filter | None:
         values = []
         while True:
             value = self._value()
@@ -145,11 +145,11 @@ class _Reader:
             self.at += 1
         if not values or len(values) > MAX_VALUES:
             said = f"{known.name}: takes at most {MAX_VALUES} values" if values else known.wants()
-            self.problems.append(Problem(start, self.at, said))
+            self.problems.append(QueryProblem(start, self.at, said))
             return None
         for value in values:
             if problem := known.refuses(value.how, value.text):
-                self.problems.append(Problem(start, self.at, problem))
+                self.problems.append(QueryProblem(start, self.at, problem))
                 return None
         return Filter(known.name, tuple(values), negated, start, self.at)
 
@@ -158,14 +158,14 @@ class _Reader:
         if self.text[self.at : self.at + 1] == "~":
             how, self.at = "has", self.at + 1
         quoted = self.text[self.at : self.at + 1] == '"'
-        text = self._quoted() if quoted else self._run(",")
+        text = self._read_quoted() if quoted else self._run(",")
         if not text:
             return None
         return Value("glob", text) if how == "is" and not quoted and set(text) & set(_GLOB) else Value(how, text)
 
     def _term(self, negated: bool, start: int) -> Term | Filter | None:
         quoted = self.text[self.at] == '"'
-        text = self._quoted() if quoted else self._word()
+        text = self._read_quoted() if quoted else self._word()
         prefix = False
         if quoted:
             prefix = self.text[self.at : self.at + 1] == "*"
@@ -175,10 +175,10 @@ class _Reader:
         if not quoted and not prefix and text.lower() in SHORT:
             name, value = SHORT[text.lower()]
             return Filter(name, (Value("is", value),), negated, start, self.at)
-        if not asked(text):
+        if not split_query(text):
             if not (quoted and not text and self.problems and self.problems[-1].start >= start):
                 said = "nothing here can be found: words are made of letters and digits"
-                self.problems.append(Problem(start, self.at, said))
+                self.problems.append(QueryProblem(start, self.at, said))
             return None
         return Term(text, quoted, prefix, negated, start, self.at)
 
@@ -191,7 +191,7 @@ class _Reader:
             self.at += 1
         return self.text[start : self.at]
 
-    def _quoted(self) -> str:
+    def _read_quoted(self) -> str:
         """The text between two quotes; within, a backslash keeps a quote or a backslash."""
         start, found = self.at, []
         self.at += 1
@@ -205,14 +205,16 @@ class _Reader:
                 character = self.text[self.at]
             found.append(character)
             self.at += 1
-        self.problems.append(Problem(start, len(self.text), 'this quote is never closed: put a " where the text ends'))
+        self.problems.append(
+            QueryProblem(start, len(self.text), 'this quote is never closed: put a " where the text ends')
+        )
         return ""
 
 
 # --- back to text ---------------------------------------------------------------------------------------------------
 
 
-def render(query: Query) -> str:
+def render(query: SearchQuery) -> str:
     """A text that means the same: `parse(render(query))` has equal parts."""
     return " ".join([*(render_filter(part) for part in query.filters), *(_term_text(part) for part in query.terms)])
 
@@ -243,6 +245,6 @@ def quote(text: str) -> str:
     return f'"{escaped}"'
 
 
-def without(query: Query, part: Filter | Term) -> str:
+def without(query: SearchQuery, part: Filter | Term) -> str:
     """The query's text without one of its parts, the rest as it was written."""
     return " ".join((query.text[: part.start] + query.text[part.end :]).split())

@@ -43,7 +43,7 @@ HEAVY_STEPS = 25  # read at once of a chunk whose steps refer to long texts
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class DocumentDraft:
     """A document to be: its columns and its tokens."""
 
     columns: dict[str, Any]
@@ -55,14 +55,14 @@ class Drafts:
     """Of one source."""
 
     owner: dict[str, Model]
-    documents: list[Draft] = field(default_factory=list)
+    documents: list[DocumentDraft] = field(default_factory=list)
     library: str = ""
     cut: int = 0
     problem: str = ""
 
     def add(self, sections: list[Section] | tuple[Section, ...], facts: tuple[str, ...] = (), **columns: Any) -> None:
         if tokens := stream((section.text for section in sections), facts):
-            self.documents.append(Draft(columns, tokens))
+            self.documents.append(DocumentDraft(columns, tokens))
 
 
 # --- trajectories ---------------------------------------------------------------------------------------------------
@@ -171,7 +171,7 @@ class SourceKind:
     drafts: Callable[[Any], Drafts]
 
 
-def _unordered() -> QuerySet[Episode]:
+def _select_unordered() -> QuerySet[Episode]:
     """Episodes whose library came without a history."""
     entries = Entry.objects.filter(episode=OuterRef("pk"))
     return Episode.objects.filter(~Exists(entries), library__files_total__gt=0)
@@ -183,14 +183,14 @@ def _of(model: type[Model], *related: str) -> Callable[[], QuerySet[Any]]:
 
 def _waiting_libraries() -> QuerySet[Episode]:
     stale = Q(search_source=None) | ~Q(search_source__library=F("library__digest"))
-    return _unordered().filter(stale).select_related("library")
+    return _select_unordered().filter(stale).select_related("library")
 
 
 # Small ones first: what somebody said is found at once, however much was imported.
 KINDS = (
     SourceKind("comment", Comment.objects.all, _of(Comment, "trial__episode"), of_comment),
     SourceKind("seeding", Seeding.objects.all, _of(Seeding, "snapshot", "entry__episode"), of_seeding),
-    SourceKind("episode", _unordered, _waiting_libraries, of_library),
+    SourceKind("episode", _select_unordered, _waiting_libraries, of_library),
     SourceKind("decision", Decision.objects.all, _of(Decision, "episode", "before", "after"), of_decision),
     SourceKind("verdict", Verdict.objects.all, _of(Verdict, "attempt__trial__episode"), of_verdict),
     SourceKind("trajectory", Trajectory.objects.all, _of(Trajectory, "attempt__trial__episode"), of_trajectory),

@@ -13,7 +13,7 @@ MANY = 12  # values of a closed list that a message names
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class SearchField:
     """`values`: the closed list of what it takes, empty where anything may stand. `how`: the comparisons it knows."""
 
     name: str
@@ -58,25 +58,27 @@ ROLES = tuple(role.value for role in (*ACQUISITION_ROLES, *DEPLOYMENT_ROLES))
 _CLOSED = ("is",)
 
 _ALL = (
-    Field("kind", "where it was found", tuple(SearchDocument.Kind.values), _CLOSED),
-    Field("is", "how its trial ended, or error: a tool's result that is an error", (*STATUSES, "error"), _CLOSED),
-    Field("phase", "the phase of its trial", tuple(phase.value for phase in Phase), _CLOSED),
-    Field("role", "the role of its task in the family", ROLES, _CLOSED),
-    Field("condition", "the memory condition of its run", example="selfgen-*"),
-    Field("model", "the agent's model", example="~opus"),
-    Field("author", "the author's model", example="~opus"),
-    Field("harness", "the agent program", example="codex"),
-    Field("experiment", "the name or id of its experiment", example="~demo"),
-    Field("run", "the id of its run", how=_CLOSED, example="0f3c..."),
-    Field("task", "the key or title of its task", example="E1-F1-*"),
-    Field("family", "the key or name of its family", example="E1-F1"),
-    Field("skill", "skill files and decisions of that skill; steps and checks of trials that read it", example="csv-*"),
-    Field("mounted", "trials in which that skill was at hand", example="csv-*"),
-    Field("tool", "steps that call that tool", how=("is", "glob"), example="bash"),
-    Field("path", "the path of a skill file", example="*/SKILL.md"),
-    Field("by", "who wrote a note", example="ann"),
+    SearchField("kind", "where it was found", tuple(SearchDocument.Kind.values), _CLOSED),
+    SearchField("is", "how its trial ended, or error: a tool's result that is an error", (*STATUSES, "error"), _CLOSED),
+    SearchField("phase", "the phase of its trial", tuple(phase.value for phase in Phase), _CLOSED),
+    SearchField("role", "the role of its task in the family", ROLES, _CLOSED),
+    SearchField("condition", "the memory condition of its run", example="selfgen-*"),
+    SearchField("model", "the agent's model", example="~opus"),
+    SearchField("author", "the author's model", example="~opus"),
+    SearchField("harness", "the agent program", example="codex"),
+    SearchField("experiment", "the name or id of its experiment", example="~demo"),
+    SearchField("run", "the id of its run", how=_CLOSED, example="0f3c..."),
+    SearchField("task", "the key or title of its task", example="E1-F1-*"),
+    SearchField("family", "the key or name of its family", example="E1-F1"),
+    SearchField(
+        "skill", "skill files and decisions of that skill; steps and checks of trials that read it", example="csv-*"
+    ),
+    SearchField("mounted", "trials in which that skill was at hand", example="csv-*"),
+    SearchField("tool", "steps that call that tool", how=("is", "glob"), example="bash"),
+    SearchField("path", "the path of a skill file", example="*/SKILL.md"),
+    SearchField("by", "who wrote a note", example="ann"),
 )
-FIELDS: dict[str, Field] = {each.name: each for each in _ALL}
+FIELDS: dict[str, SearchField] = {each.name: each for each in _ALL}
 
 # Words that are filters by themselves; in quotes they are words.
 SHORT: dict[str, tuple[str, str]] = {

@@ -14,7 +14,7 @@ from benchapp.review.blinding import closed_runs, closed_trials, open_to
 from benchapp.review.remarks import comments_for
 from benchapp.search import search_index
 from benchapp.search.filters import condition_of, fact_phrases, match_of
-from benchapp.search.query import Query
+from benchapp.search.query import SearchQuery
 from benchapp.search.sections import Section, sections_of
 
 Kind = SearchDocument.Kind
@@ -40,7 +40,7 @@ class Found:
     is_capped: bool = False
 
 
-def find(query: Query, user: User) -> Found:
+def find(query: SearchQuery, user: User) -> Found:
     """Three queries, or five for somebody who reviews blind."""
     if query.is_empty or query.problems:
         return Found()
@@ -57,21 +57,21 @@ def _facets(numbers: Sequence[int]) -> dict[str, Counter[str]]:
     return {name: Counter(value for value in column if value) for name, column in zip(FACETS, columns, strict=True)}
 
 
-def _matching(query: Query, user: User) -> QuerySet[SearchDocument]:
+def _matching(query: SearchQuery, user: User) -> QuerySet[SearchDocument]:
     """Newest first."""
     documents = documents_for(user).order_by("-pk")
     match = match_of(query)
     if match.all_of:
         documents = search_index.holding(documents, match)
     elif match.none_of:
-        unwanted = search_index.Match(all_of=(match.none_of,))
+        unwanted = search_index.TokenCondition(all_of=(match.none_of,))
         documents = documents.exclude(pk__in=search_index.matching(unwanted))
     for part in query.filters:
         condition = condition_of(part)
         if condition is None:
             continue
         if not part.negated and (facts := fact_phrases(part)):  # is:failed,error
-            condition |= Q(pk__in=search_index.matching(search_index.Match((facts,))))
+            condition |= Q(pk__in=search_index.matching(search_index.TokenCondition((facts,))))
         documents = documents.exclude(condition) if part.negated else documents.filter(condition)
     return documents
 
@@ -82,7 +82,7 @@ def documents_for(user: User) -> QuerySet[SearchDocument]:
     gone = list(
         Run.objects.filter(experiment__in=Experiment.objects.exclude(deleted_at=None)).values_list("pk", flat=True)
     )
-    documents = SearchDocument.objects.exclude(_superseded()).exclude(run__in=gone)
+    documents = SearchDocument.objects.exclude(_filter_superseded()).exclude(run__in=gone)
     blind = open_to(user).exists()
     notes = comments_for(user) if blind else Comment.objects.all()  # what else it keeps back is gone already
     readable = SearchSource.objects.filter(comment__in=notes.filter(retracted_at=None).order_by().values("pk"))
@@ -93,7 +93,7 @@ def documents_for(user: User) -> QuerySet[SearchDocument]:
     return documents.exclude(kind__in=[Kind.FILE, Kind.DECISION], run__in=closed_runs(user))
 
 
-def _superseded() -> Q:
+def _filter_superseded() -> Q:
     replaced = Attempt.objects.filter(status=Attempt.Status.SUPERSEDED).order_by().values("pk")
     found = Q()
     for way in (

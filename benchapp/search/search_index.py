@@ -30,14 +30,14 @@ class Phrase:
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class TokenCondition:
     """Of each group of `all_of` at least one phrase, and none of `none_of`."""
 
     all_of: tuple[tuple[Phrase, ...], ...] = ()
     none_of: tuple[Phrase, ...] = ()
 
 
-def put(rows: Sequence[tuple[int, list[str]]]) -> None:
+def store_tokens(rows: Sequence[tuple[int, list[str]]]) -> None:
     """The tokens of new documents, by their numbers. Call inside the transaction that makes them."""
     if not rows:
         return
@@ -65,13 +65,13 @@ def clear_if_empty() -> None:
         clear()
 
 
-def matching(match: Match) -> RawSQL:
+def matching(match: TokenCondition) -> RawSQL:
     """The numbers of the documents in which `all_of` stands and nothing of `none_of`; `all_of` is not empty."""
     condition, asked = _condition(match)
     return RawSQL(f"SELECT rowid FROM {TABLE} WHERE {condition}", [asked])
 
 
-def holding(documents: QuerySet[SearchDocument], match: Match) -> QuerySet[SearchDocument]:
+def holding(documents: QuerySet[SearchDocument], match: TokenCondition) -> QuerySet[SearchDocument]:
     """Those of the documents that `matching` numbers, newest first.
 
     A join, ordered by the index's own numbers: SQLite then walks the word's documents from the newest on until it has
@@ -82,7 +82,7 @@ def holding(documents: QuerySet[SearchDocument], match: Match) -> QuerySet[Searc
     return documents.extra(tables=[TABLE], where=[same, condition], params=[asked], order_by=[f"-{TABLE}.rowid"])
 
 
-def _condition(match: Match) -> tuple[str, str]:
+def _condition(match: TokenCondition) -> tuple[str, str]:
     """(SQL with one place, what stands there)."""
     if connection.vendor == "sqlite":
         return f"{TABLE} MATCH %s", _fts5(match)
@@ -92,7 +92,7 @@ def _condition(match: Match) -> tuple[str, str]:
 # --- SQLite ---------------------------------------------------------------------------------------------------------
 
 
-def _fts5(match: Match) -> str:
+def _fts5(match: TokenCondition) -> str:
     wanted = " AND ".join(f"({' OR '.join(map(_fts5_phrase, group))})" for group in match.all_of)
     return wanted + "".join(f" NOT {_fts5_phrase(phrase)}" for phrase in match.none_of)
 
@@ -114,7 +114,7 @@ def _tsvector(tokens: Iterable[str]) -> str:
     return " ".join(f"'{token}':{','.join(map(str, found))}" for token, found in places.items())
 
 
-def _tsquery(match: Match) -> str:
+def _tsquery(match: TokenCondition) -> str:
     wanted = [f"({' | '.join(map(_ts_phrase, group))})" for group in match.all_of]
     return " & ".join([*wanted, *(f"!{_ts_phrase(phrase)}" for phrase in match.none_of)])
 

@@ -51,7 +51,7 @@ def atoms(text: str) -> Iterator[Atom]:
         start, end = match.span()
         if match.lastgroup == "cjk":
             yield from _pairs(match.group(), start)
-        elif found := _taken(match.group()):
+        elif found := _take_word(match.group()):
             yield Atom(found[0], start, end, found[1])
 
 
@@ -62,7 +62,7 @@ def _pairs(run: str, start: int) -> Iterator[Atom]:
 
 
 @lru_cache(maxsize=50_000)
-def _taken(word: str) -> tuple[str, tuple[str, ...]] | None:
+def _take_word(word: str) -> tuple[str, tuple[str, ...]] | None:
     token = normal(word)
     return (token, _parts(word)) if token else None
 
@@ -72,10 +72,10 @@ def normal(word: str) -> str:
     if word.isascii():
         return word[:MAX_TOKEN].lower()
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", word).casefold())
-    return _NOT_IN_TOKENS.sub("", _composed(folded))[:MAX_TOKEN]
+    return _NOT_IN_TOKENS.sub("", _strip_marks(folded))[:MAX_TOKEN]
 
 
-def _composed(text: str) -> str:
+def _strip_marks(text: str) -> str:
     """Without the marks that no letter before them takes in."""
     return "".join(character for character in text if not unicodedata.combining(character))
 
@@ -101,7 +101,9 @@ def words(texts: Iterable[str]) -> Words:
     found: list[str] = []
     parts: set[tuple[str, ...]] = set()
     for text in texts:
-        pairs = map(_taken, _ASCII_ATOM.findall(text)) if text.isascii() else ((a.token, a.parts) for a in atoms(text))
+        pairs = (
+            map(_take_word, _ASCII_ATOM.findall(text)) if text.isascii() else ((a.token, a.parts) for a in atoms(text))
+        )
         for pair in pairs:
             if pair is None:
                 continue
@@ -121,14 +123,14 @@ def stream(texts: Iterable[str], facts: Iterable[str] = ()) -> list[str]:
     return [*tokens, *facts]
 
 
-def asked(text: str) -> list[str]:
+def split_query(text: str) -> list[str]:
     """The tokens a search for this text looks for, side by side. Of CJK only the pairs, unless there is but one character."""
     found = []
     for match in _ATOM.finditer(text):
         if match.lastgroup == "cjk":
             pairs = [atom.token for atom in _pairs(match.group(), 0)]
             found += pairs[:-1] or pairs
-        elif taken := _taken(match.group()):
+        elif taken := _take_word(match.group()):
             found.append(taken[0])
     return found
 
@@ -139,7 +141,7 @@ def asked_as_parts(text: str) -> list[str]:
     for match in _ATOM.finditer(text):
         if match.lastgroup == "cjk":
             return []
-        if taken := _taken(match.group()):
+        if taken := _take_word(match.group()):
             found += taken[1] or (taken[0],)
     return found
 

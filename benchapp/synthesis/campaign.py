@@ -77,13 +77,13 @@ def write_campaign(size: Size, *, seed: int = 1, progress: Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
+class _CampaignPlan:
     model: str
     condition: str
     replicate: int
 
 
-def _plan_cells(size: Size) -> Iterator[tuple[_Plan, Quota]]:
+def _plan_cells(size: Size) -> Iterator[tuple[_CampaignPlan, Quota]]:
     """Cells of the campaign with what each must hold, so that the totals come out exactly."""
     cells = _list_cells(size.trials)
     learners = [plan for plan, _ in cells if plan.condition in LEARNERS]
@@ -97,20 +97,20 @@ def _plan_cells(size: Size) -> Iterator[tuple[_Plan, Quota]]:
         learners_left -= plan.condition in LEARNERS
 
 
-def _list_cells(trials: int) -> list[tuple[_Plan, int]]:
+def _list_cells(trials: int) -> list[tuple[_CampaignPlan, int]]:
     """(cell, trials): 180 each without learning, 270 with replay; the last one takes what is left."""
-    cells: list[tuple[_Plan, int]] = []
+    cells: list[tuple[_CampaignPlan, int]] = []
     for replicate in count(1):
         for model, condition in product(MODELS, CONDITIONS):
             full = 270 if condition in LEARNERS or condition == "raw-trajectory" else 180
-            cells.append((_Plan(model, condition, replicate), min(full, trials)))
+            cells.append((_CampaignPlan(model, condition, replicate), min(full, trials)))
             trials -= min(full, trials)
             if not trials:
                 return cells
     raise AssertionError("count() does not end")
 
 
-def _create_run(experiment: Experiment, plan: _Plan, seed: int, place: int) -> Run:
+def _create_run(experiment: Experiment, plan: _CampaignPlan, seed: int, place: int) -> Run:
     setup = {"synthetic": True, "agent": {"name": "synthetic", "model": f"synthetic/{plan.model}"}}
     return Run.objects.create(
         public_id=derived_id(str(experiment.public_id), str(place)),

@@ -23,8 +23,7 @@ from benchapp.models import (
     Verdict,
 )
 from benchapp.record.trajectory_store import pack_steps
-from benchapp.synthesis.texts import WORDS, draw_sentence, revise_library
-from benchapp.synthesis.texts import draw_steps as steps
+from benchapp.synthesis.texts import WORDS, draw_sentence, draw_steps, revise_library
 from runner.base.digests import digest_json
 from runner.base.types import File, Phase, TrajectoryHead
 
@@ -95,7 +94,7 @@ class EpisodeWriter:
     # --- trials ---
 
     def _trial(self, phase: Phase, task: Task, length: int, at: datetime) -> Trial:
-        packed = pack_steps(steps(self.dice, length)) if length else None
+        packed = pack_steps(draw_steps(self.dice, length)) if length else None
         passed = self.dice.random() < 0.35 + 0.03 * self.rounds
         good = CHECKS_TOTAL if passed else self.dice.randrange(CHECKS_TOTAL)
         tokens = {"input_tokens": 1_000 * length, "cached_tokens": 800 * length, "output_tokens": 90 * length}

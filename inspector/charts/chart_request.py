@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from benchapp.papers.loading import list_papers, read_published_rows
 from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.choices import Choices, parse_choices
-from benchapp.stats.comparing.comparison import Comparison, comparison_of
+from benchapp.stats.comparing.comparison import GroupComparison, comparison_of
 from benchapp.stats.metrics.catalogue import DEFAULT_METRIC, METRICS, TABLES, table_for
 from benchapp.stats.metrics.metric import Metric
 from inspector.charts.chart import Chart
@@ -45,7 +45,7 @@ def build_sheet(choices: Choices, chart: Chart | None = None) -> ChartSheet:
     )
 
 
-def _table(comparison: Comparison, problems: list[str]) -> str:
+def _table(comparison: GroupComparison, problems: list[str]) -> str:
     """The chosen one, else the one that fits the runs."""
     table = comparison.choices.table
     if table and table not in TABLES:
@@ -54,7 +54,7 @@ def _table(comparison: Comparison, problems: list[str]) -> str:
     return table or table_for(comparison.outcomes.values())
 
 
-def _metric(comparison: Comparison, metrics: tuple[Metric, ...], problems: list[str]) -> Metric | None:
+def _metric(comparison: GroupComparison, metrics: tuple[Metric, ...], problems: list[str]) -> Metric | None:
     """The chosen one, of any table; else ESR, else the first that counts deployment, else the first."""
     name = comparison.choices.metric
     chosen = METRICS.get(name)

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from plotly import graph_objects as go
 from plotly.io import to_json
 
-from benchapp.stats.comparing.comparison import Comparison
+from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.learning.computed_runs import Recent
 from benchapp.stats.metrics.tally import TrialTally
 from inspector.charts.chart import Chart, ChartDrawing
 from inspector.charts.sheet import ChartSheet
-from inspector.web.text.visible import spelled
+from inspector.web.text.visible import spell_out
 
 MAX_NAMED = 4  # unfinished groups in a note
 MAX_BYTES = 24 * 2**20  # of figures kept in one process
@@ -51,7 +51,7 @@ def picture_of(chart: Chart, sheet: ChartSheet) -> Picture:
     return found
 
 
-def _with_note(drawing: ChartDrawing, comparison: Comparison) -> ChartDrawing:
+def _with_note(drawing: ChartDrawing, comparison: GroupComparison) -> ChartDrawing:
     """Says of every chart of unfinished runs that they are: a picture travels without its page."""
     still = [group for group in comparison.groups.all if group.is_unfinished]
     if not still or drawing.figure is None:
@@ -64,8 +64,8 @@ def _with_note(drawing: ChartDrawing, comparison: Comparison) -> ChartDrawing:
 def figure_json(figure: go.Figure) -> bytes:
     """Plotly's own JSON (orjson, arrays as base64), with no tag left in it that has an address or a style, and no character
     that a reader could not see."""
-    text = spelled(to_json(figure, validate=False, engine="orjson"))
-    text = CONTROL.sub(lambda found: found[1] or spelled(chr(int(found[2], 16))), text)
+    text = spell_out(to_json(figure, validate=False, engine="orjson"))
+    text = CONTROL.sub(lambda found: found[1] or spell_out(chr(int(found[2], 16))), text)
     return TAG.sub(lambda found: found[0] if found["backslash"] else b"&lt;", text.encode())
 
 

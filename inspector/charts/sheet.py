@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from django.urls import reverse
 
 from benchapp.papers.published_rows import PrintedNumber
-from benchapp.stats.comparing.comparison import Comparison
+from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.metrics.metric import Metric
 
@@ -22,7 +22,7 @@ class ChartSheet:
     per part of the address that was not understood.
     """
 
-    comparison: Comparison
+    comparison: GroupComparison
     table: str
     metrics: tuple[Metric, ...]
     metric: Metric | None

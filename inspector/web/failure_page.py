@@ -7,13 +7,13 @@ import sys
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from benchapp.record.machine_failures import what_failed
+from benchapp.record.machine_failures import describe_failure
 
 
 def broken(request: HttpRequest) -> HttpResponse:
     """Answers 503 where the disk or the database failed, else 500. No request's data is read: that may be what failed."""
     error = sys.exc_info()[1]
-    told = what_failed(error) if error else ""
+    told = describe_failure(error) if error else ""
     if isinstance(error, OSError):
         told = told.rpartition(": ")[2]  # paths of the server are nothing for a page
     return render(None, "500.html", {"told": told}, status=503 if told else 500)  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from benchapp.record.json_shape import JsonShape, Shaped
-from benchapp.stats.comparing.comparison import Comparison, count_added_since
+from benchapp.stats.comparing.comparison import GroupComparison, count_added_since
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Permalink(Shaped):
     )
 
 
-def build_permalink(request: HttpRequest, comparison: Comparison) -> Permalink:
+def build_permalink(request: HttpRequest, comparison: GroupComparison) -> Permalink:
     choices = comparison.choices
     pinned = choices.but(as_of=choices.as_of or timezone.now(), seen=comparison.fingerprint)
     return Permalink(

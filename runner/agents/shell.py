@@ -11,7 +11,7 @@ from typing import Any
 
 from runner.agents import AgentJob, AgentRun, Limits
 from runner.agents.agent_trajectory import Notebook, timestamp
-from runner.agents.shell_tools import COMMAND_SECONDS, Toolset, tools_offered
+from runner.agents.shell_tools import COMMAND_SECONDS, Toolset, list_tools
 from runner.agents.skill_list import MAX_LISTED_SKILLS, list_skills
 from runner.base.errors import SetupError
 from runner.base.types import (
@@ -106,7 +106,7 @@ class _ShellSession:
         self.lost: Usage | None = None  # what is known of tries that failed and may have used tokens
         self.not_sent: dict[str, None] = {}  # of what was asked for, in the order met
         self.messages: list[Mapping[str, Any]] = []
-        self.tools = tools_offered(job.library)
+        self.tools = list_tools(job.library)
         self.toolset = Toolset(sandbox, job.skills if job.library else None, self.remaining)
         self.skills_listed = job.skills[:MAX_LISTED_SKILLS] if job.library else ()
 
@@ -152,7 +152,7 @@ class _ShellSession:
 
     def act(self, reply: ModelReply) -> bool:
         """Carries out the reply's tool calls in order. True once the work is submitted; calls after that are not run."""
-        at, submitted, cut = timestamp(), False, _cut(reply, self.job.limits)
+        at, submitted, cut = timestamp(), False, _explain_cut(reply, self.job.limits)
         observations = []
         for call in reply.tool_calls:
             if submitted:
@@ -239,7 +239,7 @@ def _system(job: AgentJob, seconds: float) -> str:
     return text + (SKILLS.format(skills=list_skills(job.skills, job.descriptions)) if job.skills else NO_SKILLS)
 
 
-def _cut(reply: ModelReply, limits: Limits) -> str:
+def _explain_cut(reply: ModelReply, limits: Limits) -> str:
     """Why the reply ends in the middle, as a remark for the model; "" where it does not."""
     if reply.finish_reason == TOO_LONG:
         return "the reply was cut off because the context window is full"

@@ -94,7 +94,7 @@ _KINDS: Mapping[type, str] = {
 }
 
 
-def tools_offered(library: bool) -> tuple[Mapping[str, JsonValue], ...]:
+def list_tools(library: bool) -> tuple[Mapping[str, JsonValue], ...]:
     """In the OpenAI chat format. Without a library in the instruction there is no tool for one."""
     return (_SHELL, _READ, _WRITE, *((_SKILL,) if library else ()), _SUBMIT)
 

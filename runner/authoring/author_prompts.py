@@ -97,7 +97,7 @@ asset where they reproduced a fixed form. Improve an existing file rather than a
 def messages_for(occasion: Occasion) -> tuple[Mapping[str, str], ...]:
     """System and user message in the OpenAI chat format."""
     return (
-        {"role": "system", "content": system_message(occasion.mode, _tier3_required(occasion))},
+        {"role": "system", "content": system_message(occasion.mode, _requires_tier3(occasion))},
         {"role": "user", "content": user_message(occasion)},
     )
 
@@ -120,12 +120,12 @@ def user_message(occasion: Occasion) -> str:
     return "\n\n".join(sections) + "\n"
 
 
-def _tier3_required(occasion: Occasion) -> bool:
+def _requires_tier3(occasion: Occasion) -> bool:
     return occasion.tier3_required and occasion.mode is AuthorMode.REVISE
 
 
 def _occasion(occasion: Occasion) -> str:
-    required = "yes" if _tier3_required(occasion) else "no"
+    required = "yes" if _requires_tier3(occasion) else "no"
     return f"## Occasion\nmode: {occasion.mode}\ntier-3 required: {required}"
 
 
@@ -144,7 +144,7 @@ def evidence_lines(occasion: Occasion) -> Iterator[str]:
     if not texts:
         yield "No trial of this family has a record."
     for (evidence, _, verdict), text in zip(occasion.evidence, texts, strict=True):
-        yield f"### Trial {evidence.slot} ({verdict_word(verdict, occasion.feedback)})\n{fenced(text)}"
+        yield f"### Trial {evidence.slot} ({verdict_word(verdict, occasion.feedback)})\n{fence_text(text)}"
 
 
 def keep_ends(texts: Sequence[str], budget: int) -> list[str]:
@@ -177,10 +177,10 @@ def _file_text(file: File, room: int) -> str:
         text = file.content.decode("utf-8")
     except UnicodeDecodeError:
         return f"[binary, {len(file.content):,} bytes]"
-    return fenced(text) if len(text) <= room else f"[{len(text):,} characters, left out for want of room]"
+    return fence_text(text) if len(text) <= room else f"[{len(text):,} characters, left out for want of room]"
 
 
-def fenced(text: str) -> str:
+def fence_text(text: str) -> str:
     """`text` between fences that nothing inside can close."""
     longest = max(map(len, re.findall(r"`{3,}", text)), default=2)
     fence = "`" * (longest + 1)

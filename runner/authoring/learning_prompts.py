@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from runner.authoring.author_prompts import evidence_lines, fenced, skill_lines
+from runner.authoring.author_prompts import evidence_lines, fence_text, skill_lines
 from runner.authoring.contract.contract_rules import MAX_BODY_LINES, MAX_DESCRIPTION_CHARS, MAX_SLUG_CHARS
 from runner.authoring.material import render_findings, task_lines
 from runner.authoring.occasion import Occasion
@@ -94,7 +94,7 @@ def _sections(occasion: Occasion) -> Iterator[str]:
     if occasion.mode in (AuthorMode.REFLECT, AuthorMode.CORRECT):
         yield "\n".join(["## Evidence", *evidence_lines(occasion)])
     if occasion.mode is AuthorMode.CORRECT:
-        yield "## Advice\n" + (fenced(occasion.advice) if occasion.advice else "None could be passed on.")
+        yield "## Advice\n" + (fence_text(occasion.advice) if occasion.advice else "None could be passed on.")
     if occasion.mode is AuthorMode.REFINE:
         yield "\n".join(["## What a program found", *render_findings(occasion)])
     yield "\n".join(["## Skills of this family", *skill_lines(occasion)])

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from runner.authoring.author_prompts import fenced
+from runner.authoring.author_prompts import fence_text
 from runner.authoring.contract.contract import check_patch
 from runner.authoring.occasion import Occasion
 from runner.base.types import File, Files, Patch, Task
@@ -35,7 +35,7 @@ MADE = re.compile(r"\.min\.(js|css)$|\.map$|\.(svg|lock)$")
 
 def task_lines(task: Task) -> Iterator[str]:
     """The task's own text, and the names of the files that its agent would find. Never its tests, never its solution."""
-    yield fenced(_cut(task.instruction, MAX_TASK_CHARS))
+    yield fence_text(_cut(task.instruction, MAX_TASK_CHARS))
     names = sorted(workspace_files(task).items())
     if names:
         yield "Files in its working directory:"
@@ -58,7 +58,7 @@ def corpus_lines(corpus: Files, fits: int | None = None) -> Iterator[str]:
         elif room <= 0:
             missed.append(len(text))
         else:
-            yield f"### {path}\n{fenced(_cut(text, room))}"
+            yield f"### {path}\n{fence_text(_cut(text, room))}"
             room -= len(text)
     if binary:
         yield f"[left out: {binary:,} binary files]"

@@ -14,8 +14,8 @@ from runner.base.types import (
     Files,
     Finding,
     Patch,
-    Slot,
     Task,
+    TrialSlot,
     Verdict,
 )
 
@@ -35,7 +35,7 @@ class Occasion:
     mode: AuthorMode
     family: Family
     tier3_required: bool  # holds for revisions only
-    after_trial: Slot | None
+    after_trial: TrialSlot | None
     feedback: FeedbackLevel
     profile: Profile
     library: Files

@@ -110,14 +110,14 @@ class Proposal:
         patch = Patch(self.patch.summary, self.patch.operation_type, self.upserts, self.deletes)
         return apply_patch(self.occasion.library, patch)
 
-    def changed(self, path: str) -> bool:
+    def has_changed(self, path: str) -> bool:
         return self.after.get(path) != self.occasion.library.get(path)
 
     @cached_property
     def changed_slugs(self) -> tuple[str, ...]:
         """Skills whose files would not be what they are, and that would still have files."""
         paths = self.after.keys() | self.occasion.library.keys()
-        slugs = {slug_of(path) for path in paths if self.changed(path)}
+        slugs = {slug_of(path) for path in paths if self.has_changed(path)}
         return tuple(sorted(slugs & {slug_of(path) for path in self.after}))
 
     def skill_text(self, slug: str, *, before: bool = False) -> str | None:

@@ -11,12 +11,12 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from runner.authoring.author_prompts import evidence_lines, fenced, skill_lines
+from runner.authoring.author_prompts import evidence_lines, fence_text, skill_lines
 from runner.authoring.feedback import verdict_section
 from runner.authoring.material import task_lines
 from runner.authoring.occasion import Occasion
 from runner.authoring.word_overlap import CopiedShare, leaks, overlap
-from runner.base.types import Files, Finding, Slot, Verdict
+from runner.base.types import Files, Finding, TrialSlot, Verdict
 
 TEACHING_PROMPT_VERSION = "teaching-prompts/1"
 MOST_QUESTIONS = 3
@@ -65,17 +65,17 @@ class Advice:
     findings: tuple[Finding, ...] = ()
 
 
-def questions_key(family: str, slot: Slot) -> str:
+def questions_key(family: str, slot: TrialSlot) -> str:
     """Names the call in which the student asks, after this trial."""
     return f"questions/{family}/{slot}/1"
 
 
-def advice_key(family: str, slot: Slot, number: int) -> str:
+def advice_key(family: str, slot: TrialSlot, number: int) -> str:
     """Names the teacher's n-th try."""
     return f"advice/{family}/{slot}/{number}"
 
 
-def teaching_keys(family: str, slot: Slot) -> tuple[str, ...]:
+def teaching_keys(family: str, slot: TrialSlot) -> tuple[str, ...]:
     """Of every call that there can be between this trial and the author's answer, in their order."""
     return (questions_key(family, slot), *(advice_key(family, slot, number + 1) for number in range(MOST_TRIES)))
 
@@ -111,7 +111,7 @@ def teacher_messages(
     return (
         *first,
         {"role": "assistant", "content": refused},
-        {"role": "user", "content": f"{_AGAIN}{fenced(passages)}\n"},
+        {"role": "user", "content": f"{_AGAIN}{fence_text(passages)}\n"},
     )
 
 
@@ -130,14 +130,14 @@ def _teacher_sections(occasion: Occasion, questions: tuple[str, ...]) -> Iterato
     curated = occasion.family.curated
     reference = replace(occasion, library=curated, family_slugs=_slugs(curated))
     yield "\n".join(["## Reference skills", *skill_lines(reference)])
-    yield "\n".join(["## Questions", fenced("\n".join(questions)) if questions else NOTHING_ASKED])
+    yield "\n".join(["## Questions", fence_text("\n".join(questions)) if questions else NOTHING_ASKED])
 
 
 def _failure(verdict: Verdict | None) -> Iterator[str]:
     """The failed checks with their messages; of a verifier that names none, the end of what it printed."""
-    yield fenced(verdict_section(verdict, "rich", with_answers=True))
+    yield fence_text(verdict_section(verdict, "rich", with_answers=True))
     if verdict is not None and not verdict.checks and verdict.output:
-        yield f"The verifier's output ends with\n{fenced(verdict.output[-MAX_OUTPUT_CHARS:])}"
+        yield f"The verifier's output ends with\n{fence_text(verdict.output[-MAX_OUTPUT_CHARS:])}"
 
 
 # --- what must not be told ----------------------------------------------------------------------------------------

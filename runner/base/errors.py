@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from runner.base.types import Slot, Usage
+from runner.base.types import TrialSlot, Usage
 
 
 class RunnerError(Exception):
@@ -128,7 +128,7 @@ class TrialsLeft(RunnerError):
 
     SHOWN = 20
 
-    def __init__(self, reasons: Mapping[Slot, str]) -> None:
+    def __init__(self, reasons: Mapping[TrialSlot, str]) -> None:
         first, *others = (f"{slot}: {reason.strip().partition(chr(10))[0][:500]}" for slot, reason in reasons.items())
         more = f" (and {len(others):,} more {'trial' if len(others) == 1 else 'trials'})" if others else ""
         shown = [*others[: self.SHOWN - 1], *(["..."] if len(others) >= self.SHOWN else [])]

@@ -167,7 +167,7 @@ class Environment:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Slot:
+class TrialSlot:
     """The identity of a trial inside its episode."""
 
     phase: Phase
@@ -178,7 +178,7 @@ class Slot:
         return f"{self.phase}/{self.task}/{self.sample}"
 
     @classmethod
-    def read(cls, text: str) -> Slot:
+    def read(cls, text: str) -> TrialSlot:
         """The slot that is written like this. ValueError says what was expected."""
         phase, _, rest = text.partition("/")
         task, _, sample = rest.rpartition("/")
@@ -561,7 +561,7 @@ class Finding:
 class Evidence:
     """One trial the author was shown, with the compaction it saw."""
 
-    slot: Slot
+    slot: TrialSlot
     compaction: CompactionKind = CompactionKind.RICH
 
 
@@ -573,7 +573,7 @@ class Decision:
     round: int  # rounds completed once this decision stands; grows only when the library changed
     family: str
     mode: AuthorMode
-    after_trial: Slot | None
+    after_trial: TrialSlot | None
     answer: int  # 1 for the first answer to this occasion, 2 for the first retry, ...
     status: DecisionStatus
     operation_type: str

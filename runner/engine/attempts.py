@@ -21,10 +21,10 @@ from runner.base.types import (
     ModelRequest,
     Phase,
     SkillUse,
-    Slot,
     Step,
     Trajectory,
     TrajectoryKind,
+    TrialSlot,
     Usage,
     Verdict,
 )
@@ -56,7 +56,7 @@ def run_trial(step: RunTrial, library: Files, plan: EpisodePlan, recorder: Recor
     watcher = _Watcher(attempt, recorder, toolbox)
     try:
         job = _job(step, plan, recorder, library, toolbox.sandboxes.SKILLS_PATH, watcher.before_call)
-        watched = replace(toolbox, agent_model=watcher.watched(step, plan))
+        watched = replace(toolbox, agent_model=watcher.watch_model(step, plan))
         result = _attempt(step.slot, job, library, watcher, plan, watched)
     except LeaseLost:
         raise
@@ -93,7 +93,7 @@ class _Watcher:
             self.bill()
         self.recorder.live_step(self.attempt, self.toolbox.clean.step(step))
 
-    def answered(self, usage: Usage, is_part: bool = False) -> None:
+    def note_answer(self, usage: Usage, is_part: bool = False) -> None:
         """A call was answered; or failed, and this `is_part` of what it used."""
         self.is_part = self.is_part or is_part
         self.called = (self.called or Usage()) + usage
@@ -115,15 +115,15 @@ class _Watcher:
         if self.spent is not None:
             raise self.spent
 
-    def watched(self, step: RunTrial, plan: EpisodePlan) -> Model | None:
+    def watch_model(self, step: RunTrial, plan: EpisodePlan) -> Model | None:
         model = self.toolbox.agent_model
         if model is None:
             return None
         key = f"agent/{step.slot}/{self.recorder.attempt_number(self.attempt)}"
         recorder = self.recorder if plan.record_calls else None
-        return WatchedModel(model, key, self.toolbox.clean, self.answered, recorder)
+        return WatchedModel(model, key, self.toolbox.clean, self.note_answer, recorder)
 
-    def judge(self, slot: Slot) -> Asked | None:
+    def judge(self, slot: TrialSlot) -> Asked | None:
         """The judging model for the verdict of this attempt. Its calls are always kept and billed by themselves: what a
         judge uses is no part of what the agent used."""
         model = self.toolbox.judge_model
@@ -138,8 +138,8 @@ class _Watcher:
 
         return ask
 
-    def opened(self, sandbox: Sandbox) -> None:
-        self.recorder.sandbox_opened(self.attempt, sandbox.handle)
+    def note_opened(self, sandbox: Sandbox) -> None:
+        self.recorder.note_sandbox(self.attempt, sandbox.handle)
 
 
 def _job(
@@ -179,18 +179,18 @@ def _traces(step: RunTrial, plan: EpisodePlan, recorder: Recorder) -> list[Trace
 
 
 def _attempt(
-    slot: Slot, job: AgentJob, library: Files, watcher: _Watcher, plan: EpisodePlan, toolbox: Toolbox
+    slot: TrialSlot, job: AgentJob, library: Files, watcher: _Watcher, plan: EpisodePlan, toolbox: Toolbox
 ) -> AttemptResult:
     started_at, clean = toolbox.clock(), toolbox.clean
     needs = replace(
         toolbox.agent.needs(toolbox.agent_model),
         before_call=job.before_call,
-        after_call=watcher.answered,
+        after_call=watcher.note_answer,
         counted=toolbox.has_budget,
     )
     sandbox = toolbox.sandboxes.open_sandbox(job.task, name=watcher.attempt, needs=needs)
     try:
-        watcher.opened(sandbox)
+        watcher.note_opened(sandbox)
         sandbox.put(WORKSPACE, workspace_files(job.task))
         sandbox.put(SKILLS, library)
         began = time.monotonic()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from runner.base.types import Decision, Files, Slot
+from runner.base.types import Decision, Files, TrialSlot
 from runner.protocols.history import EpisodeState, family_skills, fold, slugs
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.recorder import Decided, Entry, Frozen, History, Refused, Seeded, Skipped, TrialDone
@@ -72,7 +72,7 @@ def _render_decision(event: Decided, decision: Decision, before: History, librar
     )
 
 
-def _tasks(slots: tuple[Slot, ...]) -> str:
+def _tasks(slots: tuple[TrialSlot, ...]) -> str:
     return ", ".join(slot.task for slot in slots) or "nothing"
 
 

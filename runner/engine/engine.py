@@ -21,7 +21,7 @@ from runner.base.errors import (
     SetupError,
     TrialsLeft,
 )
-from runner.base.types import Files, Phase, Slot
+from runner.base.types import Files, Phase, TrialSlot
 from runner.engine.attempts import run_trial
 from runner.engine.author_step import ask
 from runner.engine.toolbox import Toolbox
@@ -45,7 +45,7 @@ def advance(plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox) -> bool:
     InfrastructureError: nothing was scored, try again after `retry_delay`. Anything else that is raised blocks the
     episode until an operator acts; TrialsLeft when only trials that were set aside remain.
     """
-    ran: Slot | None = None
+    ran: TrialSlot | None = None
     while (step := next_step(plan, recorder.history(), recorder.aside())) is not None:
         if ran is not None and not (isinstance(step, Ask) and step.after_trial == ran):
             return True
@@ -154,7 +154,7 @@ def seal(setup_digest: str, library: str) -> str:
 # --- what a frozen library refuses --------------------------------------------------------------------------------
 
 
-def _refuse_write_when_frozen(state: EpisodeState, recorder: Recorder, slot: Slot | None, what: str) -> None:
+def _refuse_write_when_frozen(state: EpisodeState, recorder: Recorder, slot: TrialSlot | None, what: str) -> None:
     try:
         state.require_open_library(what)
     except FrozenLibrary as error:

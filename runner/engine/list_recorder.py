@@ -15,8 +15,8 @@ from runner.base.types import (
     Files,
     ModelReply,
     ModelRequest,
-    Slot,
     Step,
+    TrialSlot,
     Usage,
     Verdict,
 )
@@ -58,7 +58,7 @@ class ListRecorder:
         self.transactions: list[Transaction] = []
         self.started: dict[str, AttemptStarted] = {}
         self.handles: dict[str, dict[str, object]] = {}
-        self.results: dict[Slot, AttemptResult] = {}
+        self.results: dict[TrialSlot, AttemptResult] = {}
         self.abandoned: list[AttemptAbandoned] = []
         self.calls: list[CallStarted] = []
         self.decisions: list[Decision] = []
@@ -66,7 +66,7 @@ class ListRecorder:
         self._libraries: dict[str, Files] = {EMPTY_LIBRARY: {}}
         self._replies: dict[str, ModelReply] = {}
         self._ended: set[str] = set()
-        self._aside: dict[Slot, str] = {}  # until the process ends: whoever starts it again wants them tried again
+        self._aside: dict[TrialSlot, str] = {}  # until the process ends: whoever starts it again wants them tried again
 
     # reading
 
@@ -78,30 +78,30 @@ class ListRecorder:
             raise RunnerError(f"no library with digest {snapshot} was recorded in {self.plan.episode}")
         return self._libraries[snapshot]
 
-    def compaction(self, slot: Slot, kind: CompactionKind) -> Compaction:
+    def compaction(self, slot: TrialSlot, kind: CompactionKind) -> Compaction:
         return next(compaction for compaction in self._result(slot).compactions if compaction.kind is kind)
 
-    def verdict(self, slot: Slot) -> Verdict | None:
+    def verdict(self, slot: TrialSlot) -> Verdict | None:
         return self._result(slot).verdict
 
-    def aside(self) -> Mapping[Slot, str]:
+    def aside(self) -> Mapping[TrialSlot, str]:
         return self._aside
 
     def reply(self, key: str) -> ModelReply | None:
         return self._replies.get(key)
 
-    def interrupted(self) -> tuple[str, ...]:
+    def list_interrupted(self) -> tuple[str, ...]:
         """Attempts that were started and neither finished nor abandoned."""
         return tuple(attempt for attempt in self.started if attempt not in self._ended)
 
-    def _result(self, slot: Slot) -> AttemptResult:
+    def _result(self, slot: TrialSlot) -> AttemptResult:
         if slot not in self.results:
             raise RunnerError(f"trial {slot} has no counting attempt in {self.plan.episode}")
         return self.results[slot]
 
     # one trial
 
-    def start_attempt(self, slot: Slot, *, snapshot: str, retrieved: tuple[Slot, ...]) -> str:
+    def start_attempt(self, slot: TrialSlot, *, snapshot: str, retrieved: tuple[TrialSlot, ...]) -> str:
         number = 1 + sum(started.slot == slot for started in self.started.values())
         attempt = f"{slot.phase}-{slot.task}-{slot.sample}-attempt-{number}"
         self.commit(AttemptStarted(attempt, slot, snapshot, retrieved, self.clock()))
@@ -111,7 +111,7 @@ class ListRecorder:
         slot = self.started[attempt].slot
         return 1 + [name for name, started in self.started.items() if started.slot == slot].index(attempt)
 
-    def sandbox_opened(self, attempt: str, handle: dict[str, object]) -> None:
+    def note_sandbox(self, attempt: str, handle: dict[str, object]) -> None:
         self.commit(SandboxOpened(attempt, handle))
 
     def live_step(self, attempt: str, step: Step) -> None:
@@ -134,7 +134,7 @@ class ListRecorder:
     def abandon_attempt(self, attempt: str, error: BaseException, *, usage: Usage | None = None) -> None:
         self.commit(AttemptAbandoned(attempt, type(error).__name__, str(error), usage or Usage()))
 
-    def set_aside(self, slot: Slot, error: BaseException) -> None:
+    def set_aside(self, slot: TrialSlot, error: BaseException) -> None:
         self._aside[slot] = f"{type(error).__name__}: {error}"
 
     # the library

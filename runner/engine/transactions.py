@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from runner.base.types import AttemptResult, Decision, File, ModelReply, ModelRequest, Slot, Usage
+from runner.base.types import AttemptResult, Decision, File, ModelReply, ModelRequest, TrialSlot, Usage
 from runner.protocols.recorder import Decided, Frozen, Refused, Seeded, Skipped, TrialDone
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptStarted:
     attempt: str
-    slot: Slot
+    slot: TrialSlot
     snapshot: str
-    retrieved: tuple[Slot, ...]
+    retrieved: tuple[TrialSlot, ...]
     at: datetime
 
 

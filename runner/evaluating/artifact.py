@@ -37,7 +37,7 @@ def examine(evaluation: Artifact, sandbox: Sandbox, tests: Files) -> tuple[Evalu
         if evaluation.judge is not None:
             decode_text(content)  # a judge reads text
     except PrecheckFailed as problem:
-        refused = outcome.refused(problem)
+        refused = outcome.fail_precheck(problem)
         return refused if evaluation.comparator is None else refused.skipping(COMPARE), b""
     expected = None if evaluation.expected is None else evaluation.expected.read(tests)
     return outcome.held_against(content, expected, evaluation.comparator, evaluation.precheck), content
@@ -63,13 +63,13 @@ def judge_artifact(
     """What a model thinks of an artifact that got through the pre-check."""
     subject = outcome.subject
     if outcome.stopped:
-        return JudgedArtifact(subject.skipped(JUDGE), passed=False)
+        return JudgedArtifact(subject.skip_stage(JUDGE), passed=False)
     if ask is None:
-        return JudgedArtifact(subject.skipped(JUDGE, NO_JUDGE))
+        return JudgedArtifact(subject.skip_stage(JUDGE, NO_JUDGE))
     opinion, problem = ask_judge(question, instruction, content, reference, ask)
     if opinion is None:
         return JudgedArtifact(subject.unknown(JUDGE, problem))
     told = f"score: {opinion.score} of 5, at least {question.threshold} passes: {opinion.reason}"
     if opinion.score >= question.threshold:
-        return JudgedArtifact(subject.passed(JUDGE, told), opinion, True)
-    return JudgedArtifact(subject.failed(JUDGE, told), opinion, False)
+        return JudgedArtifact(subject.pass_stage(JUDGE, told), opinion, True)
+    return JudgedArtifact(subject.fail_stage(JUDGE, told), opinion, False)

@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from runner.base.types import Check, CheckGroup, CheckStatus
-from runner.evaluating.comparisons.comparison import Comparator, Comparison
+from runner.evaluating.comparisons.comparison import Comparator, OutputComparison
 
 RUN, PRECHECK, COMPARE, JUDGE = "run", "precheck", "compare", "judge"
 NOT_REACHED = "not reached: an earlier stage failed"
@@ -32,19 +32,19 @@ class Subject:
     name: str
     group: CheckGroup
 
-    def passed(self, stage: str, message: str = "", seconds: float | None = None) -> Check:
+    def pass_stage(self, stage: str, message: str = "", seconds: float | None = None) -> Check:
         return Check(self.group, f"{stage}: {self.name}", CheckStatus.PASSED, message, seconds)
 
-    def failed(self, stage: str, message: str, seconds: float | None = None) -> Check:
+    def fail_stage(self, stage: str, message: str, seconds: float | None = None) -> Check:
         return Check(self.group, f"{stage}: {self.name}", CheckStatus.FAILED, message, seconds)
 
-    def skipped(self, stage: str, message: str = NOT_REACHED) -> Check:
+    def skip_stage(self, stage: str, message: str = NOT_REACHED) -> Check:
         return Check(self.group, f"{stage}: {self.name}", CheckStatus.SKIPPED, message)
 
     def unknown(self, stage: str, message: str) -> Check:
         return Check(self.group, f"{stage}: {self.name}", CheckStatus.ERROR, message)
 
-    def compared(self, comparator: Comparator, comparison: Comparison) -> Check:
+    def check_comparison(self, comparator: Comparator, comparison: OutputComparison) -> Check:
         among = ", numbers" if comparison.numbers_only and comparator.kind != "numeric" else ""
         message = f"{comparator.kind}{among}: {comparison.message}" if comparison.message else ""
-        return (self.passed if comparison.passed else self.failed)(COMPARE, message)
+        return (self.pass_stage if comparison.passed else self.fail_stage)(COMPARE, message)

@@ -29,7 +29,7 @@ def _outcome(evaluation: Execution, case: Case, submission: Submission, tests: F
     try:
         output = submission.stdout(most) if case.output is None else submission.take(case.output, most)
     except PrecheckFailed as problem:
-        return outcome.refused(problem).skipping(COMPARE)
+        return outcome.fail_precheck(problem).skipping(COMPARE)
     return outcome.held_against(output, case.expected.read(tests), case.comparator, evaluation.precheck)
 
 

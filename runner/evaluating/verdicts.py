@@ -59,7 +59,7 @@ def of_artifact(outcome: EvaluationOutcome, judged: JudgedArtifact | None, diges
 
 def of_ruin(evaluation: Evaluation, reason: str, digest: str) -> Verdict:
     """What ran left nothing that anything can run in: the submission's doing, and another try would score the same."""
-    check = Subject("sandbox", CheckGroup.TEST).failed(RUN, f"ruined: {reason}")
+    check = Subject("sandbox", CheckGroup.TEST).fail_stage(RUN, f"ruined: {reason}")
     return Verdict(
         source=evaluation.source,
         success=False,

@@ -33,7 +33,7 @@ def generator_folders() -> dict[str, Path]:
     return found
 
 
-def generator_named(name: str) -> Generator:
+def find_generator(name: str) -> Generator:
     """SetupError names the known generators, or the file, field and expectation where its manifest is not as it should be."""
     folders = generator_folders()
     if name not in folders:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from runner.base.errors import ModelRefused, SetupError
 from runner.base.types import ModelReply, ModelRequest
-from runner.generators import PROVIDER, generator_named
+from runner.generators import PROVIDER, find_generator
 
 UNCONFINED = (
     "it does not come along with the project, so it needs a sandbox that confines it (expected 'docker', not 'local')"
@@ -23,7 +23,7 @@ class GeneratorModel:
         if provider != PROVIDER:
             raise SetupError(f"model {name!r}: expected {PROVIDER}/<name of a generator>")
         self.name = name
-        self.generator = generator_named(generator)
+        self.generator = find_generator(generator)
         self.version = f"{self.generator.version}+{self.generator.digest[:16]}"
         self.priced = not self.generator.network  # without a way out there is nobody to pay
 

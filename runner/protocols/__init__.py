@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from typing import cast
 
 from runner.base.suite import Suite
-from runner.base.types import Environment, Slot
+from runner.base.types import Environment, TrialSlot
 from runner.protocols.history import fold
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.recorder import History
@@ -19,7 +19,7 @@ from runner.protocols.registry import protocol_module
 from runner.protocols.steps import NextStep, RunTrial
 
 
-def next_step(plan: EpisodePlan, history: History, aside: Collection[Slot] = ()) -> NextStep | None:
+def next_step(plan: EpisodePlan, history: History, aside: Collection[TrialSlot] = ()) -> NextStep | None:
     """The next step of the plan's protocol. Pure: same arguments, same step.
 
     `aside`: open trials that are not to be tried now. None when the episode is complete, or nothing can go on without
@@ -41,9 +41,9 @@ def possible_steps(plan: EpisodePlan, history: History) -> Iterator[NextStep]:
             return
 
 
-def slots(plan: EpisodePlan) -> tuple[Slot, ...]:
+def slots(plan: EpisodePlan) -> tuple[TrialSlot, ...]:
     """Every trial the plan will run, in order."""
-    return cast("tuple[Slot, ...]", protocol_module(plan.protocol).slots(plan))
+    return cast("tuple[TrialSlot, ...]", protocol_module(plan.protocol).slots(plan))
 
 
 def units(protocol: str, suite: Suite) -> tuple[Environment, ...]:

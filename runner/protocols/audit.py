@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from runner import protocols
-from runner.base.types import Slot
+from runner.base.types import TrialSlot
 from runner.protocols.history import fold
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.recorder import Decided, Event, Frozen, History, Refused, Seeded, Skipped, TrialDone
@@ -29,8 +29,8 @@ def audit(plan: EpisodePlan, history: History) -> list[str]:
     return problems
 
 
-def _skips_open_trial(event: Event, planned: Collection[Slot], before: History) -> bool:
-    return isinstance(event, Skipped) and event.slot in planned and not fold(before).closed(event.slot)
+def _skips_open_trial(event: Event, planned: Collection[TrialSlot], before: History) -> bool:
+    return isinstance(event, Skipped) and event.slot in planned and not fold(before).is_closed(event.slot)
 
 
 def answers(step: NextStep, event: Event) -> bool:

@@ -13,7 +13,7 @@ from typing import Literal, cast
 
 from runner.authoring.occasion import FeedbackLevel
 from runner.base.errors import SetupError
-from runner.base.types import AuthorMode, CompactionKind, Phase, Role, Slot
+from runner.base.types import AuthorMode, CompactionKind, Phase, Role, TrialSlot
 from runner.models import is_generator
 from runner.protocols.registry import PROTOCOLS, protocol_module
 
@@ -94,7 +94,7 @@ class Condition:
             return self.has_author or self.retrieval_k > 0
         return phase is Phase.ACQUISITION
 
-    def is_tainted_by(self, skipped: Iterable[Slot]) -> bool:
+    def is_tainted_by(self, skipped: Iterable[TrialSlot]) -> bool:
         """A trial that later ones should have learned from was left out by an operator."""
         return any(self.learns_from(slot.phase) for slot in skipped)
 
@@ -137,7 +137,7 @@ def conditions_of(protocol: str) -> Mapping[str, Condition]:
     return cast("Mapping[str, Condition]", protocol_module(protocol).CONDITIONS)
 
 
-def condition_named(name: str, protocol: str = "skillevolbench") -> Condition:
+def find_condition(name: str, protocol: str = "skillevolbench") -> Condition:
     """The protocol's condition of that name. SetupError names the known ones.
 
     A method with a parameter may carry its value: "self-feedback@4" is self-feedback with four rounds, "naive-prompt@8000"

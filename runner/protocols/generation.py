@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from runner.base.digests import EMPTY_LIBRARY
 from runner.base.errors import SetupError
-from runner.base.types import AuthorMode, Family, Phase, Slot, Task
+from runner.base.types import AuthorMode, Family, Phase, Task, TrialSlot
 from runner.protocols.conditions import Condition, Replay, Start
 from runner.protocols.history import EpisodeState
 from runner.protocols.occasions import asks, drafts
@@ -80,7 +80,7 @@ def generating(
     if condition.mode_at_start is not None:
         evidence = []
         for slot in trajectory_slots(plan, tried):
-            if not state.closed(slot):
+            if not state.is_closed(slot):
                 yield RunTrial(slot, family.key, plan.task(slot.task).role, EMPTY_LIBRARY)
             if slot in state.trials:
                 evidence.append(slot)
@@ -90,6 +90,6 @@ def generating(
     yield Freeze()
 
 
-def trajectory_slots(plan: EpisodePlan, tried: list[Task]) -> tuple[Slot, ...]:
+def trajectory_slots(plan: EpisodePlan, tried: list[Task]) -> tuple[TrialSlot, ...]:
     learns = plan.condition.mode_at_start is AuthorMode.CONSOLIDATE
-    return tuple(Slot(Phase.ACQUISITION, task.key) for task in tried) if learns else ()
+    return tuple(TrialSlot(Phase.ACQUISITION, task.key) for task in tried) if learns else ()

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 from runner.base.digests import EMPTY_LIBRARY
 from runner.base.errors import FrozenLibrary, RunnerError
-from runner.base.types import DecisionStatus, Files, Slot
+from runner.base.types import DecisionStatus, Files, TrialSlot
 from runner.protocols.recorder import Decided, Entry, Frozen, History, Seeded, Skipped, TrialDone
 
 # One chance for the author to work: a family, and the trial it follows (None: before the first).
-Occasion = tuple[str, Slot | None]
+Occasion = tuple[str, TrialSlot | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,14 +21,14 @@ class EpisodeState:
     snapshot: str = EMPTY_LIBRARY
     rounds: int = 0  # decisions that changed the library
     decisions: int = 0  # answers of the author, whatever their outcome
-    trials: Mapping[Slot, TrialDone] = field(default_factory=dict)
-    skipped: frozenset[Slot] = frozenset()
+    trials: Mapping[TrialSlot, TrialDone] = field(default_factory=dict)
+    skipped: frozenset[TrialSlot] = frozenset()
     answers: Mapping[Occasion, tuple[Decided, ...]] = field(default_factory=dict)
     equipped: frozenset[str] = frozenset()  # families that ever had a skill of their own
     left_by: Mapping[str, str] = field(default_factory=dict)  # family -> the library after its latest seed or decision
     frozen: Frozen | None = None
 
-    def closed(self, slot: Slot) -> bool:
+    def is_closed(self, slot: TrialSlot) -> bool:
         return slot in self.trials or slot in self.skipped
 
     def require_open_library(self, what: str) -> None:
@@ -39,10 +39,10 @@ class EpisodeState:
 
 def fold(history: History) -> EpisodeState:
     """Rebuilds the state. RunnerError when the sequence has a hole or repeats."""
-    trials: dict[Slot, TrialDone] = {}
+    trials: dict[TrialSlot, TrialDone] = {}
     answers: dict[Occasion, tuple[Decided, ...]] = {}
     equipped: set[str] = set()
-    skipped: set[Slot] = set()
+    skipped: set[TrialSlot] = set()
     left_by: dict[str, str] = {}
     snapshot, rounds, decisions, frozen = EMPTY_LIBRARY, 0, 0, None
     for place, entry in enumerate(history, start=1):

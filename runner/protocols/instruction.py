@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from runner.authoring.author_prompts import fenced, keep_ends
-from runner.base.types import Slot, Task
+from runner.authoring.author_prompts import fence_text, keep_ends
+from runner.base.types import Task, TrialSlot
 from runner.trajectories.compaction import VERDICT_NOT_SHOWN
 
 INSTRUCTION_VERSION = "instruction/2"
@@ -41,7 +41,7 @@ belong to those tasks, not to yours: reuse what was learned, not the numbers.
 class Trace:
     """A compaction of an earlier trial, as shown to the agent. A hidden verdict is not even mentioned."""
 
-    slot: Slot
+    slot: TrialSlot
     success: bool | None
     reward: float | None
     text: str
@@ -65,4 +65,4 @@ def build_instruction(
 def _render(trace: Trace) -> str:
     outcome = {True: "passed", False: "failed", None: "no verdict"}[trace.success] if trace.told else VERDICT_NOT_SHOWN
     reward = "" if trace.reward is None or not trace.told else f", reward {trace.reward:.2f}"
-    return f"### Trial {trace.slot} ({outcome}{reward})\n\n{fenced(trace.text)}"
+    return f"### Trial {trace.slot} ({outcome}{reward})\n\n{fence_text(trace.text)}"

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from runner.base.errors import SetupError
 from runner.base.suite import Suite
-from runner.base.types import Environment, Phase, Slot
+from runner.base.types import Environment, Phase, TrialSlot
 from runner.protocols import families, skillgenbench
 from runner.protocols.conditions import Condition, Replay, Start
 from runner.protocols.history import EpisodeState
@@ -45,11 +45,11 @@ def check(plan: EpisodePlan) -> None:
         raise SetupError("a task is named twice (expected each once; `samples` repeats a trial)")
 
 
-def slots(plan: EpisodePlan) -> tuple[Slot, ...]:
+def slots(plan: EpisodePlan) -> tuple[TrialSlot, ...]:
     """Every trial, in order: all tasks once, then all tasks again. One that is stopped midway has tried each task as
     often as the others, and whatever drifts meanwhile meets all tasks alike."""
     tasks = _require_probe(plan).tasks
-    return tuple(Slot(Phase.DEPLOYMENT, key, sample) for sample in range(plan.samples) for key in tasks)
+    return tuple(TrialSlot(Phase.DEPLOYMENT, key, sample) for sample in range(plan.samples) for key in tasks)
 
 
 def open_steps(plan: EpisodePlan, state: EpisodeState) -> Iterator[NextStep]:
@@ -60,7 +60,7 @@ def open_steps(plan: EpisodePlan, state: EpisodeState) -> Iterator[NextStep]:
             yield SeedLibrary(plan.task(asked.tasks[0]).family, asked.library)
         yield Freeze()
     for slot in slots(plan):
-        if not state.closed(slot):
+        if not state.is_closed(slot):
             task = plan.task(slot.task)
             yield RunTrial(slot, task.family, task.role, asked.library, library=True)
 

@@ -22,8 +22,8 @@ from runner.base.types import (
     ModelReply,
     ModelRequest,
     Role,
-    Slot,
     Step,
+    TrialSlot,
     Usage,
     Verdict,
 )
@@ -41,12 +41,12 @@ class Seeded:
 class TrialDone:
     """A trial has its counting attempt."""
 
-    slot: Slot
+    slot: TrialSlot
     family: str
     role: Role | None
     success: bool | None
     snapshot: str  # the library the agent was given
-    retrieved: tuple[Slot, ...] = ()  # raw-trajectory: the trials whose rough compactions it was shown
+    retrieved: tuple[TrialSlot, ...] = ()  # raw-trajectory: the trials whose rough compactions it was shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Decided:
     round: int
     family: str
     mode: AuthorMode
-    after_trial: Slot | None
+    after_trial: TrialSlot | None
     answer: int
     status: DecisionStatus
     snapshot: str  # the library after it
@@ -77,7 +77,7 @@ AGENT_WROTE = "the agent changed its private copy of the library"
 class Refused:
     """A write to the library that was not taken: after the freeze, or by the agent into its private copy."""
 
-    slot: Slot | None
+    slot: TrialSlot | None
     paths: tuple[str, ...]
     reason: str
 
@@ -86,7 +86,7 @@ class Refused:
 class Skipped:
     """An operator's decision to leave an open trial out; in acquisition it taints the episode."""
 
-    slot: Slot
+    slot: TrialSlot
     reason: str
 
 
@@ -114,13 +114,13 @@ class Recorder(Protocol):
     # reading
     def history(self) -> History: ...
     def library(self, snapshot: str) -> Files: ...
-    def compaction(self, slot: Slot, kind: CompactionKind) -> Compaction:
+    def compaction(self, slot: TrialSlot, kind: CompactionKind) -> Compaction:
         """Of the trial's counting attempt."""
         ...
 
-    def verdict(self, slot: Slot) -> Verdict | None: ...
+    def verdict(self, slot: TrialSlot) -> Verdict | None: ...
 
-    def aside(self) -> Mapping[Slot, str]:
+    def aside(self) -> Mapping[TrialSlot, str]:
         """Open trials that were set aside, in the order of the plan, and what each one met."""
         ...
 
@@ -129,7 +129,7 @@ class Recorder(Protocol):
         ...
 
     # one trial
-    def start_attempt(self, slot: Slot, *, snapshot: str, retrieved: tuple[Slot, ...]) -> str:
+    def start_attempt(self, slot: TrialSlot, *, snapshot: str, retrieved: tuple[TrialSlot, ...]) -> str:
         """Opens an attempt and returns its id."""
         ...
 
@@ -137,7 +137,7 @@ class Recorder(Protocol):
         """From 1, within its trial."""
         ...
 
-    def sandbox_opened(self, attempt: str, handle: dict[str, object]) -> None:
+    def note_sandbox(self, attempt: str, handle: dict[str, object]) -> None:
         """Where the attempt's processes live, so that whoever takes over can end them."""
         ...
 
@@ -160,7 +160,7 @@ class Recorder(Protocol):
         """
         ...
 
-    def set_aside(self, slot: Slot, error: BaseException) -> None:
+    def set_aside(self, slot: TrialSlot, error: BaseException) -> None:
         """Its latest attempt met what another one would meet again: it stays open and is not tried until an operator
         says so. No entry: nothing about the episode's state depends on it."""
         ...

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from runner.base.digests import EMPTY_LIBRARY
-from runner.base.types import Family, Phase, Slot, Task
+from runner.base.types import Family, Phase, Task, TrialSlot
 from runner.protocols.history import EpisodeState
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import RunTrial
 
 
-def evaluation_slots(plan: EpisodePlan, family: Family) -> tuple[Slot, ...]:
+def evaluation_slots(plan: EpisodePlan, family: Family) -> tuple[TrialSlot, ...]:
     """All samples of a task, then the next task. None is left out after a pass: what is estimated is the rate."""
     return tuple(
-        Slot(Phase.DEPLOYMENT, task.key, n) for task in list_counted_tasks(family) for n in range(plan.samples)
+        TrialSlot(Phase.DEPLOYMENT, task.key, n) for task in list_counted_tasks(family) for n in range(plan.samples)
     )
 
 
@@ -24,7 +24,7 @@ def evaluation(plan: EpisodePlan, state: EpisodeState, family: Family) -> Iterat
     library = plan.condition.has_library
     snapshot = state.snapshot if library else EMPTY_LIBRARY
     for slot in evaluation_slots(plan, family):
-        if not state.closed(slot):
+        if not state.is_closed(slot):
             yield RunTrial(slot, family.key, roles[slot.task], snapshot, library=library)
 
 

@@ -22,8 +22,8 @@ from runner.base.types import (
     Family,
     Phase,
     Role,
-    Slot,
     Task,
+    TrialSlot,
 )
 from runner.protocols.conditions import CONDITIONS, Replay, Start
 from runner.protocols.history import EpisodeState
@@ -54,7 +54,7 @@ def check(plan: EpisodePlan) -> None:
             )
 
 
-def slots(plan: EpisodePlan) -> tuple[Slot, ...]:
+def slots(plan: EpisodePlan) -> tuple[TrialSlot, ...]:
     """Every trial of the plan, in order. What the author does never changes which trials there are."""
     return tuple(step.slot for step in open_steps(plan, EpisodeState()) if isinstance(step, RunTrial))
 
@@ -75,8 +75,8 @@ def open_steps(plan: EpisodePlan, state: EpisodeState) -> Iterator[NextStep]:
 def _acquisition(plan: EpisodePlan, state: EpisodeState, family: Family) -> Iterator[NextStep]:
     yield from _start(plan, state, family)
     for role, task in _tasks(family, ACQUISITION_ROLES):
-        slot = Slot(Phase.ACQUISITION, task.key)
-        if not state.closed(slot):
+        slot = TrialSlot(Phase.ACQUISITION, task.key)
+        if not state.is_closed(slot):
             yield _trial(plan, state, family, role, slot)
         yield from _authoring(plan, state, family, role, slot)
 
@@ -89,7 +89,7 @@ def _start(plan: EpisodePlan, state: EpisodeState, family: Family) -> Iterator[N
         yield from asks(plan, state, Ask(AuthorMode.ZERO_SHOT, family.key, None, answer=1))
 
 
-def _authoring(plan: EpisodePlan, state: EpisodeState, family: Family, role: Role, slot: Slot) -> Iterator[Ask]:
+def _authoring(plan: EpisodePlan, state: EpisodeState, family: Family, role: Role, slot: TrialSlot) -> Iterator[Ask]:
     """Authoring after an eligible trial: one that has a verdict which the condition's trigger answers to."""
     done = state.trials.get(slot)
     if done is None or done.success is None or not plan.condition.trigger(role).fires(done.success):
@@ -101,10 +101,10 @@ def _authoring(plan: EpisodePlan, state: EpisodeState, family: Family, role: Rol
     yield from asks(plan, state, Ask(mode, family.key, slot, 1, tier3, _evidence(state, family, role)))
 
 
-def _evidence(state: EpisodeState, family: Family, until: Role) -> tuple[Slot, ...]:
+def _evidence(state: EpisodeState, family: Family, until: Role) -> tuple[TrialSlot, ...]:
     """Equation 3: the family's acquisition trials up to this role, each a trace paired with a verdict."""
     upto = ACQUISITION_ROLES[: ACQUISITION_ROLES.index(until) + 1]
-    past = (Slot(Phase.ACQUISITION, task.key) for _, task in _tasks(family, upto))
+    past = (TrialSlot(Phase.ACQUISITION, task.key) for _, task in _tasks(family, upto))
     return tuple(slot for slot in past if slot in state.trials and state.trials[slot].success is not None)
 
 
@@ -113,12 +113,12 @@ def _frozen_trials(
 ) -> Iterator[RunTrial]:
     for role, task in _tasks(family, roles):
         for sample in range(plan.samples):
-            slot = Slot(phase, task.key, sample)
-            if not state.closed(slot):
+            slot = TrialSlot(phase, task.key, sample)
+            if not state.is_closed(slot):
                 yield _trial(plan, state, family, role, slot)
 
 
-def _trial(plan: EpisodePlan, state: EpisodeState, family: Family, role: Role, slot: Slot) -> RunTrial:
+def _trial(plan: EpisodePlan, state: EpisodeState, family: Family, role: Role, slot: TrialSlot) -> RunTrial:
     """An acquisition trial is given what its family left, also where it is run after the families that follow."""
     library = plan.condition.has_library
     present = state.left_by.get(family.key, state.snapshot) if slot.phase is Phase.ACQUISITION else state.snapshot
@@ -126,10 +126,10 @@ def _trial(plan: EpisodePlan, state: EpisodeState, family: Family, role: Role, s
     return RunTrial(slot, family.key, role, snapshot, _retrieve(plan, state, family, role), library)
 
 
-def _retrieve(plan: EpisodePlan, state: EpisodeState, family: Family, role: Role) -> tuple[Slot, ...]:
+def _retrieve(plan: EpisodePlan, state: EpisodeState, family: Family, role: Role) -> tuple[TrialSlot, ...]:
     """Appendix C.2: same family, acquisition only, chronological. A replayed task sees what its first run saw."""
     before = ACQUISITION_ROLES[: ACQUISITION_ROLES.index(role)] if role in ACQUISITION_ROLES else ACQUISITION_ROLES
-    past = (Slot(Phase.ACQUISITION, task.key) for _, task in _tasks(family, before))
+    past = (TrialSlot(Phase.ACQUISITION, task.key) for _, task in _tasks(family, before))
     return tuple(slot for slot in past if slot in state.trials)[: plan.condition.retrieval_k]
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from runner.authoring.evolution_prompts import EVOLUTION_PROMPT_VERSION
 from runner.base.digests import EMPTY_LIBRARY
 from runner.base.errors import SetupError
-from runner.base.types import AuthorMode, CompactionKind, Family, Phase, Slot, Task
+from runner.base.types import AuthorMode, CompactionKind, Family, Phase, Task, TrialSlot
 from runner.protocols.conditions import EVERY_TRIAL, Condition, Replay, Start, Trigger
 from runner.protocols.families import require_one_family, units
 from runner.protocols.history import EpisodeState
@@ -51,7 +51,7 @@ def check(plan: EpisodePlan) -> None:
         )
 
 
-def slots(plan: EpisodePlan) -> tuple[Slot, ...]:
+def slots(plan: EpisodePlan) -> tuple[TrialSlot, ...]:
     """Every trial of the plan, in order. What the author does never changes which trials there are."""
     return tuple(step.slot for step in open_steps(plan, EpisodeState()) if isinstance(step, RunTrial))
 
@@ -62,14 +62,14 @@ def open_steps(plan: EpisodePlan, state: EpisodeState) -> Iterator[NextStep]:
     tasks = sorted(family.tasks, key=lambda task: task.ordinal)
     for place, task in enumerate(tasks):
         slot = slot_of(task)
-        if not state.closed(slot):
+        if not state.is_closed(slot):
             yield _trial(plan, state, family, tasks[: place + 1])
         yield from _authoring(plan, state, family, slot)
 
 
-def slot_of(task: Task) -> Slot:
+def slot_of(task: Task) -> TrialSlot:
     """Its success is a result of the benchmark, so its phase is evaluation, also where the author learns from it."""
-    return Slot(Phase.EVALUATION, task.key)
+    return TrialSlot(Phase.EVALUATION, task.key)
 
 
 def _trial(plan: EpisodePlan, state: EpisodeState, family: Family, upto: list[Task]) -> RunTrial:
@@ -82,7 +82,7 @@ def _trial(plan: EpisodePlan, state: EpisodeState, family: Family, upto: list[Ta
     return RunTrial(slot_of(task), family.key, task.role, snapshot, shown, library)
 
 
-def _authoring(plan: EpisodePlan, state: EpisodeState, family: Family, slot: Slot) -> Iterator[Ask]:
+def _authoring(plan: EpisodePlan, state: EpisodeState, family: Family, slot: TrialSlot) -> Iterator[Ask]:
     """Equations 3 and 4: the library, the trial just ended, its verdict. A trial without a verdict teaches nothing."""
     done = state.trials.get(slot)
     if done is None or done.success is None or not plan.condition.later.fires(done.success):

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from runner.authoring.generation_prompts import GENERATION_PROMPT_VERSION
 from runner.base.suite import Suite
-from runner.base.types import Environment, Slot
+from runner.base.types import Environment, TrialSlot
 from runner.protocols.generation import CONDITIONS, check_generator, generating, trajectory_slots
 from runner.protocols.history import EpisodeState
 from runner.protocols.plan import EpisodePlan
@@ -38,7 +38,7 @@ def check(plan: EpisodePlan) -> None:
     check_generator(plan)
 
 
-def slots(plan: EpisodePlan) -> tuple[Slot, ...]:
+def slots(plan: EpisodePlan) -> tuple[TrialSlot, ...]:
     """Every trial of the plan, in order."""
     (family,) = plan.environment.families
     return (*trajectory_slots(plan, list_counted_tasks(family)), *evaluation_slots(plan, family))

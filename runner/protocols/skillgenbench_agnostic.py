@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from runner.authoring.generation_prompts import GENERATION_PROMPT_VERSION
 from runner.base.errors import SetupError
 from runner.base.suite import Suite
-from runner.base.types import AuthorMode, Environment, Family, Slot, Task
+from runner.base.types import AuthorMode, Environment, Family, Task, TrialSlot
 from runner.protocols.generation import CONDITIONS, check_generator, generating, trajectory_slots
 from runner.protocols.history import EpisodeState
 from runner.protocols.plan import EpisodePlan
@@ -39,7 +39,7 @@ def check(plan: EpisodePlan) -> None:
         )
 
 
-def slots(plan: EpisodePlan) -> tuple[Slot, ...]:
+def slots(plan: EpisodePlan) -> tuple[TrialSlot, ...]:
     """Every trial of the plan, in order."""
     (family,) = plan.environment.families
     return (*trajectory_slots(plan, practice(family)), *evaluation_slots(plan, family))

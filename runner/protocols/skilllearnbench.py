@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from runner.authoring.learning_prompts import LEARNING_PROMPT_VERSION
 from runner.authoring.teaching import TEACHING_PROMPT_VERSION
 from runner.base.errors import SetupError
-from runner.base.types import AuthorMode, Family, Phase, Slot, Task
+from runner.base.types import AuthorMode, Family, Phase, Task, TrialSlot
 from runner.protocols.conditions import Condition, Replay, Start
 from runner.protocols.families import require_one_family, units
 from runner.protocols.history import EpisodeState
@@ -69,10 +69,10 @@ def is_taught(condition: Condition) -> bool:
     return condition.start is Start.LEARNED and condition.rounds > 1 and condition.feedback == "binary"
 
 
-def slots(plan: EpisodePlan) -> tuple[Slot, ...]:
+def slots(plan: EpisodePlan) -> tuple[TrialSlot, ...]:
     """Every trial that the plan may run: a teacher's rounds end with the first pass, so some may stay untried."""
     (family,) = plan.environment.families
-    learning = [Slot(Phase.ACQUISITION, seed_of(family).key, n) for n in range(_attempts(plan.condition))]
+    learning = [TrialSlot(Phase.ACQUISITION, seed_of(family).key, n) for n in range(_attempts(plan.condition))]
     return (*learning, *evaluation_slots(plan, family))
 
 
@@ -107,8 +107,8 @@ def _learning(plan: EpisodePlan, state: EpisodeState, family: Family) -> Iterato
     if condition.mode_at_start is AuthorMode.CRAFT:
         yield from drafts(plan, state, first)
     for attempt in range(_attempts(condition)):
-        slot = Slot(Phase.ACQUISITION, seed.key, attempt)
-        if not state.closed(slot):
+        slot = TrialSlot(Phase.ACQUISITION, seed.key, attempt)
+        if not state.is_closed(slot):
             yield RunTrial(slot, family.key, seed.role, state.snapshot, library=True)
         done = state.trials.get(slot)
         if done is None or (is_taught(condition) and done.success is not False):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from runner.base.types import AuthorMode, Role, Slot
-from runner.protocols.sampling import call_seed
+from runner.base.types import AuthorMode, Role, TrialSlot
+from runner.protocols.sampling import derive_call_seed
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +25,11 @@ class SeedLibrary:
 
 @dataclass(frozen=True, slots=True)
 class RunTrial:
-    slot: Slot
+    slot: TrialSlot
     family: str
     role: Role | None
     snapshot: str  # the library the agent may read
-    retrieved: tuple[Slot, ...] = ()  # the trials whose compactions it is shown, oldest first
+    retrieved: tuple[TrialSlot, ...] = ()  # the trials whose compactions it is shown, oldest first
     library: bool = False  # is it told that there is a library?
 
 
@@ -39,10 +39,10 @@ class Ask:
 
     mode: AuthorMode
     family: str
-    after_trial: Slot | None  # None: before the family's first trial
+    after_trial: TrialSlot | None  # None: before the family's first trial
     answer: int
     tier3_required: bool = False
-    evidence: tuple[Slot, ...] = ()  # trials shown to the author, oldest first, the latest last
+    evidence: tuple[TrialSlot, ...] = ()  # trials shown to the author, oldest first, the latest last
     task: str = ""  # key of the task whose text the author is shown; "": of none
 
     @property
@@ -51,7 +51,7 @@ class Ask:
         return f"{self.mode}/{self.family}/{self.after_trial or 'start'}/{self.answer}"
 
     def seed(self, run_seed: int) -> int:
-        return call_seed(run_seed, self.key, "author")
+        return derive_call_seed(run_seed, self.key, "author")
 
 
 @dataclass(frozen=True, slots=True)

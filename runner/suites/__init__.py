@@ -106,7 +106,7 @@ def _read(path: Path, format: str, reader: Any) -> Suite:
     findings = Findings()
     key = key_of(path)
     environments: tuple[Environment, ...] = ()
-    with findings.kept():
+    with findings.keep_errors():
         read = reader.read(path, key, TaskShelf(findings, digests))
         environments = tuple(each for each in read if any(family.tasks for family in each.families))
     digests.save()
@@ -130,7 +130,7 @@ def _distinct(path: Path, environments: tuple[Environment, ...], findings: Findi
         findings.problem(path, "folder", "at least one task", "there is none")
     seen: set[tuple[str, str]] = set()
 
-    def checked(family: Family) -> Family:
+    def check_keys(family: Family) -> Family:
         keys = [("family", family.key), *(("task", task.key) for task in family.tasks)]
         for place, key in keys:
             if (place, key) in seen or keys.count((place, key)) > 1:
@@ -143,7 +143,7 @@ def _distinct(path: Path, environments: tuple[Environment, ...], findings: Findi
 
     kept = []
     for environment in environments:
-        read = [findings.apart(f"family {each.key}", partial(checked, each)) for each in environment.families]
+        read = [findings.apart(f"family {each.key}", partial(check_keys, each)) for each in environment.families]
         if families := tuple(family for family in read if family is not None):
             kept.append(replace(environment, families=families))
     return tuple(kept)

@@ -44,7 +44,7 @@ class Compose:
     image: str | None = None
     environment: dict[str, str] = field(default_factory=dict)
 
-    def applied(self, toml: TaskToml) -> TaskToml:
+    def apply_to(self, toml: TaskToml) -> TaskToml:
         """What task.toml says, with this beside it. Where both name a variable or an image, task.toml's counts."""
         return replace(
             toml,
@@ -89,7 +89,7 @@ def _check_build(service: FieldTable) -> None:
         table.problem("context", "the folder environment/", f"found {shorten_suite_value(context)}")
     if posixpath.normpath(str(table.raw("dockerfile") or "Dockerfile")) != "Dockerfile":
         table.problem("dockerfile", "'Dockerfile'")
-    for name in table.unasked():
+    for name in table.list_unasked():
         table.problem(name, "nothing", "it asks for a build option, which is not supported")
 
 
@@ -187,7 +187,7 @@ def _entries(service: FieldTable, name: str) -> list[object]:
 
 
 def _tell_rest(service: FieldTable, findings: Findings, where: str) -> None:
-    for name in service.unasked():
+    for name in service.list_unasked():
         if service.values[name] in (None, False, "", [], {}):
             continue
         if name in RESOURCES:

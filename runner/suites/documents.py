@@ -157,7 +157,7 @@ class FieldTable:
             value = None
         return FieldTable(value or {}, self.source, self.findings, self.at(name))
 
-    def unasked(self) -> list[str]:
+    def list_unasked(self) -> list[str]:
         """Names of the fields that nobody asked for."""
         return [name for name in self.values if name not in self._asked]
 

@@ -35,7 +35,7 @@ class Findings:
         self._notes.setdefault(text, []).append(where)
 
     @contextmanager
-    def kept(self) -> Iterator[None]:
+    def keep_errors(self) -> Iterator[None]:
         """A SuiteError raised inside is kept as a problem, and reading goes on after the block."""
         try:
             yield
@@ -48,7 +48,7 @@ class Findings:
         """What `read` gives. None where a problem came up: `what`, such as "task a", is then set aside with it."""
         before, value = len(self.problems), None
         try:
-            with self.kept():
+            with self.keep_errors():
                 value = read()
         except (TypeError, AttributeError, ValueError, LookupError) as error:  # a shape that the reader did not foresee
             expected = "files that the reader knows how to read"

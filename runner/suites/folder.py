@@ -85,16 +85,16 @@ def _read(path: Path, findings: Findings) -> tuple[dict[str, Any], tuple[Environ
     if head.get("format") != FORMAT:
         raise SuiteError(str(source), "format", repr(FORMAT), f"found {shorten_suite_value(head.get('format'))}")
     for name in ("key", "name", "version"):
-        with findings.kept():
+        with findings.keep_errors():
             _text(head, name, source)
     shared = _read_shared_tests(path, head, source)
     environments = []
     for place, entry in enumerate(_list(head, "environments", source)):
-        with findings.kept():
+        with findings.keep_errors():
             environments.append(
                 _environment(path, shared, _mapping(entry, source, f"environments[{place}]"), source, place, findings)
             )
-    with findings.kept():
+    with findings.keep_errors():
         _refuse_repeats(tuple(environments), source)
     return head, tuple(environments)
 
@@ -142,7 +142,7 @@ def _family(path: Path, shared: Files, environment: str, slug: str, findings: Fi
     key = _text(meta, "key", source)
     tasks = []
     for ordinal, name in enumerate(names, 1):
-        with findings.kept():
+        with findings.keep_errors():
             place = path / "tasks" / _folder_name(str(name), source, f"tasks[{ordinal - 1}]")
             tasks.append(_task(place, shared, environment, key, ordinal, findings))
     name, description = _text(meta, "name", source), _text(meta, "description", source)

@@ -95,7 +95,7 @@ def _head(source: Path, shelf: TaskShelf) -> tuple[str, CorpusKind]:
     if kind not in tuple(CorpusKind):
         head.problem("kind", f"one of {', '.join(CorpusKind)}")
         kind = CorpusKind.REPOSITORY
-    for name in head.unasked():
+    for name in head.list_unasked():
         shelf.findings.problem(source, name[:100], "format, name and kind", "nobody knows this field")
     return name, CorpusKind(kind)
 
@@ -146,7 +146,7 @@ def _reference(folder: Path, shelf: TaskShelf) -> Files:
         shelf.findings.note("No reference skill, so reference-skill cannot run", folder.parent.name)
         return {}
     found: Files = {}
-    with shelf.findings.kept():
+    with shelf.findings.keep_errors():
         found = {path: file for path, file in read_tree(folder).items() if "/" in path}
     for slug in sorted({path.partition("/")[0] for path in found}):
         if f"{slug}/SKILL.md" not in found:

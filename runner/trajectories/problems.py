@@ -12,7 +12,7 @@ MAX_MESSAGE_CHARS = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class TrajectoryProblem:
     """`place` is a step, line or byte offset of the file; `expected` what the format asks for; `message` what was found."""
 
     place: str
@@ -24,19 +24,21 @@ class Problems:
     """A list of problems that a broken file of any size cannot blow up: repeats of one kind are counted, not kept."""
 
     def __init__(self) -> None:
-        self._kept: list[Problem] = []
+        self._kept: list[TrajectoryProblem] = []
         self._seen: dict[str, int] = {}
 
     def add(self, place: str, expected: str, message: str) -> None:
         count = self._seen[expected] = self._seen.get(expected, 0) + 1
         if count <= MAX_PER_EXPECTATION:
-            self._kept.append(Problem(storable(place), expected, storable(message[:MAX_MESSAGE_CHARS])))
+            self._kept.append(TrajectoryProblem(storable(place), expected, storable(message[:MAX_MESSAGE_CHARS])))
 
-    def __iter__(self) -> Iterator[Problem]:
+    def __iter__(self) -> Iterator[TrajectoryProblem]:
         yield from self._kept
         for expected, count in self._seen.items():
             if count > MAX_PER_EXPECTATION:
-                yield Problem("whole file", expected, f"{count - MAX_PER_EXPECTATION:,} more of the same kind")
+                yield TrajectoryProblem(
+                    "whole file", expected, f"{count - MAX_PER_EXPECTATION:,} more of the same kind"
+                )
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

@@ -9,7 +9,7 @@ from benchapp.archive.archive_export import write_archive
 from benchapp.experiments.launch import launch
 from benchapp.experiments.work import advance, operations
 from benchapp.experiments.work.deletion_sweep import sweep
-from benchapp.imports.batch import Report, import_paths
+from benchapp.imports.batch import ImportReport, import_paths
 from benchapp.models import Blob, Episode, Experiment, ImportBatch, Snapshot, Suite
 
 SPEC: dict[str, Any] = {
@@ -55,5 +55,5 @@ def forget_everything() -> None:
     ImportBatch.objects.all().delete()
 
 
-def bring(path: Path) -> Report:
+def bring(path: Path) -> ImportReport:
     return import_paths([path])

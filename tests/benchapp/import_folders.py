@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from benchapp.imports.batch import Report, import_paths
+from benchapp.imports.batch import ImportReport, import_paths
 from benchapp.imports.import_map import Mapping as Map
 
 JOB_ID = "11111111-2222-4333-8444-555555555555"
@@ -176,10 +176,10 @@ def release(folder: Path) -> Path:
     return folder
 
 
-def bring_in(*paths: Path, mapping: Map | None = None, format: str = "auto") -> Report:
+def bring_in(*paths: Path, mapping: Map | None = None, format: str = "auto") -> ImportReport:
     return import_paths(paths, mapping=mapping, format=format)
 
 
-def told(report: Report, ending: str) -> list[str]:
+def told(report: ImportReport, ending: str) -> list[str]:
     """ "place: expected" of every problem in files whose path ends so."""
     return [f"{problem.place}: {problem.expected}" for problem in report.problems if problem.path.endswith(ending)]

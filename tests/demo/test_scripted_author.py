@@ -30,10 +30,10 @@ from runner.base.types import (
     Files,
     Observation,
     Phase,
-    Slot,
     Source,
     Step,
     ToolCall,
+    TrialSlot,
     Verdict,
 )
 from runner.suites.starter_suite import load_starter
@@ -69,7 +69,7 @@ def evidence(verdict: Verdict, said: str = "I write the program.", result: str =
         Step(3, Source.AGENT, said, tool_calls=(ToolCall("c", "shell", {"command": "cat x"}),), observations=(Observation(result, "c"),)),
     )  # fmt: skip
     compaction = compact(steps, CompactionKind.RICH, verdict=verdict, title=task, with_checks=True)
-    return Evidence(Slot(Phase.ACQUISITION, task)), compaction, verdict
+    return Evidence(TrialSlot(Phase.ACQUISITION, task)), compaction, verdict
 
 
 def occasion(

@@ -17,9 +17,9 @@ from demo.scripted_profile import PROFILES, Dice, ScriptedProfile
 from demo.skill_text import add_citation, add_lesson, new_skill
 from runner.agents import AgentJob, AgentRun
 from runner.agents.shell import SYSTEM, Shell
-from runner.agents.shell_tools import tools_offered
+from runner.agents.shell_tools import list_tools
 from runner.base.errors import ModelRefused, SetupError
-from runner.base.types import File, Files, ModelReply, ModelRequest, Phase, Slot, Step, Task, Usage, Verdict
+from runner.base.types import File, Files, ModelReply, ModelRequest, Phase, Step, Task, TrialSlot, Usage, Verdict
 from runner.models import make_model
 from runner.protocols.instruction import Trace, build_instruction
 from runner.sandboxes.local import open_sandbox
@@ -147,7 +147,7 @@ def test_it_reads_the_files_a_skill_cites_and_learns_from_them() -> None:
 
 
 def test_it_learns_from_an_earlier_trial_only_what_that_trial_shows() -> None:
-    slot = Slot(Phase.ACQUISITION, "E1-LS1-T2")
+    slot = TrialSlot(Phase.ACQUISITION, "E1-LS1-T2")
 
     def trace(text: str) -> str:
         whole = build_instruction(
@@ -265,7 +265,7 @@ def test_it_takes_between_five_and_sixteen_turns() -> None:
 
 def request(task: str = "E1-LS1-T1", seed: int | None = 5, *more: Mapping[str, Any]) -> ModelRequest:
     opening = ({"role": "system", "content": SYSTEM}, {"role": "user", "content": TASKS[task].instruction})
-    return ModelRequest(messages=(*opening, *more), tools=tools_offered(library=True), seed=seed)
+    return ModelRequest(messages=(*opening, *more), tools=list_tools(library=True), seed=seed)
 
 
 def follow_up(reply: ModelReply, result: str) -> tuple[Mapping[str, Any], ...]:

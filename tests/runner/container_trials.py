@@ -22,17 +22,17 @@ from runner.base.types import (
     Observation,
     Phase,
     Role,
-    Slot,
     Source,
     Step,
     Task,
     ToolCall,
+    TrialSlot,
 )
 from runner.engine.attempts import run_trial
 from runner.engine.list_recorder import ListRecorder
 from runner.engine.toolbox import Toolbox
 from runner.models import Model
-from runner.protocols.conditions import condition_named
+from runner.protocols.conditions import find_condition
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import RunTrial
 from runner.sandboxes import Sandbox, sandbox_kind
@@ -112,9 +112,9 @@ def attempt(agent: Agent, task: Task, library: Mapping[str, str] | None = None) 
     """One attempt at the task through the runner's own code, in the sandbox that is registered as "docker"."""
     family = Family(task.family, "f", "f", "f", "E1", (task,))
     environment = Environment("E1", "E1", (family,))
-    plan = EpisodePlan("ep", environment, condition_named("no-skill"), 7, "0" * 64, agent.name, sandbox="docker")
+    plan = EpisodePlan("ep", environment, find_condition("no-skill"), 7, "0" * 64, agent.name, sandbox="docker")
     recorder = ListRecorder(plan)
-    slot = Slot(Phase.ACQUISITION, task.key)
+    slot = TrialSlot(Phase.ACQUISITION, task.key)
     step = RunTrial(slot, task.family, Role.CANONICAL, "0" * 64)
     files: Files = {path: File(text.encode()) for path, text in (library or {}).items()}
     error = None

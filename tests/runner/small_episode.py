@@ -29,18 +29,18 @@ from runner.base.types import (
     Observation,
     Phase,
     Role,
-    Slot,
     Source,
     Step,
     Task,
     ToolCall,
     Trajectory,
     TrajectoryHead,
+    TrialSlot,
     Usage,
 )
 from runner.engine.toolbox import Toolbox
 from runner.models import Model
-from runner.protocols.conditions import condition_named
+from runner.protocols.conditions import find_condition
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.recorder import Recorder
 from runner.protocols.steps import Ask
@@ -86,7 +86,7 @@ def small_plan(condition: str, environment: Environment, **changes: Any) -> Epis
     values: dict[str, Any] = {
         "episode": f"E1-{condition}",
         "environment": environment,
-        "condition": condition_named(condition),
+        "condition": find_condition(condition),
         "run_seed": RUN_SEED,
         "setup_digest": "0" * 64,
         "agent": "fixed",
@@ -197,7 +197,7 @@ def _passes(job: AgentJob) -> bool:
     """The trial's phase is known from its seed alone: an agent is not told it."""
     for phase, letters in OUTCOMES[job.task.family].items():
         for sample in range(3):
-            if job.seed == Slot(Phase(phase), job.task.key, sample).seed(RUN_SEED):
+            if job.seed == TrialSlot(Phase(phase), job.task.key, sample).seed(RUN_SEED):
                 return letters[(job.task.ordinal - 1) % 3] == "p"
     raise AssertionError(f"no slot of {job.task.key} has the seed {job.seed}")
 
@@ -241,7 +241,7 @@ class FixedAuthor:
 
     def _manner(self, facts: dict[str, str], latest: str | None, seed: int | None) -> str:
         for (family, task, answer), manner in ANSWERS.items():
-            after = Slot(Phase.ACQUISITION, task) if task else None
+            after = TrialSlot(Phase.ACQUISITION, task) if task else None
             ask = Ask(AuthorMode(facts["mode"]), family, after, answer)
             if family == facts["key"] and seed == ask.seed(self.run_seed):
                 return manner

@@ -10,7 +10,7 @@ from runner import protocols
 from runner.base.digests import digest_json, manifest
 from runner.base.suite import Suite
 from runner.base.types import Corpus, CorpusKind, Environment
-from runner.protocols.conditions import condition_named
+from runner.protocols.conditions import find_condition
 from runner.protocols.plan import EpisodePlan
 from runner.suites.starter_suite import load_starter
 from runner.suites.tasks.task_files import read_tree
@@ -47,7 +47,7 @@ def plan_for(
 ) -> EpisodePlan:
     values: dict[str, Any] = {
         "environment": unit or unit_of(protocol),
-        "condition": condition_named(condition, protocol),
+        "condition": find_condition(condition, protocol),
         "run_seed": RUN_SEED,
         "setup_digest": "0" * 64,
         "agent": "shell",

@@ -43,6 +43,7 @@ from runner.base.types import (
     ACQUISITION_ROLES,
     DEPLOYMENT_ROLES,
     AuthorMode,
+    CheckGroup,
     CheckStatus,
     CompactionKind,
     DecisionStatus,
@@ -53,7 +54,6 @@ from runner.base.types import (
     TrajectoryHead,
 )
 from runner.base.types import Check as CheckValue
-from runner.base.types import CheckGroup as Group
 from runner.base.types import Verdict as VerdictValue
 from runner.trajectories.compaction import compact
 
@@ -233,8 +233,10 @@ def make_attempt(
 def make_verdict(success: bool | None = True, **fields: Any) -> VerdictValue:
     hidden = CheckStatus.PASSED if success else CheckStatus.FAILED
     checks = (
-        CheckValue(Group.PUBLIC, "the file is there", CheckStatus.PASSED),
-        CheckValue(Group.HIDDEN, "missing cells are left out", hidden, "" if success else "expected 41.2, got 27.5"),
+        CheckValue(CheckGroup.PUBLIC, "the file is there", CheckStatus.PASSED),
+        CheckValue(
+            CheckGroup.HIDDEN, "missing cells are left out", hidden, "" if success else "expected 41.2, got 27.5"
+        ),
     )
     given = {} if success is None else {"reward": float(success), "outcome": 1.0 if success else 0.5, "process": 0.5}
     return VerdictValue(**{"source": "suite", "success": success, "checks": checks, **given, **fields})

@@ -12,7 +12,7 @@ class Constant(NamedTuple):
     text: str
 
 
-class Place(NamedTuple):
+class ConstantPlace(NamedTuple):
     constant: Constant
     start: int
     end: int
@@ -66,14 +66,14 @@ _KNOWN_NUMBERS = frozenset(
 )
 
 
-def find_constants(text: str) -> Iterator[Place]:
+def find_constants(text: str) -> Iterator[ConstantPlace]:
     """Every constant in the text with its place. What is common to all tasks of the world is no constant."""
     for match in _WHERE.finditer(text):
         kind, found = match.lastgroup or "", match.group().rstrip(".")
         place = (match.start(), match.start() + len(found))
         if len(found) > MAX_CHARS or not _is_particular(kind, found, text, match.end()):
             continue
-        yield Place(Constant(_KINDS.get(kind, "id"), _normalise(kind, found)), *place)
+        yield ConstantPlace(Constant(_KINDS.get(kind, "id"), _normalise(kind, found)), *place)
 
 
 _KINDS = {"path": "path", "number": "number"}

@@ -59,7 +59,7 @@ def _find_pattern(pattern: re.Pattern[str], says: str) -> Callable[[Shelf, Sourc
     return find
 
 
-def unpinned(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
+def find_unpinned(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
     for text in shelf.texts.values():
         for match in islice(_UNPINNED.finditer(text.text), MAX_HITS):
             if not re.search(r"[=<>~]=|@\d|==", match.group(1)):
@@ -108,7 +108,7 @@ def _prose(shelf: Shelf) -> Iterator[ShelfText]:
 
 
 WRITING = (
-    LibraryRule("install-unpinned", "environment", "note", "Installs a package without a version.", unpinned),
+    LibraryRule("install-unpinned", "environment", "note", "Installs a package without a version.", find_unpinned),
     LibraryRule(
         "home-path",
         "environment",

@@ -12,7 +12,7 @@ STUBBORN = 2  # times that something was missing, the last time in the last thir
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class CheckMessage:
     """A failed check: its name and its message, a test runner's own code left out."""
 
     check: str
@@ -30,12 +30,12 @@ class Missing:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class VerifierRefusal:
     """A trial that a verifier refused. source: kind of its corpus, "" where there is none. output: the verifier's, for where
     no check has a message."""
 
     source: str = ""
-    checks: tuple[Said, ...] = ()
+    checks: tuple[CheckMessage, ...] = ()
     output: str = ""
     exception: str = ""
     missing: tuple[Missing, ...] = ()
@@ -57,7 +57,7 @@ class Classified:
         return next((sign for sign in self.signs if sign.failure is failure), None)
 
 
-def classify(refusal: Refusal) -> Classified:
+def classify(refusal: VerifierRefusal) -> Classified:
     """Each failed check votes for one class; those of the earliest stage that failed decide, because later ones follow
     from it. Equal votes, and several signs of one check, are settled by the order of the source. What checks leave open
     the verifier's output, then the exception, then what was missing at the end decides."""
@@ -76,7 +76,7 @@ def classify(refusal: Refusal) -> Classified:
 
 
 def _count_votes(
-    by_check: list[tuple[Said, tuple[Sign, ...]]], order: tuple[FailureClass, ...]
+    by_check: list[tuple[CheckMessage, tuple[Sign, ...]]], order: tuple[FailureClass, ...]
 ) -> Counter[FailureClass]:
     stages = {read_stage(said.check) for said, _ in by_check}
     first = next((stage for stage in STAGES if stage in stages), "")
@@ -93,7 +93,7 @@ def _find_in_exception(exception: str) -> list[Sign]:
     return [replace(sign, why=f"{sign.why} (exception)") for sign in find_signs(exception)]
 
 
-def _find_stubborn(refusal: Refusal) -> list[Sign]:
+def _find_stubborn(refusal: VerifierRefusal) -> list[Sign]:
     """What was missing several times and still was near the end: one miss that was overcome explains nothing."""
     found = [each for each in refusal.missing if each.times >= STUBBORN and each.step * 3 >= refusal.steps_total * 2]
     return [

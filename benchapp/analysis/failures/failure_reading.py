@@ -15,7 +15,7 @@ from uuid import UUID
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.db.models.functions import Left, Length, Right
 
-from benchapp.analysis.failures.classification import Classified, Missing, Refusal, Said, classify
+from benchapp.analysis.failures.classification import CheckMessage, Classified, Missing, VerifierRefusal, classify
 from benchapp.analysis.failures.quotes import keep_answers
 from benchapp.analysis.trial_rules.course import course_of
 from benchapp.analysis.trial_rules.trial_facts import BEGINNING_CHARS, CHECKS, MESSAGE_CHARS, OUTPUT_CHARS
@@ -33,7 +33,7 @@ KEYS = 500  # in one query
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedRow:
     """A finished trial that its verifier refused. source: kind of its corpus, "" where there is none."""
 
     trial: UUID
@@ -49,7 +49,7 @@ class Failures:
     """Of one run. ends: failed trials that a limit, the agent's program or the machinery ended, which are no refusals of
     finished work. left_out: refusals beyond those that were read."""
 
-    refused: tuple[Refused, ...] = ()
+    refused: tuple[RefusedRow, ...] = ()
     ends: Mapping[AgentEnd, int] = field(default_factory=dict)
     left_out: int = 0
 
@@ -91,9 +91,9 @@ def _read(runs: Sequence[Run]) -> dict[int, Failures]:
     left = {run: max(0, len(found) - MAX_REFUSED) for run, found in by_run.items()}
     shown = [failed for found in by_run.values() for failed in found[:MAX_REFUSED]]
     classified = {pk: found for part in _slice(shown, KEYS) for pk, found in _classify_all(part).items()}
-    refused: dict[int, list[Refused]] = defaultdict(list)
+    refused: dict[int, list[RefusedRow]] = defaultdict(list)
     for each in shown:
-        told = Refused(each.public_id, each.pk, each.task, each.source, each.sample, classified[each.pk])
+        told = RefusedRow(each.public_id, each.pk, each.task, each.source, each.sample, classified[each.pk])
         refused[each.run].append(told)
     return {run.pk: Failures(tuple(refused[run.pk]), ends[run.pk], left.get(run.pk, 0)) for run in runs}
 
@@ -126,7 +126,7 @@ def _classify_all(failed: Sequence[_Failed]) -> dict[int, Classified]:
     """trial pk -> its classes."""
     checks = _read_checks({each.verdict for each in failed if each.verdict is not None})
     refusals = {
-        each.pk: Refusal(each.source, checks.get(each.verdict or 0, ()), "", each.exception, (), each.steps)
+        each.pk: VerifierRefusal(each.source, checks.get(each.verdict or 0, ()), "", each.exception, (), each.steps)
         for each in failed
     }
     silent = [each for each in failed if not any(said.message for said in refusals[each.pk].checks)]
@@ -139,14 +139,14 @@ def _classify_all(failed: Sequence[_Failed]) -> dict[int, Classified]:
     return found
 
 
-def _read_checks(verdicts: set[int]) -> Mapping[int, tuple[Said, ...]]:
+def _read_checks(verdicts: set[int]) -> Mapping[int, tuple[CheckMessage, ...]]:
     """verdict pk -> its failed checks."""
-    found: dict[int, list[Said]] = defaultdict(list)
+    found: dict[int, list[CheckMessage]] = defaultdict(list)
     for keys in _slice(sorted(verdicts), KEYS):
         for verdict, name, length, beginning, end in _failed_checks(keys).iterator():
             message = end if length <= MESSAGE_CHARS else f"{beginning}\n{end}"
             if len(found[verdict]) < CHECKS:
-                found[verdict].append(Said(name, keep_answers(message)))
+                found[verdict].append(CheckMessage(name, keep_answers(message)))
     return {verdict: tuple(said) for verdict, said in found.items()}
 
 

@@ -88,7 +88,7 @@ class Endings(Shaped):
             self.told + other.told,
             self.silent + other.silent,
             Counter(self.ends) + Counter(other.ends),
-            _added(self.answers, other.answers),
+            _add_answers(self.answers, other.answers),
             self.skills or other.skills,
             self.is_open or other.is_open,
         )
@@ -143,7 +143,7 @@ class Endings(Shaped):
                 yield f"{count} of {self.trials} trials {words}."
 
 
-def _added(first: Sequence[AuthorAnswers], second: Sequence[AuthorAnswers]) -> tuple[AuthorAnswers, ...]:
+def _add_answers(first: Sequence[AuthorAnswers], second: Sequence[AuthorAnswers]) -> tuple[AuthorAnswers, ...]:
     found = {each.family: each for each in first}
     for each in second:
         found[each.family] = found.get(each.family, AuthorAnswers(each.family)) + each

@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from benchapp.analysis.lineage.blame import Blame
-from benchapp.analysis.lineage.blame import trace_lines as blame
+from benchapp.analysis.lineage.blame import Blame, trace_lines
 from benchapp.analysis.lineage.library_states import LibraryState
 from benchapp.models import Blob, Entry, Episode, Run, SkillUse, SnapshotFile, Trial
 from benchapp.stats.learning.computed_runs import RunCache
@@ -77,7 +76,7 @@ def _read(episode: Episode, states: Sequence[LibraryState]) -> Lineage:
     manifests = [files.get(pk, {}) if pk else {} for pk in snapshots]
     too_big = sum(sizes.values()) if sum(sizes.values()) > MAX_BYTES else 0
     contents = Blob.objects.read_many(list(sizes)) if sizes and not too_big else {}
-    found = blame([{}] * len(states) if too_big else manifests, contents)
+    found = trace_lines([{}] * len(states) if too_big else manifests, contents)
     return Lineage(snapshots, found, tuple(found.holding()), tuple(_read_trials(episode, states)), too_big)
 
 

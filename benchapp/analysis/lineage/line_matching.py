@@ -81,7 +81,7 @@ class Move:
 
 def match_files(before: Mapping[str, str], after: Mapping[str, str], contents: Mapping[str, bytes]) -> dict[str, Move]:
     """new path -> the move that brought it. `before`, `after`: path -> digest; `contents` of what `find_undecided` names."""
-    gone, come = _exchanged(before, after)
+    gone, come = _list_exchanged(before, after)
     pairs = [
         (_alike(before[old], after[new], contents), old, new)
         for old in gone
@@ -99,13 +99,13 @@ def match_files(before: Mapping[str, str], after: Mapping[str, str], contents: M
 
 def find_undecided(before: Mapping[str, str], after: Mapping[str, str]) -> set[str]:
     """The digests whose contents `match_files` must read: none unless one path went and another came."""
-    gone, come = _exchanged(before, after)
+    gone, come = _list_exchanged(before, after)
     if not gone or not come or len(gone) * len(come) > MAX_PAIRS:
         return set()
     return {*(before[path] for path in gone), *(after[path] for path in come)}
 
 
-def _exchanged(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[list[str], list[str]]:
+def _list_exchanged(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[list[str], list[str]]:
     return sorted(before.keys() - after.keys()), sorted(after.keys() - before.keys())
 
 

@@ -9,36 +9,36 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from benchapp.analysis.trial_rules import check_rules, conduct, ending_rules, patch_rules, skill_use_rules
-from benchapp.analysis.trial_rules.rule_finding import Finding, Rule
+from benchapp.analysis.trial_rules.rule_finding import TrialFinding, TrialRule
 
 RULES_VERSION = "rules/2"
 
-TRIAL_RULES: tuple[Rule, ...] = (
-    Rule("silent-bypass", ("silent bypass", "missed invocation"), skill_use_rules.silent_bypass),
-    Rule("read-and-failed", ("loaded, misapplied",), skill_use_rules.read_and_failed),
-    Rule("skill-missing", ("not available",), skill_use_rules.skill_missing),
-    Rule("agent-timeout", ("agent timeout",), ending_rules.agent_timeout),
-    Rule("context-exhausted", ("context exhausted",), ending_rules.context_exhausted),
-    Rule("harness-failure", ("harness/infra",), ending_rules.harness_failure),
-    Rule("verifier-toolchain", ("verifier/toolchain mismatch",), ending_rules.verifier_toolchain),
-    Rule("missing-recalculation", ("missing recalculation",), check_rules.missing_recalculation),
-    Rule("missing-artifact", ("asset/artifact",), check_rules.missing_artifact),
-    Rule("interface-schema", ("interface/schema",), check_rules.interface_schema),
-    Rule("runtime-dependency", ("runtime/dependency",), check_rules.runtime_dependency),
-    Rule("numeric-mismatch", ("numeric/formula",), check_rules.numeric_mismatch),
-    Rule("state-rule", ("state/rule",), check_rules.state_rule),
-    Rule("repeated-error", ("repeated error",), conduct.repeated_error),
-    Rule("incomplete-verification", ("incomplete verification",), conduct.incomplete_verification),
-    Rule("premature-success", ("premature success",), conduct.premature_success),
+TRIAL_RULES: tuple[TrialRule, ...] = (
+    TrialRule("silent-bypass", ("silent bypass", "missed invocation"), skill_use_rules.silent_bypass),
+    TrialRule("read-and-failed", ("loaded, misapplied",), skill_use_rules.read_and_failed),
+    TrialRule("skill-missing", ("not available",), skill_use_rules.skill_missing),
+    TrialRule("agent-timeout", ("agent timeout",), ending_rules.agent_timeout),
+    TrialRule("context-exhausted", ("context exhausted",), ending_rules.context_exhausted),
+    TrialRule("harness-failure", ("harness/infra",), ending_rules.harness_failure),
+    TrialRule("verifier-toolchain", ("verifier/toolchain mismatch",), ending_rules.verifier_toolchain),
+    TrialRule("missing-recalculation", ("missing recalculation",), check_rules.missing_recalculation),
+    TrialRule("missing-artifact", ("asset/artifact",), check_rules.missing_artifact),
+    TrialRule("interface-schema", ("interface/schema",), check_rules.interface_schema),
+    TrialRule("runtime-dependency", ("runtime/dependency",), check_rules.runtime_dependency),
+    TrialRule("numeric-mismatch", ("numeric/formula",), check_rules.numeric_mismatch),
+    TrialRule("state-rule", ("state/rule",), check_rules.state_rule),
+    TrialRule("repeated-error", ("repeated error",), conduct.repeated_error),
+    TrialRule("incomplete-verification", ("incomplete verification",), conduct.incomplete_verification),
+    TrialRule("premature-success", ("premature success",), conduct.premature_success),
 )
-PATCH_RULES: tuple[Rule, ...] = (
-    Rule("over-specific", ("over-specific patch", "over-specific"), patch_rules.over_specific),
-    Rule("skill-inflation", ("skill inflation",), patch_rules.skill_inflation),
-    Rule("clutter", ("clutter/too long",), patch_rules.clutter),
+PATCH_RULES: tuple[TrialRule, ...] = (
+    TrialRule("over-specific", ("over-specific patch", "over-specific"), patch_rules.over_specific),
+    TrialRule("skill-inflation", ("skill inflation",), patch_rules.skill_inflation),
+    TrialRule("clutter", ("clutter/too long",), patch_rules.clutter),
 )
-RULES: dict[str, Rule] = {rule.key: rule for rule in (*TRIAL_RULES, *PATCH_RULES)}
+RULES: dict[str, TrialRule] = {rule.key: rule for rule in (*TRIAL_RULES, *PATCH_RULES)}
 
 
-def examine(facts: object, rules: Iterable[Rule]) -> list[Finding]:
+def examine(facts: object, rules: Iterable[TrialRule]) -> list[TrialFinding]:
     """What these rules say of the facts, in the order of the rules; several may speak."""
     return [finding for rule in rules if (finding := rule.apply(facts))]

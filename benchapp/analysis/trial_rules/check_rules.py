@@ -10,7 +10,7 @@ from benchapp.analysis.failures.classification import classify
 from benchapp.analysis.failures.failure_classes import FailureClass
 from benchapp.analysis.failures.failure_patterns import ASSERTED, EXPECTED_GOT, number
 from benchapp.analysis.failures.quotes import find_answers, words_around
-from benchapp.analysis.trial_rules.rule_finding import Place, Reason
+from benchapp.analysis.trial_rules.rule_finding import FindingPlace, Reason
 from benchapp.analysis.trial_rules.trial_facts import TrialFacts
 
 _UNCALCULATED = re.compile(r"(?:cached value|not (?:been )?recalculated|formula (?:has|with) no value|data_only)", re.I)
@@ -31,7 +31,7 @@ def numeric_mismatch(facts: TrialFacts) -> Reason | None:
         if expected is None or got is None or expected == got:
             continue
         return Reason(f"Expected {expected:g}, got {got:g}{_relation(expected, got)}.", "", _place(match))
-    return _classed(facts, FailureClass.NUMERIC, "A computed value is wrong")
+    return _classify(facts, FailureClass.NUMERIC, "A computed value is wrong")
 
 
 def missing_recalculation(facts: TrialFacts) -> Reason | None:
@@ -55,7 +55,7 @@ def missing_artifact(facts: TrialFacts) -> Reason | None:
 
     Cannot see: whether it was never made, made elsewhere, or made under another name.
     """
-    return _classed(facts, FailureClass.ASSET, "Something that was to be handed in is not there, or of no use")
+    return _classify(facts, FailureClass.ASSET, "Something that was to be handed in is not there, or of no use")
 
 
 def interface_schema(facts: TrialFacts) -> Reason | None:
@@ -64,7 +64,7 @@ def interface_schema(facts: TrialFacts) -> Reason | None:
 
     Cannot see: forms that the verifier reads without complaint and then finds wrong values in.
     """
-    return _classed(facts, FailureClass.INTERFACE, "What was handed in has another form than the check reads")
+    return _classify(facts, FailureClass.INTERFACE, "What was handed in has another form than the check reads")
 
 
 def runtime_dependency(facts: TrialFacts) -> Reason | None:
@@ -73,7 +73,7 @@ def runtime_dependency(facts: TrialFacts) -> Reason | None:
 
     Cannot see: a missing package that was worked around badly; whether the missing thing explains the failure.
     """
-    return _classed(facts, FailureClass.RUNTIME, "What was handed in does not run where it is judged")
+    return _classify(facts, FailureClass.RUNTIME, "What was handed in does not run where it is judged")
 
 
 def state_rule(facts: TrialFacts) -> Reason | None:
@@ -82,10 +82,10 @@ def state_rule(facts: TrialFacts) -> Reason | None:
 
     Cannot see: which rule; a wrong input that a right rule was applied to; rules whose result is a number.
     """
-    return _classed(facts, FailureClass.STATE, "An answer goes another way than the procedure says")
+    return _classify(facts, FailureClass.STATE, "An answer goes another way than the procedure says")
 
 
-def _classed(facts: TrialFacts, failure: FailureClass, says: str) -> Reason | None:
+def _classify(facts: TrialFacts, failure: FailureClass, says: str) -> Reason | None:
     """What the classifier of failures says, as a reason."""
     if not facts.failed:
         return None
@@ -94,7 +94,7 @@ def _classed(facts: TrialFacts, failure: FailureClass, says: str) -> Reason | No
     if sign is None:
         return None
     main = "; the main class of this failure" if found.primary is failure else ""
-    return Reason(f"{says}: {sign.why}{main}.", "", Place(sign.step, sign.quote))
+    return Reason(f"{says}: {sign.why}{main}.", "", FindingPlace(sign.step, sign.quote))
 
 
 def _matches(facts: TrialFacts, *patterns: re.Pattern[str]) -> Iterator[re.Match[str]]:
@@ -103,8 +103,8 @@ def _matches(facts: TrialFacts, *patterns: re.Pattern[str]) -> Iterator[re.Match
             yield from find_answers(pattern, text)
 
 
-def _place(match: re.Match[str]) -> Place:
-    return Place(None, words_around(match))
+def _place(match: re.Match[str]) -> FindingPlace:
+    return FindingPlace(None, words_around(match))
 
 
 def _relation(expected: float, got: float) -> str:

@@ -6,7 +6,7 @@ import re
 
 from benchapp.analysis.failures.quotes import cut_quote, words_around
 from benchapp.analysis.trial_rules.course import edges
-from benchapp.analysis.trial_rules.rule_finding import Place, Reason
+from benchapp.analysis.trial_rules.rule_finding import FindingPlace, Reason
 from benchapp.analysis.trial_rules.trial_facts import TrialFacts
 
 REPEATS = 3
@@ -34,7 +34,9 @@ def repeated_error(facts: TrialFacts) -> Reason | None:
     if times < REPEATS:
         return None
     first, last, words = course.error_places[key]
-    return Reason(f"The same error {times} times, from step {first} to step {last}.", "agent", Place(first, words))
+    return Reason(
+        f"The same error {times} times, from step {first} to step {last}.", "agent", FindingPlace(first, words)
+    )
 
 
 def incomplete_verification(facts: TrialFacts) -> Reason | None:
@@ -66,4 +68,6 @@ def premature_success(facts: TrialFacts) -> Reason | None:
     if _DOUBTS.search(words):
         return None
     quote = words_around(claim) if claim else cut_quote(words)
-    return Reason("Said to be done; no test was run after the last change.", "agent", Place(course.closing.step, quote))
+    return Reason(
+        "Said to be done; no test was run after the last change.", "agent", FindingPlace(course.closing.step, quote)
+    )

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from benchapp.analysis.failures.classification import Missing
 from benchapp.analysis.failures.quotes import cut_quote, words_around
 from benchapp.analysis.trial_rules.agent_acts import acts_of
-from benchapp.analysis.trial_rules.rule_finding import Place
+from benchapp.analysis.trial_rules.rule_finding import FindingPlace
 from runner.base.types import Observation, Source, Step
 
 EDGE_CHARS = 20_000  # of a result, searched from either end
@@ -46,15 +46,15 @@ class Course:
     changed: int = 0  # rank of the last call that wrote something or ran a program of its own
     looked: int = 0  # rank of the last call that read a file or listed a folder
     tested: int = 0  # rank of the last call that ran tests or a check
-    change_place: Place | None = None
-    closing: Place | None = None  # the agent's last words
+    change_place: FindingPlace | None = None
+    closing: FindingPlace | None = None  # the agent's last words
     declared_done: bool = False  # its last call was the harness' own "task complete"
-    skill_missing: Place | None = None
-    context_full: Place | None = None
+    skill_missing: FindingPlace | None = None
+    context_full: FindingPlace | None = None
     errors: Counter[str] = field(default_factory=Counter)
     error_places: dict[str, tuple[int, int, str]] = field(default_factory=dict)  # first step, last step, words
     missing: Counter[str] = field(default_factory=Counter)  # module or program -> times
-    missing_places: dict[str, Place] = field(default_factory=dict)  # the last time
+    missing_places: dict[str, FindingPlace] = field(default_factory=dict)  # the last time
 
     @property
     def most_missing(self) -> tuple[Missing, ...]:
@@ -77,7 +77,7 @@ class Course:
 
     def _take_words(self, step: Step) -> None:
         if step.message.strip():
-            self.closing = Place(step.number, step.message)
+            self.closing = FindingPlace(step.number, step.message)
 
     def _take_acts(self, step: Step) -> None:
         for call in step.tool_calls:
@@ -85,7 +85,7 @@ class Course:
             rank, acts = self.calls_total, acts_of(call)
             self.declared_done = acts.declares_done
             if acts.changes:
-                self.changed, self.change_place = rank, Place(step.number, acts.changes)
+                self.changed, self.change_place = rank, FindingPlace(step.number, acts.changes)
             if acts.looks_after_change or (acts.looks and not acts.changes):
                 self.looked = rank
             if acts.tests:
@@ -94,16 +94,16 @@ class Course:
     def _take_result(self, step: Step, observation: Observation) -> None:
         text = edges(observation.content)
         if match := _CONTEXT_FULL.search(text):
-            self.context_full = Place(step.number, words_around(match))
+            self.context_full = FindingPlace(step.number, words_around(match))
         if match := _SKILL_MISSING.search(text):
-            self.skill_missing = self.skill_missing or Place(step.number, words_around(match))
+            self.skill_missing = self.skill_missing or FindingPlace(step.number, words_around(match))
         # Only results that failed: a page of documentation also says ModuleNotFoundError.
         if not (observation.is_error or "Traceback (most recent call last)" in text or looks_failed(text)):
             return
         for match in _MISSING_PROGRAM.finditer(text):
             name = match["module"] or match["program"]
             self.missing[name] += 1
-            self.missing_places[name] = Place(step.number, words_around(match))
+            self.missing_places[name] = FindingPlace(step.number, words_around(match))
         if line := last_error(text):
             self._count_error(step.number, line)
 

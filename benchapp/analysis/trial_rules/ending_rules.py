@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from benchapp.analysis.failures.quotes import words_around
-from benchapp.analysis.trial_rules.rule_finding import Place, Reason
+from benchapp.analysis.trial_rules.rule_finding import FindingPlace, Reason
 from benchapp.analysis.trial_rules.trial_facts import TrialFacts
 from benchapp.stats.metrics.agent_ends import HARNESS_TYPES
 from runner.base.types import CheckStatus
@@ -31,7 +31,7 @@ def agent_timeout(facts: TrialFacts) -> Reason | None:
         return None
     if re.match(r"Verifier|Environment", facts.exception_type):
         return None
-    return Reason(_said(facts), "", _last_step(facts))
+    return Reason(_render_exception(facts), "", _last_step(facts))
 
 
 def context_exhausted(facts: TrialFacts) -> Reason | None:
@@ -42,7 +42,7 @@ def context_exhausted(facts: TrialFacts) -> Reason | None:
     if facts.success:
         return None
     if _CONTEXT.search(f"{facts.exception_type} {facts.exception_message}"):
-        return Reason(_said(facts), "agent", _last_step(facts))
+        return Reason(_render_exception(facts), "agent", _last_step(facts))
     course = facts.course
     if course and course.context_full and (course.context_full.step or 0) >= course.steps_total - 2:
         return Reason("The context was full at the end.", "agent", course.context_full)
@@ -56,7 +56,7 @@ def harness_failure(facts: TrialFacts) -> Reason | None:
     """
     if facts.success or not HARNESS_TYPES.search(facts.exception_type):
         return None
-    return Reason(_said(facts), "harness")
+    return Reason(_render_exception(facts), "harness")
 
 
 def verifier_toolchain(facts: TrialFacts) -> Reason | None:
@@ -69,20 +69,20 @@ def verifier_toolchain(facts: TrialFacts) -> Reason | None:
     if facts.success:
         return None
     if facts.exception_type.startswith("Verifier"):
-        return Reason(_said(facts), "verifier")
+        return Reason(_render_exception(facts), "verifier")
     for text in (*facts.told, facts.output):
         if match := _VERIFIER_TOOL.search(text) or _VERIFIER_SETUP.search(text):
-            return Reason("The verifier's own tool failed.", "verifier", Place(None, words_around(match)))
+            return Reason("The verifier's own tool failed.", "verifier", FindingPlace(None, words_around(match)))
     errors = [check for check in facts.checks if check.status == CheckStatus.ERROR]
     if errors and len(errors) == facts.checks_total:
         return Reason(f"All {len(errors)} checks ended in an error, none in an answer.", "verifier")
     return None
 
 
-def _said(facts: TrialFacts) -> str:
+def _render_exception(facts: TrialFacts) -> str:
     message = _PATH.sub("(a path)", " ".join(facts.exception_message.split()))[:200]
     return f"{facts.exception_type}: {message}" if message else facts.exception_type
 
 
-def _last_step(facts: TrialFacts) -> Place | None:
-    return Place(facts.course.steps_total, "") if facts.course and facts.course.steps_total else None
+def _last_step(facts: TrialFacts) -> FindingPlace | None:
+    return FindingPlace(facts.course.steps_total, "") if facts.course and facts.course.steps_total else None

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from benchapp.analysis.failures.quotes import cut_quote
-from benchapp.analysis.trial_rules.rule_finding import Place, Reason
+from benchapp.analysis.trial_rules.rule_finding import FindingPlace, Reason
 
 SIMILAR = 0.6  # share of words that two skills' names and descriptions have in common
 LONG_LINES = 500
@@ -57,7 +57,7 @@ def over_specific(facts: PatchFacts) -> Reason | None:
                 return Reason(
                     f"{path} says {', '.join(found[:4])}, as one task that was shown does and no other of the family.",
                     "author",
-                    Place(None, cut_quote(line)),
+                    FindingPlace(None, cut_quote(line)),
                 )
     return None
 
@@ -78,7 +78,7 @@ def skill_inflation(facts: PatchFacts) -> Reason | None:
                 return Reason(
                     f"{slug} and {other} share {len(both)} of {len(either)} words of their names and descriptions.",
                     "author",
-                    Place(None, cut_quote(skills[slug])),
+                    FindingPlace(None, cut_quote(skills[slug])),
                 )
     return None
 
@@ -95,9 +95,9 @@ def clutter(facts: PatchFacts) -> Reason | None:
 
 
 def _constants(text: str) -> set[str]:
-    return set(_found(text))
+    return set(_find_constants(text))
 
 
-def _found(text: str) -> Iterator[str]:
+def _find_constants(text: str) -> Iterator[str]:
     for match in _CONSTANT.finditer(text):
         yield match.group()

@@ -10,7 +10,7 @@ from benchapp.analysis.failures.quotes import cut_quote
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FindingPlace:
     """Where something was seen: the step's number (None: in the verdict, not in a step) and the words themselves."""
 
     step: int | None
@@ -18,7 +18,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class TrialFinding:
     """What one rule proposes for one item. `codes`: names it may go by, the first one ours.
 
     attribution: a value of Attribution, or "" where the facts do not tell who failed.
@@ -33,7 +33,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class TrialRule:
     """`judge` is a pure function of facts: why the rule speaks and where, or None. Its docstring is its documentation."""
 
     key: str
@@ -53,12 +53,12 @@ class Rule:
     def cannot_see(self) -> str:
         return self.documentation.partition(BLIND)[2].strip()
 
-    def apply(self, facts: Any) -> Finding | None:
+    def apply(self, facts: Any) -> TrialFinding | None:
         reason = self.judge(facts)
         if reason is None:
             return None
-        place = reason.place or Place(None, "")
-        return Finding(self.key, self.codes, reason.text, reason.attribution, place.step, cut_quote(place.quote))
+        place = reason.place or FindingPlace(None, "")
+        return TrialFinding(self.key, self.codes, reason.text, reason.attribution, place.step, cut_quote(place.quote))
 
 
 BLIND = "Cannot see:"  # what follows it in a rule's docstring names its blind spot
@@ -68,4 +68,4 @@ BLIND = "Cannot see:"  # what follows it in a rule's docstring names its blind s
 class Reason:
     text: str
     attribution: str = ""
-    place: Place | None = None
+    place: FindingPlace | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchapp.analysis.trial_rules.rule_finding import Place, Reason
+from benchapp.analysis.trial_rules.rule_finding import FindingPlace, Reason
 from benchapp.analysis.trial_rules.trial_facts import TrialFacts
 
 
@@ -28,7 +28,7 @@ def read_and_failed(facts: TrialFacts) -> Reason | None:
         return None
     skill, step = facts.read[0]
     more = f" and {len(facts.read) - 1} more" if len(facts.read) > 1 else ""
-    return Reason(f"Read {skill}{more}, and failed.", "", Place(step, "") if step else None)
+    return Reason(f"Read {skill}{more}, and failed.", "", FindingPlace(step, "") if step else None)
 
 
 def skill_missing(facts: TrialFacts) -> Reason | None:

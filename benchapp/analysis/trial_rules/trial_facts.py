@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from benchapp.analysis.failures.classification import Refusal, Said
+from benchapp.analysis.failures.classification import CheckMessage, VerifierRefusal
 from benchapp.analysis.failures.quotes import keep_answers
 from benchapp.analysis.trial_rules.course import Course, course_of
 from benchapp.models import Attempt, Trial
@@ -54,13 +54,13 @@ class TrialFacts:
         return tuple(map(keep_answers, messages))
 
     @property
-    def refusal(self) -> Refusal:
+    def refusal(self) -> VerifierRefusal:
         """What the classifier of failures looks at."""
         output = "" if any(check.message for check in self.checks) else keep_answers(self.output)
         course = self.course
-        return Refusal(
+        return VerifierRefusal(
             source=self.source,
-            checks=tuple(Said(check.name, keep_answers(check.message)) for check in self.checks),
+            checks=tuple(CheckMessage(check.name, keep_answers(check.message)) for check in self.checks),
             output=output,
             exception=f"{self.exception_type}: {self.exception_message}" if self.exception_type else "",
             missing=course.most_missing if course else (),

@@ -29,7 +29,7 @@ from benchapp.experiments.schedule import EPISODE_ORDER
 from benchapp.experiments.work import budgets
 from benchapp.models import Attempt, Episode, Experiment, Run, Trial
 from benchapp.record import live, log_context, log_tail
-from benchapp.record.error_text import log_of, with_end_of_log, worded, words_of
+from benchapp.record.error_text import log_of, render_error, with_end_of_log, words_of
 from benchapp.record.leases import Lease
 from benchapp.record.own_secrets import own_secrets
 from benchapp.record.processes import ProcessName, this_machine, this_process
@@ -73,7 +73,7 @@ def advance(episode_id: str) -> None:
     about = log_context.about(
         experiment=episode.run.experiment.public_id, run=episode.run.public_id, episode=episode_id
     )
-    with about, log_tail.kept(episode_id):
+    with about, log_tail.keep_tail(episode_id):
         with lease:
             more = _work(episode, lease)
         if Episode.objects.filter(pk=episode.pk).grant():
@@ -112,7 +112,7 @@ def _work(episode: Episode, lease: Lease) -> bool:
         Episode.objects.block(**held, reason=cut(str(error), MAX_REASON))
         return False
     except Exception as error:  # the worker's loop: record it, go on with other episodes
-        log.exception("episode %s: blocked: %s", episode.public_id, _told(error))
+        log.exception("episode %s: blocked: %s", episode.public_id, _render_error(error))
         Episode.objects.block(**held, reason=_reason(error))
         return False
     if more:
@@ -127,7 +127,7 @@ def _stop_run(episode: Episode, lease: Lease, error: BudgetSpent | KeyRefused | 
     themselves, at their next call; none of the others begins an attempt that could not get anywhere.
     """
     reason = Redactor(own_secrets()).text(storable(str(error)))[:MAX_REASON]
-    told = reason if isinstance(error, BudgetSpent) else worded(type(error).__name__, reason)
+    told = reason if isinstance(error, BudgetSpent) else render_error(type(error).__name__, reason)
     Episode.objects.block(episode.pk, epoch=lease.epoch, reason=told)
     others = budgets.block_all(episode.run, told)
     log.error("run %s: blocked, with %d more episodes: %s", episode.run.public_id, others, told)
@@ -229,12 +229,12 @@ def _postpone(episode: Episode, lease: Lease, error: InfrastructureError) -> Non
     if failures > settings.INFRASTRUCTURE_RETRIES and not (first_spent and _pass_over(episode, lease, error)):
         reason = f"The machine failed {failures} times in a row. {_reason(error)}"
         Episode.objects.block(episode.pk, epoch=lease.epoch, reason=reason)
-        log.error("episode %s: blocked after %d failures: %s", episode.public_id, failures, _told(error))
+        log.error("episode %s: blocked after %d failures: %s", episode.public_id, failures, _render_error(error))
         return
     delay = engine.retry_delay(failures, error) * random.uniform(1.0, LONGER)
     until = timezone.now() + timedelta(seconds=delay)
     Episode.objects.postpone(episode.pk, epoch=lease.epoch, until=until, reason=_reason(error))
-    log.warning("episode %s: failure %d, again in %.0f s: %s", episode.public_id, failures, delay, _told(error))
+    log.warning("episode %s: failure %d, again in %.0f s: %s", episode.public_id, failures, delay, _render_error(error))
 
 
 def _pass_over(episode: Episode, lease: Lease, error: InfrastructureError) -> bool:
@@ -248,10 +248,10 @@ def _pass_over(episode: Episode, lease: Lease, error: InfrastructureError) -> bo
 def _reason(error: Exception) -> str:
     """What stopped an episode, fit to be stored and shown: a provider's message may quote the key it refused."""
     trace = "".join(traceback.format_exception(error))
-    return f"{_told(error)}\n\n{cut(Redactor(own_secrets()).text(storable(trace)), MAX_REASON - MAX_MESSAGE)}"
+    return f"{_render_error(error)}\n\n{cut(Redactor(own_secrets()).text(storable(trace)), MAX_REASON - MAX_MESSAGE)}"
 
 
-def _told(error: Exception) -> str:
+def _render_error(error: Exception) -> str:
     """The same without its traceback: for the log."""
     clean = Redactor(own_secrets()).text
     return with_end_of_log(clean(storable(words_of(error))), clean(storable(log_of(error))), MAX_MESSAGE)
@@ -381,11 +381,11 @@ def reconcile() -> int:
     free = [str(found) for found in in_order.values_list("public_id", flat=True)]
     if not free:
         return 0
-    hinted = _hinted()
+    hinted = _read_hinted()
     return sum(hint(episode_id) for episode_id in free if episode_id not in hinted)
 
 
-def _hinted() -> set[str]:
+def _read_hinted() -> set[str]:
     """Episodes with a hint waiting in the queue."""
     try:
         waiting: list[Any] = django_rq.get_queue().get_job_ids()

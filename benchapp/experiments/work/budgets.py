@@ -32,7 +32,7 @@ class Spent:
         return Spent(self.usd + other.usd, self.tokens + other.tokens, self.unpriced + other.unpriced)
 
 
-def spent(run: Run, *, without_attempt_of: Episode | None = None) -> Spent:
+def count_spent(run: Run, *, without_attempt_of: Episode | None = None) -> Spent:
     """Of the whole run, in two queries; without what the attempt under way in one episode has used, where its caller
     knows that better."""
     attempts = Attempt.objects.billed().filter(trial__episode__run=run)
@@ -72,7 +72,7 @@ def guard(episode: Episode) -> Callable[[Usage], None]:
             tokens=under_way.known_tokens,
             unpriced=int(under_way.is_unpriced),
         )
-        require(run, spent(run, without_attempt_of=episode) + used)
+        require(run, count_spent(run, without_attempt_of=episode) + used)
 
     return allow
 
@@ -128,11 +128,11 @@ def raise_budget(
         list(run.episodes.order_by("pk").select_for_update().values_list("pk"))
         run = Run.objects.select_for_update().get(pk=run.pk)
         before = {"usd": run.budget_usd, "tokens": run.budget_tokens}
-        run.budget_usd = _raised("USD", run.budget_usd, usd)
-        run.budget_tokens = _raised("tokens", run.budget_tokens, tokens)
+        run.budget_usd = _raise_limit("USD", run.budget_usd, usd)
+        run.budget_tokens = _raise_limit("tokens", run.budget_tokens, tokens)
         if before == {"usd": run.budget_usd, "tokens": run.budget_tokens}:
             raise SetupError(f"run {run.public_id}: the budget stays as it is; give another sum for USD or tokens")
-        if _over(run, used := spent(run)):
+        if _over(run, used := count_spent(run)):
             raise SetupError(
                 f"run {run.public_id} has used {used.usd:.4f} USD and {used.tokens:,} tokens: expected more than that"
             )
@@ -157,7 +157,7 @@ def let_go_on(run: Run) -> list[Episode]:
     return [episode for episode in stood_still if Episode.objects.retry(episode.pk)]
 
 
-def _raised(unit: str, before: float | None, after: float | None) -> float | None:
+def _raise_limit(unit: str, before: float | None, after: float | None) -> float | None:
     if after is None:
         return before
     if before is None:

@@ -45,13 +45,13 @@ def sweep() -> Swept:
 
 
 def _remove_unreferenced(model: type[Model]) -> int:
-    rows = _unreferenced(model)
+    rows = _select_unreferenced(model)
     total = rows.count()
     rows.delete()
     return total
 
 
-def _unreferenced(model: type[Model]) -> QuerySet[Model]:
+def _select_unreferenced(model: type[Model]) -> QuerySet[Model]:
     """Rows that no row of another table points at. A snapshot's own files hang below it and do not hold it."""
     rows = model._default_manager.all()
     for relation in model._meta.get_fields(include_hidden=True):

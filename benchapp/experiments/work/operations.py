@@ -20,7 +20,7 @@ from benchapp.record.human_acts import NotPossible
 from benchapp.record.processes import this_process
 from benchapp.record.recording import RowRecorder
 from runner import protocols
-from runner.base.types import Slot
+from runner.base.types import TrialSlot
 from runner.engine.author_step import leave_out
 from runner.protocols.history import fold
 from runner.protocols.plan import EpisodePlan
@@ -49,10 +49,10 @@ def retry_blocked(target: Target, *, reason: str, by: User | None = None) -> lis
     found = list(blocked.select_related("run__experiment"))
     if not found:
         raise NotPossible(f"{_name(target)} is {target.status}, not blocked")
-    return [(episode, _retried(episode, reason, by)) for episode in found]
+    return [(episode, _try_retry(episode, reason, by)) for episode in found]
 
 
-def _retried(episode: Episode, reason: str, by: User | None) -> str:
+def _try_retry(episode: Episode, reason: str, by: User | None) -> str:
     try:
         retry(episode, reason=reason, by=by)
     except NotPossible as error:
@@ -66,7 +66,7 @@ def stands_at(episode: Episode) -> NextStep | None:
     return _due(episode, plan_of(episode, suite_of(episode)))
 
 
-def skip(episode: Episode, *, reason: str, trial: Slot | None = None, by: User | None = None) -> Slot:
+def skip(episode: Episode, *, reason: str, trial: TrialSlot | None = None, by: User | None = None) -> TrialSlot:
     """Leaves an open trial out and lets the episode go on: `trial`, or else the first that is blocked, or else the one
     it stands at. Where later trials were to learn from it, this taints the episode.
 
@@ -130,7 +130,7 @@ def _enter_left_out(episode: Episode, now: Episode, step: Ask, reason: str, by: 
     now.lease_until = timezone.now() + timedelta(seconds=settings.LEASE_SECONDS)
     now.save(update_fields=["is_tainted", *Episode.GOING_ON])
     state = fold(recorded.history(episode))
-    leave_out(step, RowRecorder(episode, now.lease_epoch), state, who=_called(by), why=reason)
+    leave_out(step, RowRecorder(episode, now.lease_epoch), state, who=_name_actor(by), why=reason)
     episode.calls.end_started("interrupted: an operator skipped this answer")
     Episode.objects.filter(pk=episode.pk).update(lease_owner="", lease_until=None)
 
@@ -144,7 +144,7 @@ def _require_unfinished(seen: Episode, now: Episode, *, is_named: bool) -> None:
         raise NotPossible(f"episode {now.public_id} went on since it was looked at")
 
 
-def _open_trial(episode: Episode, slot: Slot) -> Trial:
+def _open_trial(episode: Episode, slot: TrialSlot) -> Trial:
     found = episode.trials.filter(phase=slot.phase, task__key=slot.task, sample=slot.sample).first()
     if found is None:
         raise NotPossible(f"episode {episode.public_id} has no trial {slot}")
@@ -164,13 +164,13 @@ def cancel(target: Target, *, reason: str, by: User | None = None, after_trial: 
         stopped = episodes.wish(Episode.Wish.CANCEL) if after_trial else episodes.cancel()
         cancelled = _episodes(target).filter(status=Episode.Status.CANCELLED)
         ModelCall.objects.filter(episode__in=cancelled).end_started("interrupted: its episode was cancelled")
-        return _acted("cancel", target, stopped, reason, by, after_trial=after_trial)
+        return _record_act("cancel", target, stopped, reason, by, after_trial=after_trial)
 
 
 def pause(target: Target, *, reason: str, by: User | None = None) -> int:
     """Lets nothing further begin: waiting episodes pause at once, others once their present trial has ended."""
     with transaction.atomic():
-        return _acted("pause", target, _episodes(target).wish(Episode.Wish.PAUSE), reason, by)
+        return _record_act("pause", target, _episodes(target).wish(Episode.Wish.PAUSE), reason, by)
 
 
 def resume(target: Target, *, reason: str, by: User | None = None) -> int:
@@ -178,7 +178,7 @@ def resume(target: Target, *, reason: str, by: User | None = None) -> int:
     with transaction.atomic():
         paused = _episodes(target).order_by(*EPISODE_ORDER).filter(status=Episode.Status.PAUSED)
         waiting = list(paused.values_list("public_id", flat=True))
-        resumed = _acted("resume", target, _episodes(target).resume(), reason, by)
+        resumed = _record_act("resume", target, _episodes(target).resume(), reason, by)
         transaction.on_commit(lambda: _hint(waiting))
     return resumed
 
@@ -197,7 +197,7 @@ def _of(runs: QuerySet[Run]) -> EpisodeQuerySet:
     return Episode.objects.filter(run__in=own)
 
 
-def _acted(verb: str, target: Target, episodes: int, reason: str, by: User | None, **detail: object) -> int:
+def _record_act(verb: str, target: Target, episodes: int, reason: str, by: User | None, **detail: object) -> int:
     """Keeps the act and lets run and experiment follow. NotPossible where no episode was there to be acted on."""
     if not episodes:
         raise NotPossible(f"{verb}: {_name(target)} has no episode to which that would apply")
@@ -223,7 +223,7 @@ def _hint(episodes: list[UUID]) -> None:
         advance.hint(str(public_id))
 
 
-def _trial_at(episode: Episode, plan: EpisodePlan) -> Slot:
+def _trial_at(episode: Episode, plan: EpisodePlan) -> TrialSlot:
     if blocked := episode.trials.blocked().select_related("task").first():
         return recorded.slot_of(blocked)
     step = protocols.next_step(plan, recorded.history(episode))
@@ -251,7 +251,7 @@ def _enter_skip(episode: Episode, trial: Trial, reason: str, by: User | None) ->
 def _keep(verb: str, target: Target | Trial, detail: dict[str, object], reason: str, by: User | None) -> None:
     Activity.objects.create(
         actor=by,
-        actor_name=_called(by),
+        actor_name=_name_actor(by),
         verb=verb,
         target_kind=type(target).__name__.lower(),
         target_id=target.public_id,
@@ -260,5 +260,5 @@ def _keep(verb: str, target: Target | Trial, detail: dict[str, object], reason: 
     )
 
 
-def _called(by: User | None) -> str:
+def _name_actor(by: User | None) -> str:
     return by.get_username() if by else "command line"

@@ -29,7 +29,7 @@ CLOSED = Q(is_done=True) | Q(status=Trial.Status.SKIPPED)
 
 
 @dataclass(frozen=True, slots=True)
-class Progress(Shaped):
+class WorkProgress(Shaped):
     """Of a run or an experiment."""
 
     total: int = 0  # planned trials
@@ -90,7 +90,7 @@ class Workforce:
     queued: int | None  # hints waiting
 
 
-def progress_of(things: Iterable[Experiment] | Iterable[Run]) -> dict[int, Progress]:
+def progress_of(things: Iterable[Experiment] | Iterable[Run]) -> dict[int, WorkProgress]:
     """pk -> progress, of every experiment or every run given. Six queries."""
     wanted = list(things)
     runs = _runs_of(wanted)
@@ -161,9 +161,9 @@ def _progress(
     counts: Mapping[int, _Counts],
     durations: Mapping[int, list[float]],
     spending: Mapping[int, RunSpending],
-) -> Progress:
+) -> WorkProgress:
     each = [counts[run.pk] for run in runs]
-    return Progress(
+    return WorkProgress(
         total=sum(count.total for count in each),
         done=sum(count.done for count in each),
         passed=sum(count.passed for count in each),
@@ -198,10 +198,10 @@ def at_work(attempts: QuerySet[Attempt] | None = None, limit: int = 200) -> list
     found = list(running[:limit])
     steps = live.latest_of([str(attempt.public_id) for attempt in found])
     now = timezone.now()
-    return [_seen(attempt, steps, now) for attempt in found]
+    return [_describe_attempt(attempt, steps, now) for attempt in found]
 
 
-def _seen(attempt: Attempt, steps: Mapping[str, live.Seen] | None, now: datetime) -> AtWork:
+def _describe_attempt(attempt: Attempt, steps: Mapping[str, live.Seen] | None, now: datetime) -> AtWork:
     if steps is None:  # the broker is away: nobody knows
         return AtWork(attempt, None, None)
     seen = steps.get(str(attempt.public_id))

@@ -52,7 +52,7 @@ def sweep_at_start() -> None:
     log.info("sandboxes swept: %d removed, %d kept", len(swept.removed), len(swept.kept))
 
 
-def _how_it_ended(status: int) -> str:
+def _render_exit(status: int) -> str:
     """Of a wait status: "signal SIGKILL", "exit code 1"."""
     if not isinstance(status, int):
         return "an unknown status"
@@ -98,7 +98,7 @@ class EpisodeWorker(Worker):
         if not job.args:  # it worked on no episode
             return
         try:
-            advance.note_killed(str(job.args[0]), _how_it_ended(status))
+            advance.note_killed(str(job.args[0]), _render_exit(status))
         except DatabaseError:
             log.warning("not noted how the work-horse of %s ended: the database is away", job.id)
 

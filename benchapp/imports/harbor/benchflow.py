@@ -11,9 +11,9 @@ from benchapp.imports.harbor.harbor_verdict import read_verdict, told_rewards
 from benchapp.imports.reading.documents import Document, decode
 from benchapp.imports.reading.found_sources import (
     UNKNOWN,
-    Choice,
     ExceptionSource,
     RunSource,
+    SourceChoice,
     TaskSource,
     Timing,
     TrialHeader,
@@ -32,7 +32,7 @@ def is_benchflow(result: Document, config: Document) -> bool:
 
 
 def read_trial(
-    root: Root, folder: Path, result: Document, config: Document, header: TrialHeader, choice: Choice
+    root: Root, folder: Path, result: Document, config: Document, header: TrialHeader, choice: SourceChoice
 ) -> TrialSource:
     started = read_time(result, "started_at") or read_time(config, "started_at")
     finished = read_time(result, "finished_at")

@@ -27,7 +27,7 @@ _PARTS_OF_A_TRIAL = frozenset({"agent", "verifier", "trajectory", "steps"})
 _NOT_ENTERED = frozenset({".git", "node_modules", "__pycache__"})
 
 
-class Kind(Enum):
+class FolderKind(Enum):
     TRIAL = "trial"
     JOB = "job"
     BROKEN = "broken"  # has Harbor's file names, but neither content nor shape tells what it is
@@ -44,7 +44,7 @@ class Scan:
 
 def claims(root: Root, folder: Path) -> bool:
     """Does the folder itself look like a job or a trial?"""
-    return _kind(_muted(root), folder) in (Kind.TRIAL, Kind.JOB)
+    return _kind(_mute(root), folder) in (FolderKind.TRIAL, FolderKind.JOB)
 
 
 def find(root: Root, folder: Path, *, skip: Iterable[Path] = ()) -> Iterator[FoundExperiment]:
@@ -76,11 +76,11 @@ def _visit(root: Root, folder: Path, job: Job | None, scan: Scan, skip: frozense
     if depth > MAX_DEPTH:
         root.report(folder, "", f"folders nested at most {MAX_DEPTH} deep", "what lies below is left out")
         return
-    kind = _kind(_muted(root), folder)
-    if kind is Kind.TRIAL:
-        scan.trials.append(HarborTrial(root, folder, header_of(_muted(root), folder), job.key if job else ""))
+    kind = _kind(_mute(root), folder)
+    if kind is FolderKind.TRIAL:
+        scan.trials.append(HarborTrial(root, folder, header_of(_mute(root), folder), job.key if job else ""))
         return
-    if kind is Kind.JOB:
+    if kind is FolderKind.JOB:
         job = Job.read(root, folder)
         scan.jobs.append(job)
     folders, _ = root.listing(folder)
@@ -88,14 +88,14 @@ def _visit(root: Root, folder: Path, job: Job | None, scan: Scan, skip: frozense
     for sub in folders:
         if sub.name not in _NOT_ENTERED and sub not in skip:
             _visit(root, sub, job, scan, skip, depth + 1)
-    if kind is Kind.BROKEN:
+    if kind is FolderKind.BROKEN:
         if len(scan.trials) > before:  # broken, but the folder of a job by what lies in it
             scan.jobs.append(Job.read(root, folder))
         else:
             _report_broken(root, folder)
 
 
-def _kind(root: Root, folder: Path) -> Kind:
+def _kind(root: Root, folder: Path) -> FolderKind:
     """By content first, then by shape."""
     documents = [
         document
@@ -104,14 +104,14 @@ def _kind(root: Root, folder: Path) -> Kind:
     ]
     for document in documents:
         if _tells_trial(document):
-            return Kind.TRIAL
+            return FolderKind.TRIAL
         if _tells_job(document):
-            return Kind.JOB
+            return FolderKind.JOB
     has_parts = any(root.is_dir(folder / name) for name in _PARTS_OF_A_TRIAL)
     has_names = any(root.exists(folder / name) for name in ("result.json", "config.json"))
     if has_parts and (has_names or all(root.is_dir(folder / name) for name in ("agent", "verifier"))):
-        return Kind.TRIAL
-    return Kind.BROKEN if has_names else Kind.OTHER
+        return FolderKind.TRIAL
+    return FolderKind.BROKEN if has_names else FolderKind.OTHER
 
 
 def _tells_trial(document: Document) -> bool:
@@ -135,7 +135,7 @@ def _report_broken(root: Root, folder: Path) -> None:
             root.report(path, "whole file", "the result or config of a Harbor trial or job", "it is something else")
 
 
-def _muted(root: Root) -> Root:
+def _mute(root: Root) -> Root:
     """The same folder for a first look, whose problems are told when it is read in earnest."""
     return Root(root.given, ProblemList())
 

@@ -44,7 +44,7 @@ class Siblings:
             parts.append(version)
         return Harness(header.harness or first.harness, version, " ".join(parts))
 
-    def pinned(self, given: Iterable[str]) -> Skills | None:
+    def find_pinned(self, given: Iterable[str]) -> Skills | None:
         """The skills of these names by content, where all readable locks agree on them."""
         found = self._pinned.get(tuple(sorted(given)), set())
         return next(iter(found)) if len(found) == 1 else None

@@ -16,8 +16,8 @@ from benchapp.imports.harbor.harbor_verdict import FILES, read_verdict, told_rew
 from benchapp.imports.reading.documents import Document, decode, read_object
 from benchapp.imports.reading.found_sources import (
     UNKNOWN,
-    Choice,
     ExceptionSource,
+    SourceChoice,
     TaskSource,
     Timing,
     TrialHeader,
@@ -25,7 +25,7 @@ from benchapp.imports.reading.found_sources import (
 )
 from benchapp.imports.reading.times import aware, phase_seconds, read_time, seconds_between, zoneless_text
 from benchapp.imports.reading.trajectory_files import NEVER_ENTERED, choose, is_candidate
-from benchapp.imports.reading.walking import MAX_HASHED_BYTES, Entry, Root, name_of
+from benchapp.imports.reading.walking import MAX_HASHED_BYTES, FolderEntry, Root, name_of
 from runner.base.text import storable
 from runner.base.types import Usage, Verdict
 
@@ -100,13 +100,13 @@ class HarborTrial:
         self._derived = storable("@" + "/".join(self.folder.parts[-2:]))
 
     @cached_property
-    def _entries(self) -> dict[str, Entry]:
+    def _entries(self) -> dict[str, FolderEntry]:
         """Files that are read, by path in the trial's folder."""
         stages = self.root.listing(self.folder / "steps")[0] if self.root.is_dir(self.folder / "steps") else []
         found = {entry.name: entry for folder in (self.folder, *stages) for entry in self._tree(folder)}
         return {name: found[name] for name in sorted(found) if _is_read(name)}
 
-    def _tree(self, folder: Path) -> Iterator[Entry]:
+    def _tree(self, folder: Path) -> Iterator[FolderEntry]:
         """Files of the trial, or of one of its stages, whose folder may have any name."""
         folders, files = self.root.listing(folder)
         prefix = "" if folder == self.folder else f"steps/{name_of(folder)}/"
@@ -181,7 +181,7 @@ class HarborTrial:
     def _skills(self, config: Document, lock: Document) -> Skills:
         """Those its lock pins; without one, those that the locks of its siblings pin under the same names."""
         skills, given = skills_of(config, lock), config.object("agent").texts("skills")
-        pinned = self.siblings.pinned(given) if given and not skills.is_pinned else None
+        pinned = self.siblings.find_pinned(given) if given and not skills.is_pinned else None
         if pinned is None:
             return skills
         lock.report(
@@ -226,7 +226,7 @@ class HarborTrial:
             seconds=phase_seconds(step.object("verifier")),
         )
 
-    def _choice(self, stage: str = "") -> Choice:
+    def _choice(self, stage: str = "") -> SourceChoice:
         prefix = f"steps/{stage}/" if stage else ""
         accounts = [
             entry

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from pathlib import Path
 
-from benchapp.imports.problems import found
+from benchapp.imports.problems import render_found
 from benchapp.imports.reading.documents import Document, decode, read_json
 from benchapp.imports.reading.walking import Root
 from runner.base.text import clean, cut
@@ -67,7 +67,7 @@ def told_rewards(document: Document) -> dict[str, float] | None:
     """Finite rewards by name of an object with `rewards`; others are reported. None: there is no such object."""
     if not isinstance(document.raw.get("rewards"), Mapping):
         if document.raw.get("rewards") is not None:
-            document.report("rewards", "an object of numbers", found(document.raw["rewards"]))
+            document.report("rewards", "an object of numbers", render_found(document.raw["rewards"]))
         return None
     rewards = document.object("rewards")
     values = {str(name)[:200]: rewards.number(name) for name in rewards.raw}
@@ -86,7 +86,7 @@ def _rewards_on_disk(root: Root, files: Mapping[str, Path]) -> dict[str, float]:
         if isinstance(value, Mapping):
             return told_rewards(Document(root, path, {"rewards": value})) or {}
         if value is not None:
-            root.report(path, "whole file", "an object of numbers", found(value))
+            root.report(path, "whole file", "an object of numbers", render_found(value))
     if path := files.get("reward.txt"):
         content = root.read(path, MAX_REWARD_BYTES)
         if content is not None:

@@ -21,7 +21,7 @@ import zstandard
 
 from benchapp.imports.problems import ProblemList
 from benchapp.imports.reading.documents import MAX_JSON_BYTES, Document
-from benchapp.imports.reading.walking import Entry, Root
+from benchapp.imports.reading.walking import FolderEntry, Root
 from runner.base.text import storable_value
 from runner.trajectories.problems import Problems
 from runner.trajectories.readers.line_streams import walk
@@ -63,7 +63,7 @@ def is_zip(stream: BinaryIO) -> bool:
     return stream.read(4) == b"PK\x03\x04"
 
 
-def open_zip(root: Root, entry: Entry) -> Container | None:
+def open_zip(root: Root, entry: FolderEntry) -> Container | None:
     """None, reported, where it is no log. Raises OSError or one of BROKEN where it is no whole zip."""
     archive = zipfile.ZipFile(_Bounded(root.open(entry.path)))
     members = archive.infolist()
@@ -85,7 +85,9 @@ def open_zip(root: Root, entry: Entry) -> Container | None:
     return Container(header, list(_members(root, entry, archive, members)))
 
 
-def _members(root: Root, entry: Entry, archive: zipfile.ZipFile, members: list[zipfile.ZipInfo]) -> Iterator[Stored]:
+def _members(
+    root: Root, entry: FolderEntry, archive: zipfile.ZipFile, members: list[zipfile.ZipInfo]
+) -> Iterator[Stored]:
     for member in members:
         if not member.filename.startswith("samples/") or not member.filename.endswith(".json"):
             continue
@@ -114,11 +116,11 @@ def _open_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> BinaryIO:
     start = member.header_offset + 30 + int.from_bytes(local[26:28], "little") + int.from_bytes(local[28:30], "little")
     packed = _Limited(_reader_at(stream, start), member.compress_size)
     unpacked = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW).stream_reader(packed, read_across_frames=True)
-    whole = _Checked(unpacked.read, member.file_size, member.CRC)
+    whole = _CheckedEntry(unpacked.read, member.file_size, member.CRC)
     return _Entry(io.BufferedReader(whole))  # type: ignore[return-value]
 
 
-def name_log(root: Root, entry: Entry) -> Mapping[str, Any]:
+def name_log(root: Root, entry: FolderEntry) -> Mapping[str, Any]:
     """What the log tells of its evaluation (`eval` of the header), read without its samples. Empty where it cannot be
     read: that is told when it is opened."""
     quiet = Root(root.given, ProblemList())
@@ -151,7 +153,7 @@ def is_document(stream: BinaryIO) -> bool:
     return False
 
 
-def open_document(root: Root, entry: Entry) -> Container | None:
+def open_document(root: Root, entry: FolderEntry) -> Container | None:
     """None, reported, where it is over the bound. A broken one gives the samples before the break."""
     if entry.size > MAX_DOCUMENT_BYTES:
         root.report(
@@ -166,13 +168,13 @@ def open_document(root: Root, entry: Entry) -> Container | None:
             if key in _HEADER_KEYS:
                 told[key] = storable_value(value)
             elif key == "samples" and isinstance(value, Mapping):
-                samples.append(_spooled(spool, value))
+                samples.append(_spool(spool, value))
     for problem in problems:
         root.report(entry.path, problem.place, problem.expected, problem.message)
     return Container(Document(root, entry.path, told), samples)
 
 
-def _spooled(spool: IO[bytes], sample: Mapping[str, Any]) -> Stored:
+def _spool(spool: IO[bytes], sample: Mapping[str, Any]) -> Stored:
     content = json.dumps({key: value for key, value in sample.items() if key not in _LEFT_OUT}).encode()
     start = spool.seek(0, io.SEEK_END)
     spool.write(content)
@@ -217,7 +219,7 @@ class _Limited(io.RawIOBase):
         return len(piece)
 
 
-class _Checked(_Limited):
+class _CheckedEntry(_Limited):
     """The same of an entry: it fails at the end where the bytes are fewer than declared, or others than were packed."""
 
     def __init__(self, read: Callable[[int], bytes], size: int, crc: int) -> None:

@@ -27,18 +27,18 @@ from benchapp.imports.reading.breaks import report_lost
 from benchapp.imports.reading.documents import Document, is_finite
 from benchapp.imports.reading.found_sources import (
     UNKNOWN,
-    Choice,
     ExceptionSource,
     ExperimentSource,
     FoundExperiment,
     RunSource,
+    SourceChoice,
     TaskSource,
     Timing,
     TrajectorySource,
     TrialSource,
 )
 from benchapp.imports.reading.times import aware, read_time, seconds_between
-from benchapp.imports.reading.walking import Entry, Root, name_of
+from benchapp.imports.reading.walking import FolderEntry, Root, name_of
 from runner.base.text import clean, storable, storable_value
 from runner.base.types import Usage, Verdict
 from runner.trajectories.problems import Problems
@@ -54,21 +54,21 @@ _CONFIG = ("id", "epoch", "target", "metadata", "sandbox", "invalidation")
 _MEASURED = ("scores", "model_usage", "started_at", "completed_at", "total_time")
 
 
-def claims_file(root: Root, entry: Entry) -> bool:
+def claims_file(root: Root, entry: FolderEntry) -> bool:
     """By name and by the beginning: of a zip, or of a JSON document that says which evaluation it is of."""
     with root.open(entry.path) as stream:
         return is_zip(stream) if entry.path.suffix == ".eval" else is_document(stream)
 
 
-def is_companion(entries: Sequence[Entry]) -> Callable[[Entry], bool]:
+def is_companion(entries: Sequence[FolderEntry]) -> Callable[[FolderEntry], bool]:
     """What Inspect keeps of a whole folder of logs."""
     return lambda entry: entry.path.name in _BESIDE
 
 
-def find_files(root: Root, entries: Sequence[Entry]) -> Iterator[FoundExperiment]:
+def find_files(root: Root, entries: Sequence[FolderEntry]) -> Iterator[FoundExperiment]:
     seen: dict[str, str] = {}
     for retries in _retries(root, entries):
-        logs = [log for entry in retries if (log := _opened(root, entry)) is not None]
+        logs = [log for entry in retries if (log := _open(root, entry)) is not None]
         if not logs:
             continue
         task = Retried(root, logs)
@@ -78,12 +78,12 @@ def find_files(root: Root, entries: Sequence[Entry]) -> Iterator[FoundExperiment
             told = f"{logs[0].ident} is also that of {other}; both are kept"
             root.report(logs[0].entry.path, "eval.eval_id", "an id of its own for every log", told)
             task.idents = tuple(f"{ident}@{newest}" for ident in task.idents)
-        yield task.found()
+        yield task.build_experiment()
 
 
-def _retries(root: Root, entries: Sequence[Entry]) -> list[list[Entry]]:
+def _retries(root: Root, entries: Sequence[FolderEntry]) -> list[list[FolderEntry]]:
     """Logs of one task, the newest first. Logs of one evaluation (copies, or scored again) are no retries."""
-    grouped: dict[tuple[str, ...], list[tuple[str, str, Entry]]] = {}
+    grouped: dict[tuple[str, ...], list[tuple[str, str, FolderEntry]]] = {}
     seen: set[tuple[str, str]] = set()
     for entry in entries:
         told = name_log(root, entry)
@@ -97,7 +97,7 @@ def _retries(root: Root, entries: Sequence[Entry]) -> list[list[Entry]]:
     return [[entry for *_, entry in sorted(mine, key=lambda one: one[:2], reverse=True)] for mine in grouped.values()]
 
 
-def _opened(root: Root, entry: Entry) -> Log | None:
+def _open(root: Root, entry: FolderEntry) -> Log | None:
     try:
         container = (open_zip if entry.path.suffix == ".eval" else open_document)(root, entry)
     except (OSError, *BROKEN) as error:
@@ -112,7 +112,7 @@ class Log:
     """One opened log. `ident`: its evaluation's."""
 
     root: Root
-    entry: Entry
+    entry: FolderEntry
     container: Container
 
     def __post_init__(self) -> None:
@@ -137,7 +137,7 @@ class Retried:
         told = (self.logs[0].eval.text("task_id", 200), *(log.ident for log in self.logs))
         self.idents = tuple(dict.fromkeys(ident for ident in told if ident))
 
-    def found(self) -> FoundExperiment:
+    def build_experiment(self) -> FoundExperiment:
         newest, oldest = self.logs[0], self.logs[-1]
         status = newest.header.text("status", 40)
         if status is None:
@@ -158,12 +158,12 @@ class Retried:
         )
         return FoundExperiment(source, trials=tuple(sorted(self._samples(), key=lambda sample: sample.order)))
 
-    def _samples(self) -> Iterator[Sample]:
+    def _samples(self) -> Iterator[InspectSample]:
         retried: set[str] = set()
         for log in self.logs:
             mine: set[str] = set()
             for stored in log.container.samples:
-                sample = Sample(self, log, stored)
+                sample = InspectSample(self, log, stored)
                 if sample.ids[0] in mine:
                     told = "it comes again; the first counts"
                     self.root.report(log.entry.path, stored.name[:300], "each sample and epoch once", told)
@@ -200,7 +200,7 @@ class Retried:
 
 
 @dataclass
-class Sample:
+class InspectSample:
     """One sample of one epoch (found_sources.FoundTrial)."""
 
     task: Retried
@@ -223,7 +223,7 @@ class Sample:
         return digest.hexdigest()
 
     def read(self) -> TrialSource:
-        raw = self._told()
+        raw = self._read_rest()
         told = Document(self.log.root, self.log.entry.path, raw, self.stored.name[:200])
         task = self.log.eval.text("task", 150) or UNKNOWN
         started, finished = read_time(told, "started_at"), read_time(told, "completed_at")
@@ -241,13 +241,13 @@ class Sample:
             ),
             verdict=None if told.object("invalidation") else verdict_of(told),
             config={key: raw[key] for key in _CONFIG if raw.get(key)},
-            choices=(Choice((source,)),),
+            choices=(SourceChoice((source,)),),
             exception=_exception(told),
             usage=usage_of(usage) if isinstance(usage, Mapping) else Usage(),
             agent=self.task.run.harness,
         )
 
-    def _told(self) -> dict[str, Any]:
+    def _read_rest(self) -> dict[str, Any]:
         """Everything in the sample but its messages. Inspect writes scores, usage and times behind these."""
         problems = Problems()
         with self.stored.open() as stream:

@@ -21,16 +21,16 @@ from benchapp.imports.logs.session_requests import first_request
 from benchapp.imports.logs.subagents import is_of_subagent, parent_of
 from benchapp.imports.reading.found_sources import (
     UNKNOWN,
-    Choice,
     ExperimentSource,
     FoundExperiment,
     RunSource,
+    SourceChoice,
     TaskSource,
     Timing,
     TrajectorySource,
     TrialSource,
 )
-from benchapp.imports.reading.walking import Entry, Root, name_of, tail_of
+from benchapp.imports.reading.walking import FolderEntry, Root, name_of, tail_of
 from benchapp.record.redaction import redact_text
 from runner.base.text import storable
 from runner.base.types import TrajectoryKind
@@ -77,19 +77,19 @@ _KIMI_TIME = re.compile(rb'"(?:time|timestamp)"\s*:\s*([0-9]{9,14}(?:\.[0-9]{1,9
 _LATEST_SECONDS = 99_999_999_999  # a larger number counts milliseconds
 
 
-def claims_file(root: Root, entry: Entry) -> bool:
+def claims_file(root: Root, entry: FolderEntry) -> bool:
     with root.open(entry.path) as stream:
         return sniff(stream) in LOGS
 
 
-def is_companion(entries: Sequence[Entry]) -> Callable[[Entry], bool]:
+def is_companion(entries: Sequence[FolderEntry]) -> Callable[[FolderEntry], bool]:
     """Indexes, states and kept outputs that the programs write beside their sessions."""
     return lambda entry: (
         entry.path.name in _BESIDE or entry.path.name.endswith(".meta.json") or entry.path.parent.name == "tool-results"
     )
 
 
-def find_files(root: Root, entries: Sequence[Entry]) -> Iterator[FoundExperiment]:
+def find_files(root: Root, entries: Sequence[FolderEntry]) -> Iterator[FoundExperiment]:
     sessions = [Session(root, entry) for entry in entries]
     name = tail_of(root.base)
     source = ExperimentSource(
@@ -99,10 +99,10 @@ def find_files(root: Root, entries: Sequence[Entry]) -> Iterator[FoundExperiment
         spec={"format": NAME},
         suite=NAME,
     )
-    yield FoundExperiment(source, trials=tuple(sorted(_joined(sessions), key=lambda found: found.order)))
+    yield FoundExperiment(source, trials=tuple(sorted(_join_sessions(sessions), key=lambda found: found.order)))
 
 
-def _joined(sessions: Sequence[Session]) -> list[Session]:
+def _join_sessions(sessions: Sequence[Session]) -> list[Session]:
     """Sub-agents' files go with their session; of several whole logs of one session each is a trial."""
     grouped: defaultdict[str, list[Session]] = defaultdict(list)
     for session in sessions:
@@ -128,14 +128,14 @@ class Session:
     """One log (found_sources.FoundTrial), with the files of its sub-agents."""
 
     root: Root
-    entry: Entry
+    entry: FolderEntry
     sides: list[Session] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.path = self.root.label(self.entry.path)
         with self.root.open(self.entry.path) as stream:
             start = stream.read(END_BYTES)
-        head = self._opened().head
+        head = self._open().head
         self.format = head.source_format
         self.is_side = is_of_subagent(self.format, self.entry.path.as_posix(), lambda: self.root.open(self.entry.path))
         self.ident = parent_of(self.format, start) or head.session_id or _ident_of_path(self.format, self.entry.path)
@@ -144,7 +144,7 @@ class Session:
         self.started = next(self._times(start), "")
         self.order = (self.started, self.entry.name)
 
-    def _opened(self) -> ReadTrajectory:
+    def _open(self) -> ReadTrajectory:
         return read_trajectory(lambda: self.root.open(self.entry.path))
 
     def digest(self) -> str:
@@ -156,14 +156,14 @@ class Session:
     @cached_property
     def _look(self) -> tuple[str, str | None]:
         """(what the agent was told, the model)."""
-        opened = self._opened()
+        opened = self._open()
         steps = list(islice(opened.steps, LOOKED_AT))
         model = opened.head.model or next((step.model for step in steps if step.model), None)
         return first_request(steps), model
 
     def read(self) -> TrialSource:
         told, model = self._look
-        head = self._opened().head
+        head = self._open().head
         started, finished = _time(self.started), _time(self._end())
         name = self.ident
         title = " ".join(redact_text(storable(told)).split())[:TITLE_CHARS]
@@ -182,7 +182,7 @@ class Session:
             ),
             verdict=None,
             config={},
-            choices=(Choice((self._trajectory(), *(side.as_subagent(self) for side in self.sides))),),
+            choices=(SourceChoice((self._trajectory(), *(side.as_subagent(self) for side in self.sides))),),
         )
 
     def _seconds(self, started: datetime | None, finished: datetime | None) -> float | None:

@@ -18,17 +18,17 @@ from typing import Any
 from benchapp.imports.reading.breaks import report_lost
 from benchapp.imports.reading.found_sources import (
     UNKNOWN,
-    Choice,
     ExceptionSource,
     ExperimentSource,
     FoundExperiment,
     RunSource,
+    SourceChoice,
     TaskSource,
     Timing,
     TrajectorySource,
     TrialSource,
 )
-from benchapp.imports.reading.walking import TAIL, Entry, Root, name_of, tail_of
+from benchapp.imports.reading.walking import TAIL, FolderEntry, Root, name_of, tail_of
 from runner.base.text import clean, storable, storable_value
 from runner.base.types import Usage
 from runner.trajectories.problems import Problems
@@ -45,16 +45,16 @@ _STREAMED = frozenset({"trajectory", "history", "messages"})
 _KEPT_CHARS = 200_000  # of each text of the config that is kept
 
 
-def claims_file(root: Root, entry: Entry) -> bool:
+def claims_file(root: Root, entry: FolderEntry) -> bool:
     with root.open(entry.path) as stream:
         return sniff(stream) in HARNESSES
 
 
-def is_companion(entries: Sequence[Entry]) -> Callable[[Entry], bool]:
+def is_companion(entries: Sequence[FolderEntry]) -> Callable[[FolderEntry], bool]:
     """Logs of the program and predictions, named after an instance or the whole run."""
     stems = {(entry.path.parent, _stem(entry.path)) for entry in entries}
 
-    def belongs(entry: Entry) -> bool:
+    def belongs(entry: FolderEntry) -> bool:
         parts = entry.path.name.split(".")
         named = (".".join(parts[:length]) for length in range(1, len(parts)))
         return entry.path.name in _BESIDE or any((entry.path.parent, stem) in stems for stem in named)
@@ -62,9 +62,9 @@ def is_companion(entries: Sequence[Entry]) -> Callable[[Entry], bool]:
     return belongs
 
 
-def find_files(root: Root, entries: Sequence[Entry]) -> Iterator[FoundExperiment]:
+def find_files(root: Root, entries: Sequence[FolderEntry]) -> Iterator[FoundExperiment]:
     """One experiment for each folder of trajectories."""
-    grouped: defaultdict[Path, list[Entry]] = defaultdict(list)
+    grouped: defaultdict[Path, list[FolderEntry]] = defaultdict(list)
     for entry in entries:
         own_folder = entry.path.parent.name == _stem(entry.path)
         grouped[entry.path.parent.parent if own_folder else entry.path.parent].append(entry)
@@ -78,7 +78,7 @@ def find_files(root: Root, entries: Sequence[Entry]) -> Iterator[FoundExperiment
             spec={"format": NAME},
             suite=NAME,
         )
-        instances = _told_apart([Instance(root, entry, name) for entry in mine])
+        instances = _told_apart([SweAgentInstance(root, entry, name) for entry in mine])
         yield FoundExperiment(source, trials=tuple(sorted(instances, key=lambda found: found.order)))
 
 
@@ -98,9 +98,9 @@ def _stem(path: Path) -> str:
     return next((path.name.removesuffix(ending) for ending in _ENDINGS if path.name.endswith(ending)), path.name)
 
 
-def _told_apart(instances: Sequence[Instance]) -> Sequence[Instance]:
+def _told_apart(instances: Sequence[SweAgentInstance]) -> Sequence[SweAgentInstance]:
     """Two trajectories of one instance are both kept, the second under an id derived from its path, and reported."""
-    first: dict[str, Instance] = {}
+    first: dict[str, SweAgentInstance] = {}
     for instance in instances:
         other = first.setdefault(instance.ids[0], instance)
         if other is not instance:
@@ -112,11 +112,11 @@ def _told_apart(instances: Sequence[Instance]) -> Sequence[Instance]:
 
 
 @dataclass
-class Instance:
+class SweAgentInstance:
     """One trajectory (found_sources.FoundTrial). `folder`: the name of the run's folder."""
 
     root: Root
-    entry: Entry
+    entry: FolderEntry
     folder: str
 
     def __post_init__(self) -> None:
@@ -157,7 +157,7 @@ class Instance:
             timing=Timing(),
             verdict=None,
             config=_short({"info": info, "environment": self._told.get("environment"), "config": config}),
-            choices=(Choice((source,)),),
+            choices=(SourceChoice((source,)),),
             exception=ExceptionSource(clean(ended)[:200], "") if ended and ended.lower() != SUBMITTED else None,
             usage=head.reported or Usage(),
             agent=head.head.agent_name or NAME,

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from benchapp.imports.problems import found
+from benchapp.imports.problems import render_found
 from benchapp.imports.reading.walking import Root
 from runner.base.text import MAX_DEPTH, clean, storable_value
 from runner.trajectories.problems import Problems
@@ -42,7 +42,7 @@ class Document:
         """The object below `key`; an empty one where there is none or something else."""
         value = self.raw.get(key)
         if value is not None and not isinstance(value, Mapping):
-            self.report(key, "an object or null", found(value))
+            self.report(key, "an object or null", render_found(value))
             value = None
         return Document(self.root, self.path, value or {}, self.at(key))
 
@@ -50,20 +50,20 @@ class Document:
         """The objects of the list below `key`; other items are reported and left out."""
         value = self.raw.get(key)
         if value is not None and not isinstance(value, list):
-            self.report(key, "a list or null", found(value))
+            self.report(key, "a list or null", render_found(value))
             return
         for index, item in enumerate(value or ()):
             if isinstance(item, Mapping):
                 yield Document(self.root, self.path, item, f"{self.at(key)}[{index}]")
             else:
-                self.report(f"{key}[{index}]", "an object", found(item))
+                self.report(f"{key}[{index}]", "an object", render_found(item))
 
     def text(self, key: str, limit: int = 10_000) -> str | None:
         value = self.raw.get(key)
         if value is None:
             return None
         if not isinstance(value, str):
-            self.report(key, "a text or null", found(value))
+            self.report(key, "a text or null", render_found(value))
             return None
         return clean(value)[:limit]
 
@@ -73,7 +73,7 @@ class Document:
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int | float) or not is_finite(value):
-            self.report(key, "a finite number or null", found(value))
+            self.report(key, "a finite number or null", render_found(value))
             return None
         return float(value)
 
@@ -83,7 +83,7 @@ class Document:
         if value is None:
             return None
         if not 0 <= value <= MAX_NUMBER or value != int(value):
-            self.report(key, "a whole number from 0 to 2^53", found(self.raw[key]))
+            self.report(key, "a whole number from 0 to 2^53", render_found(self.raw[key]))
             return None
         return int(value)
 
@@ -91,14 +91,14 @@ class Document:
         """A finite number of at least 0, or None."""
         value = self.number(key)
         if value is not None and value < 0:
-            self.report(key, "a number of 0 or more", found(value))
+            self.report(key, "a number of 0 or more", render_found(value))
             return None
         return value
 
     def texts(self, key: str) -> list[str]:
         value = self.raw.get(key)
         if value is not None and not isinstance(value, list):
-            self.report(key, "a list of texts or null", found(value))
+            self.report(key, "a list of texts or null", render_found(value))
             return []
         return [clean(item)[:1_000] for item in value or () if isinstance(item, str)]
 
@@ -118,7 +118,7 @@ def read_object(root: Root, path: Path) -> Document | None:
     if value is None:
         return None
     if not isinstance(value, dict):
-        root.report(path, "whole file", "a JSON object", found(value))
+        root.report(path, "whole file", "a JSON object", render_found(value))
         return None
     return Document(root, path, value)
 

@@ -111,7 +111,7 @@ class TrajectorySource:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class SourceChoice:
     """`trajectories`: to be read. `spare`: other files, which a reference in one of these may name."""
 
     trajectories: tuple[TrajectorySource, ...] = ()
@@ -148,7 +148,7 @@ class TrialSource:
     verdict: Verdict | None
     config: Mapping[str, Any]
     stage_verdicts: tuple[Verdict, ...] = ()
-    choices: tuple[Choice, ...] = ()  # of the trial itself, then of each of its stages
+    choices: tuple[SourceChoice, ...] = ()  # of the trial itself, then of each of its stages
     episode: EpisodeSource = EpisodeSource()
     phase: str = "evaluation"
     exception: ExceptionSource | None = None

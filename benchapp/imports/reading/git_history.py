@@ -90,12 +90,12 @@ class History:
 
     def files(self, tree: str, below: str) -> dict[str, File]:
         """The regular files below a folder of a tree, by path relative to it."""
-        entries = list(self._listed(tree, below))
+        entries = list(self._list_tree(tree, below))
         missing = {ident: size for _, _, ident, size in entries if ident not in self._contents}
         self._contents |= self._read(missing)
         return {path: File(self._contents[ident], mode) for path, mode, ident, _ in entries}
 
-    def _listed(self, tree: str, below: str) -> Iterator[tuple[str, int, str, int]]:
+    def _list_tree(self, tree: str, below: str) -> Iterator[tuple[str, int, str, int]]:
         """(path, mode, object, size)."""
         where = f"{below}/"
         output = self._run("ls-tree", "-r", "-z", "-l", "--full-tree", tree, "--", where)
@@ -170,7 +170,7 @@ class History:
             stderr=subprocess.DEVNULL,
             cwd=self._scratch,
             env=_environment(self._scratch, objects),
-            preexec_fn=_bounded,
+            preexec_fn=_limit_process,
         )
         assert process.stdin is not None
         assert process.stdout is not None
@@ -214,7 +214,7 @@ def _environment(scratch: Path, objects: Path) -> dict[str, str]:
     }
 
 
-def _bounded() -> None:
+def _limit_process() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from benchapp.imports.problems import ProblemList
 from benchapp.imports.reading.trajectory_files import PREFERENCE
 from benchapp.imports.reading.unclaimed import report_kinds
-from benchapp.imports.reading.walking import MAX_DEPTH, Entry, Root
+from benchapp.imports.reading.walking import MAX_DEPTH, FolderEntry, Root
 from runner.trajectories.readers.reading import sniff
 
 MAX_LOOKED_AT = 500  # files of one trial, or of one job
@@ -30,7 +30,7 @@ def report_passed_over(root: Root, jobs: Collection[Path], trials: Collection[Pa
     report_kinds(root, others, expected="logs in agent/ or trajectory/", where="elsewhere in a trial")
 
 
-def _files(root: Root, folder: Path, apart: frozenset[Path], depth: int = 0) -> Iterator[Entry]:
+def _files(root: Root, folder: Path, apart: frozenset[Path], depth: int = 0) -> Iterator[FolderEntry]:
     folders, files = root.listing(folder)
     yield from files
     for sub in folders:
@@ -38,7 +38,7 @@ def _files(root: Root, folder: Path, apart: frozenset[Path], depth: int = 0) -> 
             yield from _files(root, sub, apart, depth + 1)
 
 
-def _outside_accounts(root: Root, trial: Path) -> Iterator[Entry]:
+def _outside_accounts(root: Root, trial: Path) -> Iterator[FolderEntry]:
     """What lies in the trial's folder itself is looked at by the trial."""
     for sub in root.listing(trial)[0]:
         if sub.name == "steps":
@@ -47,12 +47,12 @@ def _outside_accounts(root: Root, trial: Path) -> Iterator[Entry]:
             yield from _files(root, sub, frozenset())
 
 
-def _logs(root: Root, entries: Iterable[Entry]) -> Iterator[Entry]:
+def _logs(root: Root, entries: Iterable[FolderEntry]) -> Iterator[FolderEntry]:
     named = (entry for entry in entries if entry.path.suffix.lower() in _SUFFIXES)
     return (entry for entry in islice(named, MAX_LOOKED_AT) if _format(root, entry) in PREFERENCE)
 
 
-def _format(root: Root, entry: Entry) -> str:
+def _format(root: Root, entry: FolderEntry) -> str:
     try:
         with root.open(entry.path) as stream:
             return sniff(stream)

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from benchapp.imports.logs.subagents import is_of_subagent
-from benchapp.imports.reading.found_sources import Choice, TrajectorySource
-from benchapp.imports.reading.walking import Entry, Root
+from benchapp.imports.reading.found_sources import SourceChoice, TrajectorySource
+from benchapp.imports.reading.walking import FolderEntry, Root
 from runner.base.types import TrajectoryKind
 from runner.trajectories.readers import PLAIN_TEXT
 from runner.trajectories.readers.reading import read_trajectory, sniff
@@ -82,9 +82,9 @@ def is_candidate(name: str) -> bool:
     return True
 
 
-def choose(root: Root, folder: Path, entries: Sequence[Entry], *, stage: str = "") -> Choice:
+def choose(root: Root, folder: Path, entries: Sequence[FolderEntry], *, stage: str = "") -> SourceChoice:
     """The trajectories among `entries` (paths relative to `folder`); with `stage`, those of that stage."""
-    candidates = [found for entry in _bounded(root, folder, entries) if (found := _sniffed(root, folder, entry))]
+    candidates = [found for entry in _limit_candidates(root, folder, entries) if (found := _sniff(root, folder, entry))]
     structured = [found for found in candidates if found.format in PREFERENCE]
     parts = [found for found in structured if _is_part(found)]
     wholes = [found for found in structured if not _is_part(found)]
@@ -94,9 +94,9 @@ def choose(root: Root, folder: Path, entries: Sequence[Entry], *, stage: str = "
     if not structured:
         _report_pieces(root, folder, entries)
     if not wholes:
-        return Choice(tuple(_part(found.source, stage) for found in parts))
+        return SourceChoice(tuple(_part(found.source, stage) for found in parts))
     if len(wholes) > 1:
-        wholes = _compared(wholes)
+        wholes = _rank(wholes)
     main, others = wholes[0], wholes[1:]
     joined = [found for found in sides if found.format == main.format and found is not main]
     others += [found for found in sides if found not in (main, *joined, *others)]
@@ -105,10 +105,10 @@ def choose(root: Root, folder: Path, entries: Sequence[Entry], *, stage: str = "
         *(_part(found.source, stage) for found in parts),
         *(_as(found.source, TrajectoryKind.SUBAGENT, stage) for found in joined),
     ]
-    return Choice(tuple(chosen), tuple(found.source for found in others))
+    return SourceChoice(tuple(chosen), tuple(found.source for found in others))
 
 
-def _bounded(root: Root, folder: Path, entries: Iterable[Entry]) -> list[Entry]:
+def _limit_candidates(root: Root, folder: Path, entries: Iterable[FolderEntry]) -> list[FolderEntry]:
     """The first MAX_CANDIDATES, the likely ones first; what is beyond is reported. Pieces of an account are none."""
     ordered = sorted((entry for entry in entries if not _PIECE.search(entry.name)), key=_likelihood)
     if len(ordered) > MAX_CANDIDATES:
@@ -117,13 +117,13 @@ def _bounded(root: Root, folder: Path, entries: Iterable[Entry]) -> list[Entry]:
     return sorted(ordered[:MAX_CANDIDATES], key=lambda entry: entry.name)
 
 
-def _likelihood(entry: Entry) -> tuple[bool, bool, int, str]:
+def _likelihood(entry: FolderEntry) -> tuple[bool, bool, int, str]:
     """The smallest is the likeliest: a trajectory by name, then logs of one value a line, then what lies highest."""
     path = PurePosixPath(entry.name)
     return ("trajectory" not in path.name, path.suffix != ".jsonl", len(path.parts), entry.name)
 
 
-def _report_pieces(root: Root, folder: Path, entries: Iterable[Entry]) -> None:
+def _report_pieces(root: Root, folder: Path, entries: Iterable[FolderEntry]) -> None:
     """One line for an account that a program left in hundreds of files, where there is no other."""
     pieces = sorted(entry.name for entry in entries if _PIECE.search(entry.name))
     if pieces:
@@ -131,7 +131,7 @@ def _report_pieces(root: Root, folder: Path, entries: Iterable[Entry]) -> None:
         root.report(folder / PurePosixPath(pieces[0]).parent, "", "a trajectory in one file", told)
 
 
-def _sniffed(root: Root, folder: Path, entry: Entry) -> _Candidate | None:
+def _sniff(root: Root, folder: Path, entry: FolderEntry) -> _Candidate | None:
     path = entry.path
     try:
         with root.open(path) as stream:
@@ -173,7 +173,7 @@ def _plain(candidates: list[_Candidate]) -> list[_Candidate]:
     return sorted(logs, key=lambda found: (-found.source.size, found.source.path))[:1]
 
 
-def _compared(wholes: list[_Candidate]) -> list[_Candidate]:
+def _rank(wholes: list[_Candidate]) -> list[_Candidate]:
     """Best first. What another one refers to is a part of it, never the main trajectory."""
     for candidate in wholes:
         if candidate.source.size <= MAX_COMPARED_BYTES:

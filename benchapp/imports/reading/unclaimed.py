@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchapp.imports.reading.walking import Entry, Root
+from benchapp.imports.reading.walking import FolderEntry, Root
 from runner.base.text import storable
 from runner.trajectories.readers.reading import sniff
 
@@ -31,11 +31,11 @@ class _Kind:
     count: int = 0
 
 
-def report_unclaimed(root: Root, entries: Iterable[Entry]) -> None:
+def report_unclaimed(root: Root, entries: Iterable[FolderEntry]) -> None:
     report_kinds(root, entries, expected="logs in a known format", where="which does not stand alone here")
 
 
-def report_kinds(root: Root, entries: Iterable[Entry], *, expected: str, where: str) -> None:
+def report_kinds(root: Root, entries: Iterable[FolderEntry], *, expected: str, where: str) -> None:
     """`where`: why those in a known format are not read."""
     kinds: dict[tuple[str, str], _Kind] = {}
     for entry in entries:
@@ -53,7 +53,7 @@ def report_kinds(root: Root, entries: Iterable[Entry], *, expected: str, where: 
         root.report(Path(kind.folder), f"*{suffix}", expected, told)
 
 
-def _format(root: Root, entry: Entry) -> str:
+def _format(root: Root, entry: FolderEntry) -> str:
     try:
         with root.open(entry.path) as stream:
             return sniff(stream)

@@ -38,7 +38,7 @@ def tail_of(path: Path, length: int = TAIL) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FolderEntry:
     """A regular file below a folder, with its POSIX path relative to it (storable) and its size in bytes."""
 
     path: Path
@@ -103,10 +103,10 @@ class Root:
 
     # --- listing ------------------------------------------------------------------------------------------------
 
-    def listing(self, folder: Path) -> tuple[list[Path], list[Entry]]:
+    def listing(self, folder: Path) -> tuple[list[Path], list[FolderEntry]]:
         """(sub-folders, regular files) of one folder, sorted by name. Links and odd entries are left out."""
         folders: list[Path] = []
-        files: list[Entry] = []
+        files: list[FolderEntry] = []
         try:
             with os.scandir(folder) as entries:
                 for entry in sorted(entries, key=lambda entry: entry.name):
@@ -124,14 +124,14 @@ class Root:
             self._report_closed(folder, error)
         return folders, files
 
-    def _sort(self, entry: os.DirEntry[str], folders: list[Path], files: list[Entry]) -> None:
+    def _sort(self, entry: os.DirEntry[str], folders: list[Path], files: list[FolderEntry]) -> None:
         path = Path(entry.path)
         if entry.is_symlink():
             self._judge_link(path)
         elif entry.is_dir(follow_symlinks=False):
             folders.append(path)
         elif entry.is_file(follow_symlinks=False):
-            files.append(Entry(path, storable(entry.name), entry.stat(follow_symlinks=False).st_size))
+            files.append(FolderEntry(path, storable(entry.name), entry.stat(follow_symlinks=False).st_size))
         else:
             self.report(path, "", "a regular file", "a device, socket or pipe; it was not opened")
 
@@ -148,9 +148,9 @@ class Root:
         if not target.is_relative_to(self.base):
             self.report(path, "", "a file inside the folder given", "a symbolic link that leads out; not followed")
 
-    def tree(self, folder: Path, *, skip: frozenset[str] = frozenset()) -> list[Entry]:
+    def tree(self, folder: Path, *, skip: frozenset[str] = frozenset()) -> list[FolderEntry]:
         """Every regular file below a folder, sorted by path; `skip` names folders that are not entered."""
-        found: list[Entry] = []
+        found: list[FolderEntry] = []
         for entry in self._walk(folder, folder, skip, 0):
             found.append(entry)
             if len(found) >= MAX_TREE_FILES:
@@ -158,13 +158,13 @@ class Root:
                 break
         return sorted(found, key=lambda entry: entry.name)
 
-    def _walk(self, folder: Path, top: Path, skip: frozenset[str], depth: int) -> Iterator[Entry]:
+    def _walk(self, folder: Path, top: Path, skip: frozenset[str], depth: int) -> Iterator[FolderEntry]:
         if depth > MAX_DEPTH:
             self.report(folder, "", f"folders nested at most {MAX_DEPTH} deep", "what lies below is left out")
             return
         folders, files = self.listing(folder)
         for file in files:
-            yield Entry(file.path, storable(file.path.relative_to(top).as_posix()), file.size)
+            yield FolderEntry(file.path, storable(file.path.relative_to(top).as_posix()), file.size)
         for sub in folders:
             if sub.name not in skip:
                 yield from self._walk(sub, top, skip, depth + 1)

@@ -101,7 +101,7 @@ class Events:
             if (event.text("triggered_by_task", 200) or event.text("task_id", 200) or event.text("task", 200)) == task:
                 yield event
 
-    def given(self, task: str) -> str | None:
+    def find_given(self, task: str) -> str | None:
         """The library's hash when the trial began, after what was put in before it."""
         named = (event for event in self.of("trial_started") if event.text("task_id", 200) == task)
         return next((event.text("library_hash", 64) for event in named), None)
@@ -130,7 +130,7 @@ class _Story:
 
     def before(self, record: Record) -> Iterator[Moment]:
         """What came in between the last answer and this trial."""
-        given = self._given(record)
+        given = self._read_given(record)
         if given is None or given == self.current:
             return
         curated = _naming(self.events.of("curated_seeded"), record)
@@ -156,7 +156,7 @@ class _Story:
         yield SeedMoment(record.family, given, at=None if curated is None else _time(curated))
 
     def trial(self, record: Record) -> TrialMoment:
-        given = self._given(record)
+        given = self._read_given(record)
         if given is not None and given == self.current:
             given = self.current  # one mapping for equal states
         if record.phase is Phase.ACQUISITION:
@@ -172,9 +172,9 @@ class _Story:
                 case "noop_decision":
                     reason = event.text("reason", 2_000) or ""
                     if reason.startswith(FAILED_REASONS):
-                        yield self._failed(record, event, "\n".join([reason, *attempts]))
+                        yield self._read_failure(record, event, "\n".join([reason, *attempts]))
                 case "patch_applied":
-                    if (applied := self._applied(record, event)) is not None:
+                    if (applied := self._read_applied(record, event)) is not None:
                         yield applied
                 case "patch_discarded_in_freeze":
                     yield RefusalMoment((), "the library was frozen: the patch was thrown away", record.ids[0])
@@ -185,12 +185,12 @@ class _Story:
                 yield FreezeMoment(_time(event))
                 return
 
-    def _given(self, record: Record) -> dict[str, File] | None:
-        named = self.events.given(record.record) if record.phase is Phase.ACQUISITION else None
+    def _read_given(self, record: Record) -> dict[str, File] | None:
+        named = self.events.find_given(record.record) if record.phase is Phase.ACQUISITION else None
         found = self.library.at(named)
         return self.library.at(record.document.text("library_hash_pre", 64)) if found is None else found
 
-    def _failed(self, record: Record, event: Document, error: str) -> DecisionMoment:
+    def _read_failure(self, record: Record, event: Document, error: str) -> DecisionMoment:
         return DecisionMoment(
             family=record.family,
             mode=AuthorMode.INDUCE if error.startswith("induction") else AuthorMode.REVISE,
@@ -202,7 +202,7 @@ class _Story:
             at=_time(event),
         )
 
-    def _applied(self, record: Record, event: Document) -> DecisionMoment | None:
+    def _read_applied(self, record: Record, event: Document) -> DecisionMoment | None:
         commit = event.object("apply_result").text("commit_hash", 64)
         after = self.library.at(commit)
         if after is None:

@@ -27,7 +27,7 @@ DIFFERS = "the library at the end is not what the patches made: an agent wrote t
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ReplayAnswer:
     """One trial's answer of the author and the library after it. None patch: it was never asked."""
 
     status: DecisionStatus | None
@@ -39,7 +39,7 @@ class Answer:
 
 
 @dataclass
-class Replay:
+class LibraryReplay:
     """The library of one family's job folder."""
 
     root: Root
@@ -66,7 +66,7 @@ class Replay:
         self.ordered = list(trials)
 
     @cached_property
-    def answers(self) -> list[Answer]:
+    def answers(self) -> list[ReplayAnswer]:
         """One for each trial, in order."""
         current: dict[str, File] = {}
         found = []
@@ -106,26 +106,26 @@ class Replay:
 
     # --- one answer ----------------------------------------------------------------------------------------------
 
-    def _answer(self, trial: Path, before: dict[str, File]) -> Answer:
+    def _answer(self, trial: Path, before: dict[str, File]) -> ReplayAnswer:
         row = self.rows.get(name_of(trial))
         folder = trial / EVOLUTION
         patch = _optional(self.root, folder / "patch.json")
         applied = _optional(self.root, folder / "applied.json")
         if row is None and patch is None:
-            return Answer(None, before)  # skipped: no trajectory to learn from
+            return ReplayAnswer(None, before)  # skipped: no trajectory to learn from
         told = patch if patch is not None else row
         assert told is not None
         summary = told.text("summary", 10_000) or ""
         if told.raw.get("successful_attempt") is None:
-            return Answer(DecisionStatus.FAILED, before, error=summary or "no answer could be read")
+            return ReplayAnswer(DecisionStatus.FAILED, before, error=summary or "no answer could be read")
         if applied is None:
             applied = row.object("applied") if row is not None else None
         if patch is None or applied is None:
             self.root.report(folder, "", "patch.json and applied.json", "not both are there: what it did is unknown")
-            return Answer(DecisionStatus.FAILED, before, summary=summary, error="the patch was not kept")
-        return self._applied(patch, applied, before, summary)
+            return ReplayAnswer(DecisionStatus.FAILED, before, summary=summary, error="the patch was not kept")
+        return self._read_answer(patch, applied, before, summary)
 
-    def _applied(self, patch: Document, applied: Document, before: dict[str, File], summary: str) -> Answer:
+    def _read_answer(self, patch: Document, applied: Document, before: dict[str, File], summary: str) -> ReplayAnswer:
         contents = _contents(patch)
         findings = [*_failures(applied)]
         after = dict(before)
@@ -149,7 +149,7 @@ class Replay:
         status = DecisionStatus.NO_OP if after == before else DecisionStatus.APPLIED
         deletes = tuple(patch.texts("delete_paths")[:MAX_PATHS])
         value = Patch(summary[:1_000], "", {storable(path): text for path, text in contents.items()}, deletes)
-        return Answer(status, after, summary, patch=value, findings=tuple(findings))
+        return ReplayAnswer(status, after, summary, patch=value, findings=tuple(findings))
 
     def _differing(self, end: Files) -> list[str]:
         """Paths on which the replay and the folder that the run left disagree."""

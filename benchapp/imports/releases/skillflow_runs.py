@@ -30,7 +30,7 @@ from benchapp.imports.reading.found_sources import (
 )
 from benchapp.imports.reading.walking import Root, name_of
 from benchapp.imports.reading.workspaces import experiment_around, report_left
-from benchapp.imports.releases.skillflow_replay import HISTORY, SHARED, Replay
+from benchapp.imports.releases.skillflow_replay import HISTORY, SHARED, LibraryReplay
 from runner.base.types import Phase
 
 NAME = "skillflow"
@@ -47,7 +47,7 @@ def claims(root: Root, folder: Path) -> bool:
 def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
     run_root = folder.parent if _evolves(root, folder) else folder
     jobs = [folder] if _evolves(root, folder) else [job for job in root.listing(folder)[0] if _is_family_job(root, job)]
-    families = [Family(root, run_root, job) for job in jobs]
+    families = [FamilyJob(root, run_root, job) for job in jobs]
     run = _run(run_root, families)
     yield FoundExperiment(
         experiment_around(root, run_root, source=NAME, title="SkillFlow"),
@@ -80,7 +80,7 @@ def _is_family_job(root: Root, job: Path) -> bool:
     return listed and any(dataset.raw.get("n_tasks") == 0 for dataset in datasets)
 
 
-def _run(folder: Path, jobs: list[Family]) -> RunSource:
+def _run(folder: Path, jobs: list[FamilyJob]) -> RunSource:
     """What the jobs' configs tell of the agent. One root is one run, also where a family has no trial yet."""
     agents = [agent for job in jobs for agent in list(job.config.objects("agents"))[:1]]
     models = {agent.text("model_name", 200) for agent in agents} - {None, ""}
@@ -98,7 +98,7 @@ def _run(folder: Path, jobs: list[Family]) -> RunSource:
     )
 
 
-def _first_trial(jobs: list[Family]) -> str:
+def _first_trial(jobs: list[FamilyJob]) -> str:
     """Its folder's name, which Harbor ends with random letters: tells the run from one of the same name in another
     checkout. It stays the first when the run goes on."""
     trials = [trial for job in jobs for trial in job.found]
@@ -115,7 +115,7 @@ def _harness(agent: Document) -> str:
 
 
 @dataclass
-class Family:
+class FamilyJob:
     """One family's job folder."""
 
     root: Root
@@ -128,7 +128,7 @@ class Family:
         path = self.folder / "config.json"
         found = read_object(self.root, path) if self.root.is_file(path) else None
         self.config = found if found is not None else Document(self.root, path, {})
-        self.replay = Replay(self.root, self.folder, self.key)
+        self.replay = LibraryReplay(self.root, self.folder, self.key)
         self.evolves = self.replay.is_there
         self.episode = EpisodeSource(self.key, self.key, family=self.key)
 
@@ -182,7 +182,7 @@ class Family:
 class Evolved:
     """A trial of a family (found_sources.FoundTrial): Harbor's, with its place in the evolution."""
 
-    family: Family
+    family: FamilyJob
     harbor: HarborTrial
     run: RunSource
     places: dict[str, int]

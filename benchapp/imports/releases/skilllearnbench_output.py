@@ -21,7 +21,6 @@ from benchapp.imports.harbor.harbor_verdict import FILES, read_verdict
 from benchapp.imports.reading.documents import Document, read_object
 from benchapp.imports.reading.found_sources import (
     UNKNOWN,
-    Choice,
     EpisodeSource,
     ExceptionSource,
     ExperimentSource,
@@ -30,12 +29,13 @@ from benchapp.imports.reading.found_sources import (
     LibrarySource,
     Moment,
     RunSource,
+    SourceChoice,
     TaskSource,
     Timing,
     TrialSource,
 )
 from benchapp.imports.reading.trajectory_files import choose, is_candidate
-from benchapp.imports.reading.walking import Entry, Root, name_of
+from benchapp.imports.reading.walking import FolderEntry, Root, name_of
 from benchapp.imports.releases.skilllearnbench_release import read_library, split_config
 from benchapp.imports.releases.skilllearnbench_rounds import libraries_of, moments, rounds_of
 from runner.base.types import File, Phase, Usage, Verdict
@@ -69,7 +69,7 @@ def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
         ),
         trials=tuple(output.trials),
         libraries=output.libraries(),
-        libraries_total=sum(1 for _ in output.given()),
+        libraries_total=sum(1 for _ in output.iterate_given()),
         histories=output.histories(),
     )
 
@@ -82,23 +82,23 @@ class Output:
     folder: Path
     name: str
 
-    def generated(self) -> Iterator[Trial]:
+    def iterate_generated(self) -> Iterator[OutputTrial]:
         for config, task, folder in self.level(GENERATION):
             for trial in self.root.listing(folder)[0]:
-                yield Trial(self, config, task, f"{task}-1", trial, Phase.ACQUISITION)
+                yield OutputTrial(self, config, task, f"{task}-1", trial, Phase.ACQUISITION)
 
-    def evaluated(self) -> Iterator[Trial]:
+    def iterate_evaluated(self) -> Iterator[OutputTrial]:
         for config, task, folder in self.level(EVALUATION):
             for instance in self.root.listing(folder)[0]:
                 for trial in self.root.listing(instance)[0]:
-                    yield Trial(self, config, task, name_of(instance), trial, Phase.EVALUATION)
+                    yield OutputTrial(self, config, task, name_of(instance), trial, Phase.EVALUATION)
 
     def libraries(self) -> Iterator[LibrarySource]:
-        for config, task, folder, solver in self.given():
+        for config, task, folder, solver in self.iterate_given():
             run, files = self.run(config, solver), self.library(config, task)
             yield LibrarySource(run, episode_of(task), SUITE, self.root.label(folder), files)
 
-    def given(self) -> Iterator[tuple[str, str, Path, Solver]]:
+    def iterate_given(self) -> Iterator[tuple[str, str, Path, Solver]]:
         """Every library, for each who was given it; without those that come with a history."""
         for config, task, folder in self.level(RESULTS):
             for solver in self.solvers(config)[(config, task) in self.learned :]:
@@ -123,7 +123,7 @@ class Output:
             )
         return tuple(found)
 
-    def _moments(self, learned: Trial, made: list[Trial]) -> Iterable[Moment]:
+    def _moments(self, learned: OutputTrial, made: list[OutputTrial]) -> Iterable[Moment]:
         others = [trial for trial in made if trial.phase is Phase.ACQUISITION and trial is not learned]
         return moments(
             rounds_of(self.root, learned.folder),
@@ -135,13 +135,13 @@ class Output:
         )
 
     @cached_property
-    def learned(self) -> dict[tuple[str, str], Trial]:
+    def learned(self) -> dict[tuple[str, str], OutputTrial]:
         """The generation that each library came out of: the newest, if it kept its rounds and the last of them is what was
         evaluated. Elsewhere the library stands alone."""
         newest = {(trial.config, trial.family): trial for trial in self.trials if trial.phase is Phase.ACQUISITION}
         return {key: trial for key, trial in newest.items() if self._is_told(trial)}
 
-    def _is_told(self, trial: Trial) -> bool:
+    def _is_told(self, trial: OutputTrial) -> bool:
         rounds = libraries_of(self.root, trial.folder)
         if not rounds:
             return False
@@ -153,8 +153,8 @@ class Output:
         return False
 
     @cached_property
-    def trials(self) -> list[Trial]:
-        return sorted([*self.generated(), *self.evaluated()], key=lambda trial: trial.order)
+    def trials(self) -> list[OutputTrial]:
+        return sorted([*self.iterate_generated(), *self.iterate_evaluated()], key=lambda trial: trial.order)
 
     def level(self, name: str) -> Iterator[tuple[str, str, Path]]:
         """(config, task, folder) of every task below one of the three."""
@@ -213,7 +213,7 @@ class Output:
     @cached_property
     def _solvers(self) -> dict[str, list[Solver]]:
         found: dict[str, list[Solver]] = {}
-        for trial in sorted(self.evaluated(), key=lambda trial: (trial.stamp, trial.name)):
+        for trial in sorted(self.iterate_evaluated(), key=lambda trial: (trial.stamp, trial.name)):
             if (solver := trial.told_solver) != UNTOLD and solver not in found.setdefault(trial.config, []):
                 found[trial.config].append(solver)
         return found
@@ -230,7 +230,7 @@ def episode_of(task: str) -> EpisodeSource:
 
 
 @dataclass
-class Trial:
+class OutputTrial:
     """One execution (found_sources.FoundTrial)."""
 
     output: Output
@@ -265,13 +265,13 @@ class Trial:
         return self.told_solver if is_told else self.output.solvers(self.config)[0]
 
     @cached_property
-    def _entries(self) -> list[Entry]:
+    def _entries(self) -> list[FolderEntry]:
         """Files that are read, by path in the trial's folder."""
         tree = self.output.root.tree(self.folder, skip=frozenset({"artifacts", "teacher", "skills"}))
         return [entry for entry in tree if _is_read(entry.name)]
 
     def digest(self) -> str:
-        digest = hashlib.sha256(repr(self._mounted()).encode())
+        digest = hashlib.sha256(repr(self._list_mounted()).encode())
         for entry in self._entries:
             digest.update(f"{entry.name}\0{self.output.root.sha256(entry.path)}\n".encode())
         return digest.hexdigest()
@@ -297,13 +297,13 @@ class Trial:
             phase=self.phase,
             exception=self._exception(failure),
             usage=_usage(result.object("token_usage")),
-            skills_mounted=self._mounted(),
+            skills_mounted=self._list_mounted(),
             is_finished=bool(result) and not failure,  # an error there is the machine's: no container, no agent
         )
 
-    def _choices(self, accounts: list[Entry]) -> tuple[Choice, ...]:
+    def _choices(self, accounts: list[FolderEntry]) -> tuple[SourceChoice, ...]:
         """A log for each round where the agent was started anew in every one, else the one log."""
-        rounds: dict[int, list[Entry]] = {}
+        rounds: dict[int, list[FolderEntry]] = {}
         for entry in accounts:
             match = _ROUND_LOG.search(entry.name)
             rounds.setdefault(int(match[1]) if match else 0, []).append(entry)
@@ -316,7 +316,7 @@ class Trial:
         told = {"reward": reward} if reward is not None else None
         return read_verdict(self.output.root, self.folder / "verifier", told, place=self.result, source=SUITE)
 
-    def _mounted(self) -> tuple[str, ...] | None:
+    def _list_mounted(self) -> tuple[str, ...] | None:
         """A solver is given the whole library of its config; an author's agent none that is told."""
         if self.phase is Phase.ACQUISITION:
             return None

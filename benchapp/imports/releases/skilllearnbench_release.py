@@ -13,17 +13,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from benchapp.imports.problems import ProblemList, found
+from benchapp.imports.problems import ProblemList, render_found
 from benchapp.imports.reading.documents import Document, read_json, read_object
 from benchapp.imports.reading.found_sources import (
     UNKNOWN,
-    Choice,
     EpisodeSource,
     ExperimentSource,
     FoundExperiment,
     KeyPointSource,
     LibrarySource,
     RunSource,
+    SourceChoice,
     TaskFacts,
     TaskSource,
     Timing,
@@ -31,7 +31,7 @@ from benchapp.imports.reading.found_sources import (
     TrialSource,
 )
 from benchapp.imports.reading.trajectory_files import PREFERENCE
-from benchapp.imports.reading.walking import Entry, Root, name_of
+from benchapp.imports.reading.walking import FolderEntry, Root, name_of
 from runner.base.text import clean
 from runner.base.types import File
 from runner.protocols.skilllearnbench import CONDITIONS
@@ -77,7 +77,7 @@ def _level(root: Root, folder: Path, pattern: str) -> Iterator[Path]:
 def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
     configs = [entry for entry in _folders(root, folder / "skills") if not entry.name.startswith(".")]
     instances = [
-        Instance(root, name_of(task), instance, _identity(folder))
+        TaskInstance(root, name_of(task), instance, _identity(folder))
         for task in _folders(root, folder / "eval_keypoints")
         for instance in _folders(root, task)
     ]
@@ -85,7 +85,7 @@ def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
         key=f"skilllearnbench:{_identity(folder)}",
         name="SkillLearnBench release",
         path=root.label(folder),
-        spec={"format": NAME, "configs": [name_of(config) for config in configs], **_omitted(root, folder)},
+        spec={"format": NAME, "configs": [name_of(config) for config in configs], **_read_omitted(root, folder)},
         suite=NAME,
     )
     yield FoundExperiment(
@@ -102,7 +102,7 @@ def _identity(folder: Path) -> str:
     return name_of(folder)
 
 
-def _omitted(root: Root, folder: Path) -> dict[str, Any]:
+def _read_omitted(root: Root, folder: Path) -> dict[str, Any]:
     """Files that a manifest beside the release says were left out. They are named, not made up."""
     path = folder / "MANIFEST.json"
     manifest = read_object(root, path) if root.is_file(path) else None
@@ -178,7 +178,7 @@ def read_library(root: Root, task: Path) -> dict[str, File]:
     return files
 
 
-def _is_executable(entry: Entry) -> bool:
+def _is_executable(entry: FolderEntry) -> bool:
     return bool(entry.path.stat(follow_symlinks=False).st_mode & 0o100)
 
 
@@ -195,7 +195,7 @@ def _report_headless(root: Root, task: Path, files: dict[str, File]) -> None:
 
 
 @dataclass
-class Instance:
+class TaskInstance:
     """eval_keypoints/<task>/<task>-N: one task of the family, with key points and perhaps an oracle's log."""
 
     root: Root
@@ -212,13 +212,13 @@ class Instance:
         self.order = (self.family, f"{self.ordinal:09d}", self.name)
 
     @cached_property
-    def _files(self) -> list[Entry]:
+    def _files(self) -> list[FolderEntry]:
         return self.root.listing(self.folder)[1]
 
     @cached_property
-    def log(self) -> Entry | None:
+    def log(self) -> FolderEntry | None:
         """The first log among the files, by content. A dataclaw export says nothing that the log it was made of does not."""
-        log: Entry | None = None
+        log: FolderEntry | None = None
         for entry in self._files:
             if entry.name in FILES or entry.name.endswith(".dataclaw.jsonl"):
                 continue
@@ -242,24 +242,24 @@ class Instance:
     def facts(self) -> TaskFacts:
         return TaskFacts(self.task, tuple(point for entry in self._files for point in self._points(entry)))
 
-    def _points(self, entry: Entry) -> Iterator[KeyPointSource]:
+    def _points(self, entry: FolderEntry) -> Iterator[KeyPointSource]:
         if entry.name not in FILES:
             return
         kind, keys = FILES[entry.name]
         value = read_json(self.root, entry.path)
         if not isinstance(value, list):
             if value is not None:
-                self.root.report(entry.path, "whole file", "a list of key points", found(value))
+                self.root.report(entry.path, "whole file", "a list of key points", render_found(value))
             return
         document = Document(self.root, entry.path, {"items": value})
         for ordinal, item in enumerate(value):
             if not isinstance(item, dict):
-                self.root.report(entry.path, f"[{ordinal}]", "an object", found(item))
+                self.root.report(entry.path, f"[{ordinal}]", "an object", render_found(item))
                 continue
             point = Document(self.root, entry.path, item, f"[{ordinal}]")
             text, reason, reference = (point.text(key, 100_000) for key in keys)
             if not text:
-                document.report(f"[{ordinal}].{keys[0]}", "a text", found(item.get(keys[0])))
+                document.report(f"[{ordinal}].{keys[0]}", "a text", render_found(item.get(keys[0])))
                 continue
             yield KeyPointSource(kind, ordinal, text, reason or "", reference or "")
 
@@ -283,6 +283,6 @@ class Instance:
             timing=Timing(),
             verdict=None,
             config={},
-            choices=(Choice((source,)),),
+            choices=(SourceChoice((source,)),),
             episode=EpisodeSource(self.family, self.family, family=self.family),
         )

@@ -21,7 +21,7 @@ class Command(BaseCommand):
         parser.add_argument("--password-file", type=Path, help="its first line is the password; - reads standard input")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        password = _from_file(options["password_file"]) if options["password_file"] else _asked()
+        password = _from_file(options["password_file"]) if options["password_file"] else _ask_password()
         try:
             user = add_account(options["name"], password, options["level"], by=None)
         except ValidationError as error:
@@ -38,7 +38,7 @@ def _from_file(path: Path) -> str:
     return text.partition("\n")[0].rstrip("\r")
 
 
-def _asked() -> str:
+def _ask_password() -> str:
     if not sys.stdin.isatty():
         raise CommandError("no terminal to ask for the password: give it with --password-file")
     password = getpass("Password: ")

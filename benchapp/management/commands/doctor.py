@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from benchapp.deploy.doctor_checks import Finding, findings
+from benchapp.deploy.doctor_checks import DoctorFinding, findings
 
 
 class Command(BaseCommand):
@@ -23,7 +23,7 @@ class Command(BaseCommand):
             sys.exit(1)
         self.stdout.write(self.style.SUCCESS("Everything the demo needs is there."))
 
-    def _line(self, finding: Finding) -> str:
+    def _line(self, finding: DoctorFinding) -> str:
         if finding.is_there:
             return f"{self.style.SUCCESS('ok     ')}  {finding.name}: {finding.detail}"
         word, style = ("missing", self.style.ERROR) if finding.needed else ("absent ", self.style.WARNING)

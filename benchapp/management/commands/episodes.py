@@ -11,7 +11,7 @@ from benchapp.models import Episode, Experiment, Run
 from benchapp.record import log_tail
 from benchapp.record.recorded import slot_of
 from runner.base.errors import RunnerError
-from runner.base.types import Slot
+from runner.base.types import TrialSlot
 from runner.protocols.steps import Ask
 
 OF_AN_EPISODE = {
@@ -27,14 +27,14 @@ OF_ANYTHING = {
 }
 
 
-def _slot(text: str) -> Slot:
+def _slot(text: str) -> TrialSlot:
     try:
-        return Slot.read(text)
+        return TrialSlot.read(text)
     except ValueError as error:
         raise ArgumentTypeError(str(error)) from error
 
 
-def _counted(episodes: int) -> str:
+def _render_count(episodes: int) -> str:
     return f"{episodes} episode{'' if episodes == 1 else 's'}"
 
 
@@ -42,7 +42,7 @@ def _times(failures: int) -> str:
     return "failed once: " if failures == 1 else f"failed {failures} times in a row: "
 
 
-def _skip(episode: Episode, trial: Slot | None, reason: str) -> str:
+def _skip(episode: Episode, trial: TrialSlot | None, reason: str) -> str:
     """A trial set aside in an episode that goes on comes before an answer that nothing has refused yet."""
     goes_on_past_trials = episode.status != Episode.Status.BLOCKED and episode.trials.blocked().exists()
     if trial is None and not goes_on_past_trials and isinstance(operations.stands_at(episode), Ask):
@@ -80,15 +80,15 @@ class Command(BaseCommand):
             case "log":
                 return self._log(self._episode(public_id))
             case "retry":
-                return self._retry(self._named(public_id), reason)
+                return self._retry(self._find_target(public_id), reason)
             case "skip":
                 return _skip(self._episode(public_id), options["trial"], reason)
             case "cancel":
                 stopped = operations.cancel(self._target(public_id), reason=reason, after_trial=after_trial)
-                return f"Cancelled {_counted(stopped)}{'; a trial at work ends first' if after_trial else ''}."
+                return f"Cancelled {_render_count(stopped)}{'; a trial at work ends first' if after_trial else ''}."
             case "pause":
-                return f"Paused {_counted(operations.pause(self._target(public_id), reason=reason))}."
-        return f"Resumed {_counted(operations.resume(self._target(public_id), reason=reason))}."
+                return f"Paused {_render_count(operations.pause(self._target(public_id), reason=reason))}."
+        return f"Resumed {_render_count(operations.resume(self._target(public_id), reason=reason))}."
 
     def _retry(self, target: operations.Target, reason: str) -> str:
         """A line for each; CommandError, after the lines, where one was not retried."""
@@ -97,8 +97,10 @@ class Command(BaseCommand):
             place = f"{episode.run.label} / {episode.key}"
             self.stdout.write(f"{episode.public_id}  {problem or 'goes on'}  {place}")
         if failed := sum(bool(problem) for _, problem in found):
-            raise CommandError(f"{failed} of {_counted(len(found))} {'was' if failed == 1 else 'were'} not retried")
-        return f"Retried {_counted(len(found))}."
+            raise CommandError(
+                f"{failed} of {_render_count(len(found))} {'was' if failed == 1 else 'were'} not retried"
+            )
+        return f"Retried {_render_count(len(found))}."
 
     def _log(self, episode: Episode) -> str:
         lines = log_tail.read(str(episode.public_id))
@@ -117,7 +119,7 @@ class Command(BaseCommand):
                 self.stdout.write(f"    {times}{told.splitlines()[0]}")
             if episode.status != Episode.Status.BLOCKED:
                 for trial in episode.trials.blocked().select_related("task"):
-                    why = next(iter(trial.why_blocked().splitlines()), "")
+                    why = next(iter(trial.explain_blocked().splitlines()), "")
                     self.stdout.write(f"    blocked, the others go on: {slot_of(trial)}: {why}")
 
     def _episode(self, public_id: uuid.UUID) -> Episode:
@@ -126,7 +128,7 @@ class Command(BaseCommand):
             return episode
         raise CommandError(f"there is no episode {public_id} that was launched here")
 
-    def _named(self, text: str) -> operations.Target:
+    def _find_target(self, text: str) -> operations.Target:
         """By its id, or an experiment by its name, where only one has it."""
         try:
             return self._target(uuid.UUID(text))

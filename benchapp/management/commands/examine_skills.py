@@ -15,7 +15,7 @@ from benchapp.papers.loading import read_published_rows
 from benchapp.papers.printed_cells import Cells
 from benchapp.papers.released import examined_tables
 from benchapp.papers.released.against_paper import compare_with_paper
-from benchapp.papers.released.examined_tables import Table
+from benchapp.papers.released.examined_tables import ExaminedTable
 from benchapp.papers.released.examined_tally import Tally, examine
 from benchapp.papers.released.oracle_logs import read_logs
 from benchapp.papers.released.release import NoRelease, Release, group_libraries, read_release
@@ -58,7 +58,7 @@ class Command(BaseCommand):
             self.stdout.write(f"  ... and {len(problems) - SHOWN_PROBLEMS:,} more")
 
 
-def _tables(release: Release, *, by_model: bool, logs: bool) -> Iterator[Table]:
+def _tables(release: Release, *, by_model: bool, logs: bool) -> Iterator[ExaminedTable]:
     examined = {library.name: examine(library, release) for library in release.libraries}
 
     def tallies(by_model: bool) -> list[Tally]:

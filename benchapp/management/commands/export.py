@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.http import QueryDict
 
 from benchapp.exports.dictionary import EXPORTS
-from benchapp.exports.export_request import export_asked
+from benchapp.exports.export_request import parse_export_request
 from benchapp.exports.export_run import FORMATS, Export
 
 
@@ -28,7 +28,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        export, problems = export_asked(options["what"], QueryDict(options["query"].lstrip("?")))
+        export, problems = parse_export_request(options["what"], QueryDict(options["query"].lstrip("?")))
         if problems:
             raise CommandError("\n".join(f"--query: {problem}" for problem in problems))
         output: Path | None = options["output"]

@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from benchapp.experiments.forks import fork, scored_places
 from benchapp.models import Episode
 from runner.base.errors import RunnerError
-from runner.base.types import Slot
+from runner.base.types import TrialSlot
 
 
 class Command(BaseCommand):
@@ -39,8 +39,8 @@ class Command(BaseCommand):
         self.stdout.write(f"{run.public_id}  {run.experiment.name}")
 
 
-def _place(text: str) -> Slot | int:
+def _place(text: str) -> TrialSlot | int:
     try:
-        return int(text) if text.isdigit() else Slot.read(text)
+        return int(text) if text.isdigit() else TrialSlot.read(text)
     except ValueError as error:
         raise CommandError(f"--before {error}, or a number") from error

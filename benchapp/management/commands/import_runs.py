@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand
 from tqdm import tqdm
 
 from benchapp.imports import AUTO, FORMATS
-from benchapp.imports.batch import COUNTED, NOTHING_READ, Report, import_paths
+from benchapp.imports.batch import COUNTED, NOTHING_READ, ImportReport, import_paths
 from benchapp.imports.import_map import MapError, Mapping, read_map
 from benchapp.record.visible import one_line
 
@@ -37,7 +37,7 @@ class Command(BaseCommand):
         try:
             mapping = read_map(Path(options["map"])) if options["map"] else Mapping()
         except MapError as error:
-            self._print(Report(problems=error.problems), as_json=options["json"])
+            self._print(ImportReport(problems=error.problems), as_json=options["json"])
             sys.exit(NOTHING_READ)
         with _Bar(shown=sys.stderr.isatty() and options["verbosity"] > 0) as bar:
             report = import_paths(
@@ -51,7 +51,7 @@ class Command(BaseCommand):
         if report.exit_status:
             sys.exit(report.exit_status)
 
-    def _print(self, report: Report, *, as_json: bool) -> None:
+    def _print(self, report: ImportReport, *, as_json: bool) -> None:
         if as_json:
             self.stdout.write(json.dumps(report.as_json(), ensure_ascii=False))
             return

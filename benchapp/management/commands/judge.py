@@ -7,7 +7,7 @@ from uuid import UUID
 from django.core.management.base import BaseCommand, CommandError
 
 from benchapp.management.commands.suggest import queue_of
-from benchapp.review.suggestions.judging_queue import Budget, Outcome, judge_queue
+from benchapp.review.suggestions.judging_queue import Budget, JudgingOutcome, judge_queue
 from runner.base.errors import SetupError
 from runner.models import MODELS, Model, make_model
 from runner.models.litellm.client import LiteLLM
@@ -38,7 +38,7 @@ class Command(BaseCommand):
             outcome = judge_queue(queue, model, budget, only_reviewed=options["reviewed"])
         except SetupError as error:
             raise CommandError(str(error)) from error
-        self.stdout.write(_told(model, outcome))
+        self.stdout.write(_render_outcome(model, outcome))
         if outcome.stopped:
             raise CommandError(f"stopped: {outcome.stopped}", returncode=3)
 
@@ -52,7 +52,7 @@ def _model(options: dict[str, Any]) -> Model:
     return LiteLLM(name, key_variable=options["key_variable"], api_base=options["api_base"])
 
 
-def _told(model: Model, outcome: Outcome) -> str:
+def _render_outcome(model: Model, outcome: JudgingOutcome) -> str:
     items = ", ".join(f"{count} {status}" for status, count in sorted(outcome.items.items())) or "no item asked"
     budget = outcome.budget
     unpriced = f", {budget.unpriced} calls of unknown cost" if budget.unpriced else ""

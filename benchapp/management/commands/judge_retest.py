@@ -12,7 +12,7 @@ from benchapp.judges.judged_measures import EVERY
 from benchapp.judges.retest import Retest, retest
 from benchapp.judges.robustness import Spread, over_replicates, over_samples, replicates_of
 from benchapp.management.commands.judge import positive_int
-from benchapp.management.commands.judge_run import add_judge_options, metrics_of, model_of, run_of, told
+from benchapp.management.commands.judge_run import add_judge_options, metrics_of, model_of, render_outcome, run_of
 from runner.base.errors import SetupError
 
 WIDTH = 44
@@ -39,7 +39,7 @@ class Command(BaseCommand):
                 outcomes.append(judge_run(run, model, metrics, repeat=repeat, budget=budget))
             except SetupError as error:
                 raise CommandError(str(error)) from error
-            self.stdout.write(told(model, outcomes[-1]))
+            self.stdout.write(render_outcome(model, outcomes[-1]))
             if outcomes[-1].stopped:
                 raise CommandError(f"stopped: {outcomes[-1].stopped}", returncode=3)
         self._say(outcomes)

@@ -38,7 +38,7 @@ class Command(BaseCommand):
         metrics, budget = metrics_of(options["metrics"]), Budget(options["limit"], options["max_usd"])
         try:
             outcome = judge_run(run, model, metrics, repeat=options["repeat"], budget=budget)
-            self.stdout.write(told(model, outcome))
+            self.stdout.write(render_outcome(model, outcome))
             if options["record"]:
                 path = recording_path(options["record"])
                 self.stdout.write(f"{path}: {write_recording(outcome.judging, path):,} calls")
@@ -97,7 +97,7 @@ def recording_path(text: str) -> Path:
     return recordings_folder() / path
 
 
-def told(model: Model, outcome: PassOutcome) -> str:
+def render_outcome(model: Model, outcome: PassOutcome) -> str:
     units = ", ".join(f"{count} {status}" for status, count in sorted(outcome.units.items())) or "nothing to judge"
     budget = outcome.budget
     unpriced = f", {budget.unpriced} calls of unknown cost" if budget.unpriced else ""

@@ -15,7 +15,7 @@ from benchapp.experiments.launch import launch
 from benchapp.experiments.launch_spec import Unlaunchable
 from benchapp.experiments.preparation import Prepared, prepare
 from benchapp.experiments.schedule import schedule
-from benchapp.experiments.work.progress import Progress, progress_of
+from benchapp.experiments.work.progress import WorkProgress, progress_of
 from benchapp.models import Episode, Experiment
 from benchapp.stats.metrics.amounts import render_rough_duration
 from runner.base.errors import SetupError
@@ -89,8 +89,10 @@ class Command(BaseCommand):
             self._say({"estimate": told}, "")
             return
         for arm, each in found.arms.items():
-            self.stdout.write(f"  {arm}: {_told(each, workers)}")
-        self.stdout.write(f"  in all: {_counted(len(prepared.plans), 'run')}, {_told(found.whole, workers)}")
+            self.stdout.write(f"  {arm}: {_render_estimate(each, workers)}")
+        self.stdout.write(
+            f"  in all: {_render_count(len(prepared.plans), 'run')}, {_render_estimate(found.whole, workers)}"
+        )
 
     def _warn(self, path: Path, found: Foresight) -> None:
         """What will not run. Refused where nothing would."""
@@ -103,7 +105,7 @@ class Command(BaseCommand):
         except Unlaunchable as error:
             raise CommandError(self._problems(path, error)) from error
         if found.hopeless and not self.json:
-            self.stdout.write(f"  {found.hopeless} of {_counted(found.trials, 'trial')} cannot run as they are.")
+            self.stdout.write(f"  {found.hopeless} of {_render_count(found.trials, 'trial')} cannot run as they are.")
 
     def _schedule(self, prepared: Prepared) -> None:
         for planned in schedule(prepared):
@@ -140,16 +142,16 @@ class Command(BaseCommand):
             )
 
 
-def _told(found: Estimate, workers: int) -> str:
+def _render_estimate(found: Estimate, workers: int) -> str:
     wall = found.wall_seconds(workers)
     return (
-        f"{_counted(found.episodes, 'episode')}, {_counted(found.trials, 'trial')}; tokens {_amount(found.tokens, ',.0f')}, "
+        f"{_render_count(found.episodes, 'episode')}, {_render_count(found.trials, 'trial')}; tokens {_amount(found.tokens, ',.0f')}, "
         f"USD {_amount(found.cost_usd, ',.2f')}, time {'unknown' if wall is None else render_rough_duration(wall)} "
-        f"with {_counted(workers, 'worker')} (from {_counted(found.basis, 'earlier trial')})"
+        f"with {_render_count(workers, 'worker')} (from {_render_count(found.basis, 'earlier trial')})"
     )
 
 
-def _counted(number: int, noun: str) -> str:
+def _render_count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
@@ -162,6 +164,6 @@ def _amount(amount: Amount, shape: str) -> str:
     return told + (f" ({amount.priced} parts from tokens at today's price)" if amount.priced else "")
 
 
-def _progress_line(experiment: Experiment, found: Progress) -> str:
+def _progress_line(experiment: Experiment, found: WorkProgress) -> str:
     left = "" if found.eta_seconds is None else f", about {render_rough_duration(found.eta_seconds)} left"
     return f"{experiment.status}: {found.done}/{found.total} trials, {found.passed} passed{left}"

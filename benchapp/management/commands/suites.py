@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from benchapp.models import Suite
-from benchapp.record.sets.suite_files import suite_named
+from benchapp.record.sets.suite_files import find_suite
 from runner.base.errors import SetupError
 from runner.suites import SUITES
 
@@ -37,7 +37,7 @@ def _row(key: str, format: str, path: str, digest: str) -> dict[str, str]:
 
 def _state(key: str, digest: str) -> str:
     try:
-        now = suite_named(key).digest
+        now = find_suite(key).digest
     except SetupError as error:
         return f"cannot be used here: {str(error).splitlines()[0]}"
     return "as loaded" if digest in ("", now) else "changed since it was loaded"

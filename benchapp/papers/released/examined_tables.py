@@ -24,14 +24,14 @@ _ODD = ("frontmatter", "skill-file")
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ExaminedTable:
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...] = ()
 
 
-def tabulate_coverage(tallies: Sequence[Tally]) -> Table:
+def tabulate_coverage(tallies: Sequence[Tally]) -> ExaminedTable:
     rows = []
     for tally in tallies:
         is_whole = tally.name == tally.examined[0].library.method  # else one model's part of it
@@ -48,10 +48,10 @@ def tabulate_coverage(tallies: Sequence[Tally]) -> Table:
         "k of what the paper has (arXiv 2604.20087: six models, twenty tasks). Files left out are named by a MANIFEST.json and",
         "count for patterns. Where no instruction is here, words that a skill has from it are not taken out of its overlap.",
     )
-    return Table("What this folder covers", columns, tuple(rows), notes)
+    return ExaminedTable("What this folder covers", columns, tuple(rows), notes)
 
 
-def tabulate_patterns(tallies: Sequence[Tally]) -> Table:
+def tabulate_patterns(tallies: Sequence[Tally]) -> ExaminedTable:
     rows = []
     for tally in tallies:
         counts = tally.patterns
@@ -59,30 +59,30 @@ def tabulate_patterns(tallies: Sequence[Tally]) -> Table:
         rows.append(
             (tally.name, str(tally.skills), mean, *(_format_share(counts[letter], tally.skills) for letter in PATTERNS))
         )
-    return Table(
+    return ExaminedTable(
         "Skills and their patterns",
         ("method", "skills", "per task", "A instructions", "B scripts", "C MCP or subagents"),
         tuple(rows),
     )
 
 
-def tabulate_beside(lines: Iterable[Beside]) -> Table:
+def tabulate_beside(lines: Iterable[Beside]) -> ExaminedTable:
     rows = tuple((each.method, each.what, each.printed, each.here, each.difference, each.why) for each in lines)
     notes = (
         "Printed: Figure 3 (second-hand, from a reading of the picture) and Table 5. Why is computed from the counts.",
     )
     columns = ("method", "what", "printed", "here", "difference", "why")
-    return Table("Beside the paper's numbers", columns, rows, notes)
+    return ExaminedTable("Beside the paper's numbers", columns, rows, notes)
 
 
-def tabulate_lint(tallies: Sequence[Tally]) -> Table:
+def tabulate_lint(tallies: Sequence[Tally]) -> ExaminedTable:
     """Rules of the contract; a rule that found nothing anywhere has no row."""
     names = ((rule, rule) for rule in RULES if rule in LINT)
     rows = _by_weight(tallies, names, lambda rule: rule.id)
-    return Table("Lint: findings in skills", ("rule", "weight", *(tally.name for tally in tallies)), rows)
+    return ExaminedTable("Lint: findings in skills", ("rule", "weight", *(tally.name for tally in tallies)), rows)
 
 
-def tabulate_diagnostics(tallies: Sequence[Tally]) -> Table:
+def tabulate_diagnostics(tallies: Sequence[Tally]) -> ExaminedTable:
     left_out = sum(tally.left_out for tally in tallies)
     notes: tuple[str, ...] = (
         "Leak rules that need trials (constants, verifiers, hidden checks) had none; human skills are the reference.",
@@ -91,7 +91,7 @@ def tabulate_diagnostics(tallies: Sequence[Tally]) -> Table:
         notes += (f"{left_out} more findings of one rule in one library are not counted.",)
     columns = ("group", "weight", *(tally.name for tally in tallies))
     rows = _by_weight(tallies, GROUPS.items(), lambda rule: rule.group)
-    return Table("Diagnostics by group: findings in skills", columns, rows, notes)
+    return ExaminedTable("Diagnostics by group: findings in skills", columns, rows, notes)
 
 
 def _by_weight(
@@ -110,7 +110,7 @@ def _by_weight(
     return tuple(rows)
 
 
-def tabulate_leaks(tallies: Sequence[Tally]) -> Table:
+def tabulate_leaks(tallies: Sequence[Tally]) -> ExaminedTable:
     rows: list[tuple[str, ...]] = []
     for tally in tallies:
         found = tally.meters
@@ -131,10 +131,10 @@ def tabulate_leaks(tallies: Sequence[Tally]) -> Table:
         f"SKILL.md against all text files of the task's human skills, in runs of {SIZE} words. Shares text: at least {LEAKED} runs",
         f"or short whole lines, or {LEAKED_RUN} words in a row. Cites its path: an absolute path into a human skill's folder.",
     )
-    return Table("Leak meter: generated skills against human skills", columns, tuple(rows), notes)
+    return ExaminedTable("Leak meter: generated skills against human skills", columns, tuple(rows), notes)
 
 
-def tabulate_leak_places(tallies: Sequence[Tally]) -> Table:
+def tabulate_leak_places(tallies: Sequence[Tally]) -> ExaminedTable:
     """The skills behind the last three columns."""
     found = [each for tally in tallies for each in tally.meters if each.is_copied or each.cites]
     found.sort(key=lambda each: (-(each.share or 0), each.path))
@@ -142,18 +142,20 @@ def tabulate_leak_places(tallies: Sequence[Tally]) -> Table:
         (each.path, f"{each.share:.3f}" if each.share is not None else UNKNOWN, str(each.longest), " ".join(each.cites))
         for each in found[:MAX_PLACES]
     )
-    return Table("Skills that copy or cite", ("skill", "share", "longest run", "cites"), rows, _note_left_out(found))
+    return ExaminedTable(
+        "Skills that copy or cite", ("skill", "share", "longest run", "cites"), rows, _note_left_out(found)
+    )
 
 
-def tabulate_odd_skills(tallies: Sequence[Tally]) -> Table:
+def tabulate_odd_skills(tallies: Sequence[Tally]) -> ExaminedTable:
     """Skills that no harness reads as they stand: frontmatter that does not parse, no SKILL.md."""
     found = [(path, each) for tally in tallies for path, each in tally.found if each.rule.id in _ODD]
     rows = tuple((f"{path}/{each.path}", str(each.line or UNKNOWN), each.says) for path, each in found[:MAX_PLACES])
     notes = ("They are counted in every table.", *_note_left_out(found)) if found else ()
-    return Table("Odd skills", ("file", "line", "what"), rows, notes)
+    return ExaminedTable("Odd skills", ("file", "line", "what"), rows, notes)
 
 
-def tabulate_logs(found: Sequence[OracleLog], cells: Cells) -> Table:
+def tabulate_logs(found: Sequence[OracleLog], cells: Cells) -> ExaminedTable:
     """A row per task, then one over tasks: means over the task's logs."""
     by_task: dict[str, list[OracleLog]] = {}
     for log in found:
@@ -185,7 +187,7 @@ def tabulate_logs(found: Sequence[OracleLog], cells: Cells) -> Table:
         "share of the task's human skills, in per cent, beside Table 9's. Figure 3 prints for human skills (over all instances,",
         f"second-hand) {printed[0]} steps and {printed[1]} tool calls. These logs have no verdict, and are not the runs of the paper's tables.",
     )
-    return Table("Oracle logs by task", columns, tuple(rows), notes)
+    return ExaminedTable("Oracle logs by task", columns, tuple(rows), notes)
 
 
 def _summarise_task(task: str, found: Sequence[OracleLog], cells: Cells) -> list[object]:
@@ -231,7 +233,7 @@ def _make_printable(text: str) -> str:
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
 
 
-def render_table(table: Table) -> Iterator[str]:
+def render_table(table: ExaminedTable) -> Iterator[str]:
     """Text of a release is hostile: what a terminal might obey is replaced."""
     lines = [[_make_printable(cell) for cell in row] for row in (table.columns, *table.rows)]
     yield from (table.title, "")

@@ -11,8 +11,7 @@ from benchapp.analysis.diagnoses.diagnosis import Diagnosis, diagnose
 from benchapp.analysis.diagnoses.held_against import Sources, Spoken
 from benchapp.analysis.diagnoses.hits import LocatedHit
 from benchapp.analysis.diagnoses.library_contract_rules import CONTRACT
-from benchapp.papers.released.leak_meter import Meter
-from benchapp.papers.released.leak_meter import measure_leaks as meters
+from benchapp.papers.released.leak_meter import Meter, measure_leaks
 from benchapp.papers.released.release import Release, ReleasedLibrary
 from runner.authoring.pattern import PATTERNS, has_code
 
@@ -34,7 +33,7 @@ def examine(library: ReleasedLibrary, release: Release) -> Examined:
     references = [Spoken(text, f"the human skill's {path}") for path, text in human.texts().items()] if human else []
     public = (library.instruction,) if library.instruction else ()
     sources = Sources(omitted=library.omitted, public_texts=public, references=tuple(references))
-    return Examined(library, diagnose(library.files, sources), tuple(meters(library, human)) if human else ())
+    return Examined(library, diagnose(library.files, sources), tuple(measure_leaks(library, human)) if human else ())
 
 
 @dataclass

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import BinaryIO
 
-from benchapp.imports.releases.skilllearnbench_release import Instance
+from benchapp.imports.releases.skilllearnbench_release import TaskInstance
 from benchapp.papers.released.release import Release
 from runner.base.types import Source, Step, UseKind
 from runner.trajectories.problems import Problems
@@ -55,7 +55,7 @@ def read_logs(release: Release) -> Iterator[OracleLog]:
         yield _read_log(instance, human.skills if human else None)
 
 
-def _read_log(instance: Instance, mounted: tuple[str, ...] | None) -> OracleLog:
+def _read_log(instance: TaskInstance, mounted: tuple[str, ...] | None) -> OracleLog:
     log = instance.log
     assert log is not None  # only instances with a log are kept
     read = read_trajectory(lambda: instance.root.open(log.path))

@@ -60,7 +60,7 @@ class ReleasedLibrary:
 @dataclass(frozen=True, slots=True)
 class Release:
     libraries: tuple[ReleasedLibrary, ...]
-    instances: tuple[skilllearnbench_release.Instance, ...]
+    instances: tuple[skilllearnbench_release.TaskInstance, ...]
     problems: ProblemList
 
     def human(self, task: str) -> ReleasedLibrary | None:
@@ -93,7 +93,7 @@ def read_release(folder: Path) -> Release:
                 _read_instruction(root, folder, task),
             )
         )
-    instances = tuple(trial for trial in found.trials if isinstance(trial, skilllearnbench_release.Instance))
+    instances = tuple(trial for trial in found.trials if isinstance(trial, skilllearnbench_release.TaskInstance))
     return Release(tuple(libraries), instances, problems)
 
 

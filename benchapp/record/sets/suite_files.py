@@ -56,7 +56,7 @@ def problem_as_json(error: SetupError) -> dict[str, str]:
     return dict(zip(("path", "place", "expected", "message"), map(replace_unprintable, parts), strict=True))
 
 
-def suite_named(key: str) -> Suite:
+def find_suite(key: str) -> Suite:
     """The suite as it lies on disk now. SetupError names the known ones, or says that its folder is not here;
     SuiteError and SuiteProblems say what is wrong in it."""
     if key in SUITES:

@@ -110,7 +110,7 @@ def read_codebook(content: bytes, *, name: str) -> CodebookText:
         raise CodebookFileError([f"{name}: expected at most {MAX_DEPTH} levels of codes."]) from error
     except ValidationError as error:
         raise CodebookFileError(list(_faults(error, lines, name))) from error
-    if faults := list(_crossed(found, lines, name)):
+    if faults := list(_check_lines(found, lines, name)):
         raise CodebookFileError(faults)
     return found
 
@@ -158,12 +158,12 @@ def _faults(error: ValidationError, lines: dict[Place, int], name: str) -> Itera
     found = error.errors(include_url=False, include_context=False)
     for fault in found[:MAX_FAULTS]:
         where = ".".join(str(part) for part in fault["loc"]) or "whole file"
-        yield f"{name}, line {_line(fault['loc'], lines)} ({where}): {_expected(fault['type'], fault['msg'])}."
+        yield f"{name}, line {_line(fault['loc'], lines)} ({where}): {_render_expected(fault['type'], fault['msg'])}."
     if len(found) > MAX_FAULTS:
         yield f"{name}: {len(found) - MAX_FAULTS} more faults."
 
 
-def _expected(kind: str, message: str) -> str:
+def _render_expected(kind: str, message: str) -> str:
     known = {
         "extra_forbidden": "expected no such key",
         "missing": "expected this key, found none",
@@ -173,7 +173,7 @@ def _expected(kind: str, message: str) -> str:
     return known.get(kind) or message.replace("Input should", "expected to").replace("expected to be", "expected")
 
 
-def _crossed(codebook: CodebookText, lines: dict[Place, int], name: str) -> Iterator[str]:
+def _check_lines(codebook: CodebookText, lines: dict[Place, int], name: str) -> Iterator[str]:
     """What only the whole file tells: names twice, codes too many or too deep, anchors on nothing."""
     seen: dict[str, int] = {}
     if not codebook.codes:

@@ -35,7 +35,7 @@ class Wording:
     def of(cls, code: Code) -> Wording:
         return cls(code.name, code.definition, code.include, code.exclude)
 
-    def checked(self) -> Wording:
+    def check_wording(self) -> Wording:
         """Without what nobody sees; raises CodebookRefused where it is too long or has no name."""
         texts = {name: getattr(self, name).replace("\x00", "").replace("\r\n", "\n").strip() for name in TEXTS}
         name = " ".join(self.name.replace("\x00", "").split())
@@ -54,7 +54,7 @@ class Wording:
 
 def add(draft: CodebookVersion, wording: Wording, user: User | None, *, parent: Code | None = None) -> Code:
     """A code that the version before did not have, last among those below `parent`."""
-    wording = wording.checked()
+    wording = wording.check_wording()
     with transaction.atomic():
         hold(draft)
         _check_names(draft, [wording.name])
@@ -69,7 +69,7 @@ def add(draft: CodebookVersion, wording: Wording, user: User | None, *, parent: 
 
 def rename(code: Code, name: str, user: User | None) -> Code:
     """Another name for the same thing: labels follow by themselves."""
-    wording = replace(Wording.of(code), name=name).checked()
+    wording = replace(Wording.of(code), name=name).check_wording()
     return reword(code, wording, user)
 
 
@@ -80,7 +80,7 @@ def redefine(code: Code, user: User | None, *, definition: str, include: str, ex
 
 def reword(code: Code, wording: Wording, user: User | None, *, seen: str = "") -> Code:
     """Renames and redefines at once. `seen`: the fingerprint of what the person had before them, if they had it."""
-    wording = wording.checked()
+    wording = wording.check_wording()
     with transaction.atomic():
         hold(code.version)
         code.refresh_from_db()
@@ -111,9 +111,9 @@ def move(code: Code, user: User | None, *, parent: Code | None, before: Code | N
     return code
 
 
-def split(code: Code, parts: Sequence[Wording], user: User | None) -> list[Code]:
+def split_code(code: Code, parts: Sequence[Wording], user: User | None) -> list[Code]:
     """The code becomes several. The first takes its place, its examples and what is below it."""
-    parts = [part.checked() for part in parts]
+    parts = [part.check_wording() for part in parts]
     if len(parts) < 2:
         raise CodebookRefused("A split needs at least two parts.")
     with transaction.atomic():
@@ -140,7 +140,7 @@ def split(code: Code, parts: Sequence[Wording], user: User | None) -> list[Code]
 
 def merge(codes: Sequence[Code], into: Wording, user: User | None) -> Code:
     """Several become one, in the place of the first, with the examples of all and everything that was below them."""
-    into = into.checked()
+    into = into.check_wording()
     keys = list(dict.fromkeys(code.pk for code in codes))
     if len(keys) < 2:
         raise CodebookRefused("A merge needs at least two codes.")

@@ -66,7 +66,7 @@ class VersionDiff:
         for code in self.new_codes:
             ends = chains[code.pk]
             for key in sorted(ends, key=list(before).index):
-                kind = _chained(ends[key], before[key], code, origins=len(ends))
+                kind = _chain_kinds(ends[key], before[key], code, origins=len(ends))
                 found.append(Link(before[key], code, kind))
         return found
 
@@ -84,7 +84,7 @@ class VersionDiff:
     @cached_property
     def changes(self) -> list[Change]:
         """Splits, merges, redefined, renamed, added, retired and kept ones, each in the order of its version."""
-        found = [*self._linked(), *self._alone()]
+        found = [*self._link_changes(), *self._alone()]
         order = [Kind.SPLIT, Kind.MERGED, Kind.REDEFINED, Kind.RENAMED, ADDED, RETIRED, Kind.KEPT]
         return sorted(found, key=lambda change: order.index(change.kind))
 
@@ -92,7 +92,7 @@ class VersionDiff:
     def is_empty(self) -> bool:
         return all(change.kind == Kind.KEPT for change in self.changes)
 
-    def _linked(self) -> Iterator[Change]:
+    def _link_changes(self) -> Iterator[Change]:
         """A split is one change however many parts it has; so is a merge."""
         split = {link.before.pk for link in self.links if link.kind == Kind.SPLIT}
         for code in self.old_codes:
@@ -148,7 +148,7 @@ def _one_step_back(reached: dict[int, set[str]], steps: dict[int, list[CodeOrigi
     return further
 
 
-def _chained(kinds: set[str], before: Code, after: Code, *, origins: int) -> str:
+def _chain_kinds(kinds: set[str], before: Code, after: Code, *, origins: int) -> str:
     ends = kind_of(before, after, is_split=Kind.SPLIT in kinds, origins=origins)
     if ends == Kind.MERGED or Kind.MERGED in kinds and ends != Kind.SPLIT:
         # A single step that merged says "merged" whatever the texts are: its author had both before them.

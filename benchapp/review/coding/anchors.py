@@ -28,8 +28,8 @@ class Reading(Protocol):
 
     @property
     def text(self) -> str: ...
-    def recorded(self, start: int, end: int) -> tuple[int, int] | None: ...
-    def shown(self, start: int, end: int) -> tuple[int, int]: ...
+    def map_to_recorded(self, start: int, end: int) -> tuple[int, int] | None: ...
+    def map_to_shown(self, start: int, end: int) -> tuple[int, int]: ...
 
 
 Reader = Callable[[Trajectory, int], Mapping[str, Reading]]  # what a page shows of the fields of one step, by name
@@ -41,10 +41,10 @@ class Plain:
 
     text: str
 
-    def recorded(self, start: int, end: int) -> tuple[int, int]:
+    def map_to_recorded(self, start: int, end: int) -> tuple[int, int]:
         return start, end
 
-    def shown(self, start: int, end: int) -> tuple[int, int]:
+    def map_to_shown(self, start: int, end: int) -> tuple[int, int]:
         return start, end
 
 
@@ -58,7 +58,7 @@ class Misplaced(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class MarkPlace:
     """`trajectory`: which of the trial's trajectories, from 0. Offsets in characters, or in lines from 1 in a file."""
 
     trajectory: int = 0
@@ -73,11 +73,11 @@ class Place:
     def has_range(self) -> bool:
         return self.start is not None and self.end is not None
 
-    def without_range(self) -> Place:
+    def without_range(self) -> MarkPlace:
         return replace(self, start=None, end=None)
 
 
-class Evidence:
+class ItemEvidence:
     """What the marks of one item may point at; read once, and only where a mark asks."""
 
     def __init__(self, item: QueueItem, read: Reader = plain_fields) -> None:
@@ -102,17 +102,17 @@ class Evidence:
         keys = [trajectory.pk for trajectory in self.trajectories]
         return keys.index(trajectory_id) if trajectory_id in keys else -1
 
-    def as_shown(self, place: Place) -> Place:
+    def as_shown(self, place: MarkPlace) -> MarkPlace:
         """A recorded place in characters of what the page shows."""
         if place.path or not place.has_range or place.trajectory < 0:
             return place
         reading = self._fields(place.trajectory, place.step or 0).get(place.field)
         if reading is None:
             return place.without_range()
-        start, end = reading.shown(place.start or 0, place.end or 0)
+        start, end = reading.map_to_shown(place.start or 0, place.end or 0)
         return replace(place, start=start, end=end)
 
-    def checked(self, place: Place) -> Place:
+    def check_place(self, place: MarkPlace) -> MarkPlace:
         """A shown place as it is kept. Misplaced where there is no such step, field or file."""
         if place.path:
             return self._in_file(place)
@@ -120,9 +120,9 @@ class Evidence:
             return self._in_step(place)
         if place.field or place.has_range:
             raise Misplaced("a field or a range needs a step or a file")
-        return Place(quote=place.quote)
+        return MarkPlace(quote=place.quote)
 
-    def _in_step(self, place: Place) -> Place:
+    def _in_step(self, place: MarkPlace) -> MarkPlace:
         if not 0 <= place.trajectory < len(self.trajectories):
             raise Misplaced(f"there is no trajectory {place.trajectory}")
         total = self.trajectories[place.trajectory].steps_total
@@ -135,9 +135,9 @@ class Evidence:
         readings = self._fields(place.trajectory, place.step or 0)
         if readings and place.field not in readings:
             raise Misplaced(f"step {place.step} has no field {place.field!r}")
-        return self._ranged(place, readings.get(place.field))
+        return self._check_range(place, readings.get(place.field))
 
-    def _ranged(self, place: Place, reading: Reading | None) -> Place:
+    def _check_range(self, place: MarkPlace, reading: Reading | None) -> MarkPlace:
         if not place.has_range:
             return place.without_range()
         start, end = place.start or 0, place.end or 0
@@ -145,7 +145,7 @@ class Evidence:
             raise Misplaced(f"the range {start} to {end} is empty")
         if reading is None or not place.quote or reading.text[start:end][:MAX_QUOTE] != place.quote:
             return place.without_range()
-        found = reading.recorded(start, min(end, len(reading.text)))
+        found = reading.map_to_recorded(start, min(end, len(reading.text)))
         return replace(place, start=found[0], end=found[1]) if found else place.without_range()
 
     def _fields(self, trajectory: int, step: int) -> Mapping[str, Reading]:
@@ -154,7 +154,7 @@ class Evidence:
             self._readings[key] = self._read(self.trajectories[trajectory], step)
         return self._readings[key]
 
-    def _in_file(self, place: Place) -> Place:
+    def _in_file(self, place: MarkPlace) -> MarkPlace:
         total = self._lines(place.field, place.path)
         if total is None:
             raise Misplaced(f"there is no file {place.path!r}")
@@ -181,9 +181,9 @@ class Evidence:
         raise Misplaced(f"there are no files {side!r} in this item")
 
 
-def place_of(mark: Mark, evidence: Evidence) -> Place:
+def place_of(mark: Mark, evidence: ItemEvidence) -> MarkPlace:
     """The place of a kept mark, as a page is told of it: in characters of what it shows."""
-    place = Place(
+    place = MarkPlace(
         trajectory=evidence.index_of(mark.trajectory_id),
         step=mark.step,
         field=mark.field,

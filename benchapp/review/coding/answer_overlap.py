@@ -17,7 +17,7 @@ Step = tuple[int | None, int]  # (trajectory, step)
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class OverlapAnswer:
     """One submitted review, as far as it can agree with another.
 
     codes: of all its marks; none says that nothing is wrong. attribution: of the first upstream failure; where no mark
@@ -52,7 +52,7 @@ class Answered:
     needed: int
     is_overlap: bool
     skipped: int
-    answers: tuple[Answer, ...]
+    answers: tuple[OverlapAnswer, ...]
 
     @property
     def is_complete(self) -> bool:
@@ -89,7 +89,7 @@ def _episode(row: dict[str, int | None]) -> int | None:
     return row["decision__episode"] or row["episode"]
 
 
-def _answers(queue: Queue) -> tuple[dict[int, list[Answer]], dict[int, int]]:
+def _answers(queue: Queue) -> tuple[dict[int, list[OverlapAnswer]], dict[int, int]]:
     """Key of item -> its submitted reviews in the order of their people, and how many skipped it.
 
     Labels of another version are left out: a review of this queue that carries one was not finished under it.
@@ -103,7 +103,7 @@ def _answers(queue: Queue) -> tuple[dict[int, list[Answer]], dict[int, int]]:
     marks: dict[int, list[Mark]] = defaultdict(list)
     for mark in Mark.objects.filter(review__in=submitted).order_by("ordinal", "id"):
         marks[mark.review_id].append(mark)
-    answers: dict[int, list[Answer]] = defaultdict(list)
+    answers: dict[int, list[OverlapAnswer]] = defaultdict(list)
     skipped: dict[int, int] = defaultdict(int)
     informed = informed_reviews(queue)
     final = reviews.exclude(state=Review.State.DRAFT).order_by("reviewer")
@@ -113,7 +113,7 @@ def _answers(queue: Queue) -> tuple[dict[int, list[Answer]], dict[int, int]]:
             continue
         told = marks[pk]
         said = (frozenset(codes[pk]), attribution_of(told), first_of(told))
-        answers[item].append(Answer(pk, reviewer, *said, carried=carried is not None, informed=pk in informed))
+        answers[item].append(OverlapAnswer(pk, reviewer, *said, carried=carried is not None, informed=pk in informed))
     return answers, skipped
 
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from benchapp.review.coding.anchors import MAX_QUOTE, Place
+from benchapp.review.coding.anchors import MAX_QUOTE, MarkPlace
 
 MAX_MARKS = 200
 MAX_LABELS = 20  # of one mark
@@ -25,18 +25,18 @@ Count = Annotated[int, Field(ge=0, le=MAX_NUMBER)]
 Text = Annotated[str, BeforeValidator(storable)]
 
 
-class Strict(BaseModel):
+class StrictDraft(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class LabelDraft(Strict):
+class LabelDraft(StrictDraft):
     """`needs_look` stays until the reviewer confirms a label that came from another version; nobody can set it."""
 
     code: UUID
     needs_look: bool = False
 
 
-class MarkDraft(Strict):
+class MarkDraft(StrictDraft):
     """One mark. `id` is drawn by the page, so that saving twice makes one. `trajectory`: which of the trial's, from 0."""
 
     id: UUID
@@ -53,15 +53,15 @@ class MarkDraft(Strict):
     memo: Annotated[Text, Field(max_length=MAX_MEMO)] = ""
 
     @property
-    def place(self) -> Place:
-        return Place(self.trajectory, self.step, self.field, self.start, self.end, self.quote, self.path)
+    def place(self) -> MarkPlace:
+        return MarkPlace(self.trajectory, self.step, self.field, self.start, self.end, self.quote, self.path)
 
     @property
     def codes(self) -> frozenset[UUID]:
         return frozenset(label.code for label in self.labels)
 
 
-class Draft(Strict):
+class Draft(StrictDraft):
     """Everything a reviewer wrote about one item. `seconds`: somebody was at work on the page so long, all told."""
 
     marks: Annotated[tuple[MarkDraft, ...], Field(max_length=MAX_MARKS)] = ()

@@ -18,10 +18,10 @@ from django.utils import timezone
 
 from benchapp.models import Label, Mark, Queue, QueueItem, Review, User
 from benchapp.record.human_acts import note_activity
-from benchapp.review.coding.anchors import Evidence, Misplaced, Place, place_of
+from benchapp.review.coding.anchors import ItemEvidence, MarkPlace, Misplaced, place_of
 from benchapp.review.coding.draft import Draft, MarkDraft, storable
 from benchapp.review.coding.queue_agreement import note_submitted
-from benchapp.review.queues.claims import fill, unfilled
+from benchapp.review.queues.claims import fill, is_unfilled
 
 MAX_REASON = 500
 CLOSED = "The queue was closed; the draft is kept."
@@ -51,17 +51,19 @@ class Unfinished(ValueError):
         self.problems = list(problems)
 
 
-class Refused(ValueError):
+class DraftRefused(ValueError):
     """The draft names a code or a place that the item does not have, or the item has no place for one more answer."""
 
 
-def save_draft(item: QueueItem, user: User, draft: Draft, *, revision: int, evidence: Evidence | None = None) -> Review:
+def save_draft(
+    item: QueueItem, user: User, draft: Draft, *, revision: int, evidence: ItemEvidence | None = None
+) -> Review:
     """Replaces what the person's draft says, if `revision` still is the latest (0: none was saved yet).
 
     Raises Conflict, Finished, Refused (with the mark that is wrong), PermissionDenied for whom the queue does not name.
     """
     _check_may_answer(item, user)
-    found = _Checked(item, user, draft, evidence)
+    found = _CheckedDraft(item, user, draft, evidence)
     with transaction.atomic():
         return _save(item, user, draft, revision, found)
 
@@ -73,15 +75,15 @@ def submit(
     *,
     revision: int,
     nothing_wrong: bool = False,
-    evidence: Evidence | None = None,
+    evidence: ItemEvidence | None = None,
 ) -> Review:
     """Saves the draft and lets it stand for good. An answer without a code must say `nothing_wrong`: no empty by haste.
 
     Raises what `save_draft` raises, and Unfinished with every reason.
     """
     _check_may_answer(item, user)
-    problems = unfinished(item, draft, nothing_wrong=nothing_wrong)
-    found = _Checked(item, user, draft, evidence)
+    problems = list_missing(item, draft, nothing_wrong=nothing_wrong)
+    found = _CheckedDraft(item, user, draft, evidence)
     problems += found.problems()
     if problems:
         raise Unfinished(problems)
@@ -95,7 +97,7 @@ def submit(
 
 
 def skip(
-    item: QueueItem, user: User, draft: Draft, *, revision: int, reason: str, evidence: Evidence | None = None
+    item: QueueItem, user: User, draft: Draft, *, revision: int, reason: str, evidence: ItemEvidence | None = None
 ) -> Review:
     """Says that this person cannot answer the item, and why. What they wrote stays with it."""
     _check_may_answer(item, user)
@@ -103,7 +105,7 @@ def skip(
     if not reason or len(reason) > MAX_REASON:
         raise Unfinished([f"Say in 1 to {MAX_REASON} characters why it is skipped."])
     _check_open(item)
-    found = _Checked(item, user, draft, evidence)
+    found = _CheckedDraft(item, user, draft, evidence)
     with transaction.atomic():
         _keep_open(item)
         review = _save(item, user, draft, revision, found)
@@ -117,12 +119,12 @@ def guess(item: QueueItem, user: User, condition: str) -> Review:
     """Keeps which condition the person thinks it was; "" says they do not know. Once, and only after submitting."""
     review = item.reviews.filter(reviewer=user).first()
     if review is None or review.state != Review.State.SUBMITTED or not asks_guess(item, review):
-        raise Refused("Nothing is to be guessed here.")
+        raise DraftRefused("Nothing is to be guessed here.")
     if condition and condition not in guess_options(item):
-        raise Refused("That condition is none of this queue's.")
+        raise DraftRefused("That condition is none of this queue's.")
     asked = Review.objects.filter(pk=review.pk, state=Review.State.SUBMITTED, guessed_at=None)
     if not asked.update(guess=condition, guessed_at=timezone.now()):
-        raise Refused("It was guessed before; the first guess stands.")
+        raise DraftRefused("It was guessed before; the first guess stands.")
     review.refresh_from_db()
     return review
 
@@ -141,7 +143,7 @@ def guess_options(item: QueueItem) -> list[str]:
     return sorted({condition for condition in found if condition})
 
 
-def unfinished(item: QueueItem, draft: Draft, *, nothing_wrong: bool) -> list[str]:
+def list_missing(item: QueueItem, draft: Draft, *, nothing_wrong: bool) -> list[str]:
     """What is missing before this can stand, as far as the draft itself tells."""
     problems = [] if item.queue.is_open else [CLOSED]
     coded = any(mark.labels for mark in draft.marks)
@@ -155,7 +157,7 @@ def unfinished(item: QueueItem, draft: Draft, *, nothing_wrong: bool) -> list[st
     return problems
 
 
-def draft_of(review: Review | None, evidence: Evidence) -> dict[str, object]:
+def draft_of(review: Review | None, evidence: ItemEvidence) -> dict[str, object]:
     """The stored draft as `Draft` reads it, with JSON's own types; an empty one for None."""
     if review is None:
         return {"marks": [], "memo": "", "confidence": None, "seconds": 0}
@@ -168,11 +170,11 @@ def draft_of(review: Review | None, evidence: Evidence) -> dict[str, object]:
     }
 
 
-class _Checked:
+class _CheckedDraft:
     """The draft's places and codes, found in the record before the transaction that writes them."""
 
-    def __init__(self, item: QueueItem, user: User, draft: Draft, evidence: Evidence | None) -> None:
-        self.item, self.evidence = item, evidence or Evidence(item)
+    def __init__(self, item: QueueItem, user: User, draft: Draft, evidence: ItemEvidence | None) -> None:
+        self.item, self.evidence = item, evidence or ItemEvidence(item)
         rows = Mark.objects.filter(review__item=item, review__reviewer=user).prefetch_related("labels__code")
         self.known = {mark.public_id: mark for mark in rows}
         self.carried = {
@@ -192,15 +194,15 @@ class _Checked:
                 problems.append(f"Mark {number} carries a code of another version.")
         return problems
 
-    def _place(self, number: int, mark: MarkDraft) -> tuple[Place, int | None]:
+    def _place(self, number: int, mark: MarkDraft) -> tuple[MarkPlace, int | None]:
         """(the checked place, key of its trajectory). What did not move keeps its range and its trajectory."""
         known = self.known.get(mark.id)
         if known is not None and place_of(known, self.evidence) == mark.place:
             return replace(mark.place, start=known.start, end=known.end), known.trajectory_id
         try:
-            place = self.evidence.checked(mark.place)
+            place = self.evidence.check_place(mark.place)
         except Misplaced as error:
-            raise Refused(f"Mark {number}: {error}.") from error
+            raise DraftRefused(f"Mark {number}: {error}.") from error
         return place, self.evidence.trajectories[place.trajectory].pk if place.step is not None else None
 
     def _labels(self, number: int, mark: MarkDraft) -> list[Label]:
@@ -209,13 +211,13 @@ class _Checked:
             carried = self.carried.get((mark.id, draft.code))
             code = self.codes.get(draft.code) or (carried and carried.code_id)
             if code is None:
-                raise Refused(f"Mark {number}: the codebook has no code {draft.code}.")
+                raise DraftRefused(f"Mark {number}: the codebook has no code {draft.code}.")
             looks = draft.needs_look and carried is not None and carried.needs_look
             labels.append(Label(code_id=code, needs_look=looks, carried_from_id=carried and carried.carried_from_id))
         return labels
 
 
-def _save(item: QueueItem, user: User, draft: Draft, revision: int, found: _Checked) -> Review:
+def _save(item: QueueItem, user: User, draft: Draft, revision: int, found: _CheckedDraft) -> Review:
     review = _next_revision(item, user, draft, revision)
     review.marks.all().delete()
     marks = Mark.objects.bulk_create(
@@ -283,7 +285,9 @@ def _check_may_answer(item: QueueItem, user: User) -> None:
     if not may_code(item, user):
         raise PermissionDenied("You are not a reviewer of this queue.")
     if not has_place(item, user):
-        raise Refused("Every place of this item was answered by others meanwhile, and their answers are open to you.")
+        raise DraftRefused(
+            "Every place of this item was answered by others meanwhile, and their answers are open to you."
+        )
 
 
 def _keep_open(item: QueueItem) -> None:
@@ -306,7 +310,7 @@ def may_code(item: QueueItem, user: User) -> bool:
 def has_place(item: QueueItem, user: User) -> bool:
     """Whether an answer of theirs can begin or go on. Nobody begins one after all places are taken: nothing of the item
     is hidden from them then."""
-    return item.slots.filter(unfilled()).exists() or item.reviews.filter(reviewer=user).exists()
+    return item.slots.filter(is_unfilled()).exists() or item.reviews.filter(reviewer=user).exists()
 
 
 def _detail(item: QueueItem, draft: Draft) -> dict[str, object]:
@@ -319,7 +323,7 @@ def _detail(item: QueueItem, draft: Draft) -> dict[str, object]:
     }
 
 
-def _mark_as_json(mark: Mark, evidence: Evidence) -> dict[str, object]:
+def _mark_as_json(mark: Mark, evidence: ItemEvidence) -> dict[str, object]:
     place = place_of(mark, evidence)
     return {
         "id": str(mark.public_id),

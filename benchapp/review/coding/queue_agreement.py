@@ -18,18 +18,18 @@ from benchapp.models import AgreementReport, Code, Queue, Resolution, Review, Us
 from benchapp.models.base import derived_id
 from benchapp.record.human_acts import note_activity
 from benchapp.record.json_shape import JsonShape, Shaped
-from benchapp.review.coding.answer_overlap import Answer, Answered, Step, answered_items
+from benchapp.review.coding.answer_overlap import Answered, OverlapAnswer, Step, answered_items
 from benchapp.stats.agreement.alpha import Unit
 from benchapp.stats.agreement.bootstrap import AgreementEstimate, estimate
 from benchapp.stats.agreement.confusion import Cell, confusion
 from benchapp.stats.agreement.distances import Distance, masi_distance, nominal_distance
-from benchapp.stats.agreement.kappa import CodeAgreement, Counted, agreed, code_agreement, pairs
+from benchapp.stats.agreement.kappa import CodeAgreement, Counted, code_agreement, count_agreed, pairs
 
 Occasion = AgreementReport.Occasion
 
 
 @dataclass(frozen=True, slots=True)
-class Measure(Shaped):
+class QuestionAgreement(Shaped):
     """Alpha of one question, and the pairs of answers that are equal."""
 
     estimate: AgreementEstimate
@@ -53,7 +53,7 @@ class Carried(Shaped):
     """Answers made under another version, and what alpha on codes would be with them."""
 
     answers: int
-    codes: Measure
+    codes: QuestionAgreement
 
     json_shape = JsonShape("answers", "codes_with_them=codes")
 
@@ -72,9 +72,9 @@ class Agreement:
     skipped: int
     informed: int
     unit: str
-    codes: Measure
-    top: Measure | None
-    attribution: Measure
+    codes: QuestionAgreement
+    top: QuestionAgreement | None
+    attribution: QuestionAgreement
     first_failure: Closeness
     by_code: tuple[tuple[Code, CodeAgreement], ...]
     confusion: Counter[Cell]
@@ -110,10 +110,10 @@ class Agreement:
 def agreement_of(queue: Queue) -> Agreement:
     """As it is now; six queries."""
     codes = list(queue.version.codes.all())
-    return measured(queue, [item for item in answered_items(queue) if item.is_overlap], codes)
+    return measure_agreement(queue, [item for item in answered_items(queue) if item.is_overlap], codes)
 
 
-def measured(queue: Queue, items: Sequence[Answered], codes: Sequence[Code]) -> Agreement:
+def measure_agreement(queue: Queue, items: Sequence[Answered], codes: Sequence[Code]) -> Agreement:
     """Pure: rows come in as values."""
     own = [(item, [answer for answer in item.answers if answer.counts]) for item in items]
     double = [(item, answers) for item, answers in own if len(answers) > 1]
@@ -139,19 +139,19 @@ def measured(queue: Queue, items: Sequence[Answered], codes: Sequence[Code]) -> 
         first_failure=closeness([[answer.first for answer in answers] for _, answers in double]),
         by_code=tuple((code, code_agreement(spread, code.pk)) for code in codes),
         confusion=confusion(units),
-        carried=_carried(items),
+        carried=_measure_carried(items),
     )
 
 
-def _unit(answers: Sequence[Answer]) -> Unit:
+def _unit(answers: Sequence[OverlapAnswer]) -> Unit:
     return {answer.reviewer: answer.codes for answer in answers}
 
 
-def _measure(units: Sequence[Unit], clusters: Sequence[Hashable], distance: Distance) -> Measure:
-    return Measure(estimate(units, clusters, distance), agreed(units))
+def _measure(units: Sequence[Unit], clusters: Sequence[Hashable], distance: Distance) -> QuestionAgreement:
+    return QuestionAgreement(estimate(units, clusters, distance), count_agreed(units))
 
 
-def _carried(items: Sequence[Answered]) -> Carried | None:
+def _measure_carried(items: Sequence[Answered]) -> Carried | None:
     answers = sum(answer.carried for item in items for answer in item.answers)
     if not answers:
         return None

@@ -20,7 +20,7 @@ MAX_MEMO = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class AdjudicatorVerdict:
     """What the adjudicator says: codes of the queue's version (none: nothing is wrong), what failed, why they differed."""
 
     codes: frozenset[UUID]
@@ -45,7 +45,7 @@ class Superseded(Exception):
         self.standing = standing
 
 
-def barred(item: QueueItem, user: User) -> str:
+def explain_barred(item: QueueItem, user: User) -> str:
     """Why this person may not resolve the item; empty where they may.
 
     Reviewers may where they gave no answer themselves: nobody judges their own. Admins always may. Nobody may who still
@@ -70,14 +70,14 @@ def closed_sentence(left: int) -> str:
     )
 
 
-def resolve(item: QueueItem, user: User, verdict: Verdict, *, seen: UUID | None) -> Resolution:
+def resolve(item: QueueItem, user: User, verdict: AdjudicatorVerdict, *, seen: UUID | None) -> Resolution:
     """Lets the answer stand in place of `seen`, the resolution the page showed (None: there was none).
 
     Raises PermissionDenied, Unresolvable (nothing to resolve, or an answer that contradicts itself), Superseded.
     """
-    if reason := barred(item, user):
+    if reason := explain_barred(item, user):
         raise PermissionDenied(reason)
-    codes = _checked(item, verdict)
+    codes = _check(item, verdict)
     standing = Resolution.objects.filter(item=item, superseded_at=None)
     now = timezone.now()
     try:
@@ -99,7 +99,7 @@ def resolve(item: QueueItem, user: User, verdict: Verdict, *, seen: UUID | None)
     return made
 
 
-def _checked(item: QueueItem, verdict: Verdict) -> list[Code]:
+def _check(item: QueueItem, verdict: AdjudicatorVerdict) -> list[Code]:
     """The rows of its codes. Raises Unresolvable with everything that is wrong."""
     codes = list(item.queue.version.codes.filter(public_id__in=verdict.codes))
     problems = []

@@ -59,7 +59,7 @@ def may_claim(queue: Queue, user: User) -> bool:
 def held_by(queue: Queue, user: User) -> QuerySet[Slot]:
     """What the person holds and has not filled, drafts first; with it holds whose time ran out and nobody took."""
     return (
-        Slot.objects.filter(unfilled(), item__queue=queue, holder=user)
+        Slot.objects.filter(is_unfilled(), item__queue=queue, holder=user)
         .select_related("item__queue")
         .alias(begun=Exists(_own_reviews(user)))
         .order_by(F("begun").desc(), "item__ordinal")
@@ -136,7 +136,7 @@ def _own_reviews(user: User) -> QuerySet[Review]:
     return Review.objects.filter(item=OuterRef("item"), reviewer=user)
 
 
-def unfilled() -> Q:
+def is_unfilled() -> Q:
     """Slots without a review. Written so that no index on `review` serves it: SQLite believes that a unique column is NULL
     in one row at most, looks all unfilled slots of the record up by it, and does so again for every item."""
     return Q(Exact(Coalesce(F("review"), 0), 0))
@@ -144,7 +144,7 @@ def unfilled() -> Q:
 
 def free(now: datetime) -> Q:
     """Slots that nobody holds in time and no review fills."""
-    return unfilled() & (Q(holder=None) | Q(held_until__lte=now))
+    return is_unfilled() & (Q(holder=None) | Q(held_until__lte=now))
 
 
 def _take(slot: Slot, user: User) -> bool:

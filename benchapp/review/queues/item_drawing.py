@@ -62,10 +62,10 @@ def draw(strata: Strata, how: Draw, passes: Strata | None = None) -> list[Drawn]
     items = [
         Drawn(public_id, stratum, sizes[stratum] / len(ids))
         for stratum, ids in strata.items()
-        for public_id in ranked(ids, how.seed, "draw")[: sizes[stratum]]
+        for public_id in rank_ids(ids, how.seed, "draw")[: sizes[stratum]]
     ]
     items += _controls(passes or {}, how)
-    return _with_overlap(_shuffled(items, how.seed), how)
+    return _with_overlap(_shuffle(items, how.seed), how)
 
 
 def allot(sizes: Mapping[str, int], how: Draw) -> dict[str, int]:
@@ -83,7 +83,7 @@ def allot(sizes: Mapping[str, int], how: Draw) -> dict[str, int]:
     return _proportional(sizes, size)
 
 
-def ranked(ids: Iterable[UUID], seed: int, purpose: str) -> list[UUID]:
+def rank_ids(ids: Iterable[UUID], seed: int, purpose: str) -> list[UUID]:
     """The same order whatever order they come in."""
     return sorted(ids, key=lambda public_id: _rank(public_id, seed, purpose))
 
@@ -123,12 +123,12 @@ def _controls(passes: Strata, how: Draw) -> list[Drawn]:
     stratum_of = {public_id: stratum for stratum, ids in passes.items() for public_id in ids}
     if not stratum_of:
         raise Undrawable("There is no passed trial in this selection to take as a control.")
-    taken = ranked(stratum_of, how.seed, "controls")[: how.controls]
+    taken = rank_ids(stratum_of, how.seed, "controls")[: how.controls]
     inclusion = len(taken) / len(stratum_of)
     return [Drawn(public_id, stratum_of[public_id], inclusion, is_control=True) for public_id in taken]
 
 
-def _shuffled(items: Sequence[Drawn], seed: int) -> list[Drawn]:
+def _shuffle(items: Sequence[Drawn], seed: int) -> list[Drawn]:
     return sorted(items, key=lambda item: _rank(item.public_id, seed, "order"))
 
 
@@ -137,5 +137,5 @@ def _with_overlap(items: Sequence[Drawn], how: Draw) -> list[Drawn]:
     if how.reviews == 1 or not how.overlap:
         return list(items)
     size = max(1, round(Fraction(how.overlap).limit_denominator(10_000) * len(items)))
-    twice = set(ranked((item.public_id for item in items), how.seed, "overlap")[:size])
+    twice = set(rank_ids((item.public_id for item in items), how.seed, "overlap")[:size])
     return [replace(item, is_overlap=True, reviews=how.reviews) if item.public_id in twice else item for item in items]

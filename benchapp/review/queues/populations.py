@@ -15,7 +15,7 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 from django.http import QueryDict
 
-from benchapp.exports.export_request import trials_asked
+from benchapp.exports.export_request import parse_trials_request
 from benchapp.models import Decision, Episode, Experiment, Queue, Run, Trial
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.groups import MODEL, Group, Groups
@@ -161,7 +161,7 @@ def parse_population(query: QueryDict, *, preset: str = "all") -> tuple[Populati
 
     `outcome=failed` of Compare's list of trials says the same as the preset, and becomes it.
     """
-    choices, narrowing, problems = trials_asked(query, besides=FORM)
+    choices, narrowing, problems = parse_trials_request(query, besides=FORM)
     unit = query.get("unit") or Unit.TRIAL
     if unit not in PRESETS:
         problems.append(f"unit: {unit[:80]!r} is not known, expected one of {', '.join(PRESETS)}")
@@ -183,10 +183,10 @@ def parse_population(query: QueryDict, *, preset: str = "all") -> tuple[Populati
 
 def population_of(unit: str, query: str) -> QuerySet[Any]:
     """The rows of a stored population, as the record stands now. ValueError where the address means nothing any more."""
-    return reopened(unit, query).rows()
+    return reopen(unit, query).rows()
 
 
-def reopened(unit: str, query: str) -> Population:
+def reopen(unit: str, query: str) -> Population:
     given = QueryDict(query, mutable=True)
     given["unit"] = unit
     population, problems = parse_population(given)

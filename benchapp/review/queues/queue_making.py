@@ -22,7 +22,7 @@ NEW = 500  # rows looked up at once
 TIMED = 2_000  # of the newest reviews tell how long one takes
 
 
-class Refused(ValueError):
+class QueueRefused(ValueError):
     """The queue cannot be made, or not be changed so; the text says why."""
 
 
@@ -61,15 +61,15 @@ class Sketch:
     def items(self) -> list[Drawn]:
         """Refused where nothing can be drawn, or more than anybody could review."""
         if not self.total:
-            raise Refused(f"No {self.population.says()} match this selection, so there is nothing to review.")
+            raise QueueRefused(f"No {self.population.says()} match this selection, so there is nothing to review.")
         try:
             items = draw(self.strata, self.how, self._passes())
         except Undrawable as error:
-            raise Refused(str(error)) from None
+            raise QueueRefused(str(error)) from None
         if len(items) > MAX_ITEMS:
-            raise Refused(f"{len(items):,} items are more than {MAX_ITEMS:,}: draw a random sample of them.")
+            raise QueueRefused(f"{len(items):,} items are more than {MAX_ITEMS:,}: draw a random sample of them.")
         if self.people and self.how.reviews > self.people:
-            raise Refused(
+            raise QueueRefused(
                 f"{self.how.reviews} reviews of one item take {self.how.reviews} reviewers; {self.people} are assigned."
             )
         return items
@@ -100,7 +100,7 @@ class Sketch:
         if not self.how.controls:
             return {}
         if self.population.unit != Queue.Unit.TRIAL or self.population.preset not in WITHOUT_PASSES:
-            raise Refused("Passes as controls stand beside failures: choose failed trials, or no controls.")
+            raise QueueRefused("Passes as controls stand beside failures: choose failed trials, or no controls.")
         return self.population.passes().by_stratum(self.how.facet if self.how.sampling == STRATIFIED else "")
 
 
@@ -117,7 +117,7 @@ def seconds_per_item(unit: str) -> float | None:
 def make_queue(spec: QueueSpec, *, user: User) -> Queue:
     """Refused in words where it cannot be made; then nothing is saved. The population is pinned to this moment."""
     if not spec.version.is_frozen:
-        raise Refused(f"{spec.version} is a draft: freeze it first, so that every label means the same.")
+        raise QueueRefused(f"{spec.version} is a draft: freeze it first, so that every label means the same.")
     _check_people(spec.reviewers)
     with transaction.atomic():
         pinned = spec.population.choices.as_of or timezone.now()
@@ -168,7 +168,7 @@ def withdraw(queue: Queue, person: User, *, user: User) -> bool:
 def _check_people(people: Collection[User]) -> None:
     for person in people:
         if not person.may(User.Level.REVIEWER):
-            raise Refused(f"{person.get_username()} may not review: the account is {person.level} or inactive.")
+            raise QueueRefused(f"{person.get_username()} may not review: the account is {person.level} or inactive.")
 
 
 def _queue(spec: QueueSpec, population: Population, total: int, user: User) -> Queue:

@@ -12,7 +12,7 @@ from uuid import UUID
 from django.db.models import Count, Q, QuerySet
 
 from benchapp.models import Queue, Trial
-from benchapp.review.queues.populations import Population, reopened
+from benchapp.review.queues.populations import Population, reopen
 from benchapp.stats.comparing.narrowing import success_is
 
 FACETS: Mapping[str, str] = {  # part of the address -> what the page calls it
@@ -128,7 +128,7 @@ def value_of(facet: str, raw: Any, suite: str | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class FacetCell:
     """Trials that are alike in every facet: how many of them ran, failed, and are of the queue's population."""
 
     values: Mapping[str, str]
@@ -141,13 +141,13 @@ class Cell:
 class Extent:
     """How much there is of what was drawn from, as the record stands now."""
 
-    cells: tuple[Cell, ...]
+    cells: tuple[FacetCell, ...]
 
-    def within(self, chosen: Mapping[str, frozenset[str]]) -> Cell:
+    def within(self, chosen: Mapping[str, frozenset[str]]) -> FacetCell:
         """All cells of the chosen part together."""
         kept = [cell for cell in self.cells if all(cell.values[name] in values for name, values in chosen.items())]
         sums = (sum(getattr(cell, name) for cell in kept) for name in ("attempted", "failed", "population"))
-        return Cell({}, *sums)
+        return FacetCell({}, *sums)
 
 
 ATTEMPTED = (Trial.Status.PASSED, Trial.Status.FAILED, Trial.Status.UNSCORED)
@@ -156,7 +156,7 @@ ATTEMPTED = (Trial.Status.PASSED, Trial.Status.FAILED, Trial.Status.UNSCORED)
 def extent_of(queues: Iterable[Queue]) -> Extent:
     """Trials of the same selections whatever became of them, and how many of them the queues were drawn from; a trial of
     several selections counts once. Two queries. ValueError where a stored population means nothing any more."""
-    drawn = [reopened(queue.unit, queue.population) for queue in queues]
+    drawn = [reopen(queue.unit, queue.population) for queue in queues]
     whole = [
         replace(each, narrowing=each.narrowing.without("outcome").without("replay"), preset="all") for each in drawn
     ]
@@ -164,7 +164,7 @@ def extent_of(queues: Iterable[Queue]) -> Extent:
     counted = {values: ran for values, ran, _ in _counts(drawn)}
     return Extent(
         tuple(
-            Cell(dict(zip(FACETS, key, strict=True)), *attempted.get(key, (0, 0)), counted.get(key, 0))
+            FacetCell(dict(zip(FACETS, key, strict=True)), *attempted.get(key, (0, 0)), counted.get(key, 0))
             for key in sorted(attempted.keys() | counted.keys())
         )
     )
@@ -184,7 +184,7 @@ def _counts(populations: Sequence[Population]) -> Iterable[tuple[tuple[str, ...]
 def in_common(queues: Iterable[Queue]) -> int:
     """How many units the queues' populations of one unit share, as the record stands now: none where they can be added
     up. A unit of three populations counts twice. ValueError where a stored population means nothing any more."""
-    drawn = [reopened(queue.unit, queue.population) for queue in queues]
+    drawn = [reopen(queue.unit, queue.population) for queue in queues]
     units = drawn[0].rows().model._default_manager.filter(_within(drawn))
     return sum(each.total() for each in drawn) - int(units.count())
 

@@ -12,7 +12,7 @@ from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.utils import timezone
 
 from benchapp.models import Label, Queue, Resolution, Review, Slot, User
-from benchapp.review.queues.claims import free, unfilled
+from benchapp.review.queues.claims import free, is_unfilled
 
 State = Review.State
 
@@ -83,7 +83,7 @@ def awaiting(queues: Collection[Queue]) -> dict[int, int]:
     total = submitted.values("item").annotate(n=Count("pk")).values("n")
     used = (
         Label.objects.filter(mark__review__state=State.SUBMITTED, mark__review__item__queue__in=queues)
-        .filter(~Exists(Slot.objects.filter(unfilled(), item=OuterRef(of_item))))
+        .filter(~Exists(Slot.objects.filter(is_unfilled(), item=OuterRef(of_item))))
         .filter(~Exists(Resolution.objects.filter(item=OuterRef(of_item), superseded_at=None)))
         .order_by()
         .values_list("mark__review__item__queue", of_item, "code")
@@ -122,7 +122,7 @@ def people_of(queue: Queue) -> list[PersonProgress]:
 def own_drafts(user: User) -> Iterable[Review]:
     """Of open queues, the one last saved first."""
     drafts = Review.objects.filter(reviewer=user, state=State.DRAFT, item__queue__closed_at=None)
-    mine = Slot.objects.filter(unfilled(), item=OuterRef("item"), holder=user)
+    mine = Slot.objects.filter(is_unfilled(), item=OuterRef("item"), holder=user)
     open_slots = Slot.objects.filter(free(timezone.now()), item=OuterRef("item"))
     return (
         drafts.annotate(is_held=Exists(mine), is_open=Exists(open_slots))

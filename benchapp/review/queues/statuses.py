@@ -23,7 +23,7 @@ class ItemStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ItemAnswer:
     """One person's review of the item: its state and the keys of the codes it uses."""
 
     state: str
@@ -31,17 +31,17 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ItemStanding:
     """What an item's status is read from. `held`: slots somebody holds in time; `filled`: those with their review."""
 
     needed: int
     held: int = 0
     filled: int = 0
-    answers: tuple[Answer, ...] = ()
+    answers: tuple[ItemAnswer, ...] = ()
     is_resolved: bool = False
 
 
-def item_status(standing: Standing) -> ItemStatus:
+def item_status(standing: ItemStanding) -> ItemStatus:
     """Pure. Extra reviews, which no slot had room for, count like the others."""
     if standing.is_resolved:
         return ItemStatus.RESOLVED
@@ -64,7 +64,7 @@ def statuses_of(queue: Queue, items: Collection[int] | None = None) -> dict[int,
     return {pk: item_status(standing) for pk, standing in standings.items()}
 
 
-def standings_of(queue: Queue, items: Collection[int] | None = None) -> dict[int, Standing]:
+def standings_of(queue: Queue, items: Collection[int] | None = None) -> dict[int, ItemStanding]:
     chosen = Q(item__queue=queue) if items is None else Q(item__queue=queue, item__in=items)
     wanted = QueueItem.objects.filter(queue=queue)
     wanted = wanted if items is None else wanted.filter(pk__in=items)
@@ -78,18 +78,18 @@ def standings_of(queue: Queue, items: Collection[int] | None = None) -> dict[int
     resolutions = Resolution.objects.filter(chosen, superseded_at=None).values_list("item", flat=True)
     resolved = set(resolutions.order_by())
     return {
-        pk: Standing(needed, held[pk], filled[pk], tuple(answers[pk]), pk in resolved)
+        pk: ItemStanding(needed, held[pk], filled[pk], tuple(answers[pk]), pk in resolved)
         for pk, needed in wanted.values_list("pk", "reviews_needed").order_by("ordinal")
     }
 
 
-def _answers(chosen: Q) -> dict[int, list[Answer]]:
+def _answers(chosen: Q) -> dict[int, list[ItemAnswer]]:
     codes: dict[int, set[int]] = defaultdict(set)
     for review, code in Label.objects.filter(mark__review__in=Review.objects.filter(chosen)).values_list(
         "mark__review", "code"
     ):
         codes[review].add(code)
-    answers: dict[int, list[Answer]] = defaultdict(list)
+    answers: dict[int, list[ItemAnswer]] = defaultdict(list)
     for pk, item, state in Review.objects.filter(chosen).values_list("pk", "item", "state").order_by("pk"):
-        answers[item].append(Answer(state, frozenset(codes[pk])))
+        answers[item].append(ItemAnswer(state, frozenset(codes[pk])))
     return answers

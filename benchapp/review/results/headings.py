@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchapp.models import AgreementReport, Queue
-from benchapp.review.queues.populations import reopened
-from benchapp.review.results.queue_results import Basis, Coding
+from benchapp.review.queues.populations import reopen
+from benchapp.review.results.queue_results import Basis, QueueCoding
 
 NOT_COMPUTED = "not computed"
 
@@ -90,7 +90,7 @@ class Heading:
         }
 
 
-def heading_of(coding: Coding) -> Heading:
+def heading_of(coding: QueueCoding) -> Heading:
     """One query, and one for each queue."""
     version, queues = coding.version, coding.queues
     alphas = alphas_of(queues)
@@ -103,7 +103,7 @@ def heading_of(coding: Coding) -> Heading:
         sum(queue.population_total for queue in queues),
         coding.unit,
         len(coding.drawn),
-        coding.counted(),
+        coding.count_by_basis(),
         coding.overlap,
         tuple(alphas.get(queue.pk) for queue in queues),
         any(item.facts.scripted for item in coding.items),
@@ -129,7 +129,7 @@ def _alpha(report: AgreementReport) -> Alpha:
 def population_said(queue: Queue) -> str:
     """The stored population in words; its address where that means nothing any more."""
     try:
-        population = reopened(queue.unit, queue.population)
+        population = reopen(queue.unit, queue.population)
     except ValueError:
         return queue.population
     narrowed = ", ".join(text for _, _, text in population.narrowed_by())

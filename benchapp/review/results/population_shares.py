@@ -24,7 +24,7 @@ SAMPLING = "Wilson on the effective number of units; strata, finite population"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sample:
+class CodedSample:
     """The coded units. weights: [n], > 0; strata, clusters: [n], numbers from 0; sizes: [strata], units of the population
     in each stratum."""
 
@@ -60,11 +60,11 @@ class Share:
             return replace(self, value=None, interval=None, sampling=None, note="the whole is not known")
         value = None if self.value is None else self.value * factor
         return replace(
-            self, value=value, interval=_scaled(self.interval, factor), sampling=_scaled(self.sampling, factor)
+            self, value=value, interval=_scale(self.interval, factor), sampling=_scale(self.sampling, factor)
         )
 
 
-def shares(sample: Sample, carried: Floats, domain: Flags | None = None) -> list[Share]:
+def shares(sample: CodedSample, carried: Floats, domain: Flags | None = None) -> list[Share]:
     """One share per column of `carried` ([n, m]: how far each unit carries each code, 0..1), over the units of `domain`.
 
     Intervals are given from ten units on; the one over clusters from six clusters on.
@@ -105,14 +105,14 @@ def _why_none(n: int, clusters: int) -> str:
     return ""
 
 
-def _between_clusters(sample: Sample, parts: Floats, clusters: int) -> Floats:
+def _between_clusters(sample: CodedSample, parts: Floats, clusters: int) -> Floats:
     """Variances of m shares if the clusters were drawn anew: from the sums of the linearised values of each, which add up
     to 0. Strata take nothing away here, so it errs to the wide side where they differ."""
     sums = _sums(parts, sample.clusters, int(sample.clusters.max()) + 1)
     return np.asarray(np.square(sums).sum(axis=0) * clusters / max(clusters - 1, 1))
 
 
-def _within_strata(sample: Sample, parts: Floats, inside: Flags) -> tuple[Floats, float]:
+def _within_strata(sample: CodedSample, parts: Floats, inside: Flags) -> tuple[Floats, float]:
     """Variances of m shares if other units of the same population had been drawn, and the largest number of independent
     units that can be claimed: the one there would be if the share were the same in all strata. A stratum of few units may
     show no spread at all by luck; infinite where every unit was taken."""
@@ -160,11 +160,11 @@ def _wilson(p: float, n: float) -> tuple[float, float]:
     return max(0.0, float(middle - half)) if p > 0 else 0.0, min(1.0, float(middle + half)) if p < 1 else 1.0
 
 
-def _scaled(interval: Interval | None, factor: float) -> Interval | None:
+def _scale(interval: Interval | None, factor: float) -> Interval | None:
     return None if interval is None else replace(interval, low=interval.low * factor, high=interval.high * factor)
 
 
-def horvitz_thompson(sample: Sample, carried: Floats) -> Floats:
+def horvitz_thompson(sample: CodedSample, carried: Floats) -> Floats:
     """Estimated number of units of the population that carry each code, [m]: the sum of the weights of those that do
     (Horvitz & Thompson 1952)."""
     return np.asarray(sample.weights @ carried)

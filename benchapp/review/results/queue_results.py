@@ -85,7 +85,7 @@ class FirstFailure:
 
 
 @dataclass(frozen=True, slots=True)
-class Coding:
+class QueueCoding:
     """Everything queues of one version say. codes: in the order of the codebook."""
 
     version: CodebookVersion
@@ -109,7 +109,7 @@ class Coding:
         """Items that at least two people reviewed."""
         return sum(item.reviews > 1 for item in self.items)
 
-    def counted(self) -> dict[Basis, int]:
+    def count_by_basis(self) -> dict[Basis, int]:
         counts = dict.fromkeys(Basis, 0)
         for item in self.drawn:
             counts[item.basis] += 1
@@ -124,19 +124,19 @@ class NotTogether(ValueError):
     """These queues cannot be counted together; the message says why."""
 
 
-def coding_of(queues: Sequence[Queue]) -> Coding:
+def coding_of(queues: Sequence[Queue]) -> QueueCoding:
     """Of one queue, or of several with the same version and unit whose populations have nothing in common. Eight queries,
     and one more for each of several queues."""
     _check(queues)
     version = queues[0].version
     codes = tuple(version.codes.select_related("parent"))
-    reviews = tuple(_submitted(queues, {code.pk for code in codes}))
+    reviews = tuple(_read_submitted(queues, {code.pk for code in codes}))
     items = tuple(_items(queues, reviews, {code.pk for code in codes}))
     units = [(item.facts.unit_kind, item.facts.unit) for item in items]
     if len(set(units)) < len(units):
         raise NotTogether("Some items are in more than one of these queues: added up they would count twice.")
     _check_populations(queues)
-    return Coding(version, tuple(queues), codes, items, reviews, tuple(_first_failures(queues)))
+    return QueueCoding(version, tuple(queues), codes, items, reviews, tuple(_first_failures(queues)))
 
 
 def _check(queues: Sequence[Queue]) -> None:
@@ -181,7 +181,7 @@ def within(codes: Iterable[Code]) -> dict[int, frozenset[int]]:
 # --- rows ------------------------------------------------------------------------------------------------------------
 
 
-def _submitted(queues: Sequence[Queue], known: set[int]) -> Iterable[Submitted]:
+def _read_submitted(queues: Sequence[Queue], known: set[int]) -> Iterable[Submitted]:
     rows = Review.objects.filter(item__queue__in=queues, state=Review.State.SUBMITTED).order_by("submitted_at", "pk")
     labelled = defaultdict(set)
     for review, code in _labels(queues, known).values_list("mark__review_id", "code_id"):
@@ -199,7 +199,7 @@ def _labels(queues: Sequence[Queue], known: set[int]) -> Any:
 
 
 def _items(queues: Sequence[Queue], reviews: Sequence[Submitted], known: set[int]) -> Iterable[Coded]:
-    resolved = _resolved(queues)
+    resolved = _read_resolved(queues)
     skipped = set(
         Review.objects.filter(item__queue__in=queues, state=Review.State.SKIPPED).values_list("item_id", flat=True)
     )
@@ -232,7 +232,7 @@ def _standing(resolved: Voice | None, voices: tuple[Voice, ...], skipped: bool) 
     return (Basis.AGREED if len({voice.codes for voice in voices}) == 1 else Basis.SPLIT), voices
 
 
-def _resolved(queues: Sequence[Queue]) -> dict[int, Voice]:
+def _read_resolved(queues: Sequence[Queue]) -> dict[int, Voice]:
     """Item -> the standing resolution's answer."""
     rows = Resolution.objects.filter(item__queue__in=queues, superseded_at=None)
     found: dict[int, tuple[str, set[int]]] = {}
@@ -258,19 +258,19 @@ def _first_failures(queues: Sequence[Queue]) -> Iterable[FirstFailure]:
         yield FirstFailure(item, min(step, total), total)
 
 
-def settled(coding: Coding) -> Coding:
+def drop_undecided(coding: QueueCoding) -> QueueCoding:
     """Without the items whose reviews differ and nobody decided: those count as missing then."""
     kept = tuple(
-        item if item.basis is not Basis.SPLIT else _emptied(item) for item in coding.items
+        item if item.basis is not Basis.SPLIT else _drop_answers(item) for item in coding.items
     )  # still drawn, so still in the weights of their stratum
-    return Coding(coding.version, coding.queues, coding.codes, kept, coding.reviews, coding.first_failures)
+    return QueueCoding(coding.version, coding.queues, coding.codes, kept, coding.reviews, coding.first_failures)
 
 
-def _emptied(item: Coded) -> Coded:
+def _drop_answers(item: Coded) -> Coded:
     told = (item.pk, item.public_id, item.queue, item.stratum, item.inclusion, item.is_control, item.facts)
     return Coded(*told, item.basis, (), item.reviews)
 
 
-def narrowed(coding: Coding, chosen: Mapping[str, frozenset[str]]) -> list[bool]:
+def mark_chosen(coding: QueueCoding, chosen: Mapping[str, frozenset[str]]) -> list[bool]:
     """Which of the drawn items lie in the chosen part: every facet's value among those chosen for it."""
     return [all(getattr(item.facts, name) in values for name, values in chosen.items()) for item in coding.drawn]

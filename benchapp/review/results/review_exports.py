@@ -14,27 +14,27 @@ from django.conf import settings
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from benchapp.exports.dictionary import Field, Kind
+from benchapp.exports.dictionary import Column, ValueKind
 from benchapp.exports.formats import UTC_Z, csv_pieces, json_pieces
-from benchapp.exports.latex import END, escaped
+from benchapp.exports.latex import END, escape
 from benchapp.models import Label, Queue, QueueItem, Resolution, Review, User
 from benchapp.review.blinding import closed_runs, closed_trials
 from benchapp.review.results.headings import NOT_COMPUTED, Heading
 from benchapp.review.results.population_shares import Share
-from benchapp.review.results.taxonomy import Per, Row, Taxonomy
+from benchapp.review.results.taxonomy import Per, Taxonomy, TaxonomyRow
 from benchapp.stats.inference.interval import Interval
 from benchapp.stats.inference.shares import MIN_FOR_INTERVAL
 
 MISSING_INTERVAL = "fewer than ten coded, or fewer than six clusters"
 NO_TRIALS = "the units are no trials, or the population cannot be counted any more"
 CARRIED = (  # on every row: a table is copied without its head
-    Field("codebook", Kind.TEXT, "name of the codebook"),
-    Field("version", Kind.INTEGER, "its version"),
-    Field("version_digest", Kind.TEXT, "SHA-256 of the version's codes"),
-    Field("queues", Kind.TEXT, "queues the numbers are from"),
-    Field("items_coded", Kind.INTEGER, "items that count, of the part that was chosen or not", "items"),
-    Field("items_overlap", Kind.INTEGER, "items that at least two people reviewed", "items"),
-    Field("alpha", Kind.NUMBER, "Krippendorff's alpha over code sets, before discussion", missing=NOT_COMPUTED),
+    Column("codebook", ValueKind.TEXT, "name of the codebook"),
+    Column("version", ValueKind.INTEGER, "its version"),
+    Column("version_digest", ValueKind.TEXT, "SHA-256 of the version's codes"),
+    Column("queues", ValueKind.TEXT, "queues the numbers are from"),
+    Column("items_coded", ValueKind.INTEGER, "items that count, of the part that was chosen or not", "items"),
+    Column("items_overlap", ValueKind.INTEGER, "items that at least two people reviewed", "items"),
+    Column("alpha", ValueKind.NUMBER, "Krippendorff's alpha over code sets, before discussion", missing=NOT_COMPUTED),
 )
 RATES: Mapping[Per, str] = {
     Per.POPULATION: "units of the population that carry it, per 100",
@@ -49,26 +49,27 @@ ENDS = {
 }
 
 
-def _rate_fields(per: Per, meaning: str) -> tuple[Field, ...]:
+def _rate_fields(per: Per, meaning: str) -> tuple[Column, ...]:
     missing = "nothing coded" if per is Per.POPULATION else f"nothing coded; or {NO_TRIALS}"
     ends = (
-        Field(f"per_100_{per}_{name}", Kind.NUMBER, said, "per 100", MISSING_INTERVAL) for name, said in ENDS.items()
+        Column(f"per_100_{per}_{name}", ValueKind.NUMBER, said, "per 100", MISSING_INTERVAL)
+        for name, said in ENDS.items()
     )
-    return Field(f"per_100_{per}", Kind.NUMBER, meaning, "per 100", missing), *ends
+    return Column(f"per_100_{per}", ValueKind.NUMBER, meaning, "per 100", missing), *ends
 
 
 TAXONOMY = (
-    Field("code", Kind.TEXT, "name of the code"),
-    Field("parent", Kind.TEXT, "the code above it, which counts all beneath it", missing="at the top"),
-    Field("depth", Kind.INTEGER, "levels below the top"),
-    Field("definition", Kind.TEXT, "what it means", missing="none was written"),
-    Field("k", Kind.NUMBER, "items that carry it; a fraction where reviewers of an item disagree", "items"),
-    Field("n", Kind.INTEGER, "items coded", "items"),
-    Field("clusters", Kind.INTEGER, "episodes (or tasks, for plain imports) they are from"),
+    Column("code", ValueKind.TEXT, "name of the code"),
+    Column("parent", ValueKind.TEXT, "the code above it, which counts all beneath it", missing="at the top"),
+    Column("depth", ValueKind.INTEGER, "levels below the top"),
+    Column("definition", ValueKind.TEXT, "what it means", missing="none was written"),
+    Column("k", ValueKind.NUMBER, "items that carry it; a fraction where reviewers of an item disagree", "items"),
+    Column("n", ValueKind.INTEGER, "items coded", "items"),
+    Column("clusters", ValueKind.INTEGER, "episodes (or tasks, for plain imports) they are from"),
     *(field for per, meaning in RATES.items() for field in _rate_fields(per, meaning)),
-    Field("estimated_total", Kind.NUMBER, "units of the population that carry it (Horvitz-Thompson)", "units"),
-    Field("controls_k", Kind.NUMBER, "passes drawn as controls that carry it", "items", "no controls were coded"),
-    Field("controls_n", Kind.INTEGER, "passes drawn as controls and coded", "items", "no controls were coded"),
+    Column("estimated_total", ValueKind.NUMBER, "units of the population that carry it (Horvitz-Thompson)", "units"),
+    Column("controls_k", ValueKind.NUMBER, "passes drawn as controls that carry it", "items", "no controls were coded"),
+    Column("controls_n", ValueKind.INTEGER, "passes drawn as controls and coded", "items", "no controls were coded"),
     *CARRIED,
 )
 
@@ -127,9 +128,9 @@ def taxonomy_table(taxonomy: Taxonomy, heading: Heading) -> str:
     return "\n".join(lines)
 
 
-def _line(row: Row, pers: Sequence[Per]) -> str:
+def _line(row: TaxonomyRow, pers: Sequence[Per]) -> str:
     share = row.shares[Per.POPULATION]
-    name = rf"\hspace{{{row.depth}em}}" * bool(row.depth) + escaped(row.code.name)
+    name = rf"\hspace{{{row.depth}em}}" * bool(row.depth) + escape(row.code.name)
     return " & ".join([name, f"{number(share.k)}/{share.n}", *(_value(row.shares[per]) for per in pers)])
 
 
@@ -150,11 +151,11 @@ def _caption(taxonomy: Taxonomy, heading: Heading) -> str:
     noun = {"trial": "trials", "decision": "decisions", "snapshot": "libraries"}[heading.unit]
     chosen = "; ".join(f"{name} {', '.join(sorted(values))}" for name, values in taxonomy.chosen.items())
     said = [
-        f"Codebook {escaped(heading.codebook)}, version {heading.version} ({heading.digest[:12]}).",
+        f"Codebook {escape(heading.codebook)}, version {heading.version} ({heading.digest[:12]}).",
         f"$n = {heading.n}$ {noun} coded of {heading.drawn} drawn from {heading.population_total}"
-        f" ({escaped('; '.join(heading.populations))}); {heading.overlap} reviewed at least twice,"
-        f" Krippendorff's $\\alpha$ before discussion: {escaped(heading.alpha_said.replace('−', '-'))}.",
-        f"Only {escaped(chosen)}." if chosen else "",
+        f" ({escape('; '.join(heading.populations))}); {heading.overlap} reviewed at least twice,"
+        f" Krippendorff's $\\alpha$ before discussion: {escape(heading.alpha_said.replace('−', '-'))}.",
+        f"Only {escape(chosen)}." if chosen else "",
         "A code counts everything beneath it; an item may carry several. Weighted by inclusion probability, with"
         r" 95\,\% intervals over clusters (episodes, or tasks of plain imports).",
         "A scripted or recorded model took part: these numbers say nothing about any LLM." if heading.scripted else "",
@@ -166,52 +167,54 @@ def _caption(taxonomy: Taxonomy, heading: Heading) -> str:
 
 ANCHOR = "the mark speaks of the whole item"
 LABELS = (
-    Field("item", Kind.ID, "the item under review"),
-    Field("queue", Kind.ID, "its queue"),
-    Field("unit", Kind.TEXT, "trial, decision or snapshot"),
-    Field(
-        "unit_id", Kind.TEXT, "public id of the trial or decision, digest of the snapshot", missing="still blind to you"
+    Column("item", ValueKind.ID, "the item under review"),
+    Column("queue", ValueKind.ID, "its queue"),
+    Column("unit", ValueKind.TEXT, "trial, decision or snapshot"),
+    Column(
+        "unit_id",
+        ValueKind.TEXT,
+        "public id of the trial or decision, digest of the snapshot",
+        missing="still blind to you",
     ),
-    Field("codebook", Kind.TEXT, "name of the codebook"),
-    Field("version", Kind.INTEGER, "its version"),
-    Field("version_digest", Kind.TEXT, "SHA-256 of the version's codes"),
-    Field("said_by", Kind.TEXT, "review, or resolution for an adjudicator's answer"),
-    Field("reviewer", Kind.TEXT, "pseudonym of the person"),
-    Field("state", Kind.TEXT, "submitted, skipped or resolved"),
-    Field("code", Kind.TEXT, "the code", missing="nothing is wrong there, or it was skipped"),
-    Field("attribution", Kind.TEXT, "who or what failed", missing="not said"),
-    Field("first_failure", Kind.BOOLEAN, "the mark is the first upstream failure", missing="no mark"),
-    Field("trajectory_digest", Kind.TEXT, "trajectory the mark stands in", missing=ANCHOR),
-    Field("step", Kind.INTEGER, "step from 1", missing=ANCHOR),
-    Field("field", Kind.TEXT, "field of the step", missing=ANCHOR),
-    Field("path", Kind.TEXT, "skill file", missing="not a mark in a file"),
-    Field(
-        "start", Kind.INTEGER, "first character of the field's text from 0, or line of the file from 1", missing=ANCHOR
+    Column("codebook", ValueKind.TEXT, "name of the codebook"),
+    Column("version", ValueKind.INTEGER, "its version"),
+    Column("version_digest", ValueKind.TEXT, "SHA-256 of the version's codes"),
+    Column("said_by", ValueKind.TEXT, "review, or resolution for an adjudicator's answer"),
+    Column("reviewer", ValueKind.TEXT, "pseudonym of the person"),
+    Column("state", ValueKind.TEXT, "submitted, skipped or resolved"),
+    Column("code", ValueKind.TEXT, "the code", missing="nothing is wrong there, or it was skipped"),
+    Column("attribution", ValueKind.TEXT, "who or what failed", missing="not said"),
+    Column("first_failure", ValueKind.BOOLEAN, "the mark is the first upstream failure", missing="no mark"),
+    Column("trajectory_digest", ValueKind.TEXT, "trajectory the mark stands in", missing=ANCHOR),
+    Column("step", ValueKind.INTEGER, "step from 1", missing=ANCHOR),
+    Column("field", ValueKind.TEXT, "field of the step", missing=ANCHOR),
+    Column("path", ValueKind.TEXT, "skill file", missing="not a mark in a file"),
+    Column(
+        "start",
+        ValueKind.INTEGER,
+        "first character of the field's text from 0, or line of the file from 1",
+        missing=ANCHOR,
     ),
-    Field("end", Kind.INTEGER, "end of it", missing=ANCHOR),
-    Field("confidence", Kind.INTEGER, "1 low to 3 high", missing="not said"),
-    Field("category", Kind.TEXT, "why reviewers differed, as the adjudicator saw it", missing="not a resolution"),
-    Field("at", Kind.TIME, "when it was submitted, skipped or resolved"),
-    Field("seconds", Kind.NUMBER, "time at work on the item", "seconds", "not a review"),
-    Field("inclusion", Kind.NUMBER, "probability with which the item was drawn"),
-    Field("is_control", Kind.BOOLEAN, "a pass drawn beside the failures"),
-    Field("is_overlap", Kind.BOOLEAN, "in the overlap"),
-    Field("carried", Kind.BOOLEAN, "carried over from a queue of another version"),
-    Field("hid_labels", Kind.BOOLEAN, "other people's labels were hidden until submitted"),
-    Field("hid_suggestions", Kind.BOOLEAN, "suggestions were hidden until submitted"),
-    Field("hid_conditions", Kind.BOOLEAN, "conditions were hidden"),
-    Field("hid_models", Kind.BOOLEAN, "models were hidden"),
+    Column("end", ValueKind.INTEGER, "end of it", missing=ANCHOR),
+    Column("confidence", ValueKind.INTEGER, "1 low to 3 high", missing="not said"),
+    Column("category", ValueKind.TEXT, "why reviewers differed, as the adjudicator saw it", missing="not a resolution"),
+    Column("at", ValueKind.TIME, "when it was submitted, skipped or resolved"),
+    Column("seconds", ValueKind.NUMBER, "time at work on the item", "seconds", "not a review"),
+    Column("inclusion", ValueKind.NUMBER, "probability with which the item was drawn"),
+    Column("is_control", ValueKind.BOOLEAN, "a pass drawn beside the failures"),
+    Column("is_overlap", ValueKind.BOOLEAN, "in the overlap"),
+    Column("carried", ValueKind.BOOLEAN, "carried over from a queue of another version"),
+    Column("hid_labels", ValueKind.BOOLEAN, "other people's labels were hidden until submitted"),
+    Column("hid_suggestions", ValueKind.BOOLEAN, "suggestions were hidden until submitted"),
+    Column("hid_conditions", ValueKind.BOOLEAN, "conditions were hidden"),
+    Column("hid_models", ValueKind.BOOLEAN, "models were hidden"),
 )
-QUOTE = Field("quote", Kind.TEXT, "the marked text, from the trial", missing="no text was marked")
+QUOTE = Column("quote", ValueKind.TEXT, "the marked text, from the trial", missing="no text was marked")
 MEMOS = (
-    Field("memo", Kind.TEXT, "memo of the mark, or of the resolution", missing="none"),
-    Field("review_memo", Kind.TEXT, "memo of the review, or the reason it was skipped", missing="none"),
+    Column("memo", ValueKind.TEXT, "memo of the mark, or of the resolution", missing="none"),
+    Column("review_memo", ValueKind.TEXT, "memo of the review, or the reason it was skipped", missing="none"),
 )
-LABELS_AS = {
-    "csv": "text/csv; charset=utf-8",
-    "json": "application/json",
-    "jsonl": "application/x-ndjson",
-}
+LABELS_AS = {"csv": "text/csv; charset=utf-8", "json": "application/json", "jsonl": "application/x-ndjson"}
 MARK_PLACE = ("attribution", "is_first_failure", "trajectory__digest", "step", "field", "path", "start", "end")
 
 
@@ -226,7 +229,7 @@ class LabelExport:
     memos: bool = False
 
     @property
-    def fields(self) -> tuple[Field, ...]:
+    def fields(self) -> tuple[Column, ...]:
         return LABELS + ((QUOTE,) if self.quotes else ()) + (MEMOS if self.memos else ())
 
     def about(self) -> dict[str, Any]:
@@ -257,13 +260,13 @@ class LabelExport:
 
     def _units(self) -> Iterator[tuple[int, tuple[Any, ...]]]:
         """Item -> what is said of it before and after the label."""
-        closed = self._closed()
+        closed = self._list_closed()
         names = ("public_id", "trial__public_id", "decision__public_id", "snapshot__digest", "inclusion")
         rows = self.queue.items.values_list("pk", *names, "is_control", "is_overlap")
         for pk, item, trial, decision, digest, *drawn in rows:
             yield pk, (item, None if pk in closed else str(trial or decision or digest), drawn)
 
-    def _closed(self) -> frozenset[int]:
+    def _list_closed(self) -> frozenset[int]:
         """Items whose unit the asker may not know yet, because of this queue or of another."""
         if self.asker is None:
             return frozenset()
@@ -296,7 +299,7 @@ class LabelExport:
         for code, *mark, quote, memo, item, who, sure, at, seconds, carried, said in (
             Label.objects.filter(**final).order_by(*order).values_list(*names)
         ):
-            given = ("review", who, "submitted", code, *_told(mark), sure, None, at, seconds)
+            given = ("review", who, "submitted", code, *_replace_empty(mark), sure, None, at, seconds)
             more = {"quote": quote, "memo": memo, "review_memo": said, "carried": carried is not None}
             yield self._row(units[item], given, more)
 
@@ -325,5 +328,5 @@ class LabelExport:
             yield self._row(units[item], said, {"quote": "", "memo": memo, "review_memo": "", "carried": False})
 
 
-def _told(values: Sequence[Any]) -> list[Any]:
+def _replace_empty(values: Sequence[Any]) -> list[Any]:
     return [None if value == "" else value for value in values]

@@ -11,9 +11,9 @@ from functools import cached_property
 import numpy as np
 
 from benchapp.models import Code, Queue
-from benchapp.review.queues.review_facets import Cell, Extent, extent_of
-from benchapp.review.results.population_shares import Flags, Sample, Share, horvitz_thompson, shares
-from benchapp.review.results.queue_results import Coded, Coding, coding_of
+from benchapp.review.queues.review_facets import Extent, FacetCell, extent_of
+from benchapp.review.results.population_shares import CodedSample, Flags, Share, horvitz_thompson, shares
+from benchapp.review.results.queue_results import Coded, QueueCoding, coding_of
 from benchapp.stats.inference.interval import Floats
 
 Chosen = Mapping[str, frozenset[str]]
@@ -28,7 +28,7 @@ class Per(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TaxonomyRow:
     """One code at its place in the tree, depth from 0. estimated: units of the population that carry it
     (Horvitz-Thompson). controls: (k, n) among the passes drawn beside it; None where there are none."""
 
@@ -48,7 +48,7 @@ class Taxonomy:
     """`chosen` narrows everything to a part of the population. `extent`: None where the units are no trials, or where the
     population's address means nothing any more: then nothing can be said per 100 failed or attempted."""
 
-    coding: Coding
+    coding: QueueCoding
     extent: Extent | None
     chosen: Chosen
 
@@ -58,7 +58,7 @@ class Taxonomy:
         return tuple(item for item in self.coding.drawn if item.is_coded)
 
     @cached_property
-    def sample(self) -> Sample:
+    def sample(self) -> CodedSample:
         return sample_of(self.coding.drawn)
 
     @cached_property
@@ -78,11 +78,11 @@ class Taxonomy:
         return list(Per) if self.extent else [Per.POPULATION]
 
     @cached_property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[TaxonomyRow]:
         found = {per: self.frequencies(per) for per in self.pers}
         estimated = horvitz_thompson(self.sample, self.carried * self.inside(self.chosen)[:, np.newaxis])
         return [
-            Row(
+            TaxonomyRow(
                 code,
                 depth,
                 {per: found[per][place] for per in self.pers},
@@ -112,7 +112,7 @@ class Taxonomy:
         )
 
     @property
-    def counts(self) -> Cell | None:
+    def counts(self) -> FacetCell | None:
         """How many trials of the chosen part ran, failed and are of the population; None where that is not known."""
         return self._extent(self.chosen) if self.extent else None
 
@@ -135,7 +135,7 @@ class Taxonomy:
         """Whether the population holds more than failures, so that the failed are a part of it."""
         return any(item.facts.failed is not True for item in self.coding.drawn)
 
-    def _extent(self, chosen: Chosen) -> Cell:
+    def _extent(self, chosen: Chosen) -> FacetCell:
         if self.extent is None:
             raise ValueError("only trials are attempted, and only where the population can be read")
         return self.extent.within(chosen)
@@ -165,7 +165,7 @@ def extent_if_known(queues: Sequence[Queue]) -> Extent | None:
         return None
 
 
-def sample_of(drawn: Sequence[Coded]) -> Sample:
+def sample_of(drawn: Sequence[Coded]) -> CodedSample:
     """The coded ones of the drawn items. Each stands for 1 / inclusion units, and, where a stratum is not coded to its end
     or some of it was skipped, for its share of those that are missing there too: as if they were missing by lot."""
     coded = [item for item in drawn if item.is_coded]
@@ -177,7 +177,7 @@ def sample_of(drawn: Sequence[Coded]) -> Sample:
     sizes: dict[tuple[int, str], float] = defaultdict(float)
     for item in drawn:
         sizes[item.stratum] += 1 / item.inclusion
-    return Sample(
+    return CodedSample(
         np.array([total[item.stratum] / done[item.stratum] / item.inclusion for item in coded], dtype=float),
         np.array([strata[item.stratum] for item in coded], dtype=np.int64),
         np.array([clusters[item.facts.cluster] for item in coded], dtype=np.int64),

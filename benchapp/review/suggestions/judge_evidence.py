@@ -54,7 +54,7 @@ _MODELS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class JudgeEvidence:
     """`text` is all that the judge sees of the item. steps_total: 0 where the unit has no steps."""
 
     text: str
@@ -73,20 +73,20 @@ class Evidence:
         return self.text[start.start() : start.end() + end.start() if end else None]
 
 
-def evidence_of(item: QueueItem) -> Evidence:
+def evidence_of(item: QueueItem) -> JudgeEvidence:
     """The evidence of the item, redacted. One chunk of steps in memory at a time."""
     if item.trial:
         found = _of_trial(item, item.trial)
     elif item.decision:
-        found = Evidence(_of_decision(item.decision))
+        found = JudgeEvidence(_of_decision(item.decision))
     else:
         assert item.snapshot is not None, "an item is one unit (queue_item_is_one_unit)"
-        found = Evidence(_of_library(item.snapshot))
+        found = JudgeEvidence(_of_library(item.snapshot))
     masked = _mask(item, found.text)
     return replace(found, text=Redactor(own_secrets()).text(masked))
 
 
-def _of_trial(item: QueueItem, trial: Trial) -> Evidence:
+def _of_trial(item: QueueItem, trial: Trial) -> JudgeEvidence:
     attempt = trial.counting_attempt()
     main = attempt.trajectories.filter(is_superseded=False, kind="main").first() if attempt else None
     verdict = attempt.verdicts.filter(is_primary=True).first() if attempt else None
@@ -104,7 +104,7 @@ def _of_trial(item: QueueItem, trial: Trial) -> Evidence:
     )
     ending = f"\n\nThe attempt ended with {attempt.exception_type}." if attempt and attempt.exception_type else ""
     task = f"# Task\n\n{cut(instruction, MAX_INSTRUCTION_CHARS)}\n\n" if instruction else ""
-    return Evidence(f"{task}{compaction.text}{ending}", compaction.steps_total)
+    return JudgeEvidence(f"{task}{compaction.text}{ending}", compaction.steps_total)
 
 
 def _instruction(trial: Trial) -> str:

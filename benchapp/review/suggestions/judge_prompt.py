@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from benchapp.models import Attribution, Code, CodebookVersion
-from benchapp.review.suggestions.judge_evidence import Evidence
+from benchapp.review.suggestions.judge_evidence import JudgeEvidence
 from runner.base.types import ModelRequest
 
 PROMPT_VERSION = "judge/1"  # raise it with any change of what is asked, shown or accepted
@@ -32,7 +32,7 @@ Answer with one JSON object and nothing else:
 - confidence: "low", "medium" or "high"."""
 
 
-def request_for(version: CodebookVersion, codes: Iterable[Code], evidence: Evidence) -> ModelRequest:
+def request_for(version: CodebookVersion, codes: Iterable[Code], evidence: JudgeEvidence) -> ModelRequest:
     """Equal evidence and an equal codebook give equal requests."""
     system = _SYSTEM.replace("{attributions}", ", ".join(f'"{value}"' for value in Attribution.values))
     asked = f"# Codebook: {version}\n\n{codebook_text(codes)}\n\n# Evidence\n\n{evidence.text}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchapp.models import Attribution, Code
-from benchapp.review.suggestions.judge_evidence import Evidence
+from benchapp.review.suggestions.judge_evidence import JudgeEvidence
 from runner.base.text import storable
 from runner.base.types import FILTERED, ModelReply
 from runner.models.json_reply import PLAIN, objects_among, refuses
@@ -23,7 +23,7 @@ class Unreadable(ValueError):
     """Nothing in the reply could be used; says why."""
 
 
-class Refused(ValueError):
+class JudgeRefused(ValueError):
     """The model, or its provider, would not answer."""
 
 
@@ -40,17 +40,17 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class ReadSuggestions:
     """`problems`: one sentence for each label that was left out."""
 
     labels: tuple[Judged, ...]
     problems: tuple[str, ...] = ()
 
 
-def read_reply(reply: ModelReply, evidence: Evidence, find: Callable[[str], Code | None]) -> Judgement:
+def read_reply(reply: ModelReply, evidence: JudgeEvidence, find: Callable[[str], Code | None]) -> ReadSuggestions:
     """The labels that stand the checks. Refused, or Unreadable where no object, or none of its labels, can be used."""
     if reply.finish_reason == FILTERED:
-        raise Refused(reply.text[:MAX_TEXT_CHARS] or "the reply was withheld")
+        raise JudgeRefused(reply.text[:MAX_TEXT_CHARS] or "the reply was withheld")
     entries = _entries(reply)
     labels: dict[int, Judged] = {}
     problems: list[str] = []
@@ -65,7 +65,7 @@ def read_reply(reply: ModelReply, evidence: Evidence, find: Callable[[str], Code
         problems.append(f"{len(entries) - MAX_LABELS} labels beyond the first {MAX_LABELS}")
     if entries and not labels:
         raise Unreadable("; ".join(problems))
-    return Judgement(tuple(labels.values()), tuple(problems))
+    return ReadSuggestions(tuple(labels.values()), tuple(problems))
 
 
 def _entries(reply: ModelReply) -> list[Any]:
@@ -76,7 +76,7 @@ def _entries(reply: ModelReply) -> list[Any]:
     objects = objects_among(text, PLAIN, limit=MAX_BRACES, inner=True)
     found = next((value for value in objects if isinstance(value.get("labels"), list)), None)
     if found is None and refuses(text):
-        raise Refused(text[:MAX_TEXT_CHARS])
+        raise JudgeRefused(text[:MAX_TEXT_CHARS])
     if found is None:
         cut_off = " (it was cut off at the limit of tokens)" if reply.finish_reason == "length" else ""
         raise Unreadable(f"no JSON object with a list named labels{cut_off}")
@@ -84,7 +84,7 @@ def _entries(reply: ModelReply) -> list[Any]:
     return entries
 
 
-def _label(entry: Any, evidence: Evidence, find: Callable[[str], Code | None]) -> Judged:
+def _label(entry: Any, evidence: JudgeEvidence, find: Callable[[str], Code | None]) -> Judged:
     if not isinstance(entry, dict):
         raise Unreadable("expected an object")
     name = _text(entry, "code")
@@ -106,7 +106,7 @@ def _label(entry: Any, evidence: Evidence, find: Callable[[str], Code | None]) -
     return Judged(code, attribution, step, quote, _text(entry, "reason"), confidence)
 
 
-def _step(value: Any, evidence: Evidence) -> int | None:
+def _step(value: Any, evidence: JudgeEvidence) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= evidence.steps_total:

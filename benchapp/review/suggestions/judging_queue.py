@@ -25,9 +25,9 @@ from benchapp.models import Blob, JudgeCall, Queue, QueueItem, Suggestion
 from benchapp.record.error_text import words_of
 from benchapp.record.own_secrets import own_secrets
 from benchapp.record.redaction import Redactor
-from benchapp.review.suggestions.judge_evidence import Evidence, evidence_of
+from benchapp.review.suggestions.judge_evidence import JudgeEvidence, evidence_of
 from benchapp.review.suggestions.judge_prompt import PROMPT_VERSION, request_for
-from benchapp.review.suggestions.judge_suggestions import Judged, Judgement, Refused, Unreadable, read_reply
+from benchapp.review.suggestions.judge_suggestions import Judged, JudgeRefused, ReadSuggestions, Unreadable, read_reply
 from benchapp.review.suggestions.suggestion_runs import Names
 from runner.base.errors import ModelRefused, ModelUnavailable, SetupError
 from runner.base.text import storable, storable_value
@@ -45,7 +45,7 @@ MAX_ERROR_CHARS = 4_000
 
 
 @dataclass(slots=True)
-class Outcome:
+class JudgingOutcome:
     """What a run of the judge did: items by how they ended, and why it stopped early (empty: it did not)."""
 
     budget: Budget
@@ -60,13 +60,13 @@ def source_of(model: str) -> str:
     return f"judge {model}"[:200]
 
 
-def judge_queue(queue: Queue, model: Model, budget: Budget, *, only_reviewed: bool = False) -> Outcome:
+def judge_queue(queue: Queue, model: Model, budget: Budget, *, only_reviewed: bool = False) -> JudgingOutcome:
     """Asks about every item that this model and prompt have not answered yet, in order, one after the other.
 
     only_reviewed: those that somebody has submitted a review of, which is all an evaluation needs.
     """
     end_forgotten(queue)
-    outcome = Outcome(budget)
+    outcome = JudgingOutcome(budget)
     codes = list(queue.version.codes.select_related("parent").order_by("ordinal", "id"))
     names = Names.of(queue.version)
     try:
@@ -94,7 +94,7 @@ def _items(queue: Queue, model: Model, only_reviewed: bool) -> Iterator[QueueIte
 
 
 def _judge(
-    item: QueueItem, model: Model, request: ModelRequest, evidence: Evidence, names: Names, budget: Budget
+    item: QueueItem, model: Model, request: ModelRequest, evidence: JudgeEvidence, names: Names, budget: Budget
 ) -> str:
     """Asks until an answer can be read, a refusal comes or the readings are used up. The item's status."""
     calls: list[JudgeCall] = []
@@ -107,7 +107,7 @@ def _judge(
     def read(reply: ModelReply) -> tuple[str, str]:
         try:
             return _keep(calls[-1], read_reply(reply, evidence, names.find)), ""
-        except Refused as refusal:
+        except JudgeRefused as refusal:
             return _end(calls[-1], REFUSED, str(refusal)), ""
         except Unreadable as problem:
             complaint = f"That could not be read: {problem}. Answer with the JSON object alone."
@@ -124,7 +124,7 @@ def _start(item: QueueItem, model: Model, request: ModelRequest) -> JudgeCall:
         prompt_version=PROMPT_VERSION,
         scripted=model.scripted,
         status=STARTED,
-        request_id=Blob.objects.put(_packed(_request_as_json(model, request))),
+        request_id=Blob.objects.put(_pack(_request_as_json(model, request))),
     )
 
 
@@ -139,7 +139,7 @@ def _ask(call: JudgeCall, model: Model, request: ModelRequest, budget: Budget) -
     budget.note(reply.usage.cost_usd)
     reply = _clean(reply)
     JudgeCall.objects.filter(pk=call.pk).update(
-        reply_id=Blob.objects.put(_packed(_reply_as_json(reply))),
+        reply_id=Blob.objects.put(_pack(_reply_as_json(reply))),
         input_tokens=reply.usage.input_tokens,
         output_tokens=reply.usage.output_tokens,
         cost_usd=reply.usage.cost_usd,
@@ -158,7 +158,7 @@ def _end(call: JudgeCall, status: str, error: str) -> str:
     return status
 
 
-def _keep(call: JudgeCall, judgement: Judgement) -> str:
+def _keep(call: JudgeCall, judgement: ReadSuggestions) -> str:
     """The answer and what it proposes, together or not at all. What was left out of it is told in `error`."""
     with transaction.atomic():
         _end(call, ANSWERED, "; ".join(judgement.problems))
@@ -213,5 +213,5 @@ def _reply_as_json(reply: ModelReply) -> dict[str, Any]:
     }
 
 
-def _packed(value: dict[str, Any]) -> bytes:
+def _pack(value: dict[str, Any]) -> bytes:
     return orjson.dumps(Redactor(own_secrets()).value(storable_value(value)), option=orjson.OPT_SORT_KEYS)

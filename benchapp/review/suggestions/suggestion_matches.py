@@ -17,7 +17,7 @@ from typing import Any
 from django.db.models import Count, Q, Sum
 
 from benchapp.analysis.trial_rules import PATCH_RULES, RULES_VERSION, TRIAL_RULES
-from benchapp.analysis.trial_rules.rule_finding import Rule
+from benchapp.analysis.trial_rules.rule_finding import TrialRule
 from benchapp.models import Code, JudgeCall, Queue, Suggestion, User
 from benchapp.review.blinding import open_to, same_unit
 from benchapp.review.results.queue_results import Basis, coding_of
@@ -35,7 +35,7 @@ class Truth:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SuggestionSource:
     """Who proposes. looked: the items it has an answer for, an empty one included. said: item -> codes."""
 
     name: str
@@ -53,7 +53,7 @@ class Source:
         return self.name == RULES_SOURCE
 
 
-class Kind(StrEnum):
+class MatchKind(StrEnum):
     """How people and a source met on one code of one item."""
 
     MATCHED = "matched"
@@ -62,7 +62,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class CodeMatch:
     """Four counts of items for one code: both say it, only people, only the source, neither."""
 
     code: Code
@@ -98,7 +98,7 @@ class RuleRecord:
     right and found are None where the version has no code for it.
     """
 
-    rule: Rule
+    rule: TrialRule
     code: Code | None
     spoke: int
     right: Rate | None
@@ -140,7 +140,7 @@ def truth_of(queue: Queue) -> Truth:
     return Truth(codes, basis)
 
 
-def sources_of(queue: Queue) -> list[Source]:
+def sources_of(queue: Queue) -> list[SuggestionSource]:
     """The rules of the present version, then every judge that has answered, each prompt version by itself."""
     said: dict[tuple[str, str], dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
     looked: dict[tuple[str, str], set[int]] = defaultdict(set)
@@ -158,30 +158,32 @@ def sources_of(queue: Queue) -> list[Source]:
             scripted.add((source_of(model), version))
     keys = sorted(looked, key=lambda key: (key[0] != RULES_SOURCE, key))
     return [
-        Source(
+        SuggestionSource(
             *key, frozenset(looked[key]), {item: frozenset(codes) for item, codes in said[key].items()}, key in scripted
         )
         for key in keys
     ]
 
 
-def matches_of(codes: Sequence[Code], truth: Truth, source: Source) -> list[Match]:
+def matches_of(codes: Sequence[Code], truth: Truth, source: SuggestionSource) -> list[CodeMatch]:
     """One row for each code, over the items that are settled and that the source has looked at."""
     items = source.looked & truth.codes.keys()
     rows = []
     for code in codes:
         own = {item for item in items if code.pk in truth.codes[item]}
         other = {item for item in items if code.pk in source.said.get(item, ())}
-        rows.append(Match(code, len(own & other), len(own - other), len(other - own), len(items - own - other)))
+        rows.append(CodeMatch(code, len(own & other), len(own - other), len(other - own), len(items - own - other)))
     return rows
 
 
-def pairs_of(truth: Truth, source: Source, kind: Kind, code: Code | None = None) -> list[tuple[int, int]]:
+def pairs_of(
+    truth: Truth, source: SuggestionSource, kind: MatchKind, code: Code | None = None
+) -> list[tuple[int, int]]:
     """(item, code) where they met in that way, in the order of the items' keys."""
     found = []
     for item in sorted(source.looked & truth.codes.keys()):
         own, other = truth.codes[item], source.said.get(item, frozenset())
-        met = {Kind.MATCHED: own & other, Kind.PEOPLE: own - other, Kind.SOURCE: other - own}[kind]
+        met = {MatchKind.MATCHED: own & other, MatchKind.PEOPLE: own - other, MatchKind.SOURCE: other - own}[kind]
         found += [(item, pk) for pk in sorted(met) if code is None or code.pk == pk]
     return found
 
@@ -208,7 +210,7 @@ def rule_records(queue: Queue, truth: Truth) -> list[RuleRecord]:
     return records
 
 
-def _record(rule: Rule, code: Code | None, spoke: set[int], settled: set[int], truth: Truth) -> RuleRecord:
+def _record(rule: TrialRule, code: Code | None, spoke: set[int], settled: set[int], truth: Truth) -> RuleRecord:
     if code is None:
         return RuleRecord(rule, None, len(spoke), None, None)
     own = {item for item in settled if code.pk in truth.codes[item]}

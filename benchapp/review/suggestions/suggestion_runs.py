@@ -19,7 +19,7 @@ from redis.exceptions import RedisError
 
 from benchapp.analysis.trial_rules import PATCH_RULES, RULES, RULES_VERSION, TRIAL_RULES, examine
 from benchapp.analysis.trial_rules.authored import facts_of_decision, facts_of_library
-from benchapp.analysis.trial_rules.rule_finding import Finding
+from benchapp.analysis.trial_rules.rule_finding import TrialFinding
 from benchapp.analysis.trial_rules.trial_facts import facts_of
 from benchapp.models import Code, CodebookVersion, Queue, QueueItem, Suggestion, User
 from benchapp.record.redaction import redact_text
@@ -58,7 +58,7 @@ class Names:
     def find(self, *names: str) -> Code | None:
         return next((code for name in names if (code := self.codes.get(plain(name)))), None)
 
-    def of_finding(self, finding: Finding) -> tuple[Code | None, str]:
+    def of_finding(self, finding: TrialFinding) -> tuple[Code | None, str]:
         """(the code, the name it goes by)."""
         if mapped := self.mapped.get(finding.rule):
             return self.find(mapped), mapped
@@ -89,7 +89,7 @@ def _items(queue: Queue) -> Iterator[QueueItem]:
         ).get(pk=pk)
 
 
-def findings_of(item: QueueItem) -> list[Finding]:
+def findings_of(item: QueueItem) -> list[TrialFinding]:
     """What the rules say of the unit of this item."""
     if item.trial:
         return examine(facts_of(item.trial), TRIAL_RULES)
@@ -111,7 +111,7 @@ def _suggest(item: QueueItem, names: Names) -> bool:
     return bool(findings)
 
 
-def _row(item: QueueItem, finding: Finding, code: Code | None, name: str) -> Suggestion:
+def _row(item: QueueItem, finding: TrialFinding, code: Code | None, name: str) -> Suggestion:
     return Suggestion(
         item=item,
         source=RULES_SOURCE,

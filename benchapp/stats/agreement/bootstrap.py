@@ -77,7 +77,7 @@ def bootstrap_t(found: AlphaTally, weights: Floats | None = None) -> Interval | 
     """
     weights = resamples(found.clusters) if weights is None else weights
     count = len(weights)
-    t, centre, error = studentised(found, weights)
+    t, centre, error = studentise(found, weights)
     out = round(TAIL * (count + 1))
     ends = np.partition(np.where(np.isnan(t), np.inf, t), (out - 1, count - out))
     low, high = centre - ends[count - out] * error, centre - ends[out - 1] * error
@@ -97,7 +97,7 @@ def _turned_back(low: float, high: float, method: str) -> Interval:
     return Interval(float(1 - np.exp(high)), float(1 - np.exp(low)), method=method)
 
 
-def studentised(found: AlphaTally, weights: Floats) -> tuple[Floats, float, float]:
+def studentise(found: AlphaTally, weights: Floats) -> tuple[Floats, float, float]:
     """t of log(1 - alpha) in each reweighting, [k, clusters] -> [k]; then its centre and error in the sample itself.
 
     A resample in which nobody disagrees lies at minus infinity, however wide its spread: it counts as the lowest.

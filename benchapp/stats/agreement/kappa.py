@@ -48,7 +48,7 @@ def pairs(units: Sequence[Unit]) -> list[tuple[Any, Any]]:
     return [pair for unit in units for pair in combinations(unit.values(), 2)]
 
 
-def agreed(units: Sequence[Unit]) -> Counted:
+def count_agreed(units: Sequence[Unit]) -> Counted:
     """Pairs of answers that are equal, of all pairs."""
     found = pairs(units)
     return Counted(sum(one == other for one, other in found), len(found))
@@ -67,7 +67,7 @@ def code_agreement(units: Sequence[Unit], code: Hashable) -> CodeAgreement:
         always = "use it" if both else "leave it out"
         note = f"all reviews {always}" if double else "no item has two answers"
     return CodeAgreement(
-        value, coefficient, agreed(double), Counted(both, either), Counted(sum(answers), len(answers)), note
+        value, coefficient, count_agreed(double), Counted(both, either), Counted(sum(answers), len(answers)), note
     )
 
 

@@ -18,7 +18,7 @@ MAX_VALUES = 200  # of one filter; an address is a few thousand characters at mo
 MAX_LENGTH = 300
 
 
-class Query(Protocol):
+class QueryValues(Protocol):
     def getlist(self, key: str) -> list[str]: ...
 
 
@@ -61,7 +61,7 @@ class Choices:
 
     def pairs(self) -> list[tuple[str, str]]:
         return [
-            (field.name, _written(value))
+            (field.name, _write_value(value))
             for field in fields(self)
             if (given := getattr(self, field.name)) != field.default
             for value in (given if isinstance(given, tuple) else (given,))
@@ -72,7 +72,7 @@ class Choices:
         return tuple(getattr(self, field.name) for field in fields(self) if field.name not in NOT_NUMBERS)
 
 
-def parse_choices(query: Query) -> tuple[Choices, list[str]]:
+def parse_choices(query: QueryValues) -> tuple[Choices, list[str]]:
     """The choices of an address, and one sentence per part of it that could not be understood and is ignored."""
     given: dict[str, Any] = {}
     problems: list[str] = []
@@ -144,7 +144,7 @@ READERS: dict[str, tuple[Callable[[str], Any], str]] = {
 }
 
 
-def _written(value: object) -> str:
+def _write_value(value: object) -> str:
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
     return str(value)

@@ -36,14 +36,12 @@ def take(run: Run) -> Outcomes | None:
         return None
     if words.dtype != np.int64 or words.ndim != 2 or len(words) != len(FIELDS):
         return None
-    return outcomes_from(
-        {field.name: _unpacked(row, str(field.type)) for field, row in zip(FIELDS, words, strict=True)}
-    )
+    return outcomes_from({field.name: _unpack(row, str(field.type)) for field, row in zip(FIELDS, words, strict=True)})
 
 
 def keep(run: Run, outcomes: Outcomes) -> None:
     """Written beside and renamed, so that nobody reads half a file; earlier revisions of the run go."""
-    words = np.stack([_packed(getattr(outcomes, field.name)) for field in FIELDS])
+    words = np.stack([_pack(getattr(outcomes, field.name)) for field in FIELDS])
     try:
         folder().mkdir(parents=True, exist_ok=True)
         with NamedTemporaryFile(dir=folder(), suffix=".part", delete=False) as part:
@@ -67,11 +65,11 @@ def _path(run: Run) -> Path:
     return folder() / f"{run.public_id}-{run.revision}-{LAYOUT}.npy"
 
 
-def _packed(column: np.ndarray) -> np.ndarray:
+def _pack(column: np.ndarray) -> np.ndarray:
     """Any column of Outcomes as 64-bit words: [n] -> [n]."""
     return column.view(np.int64) if column.dtype == np.float64 else column.astype(np.int64)
 
 
-def _unpacked(row: np.ndarray, kind: str) -> np.ndarray:
+def _unpack(row: np.ndarray, kind: str) -> np.ndarray:
     """The words [n] as the column they were."""
     return {"Floats": row.view(np.float64), "Mask": row.astype(bool)}.get(kind, row)

@@ -59,7 +59,7 @@ class MetricCell(Shaped):
     )
 
 
-class Comparison:
+class GroupComparison:
     """Everything the compare pages and charts draw, computed when asked for and remembered.
 
     One query for the runs, one for trials whose columns are not at hand; all else is arithmetic.
@@ -75,7 +75,7 @@ class Comparison:
         self._means: dict[tuple[object, ...], list[TaskMeans]] = {}
         self._differences: dict[tuple[tuple[object, ...], str], Difference | None] = {}
 
-    def under(self, choices: Choices) -> Comparison:
+    def under(self, choices: Choices) -> GroupComparison:
         """The same numbers, remembered together, under choices that need no others: of a metric, a table, an option."""
         if choices == self.choices:
             return self
@@ -145,7 +145,7 @@ class Comparison:
             self._differences[key] = self.between(group, baseline, metric) if baseline else None
         return self._differences[key]
 
-    def described(self, group: Group, metric: Metric) -> Difference | None:
+    def describe(self, group: Group, metric: Metric) -> Difference | None:
         """The same with the secondary intervals, which describe and decide nothing."""
         key = group.identity, metric.key
         if key not in self._described:
@@ -245,10 +245,10 @@ class Comparison:
         return sum(len(np.unique(each.episode[each.tainted])) for each in self.outcomes.values())
 
 
-def comparison_of(choices: Choices) -> Comparison:
+def comparison_of(choices: Choices) -> GroupComparison:
     runs = list(select_runs(choices)[: MAX_RUNS + 1])
     truncated = select_runs(choices).count() - MAX_RUNS if len(runs) > MAX_RUNS else 0
-    return _remembered(choices, runs[:MAX_RUNS], truncated).under(choices)
+    return _get_or_compare(choices, runs[:MAX_RUNS], truncated).under(choices)
 
 
 def count_added_since(choices: Choices) -> int:
@@ -257,7 +257,7 @@ def count_added_since(choices: Choices) -> int:
 
 
 # The last few comparisons of this process: a page, its charts and its exports ask for the same one after another.
-RECENT: Recent[Any, Comparison] = Recent(8)
+RECENT: Recent[Any, GroupComparison] = Recent(8)
 
 
 def forget() -> None:
@@ -266,7 +266,7 @@ def forget() -> None:
     KEPT.clear()
 
 
-def _remembered(choices: Choices, runs: Iterable[Run], truncated: int) -> Comparison:
+def _get_or_compare(choices: Choices, runs: Iterable[Run], truncated: int) -> GroupComparison:
     shown = list(runs)
     key = (choices.key(), tuple((run.public_id, run.revision) for run in shown))
-    return RECENT.get_or_make(key, lambda: Comparison(choices, shown, truncated))
+    return RECENT.get_or_make(key, lambda: GroupComparison(choices, shown, truncated))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from benchapp.stats.comparing.comparison import Comparison
+from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.difference import Difference
 from benchapp.stats.inference.sentences import SHARES, DifferenceWording, amounts, sentence
@@ -15,7 +15,7 @@ LEVEL = 0.05
 DIGITS = {MetricUnit.USD: 4, MetricUnit.TOKENS: 0, MetricUnit.SCORE: 2}
 
 
-def says(comparison: Comparison, group: Group, metric: Metric) -> str:
+def says(comparison: GroupComparison, group: Group, metric: Metric) -> str:
     """Of a group's difference to its baseline, from the primary test; empty where there is none."""
     difference, baseline = comparison.difference(group, metric), comparison.groups.baseline_of(group)
     if difference is None or baseline is None:
@@ -33,7 +33,7 @@ def wording_of(metric: Metric) -> DifferenceWording:
     return replace(wording, verb=None, over="families") if metric.macro else wording
 
 
-def verdict(comparison: Comparison, groups: Iterable[Group], metric: Metric) -> str:
+def verdict(comparison: GroupComparison, groups: Iterable[Group], metric: Metric) -> str:
     """How many groups differ from their baseline in this metric by more than chance would usually give."""
     found = [found for group in groups if (found := comparison.difference(group, metric)) is not None]
     tested = [difference for difference in found if difference.method != "none"]
@@ -44,7 +44,7 @@ def verdict(comparison: Comparison, groups: Iterable[Group], metric: Metric) -> 
             f"{metric.key}: none of {_differences(len(found))} can be tested: too few episodes, and no replicates on both"
             " sides."
         )
-    told = [difference for difference in tested if _told(difference)]
+    told = [difference for difference in tested if _is_significant(difference)]
     up = sum(difference.delta > 0 for difference in told)
     which = f" ({up} up, {len(told) - up} down)" if told else ""
     chance = 0.05 * len(tested)
@@ -54,7 +54,7 @@ def verdict(comparison: Comparison, groups: Iterable[Group], metric: Metric) -> 
     )
 
 
-def _told(difference: Difference) -> bool:
+def _is_significant(difference: Difference) -> bool:
     """By the primary interval; by p where the same difference everywhere leaves a test and no interval."""
     return difference.excludes_zero or (
         difference.interval is None and difference.p is not None and difference.p <= LEVEL

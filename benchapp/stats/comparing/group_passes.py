@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from benchapp.record.json_shape import JsonShape, Shaped
-from benchapp.stats.comparing.comparison import Comparison
+from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.metrics.passk import (
     METRICS,
@@ -14,11 +14,9 @@ from benchapp.stats.metrics.passk import (
     DrawnMean,
     SolvedMetric,
     draw_difference,
+    draw_mean,
     name_of,
     samples_of,
-)
-from benchapp.stats.metrics.passk import (
-    draw_mean as drawn,
 )
 from benchapp.stats.metrics.rates import Rate
 
@@ -50,25 +48,25 @@ class Passes(Shaped):
     json_shape = JsonShape("label=group.label", "name", "parts")
 
 
-def has_samples(comparison: Comparison) -> bool:
+def has_samples(comparison: GroupComparison) -> bool:
     """Is any finished library tried several times on a task?"""
-    return any(bool((SOLVED.covered(outcomes).sample > 0).any()) for outcomes in comparison.outcomes.values())
+    return any(bool((SOLVED.select_covered(outcomes).sample > 0).any()) for outcomes in comparison.outcomes.values())
 
 
-def passes_of(comparison: Comparison, groups: Iterable[Group]) -> list[Passes]:
+def passes_of(comparison: GroupComparison, groups: Iterable[Group]) -> list[Passes]:
     """Nothing where no task has a second sample: then it is the plain rate, which the table has."""
     if not has_samples(comparison):
         return []
     return [_passes(comparison, group) for group in groups if comparison.cell(group, SOLVED).rate.planned]
 
 
-def _passes(comparison: Comparison, group: Group) -> Passes:
+def _passes(comparison: GroupComparison, group: Group) -> Passes:
     found = [metric for metric in METRICS if comparison.cell(group, metric).rate.planned]
     name = name_of(samples_of(comparison.of_group(group)))
     return Passes(group, name, tuple(_part(comparison, group, metric) for metric in found))
 
 
-def _part(comparison: Comparison, group: Group, metric: SolvedMetric) -> SourcePasses:
+def _part(comparison: GroupComparison, group: Group, metric: SolvedMetric) -> SourcePasses:
     own, baseline = comparison.of_group(group), comparison.groups.baseline_of(group)
     difference = draw_difference(own, comparison.of_group(baseline), metric) if baseline else None
-    return SourcePasses(metric, comparison.cell(group, metric).rate, drawn(own, metric), difference)
+    return SourcePasses(metric, comparison.cell(group, metric).rate, draw_mean(own, metric), difference)

@@ -9,7 +9,7 @@ from typing import Any
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from benchapp.models import Trial
-from benchapp.stats.comparing.choices import Choices, Query
+from benchapp.stats.comparing.choices import Choices, QueryValues
 from benchapp.stats.comparing.comparison import comparison_of
 from benchapp.stats.comparing.selection import select_runs
 from benchapp.stats.metrics.catalogue import METRICS
@@ -63,7 +63,7 @@ class Narrowing:
 NAMES = tuple(field.name for field in fields(Narrowing))
 
 
-def parse_narrowing(query: Query) -> tuple[Narrowing, list[str]]:
+def parse_narrowing(query: QueryValues) -> tuple[Narrowing, list[str]]:
     """The narrowing of an address, and one sentence per part that means nothing: then nothing may be shown, since less
     narrowing would show more than was asked for."""
     given: dict[str, str] = {}
@@ -97,7 +97,7 @@ def trials_behind(choices: Choices, narrowing: Narrowing) -> QuerySet[Trial]:
         if value is not None:
             wanted &= Q(**{lookup: value}) if value or name == "role" else Q(**{PARENTS[name]: None})
     if narrowing.metric:
-        trials = _covered(trials, narrowing.metric, choices)
+        trials = _select_covered(trials, narrowing.metric, choices)
     if narrowing.outcome:
         wanted &= outcome_is(narrowing.outcome, choices, narrowing.metric)
     if narrowing.replay:
@@ -117,7 +117,7 @@ PLACES = {
 PARENTS = {"environment": "task__family__environment", "family": "task__family", "task": "task", "phase": "phase"}
 
 
-def _covered(trials: QuerySet[Trial], metric: Metric, choices: Choices) -> QuerySet[Trial]:
+def _select_covered(trials: QuerySet[Trial], metric: Metric, choices: Choices) -> QuerySet[Trial]:
     """Those that `Metric.mask` keeps."""
     trials = trials.filter(episode__is_tainted=False)
     if metric.phases:

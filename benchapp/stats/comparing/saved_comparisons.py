@@ -10,10 +10,9 @@ from typing import Any
 from django.http import QueryDict
 from django.utils import timezone
 
-from benchapp.models import Comparison as SavedComparison
-from benchapp.models import User
+from benchapp.models import Comparison, User
 from benchapp.stats.comparing.choices import Choices, parse_choices
-from benchapp.stats.comparing.comparison import Comparison, comparison_of, count_added_since
+from benchapp.stats.comparing.comparison import GroupComparison, comparison_of, count_added_since
 from benchapp.stats.comparing.comparison_sentences import LEVEL, difference_in_words
 from benchapp.stats.comparing.groups import SEPARATOR, Group
 from benchapp.stats.inference.clusters import clusters_for, smallest_p
@@ -67,7 +66,7 @@ class Corrected:
     _by_place: Mapping[tuple[tuple[object, ...], str], float | None] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, comparison: Comparison, metrics: Iterable[Metric]) -> Corrected:
+    def of(cls, comparison: GroupComparison, metrics: Iterable[Metric]) -> Corrected:
         groups = comparison.groups
         pairs = [(group, baseline) for group in groups.all if (baseline := groups.baseline_of(group)) is not None]
         declared = [(group, baseline, metric) for metric in metrics for group, baseline in pairs]
@@ -90,7 +89,7 @@ class Corrected:
         said = f"with {clusters} episode{'' if clusters == 1 else 's'} the sign-flip test reaches p = {smallest_p(clusters):.2g} at best"
         if count > 1:
             said += f", which is {self._least():.2g} after Holm's correction over {count} differences"
-        return f"No outcome here could be told from chance: {said}. {_needed(count)}"
+        return f"No outcome here could be told from chance: {said}. {_explain_needed(count)}"
 
     def _least(self) -> float:
         """The smallest corrected p that any outcome could give: every test at the smallest p it can reach."""
@@ -109,20 +108,18 @@ class Corrected:
         return sum(each.p is not None for each in self.hypotheses)
 
 
-def _needed(differences: int) -> str:
+def _explain_needed(differences: int) -> str:
     episodes = clusters_for(LEVEL / differences)
     fewer = ", or fewer differences" if differences > 1 else ""
     more = "More episodes do not help" if episodes is None else f"It takes {episodes} episodes"
     return f"{more}{fewer}, or two learning runs or more on both sides."
 
 
-def save_comparison(
-    choices: Choices, metrics: Iterable[Metric], *, name: str, user: User | None = None
-) -> SavedComparison:
+def save_comparison(choices: Choices, metrics: Iterable[Metric], *, name: str, user: User | None = None) -> Comparison:
     """Appends. Choices that pin no moment are pinned now; what the link had been made with gives way to what is there."""
     pinned = choices if choices.pins else choices.but(as_of=timezone.now())
     fingerprint = comparison_of(pinned).fingerprint
-    return SavedComparison.objects.create(
+    return Comparison.objects.create(
         name=name,
         query=pinned.query(seen=fingerprint),
         metrics=[metric.key for metric in metrics],
@@ -134,12 +131,12 @@ def save_comparison(
 class Reopened:
     """A saved comparison computed again from the record, and how the record has moved on since."""
 
-    def __init__(self, saved: SavedComparison) -> None:
+    def __init__(self, saved: Comparison) -> None:
         self.saved = saved
         self.choices, self.problems = parse_choices(QueryDict(saved.query))
 
     @cached_property
-    def comparison(self) -> Comparison:
+    def comparison(self) -> GroupComparison:
         return comparison_of(self.choices)
 
     @cached_property

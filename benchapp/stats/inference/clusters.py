@@ -98,7 +98,7 @@ def _subset_means(values: Floats, relative: Floats) -> Floats:
     if m <= KEPT:
         return _means_of(_subsets(m), values, relative)
     rng = np.random.default_rng((SEED, m))
-    blocks = [_means_of(_drawn(m, BLOCK, rng), values, relative) for _ in range(FLIPS // BLOCK)]
+    blocks = [_means_of(_draw_subsets(m, BLOCK, rng), values, relative) for _ in range(FLIPS // BLOCK)]
     return np.concatenate(blocks, axis=1)[:, : FLIPS - 1]
 
 
@@ -111,11 +111,11 @@ def _means_of(members: Floats, values: Floats, relative: Floats) -> Floats:
 def _subsets(m: int) -> Floats:
     """Members of subsets of m values: 1 or 0, [m, patterns - 1]."""
     if m > ENUMERATED:
-        return _drawn(m, FLIPS - 1, np.random.default_rng((SEED, m)))
+        return _draw_subsets(m, FLIPS - 1, np.random.default_rng((SEED, m)))
     return ((np.arange(1, 2**m)[np.newaxis] >> np.arange(m)[:, np.newaxis]) & 1).astype(float)
 
 
-def _drawn(m: int, count: int, rng: np.random.Generator) -> Floats:
+def _draw_subsets(m: int, count: int, rng: np.random.Generator) -> Floats:
     """The same for `count` random non-empty subsets. m is large enough for 64 spare draws to make up for empty ones."""
     members = rng.integers(0, 2, size=(m, count + 64), dtype=np.int8)
     return members[:, members.any(axis=0)][:, :count].astype(float)

@@ -121,7 +121,7 @@ def pair(own: Sequence[TaskMeans], other: Sequence[TaskMeans], *, by_family: boo
     family = sides[0].family[rows[0]]
     return Paired(
         task=task,
-        cluster=_joined([side.cluster[row] for side, row in zip(sides, rows, strict=True)]),
+        cluster=_join_partitions([side.cluster[row] for side, row in zip(sides, rows, strict=True)]),
         family=family,
         own=values[: len(own)],
         other=values[len(own) :],
@@ -145,7 +145,7 @@ def _rows(side: TaskMeans, task: Ints) -> Ints:
     return np.asarray(order[np.searchsorted(side.task, task, sorter=order)])
 
 
-def _joined(partitions: Sequence[Ints]) -> Ints:
+def _join_partitions(partitions: Sequence[Ints]) -> Ints:
     """Labels 0.. of the finest partition that all the given ones refine, [n] each -> [n]: tasks linked
     through any shared cluster."""
     first_one = partitions[0]

@@ -54,7 +54,7 @@ class Chance:
     others: tuple[str, ...] = ()
     following: Following | None = None
 
-    def followed(self, least: float) -> bool | None:
+    def has_followed(self, least: float) -> bool | None:
         if self.reading is None:
             return False
         return self.following.is_followed(least) if self.following else None
@@ -119,7 +119,7 @@ def funnel_of(chances: Iterable[Chance], least: float = LEAST_SHARE) -> Funnel:
     stages: dict[str, list[bool | None]] = {name: [] for name in ("available", "read", "judged", "followed")}
     for group in trials.values():
         success, read = group[0].success, [chance for chance in group if chance.reading]
-        known = [chance.followed(least) for chance in read]
+        known = [chance.has_followed(least) for chance in read]
         stages["available"].append(success)
         if read:
             stages["read"].append(success)
@@ -142,7 +142,7 @@ class SkillFunnel:
 
     @property
     def bypassed(self) -> list[Chance]:
-        return bypassed(self.chances)
+        return select_bypassed(self.chances)
 
     @property
     def rivals(self) -> list[Chance]:
@@ -150,7 +150,7 @@ class SkillFunnel:
 
     @property
     def failed(self) -> list[Chance]:
-        return read_and_failed(self.chances)
+        return select_read_and_failed(self.chances)
 
 
 def by_skill(chances: Iterable[Chance], least: float = LEAST_SHARE) -> list[SkillFunnel]:
@@ -168,7 +168,7 @@ def by_skill(chances: Iterable[Chance], least: float = LEAST_SHARE) -> list[Skil
     return found
 
 
-def bypassed(chances: Iterable[Chance]) -> list[Chance]:
+def select_bypassed(chances: Iterable[Chance]) -> list[Chance]:
     """Silent bypass: the skill was there for the trial, and neither it nor another of the library was read."""
     return [chance for chance in chances if chance.is_for_it and chance.reading is None and not chance.others]
 
@@ -178,7 +178,7 @@ def rivals(chances: Iterable[Chance]) -> list[Chance]:
     return [chance for chance in chances if chance.is_for_it and chance.reading is None and chance.others]
 
 
-def read_and_failed(chances: Iterable[Chance]) -> list[Chance]:
+def select_read_and_failed(chances: Iterable[Chance]) -> list[Chance]:
     return [chance for chance in chances if chance.reading is not None and chance.success is False]
 
 

@@ -99,7 +99,7 @@ def pairs_of(outcomes: Outcomes, tasks: Iterable[int] | None = None) -> ReplayPa
     wanted = ~outcomes.tainted
     if tasks is not None:
         wanted &= np.isin(outcomes.task, list(tasks))
-    before = _scored(outcomes, wanted & outcomes.covering((Phase.ACQUISITION,)))
+    before = _read_scored(outcomes, wanted & outcomes.covering((Phase.ACQUISITION,)))
     again = np.flatnonzero(wanted & outcomes.covering((Phase.REPLAY,)))
     cells: dict[tuple[bool, bool], list[int]] = {
         (False, True): [],
@@ -145,14 +145,14 @@ def _total(runs: Iterable[Outcomes], tasks: Iterable[int] | None) -> ReplayPairs
     return sum((pairs_of(outcomes, tasks) for outcomes in runs), ReplayPairs())
 
 
-Slot = tuple[int, int, int]
+TrialKey = tuple[int, int, int]
 
 
-def _slot(outcomes: Outcomes, place: int) -> Slot:
+def _slot(outcomes: Outcomes, place: int) -> TrialKey:
     return int(outcomes.episode[place]), int(outcomes.task[place]), int(outcomes.sample[place])
 
 
-def _scored(outcomes: Outcomes, mask: Mask) -> dict[Slot, bool]:
+def _read_scored(outcomes: Outcomes, mask: Mask) -> dict[TrialKey, bool]:
     places = np.flatnonzero(mask & ~np.isnan(outcomes.success))
     return {_slot(outcomes, place): bool(outcomes.success[place]) for place in places}
 

@@ -63,7 +63,7 @@ def _key(chance: Chance) -> _Key:
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
+class _ReadingPlan:
     """Which chunks are read: chunk -> trajectory, in order. `cut`: trajectories whose later chunks are not. `left`: those
     of which none is."""
 
@@ -76,7 +76,7 @@ class _Plan:
         return set(self.chunks.values())
 
 
-def _plan(wanted: Iterable[int | None], max_bytes: int) -> _Plan:
+def _plan(wanted: Iterable[int | None], max_bytes: int) -> _ReadingPlan:
     sizes: dict[int, list[tuple[int, int]]] = defaultdict(list)
     rows = Chunk.objects.filter(trajectory__in=list(wanted)).order_by("trajectory_id", "ordinal")
     for trajectory, chunk, size in rows.values_list("trajectory_id", "pk", "blob__size"):
@@ -95,10 +95,10 @@ def _plan(wanted: Iterable[int | None], max_bytes: int) -> _Plan:
         chunks.update(dict.fromkeys(taken, trajectory))
         if not taken:
             left.add(trajectory)
-    return _Plan(chunks, frozenset(cut), frozenset(left))
+    return _ReadingPlan(chunks, frozenset(cut), frozenset(left))
 
 
-def _look(chances: Sequence[Chance], plan: _Plan) -> dict[_Key, tuple[Following, bool]]:
+def _look(chances: Sequence[Chance], plan: _ReadingPlan) -> dict[_Key, tuple[Following, bool]]:
     cues = _cues(chances)
     instructions = _texts({chance.instruction for chance in chances if chance.instruction})
     by_trajectory: dict[int | None, list[Chance]] = defaultdict(list)
@@ -118,7 +118,7 @@ def _look(chances: Sequence[Chance], plan: _Plan) -> dict[_Key, tuple[Following,
     return answers
 
 
-def _trajectories(plan: _Plan) -> Iterator[tuple[int, list[Step]]]:
+def _trajectories(plan: _ReadingPlan) -> Iterator[tuple[int, list[Step]]]:
     """(pk, its steps with tool calls), one trajectory in memory at a time. One query."""
     rows = Chunk.objects.filter(pk__in=list(plan.chunks)).order_by("trajectory_id", "ordinal")
     present: int | None = None

@@ -42,24 +42,24 @@ def _grade(column: str, name: str) -> tuple[Metric, ...]:
     return whole, deployed
 
 
-def _used(key: str, name: str, meaning: str, column: str, unit: MetricUnit) -> Metric:
+def _use_metric(key: str, name: str, meaning: str, column: str, unit: MetricUnit) -> Metric:
     return Metric(key, name, meaning, (), column=column, unit=unit, better=Better.LOWER, source=RECORD)
 
 
 USAGE = (
-    _used(
+    _use_metric(
         "input-per-trial", "input", "input tokens per trial, cached ones among them", "input_tokens", MetricUnit.TOKENS
     ),
-    _used(
+    _use_metric(
         "cached-per-trial",
         "cached input",
         "input tokens read from a cache, per trial",
         "cached_tokens",
         MetricUnit.TOKENS,
     ),
-    _used("output-per-trial", "output", "output tokens per trial", "output_tokens", MetricUnit.TOKENS),
-    _used("cost-per-trial", "cost", "USD per trial, of the attempt that counts", "cost_usd", MetricUnit.USD),
-    _used(
+    _use_metric("output-per-trial", "output", "output tokens per trial", "output_tokens", MetricUnit.TOKENS),
+    _use_metric("cost-per-trial", "cost", "USD per trial, of the attempt that counts", "cost_usd", MetricUnit.USD),
+    _use_metric(
         "seconds-per-trial",
         "time",
         "seconds from start to end of the attempt that counts",
@@ -67,11 +67,13 @@ USAGE = (
         MetricUnit.SECONDS,
     ),
     replace(
-        _used("mounted-per-trial", "skills mounted", "skills a trial was given", "skills_mounted", MetricUnit.SKILLS),
+        _use_metric(
+            "mounted-per-trial", "skills mounted", "skills a trial was given", "skills_mounted", MetricUnit.SKILLS
+        ),
         better=Better.NEITHER,
     ),
     replace(
-        _used(
+        _use_metric(
             "read-per-trial",
             "skills read",
             "skills read, invoked or executed in a trial",

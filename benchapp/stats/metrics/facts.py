@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from benchapp.models import Run
-from benchapp.stats.learning.library_sizes import Churn, LibrarySize, read_final_libraries
-from benchapp.stats.learning.library_sizes import count_churn as churn
+from benchapp.stats.learning.library_sizes import Churn, LibrarySize, count_churn, read_final_libraries
 from benchapp.stats.metrics.outcomes import Outcomes
 from benchapp.stats.metrics.spending import RunSpending, spending_of
 
@@ -27,7 +26,7 @@ def facts_of(
     runs: Sequence[Run], outcomes: Mapping[int, Outcomes], as_of: datetime | None = None
 ) -> dict[int, RunFacts]:
     """run pk -> facts; `outcomes`: run pk -> trials. Six queries at most, whatever the number of runs."""
-    changed = churn(runs, as_of)  # first: it reads the histories, which tell the final libraries too
+    changed = count_churn(runs, as_of)  # first: it reads the histories, which tell the final libraries too
     libraries, spent = read_final_libraries(runs, as_of), spending_of(runs, as_of)
     return {
         run.pk: RunFacts(

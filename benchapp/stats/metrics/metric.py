@@ -95,7 +95,7 @@ class Metric:
             mask &= np.isin(outcomes.corpus, [CORPUS_CODES[kind] for kind in self.corpora])
         return mask
 
-    def covered(self, outcomes: Outcomes, phases: tuple[Phase, ...] | None = None) -> Outcomes:
+    def select_covered(self, outcomes: Outcomes, phases: tuple[Phase, ...] | None = None) -> Outcomes:
         return outcomes.where(self.mask(outcomes, phases))
 
     def rate(self, outcomes: Outcomes) -> Rate:

@@ -128,7 +128,7 @@ class Outcomes:
         return replace(self, done=self.done & ~gone, **blank)
 
 
-def _used(outcomes: Outcomes) -> Floats:
+def _mark_used(outcomes: Outcomes) -> Floats:
     """[n]: 1 where a skill was used, 0 where none was, NaN where it is not known."""
     return np.where(np.isnan(outcomes.skills_read), np.nan, outcomes.skills_read > 0)
 
@@ -147,7 +147,7 @@ def _total_tokens(outcomes: Outcomes) -> Floats:
 # Columns that follow from others. used: 1 where a skill was read, invoked or executed. usage: skills used of those mounted,
 # unknown where none was; reads of skills that are not of the library cannot lift it over 1. total_tokens: input,
 # which includes cached input, and output.
-DERIVED: dict[str, Callable[[Outcomes], Floats]] = {"used": _used, "usage": _usage, "total_tokens": _total_tokens}
+DERIVED: dict[str, Callable[[Outcomes], Floats]] = {"used": _mark_used, "usage": _usage, "total_tokens": _total_tokens}
 MEASURED = tuple(field.name for field in fields(Outcomes) if field.type == "Floats")
 
 

@@ -73,7 +73,7 @@ class SolvedMetric(Metric):
     """A share of tasks, not of trials: `rate` counts tasks, of which `planned` are all and `scored` the complete ones."""
 
     def tries(self, outcomes: Outcomes) -> Tries:
-        return tries_of(self.covered(outcomes))
+        return tries_of(self.select_covered(outcomes))
 
     def rate(self, outcomes: Outcomes) -> Rate:
         tries = self.tries(outcomes)
@@ -90,7 +90,7 @@ class SolvedMetric(Metric):
         return self.rate(outcomes).value
 
     def task_means(self, outcomes: Outcomes, phases: tuple[Phase, ...] | None = None) -> TaskMeans:
-        tries = tries_of(self.covered(outcomes, phases))
+        tries = tries_of(self.select_covered(outcomes, phases))
         return tries.means(tries.cluster)
 
     def corpus_means(self, outcomes: Outcomes) -> TaskMeans:
@@ -163,7 +163,7 @@ def draw_mean(runs: Sequence[Outcomes], metric: SolvedMetric = SOLVED) -> DrawnM
     """pass@k of the replicates of one group. None where no task is complete in all of them."""
     means = [metric.corpus_means(outcomes) for outcomes in runs]
     paired = pair(means, means[:1])  # against itself: only to line the replicates up
-    return _drawn(paired, paired.own.mean(axis=0), _planned(runs, metric)) if paired else None
+    return _draw(paired, paired.own.mean(axis=0), _count_planned(runs, metric)) if paired else None
 
 
 def draw_difference(
@@ -172,14 +172,14 @@ def draw_difference(
     """Own minus other, paired by task. None where no task is complete on both sides."""
     sides = [[metric.corpus_means(outcomes) for outcomes in side] for side in (own, other)]
     paired = pair(*sides)
-    return _drawn(paired, paired.delta, _planned([*own, *other], metric)) if paired else None
+    return _draw(paired, paired.delta, _count_planned([*own, *other], metric)) if paired else None
 
 
-def _planned(runs: Sequence[Outcomes], metric: SolvedMetric) -> int:
-    return len(np.unique(np.concatenate([metric.covered(outcomes).task for outcomes in runs])))
+def _count_planned(runs: Sequence[Outcomes], metric: SolvedMetric) -> int:
+    return len(np.unique(np.concatenate([metric.select_covered(outcomes).task for outcomes in runs])))
 
 
-def _drawn(paired: Paired, values: Floats, planned: int) -> DrawnMean:
+def _draw(paired: Paired, values: Floats, planned: int) -> DrawnMean:
     """values: one per task of the pair, [n]."""
     corpora = paired.clusters
     tasks, whole = by_task(values), by_cluster(values, paired.cluster)

@@ -35,14 +35,14 @@ class Spending(Shaped):
 
     def __add__(self, other: Spending) -> Spending:
         """Nothing known on both sides stays None."""
-        return Spending(*(_added(getattr(self, field.name), getattr(other, field.name)) for field in fields(self)))
+        return Spending(*(_add(getattr(self, field.name), getattr(other, field.name)) for field in fields(self)))
 
     @property
     def is_partial(self) -> bool:
         return self.cost_known < self.things and self.cost_usd is not None
 
 
-def _added(one: float | None, other: float | None) -> Any:
+def _add(one: float | None, other: float | None) -> Any:
     return other if one is None else one if other is None else one + other
 
 

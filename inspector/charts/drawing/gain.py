@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from benchapp.stats.comparing.comparison import Comparison
+from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.sides import Paired, pair
 from benchapp.stats.metrics.metric import Metric
@@ -46,7 +46,7 @@ class Gain:
         return self.own.value - self.other.value
 
 
-def pair_groups(comparison: Comparison, group: Group, other: Group, metric: Metric) -> Paired | None:
+def pair_groups(comparison: GroupComparison, group: Group, other: Group, metric: Metric) -> Paired | None:
     """The two sides lined up on the tasks both were scored on; None where they share none."""
     return pair(*comparison.sides(group, other, metric), by_family=metric.macro)
 

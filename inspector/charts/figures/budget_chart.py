@@ -80,7 +80,7 @@ class TokensSpent:
 
 def spent_of(runs: Sequence[Outcomes], metric: Metric, which: str) -> TokensSpent:
     """`which`: "output", or "all" for input and output together. Replicates are put together."""
-    covered = [metric.covered(outcomes) for outcomes in runs]
+    covered = [metric.select_covered(outcomes) for outcomes in runs]
     used = np.concatenate([each.output_tokens + (each.input_tokens if which == "all" else 0) for each in covered])
     success = np.concatenate([each.success for each in covered])
     scored = ~np.isnan(success)

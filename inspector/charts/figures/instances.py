@@ -54,7 +54,7 @@ def kinds_of(outcomes: Outcomes, metric: Metric) -> Counter[str]:
     "undecided": a trial has no score, and what the others did leaves open which it is. A family with a single trial
     cannot be "some".
     """
-    covered = metric.covered(outcomes)
+    covered = metric.select_covered(outcomes)
     covered = covered.where(covered.family >= 0)
     values = covered.column(metric.column)
     known = ~np.isnan(values)

@@ -15,7 +15,7 @@ from benchapp.models import Run
 from benchapp.papers.paper_names import PAPERS
 from benchapp.record.json_shape import JsonShape, encode
 from benchapp.stats.comparing.axis_facets import facets_of
-from benchapp.stats.comparing.comparison import Comparison
+from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.comparison_sentences import says, verdict
 from benchapp.stats.comparing.group_passes import passes_of
 from benchapp.stats.comparing.groups import MODEL, Group
@@ -127,7 +127,7 @@ def _group_twin(sheet: ChartSheet, group: Group) -> dict[str, Any]:
         "differences": {
             metric.key: {**encode(difference), "sentence": says(comparison, group, metric)}
             for metric in sheet.metrics
-            if (difference := comparison.described(group, metric)) is not None
+            if (difference := comparison.describe(group, metric)) is not None
         },
     }
 
@@ -156,7 +156,7 @@ def _endings(groups: Sequence[Group]) -> list[tuple[Group, tuple[str, ...]]]:
     return [(group, sentences) for group, sentences in said if sentences]
 
 
-def _baselines(comparison: Comparison) -> list[tuple[str, str]]:
+def _baselines(comparison: GroupComparison) -> list[tuple[str, str]]:
     """(value of the choice, name): every condition of the runs shown, then every agent model where there are several."""
     groups = comparison.groups.all
     conditions = dict.fromkeys(group.condition for group in groups if group.condition != Run.UNKNOWN)

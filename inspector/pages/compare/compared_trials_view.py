@@ -14,7 +14,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from benchapp.exports.export_request import trials_asked
+from benchapp.exports.export_request import parse_trials_request
 from benchapp.models import Experiment, Trial
 from benchapp.record.json_shape import JsonShape
 from benchapp.stats.comparing.choices import Choices
@@ -88,7 +88,7 @@ class _TrialTotals:
 
 @require_safe
 def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    choices, narrowing, problems = trials_asked(request.GET, besides=("page", "sort"))
+    choices, narrowing, problems = parse_trials_request(request.GET, besides=("page", "sort"))
     sort = request.GET.get("sort", "")
     if sort.lstrip("-") not in {"", *SORTS}:
         problems.append(

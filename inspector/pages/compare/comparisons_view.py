@@ -13,8 +13,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from benchapp.exports.export_run import FORMATS, Export
-from benchapp.models import Comparison as SavedComparison
-from benchapp.models import User
+from benchapp.models import Comparison, User
 from benchapp.record.json_shape import JsonShape
 from benchapp.stats.comparing.choices import parse_choices
 from benchapp.stats.comparing.saved_comparisons import Corrected, Hypothesis, Reopened, save_comparison
@@ -58,7 +57,7 @@ def join_keys(metrics: Sequence[Metric]) -> str:
 
 @require_safe
 def comparisons(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    page = paginate(request, SavedComparison.objects.select_related("created_by"), per_page=PER_PAGE)
+    page = paginate(request, Comparison.objects.select_related("created_by"), per_page=PER_PAGE)
     data = {
         "comparisons": LISTED.read_all(page),
         "next": next_url(request, page),
@@ -166,7 +165,7 @@ def comparison_export(request: HttpRequest, public_id: UUID, form: str) -> HttpR
 
 
 def _reopen(public_id: UUID) -> Reopened:
-    return Reopened(get_object_or_404(SavedComparison.objects.select_related("created_by"), public_id=public_id))
+    return Reopened(get_object_or_404(Comparison.objects.select_related("created_by"), public_id=public_id))
 
 
 _SAVED = (

@@ -8,7 +8,7 @@ from django.http import FileResponse, Http404, HttpRequest, HttpResponse, HttpRe
 from django.views.decorators.http import require_safe
 
 from benchapp.exports.dictionary import EXPORTS, ROWS_ARE
-from benchapp.exports.export_request import export_asked
+from benchapp.exports.export_request import parse_export_request
 from benchapp.exports.export_run import FORMATS, Export, metrics_of
 from benchapp.exports.latex import condition_table
 from benchapp.record.json_shape import JsonShape
@@ -27,7 +27,7 @@ def export(request: HttpRequest, what: str, form: str) -> HttpResponseBase:
         return _table_tex(request)
     if what not in EXPORTS or form not in FORMATS:
         raise Http404(f"There are {', '.join(EXPORTS)}, each as {', '.join(FORMATS)}.")
-    asked, problems = export_asked(what, request.GET)
+    asked, problems = parse_export_request(what, request.GET)
     return refuse_export(problems) if problems else stream_export(asked, form)
 
 
@@ -43,7 +43,7 @@ def stream_export(asked: Export, form: str) -> HttpResponseBase:
 
 
 def _table_tex(request: HttpRequest) -> HttpResponseBase:
-    asked, problems = export_asked("aggregates", request.GET)
+    asked, problems = parse_export_request("aggregates", request.GET)
     if problems:
         return refuse_export(problems)
     comparison = comparison_of(asked.choices)

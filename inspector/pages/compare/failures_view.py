@@ -13,14 +13,14 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from benchapp.analysis.failures.failure_classes import CLASSES_VERSION
-from benchapp.analysis.failures.failure_reading import Failures, Refused, read_failures
-from benchapp.analysis.failures.failure_table import COLUMNS, Row, choose_column, count_by_source, count_row
+from benchapp.analysis.failures.failure_reading import Failures, RefusedRow, read_failures
+from benchapp.analysis.failures.failure_table import COLUMNS, FailureRow, choose_column, count_by_source, count_row
 from benchapp.models import User
 from benchapp.record.json_shape import JsonShape
 from benchapp.record.redaction import redact_text
 from benchapp.review.blinding import closed_trials
 from benchapp.stats.benchmarks.corpus_kinds import NAMES
-from benchapp.stats.comparing.comparison import Comparison
+from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.metrics.agent_ends import AgentEnd
 from benchapp.stats.metrics.passk import SOLVED
@@ -35,7 +35,7 @@ PER_PAGE = 50
 class RefusedTrial:
     """A refusal with the group its run is of."""
 
-    refused: Refused
+    refused: RefusedRow
     group: Group
 
 
@@ -93,11 +93,11 @@ def failures(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     return render_page(request, "compare/compare_failures.html", data=data, context=context, as_json=as_json)
 
 
-def _list_refused_trials(comparison: Comparison, found: dict[int, Failures]) -> Iterator[RefusedTrial]:
+def _list_refused_trials(comparison: GroupComparison, found: dict[int, Failures]) -> Iterator[RefusedTrial]:
     """Those that the record knew at the pin, of trials that a finished library was tried on, outside tainted episodes."""
     for group in comparison.groups.all:
         for run in group.runs:
-            outcomes = SOLVED.covered(comparison.outcomes[run.pk])
+            outcomes = SOLVED.select_covered(comparison.outcomes[run.pk])
             failed = set(outcomes.trial[outcomes.success == 0].tolist())
             yield from (RefusedTrial(each, group) for each in found[run.pk].refused if each.pk in failed)
 
@@ -107,19 +107,19 @@ def _is_asked(shown: RefusedTrial, asked: dict[str, str]) -> bool:
     return wanted[0] in (None, choose_column(shown.refused)) and wanted[1] in (None, shown.refused.source)
 
 
-def _by_group(shown: Sequence[RefusedTrial]) -> list[Row]:
+def _by_group(shown: Sequence[RefusedTrial]) -> list[FailureRow]:
     groups = dict.fromkeys(each.group for each in shown)
     return [
         count_row(group.label, group.label, [each.refused for each in shown if each.group is group]) for group in groups
     ]
 
 
-def _all(comparison: Comparison, refused: Sequence[Refused]) -> tuple[Row, list[FailureCell]]:
+def _all(comparison: GroupComparison, refused: Sequence[RefusedRow]) -> tuple[FailureRow, list[FailureCell]]:
     row = count_row("", "all sources", refused)
     return row, _cells(comparison, row, "")
 
 
-def _cells(comparison: Comparison, row: Row, key: str) -> list[FailureCell]:
+def _cells(comparison: GroupComparison, row: FailureRow, key: str) -> list[FailureCell]:
     """With the address of the trials where the list can be narrowed to them."""
     return [
         FailureCell(
@@ -132,7 +132,7 @@ def _cells(comparison: Comparison, row: Row, key: str) -> list[FailureCell]:
     ]
 
 
-def _address(comparison: Comparison, **narrower: str) -> str:
+def _address(comparison: GroupComparison, **narrower: str) -> str:
     query = urlencode([*comparison.choices.pairs(), *narrower.items()])
     return f"{reverse('compare-failures')}?{query}" + ("#trials" if narrower else "")
 

@@ -19,7 +19,7 @@ from django.utils.safestring import SafeString, mark_safe
 from benchapp.papers.paper_names import PAPERS
 from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.choices import Choices
-from benchapp.stats.comparing.comparison import Comparison, count_added_since
+from benchapp.stats.comparing.comparison import GroupComparison, count_added_since
 from benchapp.stats.comparing.comparison_sentences import says, verdict
 from benchapp.stats.comparing.groups import SEPARATOR, Group
 from benchapp.stats.comparing.saved_comparisons import Corrected, Reopened
@@ -87,7 +87,7 @@ def report_of(choices: Choices, *, saved: Reopened | None = None, problems: Sequ
     return render_to_string("compare/report.html", {**context, **_embed_assets(bool(plates))})
 
 
-def _came_since(comparison: Comparison) -> list[str]:
+def _came_since(comparison: GroupComparison) -> list[str]:
     """What a pinned report leaves out; empty where nothing is pinned or nothing came."""
     runs, trials = count_added_since(comparison.choices), comparison.revised
     came = [f"{runs} matching run{'' if runs == 1 else 's'}"] if runs else []

@@ -18,7 +18,7 @@ from django.views.decorators.http import require_safe
 
 from benchapp.analysis.failures.run_endings import Endings, endings_of
 from benchapp.experiments.estimate import Amount
-from benchapp.experiments.work.progress import Progress
+from benchapp.experiments.work.progress import WorkProgress
 from benchapp.models import Episode, Experiment, Run
 from benchapp.record.json_shape import JsonShape
 from benchapp.stats.comparing.columns import outcomes_of, settled_after
@@ -136,7 +136,7 @@ def _experiment_twin(found: Experiment, runs: list[Run], total: TrialTally) -> d
 
 def _costs(found: Experiment, spending: Iterable[RunSpending]) -> dict[str, Any]:
     """What agents and authors used, and what was foretold at the launch; None for what was not launched here."""
-    bill = Progress(spent=tuple(spending))
+    bill = WorkProgress(spent=tuple(spending))
     return {
         "spent": {"usd": bill.spent_usd, "tokens": bill.spent_tokens, "unknown_cost": bill.unknown_cost},
         "estimate": found.estimate.get("whole"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from benchapp.experiments.work.progress import Progress
+from benchapp.experiments.work.progress import WorkProgress
 from benchapp.models import Run
 from benchapp.record.json_shape import Shaped
 
@@ -26,7 +26,7 @@ class BudgetPart(Shaped):
         return self.spent is not None and self.spent >= self.limit
 
 
-def budget_of(run: Run, progress: Progress) -> list[BudgetPart]:
+def budget_of(run: Run, progress: WorkProgress) -> list[BudgetPart]:
     """Empty where the run has no limit."""
     sums = (("USD", run.budget_usd, progress.spent_usd), ("tokens", run.budget_tokens, progress.spent_tokens))
     return [BudgetPart(unit, limit, spent) for unit, limit, spent in sums if limit]

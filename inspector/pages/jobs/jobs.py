@@ -11,7 +11,7 @@ from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 
 from benchapp.experiments.work.progress import AtWork
 from benchapp.models import Attempt, Episode, Experiment, Trial
-from benchapp.record.error_text import worded
+from benchapp.record.error_text import render_error
 from benchapp.record.json_shape import JsonShape, Shaped
 
 MAX_TROUBLED = 40
@@ -44,7 +44,7 @@ class Troubled(Shaped):
     def reason(self) -> str:
         """Whole text, a traceback as a rule. Its first line says what happened."""
         if self.trouble is Trouble.ASIDE and self.latest:
-            return worded(self.latest.exception_type, self.latest.exception_message)
+            return render_error(self.latest.exception_type, self.latest.exception_message)
         return self.episode.blocked_reason or self.episode.last_failure
 
     @property

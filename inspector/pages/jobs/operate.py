@@ -21,7 +21,7 @@ from inspector.pages.jobs.operator_acts import (
     Target,
 )
 from runner.base.errors import SetupError
-from runner.base.types import Slot
+from runner.base.types import TrialSlot
 
 Following = tuple[str, Target]  # kind and what the person is led to next
 
@@ -64,9 +64,9 @@ def _retry(target: Target, reason: str, by: User) -> str:
     return f"{_write_episode_count(problems.count(''))} on again."
 
 
-def _slot(text: str) -> Slot | None:
+def _slot(text: str) -> TrialSlot | None:
     try:
-        return Slot.read(text) if text else None
+        return TrialSlot.read(text) if text else None
     except ValueError as error:
         raise NotPossible(f"trial {error}") from error
 

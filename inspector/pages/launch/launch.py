@@ -18,7 +18,7 @@ from benchapp.experiments.cells import PUBLISHED_HARNESS
 from benchapp.experiments.experiment_file import FIRST, read_text
 from benchapp.experiments.launch_spec import SINGULAR, LaunchSpec, Order
 from benchapp.models import Suite
-from benchapp.record.sets.suite_files import suite_named
+from benchapp.record.sets.suite_files import find_suite
 from runner import protocols
 from runner.agents import AGENTS
 from runner.authoring.occasion import FeedbackLevel, Profile
@@ -358,6 +358,6 @@ def _preset(name: str) -> Option:
 def units(values: Mapping[str, Value]) -> list[str]:
     """Keys of the parts that the chosen protocol makes of the chosen suite; none where either cannot be read."""
     try:
-        return [unit.key for unit in protocols.units(str(values["protocol"]), suite_named(str(values["suite"])))]
+        return [unit.key for unit in protocols.units(str(values["protocol"]), find_suite(str(values["suite"])))]
     except RunnerError:
         return []

@@ -19,7 +19,7 @@ from benchapp.experiments.demo_experiment import DEMO
 from benchapp.experiments.estimate import ExperimentEstimate, estimate
 from benchapp.experiments.foresight import Foresight, foresee
 from benchapp.experiments.launch import launch as launch_experiment
-from benchapp.experiments.launch_spec import Problem, Unlaunchable
+from benchapp.experiments.launch_spec import SpecProblem, Unlaunchable
 from benchapp.experiments.preparation import Prepared, prepare
 from benchapp.experiments.schedule import Planned, schedule
 from benchapp.experiments.work.progress import workforce
@@ -54,7 +54,7 @@ class LaunchDraft:
     text: str
     values: Mapping[str, form.Value]
     file: Mapping[str, Any] | None  # None: no YAML
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[SpecProblem, ...] = ()
     drawn: str | None = None
 
     @property
@@ -119,7 +119,7 @@ def _read_sent(request: HttpRequest) -> LaunchDraft:
     try:
         file = form.read(text)
     except SetupError as error:  # what was changed in fields is written once there is a file to write it into
-        return LaunchDraft(text, sent, None, (Problem("the file", str(error)),), drawn=earlier)
+        return LaunchDraft(text, sent, None, (SpecProblem("the file", str(error)),), drawn=earlier)
     try:
         drawn = form.values_of(form.read(earlier))
     except SetupError:  # sent without: nothing tells what was changed
@@ -137,7 +137,7 @@ def _check(draft: LaunchDraft) -> tuple[LaunchDraft, CheckedLaunch | None]:
     except Unlaunchable as error:
         return LaunchDraft(draft.text, draft.values, draft.file, error.problems), None
     except RunnerError as error:  # a suite that cannot be read
-        return LaunchDraft(draft.text, draft.values, draft.file, (Problem("suite", str(error)),)), None
+        return LaunchDraft(draft.text, draft.values, draft.file, (SpecProblem("suite", str(error)),)), None
     foreseen = foresee(prepared, runs_here=False)
     try:
         foreseen.require_hope()

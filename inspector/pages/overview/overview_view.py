@@ -11,7 +11,7 @@ from django.core.paginator import Page
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from benchapp.experiments.work.progress import Progress, at_work, progress_of
+from benchapp.experiments.work.progress import WorkProgress, at_work, progress_of
 from benchapp.models import Experiment, Run, User
 from benchapp.record.json_shape import JsonShape, Shaped, encode
 from benchapp.stats.metrics.tally import TrialTally, tally_by_phase
@@ -33,7 +33,7 @@ class ExperimentRow(Shaped):
     experiment: Experiment
     phases: Mapping[tuple[str, str], TrialTally]
     runs: list[Run]
-    progress: Progress | None = None  # of those with work left
+    progress: WorkProgress | None = None  # of those with work left
 
     json_shape = JsonShape(
         *("id=experiment", "name=experiment.name", "status=experiment.status", "origin=experiment.origin"),

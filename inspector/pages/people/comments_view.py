@@ -14,7 +14,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.models import Comment, Mention, User
 from benchapp.record.json_shape import JsonShape
-from benchapp.review.comment_places import NoSuchPlace, Place, place_of
+from benchapp.review.comment_places import CommentPlace, NoSuchPlace, place_of
 from benchapp.review.remarks import (
     MAX_CHARS,
     CommentRefused,
@@ -95,7 +95,7 @@ def read(request: HttpRequest) -> HttpResponse:
     return redirect("comments")
 
 
-def _place(request: HttpRequest) -> Place:
+def _place(request: HttpRequest) -> CommentPlace:
     try:
         place = place_of(request.GET)
     except NoSuchPlace as error:
@@ -107,7 +107,7 @@ def _place(request: HttpRequest) -> Place:
 
 def _thread(
     request: HttpRequest,
-    place: Place,
+    place: CommentPlace,
     *,
     problem: str = "",
     text: str = "",

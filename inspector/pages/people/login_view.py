@@ -8,7 +8,7 @@ from django.contrib.auth.views import LoginView, LogoutView, PasswordChangeView
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse_lazy
 
-from benchapp.people.login_attempts import Attempt, client_address
+from benchapp.people.login_attempts import LoginAttempt, client_address
 from inspector.web.access import open_to_all
 
 MAX_NAME = 150
@@ -19,7 +19,7 @@ class Braked:
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         address = client_address(request.META.get("REMOTE_ADDR", ""), request.headers.get("X-Forwarded-For", ""))
-        self.attempt = Attempt(self.account()[:MAX_NAME], address)
+        self.attempt = LoginAttempt(self.account()[:MAX_NAME], address)
         if seconds := self.attempt.begin():
             return self._refuse(seconds)
         return super().post(request, *args, **kwargs)  # type: ignore[misc]

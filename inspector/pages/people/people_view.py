@@ -12,7 +12,7 @@ from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.models import Review, User
-from benchapp.people.accounts import AccountRefused, add_account, people, set_active, set_level
+from benchapp.people.accounts import AccountChangeRefused, add_account, people, set_active, set_level
 from benchapp.record.json_shape import JsonShape
 from inspector.web.access import needs
 from inspector.web.responses import next_url, paginate, render_page
@@ -79,7 +79,7 @@ def account_change(request: HttpRequest, name: str) -> HttpResponse:
             messages.success(request, f"{user.username} is {user.level} from now on.")
         if given["active"] is not None and set_active(user, bool(given["active"]), by=by, reason=given["reason"]):  # type: ignore[arg-type]
             messages.success(request, f"{user.username} is switched {'on' if user.is_active else 'off'}.")
-    except AccountRefused as refusal:
+    except AccountChangeRefused as refusal:
         messages.error(request, str(refusal))
     return redirect("people")
 

@@ -15,12 +15,12 @@ from benchapp.stats.learning.funnel import (
     Funnel,
     SkillFunnel,
     by_skill,
-    bypassed,
     chances_of,
     funnel_of,
     held_by,
-    read_and_failed,
     rivals,
+    select_bypassed,
+    select_read_and_failed,
     with_following,
 )
 from benchapp.stats.learning.skill_reading import look_for_following
@@ -169,7 +169,7 @@ def open_funnel(run: Run, query: Mapping[str, str], trials: QuerySet[Trial]) -> 
     funnel = funnel_of(chosen, asked.least)
     in_table = [chance for chance in every if asked.whose == "all" or chance.is_for_it]
     skills = by_skill(in_table, asked.least)
-    lists = bypassed(chosen), read_and_failed(chosen), rivals(chosen)
+    lists = select_bypassed(chosen), select_read_and_failed(chosen), rivals(chosen)
     rows = _trials(lists)
     held = held_by({episode.library_id for episode in episodes.values() if episode.library_id})
     return FunnelPage(

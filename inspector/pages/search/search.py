@@ -12,7 +12,7 @@ from django.urls import reverse
 
 from benchapp.models import Run, SearchDocument, Trial
 from benchapp.search.hit_marks import Excerpt, Shown, show
-from benchapp.search.query import Filter, Problem, Query, Value, render_filter, without
+from benchapp.search.query import Filter, QueryProblem, SearchQuery, Value, render_filter, without
 from benchapp.search.search_fields import FIELDS
 from benchapp.search.search_hits import FACETS, Found, read_hits
 from benchapp.search.sections import Section
@@ -48,7 +48,7 @@ class SearchHit:
         return self.run.public_id if self.run else None
 
 
-def hits(numbers: list[int], query: Query) -> list[SearchHit]:
+def hits(numbers: list[int], query: SearchQuery) -> list[SearchHit]:
     return [_hit(document, show(sections, query), sections) for document, sections in read_hits(numbers)]
 
 
@@ -133,13 +133,13 @@ class SearchFacet:
     more: int  # values that are not listed
 
 
-def facets(query: Query, found: Found) -> list[SearchFacet]:
+def facets(query: SearchQuery, found: Found) -> list[SearchFacet]:
     """Those with something to tell apart; `more` says how many values stay unlisted."""
     listed = [_facet(name, found.facets.get(name, Counter()), query) for name in FACETS]
     return [facet for facet in listed if facet.values]
 
 
-def _facet(name: str, counts: Mapping[str, int], query: Query) -> SearchFacet:
+def _facet(name: str, counts: Mapping[str, int], query: SearchQuery) -> SearchFacet:
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     chosen = {value.text.lower() for part in query.filters if part.name == name for value in part.values}
     values = [
@@ -149,7 +149,7 @@ def _facet(name: str, counts: Mapping[str, int], query: Query) -> SearchFacet:
     return SearchFacet(name, HEADS.get(name, name.capitalize()), values, max(0, len(ordered) - FACET_VALUES))
 
 
-def _narrow(query: Query, name: str, value: str) -> str:
+def _narrow(query: SearchQuery, name: str, value: str) -> str:
     part = render_filter(Filter(name, (Value("is", value),)))
     return f"{part} {query.text.strip()}".strip()
 
@@ -160,11 +160,11 @@ class SearchChip:
     without: str
 
 
-def chips(query: Query) -> list[SearchChip]:
+def chips(query: SearchQuery) -> list[SearchChip]:
     return [SearchChip(query.text[part.start : part.end], without(query, part)) for part in query.filters]
 
 
-def point_out(query: Query, problem: Problem) -> tuple[str, str, str]:
+def point_out(query: SearchQuery, problem: QueryProblem) -> tuple[str, str, str]:
     """The query before, at and after what is wrong."""
     return query.text[: problem.start], query.text[problem.start : problem.end] or "␣", query.text[problem.end :]
 

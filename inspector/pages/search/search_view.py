@@ -13,8 +13,8 @@ from benchapp.models import User
 from benchapp.record.json_shape import JsonShape
 from benchapp.search.completion import complete
 from benchapp.search.hit_marks import Excerpt
-from benchapp.search.indexing import Progress, progress
-from benchapp.search.query import MAX_QUERY, Query, parse
+from benchapp.search.indexing import IndexProgress, progress
+from benchapp.search.query import MAX_QUERY, SearchQuery, parse
 from benchapp.search.search_hits import MOST, Found, find
 from inspector.pages.search.search import SearchHit, chips, facets, help_rows, hits, point_out
 from inspector.web.responses import next_url, paginate, render_page
@@ -82,7 +82,7 @@ def _address(text: str) -> str:
     return f"{reverse('search')}?{urlencode({'q': text})}" if text else ""
 
 
-def _says(query: Query, found: Found, known: Progress) -> str:
+def _says(query: SearchQuery, found: Found, known: IndexProgress) -> str:
     """The answer in a sentence; what is not indexed yet is no "not found"."""
     if query.is_empty or query.problems:
         return ""

@@ -154,14 +154,14 @@ def _tier3_on_new(proposal: Proposal) -> Iterator[BrokenRule]:
             yield BrokenRule("tier3-on-new-slug", path, message)
 
 
-def _tier3_required(proposal: Proposal) -> Iterator[BrokenRule]:
+def _check_tier3(proposal: Proposal) -> Iterator[BrokenRule]:
     occasion = proposal.occasion
     if not occasion.tier3_required or occasion.mode is not AuthorMode.REVISE:
         return
     own = set(occasion.family_slugs) & proposal.library_slugs
     found = [path for path in proposal.upserts if is_tier3(path) and slug_of(path) in own]
     if occasion.profile != "as-released":  # where it is enough that the file is there
-        found = [path for path in found if proposal.changed(path)]
+        found = [path for path in found if proposal.has_changed(path)]
     if not found:
         where = ", ".join(f"<slug>/{folder}/" for folder in TIER3_FOLDERS)
         yield BrokenRule("tier3-required", "", f"no new or updated file below {where} of an existing skill")
@@ -199,7 +199,7 @@ _CHECKS: tuple[Callable[[Proposal], Iterable[BrokenRule]], ...] = (
     _skill_files,
     _operation,
     _tier3_on_new,
-    _tier3_required,
+    _check_tier3,
     _deletions,
     _budget,
     broken_skill_rules,

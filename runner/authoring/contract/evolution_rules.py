@@ -19,7 +19,7 @@ def broken_evolution_rules(proposal: Proposal) -> Iterator[BrokenRule]:
     if proposal.occasion.mode is not AuthorMode.EVOLVE:
         return
     for path, text in proposal.upserts.items():
-        if not proposal.changed(path):
+        if not proposal.has_changed(path):
             continue
         name = path.rpartition("/")[2]
         if name == SKILL_FILE:

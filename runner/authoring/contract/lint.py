@@ -32,12 +32,12 @@ def lint(proposal: Proposal) -> Iterator[BrokenRule]:
     """Advice on the skills and files that the patch changes."""
     for slug in proposal.changed_slugs:
         skill = _try_parse(proposal.skill_text(slug))
-        if skill is not None and proposal.changed(f"{slug}/{SKILL_FILE}"):
+        if skill is not None and proposal.has_changed(f"{slug}/{SKILL_FILE}"):
             yield from _description(slug, skill)
             yield from _keys(slug, skill)
             yield from _dangling(proposal, slug, skill)
     for path, text in proposal.upserts.items():
-        if is_tier3(path) and proposal.changed(path):
+        if is_tier3(path) and proposal.has_changed(path):
             yield from _resource(path, text)
 
 

@@ -36,7 +36,7 @@ def slug_problem(slug: str) -> str | None:
 
 def broken_skill_rules(proposal: Proposal) -> Iterator[BrokenRule]:
     for path in proposal.upserts:
-        if is_tier3(path) and proposal.changed(path):
+        if is_tier3(path) and proposal.has_changed(path):
             yield from _file_name(path)
     for slug in proposal.changed_slugs:
         text = proposal.skill_text(slug)
@@ -48,7 +48,7 @@ def broken_skill_rules(proposal: Proposal) -> Iterator[BrokenRule]:
             yield BrokenRule("frontmatter", f"{slug}/{SKILL_FILE}", str(error))
             yield from _citations(proposal, slug, text)
             continue
-        if proposal.changed(f"{slug}/{SKILL_FILE}"):
+        if proposal.has_changed(f"{slug}/{SKILL_FILE}"):
             yield from _frontmatter(slug, skill)
         yield from _citations(proposal, slug, skill.body)
 

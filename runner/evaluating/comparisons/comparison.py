@@ -25,7 +25,7 @@ class PrecheckFailed(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class OutputComparison:
     """`score` is 0..1, the share that is alike; below 1 where it did not pass. `message` says where it differs first."""
 
     passed: bool
@@ -40,20 +40,20 @@ class Comparator(Protocol):
     @property
     def kind(self) -> str: ...
 
-    def compare(self, found: bytes, expected: bytes) -> Comparison:
+    def compare(self, found: bytes, expected: bytes) -> OutputComparison:
         """PrecheckFailed where `found` cannot be read as what it should be."""
         ...
 
 
-SAME = Comparison(True, 1.0)
+SAME = OutputComparison(True, 1.0)
 
 
-def differs(score: float, differences: Iterable[str], count: int, *, numbers_only: bool = False) -> Comparison:
+def differs(score: float, differences: Iterable[str], count: int, *, numbers_only: bool = False) -> OutputComparison:
     """Not passed. `count` differences in all, of which the first few are named."""
     named = list(differences)[:MAX_DIFFERENCES]
     more = count - len(named)
     told = "; ".join(named) + (f"; and {more:,} more" if more > 0 else "")
-    return Comparison(False, max(0.0, min(score, BELOW_ONE)), told, numbers_only)
+    return OutputComparison(False, max(0.0, min(score, BELOW_ONE)), told, numbers_only)
 
 
 def shorten_value(value: object) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import takewhile
 
-from runner.evaluating.comparisons.comparison import SAME, Comparison, differs, shorten_value
+from runner.evaluating.comparisons.comparison import SAME, OutputComparison, differs, shorten_value
 
 CONTEXT = 24  # bytes shown from the first difference on
 
@@ -14,7 +14,7 @@ CONTEXT = 24  # bytes shown from the first difference on
 class Exact:
     kind = "exact"
 
-    def compare(self, found: bytes, expected: bytes) -> Comparison:
+    def compare(self, found: bytes, expected: bytes) -> OutputComparison:
         if found == expected:
             return SAME
         place = _common(found, expected)

@@ -11,7 +11,7 @@ from runner.base.types import JsonValue
 from runner.evaluating.comparisons.comparison import (
     MAX_DIFFERENCES,
     SAME,
-    Comparison,
+    OutputComparison,
     PrecheckFailed,
     decode_text,
     differs,
@@ -83,7 +83,7 @@ class JsonTree:
 
     kind = "json"
 
-    def compare(self, found: bytes, expected: bytes) -> Comparison:
+    def compare(self, found: bytes, expected: bytes) -> OutputComparison:
         leaves = wrong = count = 0
         numbers_only = True
         named: list[str] = []

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from runner.evaluating.comparisons.comparison import (
     MAX_DIFFERENCES,
     SAME,
-    Comparison,
+    OutputComparison,
     PrecheckFailed,
     decode_text,
     differs,
@@ -28,7 +28,7 @@ class Numeric:
 
     kind = "numeric"
 
-    def compare(self, found: bytes, expected: bytes) -> Comparison:
+    def compare(self, found: bytes, expected: bytes) -> OutputComparison:
         if _is_tree(expected):
             _require_numbers(read_json(found))
             return JsonTree(self.tolerance).compare(found, expected)

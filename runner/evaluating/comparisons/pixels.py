@@ -7,7 +7,7 @@ import warnings
 from dataclasses import dataclass
 from typing import Any
 
-from runner.evaluating.comparisons.comparison import SAME, Comparison, PrecheckFailed, differs
+from runner.evaluating.comparisons.comparison import SAME, OutputComparison, PrecheckFailed, differs
 
 MAX_PIXELS = 10_000_000
 # What is opened at all. Formats that call other programs (EPS) or fetch anything are not among them.
@@ -29,7 +29,7 @@ class Pixels:
 
     kind = "pixels"
 
-    def compare(self, found: bytes, expected: bytes) -> Comparison:
+    def compare(self, found: bytes, expected: bytes) -> OutputComparison:
         import numpy as np
 
         ours, theirs = read_image(found), read_image(expected)
@@ -46,7 +46,7 @@ class Pixels:
             f"{count:,} of {wrong.size:,} pixels differ; the first at column {column}, row {row}: "
             f"found {_colour(ours[row, column])}, expected {_colour(theirs[row, column])} (red, green, blue, alpha)"
         )
-        return Comparison(True, share, told) if share >= self.similarity else differs(share, [told], 1)
+        return OutputComparison(True, share, told) if share >= self.similarity else differs(share, [told], 1)
 
 
 def image_size(content: bytes) -> tuple[int, int, str]:

@@ -13,7 +13,7 @@ from runner.base.types import JsonValue
 from runner.evaluating.comparisons.comparison import (
     MAX_DIFFERENCES,
     SAME,
-    Comparison,
+    OutputComparison,
     PrecheckFailed,
     differs,
     shorten_value,
@@ -45,7 +45,7 @@ class TableComparator:
 
     kind = "table"
 
-    def compare(self, found: bytes, expected: bytes) -> Comparison:
+    def compare(self, found: bytes, expected: bytes) -> OutputComparison:
         ours, theirs = read_rows(found, self.format), read_rows(expected, self.format)
         columns = self.columns or theirs.columns
         self._require_columns(ours, columns)
@@ -92,7 +92,7 @@ class TableComparator:
 
 def _compare_pairs(
     pairs: Sequence[Pair], columns: Sequence[str], tolerances: Sequence[Tolerance], *, alike: int = 0
-) -> Comparison:
+) -> OutputComparison:
     """`alike`: rows known to be the same on both sides, which are not among the pairs."""
     wrong = count = 0  # cells that differ; differences, a whole row being one
     total = (len(pairs) + alike) * len(columns)

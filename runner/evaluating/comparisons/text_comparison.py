@@ -14,7 +14,7 @@ from itertools import chain, islice, zip_longest
 from runner.evaluating.comparisons.comparison import (
     MAX_DIFFERENCES,
     SAME,
-    Comparison,
+    OutputComparison,
     decode_text,
     differs,
     shorten_value,
@@ -38,7 +38,7 @@ class TextComparator:
 
     kind = "text"
 
-    def compare(self, found: bytes, expected: bytes) -> Comparison:
+    def compare(self, found: bytes, expected: bytes) -> OutputComparison:
         ours, theirs = self._lines(found), self._lines(expected)
         if ours == theirs:
             return SAME
@@ -60,10 +60,10 @@ class TextComparator:
                 lines.pop()
         return sorted(lines) if self.any_order else lines
 
-    def _by_likeness(self, ours: Sequence[str], theirs: Sequence[str], wanted: float) -> Comparison:
+    def _by_likeness(self, ours: Sequence[str], theirs: Sequence[str], wanted: float) -> OutputComparison:
         ratio = likeness(" ".join(ours).split(), " ".join(theirs).split())
         told = f"similarity {ratio:.3f}, at least {wanted:g} is wanted"
-        return Comparison(True, ratio, told) if ratio >= wanted else differs(ratio, [told], 1)
+        return OutputComparison(True, ratio, told) if ratio >= wanted else differs(ratio, [told], 1)
 
 
 def likeness(ours: Sequence[str], theirs: Sequence[str]) -> float:
@@ -90,7 +90,7 @@ def _common_words(ours: Sequence[str], theirs: Sequence[str]) -> int:
     return len(ours) - unmatched.bit_count()
 
 
-def _by_bags(ours: Counter[str], theirs: Counter[str]) -> Comparison:
+def _by_bags(ours: Counter[str], theirs: Counter[str]) -> OutputComparison:
     """Each line as often as it is expected, wherever it stands: a line that is missing moves no other."""
     missing, extra = theirs - ours, ours - theirs
     longer = max(ours.total(), theirs.total())

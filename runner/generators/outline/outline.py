@@ -27,7 +27,7 @@ WORD = re.compile(r"[a-z][a-z0-9_]{2,}")
 
 
 @dataclass
-class Section:
+class OutlineSection:
     document: str
     title: str
     lines: list[str]
@@ -60,7 +60,7 @@ def corpus() -> Iterator[Path]:
             yield path
 
 
-def read(path: Path) -> Iterator[Section]:
+def read(path: Path) -> Iterator[OutlineSection]:
     name = path.relative_to(INPUT / "corpus").as_posix()
     try:
         text = path.read_text("utf-8")
@@ -69,15 +69,15 @@ def read(path: Path) -> Iterator[Section]:
     if "\0" in text:
         return
     if path.suffix in DOCUMENTS:
-        yield from documented(name, text)
+        yield from outline_documents(name, text)
     elif path.suffix == ".py":
         yield from doc_strings(name, text)
     elif path.suffix in CODE and (lines := leading_comment(text)):
-        yield Section(name, name, lines, 0)
+        yield OutlineSection(name, name, lines, 0)
 
 
-def documented(name: str, text: str) -> Iterator[Section]:
-    section = Section(name, name, [], 0)
+def outline_documents(name: str, text: str) -> Iterator[OutlineSection]:
+    section = OutlineSection(name, name, [], 0)
     fenced = False
     lines = text.splitlines()
     for line, after in zip(lines, [*lines[1:], ""], strict=True):
@@ -87,14 +87,14 @@ def documented(name: str, text: str) -> Iterator[Section]:
         if title and not fenced and not UNDERLINE.match(line):
             if any(map(str.strip, section.lines)):
                 yield section
-            section = Section(name, title, [], 0)
+            section = OutlineSection(name, title, [], 0)
         elif fenced or not UNDERLINE.match(line):
             section.lines.append(line)
     if any(map(str.strip, section.lines)):
         yield section
 
 
-def doc_strings(name: str, text: str) -> Iterator[Section]:
+def doc_strings(name: str, text: str) -> Iterator[OutlineSection]:
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
@@ -104,7 +104,7 @@ def doc_strings(name: str, text: str) -> Iterator[Section]:
             said = ast.get_docstring(node)
             if said:
                 title = name if isinstance(node, ast.Module) else f"{node.name} ({name})"
-                yield Section(name, title, said.splitlines(), 0)
+                yield OutlineSection(name, title, said.splitlines(), 0)
 
 
 def leading_comment(text: str) -> list[str]:
@@ -123,9 +123,9 @@ def words(text: str) -> set[str]:
     return set(WORD.findall(text.lower()))
 
 
-def chosen(sections: list[Section], characters: int) -> dict[str, list[Section]]:
+def chosen(sections: list[OutlineSection], characters: int) -> dict[str, list[OutlineSection]]:
     """Document -> the sections kept of it, in their own order. The best sections first, as far as the budget goes."""
-    kept: dict[str, list[Section]] = {}
+    kept: dict[str, list[OutlineSection]] = {}
     lines: dict[str, int] = {}
     for section in sorted(sections, key=lambda section: (-section.score, section.place)):
         new = section.document not in kept
@@ -150,7 +150,7 @@ def slug_of(document: str, number: int) -> str:
     return f"{plain or 'document'}-{number}"
 
 
-def write(slug: str, document: str, sections: list[Section]) -> None:
+def write(slug: str, document: str, sections: list[OutlineSection]) -> None:
     titles = ", ".join(section.title for section in sections)
     told = f"What {document} says on {titles}. Use it when a task turns on any of these."[:MOST_DESCRIBED]
     described = json.dumps(told, ensure_ascii=False)  # a YAML scalar in double quotes

@@ -193,10 +193,10 @@ class LiteLLM:
         told = f"{self._describe_error(problem)} (model {self.name})"
         if (overflow := overflow_of(problem)) is not None:
             return _Overflowed(self._describe_error(problem), overflow)
-        if name := sending.refused(problem):
+        if name := sending.find_refused(problem):
             return _RefusedByLiteLLM(name, self._describe_error(problem)[:MAX_REASON])
         if is_of_the_key(problem):
-            return self._key_refused(problem)
+            return self._read_key_refusal(problem)
         if getattr(problem, "status_code", None) in (402, 404) or says_no_credit(provider_body(problem)):
             return AccountRefused(told)
         if not is_passing(problem):
@@ -259,7 +259,7 @@ class LiteLLM:
             raise SetupError(f"{self.name}: the environment variable {self.key_variable} is not set")
         return key
 
-    def _key_refused(self, error: Exception) -> KeyRefused:
+    def _read_key_refusal(self, error: Exception) -> KeyRefused:
         variable = self.key_variable or _usual_variable(self.model)
         named = f"the key in the environment variable {variable}" if variable else "the key"
         return KeyRefused(f"The provider refused {named}: {self._describe_error(error)} (model {self.name})", variable)

@@ -56,7 +56,7 @@ class Parameters:
         shown = value["type"] if name == "response_format" else value
         self.left_out.append(f"{name} {shown}: {reason}")
 
-    def open_asked(self) -> Iterator[str]:
+    def list_open(self) -> Iterator[str]:
         """Names of what the runner asks for and may still be left out; without its limit on output tokens."""
         yield from [
             name for name in ("temperature", "seed", "response_format") if name in self.asked & self.values.keys()
@@ -110,7 +110,7 @@ def _follow_list(target: LiteLLMTarget, chosen: Parameters) -> None:
     known = target.litellm.get_supported_openai_params(model=target.full_name)
     if known is None:
         return
-    for name in chosen.open_asked():
+    for name in chosen.list_open():
         if name not in known:
             chosen.leave(name, f"{target.model} takes none")
     usual = set(getattr(target.litellm.constants, "DEFAULT_CHAT_COMPLETION_PARAM_VALUES", ()))
@@ -136,7 +136,7 @@ def _follow_mapping(target: LiteLLMTarget, chosen: Parameters) -> None:
     if made is None:
         return
     names = set(_names(made))
-    for name in chosen.open_asked():
+    for name in chosen.list_open():
         if not ALIASES[name] & names:
             chosen.leave(name, f"{target.model} does not take it")
     _fit_budget(chosen, made.get("thinking"))

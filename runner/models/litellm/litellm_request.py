@@ -22,7 +22,7 @@ class Sending:
     ours: tuple[str, ...]  # names of what the runner sends by itself and may leave out
     options: tuple[str, ...]  # names of the preset's options that are sent
 
-    def refused(self, error: Exception) -> str | None:
+    def find_refused(self, error: Exception) -> str | None:
         """What the provider refuses of this, where the request can be sent without it."""
         return find_refused_parameter(error, self.ours)
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from runner.base.errors import SandboxError
-from runner.sandboxes.docker import docker_engine as engine
+from runner.sandboxes.docker import docker_engine
 from runner.sandboxes.docker.docker_networks import leave
 
 PATIENCE = 10.0  # seconds for which anybody waits
@@ -26,9 +26,13 @@ def remove_marked(mark: str) -> list[str]:
 
     What is gone already is no error, nor is what is still being removed after PATIENCE. SandboxError when something stays.
     """
-    wanted = [f"{engine.MARK_LABEL}={mark}"]
-    with contextlib.closing(engine.connect()) as client:
-        found = [(kind, name) for kind in engine.KINDS for name, _ in engine.list_labelled(client, kind, wanted)]
+    wanted = [f"{docker_engine.MARK_LABEL}={mark}"]
+    with contextlib.closing(docker_engine.connect()) as client:
+        found = [
+            (kind, name)
+            for kind in docker_engine.KINDS
+            for name, _ in docker_engine.list_labelled(client, kind, wanted)
+        ]
     removal = Removal(found)
     if removal.problems:
         raise SandboxError("; ".join(removal.problems))
@@ -51,7 +55,7 @@ class Removal:
 
     def _remove_all(self) -> None:
         try:
-            client = engine.connect(_LONGEST_REMOVAL)
+            client = docker_engine.connect(_LONGEST_REMOVAL)
         except SandboxError as error:
             self.problems.append(str(error))
             return
@@ -69,7 +73,7 @@ def _remove(client: Any, kind: str, name: str) -> None:
         leave(client, name)
     for pause in _PAUSES:
         with contextlib.suppress(SandboxError):
-            engine.remove(client, kind, name)
+            docker_engine.remove(client, kind, name)
             return
         time.sleep(pause)
-    engine.remove(client, kind, name)
+    docker_engine.remove(client, kind, name)

@@ -25,7 +25,7 @@ from runner.base.text import replace_unprintable
 from runner.base.trees import Tree, check_relative
 from runner.base.types import Files, Task
 from runner.sandboxes import LOGS, SKILLS, SOLUTION, TESTS, WORKSPACE, Completed
-from runner.sandboxes.docker import docker_engine as engine
+from runner.sandboxes.docker import docker_engine
 from runner.sandboxes.docker.docker_archive import pack_files, unpack_file, unpack_tree
 from runner.sandboxes.docker.docker_disk import DiskWatch, ask_engine, folders_of, measure_folders
 from runner.sandboxes.docker.docker_engine import PREFIX, engine_errors, word_engine_error
@@ -53,7 +53,7 @@ WENT_DOWN = "the container went down; everything that ran in it is gone"
 
 def open_sandbox(task: Task, *, name: str, needs: Needs = NOTHING) -> DockerSandbox:
     """A container made for this attempt, in which nothing of it runs yet. SandboxError and SetupError say what is missing."""
-    client = engine.connect()
+    client = docker_engine.connect()
     mark = secrets.token_hex(16)
     try:
         image = image_for(client, task)
@@ -75,13 +75,13 @@ def end_processes(handle: dict[str, object]) -> None:
     if len(mark) != 32:
         raise SandboxError(f"{mark!r} is not the mark of a sandbox in a container")
     try:
-        client = engine.connect()
+        client = docker_engine.connect()
     except SandboxError:
         if handle.get("host") != socket.gethostname():
             return
         raise
     try:
-        if engine.engine_id(client.base_url) == handle.get("engine"):
+        if docker_engine.engine_id(client.base_url) == handle.get("engine"):
             remove_marked(mark)
     finally:
         client.close()
@@ -89,13 +89,15 @@ def end_processes(handle: dict[str, object]) -> None:
 
 def end_named(name: str) -> None:
     """Removes every sandbox of this engine that was opened under this name."""
-    client = engine.connect()
+    client = docker_engine.connect()
     try:
-        wanted = [f"{engine.ATTEMPT_LABEL}={name}"]
-        found = [labels for kind in engine.KINDS for _, labels in engine.list_labelled(client, kind, wanted)]
+        wanted = [f"{docker_engine.ATTEMPT_LABEL}={name}"]
+        found = [
+            labels for kind in docker_engine.KINDS for _, labels in docker_engine.list_labelled(client, kind, wanted)
+        ]
     finally:
         client.close()
-    for mark in sorted({labels[engine.MARK_LABEL] for labels in found if labels.get(engine.MARK_LABEL)}):
+    for mark in sorted({labels[docker_engine.MARK_LABEL] for labels in found if labels.get(docker_engine.MARK_LABEL)}):
         remove_marked(mark)
 
 
@@ -120,12 +122,12 @@ class DockerSandbox:
         self.gateway: Gateway | None = None
         self.provider_url: str | None = None
         self.environment = resolve_variables(task.machine.environment, task.machine.host_variables)
-        self.labels = engine.labels(mark, task=task.key, attempt=name)
+        self.labels = docker_engine.labels(mark, task=task.key, attempt=name)
         self.ruined: str | None = None
         self.handle: dict[str, object] = {
             "kind": "docker",
             "host": socket.gethostname(),
-            "engine": engine.engine_id(client.base_url),
+            "engine": docker_engine.engine_id(client.base_url),
             "mark": mark,
             "name": name,
             "task": task.key,
@@ -188,7 +190,7 @@ class DockerSandbox:
         return mounts
 
     def _create(self, mounts: list[Any], labels: Mapping[str, str]) -> str:
-        processors = engine.processors(self.client.base_url)
+        processors = docker_engine.processors(self.client.base_url)
         network = self.network.settings if self.network else {"network_mode": "none"}
         with engine_errors(f"making a container of {self.image.name}"):
             try:
@@ -391,7 +393,7 @@ class DockerSandbox:
     def _blame(self, said: str) -> SandboxError:
         """Whose fault is it that nothing can run? A fresh container of the same image tells: SandboxRuined when that
         one works, SandboxError when it does not. A container that is not there any more was removed from outside."""
-        if engine.is_gone(self.client, self.container):
+        if docker_engine.is_gone(self.client, self.container):
             return SandboxError(word_engine_error("the container was removed by somebody else", said))
         fresh = self._create([], self.labels)
         try:
@@ -399,7 +401,7 @@ class DockerSandbox:
                 self.client.start(fresh)
             works = self._runs_a_shell(fresh)
         finally:
-            engine.remove(self.client, "container", fresh)
+            docker_engine.remove(self.client, "container", fresh)
         if not works:
             return SandboxError(word_engine_error("nothing can be run in the container, nor in a fresh one", said))
         self.ruined = f"nothing can run in the sandbox any more: {said.strip()[:500]}"

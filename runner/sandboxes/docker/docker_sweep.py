@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from runner.sandboxes.docker import docker_engine as engine
+from runner.sandboxes.docker import docker_engine
 from runner.sandboxes.docker.docker_removal import Removal
 from runner.sandboxes.process_names import ProcessName
 
@@ -40,15 +40,15 @@ class SweptContainers:
 
 def leftovers(client: Any) -> Iterator[Leftover]:
     """Everything that carries the mark of a sandbox. Programs and images are kept for the next one: they have none."""
-    for kind in engine.KINDS:
-        for name, labels in engine.list_labelled(client, kind, [engine.LABEL]):
-            if labels.get(engine.MARK_LABEL) or labels.get(engine.CARRIER_LABEL):
+    for kind in docker_engine.KINDS:
+        for name, labels in docker_engine.list_labelled(client, kind, [docker_engine.LABEL]):
+            if labels.get(docker_engine.MARK_LABEL) or labels.get(docker_engine.CARRIER_LABEL):
                 yield Leftover(
                     kind,
                     name,
-                    labels.get(engine.MARK_LABEL, ""),
-                    labels.get(engine.ATTEMPT_LABEL, ""),
-                    labels.get(engine.OWNER_LABEL, ""),
+                    labels.get(docker_engine.MARK_LABEL, ""),
+                    labels.get(docker_engine.ATTEMPT_LABEL, ""),
+                    labels.get(docker_engine.OWNER_LABEL, ""),
                     labels.get("skillglass.task", ""),
                 )
 
@@ -56,7 +56,7 @@ def leftovers(client: Any) -> Iterator[Leftover]:
 def sweep(is_dead: Callable[[Leftover], bool], *, dry_run: bool = False) -> SweptContainers:
     """Removes (or with dry_run only names) what `is_dead`. SandboxError when no engine answers."""
     removed, kept, failed = [], [], []
-    client = engine.connect()
+    client = docker_engine.connect()
     try:
         for found in leftovers(client):
             if not is_dead(found):

@@ -22,7 +22,7 @@ from dataclasses import replace
 from runner.base.errors import ModelRefused, RunnerError, SetupError
 from runner.base.types import Usage
 from runner.models.wire.metering import Metered
-from runner.sandboxes.gateway.gateway_rules import FINAL, Refusal, base_of
+from runner.sandboxes.gateway.gateway_rules import FINAL, RequestRefused, base_of
 from runner.sandboxes.gateway.gateway_server import LIMITS, GatewayLimits, Server
 from runner.sandboxes.needs import Needs, Provider
 
@@ -148,7 +148,7 @@ class Gateway:
         """May one more call be made? Refusal when not."""
         self._in_turn(self._ask)
 
-    def answered(self, metered: Metered, whole: bool = True) -> None:
+    def note_answer(self, metered: Metered, whole: bool = True) -> None:
         """A model call was answered. An error of what counts it ends the attempt like a refusal."""
         self._in_turn(lambda: self._count(metered, whole))
 
@@ -164,7 +164,7 @@ class Gateway:
             except Exception as error:  # raised again where the attempt ends
                 self.refusal = error
         if self.refusal is not None:
-            raise Refusal(FINAL, "no further model call is allowed in this attempt")
+            raise RequestRefused(FINAL, "no further model call is allowed in this attempt")
         used = self.usage.known_tokens
         limits = {
             "TurnLimit": (self.requests - self.failed, self._requests_allowed),
@@ -172,7 +172,7 @@ class Gateway:
         }
         self.limit_reached = next((name for name, (at, end) in limits.items() if end is not None and at >= end), None)
         if self.limit_reached:
-            raise Refusal(FINAL, "the attempt's model calls are used up")
+            raise RequestRefused(FINAL, "the attempt's model calls are used up")
         self.requests += 1
 
     def _cannot_count(self) -> bool:
@@ -198,7 +198,7 @@ class Gateway:
         try:
             future = self._callbacks.submit(work)
         except RuntimeError as error:  # closed
-            raise Refusal(FINAL, "this attempt is over") from error
+            raise RequestRefused(FINAL, "this attempt is over") from error
         future.result()
 
     def heard(self, trouble: RunnerError | None, before: RunnerError | None = None) -> None:

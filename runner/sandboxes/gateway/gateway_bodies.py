@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from runner.base.types import JsonValue
-from runner.sandboxes.gateway.gateway_rules import FINAL, Refusal, Target
+from runner.sandboxes.gateway.gateway_rules import FINAL, RequestRefused, Target
 from runner.sandboxes.needs import Provider
 
 # Tools that the program runs itself, which its sandbox confines. All others run at the provider, which has a network.
@@ -39,21 +39,23 @@ _LINKS = frozenset("url uri imageurl fileurl videourl fileuri video".split())
 
 
 def check_body(content: bytes, target: Target, provider: Provider, *, online: bool) -> bytes:
-    """The body as it may be forwarded, or Refusal. `online`: the task has network, so the provider may use its own."""
+    """The body as it may be forwarded, or RequestRefused. `online`: the task has network, so the provider may use its own."""
     try:
         body = json.loads(content.decode(), object_pairs_hook=_object)
         if not isinstance(body, dict):
             raise ValueError(type(body).__name__)
         return json.dumps(_check(body, target, provider, online), allow_nan=False).encode()
     except (ValueError, RecursionError) as error:
-        raise Refusal(FINAL, f"send the body as one plain JSON object in UTF-8 ({type(error).__name__})") from error
+        raise RequestRefused(
+            FINAL, f"send the body as one plain JSON object in UTF-8 ({type(error).__name__})"
+        ) from error
 
 
 def _check(body: dict[str, JsonValue], target: Target, provider: Provider, online: bool) -> dict[str, JsonValue]:
     fields = _fields(body)
     _require_model(fields, target, provider.models)
     if fields.get("background"):
-        raise Refusal(FINAL, "`background`: an answer is waited for here, not fetched later")
+        raise RequestRefused(FINAL, "`background`: an answer is waited for here, not fetched later")
     if not online:
         _refuse_network(fields, target.wire)
     if target.wire == "chat/completions" and fields.get("stream"):
@@ -64,7 +66,7 @@ def _check(body: dict[str, JsonValue], target: Target, provider: Provider, onlin
 def _object(pairs: list[tuple[str, object]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise Refusal(FINAL, "a name occurs twice in one object of the body")
+        raise RequestRefused(FINAL, "a name occurs twice in one object of the body")
     return found
 
 
@@ -76,7 +78,7 @@ def _fields(given: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     """By plain name. Refusal where two names are one to a provider that reads them loosely."""
     found = {_plain(name): value for name, value in given.items()}
     if len(found) < len(given):
-        raise Refusal(FINAL, "two names of one object differ only in case or underscores")
+        raise RequestRefused(FINAL, "two names of one object differ only in case or underscores")
     return found
 
 
@@ -91,7 +93,7 @@ def _require_model(fields: Mapping[str, JsonValue], target: Target, allowed: fro
         named.append(model.removeprefix("models/") if target.model is not None and isinstance(model, str) else model)
     if any(not isinstance(name, str) or name not in allowed for name in named):
         expected = " or ".join(sorted(allowed))
-        raise Refusal(FINAL, f"another model than this attempt's was asked for; expected {expected}")
+        raise RequestRefused(FINAL, f"another model than this attempt's was asked for; expected {expected}")
 
 
 def _telling_usage(body: dict[str, JsonValue]) -> dict[str, JsonValue]:
@@ -118,13 +120,13 @@ def _refuse_network(fields: Mapping[str, JsonValue], wire: str) -> None:
             raise _offline(f"{link[:60]}...")
 
 
-def _offline(what: str) -> Refusal:
-    return Refusal(FINAL, f"{what}: the task has no network, so the provider may not use its own for it")
+def _offline(what: str) -> RequestRefused:
+    return RequestRefused(FINAL, f"{what}: the task has no network, so the provider may not use its own for it")
 
 
 def _require_own_tools(tools: object, wire: str) -> None:
     if not isinstance(tools, list | None) or not all(isinstance(tool, dict) for tool in tools or []):
-        raise Refusal(FINAL, "`tools`: expected a list of objects")
+        raise RequestRefused(FINAL, "`tools`: expected a list of objects")
     for fields in map(_fields, tools or []):
         kind = fields.get("type")
         if wire == "generateContent":

@@ -42,7 +42,7 @@ _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
 FINAL = 400
 
 
-class Refusal(Exception):
+class RequestRefused(Exception):
     """A request that is not forwarded: the status and message that the program gets."""
 
     def __init__(self, status: int, message: str) -> None:
@@ -70,22 +70,22 @@ def base_of(provider: Provider) -> SplitResult:
 def target_of(method: str, given: str, *, base: SplitResult, secret: str, wire: str = "") -> Target:
     """Refusal for anything off the list, and for other calls than those of `wire`, where one is named."""
     if method not in ("GET", "POST"):
-        raise Refusal(405, "only GET and POST are forwarded")
+        raise RequestRefused(405, "only GET and POST are forwarded")
     prefix = f"/{secret}/"
     if not given.startswith(prefix):
-        raise Refusal(404, "this gateway forwards to one provider only")
+        raise RequestRefused(404, "this gateway forwards to one provider only")
     path, _, query = given[len(prefix) - 1 :].partition("?")
     plain = unquote(path)
     odd = not given.isascii() or not plain.isprintable() or any(character in plain for character in "\\#%?")
     if odd or plain.count("/") != path.count("/") or {"", ".", ".."} & set(plain.split("/")[1:]):
-        raise Refusal(400, "the address is not a plain one")
+        raise RequestRefused(400, "the address is not a plain one")
     is_call = method == "POST" and _CALLS.search(plain) is not None
     found = _WIRE.search(plain)
     if not is_call and (not _LOOKS.search(plain) or (method == "POST" and found is None)):
-        raise Refusal(404, "only model calls are forwarded")
+        raise RequestRefused(404, "only model calls are forwarded")
     spoken, model = ("", None) if found is None else (found[1] or "generateContent", found[2])
     if wire and spoken not in ("", wire):
-        raise Refusal(404, f"this attempt's model is asked by {wire}, not by {spoken}")
+        raise RequestRefused(404, f"this attempt's model is asked by {wire}, not by {spoken}")
     kept = [(name, value) for name, value in parse_qsl(query, keep_blank_values=True) if name.lower() not in _NOT_ASKED]
     return Target(base.path + path + (f"?{urlencode(kept)}" if kept else ""), is_call, spoken, model)
 
@@ -101,7 +101,7 @@ def headers_sent(headers: Message) -> Iterator[tuple[str, str]]:
     named = {item.strip().lower() for value in headers.get_all("connection", []) for item in value.split(",")}
     for name, value in headers.items():
         if not _TOKEN.match(name) or any(character < " " and character != "\t" for character in value):
-            raise Refusal(400, "a header holds characters it must not")
+            raise RequestRefused(400, "a header holds characters it must not")
         if name.lower() not in _NOT_SENT | named:
             yield name, value
 

@@ -23,7 +23,7 @@ from runner.sandboxes.gateway.gateway_rules import (
     FINAL,
     NOT_RETURNED,
     KeyMask,
-    Refusal,
+    RequestRefused,
     headers_sent,
     is_compressed,
     key_header,
@@ -62,7 +62,7 @@ class CallPolicy(Protocol):
 
     def key(self) -> str | None: ...
     def ask(self) -> None: ...
-    def answered(self, metered: Metered, whole: bool = True) -> None: ...
+    def note_answer(self, metered: Metered, whole: bool = True) -> None: ...
     def heard(self, trouble: RunnerError | None, before: RunnerError | None = None) -> None: ...
     def track(self, connection: socket.socket, is_open: bool) -> None: ...
 
@@ -130,26 +130,26 @@ class _Handler(BaseHTTPRequestHandler):
         self.raw_requestline = self.rfile.readline(65_537)
         if len(self.raw_requestline) > 65_536:
             self.command, self.request_version = "", "HTTP/1.1"
-            self.refuse(Refusal(414, "the address is too long"))
+            self.refuse(RequestRefused(414, "the address is too long"))
         elif self.raw_requestline and self.parse_request():
             self.close_connection = True
             try:
-                self.forward(self.checked())
-            except Refusal as refusal:
+                self.forward(self.check_request())
+            except RequestRefused as refusal:
                 self.refuse(refusal)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """Answers what the base class rejects in the form of every other refusal."""
-        self.refuse(Refusal(code, message or "the request cannot be read"))
+        self.refuse(RequestRefused(code, message or "the request cannot be read"))
 
-    def checked(self) -> _Forward:
-        """The request as it may be forwarded, or Refusal."""
+    def check_request(self) -> _Forward:
+        """The request as it may be forwarded, or RequestRefused."""
         gateway = self.server.gateway
         provider = gateway.provider
         target = target_of(self.command, self.path, base=gateway.base, secret=gateway.secret, wire=provider.wire)
         names = [name.lower() for name in self.headers]
         if self.headers.defects or "transfer-encoding" in names or names.count("content-length") > 1:
-            raise Refusal(400, "send the body with one Content-Length and no Transfer-Encoding")
+            raise RequestRefused(400, "send the body with one Content-Length and no Transfer-Encoding")
         headers = tuple(headers_sent(self.headers))
         body = None
         if self.command == "POST":
@@ -161,15 +161,15 @@ class _Handler(BaseHTTPRequestHandler):
     def _body(self) -> bytes:
         limits, told = self.server.gateway.limits, self.headers.get("content-length", "")
         if not (told.isascii() and told.isdigit() and len(told) < 12):
-            raise Refusal(411, "send the body with a Content-Length")
+            raise RequestRefused(411, "send the body with a Content-Length")
         length, deadline = int(told), time.monotonic() + limits.request_seconds
         if length > limits.request_bytes:
-            raise Refusal(413, f"a request has at most {limits.request_bytes:,} bytes")
+            raise RequestRefused(413, f"a request has at most {limits.request_bytes:,} bytes")
         body = bytearray()
         while len(body) < length:
             piece = self.rfile.read1(min(CHUNK, length - len(body)))
             if not piece or time.monotonic() > deadline:
-                raise Refusal(408, "the request did not come in time")
+                raise RequestRefused(408, "the request did not come in time")
             body += piece
         return bytes(body)
 
@@ -191,11 +191,11 @@ class _Handler(BaseHTTPRequestHandler):
         if request.is_call:
             gateway.heard(trouble)
         if answer.status in (401, 403):
-            raise Refusal(FINAL, f"the provider answered {answer.status}: it refused the key")
+            raise RequestRefused(FINAL, f"the provider answered {answer.status}: it refused the key")
         if 300 <= answer.status < 400 or answer.status < 200:
-            raise Refusal(502, f"the provider answered {answer.status}, which is not followed")
+            raise RequestRefused(502, f"the provider answered {answer.status}, which is not followed")
         if is_compressed(answer):
-            raise Refusal(FINAL, "the provider's answer is compressed, though it was asked not to be")
+            raise RequestRefused(FINAL, "the provider's answer is compressed, though it was asked not to be")
         self._pass_on(answer, request, trouble, hang_up)
 
     def _answer(
@@ -218,7 +218,7 @@ class _Handler(BaseHTTPRequestHandler):
         except (OSError, http.client.HTTPException) as error:
             if request.is_call:
                 gateway.heard(ModelUnavailable(f"the provider cannot be reached: {type(error).__name__}"))
-            raise Refusal(502, "the provider cannot be reached") from error
+            raise RequestRefused(502, "the provider cannot be reached") from error
 
     def _pass_on(
         self, answer: http.client.HTTPResponse, request: _Forward, trouble: RunnerError | None, hang_up: HangUp
@@ -255,7 +255,7 @@ class _Handler(BaseHTTPRequestHandler):
             if request.is_call and meter.broken is not None and (told := trouble_told(meter.broken, answer.status)):
                 gateway.heard(told, trouble)
             if request.is_call and answer.status < 300:
-                gateway.answered(metered, whole and meter.broken is None)
+                gateway.note_answer(metered, whole and meter.broken is None)
         self._chunk(mask.rest())
         self._write(lambda: self.wfile.write(b"0\r\n\r\n"))
 
@@ -271,7 +271,7 @@ class _Handler(BaseHTTPRequestHandler):
             except OSError:
                 self._is_gone = True
 
-    def refuse(self, refusal: Refusal) -> None:
+    def refuse(self, refusal: RequestRefused) -> None:
         error = {"type": "gateway_refusal", "message": refusal.message, "code": refusal.status}
         content = json.dumps({"type": "error", "error": error}).encode()
         self.send_response(refusal.status)

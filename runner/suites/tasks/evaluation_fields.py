@@ -19,7 +19,7 @@ class Fields(FieldTable):
 
     def refuse_unknown(self) -> None:
         known = ", ".join(sorted(self._asked))
-        for name in self.unasked():
+        for name in self.list_unasked():
             self.findings.problem(self.source, self.at(name)[:200], f"one of {known}", "there is no such field")
 
     def fields(self, name: str) -> Fields:

@@ -39,7 +39,7 @@ def read_evaluation(tests: Path, findings: Findings) -> Evaluation | None:
     if not (source.is_file() or source.is_symlink()):
         return None
     before = len(findings.problems)
-    with findings.kept():
+    with findings.keep_errors():
         whole = Fields(read_toml(source), source, findings)
         mode = whole.choice("mode", ("execution", "artifact"))
         evaluation = _execution(whole, tests) if mode == "execution" else _artifact(whole, tests) if mode else None

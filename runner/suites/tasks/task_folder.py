@@ -90,12 +90,12 @@ class TaskShelf:
         self._expect(path, files)
         toml, instruction = None, ""
         if "task.toml" in files:
-            with self.findings.kept():
+            with self.findings.keep_errors():
                 toml = self._with_compose(path, read_task_toml(path / "task.toml", path.name, self.findings), files)
         if "instruction.md" in files:
-            with self.findings.kept():
+            with self.findings.keep_errors():
                 instruction = _instruction(path / "instruction.md")
-        with self.findings.kept():
+        with self.findings.keep_errors():
             _script(path / "tests" / "test.sh") if "tests/test.sh" in files else None
         evaluation = read_declared_evaluation(path, files, self.findings)
         if toml is None or len(self.findings.problems) > before:
@@ -113,7 +113,7 @@ class TaskShelf:
         found = [name for name in compose.FILES if f"environment/{name}" in files]
         if not found:
             return toml
-        return compose.read_compose(path / "environment" / found[0], self.findings, path.name).applied(toml)
+        return compose.read_compose(path / "environment" / found[0], self.findings, path.name).apply_to(toml)
 
     def _files(self, path: Path) -> dict[str, list[object]]:
         """path -> [digest, executable], of a link [None, where it points]."""
@@ -127,7 +127,7 @@ class TaskShelf:
                 size = f"{status.st_size:,} bytes"
                 self.findings.problem(path / name, "size", f"at most {MAX_FILE_BYTES:,} bytes", size)
             else:
-                with self.findings.kept():
+                with self.findings.keep_errors():
                     found[name] = [self.digests.digest(entry.path, look_at(status)), bool(status.st_mode & 0o100)]
         return found
 
@@ -193,7 +193,7 @@ def machine_of(
     for folder in find_shipped_skills(files):
         findings.note(f"Ships skills, which are left out: environment/{folder}", path.name)
     if image is None and context is None:
-        with findings.kept():
+        with findings.keep_errors():
             read_tree(path / "environment")
     return Machine(
         context=context,

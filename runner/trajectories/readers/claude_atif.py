@@ -85,12 +85,12 @@ def without_copies(step: Step) -> Step:
             extra.pop("tool_use_name", None)
     if isinstance(metadata, dict):
         extra["tool_result_metadata"] = _without_text(metadata, {item.content.strip() for item in observations})
-    if extra.get("tool_result_is_error") is True or _raw_failed(metadata):
+    if extra.get("tool_result_is_error") is True or _has_failed(metadata):
         observations = tuple(replace(observation, is_error=True) for observation in observations)
     return replace(step, observations=observations, extra=extra or None)
 
 
-def _raw_failed(metadata: JsonValue) -> bool:
+def _has_failed(metadata: JsonValue) -> bool:
     raw = metadata.get("raw_tool_result") if isinstance(metadata, dict) else None
     return isinstance(raw, dict) and raw.get("is_error") is True
 

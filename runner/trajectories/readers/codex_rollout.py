@@ -20,7 +20,7 @@ from runner.base.types import JsonValue, Source, Step, Usage
 from runner.trajectories.atif_values import content_text
 from runner.trajectories.readers import ReadTrajectory
 from runner.trajectories.readers.claude_messages import MessageSteps, number
-from runner.trajectories.readers.exit_codes import codex_failed
+from runner.trajectories.readers.exit_codes import has_codex_failed
 from runner.trajectories.readers.line_streams import json_lines, walk
 
 _ONE_OBJECT = re.compile(rb'\s*\{\s*"session"\s*:')
@@ -154,7 +154,7 @@ def _output(raw: object) -> tuple[str, bool]:
             return raw, False
     if not isinstance(value, Mapping):
         text = content_text(raw)[0]
-        return text, codex_failed(text)
+        return text, has_codex_failed(text)
     metadata = value.get("metadata")
     code = metadata.get("exit_code") if isinstance(metadata, Mapping) else None
     failed = value.get("success") is False or code not in (None, 0)

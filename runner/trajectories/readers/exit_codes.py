@@ -37,17 +37,17 @@ _MINI_HEAD = re.compile(
 )
 
 
-def mini_swe_agent_failed(text: str) -> bool:
+def has_mini_swe_agent_failed(text: str) -> bool:
     head = _MINI_HEAD.match(text)
     return head is not None and (bool(head["exception"]) or int(head["code"]) != 0)
 
 
-def codex_failed(text: str) -> bool:
+def has_codex_failed(text: str) -> bool:
     head = _CODEX_HEAD.match(text)
     return int(head[1]) != 0 if head else text.startswith(_CODEX_REFUSALS)
 
 
-def gemini_failed(text: str, tool: str) -> bool:
+def has_gemini_failed(text: str, tool: str) -> bool:
     found = _GEMINI_TAIL.search(text) if tool == GEMINI_SHELL else None
     return found is not None and found[1] not in ("0", "(none)")
 
@@ -65,25 +65,25 @@ def with_failures(step: Step, agent: str | None) -> Step:
     return step if observations == step.observations else replace(step, observations=observations)
 
 
-def _codex_step_failed(step: Step, item: Observation, tool: str) -> bool:
+def _has_codex_step_failed(step: Step, item: Observation, tool: str) -> bool:
     details = (step.extra or {}).get("tool_call_details")
     told = details.get(item.source_call_id) if isinstance(details, Mapping) else None
     metadata = told.get("metadata") if isinstance(told, Mapping) else (step.extra or {}).get("tool_metadata")
     code: Any = metadata.get("exit_code") if isinstance(metadata, Mapping) else None
-    return code not in (0, None) or codex_failed(item.content)
+    return code not in (0, None) or has_codex_failed(item.content)
 
 
-def _mini_step_failed(step: Step, item: Observation, tool: str) -> bool:
-    return mini_swe_agent_failed(item.content)
+def _has_mini_step_failed(step: Step, item: Observation, tool: str) -> bool:
+    return has_mini_swe_agent_failed(item.content)
 
 
-def _gemini_step_failed(step: Step, item: Observation, tool: str) -> bool:
-    return gemini_failed(item.content, tool)
+def _has_gemini_step_failed(step: Step, item: Observation, tool: str) -> bool:
+    return has_gemini_failed(item.content, tool)
 
 
 _ASKS: dict[str, Callable[[Step, Observation, str], bool]] = {
-    "codex": _codex_step_failed,
-    "gemini-cli": _gemini_step_failed,
-    "mini-swe-agent": _mini_step_failed,
-    "qwen-coder": _gemini_step_failed,
+    "codex": _has_codex_step_failed,
+    "gemini-cli": _has_gemini_step_failed,
+    "mini-swe-agent": _has_mini_step_failed,
+    "qwen-coder": _has_gemini_step_failed,
 }

@@ -11,7 +11,7 @@ from runner.base.types import JsonValue, Observation, Source, Step, ToolCall, Us
 from runner.trajectories.atif_values import content_text
 from runner.trajectories.readers import ReadTrajectory
 from runner.trajectories.readers.claude_messages import number
-from runner.trajectories.readers.exit_codes import gemini_failed
+from runner.trajectories.readers.exit_codes import has_gemini_failed
 from runner.trajectories.readers.line_streams import walk
 
 
@@ -104,7 +104,7 @@ def _results(call: Mapping[str, JsonValue], identifier: str) -> Iterator[Observa
     failed = call.get("status") in ("error", "cancelled")
     for item in raw if isinstance(raw, list) else [] if raw is None else [raw]:
         text = clean(_result_text(item))
-        yield Observation(text, identifier, failed or gemini_failed(text, str(call.get("name"))))
+        yield Observation(text, identifier, failed or has_gemini_failed(text, str(call.get("name"))))
 
 
 def _result_text(item: JsonValue) -> str:

@@ -30,7 +30,7 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
                 if session.last_lines.get(record["id"]) == line:
                     yield from session.message(record, is_copy=False)
             elif isinstance(record.get("$set"), Mapping):
-                yield from session.replaced(record["$set"], result)
+                yield from session.replace_steps(record["$set"], result)
             elif "$rewindTo" in record:
                 result.count("events_without_step", "$rewindTo")
             else:
@@ -70,7 +70,7 @@ class _GeminiSession:
         self.model = self.model or step.model
         yield step
 
-    def replaced(self, changes: Mapping[str, Any], result: ReadTrajectory) -> Iterator[Step]:
+    def replace_steps(self, changes: Mapping[str, Any], result: ReadTrajectory) -> Iterator[Step]:
         messages = changes.get("messages")
         if not isinstance(messages, list):
             return

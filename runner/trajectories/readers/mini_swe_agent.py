@@ -19,7 +19,7 @@ from runner.trajectories.atif_values import content_text
 from runner.trajectories.readers import ReadTrajectory
 from runner.trajectories.readers.chat import message_steps
 from runner.trajectories.readers.claude_messages import number
-from runner.trajectories.readers.exit_codes import mini_swe_agent_failed
+from runner.trajectories.readers.exit_codes import has_mini_swe_agent_failed
 from runner.trajectories.readers.line_streams import walk
 
 _FENCED = re.compile(r"```(?:mswea_bash_command|bash)\s*\n(.*?)\n```", re.DOTALL)
@@ -128,7 +128,7 @@ def _result(call: JsonValue, content: JsonValue, extra: Mapping[str, JsonValue])
     """The result of a call. It failed where the command's return code is not 0."""
     code = extra.get("returncode")
     text = content_text(content)[0]
-    failed = code != 0 if isinstance(code, int) else mini_swe_agent_failed(text)
+    failed = code != 0 if isinstance(code, int) else has_mini_swe_agent_failed(text)
     return {"role": "tool", "tool_call_id": call, "content": text, **({"is_error": True} if failed else {})}
 
 

@@ -13,7 +13,7 @@ from runner.base.text import storable
 from runner.base.types import Source, Step, Usage
 from runner.trajectories.readers import ReadTrajectory
 from runner.trajectories.readers.claude_messages import MessageSteps, number
-from runner.trajectories.readers.exit_codes import gemini_failed
+from runner.trajectories.readers.exit_codes import has_gemini_failed
 from runner.trajectories.readers.line_streams import json_lines
 
 
@@ -102,7 +102,7 @@ def _block(part: object, result: object) -> Any:
         status = result.get("status") if isinstance(result, Mapping) else None
         content = given["output"] if "output" in given else given.get("error", given)
         failed = status in ("error", "cancelled") or ("error" in given and "output" not in given)
-        failed = failed or gemini_failed(str(content), str(response.get("name")))
+        failed = failed or has_gemini_failed(str(content), str(response.get("name")))
         return {
             "type": "tool_result",
             "tool_use_id": response.get("id"),

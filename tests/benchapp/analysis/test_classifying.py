@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from benchapp.analysis.failures.classification import Missing, Refusal, Said, classify
+from benchapp.analysis.failures.classification import CheckMessage, Missing, VerifierRefusal, classify
 from benchapp.analysis.failures.failure_classes import ORDERS, FailureClass
 from benchapp.analysis.failures.failure_signs import MARKERS, STAGES, find_signs_of_check
 from runner.base.types import CorpusKind
@@ -18,14 +18,16 @@ LABELLED: list[dict[str, Any]] = yaml.safe_load(
 )
 
 
-def refusal(*messages: str, source: str = "", **fields: Any) -> Refusal:
-    return Refusal(source, tuple(Said(f"check {place}", text) for place, text in enumerate(messages)), **fields)
+def refusal(*messages: str, source: str = "", **fields: Any) -> VerifierRefusal:
+    return VerifierRefusal(
+        source, tuple(CheckMessage(f"check {place}", text) for place, text in enumerate(messages)), **fields
+    )
 
 
 @pytest.mark.parametrize("case", LABELLED, ids=lambda case: f"{case['source'] or 'none'}:{next(iter(case['checks']))}")
 def test_it_agrees_with_the_hand_label(case: dict[str, Any]) -> None:
-    checks = tuple(Said(name, message) for name, message in case["checks"].items())
-    assert classify(Refusal(case["source"], checks)).primary == case["class"]
+    checks = tuple(CheckMessage(name, message) for name, message in case["checks"].items())
+    assert classify(VerifierRefusal(case["source"], checks)).primary == case["class"]
 
 
 def test_the_set_has_every_class_and_every_source() -> None:
@@ -57,16 +59,16 @@ def test_equal_votes_are_settled_by_the_source(source: str, primary: str) -> Non
 
 def test_the_earliest_stage_decides() -> None:
     checks = (
-        Said("compare: a", "numeric: number 1: found 1.0, expected 2.0"),
-        Said("compare: b", "numeric: number 1: found 1.0, expected 3.0"),
-        Said("run: c", "exit: it ended with exit code 2, expected 0"),
+        CheckMessage("compare: a", "numeric: number 1: found 1.0, expected 2.0"),
+        CheckMessage("compare: b", "numeric: number 1: found 1.0, expected 3.0"),
+        CheckMessage("run: c", "exit: it ended with exit code 2, expected 0"),
     )
-    assert classify(Refusal("domain-document", checks)).primary is FailureClass.RUNTIME
+    assert classify(VerifierRefusal("domain-document", checks)).primary is FailureClass.RUNTIME
 
 
 def test_words_know_more_than_a_marker() -> None:
     text = "exit: it ended with exit code 1, expected 0\nKeyError: 'rows'"
-    found = classify(Refusal("repository", (Said("run: case", text),)))
+    found = classify(VerifierRefusal("repository", (CheckMessage("run: case", text),)))
     assert found.primary is FailureClass.INTERFACE
     assert found.others == (FailureClass.RUNTIME,)
 

@@ -15,7 +15,7 @@ import pytest
 from django.conf import settings
 from django.db import DatabaseError, IntegrityError, OperationalError
 
-from benchapp.record.machine_failures import what_failed
+from benchapp.record.machine_failures import describe_failure
 from tests.benchapp.import_folders import job, write
 
 ODD = "\u202egnp\u200b\x1b[31m"
@@ -107,7 +107,7 @@ def test_a_locked_database_is_one_line(var: Path, tmp_path: Path) -> None:
     ],
 )
 def test_what_failed_is_said_only_of_the_machine(error: Exception, told: str) -> None:
-    assert what_failed(error) == told
+    assert describe_failure(error) == told
 
 
 @pytest.mark.slow

@@ -26,7 +26,7 @@ from benchapp.record import log_tail
 from benchapp.record.recording import RowRecorder
 from runner.base.digests import EMPTY_LIBRARY
 from runner.base.errors import ImageError, SandboxError
-from runner.base.types import Phase, Slot
+from runner.base.types import Phase, TrialSlot
 from runner.engine import engine
 from runner.sandboxes import sandbox_kind
 from runner.sandboxes.process_names import ProcessName, read_start_of_process, this_machine
@@ -34,7 +34,7 @@ from tests.benchapp.small_rows import hold
 
 pytestmark = pytest.mark.django_db
 
-FIRST = Slot(Phase.ACQUISITION, "E1-LS1-T1")
+FIRST = TrialSlot(Phase.ACQUISITION, "E1-LS1-T1")
 SPEC: dict[str, Any] = {
     "name": "One environment",
     "suite": "starter",
@@ -141,7 +141,7 @@ def test_a_killed_work_horse_s_sandbox_ends_where_it_ran(episode: Episode, monke
     recorder = RowRecorder(episode, hold(episode), worker=gone)
     attempt = recorder.start_attempt(FIRST, snapshot=EMPTY_LIBRARY, retrieved=())
     sandbox = sandbox_kind("local").open_sandbox(plan_of(episode, suite_of(episode)).task(FIRST.task), name=attempt)
-    recorder.sandbox_opened(attempt, sandbox.handle)
+    recorder.note_sandbox(attempt, sandbox.handle)
     there_when_freed: list[bool] = []
     monkeypatch.setattr(jobs, "reconcile", lambda: there_when_freed.append(sandbox.folder.exists()))
     monkeypatch.setattr(workers.Worker, "handle_work_horse_killed", lambda *_: None)
@@ -164,7 +164,7 @@ def test_nothing_is_noted_about_an_episode_that_somebody_else_holds(episode: Epi
     ("status", "told"), [(9, "signal SIGKILL (out of memory"), (15, "signal SIGTERM"), (256, "exit code 1")]
 )
 def test_a_wait_status_is_told_in_words(status: int, told: str) -> None:
-    assert workers._how_it_ended(status).startswith(told)
+    assert workers._render_exit(status).startswith(told)
 
 
 @pytest.mark.django_db(transaction=True)  # the job closes its connection, and a transaction around it would be lost
@@ -219,12 +219,12 @@ def test_the_tail_of_an_episodes_log_is_capped_redacted_and_its_own(
 ) -> None:
     monkeypatch.setenv("PROVIDER_API_KEY", "sk-abcdef0123456789abcdef")
     log = logging.getLogger("benchapp.test")
-    with log_tail.kept("a"):
+    with log_tail.keep_tail("a"):
         for number in range(log_tail.MAX_LINES + 50):
             log.warning("line %d", number)
         log.warning("refused: %s", "sk-abcdef0123456789abcdef")
         log.warning("long %s the end", "x" * 5_000)
-    with log_tail.kept("b"):
+    with log_tail.keep_tail("b"):
         log.warning("another episode\nin two lines")
     log.warning("nobody's")
     lines = log_tail.read("a")

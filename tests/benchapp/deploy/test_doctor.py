@@ -12,7 +12,7 @@ from django.core.management import call_command
 
 from benchapp.deploy import doctor_checks
 from benchapp.deploy import embedded_broker as embedded
-from benchapp.deploy.doctor_checks import KEYS, Finding, findings
+from benchapp.deploy.doctor_checks import KEYS, DoctorFinding, findings
 from runner.programs import find_installed, pin_of
 from runner.sandboxes.docker import docker_buildkit
 from runner.sandboxes.docker.docker_programs import volume_name
@@ -31,7 +31,7 @@ def doctor() -> tuple[str, int]:
     return out.getvalue(), 0
 
 
-def found(name: str) -> Finding:
+def found(name: str) -> DoctorFinding:
     return next(finding for finding in findings() if finding.name == name)
 
 

@@ -52,7 +52,7 @@ def delta_findings(rows: Iterable[PrintedNumber]) -> Iterator[TracedErratum]:
     rows = list(rows)
     references = References(rows)
     for row in rows:
-        delta = references.recomputed(row)
+        delta = references.recompute(row)
         if delta is None or delta.adds_up:
             continue
         if delta.of_prints == row.printed_delta:

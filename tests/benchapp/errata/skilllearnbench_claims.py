@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from benchapp.papers.printed_cells import Cells
 from benchapp.papers.skilllearnbench import PAPER
-from tests.benchapp.errata import skilllearnbench_readings as read
+from tests.benchapp.errata import skilllearnbench_readings
 from tests.benchapp.errata.checks import TracedErratum, WatchedCells, names_of
 from tests.benchapp.errata.skilllearnbench_readings import CREATOR, ONE, SELF, TEACHER, Check
 
@@ -42,7 +42,7 @@ def broken_claims(cells: Cells) -> Iterator[TracedErratum]:
 
 
 def first(metric: str, method: str, table: str, *, lowest: bool = False) -> Check:
-    return read.first_is(metric, method, table=table, lowest=lowest)
+    return skilllearnbench_readings.first_is(metric, method, table=table, lowest=lowest)
 
 
 CLAIMS: tuple[Claim, ...] = (
@@ -51,13 +51,28 @@ CLAIMS: tuple[Claim, ...] = (
         "Section 4.2",
         "Table 2",
         "All methods are more accurate than no skill.",
-        read.below("Table 2", "accuracy", read.of_reference("no-skill", "accuracy"), above=True),
+        skilllearnbench_readings.below(
+            "Table 2", "accuracy", skilllearnbench_readings.of_reference("no-skill", "accuracy"), above=True
+        ),
     ),
-    Claim("Section 4.2", "Table 2", "All stay far below human-authored skills.", read.all_far_below_human),
     Claim(
-        "Section 4.2", "Table 2", "They mostly cost less than human-authored skills.", read.mostly_cheaper_than_human
+        "Section 4.2",
+        "Table 2",
+        "All stay far below human-authored skills.",
+        skilllearnbench_readings.all_far_below_human,
     ),
-    Claim("Section 4.2", "Table 2", "Self feedback is first, one-shot second.", read.self_is_first_then_one_shot),
+    Claim(
+        "Section 4.2",
+        "Table 2",
+        "They mostly cost less than human-authored skills.",
+        skilllearnbench_readings.mostly_cheaper_than_human,
+    ),
+    Claim(
+        "Section 4.2",
+        "Table 2",
+        "Self feedback is first, one-shot second.",
+        skilllearnbench_readings.self_is_first_then_one_shot,
+    ),
     Claim(
         "Section 4.2", "Table 2", "Self feedback uses the fewest tokens.", first("tokens", SELF, "Table 2", lowest=True)
     ),
@@ -71,72 +86,138 @@ CLAIMS: tuple[Claim, ...] = (
         "Section 4.2",
         "Table 2",
         "Another method is best with another model.",
-        read.best_varies("Table 2", "accuracy", "model"),
+        skilllearnbench_readings.best_varies("Table 2", "accuracy", "model"),
     ),
     # section 5: categories and behaviour
-    Claim("Section 5.1", "Table 3", "Software engineering and productivity gain most.", read.gains_lead),
+    Claim(
+        "Section 5.1",
+        "Table 3",
+        "Software engineering and productivity gain most.",
+        skilllearnbench_readings.gains_lead,
+    ),
     Claim(
         "Section 5.1",
         "Table 3",
         "No method is best in all categories.",
-        read.best_varies("Table 3", "accuracy", "group"),
+        skilllearnbench_readings.best_varies("Table 3", "accuracy", "group"),
     ),
     Claim(
         "Section 5.3",
         "Table 2",
         "Teacher feedback covers more and is used less.",
-        read.teacher_covers_more_and_is_used_less,
+        skilllearnbench_readings.teacher_covers_more_and_is_used_less,
     ),
     Claim("Section 5.3", "Table 2", "Skill creator's skills are used most.", first("use", CREATOR, "Table 2")),
     # appendices A and C: seeds, models
-    Claim("Appendix A", "Table 4", "More seeds: fewer skills, lower coverage.", read.fewer_and_lower_with_more_seeds),
+    Claim(
+        "Appendix A",
+        "Table 4",
+        "More seeds: fewer skills, lower coverage.",
+        skilllearnbench_readings.fewer_and_lower_with_more_seeds,
+    ),
     Claim(
         "Appendix C",
         "Table 2",
         "The model explains more variance than the method.",
-        read.model_explains_more_than_method,
+        skilllearnbench_readings.model_explains_more_than_method,
     ),
-    Claim("Appendix C", "Table 2", "The model dominates the variance of accuracy.", read.model_dominates),
-    Claim("Appendix C", "Table 2", "The middle model keeps up in both families.", read.middle_is_competitive),
-    Claim("Appendix C", "Table 2", "One-shot gets worse with the largest Claude.", read.one_shot_degrades_with_opus),
     Claim(
-        "Appendix C", "Table 2", "Gemini Flash and Pro both improve over Flash Lite.", read.larger_gemini_improve, LOOSE
+        "Appendix C",
+        "Table 2",
+        "The model dominates the variance of accuracy.",
+        skilllearnbench_readings.model_dominates,
+    ),
+    Claim(
+        "Appendix C",
+        "Table 2",
+        "The middle model keeps up in both families.",
+        skilllearnbench_readings.middle_is_competitive,
+    ),
+    Claim(
+        "Appendix C",
+        "Table 2",
+        "One-shot gets worse with the largest Claude.",
+        skilllearnbench_readings.one_shot_degrades_with_opus,
+    ),
+    Claim(
+        "Appendix C",
+        "Table 2",
+        "Gemini Flash and Pro both improve over Flash Lite.",
+        skilllearnbench_readings.larger_gemini_improve,
+        LOOSE,
     ),
     Claim(
         "Appendix C",
         "Table 2",
         "With larger Gemini models, self feedback and skill creator surpass teacher feedback.",
-        read.surpass_teacher_in_larger_gemini,
+        skilllearnbench_readings.surpass_teacher_in_larger_gemini,
         LOOSE,
     ),
-    Claim("Appendix C", "Table 2", "Teacher feedback is steadiest across Claude.", read.teacher_is_steadiest_of_claude),
-    Claim("Appendix C", "Table 2", "Cost falls with size but for one-shot in Gemini.", read.cost_falls_with_size),
+    Claim(
+        "Appendix C",
+        "Table 2",
+        "Teacher feedback is steadiest across Claude.",
+        skilllearnbench_readings.teacher_is_steadiest_of_claude,
+    ),
+    Claim(
+        "Appendix C",
+        "Table 2",
+        "Cost falls with size but for one-shot in Gemini.",
+        skilllearnbench_readings.cost_falls_with_size,
+    ),
     # appendices D to F: tokens, repeated trials, tasks
     Claim(
         "Appendix D",
         "Table 6",
         "All methods need fewer tokens than human-authored skills.",
-        read.below("Table 6", "tokens", read.of_reference("human-authored", "tokens", "Table 6")),
+        skilllearnbench_readings.below(
+            "Table 6", "tokens", skilllearnbench_readings.of_reference("human-authored", "tokens", "Table 6")
+        ),
     ),
     Claim(
-        "Appendix D", "Table 6", "Human-authored skills cost slightly more than none.", read.human_costs_more_than_none
+        "Appendix D",
+        "Table 6",
+        "Human-authored skills cost slightly more than none.",
+        skilllearnbench_readings.human_costs_more_than_none,
     ),
-    Claim("Appendix D", "Table 6", "Teacher feedback nears the cost of no skill.", read.teacher_approaches_none, LOOSE),
-    Claim("Appendix E", "Table 7", "Three trials keep the order of the methods.", read.orders_agree, LOOSE),
-    Claim("Appendix E", "Table 7", "The printed spreads of accuracy are 13 to 17.", read.spreads_are_as_said),
+    Claim(
+        "Appendix D",
+        "Table 6",
+        "Teacher feedback nears the cost of no skill.",
+        skilllearnbench_readings.teacher_approaches_none,
+        LOOSE,
+    ),
+    Claim(
+        "Appendix E",
+        "Table 7",
+        "Three trials keep the order of the methods.",
+        skilllearnbench_readings.orders_agree,
+        LOOSE,
+    ),
+    Claim(
+        "Appendix E",
+        "Table 7",
+        "The printed spreads of accuracy are 13 to 17.",
+        skilllearnbench_readings.spreads_are_as_said,
+    ),
     Claim(
         "Appendix F",
         "Table 8",
         "Human-authored skills reach from near zero to all.",
-        read.human_spans_from_zero_to_perfect,
+        skilllearnbench_readings.human_spans_from_zero_to_perfect,
     ),
-    Claim("Appendix F", "Table 8", "No method leads at all tasks.", read.best_varies("Table 8", "accuracy", "group")),
+    Claim(
+        "Appendix F",
+        "Table 8",
+        "No method leads at all tasks.",
+        skilllearnbench_readings.best_varies("Table 8", "accuracy", "group"),
+    ),
     # appendices G to I: judged dimensions
     Claim(
         "Appendix G",
         "Table 10",
         "Completeness: the two complex methods lead.",
-        read.lowest_are("executability_completeness", ONE, SELF, table="Table 10"),
+        skilllearnbench_readings.lowest_are("executability_completeness", ONE, SELF, table="Table 10"),
     ),
     Claim(
         "Appendix G",
@@ -151,7 +232,7 @@ CLAIMS: tuple[Claim, ...] = (
         "Appendix G",
         "Table 10",
         "Teacher feedback and skill creator give up consistency and usability.",
-        read.complex_methods_lose_usability,
+        skilllearnbench_readings.complex_methods_lose_usability,
         LOOSE,
     ),
     *(
@@ -173,7 +254,7 @@ CLAIMS: tuple[Claim, ...] = (
             "Appendix I",
             "Table 12",
             f"Trajectories with skills are better aligned than those without ({metric}).",
-            read.against_none(metric),
+            skilllearnbench_readings.against_none(metric),
             LOOSE,
         )
         for metric in ("alignment", "alignment_order", "alignment_keypoint", "alignment_completeness")
@@ -182,24 +263,32 @@ CLAIMS: tuple[Claim, ...] = (
         "Appendix I",
         "Table 12",
         "Another method aligns best with another model.",
-        read.best_varies("Table 12", "alignment", "model"),
+        skilllearnbench_readings.best_varies("Table 12", "alignment", "model"),
     ),
-    Claim("Appendix I", "Table 12", "Teacher feedback with Opus aligns best.", read.opus_teacher_aligns_best),
+    Claim(
+        "Appendix I",
+        "Table 12",
+        "Teacher feedback with Opus aligns best.",
+        skilllearnbench_readings.opus_teacher_aligns_best,
+    ),
     # appendix J: cases
     Claim(
         "Appendix J, case 1",
         "Table 13",
         "Lowest coverage, highest accuracy: teacher feedback.",
-        read.teacher_is_reversed,
+        skilllearnbench_readings.teacher_is_reversed,
     ),
     Claim(
         "Appendix J, case 2",
         "Table 14",
         "Methods that beat no skill cover less than half.",
-        read.covers_less_than_half,
+        skilllearnbench_readings.covers_less_than_half,
         LOOSE,
     ),
     Claim(
-        "Appendix J, case 3", "Table 15", "Skill creator is followed and still fails.", read.creator_follows_but_fails
+        "Appendix J, case 3",
+        "Table 15",
+        "Skill creator is followed and still fails.",
+        skilllearnbench_readings.creator_follows_but_fails,
     ),
 )

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from benchapp.experiments.work import advance
-from benchapp.experiments.work.budgets import Spent, guard, raise_budget, require, spent
+from benchapp.experiments.work.budgets import Spent, count_spent, guard, raise_budget, require
 from benchapp.models import Blob, Episode, ModelCall, Run
 from runner.base.errors import BudgetSpent
 from runner.base.types import Usage
@@ -47,15 +47,15 @@ def test_everything_that_was_billed_counts_once(episode: Episode) -> None:
     attempt(episode, status="superseded", input_tokens=500, output_tokens=5, cost_usd=5.0)
     call(episode, "author", input_tokens=20, output_tokens=2, cost_usd=0.25)
     call(episode, "agent", input_tokens=10, output_tokens=1, cost_usd=0.125)  # in its attempt's sum already
-    assert spent(episode.run) == Spent(usd=0.75, tokens=66, unpriced=0)
-    assert spent(episode.run, without_attempt_of=episode) == Spent(usd=0.625, tokens=55)
+    assert count_spent(episode.run) == Spent(usd=0.75, tokens=66, unpriced=0)
+    assert count_spent(episode.run, without_attempt_of=episode) == Spent(usd=0.625, tokens=55)
 
 
 def test_what_tells_no_cost_is_counted_by_its_tokens_and_said(episode: Episode) -> None:
     attempt(episode, status="finished", input_tokens=10, output_tokens=1)
     attempt(episode, status="finished")  # no call was made
     attempt(episode, status="finished", input_tokens=10, output_tokens=1, cost_usd=1.0)
-    used = spent(episode.run)
+    used = count_spent(episode.run)
     assert used == Spent(usd=1.0, tokens=22, unpriced=1)
     with pytest.raises(
         BudgetSpent, match=r"1\.0000 of 1 USD \(1 attempts or calls do not tell their whole cost"
@@ -67,7 +67,7 @@ def test_what_tells_no_cost_is_counted_by_its_tokens_and_said(episode: Episode) 
 def test_tokens_that_are_known_in_part_count_as_far_as_they_are_known(episode: Episode) -> None:
     attempt(episode, status="finished", input_at_least=10, output_at_least=1, priced_usd=0.5)
     attempt(episode, status="finished", input_tokens=20, output_at_least=2)
-    assert spent(episode.run) == Spent(usd=0.5, tokens=33, unpriced=2)
+    assert count_spent(episode.run) == Spent(usd=0.5, tokens=33, unpriced=2)
     with pytest.raises(BudgetSpent):
         guard(episode)(Usage(900, 0, 70, 0.25).in_part())
 
@@ -76,7 +76,7 @@ def test_one_call_without_a_price_does_not_free_an_attempt_from_a_budget_in_mone
     attempt(episode, status="finished", input_tokens=10, output_tokens=1, priced_usd=0.75)
     attempt(episode, status="finished", input_tokens=10, output_tokens=1, cost_usd=0.125)
     call(episode, "author", input_tokens=5, output_tokens=1)
-    used = spent(episode.run)
+    used = count_spent(episode.run)
     assert used == Spent(usd=0.875, tokens=28, unpriced=2)
     guard(episode)(Usage(1, 0, 1, 0.0625) + Usage(1, 0, 1))
     with pytest.raises(BudgetSpent):

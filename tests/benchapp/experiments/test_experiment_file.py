@@ -112,8 +112,8 @@ def test_no_experiment_is_planned_to_find_out_that_it_is_too_large(monkeypatch: 
 
 
 def test_a_suite_that_is_not_trusted_asks_for_a_container(monkeypatch: pytest.MonkeyPatch) -> None:
-    true = preparation.suite_named
-    monkeypatch.setattr(preparation, "suite_named", lambda key: replace(true(key), trusted=False))
+    true = preparation.find_suite
+    monkeypatch.setattr(preparation, "find_suite", lambda key: replace(true(key), trusted=False))
     assert "expected 'docker', not 'local'" in problems_of()["sandbox"]
 
 

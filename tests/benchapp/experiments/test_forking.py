@@ -19,7 +19,7 @@ from benchapp.record.human_acts import NotPossible
 from benchapp.record.record_digest import record_digest
 from benchapp.stats.metrics.spending import spending_of
 from runner.base.errors import SetupError
-from runner.base.types import Phase, Slot
+from runner.base.types import Phase, TrialSlot
 from tests.benchapp.small_rows import hold
 
 pytestmark = pytest.mark.django_db
@@ -34,7 +34,7 @@ SPEC: dict[str, Any] = {
     "agent_model": "scripted/apprentice",
     "author_model": "scripted/apprentice",
 }
-THIRD = Slot(Phase.ACQUISITION, "E1-LS1-T3")
+THIRD = TrialSlot(Phase.ACQUISITION, "E1-LS1-T3")
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +112,7 @@ def test_what_was_taken_over_is_billed_to_the_old_run_alone(episode: Episode) ->
     spending = spending_of([episode.run, forked.run])
     assert spending[episode.run_id] == before
     assert (spending[forked.run_id].agent.things, spending[forked.run_id].author.things) == (0, 0)
-    assert budgets.spent(forked.run) == budgets.Spent()
+    assert budgets.count_spent(forked.run) == budgets.Spent()
     assert Attempt.objects.filter(is_copy=True).count() == 2
     assert ModelCall.objects.filter(is_copy=True).count() == Decision.objects.filter(episode=forked).count() > 0
 
@@ -175,8 +175,10 @@ def test_a_skip_taken_over_taints_the_fork_too(episode: Episode) -> None:
     assert not forked_from(episode).is_tainted
 
 
-@pytest.mark.parametrize("before", [Slot(Phase.DEPLOYMENT, "E1-LS1-T4"), 0, 99, Slot(Phase.ACQUISITION, "nobody")])
-def test_only_what_was_scored_is_forked(episode: Episode, before: Slot | int) -> None:
+@pytest.mark.parametrize(
+    "before", [TrialSlot(Phase.DEPLOYMENT, "E1-LS1-T4"), 0, 99, TrialSlot(Phase.ACQUISITION, "nobody")]
+)
+def test_only_what_was_scored_is_forked(episode: Episode, before: TrialSlot | int) -> None:
     with pytest.raises(NotPossible, match="has nothing scored at"):
         forked_from(episode, before=before)
     assert Run.objects.count() == 1

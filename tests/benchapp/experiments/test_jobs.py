@@ -27,7 +27,7 @@ from benchapp.record import live
 from benchapp.record.processes import ProcessName, read_start_of_process, this_machine
 from benchapp.record.recording import RowRecorder
 from runner.base.errors import BudgetSpent, LeaseLost, ModelRefused, ModelUnavailable, SandboxError, SetupError
-from runner.base.types import ModelRequest, Phase, Slot, Source, Step
+from runner.base.types import ModelRequest, Phase, Source, Step, TrialSlot
 from runner.engine import engine
 from runner.engine.toolbox import toolbox_for
 from runner.protocols.recorder import TrialDone
@@ -53,7 +53,7 @@ def queued(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Hints go into this list instead of a broker."""
     hints: list[str] = []
     monkeypatch.setattr(jobs, "hint", lambda episode: hints.append(episode) or True)
-    monkeypatch.setattr(jobs, "_hinted", lambda: set(hints))
+    monkeypatch.setattr(jobs, "_read_hinted", lambda: set(hints))
     return hints
 
 
@@ -393,7 +393,7 @@ def test_whoever_takes_over_ends_the_old_attempt_and_its_processes(episode: Epis
     attempt = former.start_attempt(first_slot(episode), snapshot=empty(), retrieved=())
     former.start_call("open", purpose="author", model="scripted/x", request=ModelRequest(messages=()))
     sandbox = sandbox_kind("local").open_sandbox(task_stub(), name="left")
-    former.sandbox_opened(attempt, sandbox.handle)
+    former.note_sandbox(attempt, sandbox.handle)
     sandbox.execute("sleep 300 & echo $! > left.pid", timeout_seconds=10)
     pid = int((sandbox.folder / "workspace" / "left.pid").read_text())
     assert read_start_of_process(pid) is not None
@@ -409,8 +409,8 @@ def test_whoever_takes_over_ends_the_old_attempt_and_its_processes(episode: Epis
     assert isinstance(entries[0].event, TrialDone)
 
 
-def first_slot(episode: Episode) -> Slot:
-    return Slot(Phase.ACQUISITION, episode.trials.filter(phase="acquisition").order_by("task__key")[0].task.key)
+def first_slot(episode: Episode) -> TrialSlot:
+    return TrialSlot(Phase.ACQUISITION, episode.trials.filter(phase="acquisition").order_by("task__key")[0].task.key)
 
 
 def empty() -> str:
@@ -500,7 +500,7 @@ def test_hints_go_through_the_broker_and_are_seen_there(broker: str) -> None:
     episode = Episode.objects.get(run__experiment=launch(SPEC))
     assert jobs.reconcile() == 1
     assert jobs.reconcile() == 0
-    assert jobs._hinted() == {str(episode.public_id)}
+    assert jobs._read_hinted() == {str(episode.public_id)}
     django_rq.get_queue().empty()
     assert jobs.reconcile() == 1
 

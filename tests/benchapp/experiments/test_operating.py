@@ -23,7 +23,7 @@ from benchapp.record.recording import RowRecorder
 from demo.scripted import Scripted
 from runner.base.digests import EMPTY_LIBRARY
 from runner.base.errors import ImageError, LeaseLost, ModelRefused, SetupError
-from runner.base.types import ModelReply, ModelRequest, Phase, Slot, Task
+from runner.base.types import ModelReply, ModelRequest, Phase, Task, TrialSlot
 from runner.protocols.audit import audit
 from runner.protocols.recorder import Entry, Frozen, Skipped
 from runner.sandboxes import local
@@ -32,7 +32,7 @@ from tests.worlds.factories import make_user
 
 pytestmark = pytest.mark.django_db
 
-FIRST = Slot(Phase.ACQUISITION, "E1-LS1-T1")
+FIRST = TrialSlot(Phase.ACQUISITION, "E1-LS1-T1")
 SPEC: dict[str, Any] = {
     "name": "One environment",
     "suite": "starter",
@@ -110,7 +110,7 @@ def test_a_trial_is_skipped_before_its_turn_while_another_is_at_work(episode: Ep
     recorder = RowRecorder(episode, hold(episode))
     recorder.start_attempt(FIRST, snapshot=EMPTY_LIBRARY, retrieved=())
     epoch = Episode.objects.get().lease_epoch
-    second = Slot(Phase.ACQUISITION, "E1-LS1-T2")
+    second = TrialSlot(Phase.ACQUISITION, "E1-LS1-T2")
     assert operations.skip(Episode.objects.get(), trial=second, reason="its image does not exist") == second
     held = Episode.objects.get()
     assert (held.lease_epoch, held.status, held.is_tainted) == (epoch, "running", True)
@@ -143,7 +143,7 @@ def test_a_paused_episode_stays_paused_when_a_trial_is_skipped(episode: Episode)
 def test_only_an_open_trial_of_the_episode_is_skipped(episode: Episode, task: str, told: str) -> None:
     advance.advance(str(episode.public_id))
     with pytest.raises(NotPossible, match=told):
-        operations.skip(Episode.objects.get(), trial=Slot(Phase.ACQUISITION, task), reason="x")
+        operations.skip(Episode.objects.get(), trial=TrialSlot(Phase.ACQUISITION, task), reason="x")
     assert not Activity.objects.exists()
 
 
@@ -308,7 +308,7 @@ def test_a_fork_of_an_episode_with_a_skipped_answer_is_tainted_too(refused: Epis
     operations.skip_answer(refused, reason="x")
     advance.advance(str(refused.public_id))
     origin = Episode.objects.select_related("run__experiment__suite", "environment").get()
-    before_it, after_it = FIRST, Slot(Phase.ACQUISITION, "E1-LS1-T2")
+    before_it, after_it = FIRST, TrialSlot(Phase.ACQUISITION, "E1-LS1-T2")
     for place, is_tainted in ((before_it, False), (after_it, True)):
         assert fork(origin, before=place, reason="x").episodes.get().is_tainted is is_tainted
 

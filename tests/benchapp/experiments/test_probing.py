@@ -29,7 +29,7 @@ from benchapp.record.record_digest import record_digest
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.selection import filter_matching
 from runner.base.errors import SetupError
-from runner.base.types import Phase, Slot
+from runner.base.types import Phase, TrialSlot
 from runner.protocols.recorder import Frozen, Seeded, TrialDone
 from tests.worlds.factories import make_experiment, make_learning_run, make_suite
 
@@ -300,7 +300,7 @@ def test_what_was_taken_back_is_part_of_its_record(episode: Episode) -> None:
 
 def test_the_fork_of_one_is_compared_no_more_than_itself(episode: Episode) -> None:
     found = done_probe(episode)
-    run = fork(episode_of(found), before=Slot(Phase.DEPLOYMENT, "E1-LS1-T4", 0), reason="once more")
+    run = fork(episode_of(found), before=TrialSlot(Phase.DEPLOYMENT, "E1-LS1-T4", 0), reason="once more")
     assert not is_compared(found)
     assert not filter_matching(Choices()).filter(pk=run.pk).exists()
     assert filter_matching(Choices()).filter(pk=episode.run_id).exists()

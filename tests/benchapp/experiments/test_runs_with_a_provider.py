@@ -16,7 +16,7 @@ from django.test import Client
 from benchapp.experiments.call_recordings import export_recording
 from benchapp.experiments.launch import launch
 from benchapp.experiments.work import advance
-from benchapp.experiments.work.budgets import raise_budget, spent
+from benchapp.experiments.work.budgets import count_spent, raise_budget
 from benchapp.experiments.work.operations import cancel
 from benchapp.models import Activity, Attempt, Blob, ModelCall, Run
 from benchapp.record.record_digest import record_lines
@@ -98,7 +98,7 @@ def test_a_rate_limit_is_waited_out_and_costs_nothing(
     assert len(pauses) == 2
     assert Attempt.objects.get().turns == provider.account.agent_calls
     assert provider.account.calls == provider.asked - 2
-    assert spent(done).tokens == provider.account.tokens()
+    assert count_spent(done).tokens == provider.account.tokens()
 
 
 # --- budgets --------------------------------------------------------------------------------------------------------
@@ -116,7 +116,7 @@ def test_a_spent_budget_stops_before_the_next_call_and_goes_on_where_it_stood(
 ) -> None:
     stopped = run(budget=budget)
     episode = stopped.episodes.get()
-    used = spent(stopped)
+    used = count_spent(stopped)
     assert (stopped.status, episode.status) == ("blocked", "blocked")
     assert episode.blocked_reason.startswith("Budget spent. Run ")
     assert "raise_budget" in episode.blocked_reason
@@ -133,7 +133,7 @@ def test_a_spent_budget_stops_before_the_next_call_and_goes_on_where_it_stood(
     stopped.refresh_from_db()
     assert stopped.status == "running"
     assert list(Attempt.objects.filter(pk__in=[pk for pk, _ in finished]).values_list("pk", "input_tokens")) == finished
-    assert spent(stopped).tokens == provider.account.tokens()
+    assert count_spent(stopped).tokens == provider.account.tokens()
     assert Activity.objects.get(verb="raise budget").reason == "more is there"
     redone = list(Attempt.objects.filter(status="infrastructure"))
     assert len(redone) == begun
@@ -150,7 +150,7 @@ def test_episodes_of_a_run_share_its_budget_and_begin_nothing_once_it_is_spent(
     first, second = stopped.episodes.order_by("ordinal")
     assert {first.status, second.status} == {"blocked"}
     assert first.blocked_reason == second.blocked_reason
-    assert spent(stopped).tokens == provider.account.tokens() >= 9_000
+    assert count_spent(stopped).tokens == provider.account.tokens() >= 9_000
     assert Attempt.objects.filter(status="infrastructure").count() <= 1
     assert len(raise_budget(stopped, tokens=90_000)) == 2
 
@@ -256,7 +256,7 @@ def test_a_whole_run_costs_what_the_provider_counted_and_its_recording_replays_w
 ) -> None:
     first = run(record=True)
     equals_the_account(first, provider)
-    assert spent(first).tokens == provider.account.tokens()  # calls that are kept are billed once
+    assert count_spent(first).tokens == provider.account.tokens()  # calls that are kept are billed once
     calls = ModelCall.objects.filter(episode__run=first).order_by("id")
     sent = [request["messages"] for request in provider.account.requests]
     assert [list(request_of(call).messages) for call in calls] == sent

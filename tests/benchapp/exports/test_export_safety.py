@@ -16,7 +16,7 @@ from django.utils import timezone
 from benchapp.exports.export_run import FORMATS, Export
 from benchapp.exports.spreadsheet import FORMULA, unrun
 from benchapp.models import Trial
-from benchapp.review.comment_places import Place
+from benchapp.review.comment_places import CommentPlace
 from benchapp.review.remarks import write_comment
 from benchapp.stats.comparing.choices import Choices
 from tests.worlds.factories import make_experiment, make_learning_run, make_suite, make_user
@@ -97,7 +97,7 @@ def spoken_of() -> dict[tuple[str, str], bytes]:
     queue = make_queue(list(Trial.objects.all()), version=make_version([SAID]), reviewers=[reviewer], name=SAID)
     for item in queue.items.all():
         make_review(item, reviewer, [SAID], memo=SAID, mark={"memo": SAID} if _mark_has_memo() else None)
-        place = Place("step", f"trial {item.trial.public_id} x step 1", "/", "Step 1", trial=item.trial)
+        place = CommentPlace("step", f"trial {item.trial.public_id} x step 1", "/", "Step 1", trial=item.trial)
         write_comment(place, reviewer, f"{SAID} @{other.username}")
     return before
 

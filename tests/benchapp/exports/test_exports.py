@@ -18,8 +18,8 @@ from django.http import QueryDict
 from django.test import Client
 from django.utils import timezone
 
-from benchapp.exports.dictionary import EXPORTS, Field, Kind
-from benchapp.exports.export_request import export_asked
+from benchapp.exports.dictionary import EXPORTS, Column, ValueKind
+from benchapp.exports.export_request import parse_export_request
 from benchapp.exports.export_rows import FIRST_SETTLED_COLUMN, TRIAL_LOOKUPS
 from benchapp.exports.export_run import FORMATS, Export
 from benchapp.exports.formats import csv_pieces, json_pieces, write_parquet
@@ -68,21 +68,21 @@ def read_back(export: Export, form: str) -> list[dict[str, Any]]:
     return pq.read_table(BytesIO(content)).to_pylist()
 
 
-def _from_json(row: Mapping[str, Any], fields: tuple[Field, ...]) -> dict[str, Any]:
-    times = {field.name for field in fields if field.kind is Kind.TIME}
+def _from_json(row: Mapping[str, Any], fields: tuple[Column, ...]) -> dict[str, Any]:
+    times = {field.name for field in fields if field.kind is ValueKind.TIME}
     return {name: datetime.fromisoformat(value) if name in times and value else value for name, value in row.items()}
 
 
-def _from_csv(text: str, field: Field) -> Any:
-    if field.kind is Kind.NUMBERS:
+def _from_csv(text: str, field: Column) -> Any:
+    if field.kind is ValueKind.NUMBERS:
         return [float(part) if part else None for part in text.split(";")]
     if text == "":
         return None
     read = {
-        Kind.INTEGER: int,
-        Kind.NUMBER: float,
-        Kind.BOOLEAN: {"true": True, "false": False}.__getitem__,
-        Kind.TIME: datetime.fromisoformat,
+        ValueKind.INTEGER: int,
+        ValueKind.NUMBER: float,
+        ValueKind.BOOLEAN: {"true": True, "false": False}.__getitem__,
+        ValueKind.TIME: datetime.fromisoformat,
     }.get(field.kind, str)
     return read(text)
 
@@ -108,7 +108,7 @@ def test_it_reads_each_column_of_trials_from_one_place() -> None:
 def test_it_says_of_each_column_what_it_is(what: str) -> None:
     for field in EXPORTS[what]:
         assert field.meaning, field.name
-        assert field.unit or field.kind is not Kind.NUMBERS, field.name
+        assert field.unit or field.kind is not ValueKind.NUMBERS, field.name
     assert len({field.name for field in EXPORTS[what]}) == len(EXPORTS[what])
 
 
@@ -240,7 +240,7 @@ def test_it_lets_no_spreadsheet_run_a_name(start: str) -> None:
 
 
 def test_it_keeps_negative_numbers_as_numbers() -> None:
-    fields = (Field("delta", Kind.NUMBER, "a difference"),)
+    fields = (Column("delta", ValueKind.NUMBER, "a difference"),)
     assert b"".join(csv_pieces(fields, [(-0.25,)])) == b"delta\r\n-0.25\r\n"
 
 
@@ -249,7 +249,7 @@ def test_it_keeps_negative_numbers_as_numbers() -> None:
 
 def test_it_reads_rows_while_it_writes_them() -> None:
     """A million rows are never in memory: after the first piece only a piece's worth was read."""
-    fields, read = (Field("place", Kind.INTEGER, "its place"),), []
+    fields, read = (Column("place", ValueKind.INTEGER, "its place"),), []
 
     def rows() -> Any:
         for place in range(1_000_000):
@@ -263,7 +263,7 @@ def test_it_reads_rows_while_it_writes_them() -> None:
 
 
 def test_it_writes_parquet_in_row_groups(tmp_path: Path) -> None:
-    fields = (Field("place", Kind.INTEGER, "its place"),)
+    fields = (Column("place", ValueKind.INTEGER, "its place"),)
     path = tmp_path / "places.parquet"
     with path.open("wb") as target:
         write_parquet(target, fields, ((place,) for place in range(25_000)), {})
@@ -282,7 +282,7 @@ def test_it_writes_whole_files_without_a_row() -> None:
 
 def test_it_narrows_trials_by_the_parts_of_the_address() -> None:
     make_pair()
-    export, problems = export_asked("trials", QueryDict("condition=no-skill&phase=replay&outcome=failed"))
+    export, problems = parse_export_request("trials", QueryDict("condition=no-skill&phase=replay&outcome=failed"))
     assert problems == []
     rows = read_back(export, "json")
     assert {(row["condition"], row["phase"], row["success"]) for row in rows} == {("no-skill", "replay", False)}
@@ -326,7 +326,7 @@ def test_the_command_writes_what_the_address_gives(tmp_path: Path, form: str) ->
     make_pair()
     target = tmp_path / f"trials.{form}"
     call_command("export", "trials", query="condition=no-skill", output=target)
-    export, _ = export_asked("trials", QueryDict("condition=no-skill"))
+    export, _ = parse_export_request("trials", QueryDict("condition=no-skill"))
     rows = read_back(export, form)
     assert rows
     assert len(rows) == Trial.objects.filter(episode__run__condition="no-skill").count()

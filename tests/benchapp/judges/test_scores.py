@@ -37,7 +37,11 @@ def test_a_composite_needs_all_of_its_parts() -> None:
 
 def test_alignment_is_the_mean_of_order_recall_and_completeness_of_one_attempt() -> None:
     points = [told(Metric.RECALL, "label", value) for value in (100, 0, 100)]
-    whole = [told(Metric.ORDER, "execution_order", 75), told(Metric.COMPLETENESS, "completeness", 25), *points]
+    whole = [
+        told(Metric.ORDER, "execution_order", 75),
+        told(Metric.COMPLETENESS, "completeness", 25),
+        *points,
+    ]
     assert values(rows_of(whole), "key-point-recall") == [pytest.approx(66.6667, abs=1e-3)]
     assert values(rows_of(whole), ALIGNMENT) == [pytest.approx((75 + 25 + 200 / 3) / 3)]
     assert values(rows_of(whole[:2]), ALIGNMENT) == []

@@ -78,7 +78,7 @@ def test_it_rounds_and_signs_like_a_table(value: object, places: int) -> None:
 
 
 def delta_of(row: PrintedNumber, *others: PrintedNumber) -> tuple[str, bool]:
-    delta = References([row, *others]).recomputed(row)
+    delta = References([row, *others]).recompute(row)
     assert delta is not None
     return delta.text, delta.adds_up
 

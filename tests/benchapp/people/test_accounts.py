@@ -12,7 +12,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 
 from benchapp.models import Activity, User
-from benchapp.people.accounts import AccountRefused, add_account, set_active, set_level
+from benchapp.people.accounts import AccountChangeRefused, add_account, set_active, set_level
 from inspector.web.access import local_user
 from tests.worlds.factories import make_user
 
@@ -97,7 +97,7 @@ def test_the_last_admin_stays(change: Callable[[User], bool]) -> None:
     make_user(level=User.Level.ADMIN)  # nor does one without a password
     make_admin(is_active=False)  # nor one that is off
     admin = make_admin()
-    with pytest.raises(AccountRefused, match="last admin"):
+    with pytest.raises(AccountChangeRefused, match="last admin"):
         change(admin)
     admin.refresh_from_db()
     assert (admin.level, admin.is_active) == ("admin", True)
@@ -107,7 +107,7 @@ def test_the_last_admin_stays(change: Callable[[User], bool]) -> None:
 
 @pytest.mark.django_db
 def test_the_local_user_stays_as_it_is() -> None:
-    with pytest.raises(AccountRefused, match="single-user"):
+    with pytest.raises(AccountChangeRefused, match="single-user"):
         set_level(local_user(), User.Level.VIEWER, by=None)
 
 
@@ -121,7 +121,7 @@ def test_two_admins_cannot_both_take_the_other_away() -> None:
         start.wait()
         try:
             outcomes.append(set_active(victim, False, by=by))
-        except AccountRefused:
+        except AccountChangeRefused:
             outcomes.append(False)
         finally:
             connection.close()

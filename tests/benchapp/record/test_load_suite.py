@@ -16,7 +16,7 @@ from benchapp.experiments.launch import launch
 from benchapp.experiments.plans import plan_of, suite_of
 from benchapp.experiments.work import advance
 from benchapp.models import Environment, Episode, Family, Suite, Task, TaskRevision, Trial
-from benchapp.record.sets.suite_files import suite_named
+from benchapp.record.sets.suite_files import find_suite
 from runner.base.errors import SetupError
 from runner.suites import SUITES
 
@@ -51,7 +51,7 @@ def test_it_records_environments_families_and_tasks(folder: Path) -> None:
     assert "Composes with E3-LS5, which is not in this copy: E3-LS2-T6" in out
     suite = Suite.objects.get()
     assert (suite.key, suite.path, suite.format) == ("our-family", str(folder), "skillevolbench")
-    assert suite.digest == suite_named("our-family").digest
+    assert suite.digest == find_suite("our-family").digest
     assert [each.key for each in Environment.objects.all()] == ["E3"]
     assert [each.slug for each in Family.objects.all()] == ["unit-aware-totals"]
     assert [(task.key, task.role) for task in Task.objects.order_by("ordinal")][4:] == [
@@ -144,13 +144,13 @@ def test_a_suite_whose_folder_is_gone_says_so(folder: Path) -> None:
     run(str(folder))
     shutil.rmtree(folder)
     with pytest.raises(SetupError, match="not on this machine.*same path"):
-        suite_named("our-family")
+        find_suite("our-family")
 
 
 def test_an_unknown_suite_names_the_known_ones(folder: Path) -> None:
     run(str(folder))
     with pytest.raises(SetupError, match="starter, starter-corpora, starter-learning, our-family"):
-        suite_named("another")
+        find_suite("another")
 
 
 def test_a_loaded_suite_is_launched_by_its_name_and_never_locally(

@@ -39,13 +39,13 @@ from runner.base.types import (
     ModelRequest,
     Phase,
     SkillUse,
-    Slot,
     Source,
     Span,
     Step,
     Trajectory,
     TrajectoryHead,
     TrajectoryKind,
+    TrialSlot,
     Usage,
     UseKind,
     Verdict,
@@ -60,7 +60,7 @@ from tests.runner.small_episode import FixedAgent, small_toolbox, ticking_clock
 
 pytestmark = pytest.mark.django_db
 
-FIRST = Slot(Phase.ACQUISITION, "E1-LS1-T1")
+FIRST = TrialSlot(Phase.ACQUISITION, "E1-LS1-T1")
 REQUEST = ModelRequest(messages=({"role": "user", "content": "write"},), seed=3, json_object=True)
 
 
@@ -112,7 +112,7 @@ def a_result(**changes: object) -> AttemptResult:
     return replace(result, **changes)
 
 
-def finished(recorder: RowRecorder, slot: Slot = FIRST, **changes: object) -> Trial:
+def finished(recorder: RowRecorder, slot: TrialSlot = FIRST, **changes: object) -> Trial:
     attempt = recorder.start_attempt(slot, snapshot=recorder_snapshot(), retrieved=())
     recorder.finish_attempt(attempt, a_result(**changes))
     return Attempt.objects.get(public_id=attempt).trial
@@ -310,10 +310,10 @@ def test_no_key_that_an_error_quotes_is_kept(suite: Suite) -> None:
 def test_a_trial_remembers_what_it_was_shown_in_that_order(suite: Suite) -> None:
     episode, _ = make_episode(suite, "raw-trajectory")
     recorder = recorder_of(episode)
-    earlier = [Slot(Phase.ACQUISITION, f"E1-LS1-T{number}") for number in (2, 1)]
+    earlier = [TrialSlot(Phase.ACQUISITION, f"E1-LS1-T{number}") for number in (2, 1)]
     for slot in earlier:
         finished(recorder, slot)
-    third = Slot(Phase.ACQUISITION, "E1-LS1-T3")
+    third = TrialSlot(Phase.ACQUISITION, "E1-LS1-T3")
     recorder.start_attempt(third, snapshot=recorder_snapshot(), retrieved=tuple(reversed(earlier)))  # lost
     attempt = recorder.start_attempt(third, snapshot=recorder_snapshot(), retrieved=tuple(earlier))
     recorder.finish_attempt(attempt, a_result())
@@ -364,7 +364,7 @@ def test_the_episode_row_holds_its_present_library(suite: Suite) -> None:
 
 WRITES: dict[str, Callable[[RowRecorder, str], object]] = {
     "start_attempt": lambda r, _: r.start_attempt(FIRST, snapshot=recorder_snapshot(), retrieved=()),
-    "sandbox_opened": lambda r, attempt: r.sandbox_opened(attempt, {"kind": "local"}),
+    "note_sandbox": lambda r, attempt: r.note_sandbox(attempt, {"kind": "local"}),
     "bill": lambda r, attempt: r.bill(attempt, Usage(1, 0, 1, 0.5), "a list"),
     "finish_attempt": lambda r, attempt: r.finish_attempt(attempt, a_result(library_writes=("x/y",))),
     "abandon_attempt": lambda r, attempt: r.abandon_attempt(attempt, SandboxError("gone")),

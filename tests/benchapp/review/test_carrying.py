@@ -40,7 +40,7 @@ def everything(draft: CodebookVersion) -> None:
     """One act of each kind."""
     acts.rename(named(draft, "name"), "title", None)
     acts.merge([named(draft, "one"), named(draft, "two")], Wording("both", "Either of them"), None)
-    acts.split(named(draft, "big"), [Wording("big left"), Wording("big right")], None)
+    acts.split_code(named(draft, "big"), [Wording("big left"), Wording("big right")], None)
     acts.redefine(named(draft, "mean"), None, definition="Other", include="", exclude="")
     acts.retire(named(draft, "old"), None)
     acts.add(draft, Wording("new"), None)
@@ -191,7 +191,7 @@ def test_drafts_and_skips_stay_behind() -> None:
 
 def test_two_labels_that_meet_become_one_and_a_look_outweighs_none() -> None:
     def change(draft: CodebookVersion) -> None:
-        left, _ = acts.split(named(draft, "big"), [Wording("left"), Wording("right")], None)
+        left, _ = acts.split_code(named(draft, "big"), [Wording("left"), Wording("right")], None)
         acts.merge([named(draft, "one"), left, named(draft, "two")], Wording("all"), None)
 
     (ada,) = reviewers(1)
@@ -368,7 +368,7 @@ def play(draft: CodebookVersion, ledger: Ledger, dice: random.Random, steps: int
             acts.redefine(code, None, definition=traced.definition, include="", exclude="")
         elif act == "split":
             names = [f"part {number}.{part}" for part in range(dice.choice([2, 3]))]
-            acts.split(code, [Wording(name, f"part {name}") for name in names], None)
+            acts.split_code(code, [Wording(name, f"part {name}") for name in names], None)
             ledger.split(traced, names)
         elif act == "retire":
             acts.retire(code, None)

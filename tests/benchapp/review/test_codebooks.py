@@ -22,7 +22,7 @@ from benchapp.review.codebooks.codebook_versions import (
     start,
     text_of,
 )
-from benchapp.review.codebooks.codes import Wording, add, merge, move, redefine, rename, retire, reword, split
+from benchapp.review.codebooks.codes import Wording, add, merge, move, redefine, rename, retire, reword, split_code
 from benchapp.review.codebooks.hierarchy import in_order
 from benchapp.review.codebooks.starters import starters
 from tests.worlds.factories import make_trial, make_user
@@ -98,7 +98,7 @@ def test_it_refuses_to_change_what_was_frozen_since_it_was_looked_at() -> None:
         lambda: add(draft, Wording("x"), ada),
         lambda: rename(seen, "x", ada),
         lambda: retire(seen, ada),
-        lambda: split(seen, [Wording("x"), Wording("y")], ada),
+        lambda: split_code(seen, [Wording("x"), Wording("y")], ada),
         lambda: freeze(draft, ada),
         lambda: discard(draft, ada),
     ):
@@ -109,7 +109,7 @@ def test_it_refuses_to_change_what_was_frozen_since_it_was_looked_at() -> None:
 def test_discarding_takes_everything_back_and_leaves_a_trace() -> None:
     draft, ada = begun("a", "b"), make_user()
     add(draft, Wording("c"), ada, parent=named(draft, "a"))
-    split(named(draft, "b"), [Wording("b1"), Wording("b2")], ada)
+    split_code(named(draft, "b"), [Wording("b1"), Wording("b2")], ada)
     discard(draft, ada)
     book = Codebook.objects.get()
     assert [version.number for version in book.versions.all()] == [1]
@@ -132,7 +132,7 @@ def test_no_two_codebooks_and_no_two_codes_share_a_name() -> None:
     for change in (
         lambda: add(draft, Wording("B"), None),
         lambda: rename(named(draft, "b"), " silent  BYPASS", None),
-        lambda: split(named(draft, "b"), [Wording("x"), Wording("X")], None),
+        lambda: split_code(named(draft, "b"), [Wording("x"), Wording("X")], None),
         lambda: merge([named(draft, "b"), add(draft, Wording("z"), None)], Wording("SILENT BYPASS"), None),
     ):
         with pytest.raises(CodebookRefused, match="already"), transaction.atomic():
@@ -160,7 +160,7 @@ def test_each_act_says_how_a_code_follows() -> None:
     rename(named(draft, "name"), "title", ada)
     redefine(named(draft, "mean"), ada, definition="Something else", include="", exclude="")
     merge([named(draft, "one"), named(draft, "two")], Wording("both"), ada)
-    split(named(draft, "big"), [Wording("big left"), Wording("big right")], ada)
+    split_code(named(draft, "big"), [Wording("big left"), Wording("big right")], ada)
     retire(named(draft, "old"), ada, reason="never used")
     add(draft, Wording("new"), ada)
     assert origins(draft) == {
@@ -203,7 +203,7 @@ def test_merging_with_a_new_code_is_no_merge_of_old_ones() -> None:
 
 def test_a_split_stays_a_split_whatever_follows() -> None:
     draft = begun("a", "b")
-    parts = split(named(draft, "a"), [Wording("a1"), Wording("a2")], None)
+    parts = split_code(named(draft, "a"), [Wording("a1"), Wording("a2")], None)
     rename(parts[0], "a", None)
     retire(parts[1], None)
     assert origins(draft)["a"] == {"a": "split"}
@@ -214,13 +214,13 @@ def test_a_split_stays_a_split_whatever_follows() -> None:
 def test_a_merged_code_that_is_split_leaves_all_its_labels_to_readers() -> None:
     draft = begun("a", "b")
     both = merge([named(draft, "a"), named(draft, "b")], Wording("both"), None)
-    split(both, [Wording("x"), Wording("y")], None)
+    split_code(both, [Wording("x"), Wording("y")], None)
     assert origins(draft) == {"x": {"a": "split", "b": "split"}, "y": {"a": "split", "b": "split"}}
 
 
 def test_a_split_of_a_new_code_has_no_origin() -> None:
     draft = begun("a")
-    split(add(draft, Wording("new"), None), [Wording("n1"), Wording("n2")], None)
+    split_code(add(draft, Wording("new"), None), [Wording("n1"), Wording("n2")], None)
     assert origins(draft) == {"a": {"a": "kept"}, "n1": {}, "n2": {}}
 
 
@@ -290,7 +290,7 @@ def test_it_merges_only_codes_of_one_draft() -> None:
     with pytest.raises(CodebookRefused, match="at least two"):
         merge([named(draft, "a"), named(draft, "a")], Wording("y"), None)
     with pytest.raises(CodebookRefused, match="at least two"):
-        split(named(draft, "a"), [Wording("y")], None)
+        split_code(named(draft, "a"), [Wording("y")], None)
 
 
 # --- who did what --------------------------------------------------------------------------------------------------------

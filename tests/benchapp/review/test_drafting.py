@@ -15,9 +15,9 @@ from pydantic import ValidationError
 from benchapp.models import Activity, Attribution, Blob, Label, Mark, Queue, QueueItem, Review, Slot, Trial, User
 from benchapp.models.reviews import FinalReview
 from benchapp.review.coding import drafts
-from benchapp.review.coding.anchors import MAX_QUOTE, Evidence
+from benchapp.review.coding.anchors import MAX_QUOTE, ItemEvidence
 from benchapp.review.coding.draft import MAX_MARKS, MAX_MEMO, Draft, MarkDraft
-from benchapp.review.coding.drafts import Conflict, Finished, Refused, Unfinished, draft_of
+from benchapp.review.coding.drafts import Conflict, DraftRefused, Finished, Unfinished, draft_of
 from runner.base.types import Observation, Source, Step, ToolCall
 from tests.worlds.factories import make_learning_run, make_snapshot, make_trial, make_user, record_steps
 from tests.worlds.review_factories import make_code, make_item, make_queue, make_review, make_version
@@ -117,7 +117,7 @@ def test_saving_keeps_every_word(item: QueueItem, user: User) -> None:
         item, user, draft(first, whole, memo="all in all", confidence=2, seconds=12.5), revision=0
     )
     assert (review.revision, review.state, review.confidence, review.seconds) == (1, "draft", 2, 12.5)
-    kept = draft_of(review, Evidence(item))
+    kept = draft_of(review, ItemEvidence(item))
     assert Draft.model_validate(kept) == draft(
         {**first, "labels": [{"code": code_id(item)}]}, whole, memo="all in all", confidence=2, seconds=12.5
     )
@@ -239,7 +239,7 @@ def test_of_two_saves_at_once_one_wins(item: QueueItem, user: User) -> None:
 def test_a_place_that_the_item_does_not_have_is_refused(
     item: QueueItem, user: User, place: dict[str, Any], words: str
 ) -> None:
-    with pytest.raises(Refused, match=words):
+    with pytest.raises(DraftRefused, match=words):
         drafts.save_draft(item, user, draft(mark(item, **place)), revision=0)
     assert not Review.objects.exists()
 
@@ -270,7 +270,7 @@ def test_a_mark_that_did_not_move_is_not_checked_again(item: QueueItem, user: Us
     trajectory.save()
     record_steps(item.trial.counting_attempt(), steps()[:1], name="read anew")
     fresh = QueueItem.objects.get(pk=item.pk)
-    kept = draft_of(fresh.reviews.get(), Evidence(fresh))
+    kept = draft_of(fresh.reviews.get(), ItemEvidence(fresh))
     review = drafts.save_draft(fresh, user, Draft.model_validate(kept), revision=1)
     assert review.marks.get().trajectory == trajectory
 
@@ -286,7 +286,7 @@ def test_marks_on_a_decision_name_a_side_a_file_and_lines(user: User) -> None:
     stored = drafts.save_draft(item, user, draft(given), revision=0).marks.get()
     assert (stored.path, stored.start, stored.end, stored.field) == (path, 2, 3, "after")
     for wrong in ({"path": "nowhere"}, {"field": "aside"}, {"start": 0}, {"end": 10**6}):
-        with pytest.raises(Refused):
+        with pytest.raises(DraftRefused):
             drafts.save_draft(item, user, draft({**given, "id": uuid4(), **wrong}), revision=1)
 
 
@@ -299,9 +299,9 @@ def test_marks_on_a_refused_decision_stand_in_what_was_proposed(user: User) -> N
     item = make_item(queue, decision=decision)
     given = mark(item, step=None, field="after", path="new/SKILL.md", start=2, end=2, quote="two")
     assert drafts.save_draft(item, user, draft(given), revision=0).marks.get().start == 2
-    with pytest.raises(Refused, match="has 2 lines"):
+    with pytest.raises(DraftRefused, match="has 2 lines"):
         drafts.save_draft(item, user, draft({**given, "id": uuid4(), "end": 3}), revision=1)
-    with pytest.raises(Refused, match="no file"):
+    with pytest.raises(DraftRefused, match="no file"):
         drafts.save_draft(item, user, draft({**given, "id": uuid4(), "field": "before"}), revision=1)
 
 
@@ -317,7 +317,7 @@ def test_marks_on_a_library_name_a_file(user: User) -> None:
 
 def test_a_code_of_another_codebook_is_refused(item: QueueItem, user: User) -> None:
     stranger = make_version().codes.first()
-    with pytest.raises(Refused, match="no code"):
+    with pytest.raises(DraftRefused, match="no code"):
         drafts.save_draft(item, user, draft(mark(labels=[{"code": stranger.public_id}])), revision=0)
 
 
@@ -326,7 +326,7 @@ def test_a_carried_label_waits_for_a_look(item: QueueItem, user: User) -> None:
     origin = make_review(make_item(item.queue, trial=make_trial(success=False)), user, ["misapplied"])
     label = Label.objects.get(mark__review=review)
     Label.objects.filter(pk=label.pk).update(needs_look=True, carried_from=Label.objects.get(mark__review=origin))
-    stored = draft_of(review, Evidence(item))
+    stored = draft_of(review, ItemEvidence(item))
     with pytest.raises(Unfinished, match="looked at again"):
         drafts.submit(item, user, Draft.model_validate(stored), revision=1)
     stored["marks"][0]["labels"][0]["needs_look"] = False  # type: ignore[index]
@@ -345,7 +345,7 @@ def test_a_page_cannot_ask_for_a_look(item: QueueItem, user: User) -> None:
 def test_a_code_of_another_version_stays_in_the_draft_and_is_never_submitted(item: QueueItem, user: User) -> None:
     retired = make_code(make_version(["retired"]), "long gone")
     review = make_review(item, user, [retired], state=Review.State.DRAFT, mark={"step": 2, "field": ""})
-    kept = Draft.model_validate(draft_of(review, Evidence(item)))
+    kept = Draft.model_validate(draft_of(review, ItemEvidence(item)))
     drafts.save_draft(item, user, kept, revision=1)
     with pytest.raises(Unfinished, match="another version"):
         drafts.submit(item, user, kept, revision=2)
@@ -440,16 +440,16 @@ def make_two_conditions(user: User, **fields: Any) -> QueueItem:
 def test_a_condition_is_guessed_once_and_after_submitting(user: User) -> None:
     item = make_two_conditions(user)
     assert drafts.guess_options(item) == ["curated", "no-skill"]
-    with pytest.raises(Refused):
+    with pytest.raises(DraftRefused):
         drafts.guess(item, user, "curated")
     review = drafts.submit(item, user, draft(), revision=0, nothing_wrong=True)
     assert drafts.asks_guess(item, review)
-    with pytest.raises(Refused, match="none of this queue's"):
+    with pytest.raises(DraftRefused, match="none of this queue's"):
         drafts.guess(item, user, "raw-trajectory")
     review = drafts.guess(item, user, "curated")
     assert review.guess == "curated"
     assert not drafts.asks_guess(item, review)
-    with pytest.raises(Refused):
+    with pytest.raises(DraftRefused):
         drafts.guess(item, user, "no-skill")
 
 
@@ -473,7 +473,7 @@ def test_nobody_begins_an_answer_once_all_places_are_taken(item: QueueItem, user
     for _ in range(2):
         make_review(item, make_user(level=User.Level.REVIEWER))
     for act in (drafts.save_draft, drafts.submit):
-        with pytest.raises(Refused, match="Every place of this item was answered"):
+        with pytest.raises(DraftRefused, match="Every place of this item was answered"):
             act(item, user, draft(mark(item)), revision=0)
     assert not item.reviews.filter(reviewer=user).exists()
 

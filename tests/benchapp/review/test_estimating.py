@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm, t
 
-from benchapp.review.results.population_shares import Sample, Share, horvitz_thompson, shares
+from benchapp.review.results.population_shares import CodedSample, Share, horvitz_thompson, shares
 from benchapp.stats.inference.shares import wilson
 
 
@@ -20,14 +20,14 @@ def sample(
     strata: list[int] | None = None,
     clusters: list[int] | None = None,
     sizes: list[float] | None = None,
-) -> Sample:
+) -> CodedSample:
     strata = strata if strata is not None else [0] * len(weights)
     clusters = clusters if clusters is not None else list(range(len(weights)))
     found = sizes or [sum(w for w, s in zip(weights, strata, strict=True) if s == h) for h in range(max(strata) + 1)]
-    return Sample(np.array(weights), np.array(strata), np.array(clusters), np.array(found))
+    return CodedSample(np.array(weights), np.array(strata), np.array(clusters), np.array(found))
 
 
-def one(drawn: Sample, carried: list[float], domain: list[bool] | None = None) -> Share:
+def one(drawn: CodedSample, carried: list[float], domain: list[bool] | None = None) -> Share:
     inside = None if domain is None else np.array(domain)
     return shares(drawn, np.array(carried, dtype=float)[:, np.newaxis], inside)[0]
 
@@ -113,7 +113,7 @@ UNITS = st.lists(
 )
 
 
-def parts(units: list[tuple[float, int, int, float, bool]]) -> tuple[Sample, list[float], list[bool]]:
+def parts(units: list[tuple[float, int, int, float, bool]]) -> tuple[CodedSample, list[float], list[bool]]:
     weights, strata, clusters, carried, domain = (list(column) for column in zip(*units, strict=True))
     order = {stratum: place for place, stratum in enumerate(sorted(set(strata)))}
     placed = [order[stratum] for stratum in strata]
@@ -199,7 +199,7 @@ def test_it_covers_the_share_of_the_population_in_repeated_draws() -> None:
         carried = np.concatenate([each[taken] for each, taken in zip(population, drawn, strict=True)])
         weights = np.repeat([len(each) / 15 for each in population], 15)
         strata = np.repeat(np.arange(3), 15)
-        design = Sample(weights, strata, np.arange(45), np.array([len(each) for each in population], dtype=float))
+        design = CodedSample(weights, strata, np.arange(45), np.array([len(each) for each in population], dtype=float))
         (share,) = shares(design, carried[:, np.newaxis])
         assert share.value is not None
         assert share.sampling is not None

@@ -10,9 +10,9 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from benchapp.models import Blob, JudgeCall, Queue, QueueItem, Suggestion, Trial
-from benchapp.review.suggestions.judge_evidence import HIDDEN, Evidence, evidence_of
+from benchapp.review.suggestions.judge_evidence import HIDDEN, JudgeEvidence, evidence_of
 from benchapp.review.suggestions.judge_prompt import PROMPT_VERSION
-from benchapp.review.suggestions.judge_suggestions import MAX_LABELS, Refused, Unreadable, read_reply
+from benchapp.review.suggestions.judge_suggestions import MAX_LABELS, JudgeRefused, Unreadable, read_reply
 from benchapp.review.suggestions.judging_queue import Budget, Stopped, judge_queue, source_of
 from benchapp.review.suggestions.suggestion_runs import Names
 from demo.scripted import Scripted
@@ -324,7 +324,7 @@ TEXT = "# Trajectory\n\n## Step 1, agent\nResult 1: total\n27.5\n\n## Step 2, ag
 
 def read(text: str, *, finish: str = "stop") -> Any:
     names = Names.of(make_version(CODES))
-    return read_reply(ModelReply(text, finish_reason=finish), Evidence(TEXT, 2), names.find)
+    return read_reply(ModelReply(text, finish_reason=finish), JudgeEvidence(TEXT, 2), names.find)
 
 
 def one(**fields: Any) -> dict[str, Any]:
@@ -397,12 +397,12 @@ def test_it_says_that_a_reply_was_cut_off() -> None:
 
 @pytest.mark.parametrize("text", ["I'm sorry, but I can't help with that.", "I cannot do this.", "Sorry, no."])
 def test_it_knows_a_refusal_in_words(text: str) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(JudgeRefused):
         read(text)
 
 
 def test_a_filtered_reply_is_a_refusal_whatever_it_says() -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(JudgeRefused):
         read(answer(one()), finish=FILTERED)
 
 

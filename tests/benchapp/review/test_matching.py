@@ -10,8 +10,8 @@ from benchapp.models.blobs import Blob
 from benchapp.review.results.queue_results import Basis
 from benchapp.review.suggestions.judging_queue import source_of
 from benchapp.review.suggestions.suggestion_matches import (
-    Kind,
-    Source,
+    MatchKind,
+    SuggestionSource,
     judge_bills,
     matches_of,
     pairs_of,
@@ -106,10 +106,10 @@ def test_it_counts_finding_and_leaving_alone_apart(queue: Queue) -> None:
     assert (match.left_alone.passed, match.left_alone.scored) == (1, 2)
     assert (match.right.passed, match.right.scored) == (1, 2)
     key = code(queue, "numeric/formula").pk
-    assert pairs_of(truth, source, Kind.MATCHED) == [(first.pk, key)]
-    assert pairs_of(truth, source, Kind.PEOPLE) == [(second.pk, key)]
-    assert pairs_of(truth, source, Kind.SOURCE) == [(third.pk, key)]
-    assert pairs_of(truth, source, Kind.SOURCE, code(queue, "silent bypass")) == []
+    assert pairs_of(truth, source, MatchKind.MATCHED) == [(first.pk, key)]
+    assert pairs_of(truth, source, MatchKind.PEOPLE) == [(second.pk, key)]
+    assert pairs_of(truth, source, MatchKind.SOURCE) == [(third.pk, key)]
+    assert pairs_of(truth, source, MatchKind.SOURCE, code(queue, "silent bypass")) == []
 
 
 def test_an_item_that_a_source_never_looked_at_counts_for_nothing(queue: Queue) -> None:
@@ -232,5 +232,5 @@ def test_it_is_open_where_nothing_is_hidden() -> None:
 
 
 def test_a_source_is_rules_or_a_judge() -> None:
-    assert Source("rules", RULES_VERSION, frozenset(), {}).is_rules
-    assert not Source(source_of("x"), "judge/1", frozenset(), {}).is_rules
+    assert SuggestionSource("rules", RULES_VERSION, frozenset(), {}).is_rules
+    assert not SuggestionSource(source_of("x"), "judge/1", frozenset(), {}).is_rules

@@ -12,8 +12,8 @@ from benchapp.models import Activity, Experiment, Queue, QueueItem, Run, Slot, T
 from benchapp.review.queues.item_drawing import Draw
 from benchapp.review.queues.populations import PRESETS, Population, parse_population, population_of
 from benchapp.review.queues.queue_making import (
+    QueueRefused,
     QueueSpec,
-    Refused,
     Sketch,
     assign,
     close,
@@ -313,7 +313,7 @@ def test_strata_are_kept_with_their_own_probability() -> None:
 def test_what_cannot_be_reviewed_is_refused_in_words(query: str, how: Draw, people: int, says: str) -> None:
     make_trial(success=False)
     make_trial(success=True)
-    with pytest.raises(Refused, match=says):
+    with pytest.raises(QueueRefused, match=says):
         make_queue(spec_of(query, how, people), user=reviewer())
     assert not Queue.objects.exists()
     assert not Activity.objects.exists()
@@ -321,14 +321,14 @@ def test_what_cannot_be_reviewed_is_refused_in_words(query: str, how: Draw, peop
 
 def test_a_draft_codebook_is_refused() -> None:
     make_trial(success=False)
-    with pytest.raises(Refused, match="freeze it first"):
+    with pytest.raises(QueueRefused, match="freeze it first"):
         make_queue(spec_of(version=make_version(frozen=False)), user=reviewer())
 
 
 def test_a_viewer_cannot_be_assigned() -> None:
     make_trial(success=False)
     viewer = make_user(username="vera")
-    with pytest.raises(Refused, match="vera may not review: the account is viewer"):
+    with pytest.raises(QueueRefused, match="vera may not review: the account is viewer"):
         make_queue(spec_of(reviewers=(viewer,)), user=reviewer())
 
 

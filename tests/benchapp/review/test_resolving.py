@@ -12,7 +12,7 @@ from django.forms.models import model_to_dict
 from benchapp.models import Activity, Mark, QueueItem, Resolution, Review, User
 from benchapp.review.coding.disagreements import About, Standing, Wanted, after, compared_items
 from benchapp.review.coding.queue_agreement import Occasion, take_report
-from benchapp.review.coding.resolutions import Superseded, Unresolvable, Verdict, barred, resolve
+from benchapp.review.coding.resolutions import AdjudicatorVerdict, Superseded, Unresolvable, explain_barred, resolve
 from tests.worlds.factories import make_trial, make_user
 from tests.worlds.review_factories import make_item, make_queue, make_review, make_version
 
@@ -36,9 +36,9 @@ def judge() -> User:
     return make_user(level="reviewer")
 
 
-def verdict(item: QueueItem, *codes: str, category: str = "slip", **fields: Any) -> Verdict:
+def verdict(item: QueueItem, *codes: str, category: str = "slip", **fields: Any) -> AdjudicatorVerdict:
     known = dict(item.queue.version.codes.values_list("name", "public_id"))
-    return Verdict(frozenset(known[code] for code in codes), category, **fields)
+    return AdjudicatorVerdict(frozenset(known[code] for code in codes), category, **fields)
 
 
 def test_it_stands_beside_the_reviews_and_changes_none(item: QueueItem, judge: User) -> None:
@@ -72,21 +72,21 @@ def test_who_saw_another_state_overwrites_nothing(item: QueueItem, judge: User, 
 
 def test_nobody_judges_their_own_review_but_an_admin(item: QueueItem, judge: User) -> None:
     reviewer = item.reviews.first().reviewer
-    assert barred(item, judge) == ""
-    assert "yourself" in barred(item, reviewer)
+    assert explain_barred(item, judge) == ""
+    assert "yourself" in explain_barred(item, reviewer)
     with pytest.raises(PermissionDenied, match="yourself"):
         resolve(item, reviewer, verdict(item), seen=None)
     reviewer.level = User.Level.ADMIN
-    assert barred(item, reviewer) == ""
-    assert "takes the level reviewer" in barred(item, make_user(level="viewer"))
+    assert explain_barred(item, reviewer) == ""
+    assert "takes the level reviewer" in explain_barred(item, make_user(level="viewer"))
 
 
 def test_who_still_has_items_to_review_blind_may_not(item: QueueItem, judge: User) -> None:
     make_item(item.queue, trial=make_trial(success=False))
     item.queue.reviewers.add(judge)
-    assert "still have 1 item" in barred(item, judge)
+    assert "still have 1 item" in explain_barred(item, judge)
     judge.level = User.Level.ADMIN
-    assert "still have 1 item" in barred(item, judge)
+    assert "still have 1 item" in explain_barred(item, judge)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_it_refuses_an_answer_that_cannot_stand(
 def test_it_refuses_codes_of_another_version(item: QueueItem, judge: User) -> None:
     other = make_version().codes.first()
     with pytest.raises(Unresolvable, match="not of this queue"):
-        resolve(item, judge, Verdict(frozenset({other.public_id}), "slip"), seen=None)
+        resolve(item, judge, AdjudicatorVerdict(frozenset({other.public_id}), "slip"), seen=None)
 
 
 def test_it_refuses_where_fewer_than_two_answered_or_nobody_opened_them(judge: User) -> None:

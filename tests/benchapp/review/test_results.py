@@ -8,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from benchapp.models import Code, Queue, Resolution, Review, Trial
-from benchapp.review.results.queue_results import Basis, Coding, NotTogether, coding_of, settled
+from benchapp.review.results.queue_results import Basis, NotTogether, QueueCoding, coding_of, drop_undecided
 from tests.worlds.factories import make_trial
 from tests.worlds.review_factories import make_item, make_queue, make_review, make_version
 from tests.worlds.review_worlds import World, make_reviewed_world, say
@@ -16,7 +16,7 @@ from tests.worlds.review_worlds import World, make_reviewed_world, say
 pytestmark = pytest.mark.django_db
 
 
-def coded(world: World) -> Coding:
+def coded(world: World) -> QueueCoding:
     return coding_of([Queue.objects.get(pk=world.queue.pk)])
 
 
@@ -48,7 +48,7 @@ def test_it_knows_where_the_codes_of_each_item_come_from() -> None:
     found = coded(world)
     bases = [item.basis for item in found.items[:6]]
     assert bases == [Basis.AGREED, Basis.SPLIT, Basis.SINGLE, Basis.RESOLVED, Basis.SKIPPED, Basis.OPEN]
-    assert found.counted() == {
+    assert found.count_by_basis() == {
         Basis.RESOLVED: 1,
         Basis.AGREED: 1,
         Basis.SINGLE: 1,
@@ -96,7 +96,7 @@ def test_it_counts_a_parent_where_any_child_is() -> None:
 def test_it_leaves_unresolved_items_out_when_asked_and_keeps_them_drawn() -> None:
     world = make_reviewed_world()
     say(world, 0, ["stale"], ["tool"])
-    found = settled(coded(world))
+    found = drop_undecided(coded(world))
     assert not found.items[0].is_coded
     assert len(found.drawn) == 9
 

@@ -12,7 +12,7 @@ from benchapp.analysis.failures.quotes import keep_answers
 from benchapp.analysis.trial_rules import PATCH_RULES, RULES, TRIAL_RULES, examine
 from benchapp.analysis.trial_rules.course import KINDS_OF_ERROR, course_of
 from benchapp.analysis.trial_rules.patch_rules import PatchFacts
-from benchapp.analysis.trial_rules.rule_finding import Finding
+from benchapp.analysis.trial_rules.rule_finding import TrialFinding
 from benchapp.analysis.trial_rules.trial_facts import CheckFact, TrialFacts
 from runner.base.types import Observation, Source, Step, ToolCall
 
@@ -36,7 +36,7 @@ def facts(
     return TrialFacts(success=success, checks=checks, course=course, **fields)
 
 
-def found(given: TrialFacts) -> dict[str, Finding]:
+def found(given: TrialFacts) -> dict[str, TrialFinding]:
     return {finding.rule: finding for finding in examine(given, TRIAL_RULES)}
 
 
@@ -288,7 +288,7 @@ def test_it_does_not_call_a_tested_success_premature_nor_a_passed_one() -> None:
 # --- patches ----------------------------------------------------------------------------------------------------
 
 
-def patch(**fields: Any) -> dict[str, Finding]:
+def patch(**fields: Any) -> dict[str, TrialFinding]:
     return {finding.rule: finding for finding in examine(PatchFacts(**fields), PATCH_RULES)}
 
 

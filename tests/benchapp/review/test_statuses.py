@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from benchapp.models import Resolution, Review, Slot, User
 from benchapp.review.queues.claims import claim
-from benchapp.review.queues.statuses import Answer, ItemStatus, Standing, item_status, statuses_of
+from benchapp.review.queues.statuses import ItemAnswer, ItemStanding, ItemStatus, item_status, statuses_of
 from tests.worlds.factories import make_trial, make_user
 from tests.worlds.review_factories import make_item, make_queue, make_review
 
@@ -21,22 +21,34 @@ A, B = frozenset({1}), frozenset({2})
 @pytest.mark.parametrize(
     ("standing", "status"),
     [
-        (Standing(needed=2), "waiting"),
-        (Standing(needed=2, held=1), "in progress"),
-        (Standing(needed=2, answers=(Answer("draft"),)), "in progress"),
-        (Standing(needed=2, filled=1, answers=(Answer("submitted", A),)), "in progress"),
-        (Standing(needed=1, filled=1, answers=(Answer("submitted", A),)), "reviewed"),
-        (Standing(needed=2, filled=2, answers=(Answer("submitted", A), Answer("submitted", A))), "reviewed"),
-        (Standing(needed=2, filled=2, answers=(Answer("submitted", A), Answer("submitted", B))), "awaiting resolution"),
-        (Standing(needed=2, filled=2, answers=(Answer("submitted", A), Answer("submitted"))), "awaiting resolution"),
-        (Standing(needed=1, filled=1, answers=(Answer("submitted", A), Answer("submitted", B))), "awaiting resolution"),
-        (Standing(needed=2, filled=2, answers=(Answer("submitted", A), Answer("skipped"))), "reviewed"),
-        (Standing(needed=2, filled=2, answers=(Answer("skipped"), Answer("skipped"))), "skipped"),
-        (Standing(needed=1, filled=1, answers=(Answer("submitted", A), Answer("draft", B))), "reviewed"),
-        (Standing(needed=2, filled=1, answers=(Answer("submitted", A),), is_resolved=True), "resolved"),
+        (ItemStanding(needed=2), "waiting"),
+        (ItemStanding(needed=2, held=1), "in progress"),
+        (ItemStanding(needed=2, answers=(ItemAnswer("draft"),)), "in progress"),
+        (ItemStanding(needed=2, filled=1, answers=(ItemAnswer("submitted", A),)), "in progress"),
+        (ItemStanding(needed=1, filled=1, answers=(ItemAnswer("submitted", A),)), "reviewed"),
+        (
+            ItemStanding(needed=2, filled=2, answers=(ItemAnswer("submitted", A), ItemAnswer("submitted", A))),
+            "reviewed",
+        ),
+        (
+            ItemStanding(needed=2, filled=2, answers=(ItemAnswer("submitted", A), ItemAnswer("submitted", B))),
+            "awaiting resolution",
+        ),
+        (
+            ItemStanding(needed=2, filled=2, answers=(ItemAnswer("submitted", A), ItemAnswer("submitted"))),
+            "awaiting resolution",
+        ),
+        (
+            ItemStanding(needed=1, filled=1, answers=(ItemAnswer("submitted", A), ItemAnswer("submitted", B))),
+            "awaiting resolution",
+        ),
+        (ItemStanding(needed=2, filled=2, answers=(ItemAnswer("submitted", A), ItemAnswer("skipped"))), "reviewed"),
+        (ItemStanding(needed=2, filled=2, answers=(ItemAnswer("skipped"), ItemAnswer("skipped"))), "skipped"),
+        (ItemStanding(needed=1, filled=1, answers=(ItemAnswer("submitted", A), ItemAnswer("draft", B))), "reviewed"),
+        (ItemStanding(needed=2, filled=1, answers=(ItemAnswer("submitted", A),), is_resolved=True), "resolved"),
     ],
 )
-def test_it_follows_from_the_rows(standing: Standing, status: str) -> None:
+def test_it_follows_from_the_rows(standing: ItemStanding, status: str) -> None:
     assert item_status(standing) == status
 
 

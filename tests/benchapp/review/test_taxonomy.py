@@ -12,7 +12,7 @@ from benchapp.review.queues.review_facets import extent_of
 from benchapp.review.results.cooccurrence import together
 from benchapp.review.results.queue_results import coding_of
 from benchapp.review.results.saturation import STILL, saturation_of
-from benchapp.review.results.taxonomy import Per, Row, Taxonomy, blame, uncoded_strata
+from benchapp.review.results.taxonomy import Per, Taxonomy, TaxonomyRow, blame, uncoded_strata
 from tests.worlds.factories import make_trial
 from tests.worlds.review_factories import make_item, make_queue, make_review
 from tests.worlds.review_worlds import World, make_reviewed_world, say
@@ -24,7 +24,7 @@ def taxonomy(world: World, **chosen: str) -> Taxonomy:
     return Taxonomy(coding_of([queue]), extent_of([queue]), picked)
 
 
-def rows(found: Taxonomy) -> dict[str, Row]:
+def rows(found: Taxonomy) -> dict[str, TaxonomyRow]:
     return {row.code.name: row for row in found.rows}
 
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchapp.search.query import Filter, Query, Term, Value, parse, quote, render, without
+from benchapp.search.query import Filter, SearchQuery, Term, Value, parse, quote, render, without
 from benchapp.search.search_fields import FIELDS, SHORT
-from benchapp.search.tokens import asked
+from benchapp.search.tokens import split_query
 
 OPEN = sorted(name for name, known in FIELDS.items() if not known.values and name not in {"run", "tool"})
 CLOSED = sorted(name for name, known in FIELDS.items() if known.values)
@@ -31,15 +31,15 @@ def filters() -> st.SearchStrategy[Filter]:
 
 
 def terms() -> st.SearchStrategy[Term]:
-    quoted = st.builds(Term, texts.filter(asked), st.just(True), st.booleans(), st.booleans())
-    word = bare.filter(lambda text: asked(text) and text.lower() not in SHORT)
+    quoted = st.builds(Term, texts.filter(split_query), st.just(True), st.booleans(), st.booleans())
+    word = bare.filter(lambda text: split_query(text) and text.lower() not in SHORT)
     return quoted | st.builds(Term, word, st.just(False), st.booleans(), st.booleans())
 
 
 @settings(max_examples=300)
 @given(st.lists(terms(), max_size=5).map(tuple), st.lists(filters(), max_size=5).map(tuple))
 def test_what_is_written_out_is_read_back(terms: tuple[Term, ...], filters: tuple[Filter, ...]) -> None:
-    asked_for = Query("", terms, filters)
+    asked_for = SearchQuery("", terms, filters)
     found = parse(render(asked_for))
     assert (found.terms, found.filters, found.problems) == (terms, filters, ())
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchapp.search.tokens import BARRIER, FACT, MAX_TOKEN, asked, asked_as_parts, atoms, fact, stream
+from benchapp.search.tokens import BARRIER, FACT, MAX_TOKEN, asked_as_parts, atoms, fact, split_query, stream
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_it_keeps_texts_apart_and_facts_behind_them() -> None:
 def test_it_cuts_long_tokens_and_gives_them_no_parts() -> None:
     blob = "aB" * 500
     assert stream([blob]) == [blob.lower()[:MAX_TOKEN], BARRIER]
-    assert asked(blob) == [blob.lower()[:MAX_TOKEN]]
+    assert split_query(blob) == [blob.lower()[:MAX_TOKEN]]
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_it_cuts_long_tokens_and_gives_them_no_parts() -> None:
     ],
 )
 def test_it_asks_for_words_side_by_side(text: str, whole: list[str], parts: list[str]) -> None:
-    assert (asked(text), asked_as_parts(text)) == (whole, parts)
+    assert (split_query(text), asked_as_parts(text)) == (whole, parts)
 
 
 @given(st.text(max_size=200))
@@ -76,4 +76,4 @@ def test_places_lie_in_the_text_and_in_order(text: str) -> None:
 
 @given(st.text(alphabet=st.characters(max_codepoint=127), max_size=80), st.sampled_from(["é", "数"]))
 def test_a_text_of_ascii_has_the_same_tokens_beside_other_characters(text: str, other: str) -> None:
-    assert stream([f"{text} {other}"])[: len(asked(text))] == asked(text)
+    assert stream([f"{text} {other}"])[: len(split_query(text))] == split_query(text)

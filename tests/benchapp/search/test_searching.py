@@ -172,7 +172,7 @@ def test_the_index_finds_what_reading_every_text_finds() -> None:
         for number in range(1, 120)
     }
     search_index.clear()  # tests that commit leave words behind: Django empties the tables of models only
-    search_index.put([(number, stream(found)) for number, found in texts.items()])
+    search_index.store_tokens([(number, stream(found)) for number, found in texts.items()])
     for _ in range(300):
         parts = []
         for place in range(dice.randint(1, 3)):
@@ -216,7 +216,7 @@ def test_it_stops_in_time_and_goes_on_later() -> None:
 
 def test_what_was_killed_in_the_middle_leaves_nothing_half() -> None:
     make_search_world(indexed=False)
-    with patch.object(search_index, "put", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
+    with patch.object(search_index, "store_tokens", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
         index_waiting()
     assert (SearchSource.objects.count(), SearchDocument.objects.count()) == (0, 0)
 

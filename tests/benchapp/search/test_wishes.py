@@ -22,7 +22,7 @@ from benchapp.record.human_acts import NotPossible
 from benchapp.record.recording import RowRecorder
 from runner.base.digests import EMPTY_LIBRARY
 from runner.base.errors import LeaseLost
-from runner.base.types import ModelRequest, Phase, Slot
+from runner.base.types import ModelRequest, Phase, TrialSlot
 from runner.engine import engine
 from runner.sandboxes import sandbox_kind
 from tests.benchapp.small_rows import hold
@@ -30,7 +30,7 @@ from tests.worlds.factories import make_user
 
 pytestmark = pytest.mark.django_db
 
-FIRST = Slot(Phase.ACQUISITION, "E1-LS1-T1")
+FIRST = TrialSlot(Phase.ACQUISITION, "E1-LS1-T1")
 SPEC: dict[str, Any] = {
     "name": "Two replicates",
     "suite": "starter",
@@ -45,7 +45,7 @@ SPEC: dict[str, Any] = {
 def hints(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     given: list[str] = []
     monkeypatch.setattr(jobs, "hint", lambda episode: given.append(episode) or True)
-    monkeypatch.setattr(jobs, "_hinted", lambda: set(given))
+    monkeypatch.setattr(jobs, "_read_hinted", lambda: set(given))
     return given
 
 
@@ -163,7 +163,7 @@ def test_what_a_vanished_worker_left_ends_though_its_episode_stopped_meanwhile(
     recorder = RowRecorder(episode, hold(episode))
     attempt = recorder.start_attempt(FIRST, snapshot=EMPTY_LIBRARY, retrieved=())
     sandbox = sandbox_kind("local").open_sandbox(plan_of(episode, suite_of(episode)).task(FIRST.task), name=attempt)
-    recorder.sandbox_opened(attempt, sandbox.handle)
+    recorder.note_sandbox(attempt, sandbox.handle)
     Episode.objects.filter(pk=episode.pk).update(lease_owner="", lease_until=None)  # freed: its holder is dead
     if stop == "pause":
         operations.pause(episode, reason="later")

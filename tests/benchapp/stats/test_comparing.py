@@ -12,7 +12,7 @@ from benchapp.models import Episode, Experiment, Run, Trial
 from benchapp.stats.comparing.axis_facets import facets_of
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.columns import KEPT, outcomes_of
-from benchapp.stats.comparing.comparison import Comparison, comparison_of, count_added_since, forget
+from benchapp.stats.comparing.comparison import GroupComparison, comparison_of, count_added_since, forget
 from benchapp.stats.comparing.groups import Groups
 from benchapp.stats.metrics.catalogue import METRICS
 from benchapp.stats.metrics.outcomes import PHASES, ROLES
@@ -42,7 +42,7 @@ def experiment() -> Experiment:
     return experiment
 
 
-def compared(experiment: Experiment, **choices: object) -> Comparison:
+def compared(experiment: Experiment, **choices: object) -> GroupComparison:
     return comparison_of(Choices(experiment=(experiment.public_id,), **choices))  # type: ignore[arg-type]
 
 

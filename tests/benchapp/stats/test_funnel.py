@@ -6,11 +6,11 @@ from benchapp.models import Episode, Run, Trial
 from benchapp.stats.learning import skill_reading
 from benchapp.stats.learning.funnel import (
     by_skill,
-    bypassed,
     chances_of,
     funnel_of,
-    read_and_failed,
     rivals,
+    select_bypassed,
+    select_read_and_failed,
     with_following,
 )
 from benchapp.stats.learning.skill_reading import look_for_following
@@ -51,7 +51,7 @@ def test_a_skill_that_is_only_read_and_not_in_the_library_is_not_available(episo
 def test_without_a_recorded_library_mounted_is_available_and_following_unknown(episode: Episode) -> None:
     trial_of(episode, mounted=["sums"], read=["sums"], commands=["the_tool now"])
     (chance,) = of(episode.run)
-    assert (chance.skill, chance.reading.step, chance.followed(0.25)) == ("sums", 2, None)
+    assert (chance.skill, chance.reading.step, chance.has_followed(0.25)) == ("sums", 2, None)
 
 
 def test_the_lists_count_the_family_whose_skill_it_is() -> None:
@@ -63,11 +63,11 @@ def test_the_lists_count_the_family_whose_skill_it_is() -> None:
     rival = trial_of(episode, task=tasks[1], snapshot=library, success=True, read=["skill-92"])
     failed = trial_of(episode, task=other.tasks.first(), snapshot=library, success=False, read=["skill-92"])
     chances = chances_of(episode.run)
-    assert [(chance.trial, chance.skill) for chance in bypassed(chances)] == [(silent.pk, "skill-91")]
+    assert [(chance.trial, chance.skill) for chance in select_bypassed(chances)] == [(silent.pk, "skill-91")]
     assert [(chance.trial, chance.skill, chance.others) for chance in rivals(chances)] == [
         (rival.pk, "skill-91", ("skill-92",))
     ]
-    assert [(chance.trial, chance.skill) for chance in read_and_failed(chances)] == [(failed.pk, "skill-92")]
+    assert [(chance.trial, chance.skill) for chance in select_read_and_failed(chances)] == [(failed.pk, "skill-92")]
     first, second = by_skill(chances)
     assert (first.funnel.available.total, first.own.available.total, first.own.read.total) == (3, 2, 0)
     assert (second.funnel.read.total, second.own.read.total) == (2, 1)
@@ -86,7 +86,7 @@ def test_whose_a_skill_is_the_whole_run_decides_whatever_is_left_out() -> None:
 def test_where_no_skill_is_named_after_a_family_all_trials_count(episode: Episode) -> None:
     trial_of(episode, snapshot=make_snapshot(skill("sums")), success=False)
     (chance,) = chances_of(episode.run)
-    assert (chance.is_own, bypassed([chance])) == (None, [chance])
+    assert (chance.is_own, select_bypassed([chance])) == (None, [chance])
     assert by_skill([chance])[0].own is None
 
 

@@ -12,7 +12,7 @@ from nltk.metrics.agreement import AnnotationTask
 from benchapp.stats.agreement.alpha import alpha
 from benchapp.stats.agreement.confusion import NONE, cells_of, confusion
 from benchapp.stats.agreement.distances import nominal_distance
-from benchapp.stats.agreement.kappa import COHEN, KRIPPENDORFF, agreed, code_agreement, cohen_kappa
+from benchapp.stats.agreement.kappa import COHEN, KRIPPENDORFF, code_agreement, cohen_kappa, count_agreed
 
 answers = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abc")), min_size=1, max_size=30)
 code_sets = st.frozensets(st.sampled_from("abcd"))
@@ -26,7 +26,7 @@ def test_kappa_of_a_textbook_table() -> None:
     """20 yes/yes, 5 yes/no, 10 no/yes, 15 no/no: 0.7 agreed, 0.5 by chance."""
     units = two(("y", "y", 20), ("y", "n", 5), ("n", "y", 10), ("n", "n", 15))
     assert cohen_kappa(units) == pytest.approx(0.4)
-    assert (agreed(units).k, agreed(units).n) == (35, 50)
+    assert (count_agreed(units).k, count_agreed(units).n) == (35, 50)
 
 
 @given(answers)
@@ -120,7 +120,7 @@ def test_what_two_agree_on_never_stands_against_something(one: str, other: str, 
 @given(st.lists(st.dictionaries(st.sampled_from("xyz"), code_sets, min_size=1), max_size=8))
 def test_the_matrix_is_symmetric_and_counts_pairs_of_reviews(units: list[dict[str, frozenset[str]]]) -> None:
     found = confusion(units)
-    total = agreed(units)
+    total = count_agreed(units)
     assert all(found[a, b] == found[b, a] for a, b in list(found))
     assert all(0 < count <= total.n for count in found.values())
     apart = Counter({cell: n for cell, n in found.items() if cell[0] != cell[1]})

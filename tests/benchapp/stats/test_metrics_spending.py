@@ -9,8 +9,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from benchapp.experiments.work.budgets import spent
-from benchapp.experiments.work.progress import Progress
+from benchapp.experiments.work.budgets import count_spent
+from benchapp.experiments.work.progress import WorkProgress
 from benchapp.models import Attempt, Blob, Episode, ModelCall, Run
 from benchapp.stats.metrics.spending import RunSpending, Spending, spending_of
 from tests.worlds.factories import START, make_attempt, make_episode, make_run, make_trial
@@ -72,7 +72,7 @@ def test_a_replay_is_billed_and_is_no_cost_of_solving() -> None:
     found = spending_of([episode.run])[episode.run_id]
     assert (found.agent.things, found.agent.cost_known, found.replays.things) == (2, 1, 1)
     assert (found.cost_usd, found.unknown_cost, found.tokens) == (1.0, 0, 4200 + 310)
-    assert Progress(spent=(found,)).unknown_cost == 1
+    assert WorkProgress(spent=(found,)).unknown_cost == 1
 
 
 def test_what_is_known_of_an_unknown_cost_is_in_the_sum_that_says_so() -> None:
@@ -100,7 +100,9 @@ def test_what_a_judge_of_artifacts_used_is_no_cost_of_the_author() -> None:
     assert (found.author.things, found.author.cost_usd) == (1, 0.25)
     assert (found.judge.things, found.judge.cost_usd) == (1, 0.5)
     assert (found.cost_usd, found.tokens) == (1.25, 4200 + 310 + 2)
-    assert Progress(spent=(found,)).spent_usd == spent(episode.run).usd == 1.75, "a budget limits the whole bill"
+    assert WorkProgress(spent=(found,)).spent_usd == count_spent(episode.run).usd == 1.75, (
+        "a budget limits the whole bill"
+    )
 
 
 def test_it_leaves_out_what_came_after_the_pin() -> None:

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from benchapp.exports.latex import condition_table, escaped
+from benchapp.exports.latex import condition_table, escape
 from benchapp.models import Experiment, Run, Trial
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import comparison_of
@@ -155,7 +155,7 @@ def test_it_corrects_nothing_where_no_group_has_a_baseline() -> None:
 
 def test_it_escapes_everything_latex_would_read() -> None:
     hostile = "50% of {a}_b & c#d $x$ ~^ \\input{/etc/passwd}\n[x]"
-    text = escaped(hostile)
+    text = escape(hostile)
     assert "\n" not in text
     assert r"\textbackslash{}input\{/etc/passwd\}" in text
     for bare in ("%", "&", "#", "$", "_"):

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from benchapp.models import Experiment, Trial
 from benchapp.stats.comparing.choices import Choices
-from benchapp.stats.comparing.comparison import Comparison, comparison_of
+from benchapp.stats.comparing.comparison import GroupComparison, comparison_of
 from benchapp.stats.comparing.comparison_sentences import says, verdict
 from benchapp.stats.metrics.catalogue import METRICS
 from runner.base.types import Phase
@@ -35,7 +35,7 @@ def make_uniform(environments: int) -> Experiment:
     return experiment
 
 
-def compared(experiment: Experiment) -> Comparison:
+def compared(experiment: Experiment) -> GroupComparison:
     return comparison_of(Choices(experiment=(experiment.public_id,)))
 
 

@@ -13,7 +13,7 @@ from benchapp.experiments.work import operations
 from benchapp.models import Activity, Episode, Run, Trial, User
 from benchapp.record import log_tail
 from inspector.pages.jobs.operator_acts import ActStanding, possible
-from runner.base.types import AuthorMode, Phase, Slot
+from runner.base.types import AuthorMode, Phase, TrialSlot
 from runner.protocols.steps import Ask, RunTrial
 from tests.worlds.factories import make_attempt, make_episode, make_experiment, make_run, make_trial, make_user
 
@@ -108,8 +108,8 @@ def offered(client: Client, target: Any, monkeypatch: pytest.MonkeyPatch, due: A
     return acts
 
 
-ANSWER = Ask(AuthorMode.INDUCE, "E1-LS1", Slot(Phase.ACQUISITION, "E1-LS1-T1"), 1)
-TRIAL = RunTrial(Slot(Phase.ACQUISITION, "E1-LS1-T1"), "E1-LS1", None, "")
+ANSWER = Ask(AuthorMode.INDUCE, "E1-LS1", TrialSlot(Phase.ACQUISITION, "E1-LS1-T1"), 1)
+TRIAL = RunTrial(TrialSlot(Phase.ACQUISITION, "E1-LS1-T1"), "E1-LS1", None, "")
 
 
 def test_a_block_of_the_author_offers_to_skip_the_answer_and_no_trial(

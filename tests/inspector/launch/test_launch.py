@@ -12,8 +12,7 @@ from django.utils import timezone
 
 from benchapp.experiments.foresight import Foreseen, Foresight
 from benchapp.models import Experiment, Run, User
-from inspector.pages.launch import launch as form
-from inspector.pages.launch import launch_view as launch_page
+from inspector.pages.launch import launch, launch_view
 from inspector.pages.launch.launch_view import START
 from runner.base.errors import SuiteError
 from tests.worlds.factories import make_experiment, make_user
@@ -25,10 +24,10 @@ SMALL = {**START, "name": "small", "environments": ["table-repair"], "replicates
 
 def sent(file: dict[str, Any] | str, **changes: Any) -> dict[str, Any]:
     """What a browser sends when the page showed this file and some fields were changed since."""
-    text = file if isinstance(file, str) else form.write(file)
-    values = form.values_of(form.read(text))
+    text = file if isinstance(file, str) else launch.write(file)
+    values = launch.values_of(launch.read(text))
     fields = {
-        name: "\n".join(value) if form.FIELDS[name].kind == "lines" else value
+        name: "\n".join(value) if launch.FIELDS[name].kind == "lines" else value
         for name, value in values.items()
         if value is not False
     }
@@ -44,7 +43,7 @@ def shown_file(response: Any) -> dict[str, Any]:
 
 
 def environments() -> list[str]:
-    return form.units({"protocol": "skillevolbench", "suite": "starter"})
+    return launch.units({"protocol": "skillevolbench", "suite": "starter"})
 
 
 @pytest.fixture
@@ -55,7 +54,7 @@ def small() -> dict[str, Any]:
 def test_it_opens_with_a_file_that_can_be_launched(client: Client) -> None:
     file = shown_file(client.get("/launch/"))
     assert file == START
-    assert client.get("/launch.json").json()["file"] == form.write(START)
+    assert client.get("/launch.json").json()["file"] == launch.write(START)
 
 
 def test_it_starts_from_each_bundled_example(client: Client) -> None:
@@ -78,7 +77,7 @@ def test_it_starts_from_an_earlier_experiment_without_its_key(client: Client) ->
 def foresee_with(monkeypatch: pytest.MonkeyPatch, hopeless: int) -> None:
     error = SuiteError("/suites/ours/T1/Dockerfile", "line 3", "<b>x</b> beside the Dockerfile", "COPY: no such file")
     found = Foresight((Foreseen("T1", "shell", error, hopeless),), ("image python:3 is not here",), hopeless, 36)
-    monkeypatch.setattr(launch_page, "foresee", lambda prepared, runs_here: found)
+    monkeypatch.setattr(launch_view, "foresee", lambda prepared, runs_here: found)
 
 
 def test_a_check_tells_what_cannot_run(client: Client, small: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,7 +102,7 @@ def test_what_has_no_trial_that_can_run_is_not_launched(
 
 
 def test_a_field_writes_itself_and_nothing_else(client: Client, small: dict[str, Any]) -> None:
-    text = "# mine\n" + form.write({**small, "limits": {"max_turns": 9}})
+    text = "# mine\n" + launch.write({**small, "limits": {"max_turns": 9}})
     unchanged = client.post("/launch.json", sent(text, act="write")).json()["file"]
     assert unchanged == text
     changed = shown_file(client.post("/launch/", sent(text, act="write", replicates="2", **{"budget.usd": "1.5"})))
@@ -114,7 +113,7 @@ def test_what_was_written_into_the_file_stands_against_fields_that_were_not_touc
     client: Client, small: dict[str, Any]
 ) -> None:
     post = sent(small, act="write", seed="3")
-    post["file"] = form.write({**small, "replicates": 5})
+    post["file"] = launch.write({**small, "replicates": 5})
     assert shown_file(client.post("/launch/", post)) == {**small, "replicates": 5, "seed": 3}
 
 
@@ -122,12 +121,12 @@ def test_a_change_in_a_field_outlasts_a_file_that_cannot_be_read(client: Client,
     post = sent(small, act="write", replicates="4")
     response = client.post("/launch/", {**post, "file": "name: ["})
     assert shown_text(response, 'id="id_file"') == "name: ["
-    again = {**post, "drawn": shown_text(response, 'name="drawn"'), "file": form.write({**small, "seed": 3})}
+    again = {**post, "drawn": shown_text(response, 'name="drawn"'), "file": launch.write({**small, "seed": 3})}
     assert shown_file(client.post("/launch/", again)) == {**small, "seed": 3, "replicates": 4}
 
 
 def test_a_file_that_is_sent_alone_stands_as_it_is(client: Client, small: dict[str, Any]) -> None:
-    text = form.write(small)
+    text = launch.write(small)
     assert client.post("/launch.json", {"file": text, "act": "write"}).json()["file"] == text
 
 

@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from benchapp.models import Activity, Comment, Experiment, Mention, Queue, Run, Trajectory, Trial, User
-from benchapp.review.comment_places import NoSuchPlace, Place, chart_name, counts_below, place_of
+from benchapp.review.comment_places import CommentPlace, NoSuchPlace, chart_name, counts_below, place_of
 from benchapp.review.remarks import (
     CommentRefused,
     mentions_in,
@@ -49,7 +49,7 @@ def ada(client: Client, settings: Any) -> User:
     return user
 
 
-def at(**parts: object) -> Place:
+def at(**parts: object) -> CommentPlace:
     return place_of(QueryDict(urlencode(parts)))
 
 

@@ -265,7 +265,7 @@ def test_a_diff_shows_every_change_with_its_words(client: Client) -> None:
     draft = begun("keep", "mean", "one", "two", "big")
     acts.redefine(named(draft, "mean"), None, definition="What mean means now.", include="<b>", exclude="")
     acts.merge([named(draft, "one"), named(draft, "two")], Wording("both"), None)
-    acts.split(named(draft, "big"), [Wording("left"), Wording("right")], None)
+    acts.split_code(named(draft, "big"), [Wording("left"), Wording("right")], None)
     version = freeze(draft, None)
     text = client.get(f"/review/versions/{version.public_id}/diff/").text
     assert "<mark> now</mark>" in text
@@ -284,7 +284,7 @@ def test_a_diff_shows_every_change_with_its_words(client: Client) -> None:
 
 def carried(client: Client, queue: Queue) -> str:
     draft = draft_of(queue.version.codebook, None)
-    acts.split(named(draft, "misapplied"), [Wording("left"), Wording("right")], None)
+    acts.split_code(named(draft, "misapplied"), [Wording("left"), Wording("right")], None)
     version = freeze(draft, None)
     assert str(queue.public_id) in client.get(f"/review/versions/{version.public_id}/").text
     return f"/review/versions/{version.public_id}/carry/{queue.public_id}/"

@@ -48,24 +48,24 @@ def test_a_range_beside_a_mask_leads_to_the_recorded_words() -> None:
     text = "As claude-opus-4 says, sum the column."
     shown = MASK.show(text)
     start = shown.text.index("sum")
-    first, last = shown.recorded(start, start + 3)  # type: ignore[misc]
+    first, last = shown.map_to_recorded(start, start + 3)  # type: ignore[misc]
     assert text[first:last] == "sum"
-    assert shown.shown(first, last) == (start, start + 3)
+    assert shown.map_to_shown(first, last) == (start, start + 3)
 
 
 def test_a_range_never_begins_or_ends_in_something_hidden() -> None:
     text = "ask claude-opus-4 now"
     shown = MASK.show(text)
     assert shown.text == "ask [hidden] now"
-    assert shown.recorded(4, 12) is None  # the mask itself
-    assert shown.recorded(6, 9) is None  # inside it
-    assert [text[slice(*shown.recorded(*pair))] for pair in [(0, 8), (8, 16), (0, 16)]] == ["ask ", " now", text]  # type: ignore[misc]
+    assert shown.map_to_recorded(4, 12) is None  # the mask itself
+    assert shown.map_to_recorded(6, 9) is None  # inside it
+    assert [text[slice(*shown.map_to_recorded(*pair))] for pair in [(0, 8), (8, 16), (0, 16)]] == ["ask ", " now", text]  # type: ignore[misc]
 
 
 def test_what_is_left_out_leaves_no_trace() -> None:
     shown = Mask().show("keep this, drop that, and this", without=[(9, 20)])
     assert shown.text == "keep this, and this"
-    assert shown.recorded(11, 19) == (22, 30)
+    assert shown.map_to_recorded(11, 19) == (22, 30)
 
 
 TEXTS = st.text(st.sampled_from("ab \r\n\x1b[0m\u200b\x00-/gpt-5claude skills/no-skill`"), max_size=80)
@@ -80,14 +80,14 @@ def test_without_names_it_is_what_everybody_sees(text: str) -> None:
 def test_every_range_leads_back_and_forth(text: str, one: int, other: int) -> None:
     shown = MASK.show(text)
     start, end = sorted((min(one, len(shown.text)), min(other, len(shown.text))))
-    found = shown.recorded(start, end)
+    found = shown.map_to_recorded(start, end)
     if found is None:
         return
     assert 0 <= found[0] < found[1] <= len(text)
     assert not any(
         cut.is_hidden and (cut.start < found[0] < cut.end or cut.start < found[1] < cut.end) for cut in shown.cuts
     )
-    again = shown.recorded(*shown.shown(*found))
+    again = shown.map_to_recorded(*shown.map_to_shown(*found))
     assert again == found
 
 

@@ -9,14 +9,14 @@ from django.test import Client
 from django.urls import reverse
 
 from benchapp.models import Activity, Comment, Label, Queue, Resolution, Trial, User
-from benchapp.review.codebooks import codes as acts
+from benchapp.review.codebooks import codes
 from benchapp.review.codebooks.carried_labels import carry
 from benchapp.review.codebooks.codebook_versions import draft_of, freeze
 from benchapp.review.codebooks.codes import Wording
 from benchapp.review.codebooks.examples import add_example, add_from_mark
 from benchapp.review.coding.answer_overlap import answered_items
 from benchapp.review.coding.queue_agreement import Occasion, agreement_of, take_report
-from benchapp.review.coding.resolutions import Verdict, resolve
+from benchapp.review.coding.resolutions import AdjudicatorVerdict, resolve
 from benchapp.review.seeing import SEEN, informed_reviews
 from benchapp.review.suggestions.suggestion_runs import suggest
 from inspector.pages.review.results.results_charts import FIGURES
@@ -58,7 +58,7 @@ def client(client: Client, bob: User) -> Client:
 def splitting(queue: Queue) -> str:
     """The page of carrying it over to a version in which one code alone is split."""
     draft = draft_of(queue.version.codebook, None)
-    acts.split(draft.codes.get(name=CODE), [Wording("left"), Wording("right")], None)
+    codes.split_code(draft.codes.get(name=CODE), [Wording("left"), Wording("right")], None)
     version = freeze(draft, None)
     return f"/review/versions/{version.public_id}/carry/{queue.public_id}/"
 
@@ -324,7 +324,12 @@ def test_an_admin_who_read_a_resolution_in_the_log_is_not_independent(
     take_report(queue, Occasion.DISCUSSION, ann)
     item = queue.items.get()
     code = queue.version.codes.get(name=CODE)
-    resolve(item, cas, Verdict(frozenset({code.public_id}), Resolution.Category.AGREED, memo="they agreed"), seen=None)
+    resolve(
+        item,
+        cas,
+        AdjudicatorVerdict(frozenset({code.public_id}), Resolution.Category.AGREED, memo="they agreed"),
+        seen=None,
+    )
     client.force_login(boss)
     assert "they agreed" in client.get("/activity/").text
     queue.reviewers.add(boss)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.utils import timezone
 
-from inspector.templatetags import page_tags as formats
+from inspector.templatetags import page_tags
 
 
 @pytest.mark.parametrize(
@@ -15,7 +15,7 @@ from inspector.templatetags import page_tags as formats
     [(0, "0"), (999, "999"), (1000, "1.0k"), (9949, "9.9k"), (9990, "10k"), (412_345, "412k"), (999_700, "1.0M")],
 )
 def test_it_writes_counts_in_three_figures(count: int, text: str) -> None:
-    assert formats.compact(count) == text
+    assert page_tags.compact(count) == text
 
 
 @pytest.mark.parametrize(
@@ -23,24 +23,24 @@ def test_it_writes_counts_in_three_figures(count: int, text: str) -> None:
     [(0, "0.0 s"), (9.94, "9.9 s"), (9.96, "10 s"), (59.4, "59 s"), (192, "3 min 12 s"), (3_725, "1 h 02 min")],
 )
 def test_it_writes_durations(seconds: float, text: str) -> None:
-    assert formats.duration(seconds) == text
+    assert page_tags.duration(seconds) == text
 
 
 @pytest.mark.parametrize(("cost", "text"), [(0.0, "$0.00"), (0.0021, "$0.0021"), (1234.5, "$1,234.50")])
 def test_it_writes_dollars(cost: float, text: str) -> None:
-    assert formats.usd(cost) == text
+    assert page_tags.usd(cost) == text
 
 
 @pytest.mark.parametrize(("value", "text"), [(1.0, "1"), (0.0, "0"), (0.3333, "0.33"), (-0.5, "-0.5"), (20.0, "20")])
 def test_it_writes_rewards_without_needless_places(value: float, text: str) -> None:
-    assert formats.number(value) == text
+    assert page_tags.number(value) == text
 
 
 @pytest.mark.parametrize(
     ("share", "text"), [(0.0, "0.0 pp"), (-0.0004, "0.0 pp"), (1 / 12, "+8.3 pp"), (-0.25, "−25.0 pp")]
 )
 def test_it_writes_differences_with_their_sign(share: float, text: str) -> None:
-    assert formats.points(share) == text
+    assert page_tags.points(share) == text
 
 
 @pytest.mark.parametrize(
@@ -57,24 +57,32 @@ def test_it_writes_differences_with_their_sign(share: float, text: str) -> None:
     ],
 )
 def test_it_rounds_nearly_all_to_no_all_and_hardly_any_to_no_none(share: float, text: str) -> None:
-    assert formats.percent(share) == text
+    assert page_tags.percent(share) == text
 
 
 @pytest.mark.parametrize(
     "write",
-    [formats.compact, formats.duration, formats.usd, formats.number, formats.percent, formats.known, formats.when],
+    [
+        page_tags.compact,
+        page_tags.duration,
+        page_tags.usd,
+        page_tags.number,
+        page_tags.percent,
+        page_tags.known,
+        page_tags.when,
+    ],
 )
 def test_it_says_unknown_and_never_zero(write: object) -> None:
     assert "unknown" in write(None)  # type: ignore[operator]
 
 
 def test_it_keeps_a_zero_that_is_known() -> None:
-    assert formats.known(0) == 0
+    assert page_tags.known(0) == 0
 
 
 def test_it_escapes_what_it_marks_as_safe() -> None:
-    assert "<b>" not in formats.badge("<b>")
-    assert "<b>" not in formats.badge("passed", "<b>")
+    assert "<b>" not in page_tags.badge("<b>")
+    assert "<b>" not in page_tags.badge("passed", "<b>")
 
 
 @pytest.mark.parametrize(
@@ -82,10 +90,10 @@ def test_it_escapes_what_it_marks_as_safe() -> None:
     [(timedelta(seconds=5), "just now"), (timedelta(minutes=3), "3 min ago"), (timedelta(days=2), "2 d ago")],
 )
 def test_it_says_how_long_ago(ago: timedelta, text: str) -> None:
-    assert f">{text}</time>" in formats.when(timezone.now() - ago)
+    assert f">{text}</time>" in page_tags.when(timezone.now() - ago)
 
 
 def test_it_gives_the_date_of_what_is_long_past() -> None:
-    written = formats.when(datetime(2025, 12, 31, 23, 59, tzinfo=UTC))
+    written = page_tags.when(datetime(2025, 12, 31, 23, 59, tzinfo=UTC))
     assert ">31 Dec 2025</time>" in written
     assert 'title="2025-12-31 23:59:00 UTC"' in written

@@ -32,7 +32,7 @@ from runner.base.types import (
 from runner.models import make_model
 from runner.sandboxes import Completed
 from runner.sandboxes.local import LocalSandbox, open_sandbox
-from tests.providers import strict_providers as strict
+from tests.providers import strict_providers
 
 Reply = ModelReply | BaseException | Callable[[], ModelReply]
 
@@ -172,11 +172,11 @@ def test_the_codex_models_work_in_it_through_the_responses_api(
     """With litellm alone: its bridge asks for the package mcp, which nothing here installs."""
 
     def turn(number: int, name: str, **arguments: Any) -> dict[str, Any]:
-        call = {**strict.function_call(number), "name": name, "arguments": json.dumps(arguments)}
-        return strict.responses_reply(strict.reasoning_item(number), call)
+        call = {**strict_providers.function_call(number), "name": name, "arguments": json.dumps(arguments)}
+        return strict_providers.responses_reply(strict_providers.reasoning_item(number), call)
 
     turns = turn(1, "shell", command="echo 42 > answer.txt"), turn(2, "read", path="answer.txt"), turn(3, "submit")
-    server = strict.StrictProvider(strict.responses, *turns)
+    server = strict_providers.StrictProvider(strict_providers.responses, *turns)
     monkeypatch.setenv("OPENAI_API_KEY", "key-of-the-test-0123456789")
     for name in ("OPENAI_API_BASE", "OPENAI_BASE_URL"):
         monkeypatch.setenv(name, f"{server.root}/v1")

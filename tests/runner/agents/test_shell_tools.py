@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from runner.agents import AgentJob, AgentRun, Limits, make_agent
-from runner.agents.shell_tools import MAX_READ_CHARS, MAX_WRITE_BYTES, WRITE_CHUNK_BYTES, Toolset, tools_offered
+from runner.agents.shell_tools import MAX_READ_CHARS, MAX_WRITE_BYTES, WRITE_CHUNK_BYTES, Toolset, list_tools
 from runner.base.types import File, ModelReply, ModelRequest, Observation, Source, Step, Task, ToolCall, Usage, UseKind
 from runner.sandboxes.local import LocalSandbox, open_sandbox
 from runner.trajectories.readers.skill_use import step_uses
@@ -119,7 +119,7 @@ def test_only_a_skill_of_the_library_is_opened(sandbox: LocalSandbox, name: obje
 
 
 def test_where_nothing_tells_of_a_library_there_is_no_tool_for_one(sandbox: LocalSandbox) -> None:
-    names = [[tool["function"]["name"] for tool in tools_offered(library)] for library in (False, True)]
+    names = [[tool["function"]["name"] for tool in list_tools(library)] for library in (False, True)]
     assert names == [["shell", "read", "write", "submit"], ["shell", "read", "write", "skill", "submit"]]
     unknown = use(sandbox, "skill", skills=None, name="tidy")
     assert unknown.content == "[unknown tool 'skill'; known: shell, read, write, submit]"

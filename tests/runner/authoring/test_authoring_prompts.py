@@ -9,7 +9,7 @@ import pytest
 
 from runner.authoring import author_prompts, evolution_prompts
 from runner.authoring.author import Occasion, request_for
-from runner.authoring.author_prompts import MAX_EVIDENCE_CHARS, fenced, keep_ends, system_message, user_message
+from runner.authoring.author_prompts import MAX_EVIDENCE_CHARS, fence_text, keep_ends, system_message, user_message
 from runner.authoring.feedback import FEEDBACK_LEVELS, verdict_section
 from runner.base.types import (
     AuthorMode,
@@ -23,9 +23,9 @@ from runner.base.types import (
     Family,
     File,
     Phase,
-    Slot,
     Source,
     Step,
+    TrialSlot,
     Verdict,
 )
 from runner.trajectories.compaction import compact
@@ -57,7 +57,7 @@ FAILED = Verdict(
 
 def evidence(task: str, text: str, verdict: Verdict | None) -> tuple[Evidence, Compaction, Verdict | None]:
     compaction = Compaction(CompactionKind.RICH, "compaction/1", text, len(text) // 4, (), 1, 1)
-    return Evidence(Slot(Phase.ACQUISITION, task)), compaction, verdict
+    return Evidence(TrialSlot(Phase.ACQUISITION, task)), compaction, verdict
 
 
 def occasion(mode: AuthorMode = AuthorMode.REVISE, **changes: Any) -> Occasion:
@@ -129,7 +129,7 @@ def test_each_failed_check_of_the_latest_trial_stands_once(feedback: Any) -> Non
     compaction = compact(
         [Step(1, Source.USER, "Sum it up.")], CompactionKind.RICH, verdict=FAILED, title="T1", with_checks=True
     )
-    shown = (Evidence(Slot(Phase.ACQUISITION, "T1")), compaction, FAILED)
+    shown = (Evidence(TrialSlot(Phase.ACQUISITION, "T1")), compaction, FAILED)
     for messages_for in (author_prompts.messages_for, evolution_prompts.messages_for):
         text = messages_for(occasion(feedback=feedback, evidence=(shown,)))[1]["content"]
         assert text.count("blank_is_missing") == 1
@@ -214,7 +214,7 @@ def test_what_is_cut_comes_off_the_beginning_of_the_oldest(budget: int, kept: li
 
 @pytest.mark.parametrize("text", ["x", "```\nx\n```", "`````", "a\n````md\nb", "", "x\n"])
 def test_nothing_inside_closes_its_fence(text: str) -> None:
-    lines = fenced(text).split("\n")
+    lines = fence_text(text).split("\n")
     assert lines[0] == lines[-1]
     assert set(lines[0]) == {"`"}
     assert not any(line.startswith(lines[0]) for line in lines[1:-1])

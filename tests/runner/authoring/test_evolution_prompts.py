@@ -22,7 +22,7 @@ from runner.base.types import (
     File,
     Files,
     Phase,
-    Slot,
+    TrialSlot,
     Verdict,
 )
 from tests.runner.small_patches import FAMILY, LIBRARY, occasion
@@ -34,7 +34,7 @@ TRACE = Compaction(CompactionKind.RICH, "compaction/2", "# Trajectory\n\n## Step
 
 
 def evolving(library: Files = LIBRARY, feedback: FeedbackLevel = "process") -> Occasion:
-    shown = ((Evidence(Slot(Phase.EVALUATION, "T3")), TRACE, VERDICT),)
+    shown = ((Evidence(TrialSlot(Phase.EVALUATION, "T3")), TRACE, VERDICT),)
     own = tuple(sorted({path.partition("/")[0] for path in library}))
     return occasion(AuthorMode.EVOLVE, library=library, family_slugs=own, evidence=shown, feedback=feedback)
 

@@ -34,7 +34,7 @@ from runner.base.types import (
     ModelReply,
     ModelRequest,
     Phase,
-    Slot,
+    TrialSlot,
     Usage,
     Verdict,
 )
@@ -45,7 +45,7 @@ from runner.engine.jsonl_recorder import JsonLinesRecorder
 from runner.engine.list_recorder import ListRecorder
 from runner.engine.transactions import AttemptAbandoned, CallFinished, CallStarted, Transaction
 from runner.protocols.audit import audit
-from runner.protocols.conditions import condition_named
+from runner.protocols.conditions import find_condition
 from runner.protocols.plan import EpisodePlan
 from tests.runner.small_episode import (
     FixedAgent,
@@ -57,7 +57,7 @@ from tests.runner.small_episode import (
 )
 
 FAMILY, SEED = "E1-LS2", "E1-LS2-T1"  # whose first task fails in acquisition, every time
-AFTER = [Slot(Phase.ACQUISITION, SEED, n) for n in (0, 1)]
+AFTER = [TrialSlot(Phase.ACQUISITION, SEED, n) for n in (0, 1)]
 HIDDEN = (
     "Sort the fragments by their sequence number before the clocks are looked at, since two machines of one site drift apart.",
     "A line that has neither a number nor a clock belongs to the line above it and is carried along with that one.",
@@ -115,7 +115,7 @@ def mode_of(request: ModelRequest) -> str:
 class Complaining(ListRecorder):
     """Its verifier says what it expected, as one with checks does."""
 
-    def verdict(self, slot: Slot) -> Verdict | None:
+    def verdict(self, slot: TrialSlot) -> Verdict | None:
         check = Check(CheckGroup.HIDDEN, "lines", CheckStatus.FAILED, EXPECTED)
         found = super().verdict(slot)
         return None if found is None else replace(found, checks=(check,))
@@ -138,7 +138,7 @@ def plan_for(unit: Environment, **changes: Any) -> EpisodePlan:
     values: dict[str, Any] = {
         "episode": "taught",
         "environment": unit,
-        "condition": condition_named("teacher-feedback", "skilllearnbench"),
+        "condition": find_condition("teacher-feedback", "skilllearnbench"),
         "run_seed": 7,
         "setup_digest": "0" * 64,
         "agent": "fixed",

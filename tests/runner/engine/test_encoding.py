@@ -21,12 +21,12 @@ from runner.base.types import (
     Phase,
     Role,
     SkillUse,
-    Slot,
     Source,
     Step,
     ToolCall,
     Trajectory,
     TrajectoryHead,
+    TrialSlot,
     Usage,
     UseKind,
     Verdict,
@@ -42,7 +42,7 @@ from runner.engine.transactions import (
 from runner.protocols.recorder import Refused, Seeded, TrialDone
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=UTC)
-SLOT = Slot(Phase.ACQUISITION, "E1-LS1-T1")
+SLOT = TrialSlot(Phase.ACQUISITION, "E1-LS1-T1")
 KIND = cast("type[Transaction]", Transaction)
 
 

@@ -30,7 +30,7 @@ from runner.base.types import (
     ModelReply,
     ModelRequest,
     Phase,
-    Slot,
+    TrialSlot,
     Usage,
     UseKind,
 )
@@ -176,7 +176,7 @@ def test_the_author_s_evidence_holds_no_more_of_the_verdict_than_its_level(
 
 def test_skills_that_were_read_are_recorded_with_their_step(environment: Environment) -> None:
     recorder, _, _ = _run(environment, "curated-static")
-    uses = recorder.results[Slot(Phase.DEPLOYMENT, "E1-LS1-T4")].skill_uses
+    uses = recorder.results[TrialSlot(Phase.DEPLOYMENT, "E1-LS1-T4")].skill_uses
     assert {(use.skill, use.kind) for use in uses} == {
         (slug, kind) for slug in FAMILIES.values() for kind in (UseKind.MOUNTED, UseKind.READ)
     }
@@ -216,13 +216,13 @@ def test_it_stops_when_the_frozen_files_are_not_what_was_sealed(environment: Env
         with pytest.raises(FrozenLibrary, match="was frozen"):
             advance(plan, recorder, toolbox)
     (refused,) = events_of(recorder, Refused)
-    assert refused.slot == Slot(Phase.DEPLOYMENT, "E1-LS1-T4")
+    assert refused.slot == TrialSlot(Phase.DEPLOYMENT, "E1-LS1-T4")
     assert not [trial for trial in events_of(recorder, TrialDone) if trial.slot.phase is Phase.DEPLOYMENT]
 
 
 @pytest.mark.parametrize(
     "write",
-    [SeedSkill("E1-LS1"), Ask(AuthorMode.REVISE, "E1-LS1", Slot(Phase.ACQUISITION, "E1-LS1-T3"), 2)],
+    [SeedSkill("E1-LS1"), Ask(AuthorMode.REVISE, "E1-LS1", TrialSlot(Phase.ACQUISITION, "E1-LS1-T3"), 2)],
     ids=["seed", "answer"],
 )
 def test_a_write_after_the_freeze_is_refused_and_recorded(environment: Environment, write: SeedSkill | Ask) -> None:
@@ -338,7 +338,7 @@ def test_where_nothing_is_learned_a_hopeless_trial_is_tried_once_and_the_others_
     author = FixedAuthor()
     with pytest.raises(TrialsLeft) as left:
         run_episode(plan, recorder, small_toolbox(_Stopped(error, "E1-LS1-T1", "E1-LS2-T5"), author))
-    first, second = Slot(Phase.ACQUISITION, "E1-LS1-T1"), Slot(Phase.DEPLOYMENT, "E1-LS2-T5")
+    first, second = TrialSlot(Phase.ACQUISITION, "E1-LS1-T1"), TrialSlot(Phase.DEPLOYMENT, "E1-LS2-T5")
     assert list(left.value.reasons) == [first, second]
     assert str(left.value).startswith(f"{first}: {type(error).__name__}: {error} (and 1 more trial)\n{second}: ")
     assert [recorder.started[gone.attempt].slot for gone in recorder.abandoned] == [first, second]
@@ -373,7 +373,7 @@ def test_after_the_freeze_a_hopeless_trial_stops_no_other(environment: Environme
         run_episode(plan, recorder, small_toolbox(_Stopped(BROKEN, "E1-LS1-T4")))
     planned = protocols.slots(plan)
     done = [each.slot for each in events_of(recorder, TrialDone)]
-    assert set(planned) - set(done) == {Slot(Phase.DEPLOYMENT, "E1-LS1-T4")}
+    assert set(planned) - set(done) == {TrialSlot(Phase.DEPLOYMENT, "E1-LS1-T4")}
 
 
 def test_what_is_missing_here_is_missing_for_every_trial(environment: Environment) -> None:
@@ -417,7 +417,7 @@ def test_a_call_that_fails_is_recorded_and_decides_nothing(environment: Environm
 def test_a_trial_that_an_operator_skips_is_passed_over(environment: Environment) -> None:
     plan = small_plan("selfgen-always", environment)
     recorder = ListRecorder(plan, ticking_clock())
-    recorder.skip(Skipped(Slot(Phase.ACQUISITION, "E1-LS1-T1"), "the image cannot be built"))
+    recorder.skip(Skipped(TrialSlot(Phase.ACQUISITION, "E1-LS1-T1"), "the image cannot be built"))
     run_episode(plan, recorder, small_toolbox())
     assert plan.condition.is_tainted_by(fold(recorder.history()).skipped)
     assert {decision.family for decision in recorder.decisions} == {"E1-LS2"}
@@ -428,7 +428,7 @@ def test_a_trial_that_is_known_to_be_hopeless_is_skipped_before_its_turn(environ
     plan = small_plan("selfgen-always", environment)
     recorder = ListRecorder(plan, ticking_clock())
     advance(plan, recorder, small_toolbox())
-    slot = Slot(Phase.DEPLOYMENT, "E1-LS2-T6")
+    slot = TrialSlot(Phase.DEPLOYMENT, "E1-LS2-T6")
     recorder.skip(Skipped(slot, "its image does not exist"))
     run_episode(plan, recorder, small_toolbox())
     assert slot not in {done.slot for done in events_of(recorder, TrialDone)}

@@ -17,7 +17,7 @@ from runner.engine.generator_step import run_name
 from runner.engine.list_recorder import ListRecorder
 from runner.engine.setup import describe_setup
 from runner.engine.toolbox import Toolbox, toolbox_for
-from runner.generators import generator_folders, generator_named
+from runner.generators import find_generator, generator_folders
 from runner.models import make_model
 from runner.protocols import next_step
 from runner.protocols.plan import EpisodePlan
@@ -72,8 +72,8 @@ def test_those_that_come_along_are_found_and_those_of_a_named_folder_beside_them
     assert set(generator_folders()) == {"outline"}
     monkeypatch.setenv("SKILLGLASS_GENERATORS", str(EXAMPLES))
     assert set(generator_folders()) == {"outline", "sections"}
-    assert generator_named("outline").bundled
-    assert not generator_named("sections").bundled
+    assert find_generator("outline").bundled
+    assert not find_generator("sections").bundled
 
 
 def test_a_name_that_two_have_and_a_place_that_is_none_are_refused(
@@ -106,7 +106,7 @@ def test_a_manifest_says_where_it_is_wrong(
 ) -> None:
     monkeypatch.setenv("SKILLGLASS_GENERATORS", str(write(tmp_path, "", **fields)))
     with pytest.raises(SetupError, match=told):
-        generator_named("own")
+        find_generator("own")
 
 
 def test_a_manifest_may_come_from_an_editor_of_windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,7 +114,7 @@ def test_a_manifest_may_come_from_an_editor_of_windows(tmp_path: Path, monkeypat
     path = root / "own" / "generator.toml"
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
     monkeypatch.setenv("SKILLGLASS_GENERATORS", str(root))
-    assert generator_named("own").name == "own"
+    assert find_generator("own").name == "own"
 
 
 def test_a_folder_with_a_link_and_a_manifest_that_is_no_toml_are_refused(
@@ -124,10 +124,10 @@ def test_a_folder_with_a_link_and_a_manifest_that_is_no_toml_are_refused(
     monkeypatch.setenv("SKILLGLASS_GENERATORS", str(root))
     (root / "own" / "secrets").symlink_to("/etc")
     with pytest.raises(SetupError, match="it is a link"):
-        generator_named("own")
+        find_generator("own")
     (root / "own" / "generator.toml").write_text("name = ")
     with pytest.raises(SetupError, match="expected a TOML file"):
-        generator_named("own")
+        find_generator("own")
 
 
 def test_an_unknown_one_is_answered_with_those_that_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,7 +230,7 @@ def test_what_it_leaves_is_a_reply_and_a_patch_under_the_contract(
     (call,) = recorder.calls
     assert (call.purpose, call.model) == ("generator", "generator/own")
     asked = "\n".join(str(message["content"]) for message in call.request.messages)
-    assert generator_named("own").digest in asked
+    assert find_generator("own").digest in asked
     assert "rules/averages.md" in asked
     assert "codebook beside the table" not in asked  # the corpus is named, not copied
 

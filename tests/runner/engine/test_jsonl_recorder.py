@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from runner.base.errors import LeaseLost, SetupError
-from runner.base.types import CompactionKind, Phase, Slot
+from runner.base.types import CompactionKind, Phase, TrialSlot
 from runner.engine.engine import advance, run_episode
 from runner.engine.jsonl_recorder import JsonLinesRecorder
 from runner.engine.list_recorder import ListRecorder
@@ -40,7 +40,7 @@ def test_a_file_read_back_equals_the_record_in_memory(tmp_path: Path, plan: Epis
     reopened = JsonLinesRecorder(tmp_path / "e.jsonl", plan)
     assert reopened.history() == whole.history()
     assert reopened.decisions == whole.decisions
-    slot = Slot(Phase.REPLAY, "E1-LS2-T3")
+    slot = TrialSlot(Phase.REPLAY, "E1-LS2-T3")
     assert reopened.verdict(slot) == whole.verdict(slot)
     assert reopened.compaction(slot, CompactionKind.RICH) == whole.compaction(slot, CompactionKind.RICH)
     for decision in whole.decisions:
@@ -62,12 +62,12 @@ def test_a_file_cut_off_at_any_byte_is_gone_on_from(tmp_path: Path, plan: Episod
 def test_an_attempt_cut_off_stays_visible_as_interrupted(tmp_path: Path, plan: EpisodePlan) -> None:
     path = tmp_path / "e.jsonl"
     recorder = JsonLinesRecorder(path, plan)
-    recorder.start_attempt(Slot(Phase.ACQUISITION, "E1-LS1-T1"), snapshot="x", retrieved=())
-    recorder.sandbox_opened("acquisition-E1-LS1-T1-0-attempt-1", {"kind": "memory"})
+    recorder.start_attempt(TrialSlot(Phase.ACQUISITION, "E1-LS1-T1"), snapshot="x", retrieved=())
+    recorder.note_sandbox("acquisition-E1-LS1-T1-0-attempt-1", {"kind": "memory"})
     recorder.close()
     reopened = JsonLinesRecorder(path, plan)
     advance(plan, reopened, small_toolbox())
-    assert reopened.interrupted() == ("acquisition-E1-LS1-T1-0-attempt-1",)
+    assert reopened.list_interrupted() == ("acquisition-E1-LS1-T1-0-attempt-1",)
     assert reopened.handles["acquisition-E1-LS1-T1-0-attempt-1"] == {"kind": "memory"}
     assert "acquisition-E1-LS1-T1-0-attempt-2" in reopened.started
     reopened.close()

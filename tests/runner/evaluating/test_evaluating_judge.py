@@ -20,8 +20,8 @@ from runner.base.types import (
     ModelRequest,
     Phase,
     Role,
-    Slot,
     Task,
+    TrialSlot,
     Usage,
     Verdict,
 )
@@ -31,7 +31,7 @@ from runner.engine.setup import describe_setup
 from runner.engine.toolbox import Toolbox
 from runner.evaluating.declaration import JudgeQuestion
 from runner.evaluating.judged_artifact import UnreadableOpinion, ask_judge, read_opinion, request_for
-from runner.protocols.conditions import condition_named
+from runner.protocols.conditions import find_condition
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import RunTrial
 from runner.sandboxes import sandbox_kind
@@ -73,7 +73,7 @@ def tried(
     (task.folder / "environment").mkdir()
     (task.folder / "environment" / "poem.txt").write_text(poem)
     recorder = ListRecorder(plan_of(task))
-    slot = Slot(Phase.ACQUISITION, task.key)
+    slot = TrialSlot(Phase.ACQUISITION, task.key)
     toolbox = Toolbox(make_agent("nop"), sandbox_kind("local"), judge_model=judge, **tools)  # type: ignore[arg-type]
     run_trial(RunTrial(slot, task.family, Role.CANONICAL, "0" * 64), {}, recorder.plan, recorder, toolbox)
     verdict = recorder.verdict(slot)
@@ -83,7 +83,7 @@ def tried(
 
 def plan_of(task: Task) -> EpisodePlan:
     environment = Environment("E1", "E1", (Family(task.family, "f", "f", "f", "E1", (task,)),))
-    return EpisodePlan("ep", environment, condition_named("no-skill"), 7, "0" * 64, "nop")
+    return EpisodePlan("ep", environment, find_condition("no-skill"), 7, "0" * 64, "nop")
 
 
 # --- asking -----------------------------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ def test_a_judge_decides_and_its_calls_are_recorded(tmp_path: Path, monkeypatch:
 
 def test_what_the_judge_uses_is_not_billed_to_the_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _, recorder = tried(tmp_path, monkeypatch, JUDGED, Judge([opinion(5)]))
-    assert recorder.results[Slot(Phase.ACQUISITION, "T")].usage == Usage()
+    assert recorder.results[TrialSlot(Phase.ACQUISITION, "T")].usage == Usage()
 
 
 @pytest.mark.parametrize(("score", "reward"), [(3, 0.5), (1, 0.0)])

@@ -43,7 +43,7 @@ class Answers:
 def billed(*answers: ModelReply | Exception) -> Usage:
     bills: Any = Bills()
     watcher = _Watcher("a", bills, small_toolbox())
-    model = WatchedModel(Answers(*answers), "k", Cleaner(), watcher.answered, None)
+    model = WatchedModel(Answers(*answers), "k", Cleaner(), watcher.note_answer, None)
     for answer in answers:
         if isinstance(answer, Exception):
             with pytest.raises(ModelUnavailable):

@@ -19,7 +19,7 @@ from runner.engine.cleaning import Cleaner
 from runner.models.litellm.client import LiteLLM
 from runner.models.preset import Preset
 from runner.models.wire.carried import MAX_BYTES
-from tests.providers import strict_providers as strict
+from tests.providers import strict_providers
 from tests.providers.strict_providers import (
     StrictProvider,
     chat_reply,
@@ -41,7 +41,7 @@ CLEANER = Cleaner(Redactor(("the-workers-password",)).text)
 def serve() -> Iterator[Serve]:
     servers: list[StrictProvider] = []
 
-    def serve(check: strict.Check, *replies: strict.Body) -> StrictProvider:
+    def serve(check: strict_providers.Check, *replies: strict_providers.Body) -> StrictProvider:
         servers.append(StrictProvider(check, *replies))
         return servers[-1]
 
@@ -75,11 +75,11 @@ def converse(asked: LiteLLM, turns: int) -> list[ModelReply]:
     return replies
 
 
-def google_call(command: str, **more: Any) -> strict.Body:
+def google_call(command: str, **more: Any) -> strict_providers.Body:
     return {"functionCall": {"name": "shell", "args": {"command": command}}, **more}
 
 
-GEMINI_TURN = strict.gemini_reply(
+GEMINI_TURN = strict_providers.gemini_reply(
     {"text": "hm", "thought": True}, google_call("ls", thoughtSignature="U0lHQ0FMTA=="), google_call("pwd")
 )
 REDACTED = {"type": "redacted_thinking", "data": "c2VjcmV0"}
@@ -91,29 +91,33 @@ SAID = {"type": "text", "text": "I look."}
     [
         (
             "anthropic/claude-sonnet-4-5",
-            strict.anthropic,
+            strict_providers.anthropic,
             [(thought("hm"), REDACTED, SAID, tool_use("t1")), (thought(""), tool_use("t2")), (SAID,)],
             THINKING,
         ),
         (
             "anthropic/claude-sonnet-4-5",
-            strict.anthropic,
+            strict_providers.anthropic,
             [(REDACTED, tool_use("t1"), tool_use("t2")), (thought("hm"), SAID, tool_use("t3")), (SAID,)],
             {"reasoning_effort": "low"},
         ),
     ],
 )
 def test_claudes_thinking_goes_back_with_its_signature(
-    serve: Serve, name: str, check: strict.Check, turns: list[tuple[strict.Body, ...]], options: dict[str, Any]
+    serve: Serve,
+    name: str,
+    check: strict_providers.Check,
+    turns: list[tuple[strict_providers.Body, ...]],
+    options: dict[str, Any],
 ) -> None:
-    server = serve(check, *(strict.anthropic_reply(*parts) for parts in turns))
+    server = serve(check, *(strict_providers.anthropic_reply(*parts) for parts in turns))
     converse(model(server, name, options=options), 3)
     assert server.refusals == []
     sent = [message["content"] for message in server.taken[-1]["messages"] if message["role"] == "assistant"]
     assert [_unmarked(parts) for parts in sent] == [list(parts) for parts in turns[:2]]
 
 
-def _unmarked(parts: list[strict.Body]) -> list[strict.Body]:
+def _unmarked(parts: list[strict_providers.Body]) -> list[strict_providers.Body]:
     return [{name: value for name, value in part.items() if name != "cache_control"} for part in parts]
 
 
@@ -123,7 +127,9 @@ def test_thinking_that_holds_a_secret_is_not_kept_and_thinking_ends_there(
 ) -> None:
     """What is signed cannot be changed. Without it Anthropic answers a conversation with tools only with thinking off."""
     first = (thought("the-workers-password is odd"), tool_use("t1"))
-    server = serve(strict.anthropic, strict.anthropic_reply(*first), strict.anthropic_reply(SAID))
+    server = serve(
+        strict_providers.anthropic, strict_providers.anthropic_reply(*first), strict_providers.anthropic_reply(SAID)
+    )
     replies = converse(model(server, "anthropic/claude-sonnet-4-5", options=options), 2)
     assert server.refusals == []
     assert "the-workers-password" not in json.dumps(encode(replies[0])) + json.dumps(server.taken[1])
@@ -132,14 +138,16 @@ def test_thinking_that_holds_a_secret_is_not_kept_and_thinking_ends_there(
 
 
 def test_thinking_beyond_all_measure_is_not_kept(serve: Serve) -> None:
-    server = serve(strict.anthropic, strict.anthropic_reply(thought("x" * (MAX_BYTES + 1)), tool_use("t1")))
+    server = serve(
+        strict_providers.anthropic, strict_providers.anthropic_reply(thought("x" * (MAX_BYTES + 1)), tool_use("t1"))
+    )
     (reply,) = converse(model(server, "anthropic/claude-sonnet-4-5", options=THINKING), 1)
     assert reply.carried is None
 
 
 @pytest.mark.parametrize("name", ["gemini/gemini-3-flash-preview", "gemini/gemini-2.5-pro"])
 def test_googles_signatures_go_back_with_their_calls(serve: Serve, name: str) -> None:
-    server = serve(strict.gemini, GEMINI_TURN, GEMINI_TURN, strict.gemini_reply({"text": "done"}))
+    server = serve(strict_providers.gemini, GEMINI_TURN, GEMINI_TURN, strict_providers.gemini_reply({"text": "done"}))
     replies = converse(model(server, name), 3)
     assert server.refusals == []
     calls = [part for content in server.taken[-1]["contents"] for part in content["parts"] if "function_call" in part]
@@ -150,11 +158,11 @@ def test_googles_signatures_go_back_with_their_calls(serve: Serve, name: str) ->
 @pytest.mark.parametrize("name", ["openai/gpt-5.2-codex", "openai/gpt-5.3-codex", "openai/responses/house-model"])
 def test_the_responses_bridge_carries_encrypted_reasoning_over_several_turns(serve: Serve, name: str) -> None:
     server = serve(
-        strict.responses,
-        strict.responses_reply(reasoning_item(1), output_text("I look."), function_call(1)),
-        strict.responses_reply(reasoning_item(2), function_call(2), function_call(3)),
-        strict.responses_reply(reasoning_item(3), output_text("done")),
-        strict.responses_reply(output_text("done")),
+        strict_providers.responses,
+        strict_providers.responses_reply(reasoning_item(1), output_text("I look."), function_call(1)),
+        strict_providers.responses_reply(reasoning_item(2), function_call(2), function_call(3)),
+        strict_providers.responses_reply(reasoning_item(3), output_text("done")),
+        strict_providers.responses_reply(output_text("done")),
     )
     replies = converse(model(server, name), 4)
     assert server.refusals == []
@@ -181,15 +189,17 @@ KIMI = (
 @pytest.mark.parametrize(
     ("name", "check"),
     [
-        ("moonshot/kimi-k2-thinking", strict.moonshot),
-        ("moonshot/kimi-k2.5", strict.moonshot),
-        ("openai/moonshotai.kimi-k2-thinking", strict.moonshot),
-        ("deepseek/deepseek-chat", strict.deepseek_thinking),
-        ("hosted_vllm/Qwen/Qwen3-8B", strict.vllm),
-        ("lm_studio/gpt-oss-20b", strict.lm_studio),
+        ("moonshot/kimi-k2-thinking", strict_providers.moonshot),
+        ("moonshot/kimi-k2.5", strict_providers.moonshot),
+        ("openai/moonshotai.kimi-k2-thinking", strict_providers.moonshot),
+        ("deepseek/deepseek-chat", strict_providers.deepseek_thinking),
+        ("hosted_vllm/Qwen/Qwen3-8B", strict_providers.vllm),
+        ("lm_studio/gpt-oss-20b", strict_providers.lm_studio),
     ],
 )
-def test_reasoning_goes_back_with_turns_that_called_tools(serve: Serve, name: str, check: strict.Check) -> None:
+def test_reasoning_goes_back_with_turns_that_called_tools(
+    serve: Serve, name: str, check: strict_providers.Check
+) -> None:
     server = serve(check, *KIMI)
     converse(model(server, name), 3)
     assert server.refusals == []
@@ -200,7 +210,7 @@ def test_reasoning_goes_back_with_turns_that_called_tools(serve: Serve, name: st
 def test_openrouter_gets_its_details_back(serve: Serve) -> None:
     details = [{"type": "reasoning.text", "text": "hm", "signature": "S", "format": "anthropic-claude-v1", "index": 0}]
     server = serve(
-        strict.takes_all, chat_reply("I look.", "c1", reasoning="hm", reasoning_details=details), chat_reply()
+        strict_providers.takes_all, chat_reply("I look.", "c1", reasoning="hm", reasoning_details=details), chat_reply()
     )
     converse(model(server, "openrouter/anthropic/claude-sonnet-4.5"), 2)
     (sent,) = [message for message in server.taken[-1]["messages"] if message["role"] == "assistant"]
@@ -208,8 +218,8 @@ def test_openrouter_gets_its_details_back(serve: Serve) -> None:
 
 
 def test_ollama_takes_it_as_thinking(serve: Serve) -> None:
-    turns = (strict.ollama_reply("", "First.", call=True), strict.ollama_reply("done"))
-    server = serve(strict.ollama, *turns)
+    turns = (strict_providers.ollama_reply("", "First.", call=True), strict_providers.ollama_reply("done"))
+    server = serve(strict_providers.ollama, *turns)
     converse(model(server, "ollama_chat/qwen3:8b"), 2)
     assert [message.get("thinking") for message in server.taken[-1]["messages"] if message["role"] == "assistant"] == [
         "First."
@@ -217,7 +227,7 @@ def test_ollama_takes_it_as_thinking(serve: Serve) -> None:
 
 
 def test_reasoning_never_goes_back_without_a_call(serve: Serve) -> None:
-    server = serve(strict.deepseek_classic, chat_reply("done", reasoning_content="First."))
+    server = serve(strict_providers.deepseek_classic, chat_reply("done", reasoning_content="First."))
     converse(model(server, "deepseek/deepseek-reasoner"), 3)
     assert server.refusals == []
     assert len(server.taken) == 3
@@ -226,14 +236,14 @@ def test_reasoning_never_goes_back_without_a_call(serve: Serve) -> None:
 @pytest.mark.parametrize(
     ("name", "check", "refusals"),
     [
-        ("groq/qwen/qwen3-32b", strict.groq, 0),
-        ("mistral/magistral-medium-latest", strict.strict_chat, 0),
-        ("openai/house", strict.strict_chat, 1),
-        ("hosted_vllm/house", strict.groq, 1),
+        ("groq/qwen/qwen3-32b", strict_providers.groq, 0),
+        ("mistral/magistral-medium-latest", strict_providers.strict_chat, 0),
+        ("openai/house", strict_providers.strict_chat, 1),
+        ("hosted_vllm/house", strict_providers.groq, 1),
     ],
 )
 def test_who_refuses_reasoning_is_not_sent_it_again(
-    serve: Serve, name: str, check: strict.Check, refusals: int
+    serve: Serve, name: str, check: strict_providers.Check, refusals: int
 ) -> None:
     server = serve(check, *KIMI)
     replies = converse(model(server, name), 3)
@@ -244,10 +254,13 @@ def test_who_refuses_reasoning_is_not_sent_it_again(
 
 @pytest.mark.parametrize(
     ("name", "check"),
-    [("openai/moonshotai.kimi-k2-thinking", strict.moonshot), ("deepseek/deepseek-chat", strict.deepseek_thinking)],
+    [
+        ("openai/moonshotai.kimi-k2-thinking", strict_providers.moonshot),
+        ("deepseek/deepseek-chat", strict_providers.deepseek_thinking),
+    ],
 )
 def test_a_turn_that_came_without_reasoning_is_given_the_least_there_is(
-    serve: Serve, name: str, check: strict.Check
+    serve: Serve, name: str, check: strict_providers.Check
 ) -> None:
     server = serve(check, chat_reply("", "c1"), chat_reply("", "c2", reasoning_content="Then."), chat_reply())
     converse(model(server, name), 3)
@@ -256,12 +269,12 @@ def test_a_turn_that_came_without_reasoning_is_given_the_least_there_is(
     assert [message["reasoning_content"] for message in sent] == [" ", "Then."]
 
 
-def contradicts_itself(body: strict.Body) -> strict.Refusal:
+def contradicts_itself(body: strict_providers.Body) -> strict_providers.Refusal:
     """Reasoning is unsupported where it is sent, and missing where it is not."""
     turns = [message for message in body["messages"] if message["role"] == "assistant"]
     if any("reasoning_content" in turn for turn in turns):
-        return strict.openai_error("property 'reasoning_content' is unsupported")
-    return strict.moonshot(body) if turns else None
+        return strict_providers.openai_error("property 'reasoning_content' is unsupported")
+    return strict_providers.moonshot(body) if turns else None
 
 
 def test_a_provider_that_demands_what_it_refuses_is_not_asked_for_ever(
@@ -278,17 +291,17 @@ def test_reasoning_that_is_demanded_goes_to_a_provider_that_usually_refuses_it(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SKILLGLASS_MODEL_CALL_SECONDS", "20")
-    server = serve(strict.moonshot, *KIMI)
+    server = serve(strict_providers.moonshot, *KIMI)
     converse(model(server, "groq/moonshotai/kimi-k2"), 3)
     assert len(server.refusals) == 1
 
 
 @pytest.mark.parametrize("name", ["shell.run", "", "bash ls", "functions/shell", "x" * 300, "werä"])
 def test_a_tools_name_that_no_provider_takes_back_does_not_end_the_conversation(serve: Serve, name: str) -> None:
-    def takes_names(body: strict.Body) -> strict.Refusal:
+    def takes_names(body: strict_providers.Body) -> strict_providers.Refusal:
         told = [call["function"]["name"] for message in body["messages"] for call in message.get("tool_calls", ())]
         odd = [each for each in told if not re.fullmatch("[a-zA-Z0-9_-]{1,64}", each)]
-        return strict.openai_error("string does not match pattern '^[a-zA-Z0-9_-]+$'") if odd else None
+        return strict_providers.openai_error("string does not match pattern '^[a-zA-Z0-9_-]+$'") if odd else None
 
     called = chat_reply("", "c1")
     called["choices"][0]["message"]["tool_calls"][0]["function"]["name"] = name
@@ -299,7 +312,7 @@ def test_a_tools_name_that_no_provider_takes_back_does_not_end_the_conversation(
 # --- the cache ------------------------------------------------------------------------------------------------------
 
 
-def marked(body: strict.Body) -> list[str]:
+def marked(body: strict_providers.Body) -> list[str]:
     """Roles of what ends with a mark for the cache."""
     found = ["system"] if "cache_control" in body.get("system", [{}])[-1] else []
     return found + [
@@ -308,8 +321,8 @@ def marked(body: strict.Body) -> list[str]:
 
 
 def test_a_conversation_with_tools_is_cached_up_to_its_end(serve: Serve) -> None:
-    turns = [strict.anthropic_reply(tool_use(f"t{place}")) for place in range(4)]
-    server = serve(strict.anthropic, *turns)
+    turns = [strict_providers.anthropic_reply(tool_use(f"t{place}")) for place in range(4)]
+    server = serve(strict_providers.anthropic, *turns)
     converse(model(server, "anthropic/claude-sonnet-4-5"), 4)
     assert server.refusals == []
     assert [marked(body) for body in server.taken] == [["system", "user"], ["system", "user", "user"]] + [
@@ -321,23 +334,25 @@ def test_a_conversation_with_tools_is_cached_up_to_its_end(serve: Serve) -> None
 
 
 def test_one_question_is_not_cached(serve: Serve) -> None:
-    server = serve(strict.anthropic, strict.anthropic_reply(SAID))
+    server = serve(strict_providers.anthropic, strict_providers.anthropic_reply(SAID))
     model(server, "anthropic/claude-sonnet-4-5").complete(ModelRequest(({"role": "user", "content": "hello"},)))
     assert "cache_control" not in json.dumps(server.taken)
 
 
 def test_who_refuses_marks_is_not_sent_them_again(serve: Serve) -> None:
-    def check(body: strict.Body) -> strict.Refusal:
+    def check(body: strict_providers.Body) -> strict_providers.Refusal:
         told = "messages.0.content.0.text.cache_control: Extra inputs are not permitted"
-        return strict.anthropic_error(told) if "cache_control" in json.dumps(body) else None
+        return strict_providers.anthropic_error(told) if "cache_control" in json.dumps(body) else None
 
-    server = serve(check, strict.anthropic_reply(tool_use("t1")), strict.anthropic_reply(SAID))
+    server = serve(check, strict_providers.anthropic_reply(tool_use("t1")), strict_providers.anthropic_reply(SAID))
     converse(model(server, "anthropic/claude-sonnet-4-5"), 2)
     assert len(server.refusals) == 1
 
 
 @pytest.mark.parametrize("name", ["openai/gpt-4.1-mini", "hosted_vllm/claude-like", "gemini/gemini-2.5-pro"])
 def test_no_other_provider_is_sent_marks(serve: Serve, name: str) -> None:
-    server = serve(strict.takes_all, strict.gemini_reply({"text": "x"}) if "gemini" in name else chat_reply())
+    server = serve(
+        strict_providers.takes_all, strict_providers.gemini_reply({"text": "x"}) if "gemini" in name else chat_reply()
+    )
     converse(model(server, name), 1)
     assert "cache_control" not in json.dumps(server.taken)

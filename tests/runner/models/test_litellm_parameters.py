@@ -12,7 +12,7 @@ from runner.base.types import ModelReply, ModelRequest
 from runner.models.litellm.client import LiteLLM
 from runner.models.litellm.litellm_package import load_litellm
 from runner.models.preset import Preset
-from tests.providers import strict_providers as strict
+from tests.providers import strict_providers
 from tests.providers.strict_providers import StrictProvider
 
 KEY = "key-of-the-test-0123456789"
@@ -28,7 +28,7 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
     monkeypatch.setenv("TEST_PROVIDER_KEY", KEY)
     servers: list[StrictProvider] = []
 
-    def serve(check: strict.Check, *replies: strict.Body) -> StrictProvider:
+    def serve(check: strict_providers.Check, *replies: strict_providers.Body) -> StrictProvider:
         servers.append(StrictProvider(check, *replies))
         return servers[-1]
 
@@ -51,35 +51,45 @@ def left_out(reply: ModelReply) -> list[str]:
     return [each.partition(":")[0] for each in reply.not_sent]
 
 
-CHAT, CLAUDE = strict.chat_reply(), strict.anthropic_reply({"type": "text", "text": "hello"})
+CHAT, CLAUDE = strict_providers.chat_reply(), strict_providers.anthropic_reply({"type": "text", "text": "hello"})
 SAMPLED = ("temperature 0.2", "seed 5", "response_format json_object")
 
 
 @pytest.mark.parametrize(
     ("name", "check", "reply", "missing"),
     [
-        ("openai/gpt-4.1-mini", strict.takes_all, CHAT, ()),
-        ("openai/gpt-5-mini", strict.openai_reasoning, CHAT, SAMPLED[:1]),
-        ("openai/gpt-5.4-mini-2026-03-17", strict.openai_reasoning, CHAT, SAMPLED[:1]),
-        ("openai/o4-mini", strict.openai_reasoning, CHAT, SAMPLED[:1]),
-        ("openai/house-reasoner", strict.openai_reasoning, CHAT, SAMPLED[:1]),
-        ("moonshot/kimi-k2.5", strict.moonshot, CHAT, SAMPLED[:1]),
-        ("openai/moonshotai.kimi-k2.5", strict.moonshot, CHAT, SAMPLED[:1]),
-        ("mistral/mistral-large-latest", strict.mistral, CHAT, SAMPLED[1:2]),
-        ("hosted_vllm/Qwen/Qwen3-8B", strict.vllm, CHAT, ()),
-        ("lm_studio/qwen3-8b", strict.lm_studio, CHAT, SAMPLED[2:]),
-        ("openai/google/gemma-3-27b-it", strict.no_json_mode, CHAT, SAMPLED[2:]),
-        ("ollama_chat/qwen3:8b", strict.ollama, strict.ollama_reply(), ()),
-        ("llamafile/model", strict.takes_all, CHAT, ()),
-        ("gemini/gemini-3-flash-preview", strict.gemini, strict.gemini_reply({"text": "hello"}), ()),
-        ("anthropic/claude-sonnet-4-5", strict.anthropic, CLAUDE, SAMPLED[1:]),
-        ("anthropic/claude-opus-4-7", strict.anthropic_newest, CLAUDE, SAMPLED),
-        ("anthropic/claude-nobody-knows-yet", strict.anthropic_newest, CLAUDE, SAMPLED),
-        ("openai/gpt-5.2-codex", strict.responses, strict.responses_reply(strict.output_text("hello")), SAMPLED[:2]),
+        ("openai/gpt-4.1-mini", strict_providers.takes_all, CHAT, ()),
+        ("openai/gpt-5-mini", strict_providers.openai_reasoning, CHAT, SAMPLED[:1]),
+        ("openai/gpt-5.4-mini-2026-03-17", strict_providers.openai_reasoning, CHAT, SAMPLED[:1]),
+        ("openai/o4-mini", strict_providers.openai_reasoning, CHAT, SAMPLED[:1]),
+        ("openai/house-reasoner", strict_providers.openai_reasoning, CHAT, SAMPLED[:1]),
+        ("moonshot/kimi-k2.5", strict_providers.moonshot, CHAT, SAMPLED[:1]),
+        ("openai/moonshotai.kimi-k2.5", strict_providers.moonshot, CHAT, SAMPLED[:1]),
+        ("mistral/mistral-large-latest", strict_providers.mistral, CHAT, SAMPLED[1:2]),
+        ("hosted_vllm/Qwen/Qwen3-8B", strict_providers.vllm, CHAT, ()),
+        ("lm_studio/qwen3-8b", strict_providers.lm_studio, CHAT, SAMPLED[2:]),
+        ("openai/google/gemma-3-27b-it", strict_providers.no_json_mode, CHAT, SAMPLED[2:]),
+        ("ollama_chat/qwen3:8b", strict_providers.ollama, strict_providers.ollama_reply(), ()),
+        ("llamafile/model", strict_providers.takes_all, CHAT, ()),
+        (
+            "gemini/gemini-3-flash-preview",
+            strict_providers.gemini,
+            strict_providers.gemini_reply({"text": "hello"}),
+            (),
+        ),
+        ("anthropic/claude-sonnet-4-5", strict_providers.anthropic, CLAUDE, SAMPLED[1:]),
+        ("anthropic/claude-opus-4-7", strict_providers.anthropic_newest, CLAUDE, SAMPLED),
+        ("anthropic/claude-nobody-knows-yet", strict_providers.anthropic_newest, CLAUDE, SAMPLED),
+        (
+            "openai/gpt-5.2-codex",
+            strict_providers.responses,
+            strict_providers.responses_reply(strict_providers.output_text("hello")),
+            SAMPLED[:2],
+        ),
     ],
 )
 def test_a_model_is_sent_what_it_takes_and_the_rest_is_told(
-    serve: Serve, name: str, check: strict.Check, reply: strict.Body, missing: tuple[str, ...]
+    serve: Serve, name: str, check: strict_providers.Check, reply: strict_providers.Body, missing: tuple[str, ...]
 ) -> None:
     server = serve(check, reply)
     asked = model(server, name)
@@ -92,8 +102,10 @@ def test_a_model_is_sent_what_it_takes_and_the_rest_is_told(
 
 
 def test_what_was_refused_is_told_in_the_providers_words_without_the_key(serve: Serve) -> None:
-    def check(body: strict.Body) -> strict.Refusal:
-        return strict.openai_error(f"{KEY}: Unsupported parameter: 'seed'", "seed") if "seed" in body else None
+    def check(body: strict_providers.Body) -> strict_providers.Refusal:
+        return (
+            strict_providers.openai_error(f"{KEY}: Unsupported parameter: 'seed'", "seed") if "seed" in body else None
+        )
 
     (told,) = model(serve(check, CHAT), "openai/house").complete(AUTHOR).not_sent
     assert told.startswith("seed 5: the provider refuses it: ")
@@ -101,7 +113,7 @@ def test_what_was_refused_is_told_in_the_providers_words_without_the_key(serve: 
 
 
 def test_a_refusal_that_is_about_nothing_we_may_leave_out_ends_at_once(serve: Serve) -> None:
-    refusal = strict.openai_error("The model does not support tools.")
+    refusal = strict_providers.openai_error("The model does not support tools.")
     server = serve(lambda body: refusal, CHAT)
     with pytest.raises(ModelRefused, match="does not support tools"):
         model(server, "openai/house").complete(AGENT)
@@ -110,7 +122,7 @@ def test_a_refusal_that_is_about_nothing_we_may_leave_out_ends_at_once(serve: Se
 
 def test_a_provider_that_refuses_everything_is_not_asked_for_ever(serve: Serve) -> None:
     names = ["temperature", "seed", "response_format"]
-    server = serve(lambda body: strict.openai_error(f"Unsupported parameter: {', '.join(names)}"), CHAT)
+    server = serve(lambda body: strict_providers.openai_error(f"Unsupported parameter: {', '.join(names)}"), CHAT)
     with pytest.raises(ModelRefused, match="Unsupported"):
         model(server, "openai/house").complete(AUTHOR)
     assert len(server.refusals) == len(names) + 1
@@ -118,8 +130,10 @@ def test_a_provider_that_refuses_everything_is_not_asked_for_ever(serve: Serve) 
 
 @pytest.mark.parametrize("name", ["openai/gpt-4.1-mini", "gemini/gemini-3-flash-preview", "ollama_chat/qwen3:8b"])
 def test_seeds_have_31_bits(serve: Serve, name: str) -> None:
-    replies = {"g": strict.gemini_reply({"text": "hello"}), "o": CHAT}
-    server = serve(strict.takes_all, strict.ollama_reply() if "ollama" in name else replies[name[0]])
+    replies = {"g": strict_providers.gemini_reply({"text": "hello"}), "o": CHAT}
+    server = serve(
+        strict_providers.takes_all, strict_providers.ollama_reply() if "ollama" in name else replies[name[0]]
+    )
     model(server, name).complete(ModelRequest(MESSAGES, seed=2**63 - 1))
     (body,) = server.taken
     sent = {**body, **body.get("options", {}), **body.get("generationConfig", {})}
@@ -130,7 +144,7 @@ def test_seeds_have_31_bits(serve: Serve, name: str) -> None:
 
 
 def test_null_in_a_preset_leaves_a_parameter_out(serve: Serve) -> None:
-    server = serve(strict.takes_all, CHAT)
+    server = serve(strict_providers.takes_all, CHAT)
     options = {"temperature": None, "seed": None, "response_format": None, "max_tokens": None}
     reply = model(server, "openai/gpt-4.1-mini", options=options).complete(AUTHOR)
     assert not options.keys() & server.taken[0].keys()
@@ -139,14 +153,14 @@ def test_null_in_a_preset_leaves_a_parameter_out(serve: Serve) -> None:
 
 def test_an_option_that_is_refused_is_an_error_that_names_it(serve: Serve) -> None:
     """It was written for this model: without it the run would not be what its setup says."""
-    server = serve(strict.openai_reasoning, CHAT)
+    server = serve(strict_providers.openai_reasoning, CHAT)
     asked = model(server, "openai/house", options={"temperature": 0.7})
     with pytest.raises(ModelRefused, match="`temperature: null` leaves it out"):
         asked.complete(ModelRequest(MESSAGES))
 
 
 def test_an_option_is_sent_though_litellms_list_lacks_it(serve: Serve) -> None:
-    server = serve(strict.takes_all, CHAT)
+    server = serve(strict_providers.takes_all, CHAT)
     options = {"reasoning_effort": "low", "top_k": 20, "repetition_penalty": 1.05}
     model(server, "lm_studio/qwen3-8b", options=options).complete(ModelRequest(MESSAGES))
     assert options.items() <= server.taken[0].items()
@@ -159,7 +173,10 @@ def test_an_option_is_sent_though_litellms_list_lacks_it(serve: Serve) -> None:
     "options", [{"thinking": {"type": "enabled", "budget_tokens": 2_000}}, {"reasoning_effort": "low"}]
 )
 def test_claude_thinks_at_its_own_temperature(serve: Serve, options: dict[str, Any]) -> None:
-    server = serve(strict.anthropic, strict.anthropic_reply(strict.thought("hm"), {"type": "text", "text": "hello"}))
+    server = serve(
+        strict_providers.anthropic,
+        strict_providers.anthropic_reply(strict_providers.thought("hm"), {"type": "text", "text": "hello"}),
+    )
     reply = model(server, "anthropic/claude-sonnet-4-5", options=options).complete(AUTHOR)
     assert server.taken[0]["thinking"]["type"] == "enabled"
     assert server.refusals == []
@@ -170,14 +187,14 @@ def test_claude_thinks_at_its_own_temperature(serve: Serve, options: dict[str, A
     "options", [{"thinking": {"type": "enabled", "budget_tokens": 9_000}}, {"reasoning_effort": "high"}]
 )
 def test_a_budget_for_thinking_stays_below_the_limit_on_output(serve: Serve, options: dict[str, Any]) -> None:
-    server = serve(strict.anthropic, CLAUDE)
+    server = serve(strict_providers.anthropic, CLAUDE)
     reply = model(server, "anthropic/claude-sonnet-4-5", options=options).complete(AUTHOR)
     assert server.taken[0]["thinking"] == {"type": "enabled", "budget_tokens": 2_000}
     assert [each for each in reply.not_sent if each.startswith("thinking budget ")]
 
 
 def test_a_limit_too_small_for_any_thinking_turns_it_off(serve: Serve) -> None:
-    server = serve(strict.anthropic, CLAUDE)
+    server = serve(strict_providers.anthropic, CLAUDE)
     options = {"thinking": {"type": "enabled", "budget_tokens": 2_000}}
     reply = model(server, "anthropic/claude-sonnet-4-5", options=options).complete(
         ModelRequest(MESSAGES, max_tokens=500)
@@ -187,7 +204,7 @@ def test_a_limit_too_small_for_any_thinking_turns_it_off(serve: Serve) -> None:
 
 
 def test_claude_takes_a_presets_top_p_and_then_no_temperature(serve: Serve) -> None:
-    server = serve(strict.anthropic, CLAUDE)
+    server = serve(strict_providers.anthropic, CLAUDE)
     reply = model(server, "anthropic/claude-sonnet-4-5", options={"top_p": 0.9}).complete(AUTHOR)
     assert server.refusals == []
     assert server.taken[0]["top_p"] == 0.9
@@ -195,7 +212,7 @@ def test_claude_takes_a_presets_top_p_and_then_no_temperature(serve: Serve) -> N
 
 
 def test_gemini_is_told_how_much_to_think(serve: Serve) -> None:
-    server = serve(strict.gemini, strict.gemini_reply({"text": "hello"}))
+    server = serve(strict_providers.gemini, strict_providers.gemini_reply({"text": "hello"}))
     model(server, "gemini/gemini-2.5-pro", options={"reasoning_effort": "low"}).complete(AUTHOR)
     assert server.taken[0]["generationConfig"]["thinkingConfig"] == {"thinkingBudget": 1024, "includeThoughts": True}
 
@@ -219,7 +236,7 @@ def test_a_missing_package_is_named_and_nobody_is_asked_again(serve: Serve, monk
     with pytest.raises(
         SetupError, match="a Python package is missing on this machine: No module named 'boto9'"
     ) as caught:
-        model(serve(strict.takes_all, CHAT), "openai/house").complete(AUTHOR)
+        model(serve(strict_providers.takes_all, CHAT), "openai/house").complete(AUTHOR)
     assert not isinstance(caught.value, ModelRefused)
     assert len(calls) == 1
 

@@ -15,7 +15,7 @@ from runner import protocols
 from runner.engine.chronicle import chronicle
 from runner.engine.list_recorder import ListRecorder
 from runner.protocols.audit import audit
-from runner.protocols.conditions import condition_named, conditions_of
+from runner.protocols.conditions import conditions_of, find_condition
 from runner.protocols.plan import EpisodePlan
 from runner.suites.starter_suite import load_starter
 from tests.runner.playing import player
@@ -32,7 +32,7 @@ def starter_plan(condition: str) -> EpisodePlan:
     return EpisodePlan(
         episode=f"{FAMILY}-{condition}",
         environment=unit,
-        condition=condition_named(condition, "skillflow"),
+        condition=find_condition(condition, "skillflow"),
         run_seed=RUN_SEED,
         setup_digest="0" * 64,
         agent="shell",

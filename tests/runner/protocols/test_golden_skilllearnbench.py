@@ -20,7 +20,7 @@ from runner.base.types import Environment, Family, File
 from runner.engine.chronicle import chronicle
 from runner.engine.list_recorder import ListRecorder
 from runner.protocols.audit import audit
-from runner.protocols.conditions import condition_named, conditions_of
+from runner.protocols.conditions import conditions_of, find_condition
 from runner.protocols.plan import EpisodePlan
 from runner.suites.starter_suite import load_starter
 from tests.runner.playing import player
@@ -52,7 +52,7 @@ def learning_plan(condition: str, **changes: object) -> EpisodePlan:
     plan = EpisodePlan(
         episode=f"{FAMILY}-{condition}",
         environment=learning_unit(),
-        condition=condition_named(condition, "skilllearnbench"),
+        condition=find_condition(condition, "skilllearnbench"),
         run_seed=RUN_SEED,
         setup_digest="0" * 64,
         agent="shell",

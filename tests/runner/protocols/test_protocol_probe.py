@@ -11,7 +11,7 @@ import pytest
 from runner import protocols
 from runner.base.digests import EMPTY_LIBRARY, library_digest
 from runner.base.errors import FrozenLibrary, SetupError, TrialsLeft
-from runner.base.types import File, Files, Phase, Slot
+from runner.base.types import File, Files, Phase, TrialSlot
 from runner.engine.engine import run_episode
 from runner.engine.list_recorder import ListRecorder
 from runner.protocols.audit import audit
@@ -52,7 +52,7 @@ def test_it_seeds_seals_and_runs_each_task_once_and_then_again(tmp_path: Path) -
     assert events[0] == Seeded("E1-LS1", DIGEST)
     assert isinstance(events[1], Frozen)
     slots = [event.slot for event in events_of(recorder, TrialDone)]
-    assert slots == [Slot(Phase.DEPLOYMENT, task, sample) for sample in range(2) for task in TASKS]
+    assert slots == [TrialSlot(Phase.DEPLOYMENT, task, sample) for sample in range(2) for task in TASKS]
     assert tuple(slots) == protocols.slots(plan)
     assert agent.mounted == [LIBRARY] * 4
     assert all("The library is frozen" in job.instruction for job in agent.jobs)

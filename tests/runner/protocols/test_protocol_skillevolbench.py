@@ -20,11 +20,11 @@ from runner.base.types import (
     Family,
     Phase,
     Role,
-    Slot,
     Task,
+    TrialSlot,
 )
 from runner.protocols.audit import answers, audit
-from runner.protocols.conditions import CONDITIONS, Replay, Start, condition_named
+from runner.protocols.conditions import CONDITIONS, Replay, Start, find_condition
 from runner.protocols.history import fold
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.recorder import Decided, Entry, Event, Frozen, History, Seeded, Skipped, TrialDone
@@ -56,7 +56,7 @@ def _bare_plan(condition: str, **changes: object) -> EpisodePlan:
 class World:
     """Answers every step with an event, the outcomes drawn by the caller."""
 
-    outcome: Callable[[Slot], Outcome]
+    outcome: Callable[[TrialSlot], Outcome]
     status: Callable[[Ask], DecisionStatus]
 
     def play(self, plan: EpisodePlan) -> tuple[History, list[NextStep]]:
@@ -185,7 +185,7 @@ def test_it_asks_again_after_a_rejected_or_failed_answer_only(status: DecisionSt
 def test_it_retrieves_only_earlier_acquisition_trials_of_the_family_and_never_the_replayed_one() -> None:
     _, steps = _always(True).play(_bare_plan("raw-trajectory"))
     shown = {f"{step.slot.phase}/{step.slot.task}": step.retrieved for step in steps if isinstance(step, RunTrial)}
-    past = tuple(Slot(Phase.ACQUISITION, f"LS2-T{n}") for n in (1, 2, 3))
+    past = tuple(TrialSlot(Phase.ACQUISITION, f"LS2-T{n}") for n in (1, 2, 3))
     assert [shown[f"acquisition/LS2-T{n}"] for n in (1, 2, 3)] == [past[:0], past[:1], past[:2]]
     assert [shown[f"deployment/LS2-T{n}"] for n in (4, 5, 6)] == [past, past, past]
     assert [shown[f"replay/LS2-T{n}"] for n in (1, 2, 3)] == [past[:0], past[:1], past[:2]]
@@ -217,8 +217,8 @@ def test_a_trial_without_verdict_is_no_evidence_and_calls_no_author() -> None:
 
 def test_a_skip_in_acquisition_taints_the_episode_and_one_in_deployment_does_not() -> None:
     for phase, tainted in [(Phase.ACQUISITION, True), (Phase.DEPLOYMENT, False)]:
-        history = (Entry(1, Skipped(Slot(phase, "LS1-T1"), "the provider was down")),)
-        assert condition_named("selfgen-always").is_tainted_by(fold(history).skipped) is tainted
+        history = (Entry(1, Skipped(TrialSlot(phase, "LS1-T1"), "the provider was down")),)
+        assert find_condition("selfgen-always").is_tainted_by(fold(history).skipped) is tainted
 
 
 def test_it_refuses_a_history_with_a_hole() -> None:
@@ -235,7 +235,7 @@ def test_a_curated_condition_needs_a_curated_skill_in_every_family() -> None:
 
 def test_an_unknown_condition_names_the_known_ones() -> None:
     with pytest.raises(SetupError, match="known: no-skill, raw-trajectory"):
-        condition_named("selfgen-sometimes")
+        find_condition("selfgen-sometimes")
 
 
 # --- for any outcomes -------------------------------------------------------------------------------------------

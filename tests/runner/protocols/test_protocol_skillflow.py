@@ -23,7 +23,7 @@ from runner.base.types import (
     ModelReply,
     ModelRequest,
     Phase,
-    Slot,
+    TrialSlot,
     Usage,
 )
 from runner.engine.engine import run_episode
@@ -31,7 +31,7 @@ from runner.engine.jsonl_recorder import JsonLinesRecorder
 from runner.engine.list_recorder import ListRecorder
 from runner.engine.transactions import AttemptAbandoned, CallFinished, Transaction
 from runner.protocols.audit import audit
-from runner.protocols.conditions import condition_named, conditions_of
+from runner.protocols.conditions import conditions_of, find_condition
 from runner.protocols.history import fold, slugs
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.recorder import Decided, Frozen, Skipped, TrialDone
@@ -93,7 +93,7 @@ def plan_for(condition: str, unit: Environment, **changes: Any) -> EpisodePlan:
     values: dict[str, Any] = {
         "episode": f"{unit.key}-{condition}",
         "environment": unit,
-        "condition": condition_named(condition, "skillflow"),
+        "condition": find_condition(condition, "skillflow"),
         "run_seed": 7,
         "setup_digest": "0" * 64,
         "agent": "fixed",
@@ -141,9 +141,9 @@ def test_it_refuses_several_families_in_one_episode(environment: Environment) ->
 def test_conditions_are_those_of_the_protocol() -> None:
     assert list(CONDITIONS) == ["no-skill", "skill-evolution", "history-context"]
     with pytest.raises(SetupError, match="unknown condition 'curated-static' of skillflow; known: no-skill, "):
-        condition_named("curated-static", "skillflow")
+        find_condition("curated-static", "skillflow")
     with pytest.raises(SetupError, match="unknown protocol 'skillfull'; known: skillevolbench, skillflow"):
-        condition_named("no-skill", "skillfull")
+        find_condition("no-skill", "skillfull")
 
 
 # --- what comes next ----------------------------------------------------------------------------------------------
@@ -154,7 +154,7 @@ def test_the_tasks_run_once_in_order_of_difficulty(units: dict[str, Environment]
     (family,) = units[FAMILY].families
     shuffled = replace(units[FAMILY], families=(replace(family, tasks=family.tasks[::-1]),))
     recorder, _, _ = played(condition, shuffled)
-    slots = [Slot(Phase.EVALUATION, task) for task in TASKS]
+    slots = [TrialSlot(Phase.EVALUATION, task) for task in TASKS]
     assert [trial.slot for trial in events_of(recorder, TrialDone)] == slots
     assert protocols.slots(recorder.plan) == tuple(slots)
     assert events_of(recorder, Frozen) == []
@@ -209,7 +209,7 @@ def test_an_answer_that_cannot_be_used_is_asked_for_again_as_often_as_the_plan_s
     author = Diarist(ModelReply("no"), ModelReply('{"upsert_files": {"../x/SKILL.md": "x"}}'), ModelReply("no"))
     recorder, _, _ = played("skill-evolution", units[FAMILY], author, answers=3)
     found = [(decision.after_trial, decision.answer, decision.status) for decision in recorder.decisions[:4]]
-    first, second = (Slot(Phase.EVALUATION, task) for task in TASKS[:2])
+    first, second = (TrialSlot(Phase.EVALUATION, task) for task in TASKS[:2])
     assert found == [
         (first, 1, DecisionStatus.FAILED),
         (first, 2, DecisionStatus.REJECTED),
@@ -233,13 +233,13 @@ def test_history_context_shows_each_trial_as_the_author_would_be_shown_it(
     for place, job in enumerate(agent.jobs):
         assert shown_slots(job.instruction) == [f"evaluation/{task}/0" for task in TASKS[:place]]
         for task in TASKS[:place]:
-            slot = Slot(Phase.EVALUATION, task)
+            slot = TrialSlot(Phase.EVALUATION, task)
             assert recorder.compaction(slot, CompactionKind.RICH).text.rstrip() in job.instruction
         if feedback == "none":
             assert "passed" not in job.instruction
             assert "(verdict not shown)" in job.instruction or place == 0
         assert ("reward 0.25" in job.instruction) <= (feedback == "process")
-    first = Slot(Phase.EVALUATION, TASKS[0])
+    first = TrialSlot(Phase.EVALUATION, TASKS[0])
     assert recorder.compaction(first, CompactionKind.RICH) == evolving.compaction(first, CompactionKind.RICH)
 
 
@@ -254,7 +254,7 @@ def test_a_skip_taints_the_episode_where_later_trials_were_to_learn_from_it(
 ) -> None:
     plan = plan_for(condition, units[FAMILY])
     recorder, author, agent = ListRecorder(plan, ticking_clock()), Diarist(), FixedAgent()
-    recorder.skip(Skipped(Slot(Phase.EVALUATION, TASKS[0]), "the image cannot be built"))
+    recorder.skip(Skipped(TrialSlot(Phase.EVALUATION, TASKS[0]), "the image cannot be built"))
     run_episode(plan, recorder, small_toolbox(agent, author))
     assert plan.condition.is_tainted_by(fold(recorder.history()).skipped) is tainted
     assert not any(TASKS[0] in "".join(shown_slots(prompt)) for prompt in author.prompts)

@@ -26,7 +26,7 @@ from runner.base.types import (
     ModelReply,
     ModelRequest,
     Phase,
-    Slot,
+    TrialSlot,
     Usage,
 )
 from runner.engine.author_step import BUDGET_SPENT, occasion_of
@@ -159,7 +159,7 @@ def test_what_is_learned_from_trajectories_comes_from_the_task_itself_or_from_pr
     learned = COUNTED[0] if protocol == CONDITIONED else PRACTICE
     assert shapes(taken)[:3] == [f"trial acquisition {learned}/0", "ask consolidate 1", "freeze"]
     assert (taken[0].snapshot, taken[0].library) == (EMPTY_LIBRARY, False)
-    assert taken[1].evidence == (Slot(Phase.ACQUISITION, learned),)
+    assert taken[1].evidence == (TrialSlot(Phase.ACQUISITION, learned),)
 
 
 @pytest.mark.parametrize("protocol", SETTINGS)
@@ -175,7 +175,7 @@ def test_three_samples_run_also_after_a_pass(protocol: str, passes: bool) -> Non
     plan = plan_for("naive-prompt", protocol, samples=3)
     trials = [step for step in steps(plan, passes=passes) if isinstance(step, RunTrial)]
     tasks = COUNTED[:1] if protocol == CONDITIONED else COUNTED
-    assert [step.slot for step in trials] == [Slot(Phase.DEPLOYMENT, task, n) for task in tasks for n in range(3)]
+    assert [step.slot for step in trials] == [TrialSlot(Phase.DEPLOYMENT, task, n) for task in tasks for n in range(3)]
     assert {step.snapshot for step in trials} == {ONE}
     assert tuple(step.slot for step in trials) == protocols.slots(plan)
 
@@ -201,7 +201,7 @@ def test_a_generator_that_never_answers_well_leaves_an_empty_library_that_is_tri
 
 def test_a_trial_left_out_gives_no_evidence() -> None:
     plan = plan_for("from-trajectories")
-    skipped = Entry(1, Skipped(Slot(Phase.ACQUISITION, COUNTED[0]), "its image is gone"))
+    skipped = Entry(1, Skipped(TrialSlot(Phase.ACQUISITION, COUNTED[0]), "its image is gone"))
     asked = next_step(plan, (skipped,))
     assert isinstance(asked, Ask)
     assert asked.evidence == ()
@@ -384,7 +384,7 @@ def test_no_prompt_holds_what_the_generator_must_not_see(
     for task in plan.environment.families[0].tasks:
         revealed = protocol == CONDITIONED or (task.practice and condition == "from-trajectories")
         assert (task.instruction.strip()[:60] in told) == revealed, task.key
-    assert recorder.verdict(Slot(Phase.DEPLOYMENT, COUNTED[0])) is not None
+    assert recorder.verdict(TrialSlot(Phase.DEPLOYMENT, COUNTED[0])) is not None
 
 
 @pytest.mark.parametrize("protocol", SETTINGS)

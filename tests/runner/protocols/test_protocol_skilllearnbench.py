@@ -13,10 +13,10 @@ from runner import protocols
 from runner.base.digests import EMPTY_LIBRARY
 from runner.base.errors import SetupError
 from runner.base.suite import Suite
-from runner.base.types import AuthorMode, DecisionStatus, Environment, Phase, Slot
+from runner.base.types import AuthorMode, DecisionStatus, Environment, Phase, TrialSlot
 from runner.protocols import next_step
 from runner.protocols.audit import audit
-from runner.protocols.conditions import condition_named, conditions_of
+from runner.protocols.conditions import conditions_of, find_condition
 from runner.protocols.history import fold
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.recorder import Decided, Entry, Event, Frozen, History, Seeded, Skipped, TrialDone
@@ -47,7 +47,7 @@ def plan_for(condition: str, unit: Environment, **changes: Any) -> EpisodePlan:
     values: dict[str, Any] = {
         "episode": f"{unit.key}-{condition}",
         "environment": unit,
-        "condition": condition_named(condition, PROTOCOL),
+        "condition": find_condition(condition, PROTOCOL),
         "run_seed": 7,
         "setup_digest": "0" * 64,
         "agent": "fixed",
@@ -162,7 +162,7 @@ def test_evaluation_reads_the_sealed_library_and_nothing_else(unit: Environment,
     episode = Episode(plan_for(condition, unit, samples=2))
     after = [step for step in episode.steps if isinstance(step, RunTrial) and step.slot.phase is Phase.DEPLOYMENT]
     assert [step.slot for step in after] == [
-        Slot(Phase.DEPLOYMENT, task, sample) for task in INSTANCES for sample in (0, 1)
+        TrialSlot(Phase.DEPLOYMENT, task, sample) for task in INSTANCES for sample in (0, 1)
     ]
     assert {(step.snapshot, step.library, step.retrieved) for step in after} == {
         (fold(episode.history).snapshot, True, ())
@@ -321,7 +321,7 @@ def test_what_needs_human_skills_says_so_where_there_are_none(unit: Environment,
 @pytest.mark.parametrize("condition", ["one-shot@2", "skill-creator@3", "teacher-feedback@0", "self-feedback@11"])
 def test_a_parameter_that_a_method_does_not_have_is_refused(condition: str) -> None:
     with pytest.raises(SetupError, match=condition):
-        condition_named(condition, PROTOCOL)
+        find_condition(condition, PROTOCOL)
 
 
 def test_levels_of_feedback_belong_to_the_methods(unit: Environment) -> None:

@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 
 from runner.sandboxes.docker import docker_disk
-from runner.sandboxes.docker.docker_disk import DiskUse, DiskWatch
-from runner.sandboxes.docker.docker_disk import measure_folders as measured
+from runner.sandboxes.docker.docker_disk import DiskUse, DiskWatch, measure_folders
 
 WAIT = 20  # seconds for what happens at once; only a failure takes that long
 MANY = 2_500  # entries, a few times as many as are looked at in one go
@@ -158,7 +157,7 @@ def test_a_look_that_takes_too_long_is_given_up_and_counts_as_too_much(
     for number in range(MANY):
         (tmp_path / str(number)).touch()
     monkeypatch.setattr(docker_disk, "_LONGEST_LOOK", -1.0)
-    found = measured([tmp_path])
+    found = measure_folders([tmp_path])
     assert found.count < MANY
     assert found.problem == "its files take more than -1 s to be measured"
     for lenient, why in ((False, f"ended: {found.problem}"), (True, None)):
@@ -172,7 +171,7 @@ def test_a_look_that_takes_too_long_is_given_up_and_counts_as_too_much(
 def test_a_watch_that_is_stopped_gives_up_its_look(tmp_path: Path) -> None:
     for number in range(MANY):
         (tmp_path / str(number)).touch()
-    assert measured([tmp_path], given_up=lambda: True).count < MANY
+    assert measure_folders([tmp_path], given_up=lambda: True).count < MANY
 
 
 class _Entry:
@@ -202,7 +201,7 @@ def test_a_file_that_comes_and_goes_does_not_hide_those_listed_after_it(
         def __exit__(self, *_: object) -> None: ...
 
     monkeypatch.setattr(os, "scandir", lambda _: Listing())
-    assert measured([tmp_path]).bytes == 200 * 512
+    assert measure_folders([tmp_path]).bytes == 200 * 512
 
 
 def test_a_look_at_a_great_many_open_files_can_be_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,5 +213,5 @@ def test_a_look_at_a_great_many_open_files_can_be_given_up(tmp_path: Path, monke
     for number in range(MANY):
         (files / str(number)).symlink_to("/dev/null")
     monkeypatch.setattr(docker_disk, "PROC", tmp_path / "proc")
-    measured([layer], given_up=lambda: bool(asked.append(1)), container="the-container")
+    measure_folders([layer], given_up=lambda: bool(asked.append(1)), container="the-container")
     assert len(asked) > 1, "none of them is a removed file, and the look never asked whether it goes on"

@@ -291,7 +291,7 @@ def test_workers_that_share_no_folder_load_a_program_once(tmp_path: Path, monkey
     """Nor does a loader that died keep them waiting."""
     (tmp_path / "hello").write_text("hello")
     program = Program("skillglass-test", "2.0", tmp_path, "/opt/program")
-    name, image, packed, real = "skillglass-program-test-2.0", base_image(), [], docker_programs._packed
+    name, image, packed, real = "skillglass-program-test-2.0", base_image(), [], docker_programs._pack
 
     def slowly(folder: Path) -> Iterator[bytes]:
         packed.append(folder)
@@ -303,7 +303,7 @@ def test_workers_that_share_no_folder_load_a_program_once(tmp_path: Path, monkey
         docker_programs._load(client, program, name, image)
         client.close()
 
-    monkeypatch.setattr(docker_programs, "_packed", slowly)
+    monkeypatch.setattr(docker_programs, "_pack", slowly)
     dead = replace(this_process(), started="long-ago")
     engine = connect()
     engine.create_container(image, ["true"], name=f"{name}-loading", labels={"skillglass.owner": str(dead)})

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from runner.sandboxes.gateway.gateway_bodies import check_body
-from runner.sandboxes.gateway.gateway_rules import Refusal, Target, base_of, target_of
+from runner.sandboxes.gateway.gateway_rules import RequestRefused, Target, base_of, target_of
 from runner.sandboxes.needs import Provider
 
 ANY = Provider("https://here.example", None)
@@ -33,7 +33,7 @@ def checked(wire: str, body: Any, provider: Provider = ANY, *, online: bool = Fa
 
 
 def refused(wire: str, body: Any, provider: Provider = ANY) -> str:
-    with pytest.raises(Refusal) as raised:
+    with pytest.raises(RequestRefused) as raised:
         checked(wire, body, provider)
     assert raised.value.status == 400, "no program tries that again"
     return raised.value.message
@@ -85,7 +85,7 @@ def test_it_reads_the_model_that_a_path_names() -> None:
     assert checked("generateContent", {"model": "models/small-1"}, ONE)
     assert "expected small-1" in refused("generateContent", {"model": "models/large-9"}, ONE)
     for path in ("/v1beta/models/large-9:generateContent", "/v1beta/models/large%2D9:countTokens"):
-        with pytest.raises(Refusal, match="expected small-1"):
+        with pytest.raises(RequestRefused, match="expected small-1"):
             check_body(b"{}", target("generateContent", path), ONE, online=False)
 
 
@@ -95,7 +95,7 @@ def test_it_forwards_only_the_calls_that_the_program_makes(wire: str) -> None:
         if other == wire:
             assert target_of("POST", f"/s{path}", base=base_of(ANY), secret="s", wire=wire).wire == wire
         else:
-            with pytest.raises(Refusal, match=f"asked by {wire}, not by {other}"):
+            with pytest.raises(RequestRefused, match=f"asked by {wire}, not by {other}"):
                 target_of("POST", f"/s{path}", base=base_of(ANY), secret="s", wire=wire)
     assert not target_of("GET", "/s/v1/models", base=base_of(ANY), secret="s", wire=wire).is_call
 

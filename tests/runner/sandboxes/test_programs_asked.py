@@ -18,7 +18,7 @@ from runner.models.litellm.client import LiteLLM
 from runner.models.wire.metering import Metered
 from runner.sandboxes import Completed, Sandbox
 from runner.sandboxes.gateway.gateway import Gateway
-from runner.sandboxes.gateway.gateway_rules import Refusal
+from runner.sandboxes.gateway.gateway_rules import RequestRefused
 from runner.sandboxes.needs import NOTHING, Needs, Program, Provider
 from tests.program_runs import KEY, KEY_VARIABLE, preset_for
 from tests.runner.small_episode import MemorySandbox, MemorySandboxes, small_environment, small_plan, small_toolbox
@@ -91,7 +91,7 @@ class _Asking(MemorySandbox):
             while self.asked < 100:
                 self.gateway.ask()
                 self.asked += 1
-        except Refusal:
+        except RequestRefused:
             return Completed(1, "refused")
         return Completed(0, "never refused")
 
@@ -115,7 +115,7 @@ class _Answered(MemorySandbox):
     ) -> Completed:
         for usage in (Usage(10, 0, 1), Usage()):
             self.gateway.ask()
-            self.gateway.answered(Metered(usage))
+            self.gateway.note_answer(Metered(usage))
         return Completed(0, "")
 
 

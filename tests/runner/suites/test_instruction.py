@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from runner.base.types import Phase, Role, Slot, Task
+from runner.base.types import Phase, Role, Task, TrialSlot
 from runner.protocols.instruction import MAX_TRACES_CHARS, Trace, build_instruction
 
 TASK = Task(
     "E1-LS1-T2", "", "E1", "E1-LS1", Role.ENRICHED, 2, "Count the rows.\n\nNo line break at the end", "", Path()
 )
-SLOT = Slot(Phase.ACQUISITION, "E1-LS1-T1")
+SLOT = TrialSlot(Phase.ACQUISITION, "E1-LS1-T1")
 
 
 def _trace(text: str, success: bool | None = False, reward: float | None = 0.5) -> Trace:
@@ -63,7 +63,7 @@ def test_a_trace_carries_what_is_known_of_its_verdict(success: bool | None, rewa
 
 def test_a_long_history_loses_the_beginnings_of_its_oldest_traces_and_says_so() -> None:
     traces = [
-        Trace(Slot(Phase.EVALUATION, f"T{n}"), True, 1.0, f"begin of {n}\n{'x' * 100_000}\nend of {n}")
+        Trace(TrialSlot(Phase.EVALUATION, f"T{n}"), True, 1.0, f"begin of {n}\n{'x' * 100_000}\nend of {n}")
         for n in range(1, 5)
     ]
     text = build_instruction(TASK, library=False, frozen=False, traces=traces)
@@ -74,6 +74,6 @@ def test_a_long_history_loses_the_beginnings_of_its_oldest_traces_and_says_so() 
 
 
 def test_a_verdict_that_is_not_told_stays_out_of_the_heading() -> None:
-    trace = Trace(Slot(Phase.EVALUATION, "T1"), False, 0.25, "what happened", told=False)
+    trace = Trace(TrialSlot(Phase.EVALUATION, "T1"), False, 0.25, "what happened", told=False)
     text = build_instruction(TASK, library=False, frozen=False, traces=[trace])
     assert "### Trial evaluation/T1/0 (verdict not shown)\n" in text

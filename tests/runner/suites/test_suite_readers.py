@@ -13,7 +13,7 @@ from runner.base.errors import SetupError, SuiteProblems
 from runner.base.suite import Suite
 from runner.base.types import KeyPoint, Task
 from runner.protocols import slots
-from runner.protocols.conditions import condition_named
+from runner.protocols.conditions import find_condition
 from runner.protocols.plan import EpisodePlan
 from runner.suites import FORMATS, format_of, key_of, read_suite_folder
 from runner.suites.starter_suite import STARTER, STARTER_CORPORA
@@ -462,7 +462,7 @@ def test_families_whose_names_come_to_one_key_are_told(tmp_path: Path) -> None:
 def test_a_protocol_that_goes_by_roles_refuses_tasks_without_them() -> None:
     """It would plan no trial at all, and an experiment of nothing would look finished."""
     (environment,) = read_suite_folder(EXAMPLES / "skillflow").environments
-    arguments = {"condition": condition_named("no-skill"), "run_seed": 1, "setup_digest": "0" * 64, "agent": "nop"}
+    arguments = {"condition": find_condition("no-skill"), "run_seed": 1, "setup_digest": "0" * 64, "agent": "nop"}
     with pytest.raises(SetupError, match="goes by roles.*ledger_cash_box"):
         EpisodePlan(episode="e", environment=environment, **arguments)
     assert len(slots(EpisodePlan(episode="e", environment=environment, protocol="skillflow", **arguments))) == 4

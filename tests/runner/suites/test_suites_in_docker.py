@@ -11,12 +11,12 @@ import pytest
 from runner.agents import AgentJob, Limits, make_agent
 from runner.base.digests import EMPTY_LIBRARY
 from runner.base.suite import Suite
-from runner.base.types import CheckGroup, CheckStatus, Environment, Phase, Slot, Task, Verdict
+from runner.base.types import CheckGroup, CheckStatus, Environment, Phase, Task, TrialSlot, Verdict
 from runner.engine.attempts import run_trial
 from runner.engine.engine import run_episode
 from runner.engine.list_recorder import ListRecorder
 from runner.engine.toolbox import toolbox_for
-from runner.protocols.conditions import condition_named
+from runner.protocols.conditions import find_condition
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import RunTrial
 from runner.sandboxes import LOGS, WORKSPACE
@@ -41,7 +41,7 @@ def plan_for(environment: Environment, agent: str) -> EpisodePlan:
     return EpisodePlan(
         episode=environment.key,
         environment=environment,
-        condition=condition_named("no-skill"),
+        condition=find_condition("no-skill"),
         run_seed=1,
         setup_digest="0" * 64,
         agent=agent,
@@ -61,7 +61,7 @@ def verdict_of(suite: Suite, environment: Environment, task: Task, agent: str) -
     """Of one trial, as it is recorded."""
     plan = plan_for(environment, agent)
     recorder = ListRecorder(plan)
-    slot = Slot(Phase.EVALUATION, task.key)
+    slot = TrialSlot(Phase.EVALUATION, task.key)
     run_trial(RunTrial(slot, task.family, None, EMPTY_LIBRARY), {}, plan, recorder, toolbox_for(plan, suite))
     verdict = recorder.verdict(slot)
     assert verdict is not None
@@ -74,8 +74,8 @@ def test_a_skillevolbench_family_runs_through_the_engine(agent: str, passes: boo
     plan = plan_for(suite.environments[0], agent)
     recorder = ListRecorder(plan)
     run_episode(plan, recorder, toolbox_for(plan, suite))
-    slots = [Slot(Phase.ACQUISITION, f"E3-LS2-T{index}") for index in (1, 2, 3)]
-    slots += [Slot(Phase.DEPLOYMENT, f"E3-LS2-T{index}") for index in (4, 5, 6)]
+    slots = [TrialSlot(Phase.ACQUISITION, f"E3-LS2-T{index}") for index in (1, 2, 3)]
+    slots += [TrialSlot(Phase.DEPLOYMENT, f"E3-LS2-T{index}") for index in (4, 5, 6)]
     verdicts = [recorder.verdict(slot) for slot in slots]
     told = [
         (each.success, each.reward, each.outcome, each.process, each.overall, len(each.checks), len(each.dimensions))

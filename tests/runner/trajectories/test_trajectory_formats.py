@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from runner.base.types import Source, Step, TrajectoryKind, Usage
-from runner.trajectories.problems import Problem
+from runner.trajectories.problems import TrajectoryProblem
 from runner.trajectories.readers.reading import ReadTrajectory, open_file, sniff
 from runner.trajectories.readers.skill_use import skill_uses
 
@@ -358,7 +358,9 @@ def test_it_reports_a_pointer_that_was_not_fetched(tmp_path: Path) -> None:
     assert list(result.steps) == []
     assert result.facts["git_lfs_size"] == 140_677_567
     assert list(result.problems) == [
-        Problem("whole file", "the trajectory itself", "a git-lfs pointer to 140,677,567 bytes that was not fetched")
+        TrajectoryProblem(
+            "whole file", "the trajectory itself", "a git-lfs pointer to 140,677,567 bytes that was not fetched"
+        )
     ]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from django import forms
 
 from benchapp.models import Code, CodebookVersion, Decision, Trial, User
-from benchapp.review.codebooks import codes as acts
+from benchapp.review.codebooks import codes
 from benchapp.review.codebooks.codebook_file import MAX_NAME, MAX_QUOTE, MAX_TEXT
 from benchapp.review.codebooks.codes import Wording
 from benchapp.review.codebooks.examples import add_example
@@ -67,7 +67,7 @@ class AddForm(WordingForm):
         self.fields["parent"].queryset = version.codes.all()  # type: ignore[attr-defined]
 
     def apply(self, user: User) -> str:
-        self.code = acts.add(self.version, self.wording(), user, parent=self.cleaned_data["parent"])
+        self.code = codes.add(self.version, self.wording(), user, parent=self.cleaned_data["parent"])
         return f"“{self.code.name}” was added."
 
 
@@ -82,7 +82,7 @@ class EditForm(WordingForm):
 
     def apply(self, user: User) -> str:
         assert self.code
-        code = acts.reword(self.code, self.wording(), user, seen=self.cleaned_data["seen"])
+        code = codes.reword(self.code, self.wording(), user, seen=self.cleaned_data["seen"])
         return f"“{code.name}” was saved."
 
 
@@ -104,7 +104,7 @@ class MoveForm(CodeForm):
     def apply(self, user: User) -> str:
         assert self.code
         parent, before = self.cleaned_data["parent"], self.cleaned_data["before"]
-        acts.move(self.code, user, parent=before.parent if before and not parent else parent, before=before)
+        codes.move(self.code, user, parent=before.parent if before and not parent else parent, before=before)
         return f"“{self.code.name}” was moved."
 
 
@@ -130,7 +130,7 @@ class SplitForm(CodeForm):
     def apply(self, user: User) -> str:
         assert self.code
         was = self.code.name
-        made = acts.split(self.code, [self.wording(f"_{part}") for part in range(1, self.parts + 1)], user)
+        made = codes.split_code(self.code, [self.wording(f"_{part}") for part in range(1, self.parts + 1)], user)
         return f"“{was}” was split into {', '.join(f'“{code.name}”' for code in made)}."
 
 
@@ -153,7 +153,7 @@ class MergeForm(WordingForm):
     def apply(self, user: User) -> str:
         assert self.code
         merged = [self.code, *self.cleaned_data["others"]]
-        self.code = acts.merge(merged, self.wording(), user)
+        self.code = codes.merge(merged, self.wording(), user)
         return f"{', '.join(f'“{code.name}”' for code in merged)} became “{self.code.name}”."
 
 
@@ -164,7 +164,7 @@ class RetireForm(CodeForm):
 
     def apply(self, user: User) -> str:
         assert self.code
-        acts.retire(self.code, user, reason=self.cleaned_data["reason"])
+        codes.retire(self.code, user, reason=self.cleaned_data["reason"])
         return f"“{self.code.name}” was retired."
 
 

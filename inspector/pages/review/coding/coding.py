@@ -13,7 +13,7 @@ from benchapp.models import Attribution, Code, Mark, QueueItem, Review, User
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.review.blinding import Hidden
 from benchapp.review.codebooks.hierarchy import in_order
-from benchapp.review.coding.anchors import Evidence
+from benchapp.review.coding.anchors import ItemEvidence
 from benchapp.review.coding.draft import MAX_LABELS, MAX_MARKS, MAX_MEMO
 from benchapp.review.coding.drafts import MAX_REASON, asks_guess, draft_of, guess_options, has_place
 
@@ -149,7 +149,7 @@ def code_lines(codes: Iterable[Code]) -> list[CodeLine]:
     return [CodeLine(code, depth, given.get(code.pk, ""), code.pk in parents) for code, depth in flat]
 
 
-def coding_of(item: QueueItem, user: User, *, hidden: Hidden, evidence: Evidence) -> CodingPanel:
+def coding_of(item: QueueItem, user: User, *, hidden: Hidden, evidence: ItemEvidence) -> CodingPanel:
     """`item` with its queue, version and codebook loaded. The number of queries does not grow with what was said."""
     reviews = list(_list_reviews(item, user, hidden))
     review = next((found for found in reviews if found.reviewer_id == user.pk), None)

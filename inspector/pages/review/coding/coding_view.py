@@ -18,12 +18,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from benchapp.models import QueueItem, Review, User
 from benchapp.record.json_shape import JsonShape
 from benchapp.review.blinding import Hidden, hidden_in
-from benchapp.review.coding.anchors import Evidence
+from benchapp.review.coding.anchors import ItemEvidence
 from benchapp.review.coding.drafts import (
     Conflict,
     Draft,
+    DraftRefused,
     Finished,
-    Refused,
     Unfinished,
     asks_guess,
     draft_of,
@@ -90,7 +90,7 @@ def item(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Htt
     return render_page(request, "review/coding.html", data=data, context=context, as_json=as_json)
 
 
-Act = Callable[[QueueItem, User, Saved, Evidence], JsonResponse]
+Act = Callable[[QueueItem, User, Saved, ItemEvidence], JsonResponse]
 
 
 def _takes_draft(act: Act) -> Callable[..., HttpResponse]:
@@ -119,7 +119,7 @@ def _takes_draft(act: Act) -> Callable[..., HttpResponse]:
             return JsonResponse({"error": str(finished), **_standing(finished.review, evidence)}, status=410)
         except Unfinished as error:
             return JsonResponse({"error": str(error), "problems": error.problems}, status=422)
-        except Refused as error:
+        except DraftRefused as error:
             return JsonResponse({"error": str(error)}, status=422)
 
     return view
@@ -128,7 +128,7 @@ def _takes_draft(act: Act) -> Callable[..., HttpResponse]:
 @require_POST
 @needs(User.Level.REVIEWER)
 @_takes_draft
-def save(item: QueueItem, user: User, sent: Saved, evidence: Evidence) -> JsonResponse:
+def save(item: QueueItem, user: User, sent: Saved, evidence: ItemEvidence) -> JsonResponse:
     """Keeps the draft and holds the item for the full time again; `held` says whether it still is theirs."""
     review = save_draft(item, user, sent.draft, revision=sent.revision, evidence=evidence)
     return JsonResponse({**_standing(review, evidence), "held": hold(item, user)})
@@ -137,7 +137,7 @@ def save(item: QueueItem, user: User, sent: Saved, evidence: Evidence) -> JsonRe
 @require_POST
 @needs(User.Level.REVIEWER)
 @_takes_draft
-def finish(item: QueueItem, user: User, sent: Saved, evidence: Evidence) -> JsonResponse:
+def finish(item: QueueItem, user: User, sent: Saved, evidence: ItemEvidence) -> JsonResponse:
     review = submit(item, user, sent.draft, revision=sent.revision, nothing_wrong=sent.nothing_wrong, evidence=evidence)
     return _after(item, user, review)
 
@@ -145,7 +145,7 @@ def finish(item: QueueItem, user: User, sent: Saved, evidence: Evidence) -> Json
 @require_POST
 @needs(User.Level.REVIEWER)
 @_takes_draft
-def pass_over(item: QueueItem, user: User, sent: Saved, evidence: Evidence) -> JsonResponse:
+def pass_over(item: QueueItem, user: User, sent: Saved, evidence: ItemEvidence) -> JsonResponse:
     review = skip(item, user, sent.draft, revision=sent.revision, reason=sent.reason, evidence=evidence)
     return _after(item, user, review)
 
@@ -180,7 +180,7 @@ def guess_condition(request: HttpRequest, public_id: UUID) -> HttpResponse:
         review = guess(found, _user(request), Guessed.model_validate_json(request.body).guess)
     except ValidationError as error:
         return JsonResponse({"error": _first_problem(error)}, status=422)
-    except Refused as error:
+    except DraftRefused as error:
         return JsonResponse({"error": str(error)}, status=422)
     return JsonResponse({"guess": review.guess})
 
@@ -207,9 +207,9 @@ def _parse_draft(body: bytes) -> Saved:
         return Saved.model_validate(found)
 
 
-def evidence_of(item: QueueItem, hidden: Hidden) -> Evidence:
+def evidence_of(item: QueueItem, hidden: Hidden) -> ItemEvidence:
     """Marks are counted in the text this person is shown, and kept in that of the record."""
-    return Evidence(item, ShownFields(item, hidden))
+    return ItemEvidence(item, ShownFields(item, hidden))
 
 
 def _after(item: QueueItem, user: User, review: Review) -> JsonResponse:
@@ -233,7 +233,7 @@ def _user(request: HttpRequest) -> User:
     return request.user  # type: ignore[return-value]  # nobody comes here without
 
 
-def _standing(review: Review, evidence: Evidence) -> dict[str, Any]:
+def _standing(review: Review, evidence: ItemEvidence) -> dict[str, Any]:
     return {
         "state": review.state,
         "revision": review.revision,

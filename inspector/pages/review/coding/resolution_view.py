@@ -18,7 +18,14 @@ from benchapp.record.json_shape import JsonShape
 from benchapp.review.blinding import hidden_in
 from benchapp.review.coding.disagreements import Compared, after, code_names, compared_items
 from benchapp.review.coding.queue_agreement import was_opened
-from benchapp.review.coding.resolutions import MAX_MEMO, Superseded, Unresolvable, Verdict, barred, resolve
+from benchapp.review.coding.resolutions import (
+    MAX_MEMO,
+    AdjudicatorVerdict,
+    Superseded,
+    Unresolvable,
+    explain_barred,
+    resolve,
+)
 from inspector.pages.review.coding.resolution import Filled, read_standing, sheet_of
 from inspector.pages.review.exhibits.exhibit import exhibit_of, load_unit
 from inspector.pages.review.results.agreement_view import open_queue, parse_wanted, query_of
@@ -49,9 +56,9 @@ class ResolveForm(forms.Form):
         codes = item.queue.version.codes.values_list("public_id", "name")
         self.fields["codes"].choices = [(str(key), name) for key, name in codes]  # type: ignore[attr-defined]
 
-    def verdict(self) -> Verdict:
+    def verdict(self) -> AdjudicatorVerdict:
         said = self.cleaned_data
-        return Verdict(frozenset(said["codes"]), said["category"], said["attribution"], said["memo"])
+        return AdjudicatorVerdict(frozenset(said["codes"]), said["category"], said["attribution"], said["memo"])
 
     def read_sent(self) -> Filled:
         """What was sent, also where it cannot stand."""
@@ -123,7 +130,7 @@ def _page(
     made = list(item.resolutions.select_related("adjudicator").prefetch_related("codes")) if opened else []
     standing = next((each for each in made if each.superseded_at is None), None)
     sheet = sheet_of(item, sent or read_standing(standing)) if opened else None
-    reason = barred(item, request.user)  # type: ignore[arg-type]
+    reason = explain_barred(item, request.user)  # type: ignore[arg-type]
     data = {
         "item": item.public_id,
         "number": item.ordinal + 1,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from benchapp.models import Attempt, Blob, Dimension, QueueItem, SkillUse, Trajectory, Trial
 from benchapp.record.trajectory_store import read_whole_steps
 from benchapp.review.blinding import Hidden
-from benchapp.review.coding.anchors import Evidence
+from benchapp.review.coding.anchors import ItemEvidence
 from inspector.pages.review.exhibits.giveaways import Masks, masks_of_trial
 from inspector.pages.review.exhibits.masked_steps import Steps, read_shown
 from inspector.pages.review.exhibits.masking import Mask, ShownText
@@ -59,7 +59,7 @@ def exhibit_trial(item: QueueItem, hidden: Hidden, query: Mapping[str, str]) -> 
     trial = item.trial
     assert trial is not None
     attempt = trial.counting_attempt()
-    trajectories = Evidence(item).trajectories
+    trajectories = ItemEvidence(item).trajectories
     index = _index(query.get("trajectory", ""), len(trajectories))
     trajectory = trajectories[index] if trajectories else None
     masks = masks_of_trial(trial, attempt, hidden)

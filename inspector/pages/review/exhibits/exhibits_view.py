@@ -12,7 +12,7 @@ from django.views.decorators.http import require_safe
 
 from benchapp.models import QueueItem
 from benchapp.review.blinding import hidden_in
-from benchapp.review.coding.anchors import Evidence
+from benchapp.review.coding.anchors import ItemEvidence
 from inspector.pages.review.exhibits.exhibit import load_unit
 from inspector.pages.review.exhibits.exhibited_trial import ShownFields
 from inspector.pages.review.exhibits.gaps import gap_address
@@ -62,7 +62,7 @@ def field(request: HttpRequest, public_id: UUID) -> HttpResponse:
 
 
 def _read_shown_text(item: QueueItem, request: HttpRequest, index: int, number: int, name: str) -> str:
-    trajectories = Evidence(item).trajectories
+    trajectories = ItemEvidence(item).trajectories
     if index >= len(trajectories):
         raise Http404("no such trajectory")
     hidden = hidden_in(item, request.user)  # type: ignore[arg-type]

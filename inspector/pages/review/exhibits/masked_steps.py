@@ -63,7 +63,7 @@ class Steps:
         group, _, place = name.partition("/")
         if group == "tool_calls":
             label = step.tool_calls[int(place)].name
-            end = shown.shown(0, len(label))[1]
+            end = shown.map_to_shown(0, len(label))[1]
             skip = min(end + 1, len(shown.text))  # a call without arguments has no line after its name
             return StepText(name, "call", shown.text[:end][:MAX_LABEL], shown.text[skip:], length, skip)
         if group == "observations":

@@ -54,12 +54,12 @@ class ShownText:
     text: str
     cuts: tuple[Cut, ...] = ()
 
-    def recorded(self, start: int, end: int) -> tuple[int, int] | None:
+    def map_to_recorded(self, start: int, end: int) -> tuple[int, int] | None:
         """The range of the recorded text for a range of the shown one; None where nothing that is shown remains."""
         first, last = self._map_to_recorded(start, is_end=False), self._map_to_recorded(end, is_end=True)
         return (first, last) if first < last else None
 
-    def shown(self, start: int, end: int) -> tuple[int, int]:
+    def map_to_shown(self, start: int, end: int) -> tuple[int, int]:
         """The range of the shown text that holds a range of the recorded one."""
         return self._map_to_shown(start, is_end=False), self._map_to_shown(end, is_end=True)
 

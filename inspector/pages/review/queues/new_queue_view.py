@@ -11,7 +11,7 @@ from django.views.decorators.http import require_http_methods
 from benchapp.models import User
 from benchapp.record.json_shape import JsonShape
 from benchapp.review.queues.populations import Population, parse_population
-from benchapp.review.queues.queue_making import Refused, Sketch, make_queue, seconds_per_item
+from benchapp.review.queues.queue_making import QueueRefused, Sketch, make_queue, seconds_per_item
 from benchapp.stats.comparing.axis_facets import facets_of
 from inspector.pages.review.queues.queue_form import (
     FACETS,
@@ -42,7 +42,7 @@ def queue_new(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     if makes and not problems and form.is_valid():
         try:
             return HttpResponseRedirect(make_queue(form.spec(selection), user=user).get_absolute_url())
-        except Refused as error:
+        except QueueRefused as error:
             refused = str(error)
     sketch = _draw_sketch(drawn, selection) if not problems else None
     if isinstance(sketch, str):
@@ -84,7 +84,7 @@ def _draw_sketch(form: DrawForm, selection: Population) -> Sketch | str | None:
     sketch = Sketch(form.population(selection), form.draw(), len(form.cleaned_data["reviewers"]))
     try:
         sketch.items  # noqa: B018  (drawn here, so that a refusal comes now)
-    except Refused as error:
+    except QueueRefused as error:
         return str(error)
     return sketch
 

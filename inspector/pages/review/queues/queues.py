@@ -15,7 +15,7 @@ from django.urls import NoReverseMatch, reverse
 from benchapp.models import Queue, QueueItem, Review, Slot, User
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.review.blinding import open_to, same_unit, unsaid_by
-from benchapp.review.queues.populations import HIDES, Population, reopened
+from benchapp.review.queues.populations import HIDES, Population, reopen
 from benchapp.review.queues.statuses import ItemStatus, statuses_of
 from inspector.web.responses import link_to
 
@@ -132,7 +132,7 @@ def read_draw(queue: Queue, *, blinded: bool) -> QueueDraw:
     """Two queries. A stored selection that means nothing any more is said as it is written."""
     population: Population | None
     try:
-        population = reopened(queue.unit, queue.population)
+        population = reopen(queue.unit, queue.population)
     except ValueError:
         population = None
     chips = population.narrowed_by() if population else []

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_POST, require_safe
 from benchapp.models import Queue, User
 from benchapp.record.json_shape import JsonShape
 from benchapp.review.queues.claims import claim, may_claim
-from benchapp.review.queues.queue_making import Refused, assign, close, withdraw
+from benchapp.review.queues.queue_making import QueueRefused, assign, close, withdraw
 from benchapp.review.queues.review_progress import people_of, progress_of
 from benchapp.review.queues.statuses import ItemStatus
 from inspector.pages.review.queues.queue_form import FACETS, may_review
@@ -121,7 +121,7 @@ def queue_people(request: HttpRequest, public_id: UUID) -> HttpResponse:
     person = get_object_or_404(User, username=request.POST.get("add" if adds else "remove", ""))
     try:
         done = assign(found, person, user=user) if adds else withdraw(found, person, user=user)
-    except Refused as error:
+    except QueueRefused as error:
         messages.error(request, str(error))
     else:
         if done:

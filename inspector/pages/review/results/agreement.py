@@ -9,7 +9,7 @@ from typing import Any
 from benchapp.models import AgreementReport, Attribution, Code, User
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.review.codebooks.hierarchy import in_order
-from benchapp.review.coding.answer_overlap import Answer
+from benchapp.review.coding.answer_overlap import OverlapAnswer
 from benchapp.review.coding.disagreements import About, Compared
 from benchapp.review.coding.queue_agreement import Agreement
 from benchapp.stats.agreement.bootstrap import AgreementEstimate
@@ -241,7 +241,7 @@ class AnswerView(Shaped):
     """One review's answer. shared: codes that all reviews of the item have; own: the others."""
 
     user: User
-    answer: Answer
+    answer: OverlapAnswer
     shared: list[str]
     own: list[str]
     attribution: str

@@ -21,9 +21,9 @@ from benchapp.review.coding.condition_guesses import Guesses, guesses_of
 from benchapp.review.queues.review_facets import FACETS, Extent
 from benchapp.review.results.headings import Heading, heading_of
 from benchapp.review.results.population_shares import Share
-from benchapp.review.results.queue_results import Basis, Coded, Coding, NotTogether, coding_of, settled
+from benchapp.review.results.queue_results import Basis, Coded, NotTogether, QueueCoding, coding_of, drop_undecided
 from benchapp.review.results.saturation import Saturation, saturation_of
-from benchapp.review.results.taxonomy import Per, Row, Taxonomy, blame, extent_if_known, uncoded_strata
+from benchapp.review.results.taxonomy import Per, Taxonomy, TaxonomyRow, blame, extent_if_known, uncoded_strata
 from benchapp.stats.inference.interval import Interval
 
 COVERS = {"clusters": "other episodes of the same kind", "population": "coding every unit of this population"}
@@ -111,13 +111,13 @@ class FirstFailures:
 class Results:
     queues: tuple[Queue, ...]
     asked: ResultsChoices
-    coding: Coding
+    coding: QueueCoding
     extent: Extent | None
     problems: tuple[str, ...] = ()
 
     @cached_property
     def taxonomy(self) -> Taxonomy:
-        counted = settled(self.coding) if self.asked.counts == "settled" else self.coding
+        counted = drop_undecided(self.coding) if self.asked.counts == "settled" else self.coding
         return Taxonomy(counted, self.extent, self.asked.chosen)
 
     @cached_property
@@ -131,14 +131,14 @@ class Results:
         return asked if asked in self.taxonomy.pers else Per.POPULATION
 
     @cached_property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[TaxonomyRow]:
         """The tree, the most frequent first on each level."""
-        children: dict[int | None, list[Row]] = defaultdict(list)
+        children: dict[int | None, list[TaxonomyRow]] = defaultdict(list)
         known = {row.code.pk for row in self.taxonomy.rows}
         for row in self.taxonomy.rows:
             parent = row.code.parent_id
             children[parent if parent in known else None].append(row)
-        found: list[Row] = []
+        found: list[TaxonomyRow] = []
 
         def walk(parent: int | None) -> None:
             for row in sorted(children[parent], key=lambda row: -(row.shares[Per.POPULATION].value or 0)):
@@ -201,7 +201,7 @@ class Results:
         return (median(known) if known else None), len(known)
 
     @cached_property
-    def attributions(self) -> list[tuple[Row, dict[str, float]]]:
+    def attributions(self) -> list[tuple[TaxonomyRow, dict[str, float]]]:
         """Used codes with the items that blame each cause."""
         rows = [row for row in self.rows if row.is_used]
         return [(row, blame(self.chosen_items, self.coding.within(row.code))) for row in rows]
@@ -233,7 +233,7 @@ def results_of(queues: Sequence[Queue], asked: ResultsChoices) -> Results:
     return Results(tuple(queues), asked, coding, extent, (problem,) if unknown else ())
 
 
-def _of_codebook(coding: Coding, user: User) -> Iterable[tuple[int, Example]]:
+def _of_codebook(coding: QueueCoding, user: User) -> Iterable[tuple[int, Example]]:
     shown = CodeExample.objects.filter(code__version=coding.version, is_counter=False).exclude(trial=None)
     shown = shown.exclude(trial__in=unsaid_by(user).exclude(trial=None).values("trial"))
     shown = shown.exclude(trial__in=closed_trials(user).values("pk")).annotate(start_of=Left("quote", QUOTE_CHARS))

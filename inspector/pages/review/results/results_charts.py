@@ -13,7 +13,7 @@ from benchapp.review.results.cooccurrence import together
 from benchapp.review.results.population_shares import Share
 from benchapp.review.results.review_exports import number
 from benchapp.review.results.saturation import STILL
-from benchapp.review.results.taxonomy import Per, Row
+from benchapp.review.results.taxonomy import Per, TaxonomyRow
 from benchapp.stats.inference.interval import Interval
 from benchapp.stats.inference.shares import MIN_FOR_INTERVAL
 from inspector.charts.chart import ChartDrawing, ChartTable, TableColumn, TableRow
@@ -57,12 +57,12 @@ def draw_taxonomy(results: Results) -> ChartDrawing:
     return ChartDrawing(_bars(shown, results), table, notes)
 
 
-def choose_rows(rows: Sequence[Row]) -> Sequence[Row]:
+def choose_rows(rows: Sequence[TaxonomyRow]) -> Sequence[TaxonomyRow]:
     """All where they fit, else those that were used."""
     return rows if len(rows) <= MAX_CODES else ([row for row in rows if row.is_used] or rows)[:MAX_CODES]
 
 
-def _bars(rows: Sequence[Row], results: Results) -> go.Figure:
+def _bars(rows: Sequence[TaxonomyRow], results: Results) -> go.Figure:
     """A bar for each code, the tree from the top, with its interval and, at its right, its numbers."""
     per = results.per
     drawn = [(place, row, row.shares[per]) for place, row in enumerate(rows)]
@@ -111,7 +111,7 @@ def _around(shares: Sequence[Share], results: Results) -> dict[str, Any]:
     }
 
 
-def _name(row: Row, place: int, left: float) -> dict[str, Any]:
+def _name(row: TaxonomyRow, place: int, left: float) -> dict[str, Any]:
     """Left of its bar, the deeper the further in."""
     name = short(row.code.name, LABEL)
     return {
@@ -141,7 +141,7 @@ def _text(text: str, place: int, size: int) -> dict[str, Any]:
     return {"text": text, "y": place, "yref": "y", "showarrow": False, "align": "left", "font": font}
 
 
-def _hover(row: Row, results: Results) -> str:
+def _hover(row: TaxonomyRow, results: Results) -> str:
     share = row.shares[results.per]
     around = results.interval(share)
     counts = f"{number(share.k)} of {share.n} items coded, from {share.clusters} clusters"

@@ -15,7 +15,7 @@ from benchapp.review.queues.review_facets import FACETS
 from benchapp.review.results.population_shares import Share
 from benchapp.review.results.queue_results import Basis
 from benchapp.review.results.review_exports import number
-from benchapp.review.results.taxonomy import Per, Row
+from benchapp.review.results.taxonomy import Per, TaxonomyRow
 from benchapp.stats.inference.interval import Interval
 from inspector.pages.review.results.results import (
     ATTRIBUTIONS,
@@ -43,7 +43,7 @@ class ShareText:
 
 @dataclass(frozen=True, slots=True)
 class RowText:
-    row: Row
+    row: TaxonomyRow
     cells: tuple[ShareText, ...]
     whole: str  # the other interval
     estimated: str
@@ -86,7 +86,9 @@ def context_of(request: HttpRequest, results: Results) -> dict[str, Any]:
     }
 
 
-def _row_text(results: Results, row: Row, pers: Sequence[Per], examples: Mapping[int, list[Example]]) -> RowText:
+def _row_text(
+    results: Results, row: TaxonomyRow, pers: Sequence[Per], examples: Mapping[int, list[Example]]
+) -> RowText:
     other = row.shares[results.per]
     unused = other.sampling if results.asked.covers == "clusters" else other.interval
     return RowText(
@@ -141,7 +143,7 @@ def _groups(results: Results) -> dict[str, Any]:
     return {"heads": [name or "not told" for name in groups], "rows": rows, "left": max(0, total - MAX_GROUPS)}
 
 
-def _attributions(results: Results) -> list[tuple[Row, int, list[str]]]:
+def _attributions(results: Results) -> list[tuple[TaxonomyRow, int, list[str]]]:
     """Items per cause, empty where none."""
     values = [value for value, _ in ATTRIBUTIONS]
     return [
@@ -202,7 +204,7 @@ def _read_selection(results: Results) -> dict[str, int] | None:
     return SELECTION.read(cell) if cell else None
 
 
-def _label_url(results: Results, row: Row) -> str:
+def _label_url(results: Results, row: TaxonomyRow) -> str:
     return reverse("results", args=[results.queues[0].public_id]) + f"#code-{row.code.public_id}"
 
 

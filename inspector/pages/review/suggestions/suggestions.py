@@ -10,12 +10,12 @@ from urllib.parse import urlencode
 from benchapp.models import Code, Queue, QueueItem, Suggestion
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.review.results.queue_results import Basis
-from benchapp.review.suggestions.suggestion_matches import Kind, Source, Truth
+from benchapp.review.suggestions.suggestion_matches import MatchKind, SuggestionSource, Truth
 from benchapp.stats.metrics.rates import Rate
 from inspector.web.responses import link_to
 from inspector.web.text.visible import visible
 
-KIND_WORDS = {Kind.MATCHED: "both say it", Kind.PEOPLE: "only people", Kind.SOURCE: "only {source}"}
+KIND_WORDS = {MatchKind.MATCHED: "both say it", MatchKind.PEOPLE: "only people", MatchKind.SOURCE: "only {source}"}
 FEW = 100  # items; below, rates of finding and leaving alone are too wide to choose a judge by
 
 
@@ -24,7 +24,7 @@ class SuggestionChoices:
     """What the address asks to list."""
 
     source: str = ""
-    kind: Kind | None = None
+    kind: MatchKind | None = None
     code: Code | None = None
 
     def query(self, **changes: Any) -> str:
@@ -56,13 +56,15 @@ class PairRow(Shaped):
 
 
 def parse_choices(
-    query: Mapping[str, str], sources: Sequence[Source], codes: Sequence[Code]
-) -> tuple[SuggestionChoices, Source | None]:
+    query: Mapping[str, str], sources: Sequence[SuggestionSource], codes: Sequence[Code]
+) -> tuple[SuggestionChoices, SuggestionSource | None]:
     """Nonsense is as if it were not there; without a source the first one is shown."""
     source = next((each for each in sources if each.key == query.get("source")), None) or next(iter(sources), None)
     kind = query.get("kind", "")
     code = next((each for each in codes if str(each.public_id) == query.get("code")), None)
-    return SuggestionChoices(source.key if source else "", Kind(kind) if kind in list(Kind) else None, code), source
+    return SuggestionChoices(
+        source.key if source else "", MatchKind(kind) if kind in list(MatchKind) else None, code
+    ), source
 
 
 def in_words(truth: Truth) -> str:
@@ -79,7 +81,7 @@ def in_words(truth: Truth) -> str:
     return f"Held against {total} settled item{'' if total == 1 else 's'}: {said}."
 
 
-def cautions(queue: Queue, truth: Truth, source: Source | None) -> list[str]:
+def cautions(queue: Queue, truth: Truth, source: SuggestionSource | None) -> list[str]:
     said = []
     if not queue.hides_suggestions:
         said.append(
@@ -102,7 +104,7 @@ def cautions(queue: Queue, truth: Truth, source: Source | None) -> list[str]:
     return said
 
 
-def pair_rows(pairs: Iterable[tuple[int, int]], source: Source, codes: Sequence[Code]) -> list[PairRow]:
+def pair_rows(pairs: Iterable[tuple[int, int]], source: SuggestionSource, codes: Sequence[Code]) -> list[PairRow]:
     """Two queries, whatever the number of pairs."""
     pairs = list(pairs)
     items = QueueItem.objects.in_bulk({item for item, _ in pairs})
@@ -114,7 +116,7 @@ def pair_rows(pairs: Iterable[tuple[int, int]], source: Source, codes: Sequence[
     return [PairRow(items[item], by_pk[code], first.get((item, code))) for item, code in pairs]
 
 
-def name_kind(kind: Kind, source: Source) -> str:
+def name_kind(kind: MatchKind, source: SuggestionSource) -> str:
     return KIND_WORDS[kind].format(source="rules" if source.is_rules else "the judge")
 
 

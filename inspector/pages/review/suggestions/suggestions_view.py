@@ -18,8 +18,8 @@ from benchapp.record.json_shape import JsonShape
 from benchapp.review.review_access import ELSEWHERE, asked_elsewhere
 from benchapp.review.seeing import note_seen
 from benchapp.review.suggestions.suggestion_matches import (
-    Kind,
-    Source,
+    MatchKind,
+    SuggestionSource,
     Truth,
     judge_bills,
     matches_of,
@@ -126,16 +126,16 @@ def _open_queue(request: HttpRequest, public_id: UUID) -> Queue:
     return queue
 
 
-def _pairs(asked: SuggestionChoices, truth: Truth, source: Source | None) -> list[tuple[int, int]]:
+def _pairs(asked: SuggestionChoices, truth: Truth, source: SuggestionSource | None) -> list[tuple[int, int]]:
     if source is None:
         return []
-    return pairs_of(truth, source, asked.kind or Kind.SOURCE, asked.code)
+    return pairs_of(truth, source, asked.kind or MatchKind.SOURCE, asked.code)
 
 
-def _kinds(asked: SuggestionChoices, truth: Truth, source: Source | None) -> list[dict[str, Any]]:
+def _kinds(asked: SuggestionChoices, truth: Truth, source: SuggestionSource | None) -> list[dict[str, Any]]:
     if source is None:
         return []
-    current = asked.kind or Kind.SOURCE
+    current = asked.kind or MatchKind.SOURCE
     return [
         {
             "text": name_kind(kind, source),
@@ -143,5 +143,5 @@ def _kinds(asked: SuggestionChoices, truth: Truth, source: Source | None) -> lis
             "query": asked.query(kind=kind.value),
             "is_current": kind is current,
         }
-        for kind in Kind
+        for kind in MatchKind
     ]
