@@ -8,7 +8,7 @@ import demo
 from demo.scripted import VERSION
 from runner.base.digests import digest_bytes, digest_json
 
-OF_VERSION = ("4", "c981791586a1c94a9d2abd44e493178b8d207a539b9e9eca10149d5ba3a08d50")
+OF_VERSION = ("4", "9dfab253f053d6b48a9ff9a1ff5c621e7fee6d816b4693489f126e78211da2ce")
 
 
 def test_the_version_is_that_of_the_files() -> None:
