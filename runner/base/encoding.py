@@ -27,7 +27,7 @@ def encode(value: Any) -> Any:
     """The JSON value of a runner value. Objects carry "type" so that a union can be read back."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {field.name: encode(getattr(value, field.name)) for field in dataclasses.fields(value)}
-        return {"type": type(value).__name__, **fields} if "type" not in fields else fields
+        return {"type": _name_type(type(value)), **fields} if "type" not in fields else fields
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, datetime):
@@ -39,6 +39,11 @@ def encode(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         return [encode(item) for item in value]
     return value
+
+
+def _name_type(kind: type) -> str:
+    """What files call a type: its name, or `written_as` where the class was renamed after files had been written."""
+    return str(getattr(kind, "written_as", kind.__name__))
 
 
 def _encode_bytes(value: bytes) -> dict[str, str]:
@@ -75,7 +80,7 @@ def _decode_union(arguments: tuple[Any, ...], value: Any, place: str) -> Any:
     if len(members) == 1:
         return _decode(members[0], value, place)
     for member in members:
-        if isinstance(value, dict) and value.get("type") == member.__name__:
+        if isinstance(value, dict) and value.get("type") == _name_type(member):
             return _decode(member, value, place)
     names = ", ".join(member.__name__ for member in members)
     raise Undecodable(f"{place}: expected one of {names}, found {_shorten(value)}")

@@ -170,6 +170,7 @@ class Environment:
 class TrialSlot:
     """The identity of a trial inside its episode."""
 
+    written_as: ClassVar[str] = "Slot"
     phase: Phase
     task: str
     sample: int = 0

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import typing
 from datetime import UTC, datetime
 from typing import cast
 
 import pytest
 
-from runner.base.encoding import Undecodable, decode, encode
+from runner.base.encoding import Undecodable, _name_type, decode, encode
 from runner.base.types import (
     AttemptResult,
     Check,
@@ -102,3 +104,63 @@ def test_it_reads_back_what_it_wrote(value: Transaction) -> None:
 def test_it_says_where_a_value_is_not_what_it_should_be(value: object, message: str) -> None:
     with pytest.raises(Undecodable, match=message):
         decode(KIND, value)
+
+
+def test_files_call_their_types_what_they_always_called_them() -> None:
+    """A class may be renamed; a recorded episode must still be read, and written the same."""
+    assert encode(TrialSlot(Phase.REPLAY, "E1"))["type"] == "Slot"
+    assert {_name_type(kind) for kind in list_types(Transaction)} == {
+        *(
+            "AttemptAbandoned",
+            "AttemptFinished",
+            "AttemptResult",
+            "AttemptStarted",
+            "CallFinished",
+            "CallStarted",
+            "Check",
+            "Compaction",
+            "Decided",
+            "Decision",
+            "DecisionMade",
+            "Dimension",
+            "Evidence",
+            "FailedTry",
+            "Failure",
+            "File",
+            "Finding",
+            "Frozen",
+            "LibrarySeeded",
+            "ModelReply",
+            "ModelRequest",
+            "Noted",
+            "Observation",
+            "Patch",
+            "Refused",
+            "SandboxOpened",
+            "Seeded",
+            "SkillUse",
+            "Skipped",
+            "Slot",
+            "Span",
+            "Step",
+            "ToolCall",
+            "Trajectory",
+            "TrajectoryHead",
+            "TrialDone",
+            "Usage",
+            "Verdict",
+        ),
+    }
+
+
+def list_types(kind: object) -> set[type]:
+    """The dataclasses that a value of this type may hold."""
+    found: set[type] = set()
+    waiting = [kind]
+    while waiting:
+        each = waiting.pop()
+        waiting += typing.get_args(each)
+        if isinstance(each, type) and dataclasses.is_dataclass(each) and each not in found:
+            found.add(each)
+            waiting += [typing.get_type_hints(each)[field.name] for field in dataclasses.fields(each)]
+    return found
