@@ -8,11 +8,13 @@ from benchapp.models import Code
 
 
 def in_order(codes: Iterable[Code]) -> list[tuple[Code, int]]:
-    """(code, depth from 0), parents before their children, siblings by ordinal. Every code occurs once."""
+    """(code, depth from 0), parents before their children, siblings by ordinal. Every code occurs once; one whose parent
+    is not among them stands at the top."""
     rows = sorted(codes, key=lambda code: (code.ordinal, code.pk))
+    known = {code.pk for code in rows}
     below: dict[int | None, list[Code]] = {}
     for code in rows:
-        below.setdefault(code.parent_id, []).append(code)
+        below.setdefault(code.parent_id if code.parent_id in known else None, []).append(code)
     found: list[tuple[Code, int]] = []
     waiting = [(code, 0) for code in reversed(below.get(None, []))]
     while waiting:

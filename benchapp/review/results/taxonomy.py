@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from benchapp.models import Code, Queue
+from benchapp.review.codebooks.hierarchy import in_order
 from benchapp.review.queues.review_facets import Extent, FacetCell, extent_of
 from benchapp.review.results.population_shares import CodedSample, Flags, Share, horvitz_thompson, shares
 from benchapp.review.results.queue_results import Coded, QueueCoding, coding_of
@@ -64,7 +65,7 @@ class Taxonomy:
     @cached_property
     def tree(self) -> list[tuple[Code, int]]:
         """Codes with their depth, parents before children, in the order of the codebook."""
-        return tree_of(self.coding.codes)
+        return in_order(self.coding.codes)
 
     @cached_property
     def carried(self) -> Floats:
@@ -189,22 +190,6 @@ def uncoded_strata(drawn: Sequence[Coded]) -> list[str]:
     """Strata of which nothing is coded: no weight can make up for them."""
     done = {item.stratum for item in drawn if item.is_coded}
     return sorted({item.stratum[1] or "all" for item in drawn if item.stratum not in done})
-
-
-def tree_of(codes: Sequence[Code]) -> list[tuple[Code, int]]:
-    children: dict[int | None, list[Code]] = defaultdict(list)
-    known = {code.pk for code in codes}
-    for code in codes:
-        children[code.parent_id if code.parent_id in known else None].append(code)
-    found: list[tuple[Code, int]] = []
-
-    def walk(parent: int | None, depth: int) -> None:
-        for code in children[parent]:
-            found.append((code, depth))
-            walk(code.pk, depth + 1)
-
-    walk(None, 0)
-    return found
 
 
 def blame(items: Sequence[Coded], code: frozenset[int]) -> dict[str, float]:

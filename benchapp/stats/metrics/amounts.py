@@ -29,7 +29,7 @@ def render_usd(cost: float, below: float = 0.01) -> str:
     return f"${cost:.4f}" if 0 < cost < below else f"${cost:,.2f}"
 
 
-def render_signed(value: float, digits: int) -> str:
+def render_signed(value: float, digits: int = 1) -> str:
     """With its sign, a true minus and thousands separators; what rounds to zero has no sign."""
     text = f"{value:+,.{digits}f}".replace("-", "\N{MINUS SIGN}")
     return text if any(digit in text for digit in "123456789") else text[1:]

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.sides import Paired, pair
+from benchapp.stats.metrics.amounts import render_signed
 from benchapp.stats.metrics.metric import Metric
-from inspector.charts.drawing.panels import write_signed
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,4 +76,4 @@ def write_difference(metric: Metric, delta: float) -> str:
     """For inside a cell."""
     value = scale_value(metric, delta)
     digits = 1 if metric.is_share or 10 <= abs(value) < 1000 else 0 if abs(value) >= 1000 else 2
-    return write_signed(value, digits)
+    return render_signed(value, digits)

@@ -11,6 +11,7 @@ from typing import Any
 from plotly import graph_objects as go
 from plotly.subplots import make_subplots
 
+from benchapp.stats.metrics.amounts import render_signed
 from inspector.charts.drawing.palette import DIVERGING, INK, SEQUENTIAL, layout
 
 MAX_PANELS = 12  # more are too small to read beside each other
@@ -88,7 +89,7 @@ class Scale:
 
     def _write_value(self, value: float) -> str:
         digits = 0 if max(abs(self.low), abs(self.high)) >= 20 else 1
-        number = write_signed(value, digits) if self.diverging else f"{value:,.{digits}f}"
+        number = render_signed(value, digits) if self.diverging else f"{value:,.{digits}f}"
         return f"{number} {self.unit}"
 
 
@@ -231,9 +232,3 @@ def note_left_out(panels_total: int, narrow_by: str, drawn: int = MAX_PANELS) ->
     if panels_total <= drawn:
         return ()
     return (f"{drawn} of {panels_total} panels are drawn; the table has all. Choose {narrow_by} to see others.",)
-
-
-def write_signed(value: float, digits: int = 1) -> str:
-    """With its sign, a true minus, and no sign on what rounds to zero."""
-    text = f"{value:+,.{digits}f}".replace("-", "\N{MINUS SIGN}")
-    return text if any(digit in text for digit in "123456789") else text[1:]

@@ -11,11 +11,12 @@ from typing import Any
 
 from plotly import graph_objects as go
 
+from benchapp.stats.metrics.amounts import render_signed
 from benchapp.stats.metrics.metric import Better, Metric
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
 from inspector.charts.drawing.forest_rows import ForestRow, list_published_rows, own_rows, tell_apart
 from inspector.charts.drawing.palette import INK, MUTED, Style, series
-from inspector.charts.drawing.panels import LETTER, lines, panels, plain, short, write_signed
+from inspector.charts.drawing.panels import LETTER, lines, panels, plain, short
 from inspector.charts.drawing.traces import ChartPoint, Legend, plain_scatter
 from inspector.charts.sheet import ChartSheet
 
@@ -198,7 +199,7 @@ def _beside(row: ForestRow, place: int) -> dict[str, Any]:
         "yref": "y",
         "showarrow": False,
         "align": "left",
-        "text": f"<b>{write_signed(row.delta)}</b>{_ends(row)}  {counts}",
+        "text": f"<b>{render_signed(row.delta)}</b>{_ends(row)}  {counts}",
         "font": {"size": 11, "color": INK},
     }
 
@@ -206,7 +207,7 @@ def _beside(row: ForestRow, place: int) -> dict[str, Any]:
 def _ends(row: ForestRow) -> str:
     if row.low is None or row.high is None:
         return ""
-    return f"  {write_signed(row.low)} to {write_signed(row.high)}"
+    return f"  {render_signed(row.low)} to {render_signed(row.high)}"
 
 
 def _hover(row: ForestRow) -> str:

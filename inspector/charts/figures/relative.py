@@ -11,6 +11,7 @@ from statistics import fmean
 
 from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.groups import Group
+from benchapp.stats.metrics.amounts import render_signed
 from benchapp.stats.metrics.metric import Metric
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
 from inspector.charts.drawing.arms import ModelPanel, arms_of
@@ -24,7 +25,6 @@ from inspector.charts.drawing.panels import (
     lines,
     note_left_out,
     plain,
-    write_signed,
 )
 from inspector.charts.sheet import ChartSheet
 
@@ -170,7 +170,7 @@ def _build_printed_cell(
         why = f"{RAW} is not printed" if base is None else f"printed for {len(values)} of {models} models"
         return RelativeCell(panel, source, condition, metric, HeatCell(hover=lines(head, why)), *sides, note=why)
     difference = round(average - base, 10)
-    text = write_signed(difference)
+    text = render_signed(difference)
     counts = f"{average:.2f} % (average of the printed values) against {base:g} % (printed)"
     cell = HeatCell(difference, text, lines(head, f"{text} pp", counts, plain(source)))
     return RelativeCell(panel, source, condition, metric, cell, *sides)
