@@ -50,13 +50,13 @@ class Lease:
         """Three renewals per lease, so that two may fail. The thread has its own connection and closes it."""
         try:
             while not self._stop.wait(self.seconds / 3):
-                if not self._renew():
+                if not self._try_renewal():
                     self.lost.set()
                     return
         finally:
             connection.close()
 
-    def _renew(self) -> bool:
+    def _try_renewal(self) -> bool:
         try:
             return Episode.objects.renew(self.episode, epoch=self.epoch, now=timezone.now(), seconds=self.seconds)
         except DatabaseError:

@@ -80,7 +80,7 @@ def careless(request: HttpRequest) -> HttpResponse:
     return HttpResponse("changed")
 
 
-handler403 = "inspector.web.access.denied"
+handler403 = "inspector.web.access.deny"
 urlpatterns = [path("careless/", careless), path("careful/", needs(User.Level.OPERATOR)(careless))]
 
 
