@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -269,8 +269,3 @@ def drop_undecided(coding: QueueCoding) -> QueueCoding:
 def _drop_answers(item: Coded) -> Coded:
     told = (item.pk, item.public_id, item.queue, item.stratum, item.inclusion, item.is_control, item.facts)
     return Coded(*told, item.basis, (), item.reviews)
-
-
-def mark_chosen(coding: QueueCoding, chosen: Mapping[str, frozenset[str]]) -> list[bool]:
-    """Which of the drawn items lie in the chosen part: every facet's value among those chosen for it."""
-    return [all(getattr(item.facts, name) in values for name, values in chosen.items()) for item in coding.drawn]

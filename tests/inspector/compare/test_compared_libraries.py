@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
+from inspector.pages.compare import compared_libraries_view
 from tests.queries import assert_queries_flat
 from tests.worlds.factories import make_episode, make_experiment, make_learning_run, make_run, make_suite, make_trial
 
@@ -36,6 +37,16 @@ def test_a_group_without_a_library_has_no_row_and_is_counted(client: Client) -> 
     text = client.get("/compare/libraries/").text
     assert "1 group owns no library and has no row" in text
     assert "2 librar" not in text
+
+
+def test_a_page_of_groups_without_a_library_leads_to_the_next(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compared_libraries_view, "GROUPS_PER_PAGE", 1)
+    experiment = make_experiment(suite=make_suite(environments=1))
+    make_trial(make_episode(make_run(experiment, condition="no-skill", author_model="")), phase="deployment")
+    make_learning_run(experiment)
+    pages = [client.get(f"/compare/libraries/?page={number}").text for number in (1, 2)]
+    (empty,) = [text for text in pages if "None of the groups on this page owns a library." in text]
+    assert 'aria-label="Pages of groups"' in empty
 
 
 def test_its_queries_do_not_grow(client: Client) -> None:
