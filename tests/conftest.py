@@ -81,7 +81,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
         if item.get_closest_marker("django_db") or not DATABASE.isdisjoint(getattr(item, "fixturenames", ())):
             item.add_marker("database")
     yield
-    long = {item.path for item in items if item.get_closest_marker("slow") or item.get_closest_marker("browser")}
+    long = {item.path for item in items if any(item.get_closest_marker(mark) for mark in ("slow", "browser", "docker"))}
     first = {item.path for item in items if item.get_closest_marker("postgresql")}
     items.sort(key=lambda item: 0 if item.path in first else 1 if item.path in long else 2)
 
