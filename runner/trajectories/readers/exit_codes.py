@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from runner.base.types import Observation, Step
+from runner.trajectories.log_records import read_object
 
 GEMINI_SHELL = "run_shell_command"  # of Qwen Code too
 
@@ -66,11 +66,11 @@ def with_failures(step: Step, agent: str | None) -> Step:
 
 
 def _has_codex_step_failed(step: Step, item: Observation, tool: str) -> bool:
-    details = (step.extra or {}).get("tool_call_details")
-    told = details.get(item.source_call_id) if isinstance(details, Mapping) else None
-    metadata = told.get("metadata") if isinstance(told, Mapping) else (step.extra or {}).get("tool_metadata")
-    code: Any = metadata.get("exit_code") if isinstance(metadata, Mapping) else None
-    return code not in (0, None) or has_codex_failed(item.content)
+    extra = step.extra or {}
+    details = extra.get("tool_call_details")
+    call = details.get(item.source_call_id) if isinstance(details, dict) else None
+    metadata = call.get("metadata") if isinstance(call, dict) else extra.get("tool_metadata")
+    return read_object(metadata).get("exit_code") not in (0, None) or has_codex_failed(item.content)
 
 
 def _has_mini_step_failed(step: Step, item: Observation, tool: str) -> bool:
