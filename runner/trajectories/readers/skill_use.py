@@ -19,22 +19,8 @@ from runner.trajectories.readers.shell_words import MAX_COMMAND_CHARS, SHELLS, I
 
 _SKILL_TOOLS = frozenset({"skill", "activate_skill", "load_skill", "use_skill"})
 _FILE_TOOLS = frozenset(
-    [
-        "read",
-        "read_file",
-        "readfile",
-        "read_many_files",
-        "view",
-        "view_file",
-        "view_image",
-        "cat",
-        "open",
-        "open_file",
-        "file_read",
-        "notebookread",
-        "str_replace_based_edit_tool",
-        "str_replace_editor",
-    ]
+    "read read_file readfile read_many_files view view_file view_image cat open open_file file_read notebookread "
+    "str_replace_based_edit_tool str_replace_editor".split()
 )
 _SEARCH_TOOLS = frozenset({"grep", "search_file_content", "grep_search"})
 _NAME_KEYS = ("skill", "skill_name", "name", "slug", "command")
@@ -42,29 +28,7 @@ _PATH_KEYS = ("file_path", "absolute_path", "path", "filename", "filePath", "not
 _COMMAND_KEYS = ("command", "cmd", "script", "shell_command", "keystrokes", "code")
 
 _READERS = frozenset(
-    [
-        "cat",
-        "bat",
-        "sed",
-        "head",
-        "tail",
-        "less",
-        "more",
-        "nl",
-        "grep",
-        "egrep",
-        "fgrep",
-        "rg",
-        "awk",
-        "strings",
-        "xxd",
-        "od",
-        "jq",
-        "yq",
-        "tac",
-        "view",
-        "batcat",
-    ]
+    "cat bat sed head tail less more nl grep egrep fgrep rg awk strings xxd od jq yq tac view batcat".split()
 )
 _INTERPRETERS = (
     frozenset({"python", "python3", "node", "ruby", "perl", "Rscript", "deno", "bun", "source", "."}) | SHELLS
