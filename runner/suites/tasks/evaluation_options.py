@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 from runner.base.errors import SuiteError
 from runner.evaluating.comparisons.comparison import Comparator
@@ -140,7 +139,7 @@ def _resolution(fields: Fields) -> tuple[int, int] | None:
     return None
 
 
-def _schema(fields: Fields, tests: Path) -> Mapping[str, Any] | None:
+def _schema(fields: Fields, tests: Path) -> Mapping[str, object] | None:
     """JSON Schema in a file of the tests."""
     value = fields.raw("schema_file")
     path = None if value is None else fields.test_file("schema_file", value, tests)
@@ -152,7 +151,7 @@ def _schema(fields: Fields, tests: Path) -> Mapping[str, Any] | None:
         fields.problem("schema_file", "a JSON schema", f"{error.place}: {error.message}")
         return None
     problem = schema_problem(schema) if isinstance(schema, dict) else "it is no JSON object"
-    if problem is not None:
-        fields.problem("schema_file", "a JSON schema of the words that are carried out", problem)
-        return None
-    return schema  # type: ignore[no-any-return]
+    if problem is None and isinstance(schema, dict):
+        return schema
+    fields.problem("schema_file", "a JSON schema of the words that are carried out", problem or "")
+    return None

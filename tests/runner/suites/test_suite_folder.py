@@ -102,7 +102,7 @@ def test_it_refuses_what_a_task_asks_and_nobody_carries_out(copy: Path) -> None:
 @pytest.mark.parametrize(
     ("breakage", "place", "expected"),
     [
-        (lambda suite: (suite / "suite.yaml").unlink(), "file", "readable YAML"),
+        (lambda suite: (suite / "suite.yaml").unlink(), "file", "a plain file"),
         (lambda suite: (suite / "suite.yaml").write_text("[1, 2"), "file", "readable YAML"),
         (lambda suite: (suite / "suite.yaml").write_text("just words"), "file", "a mapping"),
         (
