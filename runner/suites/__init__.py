@@ -36,7 +36,7 @@ FORMATS: dict[str, str] = {
 }
 DIGEST_FORMAT = "suite-folder/1"
 MAX_KEY = 200
-_PLAIN_NAMES = {"tasks", "benchmark", "test_tasks", "corpora"}  # of folders inside a release, which say nothing of it
+_PLAIN_NAMES = {"tasks", "benchmark", "test_tasks", "corpora"}  # of folders inside a release, which do not name it
 
 # (folder, format) -> what its files looked like, and the suite they made
 _REMEMBERED: dict[tuple[str, str], tuple[dict[str, Look], Suite]] = {}
@@ -61,7 +61,7 @@ class NamingFormat(SuiteFormat, Protocol):
 
 
 def load_suite(name: str) -> Suite:
-    """The bundled suite of that name, read from disk now. SetupError names the known ones; SuiteError says what is wrong in one."""
+    """The bundled suite of that name, read from disk now. SetupError names the known ones; SuiteError names what is wrong in one."""
     if name not in SUITES:
         raise SetupError(f"unknown suite {name!r}; known: {', '.join(sorted(SUITES))}")
     module, _, function = SUITES[name].partition(":")
@@ -71,7 +71,7 @@ def load_suite(name: str) -> Suite:
 def read_suite_folder(path: Path, format: str | None = None, *, strict: bool = False) -> Suite:
     """The suite in a folder of this machine, never trusted. Its format is found by its shape where none is given.
 
-    What cannot run here is set aside, and the suite says why. SetupError when there is no such folder or format;
+    What cannot run here is set aside, and the suite lists why. SetupError when there is no such folder or format;
     SuiteProblems with everything that is wrong where nothing is left, or anything is and `strict` asks for all of it. An
     unchanged folder gives the suite that was read before.
     """
@@ -83,7 +83,7 @@ def read_suite_folder(path: Path, format: str | None = None, *, strict: bool = F
     try:
         looks = dict(_looks(reader.roots(path)))
     except SuiteError:
-        looks = {}  # the reader says what is wrong
+        looks = {}  # the reader reports what is wrong
     remembered = _REMEMBERED.get((str(path), name))
     if remembered is not None and looks and remembered[0] == looks:
         suite = remembered[1]

@@ -7,6 +7,7 @@ import math
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Self
 
 import yaml
 
@@ -145,15 +146,14 @@ class FieldTable:
                 found[key] = str(value).lower() if isinstance(value, bool) else str(value)
         return found
 
-    def table(self, name: str) -> FieldTable:
+    def table(self, name: str) -> Self:
         """The table of that name; empty where there is none."""
         value = self.raw(name)
         is_table = isinstance(value, dict) and all(isinstance(key, str) for key in value)
         if value is not None and not is_table:
             self.problem(name, "a table")
-        return FieldTable(
-            value if isinstance(value, dict) and is_table else {}, self.source, self.findings, self.at(name)
-        )
+        values = value if isinstance(value, dict) and is_table else {}
+        return type(self)(values, self.source, self.findings, self.at(name))
 
     def list_unasked(self) -> list[str]:
         """Names of the fields that nobody asked for."""

@@ -3,7 +3,7 @@
 suite.yaml                    key, name, version, trusted, shared_tests, environments in order
 skills/<slug>/meta.yaml       family: key, name, description, tasks in order
 skills/<slug>/SKILL.md ...    its curated skill; meta.yaml is not part of it
-tasks/<slug>/task.toml        time limits and the machine, as in Harbor's; network only where it says so
+tasks/<slug>/task.toml        time limits and the machine, as in Harbor's; network only where it asks for it
 tasks/<slug>/task-spec.yaml   id, family, role, what a composition draws on
 tasks/<slug>/{instruction.md, environment/, tests/, solution/}
 """
@@ -56,7 +56,7 @@ def _suite(path: Path, head: Mapping[str, object], environments: tuple[Environme
 
 
 def looks_like(path: Path) -> bool:
-    """Other tools have a suite.yaml too; ours says what it is."""
+    """Other tools have a suite.yaml too; ours names its format."""
     source = path / "suite.yaml"
     return source.is_file() and FORMAT.encode() in source.read_bytes()[:10_000]
 
@@ -70,7 +70,7 @@ def read(path: Path, key: str, shelf: TaskShelf) -> tuple[Environment, ...]:
 
 
 def complete(path: Path, suite: Suite) -> Suite:
-    """With the names that suite.yaml gives. Whether the suite is trusted is nothing that it can say of itself."""
+    """With the names that suite.yaml gives. A suite cannot call itself trusted."""
     named = _suite(path, read_yaml(path / "suite.yaml"), suite.environments)
     return replace(named, trusted=False, notes=suite.notes, set_aside=suite.set_aside)
 

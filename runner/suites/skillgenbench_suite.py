@@ -1,4 +1,4 @@
-"""Corpora in the sense of SkillGenBench: source material, and tasks that turn on what it says.
+"""Corpora in the sense of SkillGenBench: source material, and tasks that depend on its content.
 
 corpora/<key>/corpus.yaml               format, name, kind (repository, code-document, domain-document)
 corpora/<key>/material/                 what whoever writes skills may read: a repository snapshot or documents

@@ -11,7 +11,7 @@ from runner.trajectories.atif_values import ATIF_VERSION, step_to_json
 def atif_document(trajectories: Sequence[Trajectory], usage: Usage | None = None) -> dict[str, JsonValue]:
     """A valid ATIF document of the first trajectory, with the others embedded as its sub-agents.
 
-    usage: of the whole attempt, where it is known better than the trajectories tell. ValueError for an attempt without
+    usage: of the whole attempt, where it is known better than from the trajectories. ValueError for an attempt without
     a step: ATIF has none.
     """
     if not trajectories or not trajectories[0].steps:

@@ -17,7 +17,7 @@ from runner.trajectories.log_records import Record, read_arguments, read_object
 from runner.trajectories.problems import Problems
 
 ATIF_VERSION = "ATIF-v1.8"
-ATIF_KEY = "atif"  # in Step.extra: what an ATIF step says beyond what Step models
+ATIF_KEY = "atif"  # in Step.extra: fields of an ATIF step that Step does not model
 
 _SOURCES = {
     "system": Source.SYSTEM,
@@ -183,7 +183,7 @@ def step_from_json(raw: object, number: int | None = None, problems: Problems | 
 def _extra_of(
     raw: Record, number: int, place: str, problems: Problems
 ) -> tuple[dict[str, JsonValue], dict[str, JsonValue]]:
-    """(the step's own extra, what else the step says): nothing is dropped."""
+    """(the step's own extra, its other fields that Step does not model): nothing is dropped."""
     given = raw.get("extra")
     extra: dict[str, JsonValue] = storable_value(read_object(given))
     before = extra.pop(ATIF_KEY, None)

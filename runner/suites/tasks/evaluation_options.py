@@ -31,10 +31,6 @@ def read_comparator(fields: Fields, tests: Path) -> Comparator:
     return comparator
 
 
-def _exact(fields: Fields) -> Comparator:
-    return Exact()
-
-
 def _text(fields: Fields) -> Comparator:
     similarity = fields.number("similarity", math.nan, 0, 1)
     wanted = None if math.isnan(similarity) else similarity
@@ -63,7 +59,7 @@ def _table(fields: Fields) -> Comparator:
         key=key,
         any_order=any_order,
         tolerance=_tolerance(fields),
-        tolerances={name: _tolerance_of(fields.fields("tolerance"), name) for name in _names(fields, "tolerance")},
+        tolerances={name: _tolerance_of(fields.table("tolerance"), name) for name in fields.table("tolerance").values},
     )
 
 
@@ -72,13 +68,9 @@ def _table_format(fields: Fields) -> TableFormat:
     return next((each for each in TABLE_FORMATS if each == found), "csv")
 
 
-def _names(fields: Fields, name: str) -> list[str]:
-    return list(fields.table(name).values)
-
-
 def _tolerance_of(inner: Fields, name: str) -> Tolerance:
     """{ abs = 0.01 } of one column."""
-    column = inner.fields(name)
+    column = inner.table(name)
     tolerance = _tolerance(column)
     column.refuse_unknown()
     return tolerance
@@ -105,7 +97,7 @@ def _pixels(fields: Fields) -> Comparator:
 
 
 _KINDS: dict[str, Callable[[Fields], Comparator]] = {
-    "exact": _exact,
+    "exact": lambda fields: Exact(),
     "text": _text,
     "table": _table,
     "numeric": _numeric,

@@ -50,7 +50,7 @@ def solution_files(task: Task) -> Files:
 
 
 def read_tree(folder: Path) -> Files:
-    """Every file below `folder`. Links and oversized files are refused: a suite says all it says in plain files."""
+    """Every file below `folder`. Links and oversized files are refused: a suite consists of plain files."""
     if folder.is_symlink() or not folder.is_dir():
         raise SuiteError(str(folder), "folder", "a folder", "it is a link" if folder.is_symlink() else "there is none")
     found: dict[str, File] = {}

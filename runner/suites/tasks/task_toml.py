@@ -71,7 +71,7 @@ class TaskToml:
 
 
 def read_task_toml(source: Path, where: str, findings: Findings, *, network: bool = True) -> TaskToml:
-    """What the file says, with Harbor's defaults for what it leaves out; `network` is the one for network.
+    """The file's fields, with Harbor's defaults for those it leaves out; `network` is the default for network.
 
     SuiteError when it cannot be read at all.
     """
@@ -102,7 +102,7 @@ def read_task_toml(source: Path, where: str, findings: Findings, *, network: boo
         skills_dir=_absolute(machine.text("skills_dir", "")),
     )
     solution.raw("timeout_sec")
-    _tell_variables(read, findings, where)
+    _note_variables(read, findings, where)
     for name in DESCRIBING:
         whole.raw(name)
     for table in (whole, machine, agent, verifier, solution):
@@ -187,7 +187,7 @@ def _absolute(folder: str) -> str:
     return folder.rstrip("/") if folder.startswith("/") else ""
 
 
-def _tell_variables(read: TaskToml, findings: Findings, where: str) -> None:
+def _note_variables(read: TaskToml, findings: Findings, where: str) -> None:
     for name in read.host_variables:
         findings.note(f"Needs {name} of the host; list it in SKILLGLASS_TASK_VARIABLES of every worker", where)
     given: dict[str, str] = {**read.environment, **read.verifier_environment, **read.solution_environment}

@@ -18,7 +18,7 @@ Reader = Callable[["ReadTrajectory"], Iterator[Step]]
 
 MAX_EXTRA_KEYS = 100
 MAX_EVENT_KINDS = 100
-PLAIN_TEXT = "plain-text"  # its steps are paragraphs: they tell neither model turns nor calls
+PLAIN_TEXT = "plain-text"  # its steps are paragraphs, neither model turns nor calls
 
 READERS: dict[str, str] = {
     "atif": "runner.trajectories.readers.atif",
@@ -56,13 +56,13 @@ class Thread:
 class ReadTrajectory:
     """A trajectory being read. Iterate `steps` once; everything else is complete only after the last step.
 
-    steps     numbered 1..n without holes, whatever the source says
+    steps     numbered 1..n without holes, whatever the numbers in the source
     head      as far as known before the first step; complete after the last
     problems  what was wrong with the source
     usage     recomputed: every model call once. Unknown for a sub-agent whose tokens its parent's total holds
     reported  the source's own totals, for showing beside `usage`
     turns     model turns, where the source counts them
-    facts     JSON values worth keeping: what the format tells beyond ATIF, and what was left out of the steps
+    facts     JSON values worth keeping: what the format holds beyond ATIF, and what was left out of the steps
     subagents further trajectories of the same file; each reads the file again when iterated
     """
 

@@ -1,7 +1,7 @@
 """BenchFlow's log of the Agent Client Protocol: messages, thoughts and tool calls, one a line.
 
-It holds no times, no tokens and no tool input. Where a result tells what the call was about (the skill that was loaded,
-the file that was read or changed), the arguments are taken from it and the call's extra says so.
+It holds no times, no tokens and no tool input. Where a result shows what the call was about (the skill that was
+loaded, the file that was read or changed), the arguments are taken from it and marked so in the call's extra.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ MAX_SUBAGENTS = 1_000
 
 
 def read(result: ReadTrajectory) -> Iterator[Step]:
-    """Steps one by one. Where no step tells its tokens, usage is what the file's final metrics say."""
+    """Steps one by one. Where no step has token counts, usage is that of the file's final metrics."""
     counted, number, total = CallMetrics(), 0, Usage()
     for key, value in result.parts(streamed=_STREAMED, nested=_NESTED):
         if key == "subagent_trajectories" and isinstance(value, int):
@@ -97,7 +97,7 @@ def _drop_zero_totals(reported: Usage) -> Usage:
 
 
 def _note(result: ReadTrajectory, step: Step) -> None:
-    """What a step tells about the whole trajectory."""
+    """Keeps what a step shows of the whole trajectory: skills that were listed, and sub-agents."""
     if step.number == 1 and step.source is Source.USER:
         listed = read_listed_skills(step.message)
         if listed:

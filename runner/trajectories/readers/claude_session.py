@@ -1,7 +1,7 @@
 """Claude Code's own session log (projects/<folder>/<uuid>.jsonl): a tree of messages, one a line, with times.
 
 Read in the file's order, which is the order of writing. A line whose parent is not the line before it, and that is no
-tool result, went back to an earlier point of the conversation: its step says `branched_from`. Sub-agents make
+tool result, went back to an earlier point of the conversation: its step has the mark `branched_from`. Sub-agents make
 trajectories of their own; their lines are marked `isSidechain`, in this file or one of their own, or stand inside
 `progress` lines of type agent_progress. There are no totals: tokens are those of the messages, cost is unknown.
 """
@@ -108,7 +108,7 @@ class _ClaudeSession:
             yield from self.messages.aside(_notice(event, timestamp, extra))
 
     def _answer(self, event: Record) -> Iterator[Step]:
-        """A sub-agent's last message, where its own lines lack it: progress lines tell calls and results only. It stands,
+        """A sub-agent's last message, where its own lines lack it: progress lines hold calls and results only. It stands,
         with the usage of its model call, in the result of the call that started the sub-agent."""
         result = read_object(event.get("toolUseResult"))
         if "agentId" not in result or result["agentId"] != self._wanted or not self.messages.awaits_message:
@@ -135,7 +135,7 @@ def _is_side_only(result: ReadTrajectory) -> bool:
 
 
 def _notice(event: Record, timestamp: str | None, extra: Record) -> Step:
-    """What the program says of itself: its text, else the kind of notice with the error it tells."""
+    """A notice of the program itself: its text, else its kind with its error."""
     subtype, error = str(event.get("subtype") or ""), _error_text(event.get("error"))
     text = str(event.get("content") or "") or f"{subtype}: {error}".strip(": ")
     facts = small_facts({key: value for key, value in event.items() if key not in _ENVELOPE}, text)

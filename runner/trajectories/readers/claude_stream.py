@@ -29,7 +29,7 @@ from runner.trajectories.readers.claude_messages import INPUT_KEYS, MessageSteps
 from runner.trajectories.readers.claude_subagents import Subagents
 
 EXPECTED = "an event of Claude Code's stream"
-# What the program says about itself, and what a program that drives it asks and is asked.
+# Notices of the program itself, and the dialogue with a program that drives it.
 WITHOUT_STEP = frozenset(
     "system stream_event rate_limit_event tool_progress tool_use_summary auth_status prompt_suggestion keep_alive"
     " control_request control_response control_cancel_request".split()
@@ -82,8 +82,8 @@ def read(
 
 
 def _finish(result: ReadTrajectory, messages: MessageSteps, totals: _ClaudeTotals, is_over: bool) -> None:
-    """Without a result event at its end the stream was cut off: what the events tell is a lower bound; without any,
-    input is as the messages tell it, output a lower bound and the cost unknown."""
+    """Without a result event at its end the stream was cut off, and its totals are a lower bound; without any result,
+    input is counted from the messages, output is a lower bound and the cost unknown."""
     if totals.results:
         result.reported, result.turns = totals.usage(), totals.turns
         result.usage = totals.usage() if is_over else totals.usage().in_part()

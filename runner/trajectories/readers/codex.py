@@ -1,7 +1,7 @@
 """Codex' JSON events (`codex exec --json`): threads, turns and items; no prompt and no times.
 
 Items start and complete out of order or never: steps stand in the order in which their items started, and an item that
-never completed is a call without result, marked `unfinished`. A completed turn tells the tokens of its whole thread so far,
+never completed is a call without result, marked `unfinished`. A completed turn counts the tokens of its whole thread so far,
 also after `codex exec resume`: the last one of a thread counts. Beside a turn that did not complete it is a lower bound.
 """
 

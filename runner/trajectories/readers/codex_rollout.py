@@ -124,7 +124,7 @@ def _arguments(item: Record) -> object:
 
 def _output(raw: object) -> tuple[str, bool]:
     """(text, failed). Shell results are JSON texts {"output": ..., "metadata": {"exit_code": ...}} or, since 2025-10, plain
-    texts whose head tells the exit code."""
+    texts with the exit code in their head."""
     value = parse_json(raw) if isinstance(raw, str) and raw.startswith("{") else raw
     if not isinstance(value, Mapping):
         text = content_text(raw)[0]

@@ -1,7 +1,7 @@
 """Cursor's `cursor-agent --output-format stream-json`: Claude Code's envelope, with calls on lines of their own.
 
 Thinking comes in pieces. A call's arguments and result stand below its kind: {"readToolCall": {"args", "result"}}; the
-line that completes it tells both again. Tokens stand in the result, input without what the cache held.
+line that completes it repeats both. Tokens stand in the result, input without what the cache held.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How programs tell in the text of a result that a command failed. What the command itself printed decides nothing."""
+"""Marks of a failed command that programs write into the text of a result. What the command itself printed decides nothing."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ def has_gemini_failed(text: str, tool: str) -> bool:
 
 def with_failures(step: Step, agent: str | None) -> Step:
     """A step of Harbor's ATIF, whose converters of other logs leave the exit code in text and extra."""
-    asks = _ASKS.get(agent or "")
-    if asks is None or not step.observations:
+    has_failed = _CHECKS.get(agent or "")
+    if has_failed is None or not step.observations:
         return step
     names = {call.id: call.name for call in step.tool_calls}
     observations = tuple(
-        replace(item, is_error=True) if asks(step, item, names.get(item.source_call_id or "", "")) else item
+        replace(item, is_error=True) if has_failed(step, item, names.get(item.source_call_id or "", "")) else item
         for item in step.observations
     )
     return step if observations == step.observations else replace(step, observations=observations)
@@ -73,17 +73,13 @@ def _has_codex_step_failed(step: Step, item: Observation, tool: str) -> bool:
     return read_object(metadata).get("exit_code") not in (0, None) or has_codex_failed(item.content)
 
 
-def _has_mini_step_failed(step: Step, item: Observation, tool: str) -> bool:
-    return has_mini_swe_agent_failed(item.content)
-
-
 def _has_gemini_step_failed(step: Step, item: Observation, tool: str) -> bool:
     return has_gemini_failed(item.content, tool)
 
 
-_ASKS: dict[str, Callable[[Step, Observation, str], bool]] = {
+_CHECKS: dict[str, Callable[[Step, Observation, str], bool]] = {
     "codex": _has_codex_step_failed,
     "gemini-cli": _has_gemini_step_failed,
-    "mini-swe-agent": _has_mini_step_failed,
+    "mini-swe-agent": lambda step, item, tool: has_mini_swe_agent_failed(item.content),
     "qwen-coder": _has_gemini_step_failed,
 }

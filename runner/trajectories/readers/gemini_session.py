@@ -3,7 +3,7 @@
 A message is written again under its id whenever it grew (text, then tool calls, then their results): the last one
 counts, and its place is where it was written last. `$set` replaces the whole conversation, at the beginning and after
 the program compressed it; what it repeats is known by its id, what it adds did not come from the model again.
-`$rewindTo` takes messages back: they were said and paid for, so their steps stay.
+`$rewindTo` takes messages back: they were sent and paid for, so their steps stay.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
 
 
 class _GeminiSession:
-    """What was said so far."""
+    """The conversation so far."""
 
     def __init__(self, last_lines: Mapping[str, int]) -> None:
         self.last_lines = last_lines

@@ -1,6 +1,6 @@
 """Gemini CLI's `--output-format stream-json`: init, message, tool_use, tool_result, error and result, one event a line.
 
-Parts of the model's answer come as messages with `delta`. Tokens are told once, at the end, for the whole process:
+Parts of the model's answer come as messages with `delta`. Tokens are counted once, at the end, for the whole process:
 input_tokens holds what came from a cache, and total_tokens beyond input and output is thinking.
 """
 

@@ -1,7 +1,7 @@
 """One sample of an Inspect log (samples/<id>_epoch_<n>.json in a .eval file): its messages, in order.
 
 Long texts stand as "attachment://<hash>" and are put back. The events repeat the messages at a finer grain and are not
-read. Tokens are told by model for the whole sample (`model_usage`).
+read. `model_usage` counts tokens by model for the whole sample.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
 
 
 def _behind(result: ReadTrajectory) -> Record:
-    """The attachments; what else the sample tells goes into the head."""
+    """The attachments; other facts of the sample go into the head."""
     attachments: Record = {}
     for key, value in result.parts(streamed=_STREAMED, problems=Problems()):
         if key == "attachments" and isinstance(value, Mapping):

@@ -1,7 +1,7 @@
 """Kimi CLI's session log (the program before Kimi Code; sessions/<folder>/<session>/wire.jsonl).
 
 Each line holds one message to the screen: {"timestamp", "message": {"type", "payload"}}, in seconds since 1970. A status
-after each answer tells what it used; input_other leaves out what was read from the cache and written to it. A sub-agent
+after each answer counts its tokens; input_other leaves out what was read from the cache and written to it. A sub-agent
 has a log of its own, and its messages are repeated here.
 """
 
@@ -49,7 +49,7 @@ class CliWire:
             yield from self.answers.call(payload.get("id"), function.get("name"), arguments, timestamp)
         elif kind == "ToolResult":
             yield from self.answers.user([_result_block(payload)], timestamp)
-        elif kind == "StatusUpdate":  # one without tokens tells something else
+        elif kind == "StatusUpdate":  # not every one counts tokens
             self.usage += read_usage_parts(payload.get("token_usage"), _INPUT_PARTS, "output")
         elif kind in ("CompactionEnd", "StepInterrupted"):
             yield from self.answers.flush()

@@ -1,7 +1,7 @@
 """Kimi Code CLI's session log (sessions/<folder>/<session>/agents/<agent>/wire.jsonl), one event a line.
 
 Steps come from `context.append_message` and `context.append_loop_event`, what was sent to and came from the model.
-Lines with `kind` "event" repeat them for the screen. `usage.record` tells every model call, also those that compress
+Lines with `kind` "event" repeat them for the screen. `usage.record` counts every model call, also those that compress
 the context: inputOther leaves out what was read from the cache and written to it. Times are milliseconds since 1970.
 Files of the older Kimi CLI have the same first line and other ones behind it: `kimi_cli_wire.py`.
 """
@@ -91,7 +91,7 @@ class _Wire:
         elif kind == "step.end" and isinstance(usage := event.get("usage"), Mapping):
             counts = {name: usage.get(key) for name, key in zip(INPUT_KEYS, _INPUT_PARTS, strict=True)}
             counts["output_tokens"] = usage.get("output")
-            message = {"id": event.get("uuid"), "content": [], "usage": counts, "stop_reason": "told"}
+            message = {"id": event.get("uuid"), "content": [], "usage": counts, "stop_reason": "end"}
             yield from self.steps.assistant({**message, "model": self._model}, timestamp)
         elif kind not in ("step.begin", "step.end"):
             self.result.count_event("loop", kind)

@@ -97,7 +97,7 @@ def _answer(message: Record, extra: Record, index: int) -> tuple[dict[str, objec
         if isinstance(call, Mapping)
     ]
     usage = _usage(response.get("usage"))
-    counts = {"usage": usage, "stop_reason": "told"} if usage else {}
+    counts = {"usage": usage, "stop_reason": "end"} if usage else {}
     return {**found, "tool_calls": calls, **counts}, [call["id"] for call in calls]
 
 

@@ -1,7 +1,7 @@
 """Qwen Code's session log (.qwen/projects/<folder>/chats/<session>.jsonl): a message in Gemini's parts, one a line.
 
-promptTokenCount holds what came from the cache, candidatesTokenCount the thinking. Lines of type `system` tell what the
-program did beside the conversation; of those only a compression of the context is a step.
+promptTokenCount holds what came from the cache, candidatesTokenCount the thinking. Lines of type `system` report what
+the program did beside the conversation; of those only a compression of the context is a step.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _take_head(result: ReadTrajectory, event: Record) -> None:
 
 
 def _extra(event: Record) -> dict[str, object] | None:
-    """Messages that no user wrote (reminders, notices) say so."""
+    """The mark of messages that no user wrote, such as reminders and notices."""
     subtype = read_text(event.get("subtype"))
     return None if subtype is None else {"subtype": subtype}
 
@@ -72,13 +72,13 @@ def _assistant(event: Record, message: Record, answers: dict[str, str]) -> dict[
         "id": _message_id(event, answers),
         "model": event.get("model"),
         "content": [_block(part, None) for part in read_list(message.get("parts"))],
-        "stop_reason": "told",
+        "stop_reason": "end",
         **usage,
     }
 
 
 def _block(part: object, status: object) -> dict[str, object]:
-    """A part as a content block. A result that the program calls an error says so only beside the message."""
+    """A part as a content block. `status`: of the result, which stands beside the message."""
     if not isinstance(part, Mapping):
         return {"type": "text", "text": str(part)}
     call, response = part.get("functionCall"), part.get("functionResponse")

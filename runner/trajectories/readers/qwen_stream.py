@@ -1,7 +1,7 @@
 """Qwen Code's `--output-format stream-json`: Claude Code's events, with tokens counted in another way.
 
-input_tokens holds what came from the cache, in messages and in results. A result tells the totals of its process so far,
-and no cost. A failed one has its text in `error`.
+input_tokens holds what came from the cache, in messages and in results. A result has the totals of its process so
+far, and no cost. A failed one has its text in `error`.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
 def _in_claude_terms(event: Record) -> Record:
     kind, message, usage, error = (event.get(key) for key in ("type", "message", "usage", "error"))
     if kind == "assistant" and isinstance(message, Mapping):
-        told = message.get("usage")
-        counts = {"usage": _without_cache(told), "stop_reason": "told"} if isinstance(told, Mapping) else {}
+        raw = message.get("usage")
+        counts = {"usage": _without_cache(raw), "stop_reason": "end"} if isinstance(raw, Mapping) else {}
         return {**event, "message": {**message, **counts}}
     if kind == "result":
         text = {"result": error.get("message")} if isinstance(error, Mapping) else {}

@@ -129,8 +129,8 @@ def _object_format(keys: dict[str, JsonValue]) -> str | None:
 def _top_keys(start: bytes, *, until_atif: bool = False) -> dict[str, JsonValue]:
     """Keys of the JSON object that begins here, with their values where these are scalars; as far as it goes.
 
-    The keys of its `message` are there too, as "message/<key>". With `until_atif`, what follows a schema version of ATIF,
-    which says enough, is not looked at.
+    The keys of its `message` are there too, as "message/<key>". With `until_atif`, reading ends at a schema version
+    of ATIF, which decides the format.
     """
     found: dict[str, JsonValue] = {}
     depth, key = 0, ""

@@ -117,7 +117,7 @@ def _read_names(arguments: Mapping[str, JsonValue]) -> list[str]:
 
 
 def _first_line(text: str) -> str:
-    """Where a harness says that a skill could not be loaded; what follows may be the skill's own text."""
+    """The line where a harness reports that it could not load a skill; the skill's own text may follow."""
     return text[:300].lstrip().partition("\n")[0]
 
 
@@ -174,7 +174,7 @@ def _script(program: str, invocation: Invocation) -> str | None:
 
 
 def _file_use(path: str, kind: UseKind, mounted: Collection[str] | None) -> Iterator[tuple[str, UseKind, str | None]]:
-    """A file of a skill is used; the folder itself is not (a listing, or a search that says nothing about reading)."""
+    """A file of a skill is used; the folder itself is not (a listing, or a search that read nothing)."""
     match = _PATH.search(path)
     if match is None or not match["rest"]:
         return
@@ -197,7 +197,7 @@ def _iterate_uses(
 
 
 def _has_failed_on(path: str | None, kind: UseKind, failed: bool, results: list[Observation]) -> bool:
-    """Did the shell say that this very file could not be used? A failed command may still have read the file."""
+    """Did the shell report that it could not use this very file? A failed command may still have read the file."""
     if path is None:
         return False
     for result in results:

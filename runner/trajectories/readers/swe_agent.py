@@ -1,8 +1,8 @@
 """SWE-agent's .traj files: one object with trajectory, history and info; a demonstration has only the history.
 
-A step of the trajectory is one action with the thought before it and what came back. What the agent was told stands in
-`history`, before its first answer; messages of a demonstration are marked as copied context. Where there is no
-trajectory, the answers and results come from the history too. The log tells tokens and cost only for the whole run
+A step of the trajectory is one action with the thought before it and what came back. The instructions stand in `history`,
+before the first answer; messages of a demonstration are marked as copied context. Where there is no
+trajectory, the answers and results come from the history too. Tokens and cost are known only for the whole run
 (`info.model_stats`).
 """
 
@@ -25,7 +25,7 @@ _KEPT = ("execution_time", "state")
 
 
 def read(result: ReadTrajectory) -> Iterator[Step]:
-    """One step per action, after what the agent was told. The file is read twice: `history` follows `trajectory`."""
+    """One step per action, after the instructions. The file is read twice: `history` follows `trajectory`."""
     result.set_head(agent_name="swe-agent")
     yield from _read_opening(result)
     index = 0
@@ -75,7 +75,7 @@ def _in_chat_shape(messages: Iterator[Record]) -> Iterator[Record]:
 
 
 def _read_opening(result: ReadTrajectory) -> Iterator[Step]:
-    """The messages before the first answer, and what the file says besides."""
+    """The messages before the first answer, and the head."""
     messages: list[Step] = []
     answered = False
     for key, value in result.parts(streamed=_STREAMED, problems=Problems()):
