@@ -22,13 +22,9 @@ def workspace_files(task: Task) -> Files:
     return {path: file for path, file in found.items() if not path.startswith(blank)}
 
 
-def test_files(task: Task) -> Files:
+def read_test_files(task: Task) -> Files:
     """The task's own tests with the suite's shared ones beside them."""
     return {**{path.name: File(path.read_bytes()) for path in task.shared_tests}, **read_tree(task.folder / "tests")}
-
-
-# pytest collects by name; this is not a test.
-test_files.__test__ = False  # type: ignore[attr-defined]
 
 
 def script_command(script: str, file: File) -> str:

@@ -33,6 +33,8 @@ PREBUILT = "harbor-prebuilt:"  # tags that SkillFlow's own script writes into ta
 
 @dataclass(frozen=True, slots=True)
 class TaskFolder:
+    """A task as its folder describes it, before it has a place in a suite."""
+
     path: Path
     toml: TaskToml
     instruction: str

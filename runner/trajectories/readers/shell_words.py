@@ -104,7 +104,7 @@ def _substitute(word: str, variables: dict[str, str]) -> str:
     for name, value in variables.items():
         if " " not in value:
             word = word.replace("${" + name + "}", value)
-            word = re.sub(rf"\${name}\b", lambda _, value=value: value, word)  # type: ignore[misc]
+            word = re.sub(rf"\${name}\b", value.replace("\\", r"\\"), word)
     return word
 
 
