@@ -23,7 +23,7 @@ def generator_folders() -> dict[str, Path]:
     SetupError for a place that is no folder, and for a name that two have: which one was meant must not depend on where it runs.
     """
     found = _below(BUNDLED)
-    for place in filter(None, os.environ.get("SKILLGLASS_GENERATORS", "").split(os.pathsep)):
+    for place in filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)):
         root = Path(place).expanduser()
         if not root.is_dir():
             raise SetupError(f"{VARIABLE}: {place}: expected a folder that holds generators; there is none")

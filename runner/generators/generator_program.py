@@ -35,7 +35,7 @@ class GeneratorOutput:
 def run_generator(generator: Generator, given: Files, sandboxes: SandboxKind, *, name: str) -> GeneratorOutput:
     """`name` is that of this run: what an interrupted one of the same name left is ended first.
 
-    SandboxError where the machine fails. Whatever the program does, its sandbox included, is told in the output.
+    SandboxError where the machine fails. Whatever the program does, its sandbox included, is reported in the output.
     """
     sandboxes.end_named(name)
     sandbox = sandboxes.open_sandbox(_task(generator), name=name, needs=Needs(image_skills=True))
@@ -83,7 +83,7 @@ def _failure(generator: Generator, done: Completed) -> str:
 
 
 def _unusable(texts: dict[str, str]) -> str:
-    """Held against what a reply may hold before one is made of it: a reply is committed whole, whatever it says."""
+    """Checks the limits of a reply before one is made of it: a reply is committed whole, whatever its content."""
     size = sum(map(len, texts.values()))
     if size > MAX_REPLY_CHARS:
         return f"The program left {size:,} characters of text, expected at most {MAX_REPLY_CHARS:,}."

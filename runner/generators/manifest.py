@@ -7,11 +7,11 @@ import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from runner.base.digests import digest_json, manifest
 from runner.base.errors import SuiteError
-from runner.base.types import Files, JsonValue
+from runner.base.types import Files
 from runner.suites.tasks.task_files import read_tree
 
 MANIFEST = "generator.toml"
@@ -21,6 +21,7 @@ MAX_FILES, MAX_BYTES = 2_000, 64 * 1024 * 1024
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,49}")
 REQUIRED = ("name", "version", "command", "timeout_seconds")
 KNOWN = (*REQUIRED, "image", "network")
+Read = TypeVar("Read")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,25 +43,27 @@ def read_generator(folder: Path, *, bundled: bool) -> Generator:
     """SuiteError names the file, the field and what was expected."""
     path = folder / MANIFEST
     table = _table(path)
-    name = _field(path, table, "name", "the name of its folder, in lower case", lambda found: found == folder.name)
+    name = _field(path, table, "name", "the name of its folder, in lower case", _text(1_000))
+    if name != folder.name:
+        raise SuiteError(str(path), "name", "the name of its folder, in lower case", f"found {name!r:.100}")
     if not NAME.fullmatch(name):
         raise SuiteError(str(path), "name", "lower-case letters, digits, '.', '_' and '-'", f"found {name[:80]!r}")
     files = read_tree(folder)
     _check_size(folder, files)
     return Generator(
         name=name,
-        version=_field(path, table, "version", "a text of 1 to 50 characters", _is_text(50)),
-        command=tuple(_field(path, table, "command", "a list of words", _is_command)),
-        timeout_seconds=float(_field(path, table, "timeout_seconds", f"1 to {MAX_SECONDS} seconds", _is_time)),
+        version=_field(path, table, "version", "a text of 1 to 50 characters", _text(50)),
+        command=_field(path, table, "command", "a list of words", _words),
+        timeout_seconds=_field(path, table, "timeout_seconds", f"1 to {MAX_SECONDS} seconds", _seconds),
         files=files,
         digest=digest_json([DIGEST_FORMAT, manifest(files)]),
         bundled=bundled,
-        image=_field(path, table, "image", "the name of an image", _is_text(300)) if "image" in table else None,
-        network=_field(path, table, "network", "true or false", _is_switch) if "network" in table else False,
+        image=_field(path, table, "image", "the name of an image", _text(300)) if "image" in table else None,
+        network=_field(path, table, "network", "true or false", _switch) if "network" in table else False,
     )
 
 
-def _table(path: Path) -> dict[str, Any]:
+def _table(path: Path) -> dict[str, object]:
     try:
         table = tomllib.loads(path.read_text("utf-8-sig"))
     except (OSError, ValueError) as error:
@@ -71,28 +74,34 @@ def _table(path: Path) -> dict[str, Any]:
     return table
 
 
-def _field(path: Path, table: dict[str, object], name: str, expected: str, fits: Callable[[Any], bool]) -> Any:
+def _field(
+    path: Path, table: dict[str, object], name: str, expected: str, read: Callable[[object], Read | None]
+) -> Read:
+    """What `read` makes of the field. SuiteError where it is missing, or `read` gives None for it."""
     if name not in table:
         raise SuiteError(str(path), name, expected, "it is missing")
-    if not fits(table[name]):
+    value = read(table[name])
+    if value is None:
         raise SuiteError(str(path), name, expected, f"found {table[name]!r:.100}")
-    return table[name]
+    return value
 
 
-def _is_text(longest: int) -> Callable[[Any], bool]:
-    return lambda found: isinstance(found, str) and 0 < len(found) <= longest and found.isprintable()
+def _text(longest: int) -> Callable[[object], str | None]:
+    return lambda raw: raw if isinstance(raw, str) and 0 < len(raw) <= longest and raw.isprintable() else None
 
 
-def _is_command(found: JsonValue) -> bool:
-    return isinstance(found, list) and 0 < len(found) <= 100 and all(map(_is_text(1_000), found))
+def _words(raw: object) -> tuple[str, ...] | None:
+    words = [_text(1_000)(word) for word in raw] if isinstance(raw, list) and len(raw) <= 100 else []
+    return tuple(word for word in words if word) if words and all(words) else None
 
 
-def _is_time(found: JsonValue) -> bool:
-    return isinstance(found, int | float) and not isinstance(found, bool) and 1 <= found <= MAX_SECONDS
+def _seconds(raw: object) -> float | None:
+    seconds = raw if isinstance(raw, int | float) and not isinstance(raw, bool) else 0
+    return float(seconds) if 1 <= seconds <= MAX_SECONDS else None
 
 
-def _is_switch(found: JsonValue) -> bool:
-    return isinstance(found, bool)
+def _switch(raw: object) -> bool | None:
+    return raw if isinstance(raw, bool) else None
 
 
 def _check_size(folder: Path, files: Files) -> None:

@@ -51,9 +51,9 @@ def pin_of(name: str) -> Pin:
     if not (folder / "program.toml").is_file():
         raise SetupError(f"unknown program {name!r}; known: {', '.join(names())}")
     try:
-        told = tomllib.loads((folder / "program.toml").read_text())
+        pin = tomllib.loads((folder / "program.toml").read_text())
         lock = json.loads((folder / "package-lock.json").read_text())
-        package, runtime, starts = told["package"], told["runtime"], told["start"]
+        package, runtime, starts = pin["package"], pin["runtime"], pin["start"]
         version = lock["packages"][f"node_modules/{package}"]["version"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise SetupError(f"{folder}: no pin of a program: {type(error).__name__}: {error}") from error
@@ -72,9 +72,8 @@ def machine() -> str:
 
 def programs_folder() -> Path:
     """SKILLGLASS_PROGRAMS, else `programs` in the folder SKILLGLASS_VAR, which is `var` beside manage.py."""
-    told = os.environ.get("SKILLGLASS_PROGRAMS")
-    if told:
-        return Path(told).resolve()
+    if folder := os.environ.get("SKILLGLASS_PROGRAMS"):
+        return Path(folder).resolve()
     var = os.environ.get("SKILLGLASS_VAR") or Path(__file__).resolve().parents[2] / "var"
     return Path(var).resolve() / "programs"
 

@@ -102,5 +102,5 @@ def _run(command: Sequence[str], folder: Path) -> None:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise SetupError(f"{command[0]}: {type(error).__name__}: {error}") from error
     if done.returncode:
-        said = done.stdout.decode(errors="replace").strip()[-ERROR_CHARS:]
-        raise SetupError(f"{' '.join(map(str, command[:4]))} ended with exit code {done.returncode}: {said}")
+        output = done.stdout.decode(errors="replace").strip()[-ERROR_CHARS:]
+        raise SetupError(f"{' '.join(map(str, command[:4]))} ended with exit code {done.returncode}: {output}")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Protocol, cast, runtime_checkable
 
 from runner.base.digests import digest_json, manifest
 from runner.base.errors import SetupError, SuiteError, SuiteProblems
@@ -25,8 +25,7 @@ SUITES: dict[str, str] = {
     "starter-corpora": "runner.suites.starter_suite:load_starter_corpora",
 }
 
-# In the order in which a folder's shape is tried: a plain folder of tasks comes last. A module has
-# looks_like(path), roots(path) and read(path, key, shelf); where a format tells key and name, complete(path, suite).
+# Modules (see `SuiteFormat`) in the order in which a folder's shape is tried: a plain folder of tasks comes last.
 FORMATS: dict[str, str] = {
     "skillglass": "runner.suites.folder",
     "skillevolbench": "runner.suites.skillevolbench_suite",
@@ -37,14 +36,32 @@ FORMATS: dict[str, str] = {
 }
 DIGEST_FORMAT = "suite-folder/1"
 MAX_KEY = 200
-_PLAIN_NAMES = {"tasks", "benchmark", "test_tasks", "corpora"}  # of folders inside a release, which say nothing of it
+_PLAIN_NAMES = {"tasks", "benchmark", "test_tasks", "corpora"}  # of folders inside a release, which do not name it
 
 # (folder, format) -> what its files looked like, and the suite they made
 _REMEMBERED: dict[tuple[str, str], tuple[dict[str, Look], Suite]] = {}
 
 
+class SuiteFormat(Protocol):
+    """What a module in FORMATS has."""
+
+    def looks_like(self, path: Path) -> bool: ...
+
+    def roots(self, path: Path) -> tuple[Path, ...]:
+        """The folders that are read."""
+
+    def read(self, path: Path, key: str, shelf: TaskShelf) -> tuple[Environment, ...]: ...
+
+
+@runtime_checkable
+class NamingFormat(SuiteFormat, Protocol):
+    """A format whose files give the suite its key and name."""
+
+    def complete(self, path: Path, suite: Suite) -> Suite: ...
+
+
 def load_suite(name: str) -> Suite:
-    """The bundled suite of that name, read from disk now. SetupError names the known ones; SuiteError says what is wrong in one."""
+    """The bundled suite of that name, read from disk now. SetupError names the known ones; SuiteError names what is wrong in one."""
     if name not in SUITES:
         raise SetupError(f"unknown suite {name!r}; known: {', '.join(sorted(SUITES))}")
     module, _, function = SUITES[name].partition(":")
@@ -54,7 +71,7 @@ def load_suite(name: str) -> Suite:
 def read_suite_folder(path: Path, format: str | None = None, *, strict: bool = False) -> Suite:
     """The suite in a folder of this machine, never trusted. Its format is found by its shape where none is given.
 
-    What cannot run here is set aside, and the suite says why. SetupError when there is no such folder or format;
+    What cannot run here is set aside, and the suite lists why. SetupError when there is no such folder or format;
     SuiteProblems with everything that is wrong where nothing is left, or anything is and `strict` asks for all of it. An
     unchanged folder gives the suite that was read before.
     """
@@ -66,7 +83,7 @@ def read_suite_folder(path: Path, format: str | None = None, *, strict: bool = F
     try:
         looks = dict(_looks(reader.roots(path)))
     except SuiteError:
-        looks = {}  # the reader says what is wrong
+        looks = {}  # the reader reports what is wrong
     remembered = _REMEMBERED.get((str(path), name))
     if remembered is not None and looks and remembered[0] == looks:
         suite = remembered[1]
@@ -94,13 +111,13 @@ def key_of(path: Path) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", place.name).strip("-._")[:MAX_KEY] or "suite"
 
 
-def _reader(name: str) -> Any:
+def _reader(name: str) -> SuiteFormat:
     if name not in FORMATS:
         raise SetupError(f"unknown suite format {name!r}; known: {', '.join(FORMATS)}")
-    return importlib.import_module(FORMATS[name])
+    return cast(SuiteFormat, importlib.import_module(FORMATS[name]))
 
 
-def _read(path: Path, format: str, reader: Any) -> Suite:
+def _read(path: Path, format: str, reader: SuiteFormat) -> Suite:
     digests = FileDigests(store_for(path))
     digests.load()
     findings = Findings()
@@ -115,7 +132,7 @@ def _read(path: Path, format: str, reader: Any) -> Suite:
         raise SuiteProblems(findings.all_problems(), format)
     set_aside = {what: tuple(problems) for what, problems in findings.set_aside.items()}
     suite = Suite(key, key, "", _digest(format, environments), environments, False, findings.notes(), set_aside)
-    return cast(Suite, reader.complete(path, suite)) if hasattr(reader, "complete") else suite
+    return reader.complete(path, suite) if isinstance(reader, NamingFormat) else suite
 
 
 def _looks(roots: tuple[Path, ...]) -> Iterator[tuple[str, Look]]:

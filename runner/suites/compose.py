@@ -1,8 +1,8 @@
-"""A task's compose file, as far as it describes one container: what it says beside the Dockerfile.
+"""A task's compose file, as far as it describes one container: what it adds to the Dockerfile.
 
 Real releases bring one for a network switched off, a variable or the folder of the build. Such a file is read. One that
 asks for several containers, or for anything that would change what is measured and is not done here, is refused with
-what it asks for; what cannot change it is told. Source: the Compose specification's attributes of a service; the names
+what it asks for; what cannot change it becomes a note. Source: the Compose specification's attributes of a service; the names
 ${CONTEXT_DIR}, ${MAIN_IMAGE_NAME} and ${HOST_...} are Harbor's.
 """
 
@@ -27,7 +27,7 @@ _SHELL = r"(?:\S*/)?(?:ba)?sh"
 _SLEEP = r"(?:exec )?(?:sleep \S+|tail -[fF] /dev/null|while (?:true|:); do sleep \S+; done)"
 _WAITS = re.compile(rf"{_SHELL}(?: -l?c)?|(?:{_SHELL} -l?c )?[\"']?{_SLEEP}[\"']?")
 _REFERENCE = re.compile(r"\$\$|\$([A-Za-z_]\w*)|\$\{([A-Za-z_]\w*)(?::?([-?])([^}]*))?\}")
-# What a container has anyway, or what only tells engine and person how to treat it.
+# What a container has anyway, or hints to the engine and to people.
 WITHOUT_EFFECT = frozenset(
     "container_name hostname labels annotations logging restart pull_policy ports expose stdin_open tty init profiles "
     "stop_signal stop_grace_period platform attach".split()
@@ -38,14 +38,14 @@ AT_THE_TOP = frozenset({"services", "version", "name", "networks", "volumes"})
 
 @dataclass(frozen=True, slots=True)
 class Compose:
-    """network None: the file does not say. environment: values may refer to ${NAME}, as in task.toml."""
+    """network None: the file leaves it open. environment: values may refer to ${NAME}, as in task.toml."""
 
     network: bool | None = None
     image: str | None = None
     environment: dict[str, str] = field(default_factory=dict)
 
     def apply_to(self, toml: TaskToml) -> TaskToml:
-        """What task.toml says, with this beside it. Where both name a variable or an image, task.toml's counts."""
+        """The fields of task.toml, with these beside them. Where both name a variable or an image, task.toml's counts."""
         return replace(
             toml,
             network=toml.network if self.network is None else self.network,
@@ -68,7 +68,7 @@ def read_compose(source: Path, findings: Findings, where: str) -> Compose:
     _check_command(service)
     _check_volumes(service, findings, where)
     read = Compose(_network(whole, service, findings, where), _image(service), _environment(service))
-    _tell_rest(service, findings, where)
+    _check_rest(service, findings, where)
     for key in whole.values.keys() - AT_THE_TOP:
         if not key.startswith("x-"):
             whole.problem(key, "nothing", "it is not supported")
@@ -186,7 +186,7 @@ def _entries(service: FieldTable, name: str) -> list[object]:
     return []
 
 
-def _tell_rest(service: FieldTable, findings: Findings, where: str) -> None:
+def _check_rest(service: FieldTable, findings: Findings, where: str) -> None:
     for name in service.list_unasked():
         if service.values[name] in (None, False, "", [], {}):
             continue

@@ -7,12 +7,11 @@ import math
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Self
 
 import yaml
 
 from runner.base.errors import SuiteError
-from runner.base.types import JsonValue
 from runner.suites.findings import Findings, shorten_suite_value
 
 MAX_BYTES = 1024 * 1024
@@ -39,17 +38,15 @@ def read_text(source: Path) -> str:
     return text
 
 
-def read_toml(source: Path) -> dict[str, Any]:
+def read_toml(source: Path) -> dict[str, object]:
     text = read_text(source)
     try:
         return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # broken, or an integer of more digits than Python reads
         raise SuiteError(str(source), "file", "readable TOML", _reason(error)) from error
-    except ValueError as error:  # an integer of more digits than Python reads
-        raise SuiteError(str(source), "file", "readable TOML", str(error)[:200]) from error
 
 
-def read_yaml(source: Path) -> dict[str, Any]:
+def read_yaml(source: Path) -> dict[str, object]:
     text = read_text(source)
     try:
         value = yaml.load(text, Loader=LOADER)  # a safe loader
@@ -60,7 +57,7 @@ def read_yaml(source: Path) -> dict[str, Any]:
     return value
 
 
-def read_json(source: Path) -> Any:
+def read_json(source: Path) -> object:
     text = read_text(source)
     try:
         return json.loads(text)
@@ -80,14 +77,14 @@ def _is_text(value: str) -> bool:
 class FieldTable:
     """A mapping whose fields are taken by type. What is not as expected becomes a problem, and the default is given."""
 
-    def __init__(self, values: Mapping[str, JsonValue], source: Path, findings: Findings, place: str = "") -> None:
+    def __init__(self, values: Mapping[str, object], source: Path, findings: Findings, place: str = "") -> None:
         self.values, self.source, self.findings, self.place = values, source, findings, place
         self._asked: set[str] = set()
 
     def __contains__(self, name: str) -> bool:
         return name in self.values
 
-    def raw(self, name: str) -> Any:
+    def raw(self, name: str) -> object:
         self._asked.add(name)
         return self.values.get(name)
 
@@ -149,13 +146,14 @@ class FieldTable:
                 found[key] = str(value).lower() if isinstance(value, bool) else str(value)
         return found
 
-    def table(self, name: str) -> FieldTable:
+    def table(self, name: str) -> Self:
         """The table of that name; empty where there is none."""
         value = self.raw(name)
-        if value is not None and not (isinstance(value, dict) and all(isinstance(key, str) for key in value)):
+        is_table = isinstance(value, dict) and all(isinstance(key, str) for key in value)
+        if value is not None and not is_table:
             self.problem(name, "a table")
-            value = None
-        return FieldTable(value or {}, self.source, self.findings, self.at(name))
+        values = value if isinstance(value, dict) and is_table else {}
+        return type(self)(values, self.source, self.findings, self.at(name))
 
     def list_unasked(self) -> list[str]:
         """Names of the fields that nobody asked for."""

@@ -22,7 +22,7 @@ NAMED = 3  # tasks named in one note
 
 @dataclass(slots=True)
 class Findings:
-    """Collected while reading, so that one look tells everything."""
+    """Collected while reading, so that one look shows everything."""
 
     problems: list[SuiteError] = field(default_factory=list)  # of what is being read
     set_aside: dict[str, list[SuiteError]] = field(default_factory=dict)  # "task a" -> its problems

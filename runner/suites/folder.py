@@ -3,7 +3,7 @@
 suite.yaml                    key, name, version, trusted, shared_tests, environments in order
 skills/<slug>/meta.yaml       family: key, name, description, tasks in order
 skills/<slug>/SKILL.md ...    its curated skill; meta.yaml is not part of it
-tasks/<slug>/task.toml        time limits and the machine, as in Harbor's; network only where it says so
+tasks/<slug>/task.toml        time limits and the machine, as in Harbor's; network only where it asks for it
 tasks/<slug>/task-spec.yaml   id, family, role, what a composition draws on
 tasks/<slug>/{instruction.md, environment/, tests/, solution/}
 """
@@ -14,14 +14,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
-
-import yaml
 
 from runner.base.digests import digest_json, manifest
 from runner.base.errors import SuiteError
 from runner.base.suite import Suite
-from runner.base.types import Environment, Family, File, Files, JsonValue, Role, Task
+from runner.base.types import Environment, Family, File, Files, Role, Task
+from runner.suites.documents import read_yaml
 from runner.suites.findings import Findings, shorten_suite_value
 from runner.suites.tasks.task_files import read_tree
 from runner.suites.tasks.task_folder import NAME, SCRIPT, TaskShelf, has_verifier, machine_of, read_declared_evaluation
@@ -29,8 +27,6 @@ from runner.suites.tasks.task_toml import read_task_toml
 
 FORMAT = "skillglass-suite/1"
 ROLES = tuple(Role)
-# The C loader where PyYAML has it: the same result, several times faster.
-LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def read_suite(path: Path) -> Suite:
@@ -42,7 +38,7 @@ def read_suite(path: Path) -> Suite:
     return _suite(path, head, environments)
 
 
-def _suite(path: Path, head: Mapping[str, Any], environments: tuple[Environment, ...]) -> Suite:
+def _suite(path: Path, head: Mapping[str, object], environments: tuple[Environment, ...]) -> Suite:
     tasks = {task.key: task.digest for each in environments for family in each.families for task in family.tasks}
     curated = {family.key: manifest(family.curated) for each in environments for family in each.families}
     source = path / "suite.yaml"
@@ -60,7 +56,7 @@ def _suite(path: Path, head: Mapping[str, Any], environments: tuple[Environment,
 
 
 def looks_like(path: Path) -> bool:
-    """Other tools have a suite.yaml too; ours says what it is."""
+    """Other tools have a suite.yaml too; ours names its format."""
     source = path / "suite.yaml"
     return source.is_file() and FORMAT.encode() in source.read_bytes()[:10_000]
 
@@ -74,14 +70,14 @@ def read(path: Path, key: str, shelf: TaskShelf) -> tuple[Environment, ...]:
 
 
 def complete(path: Path, suite: Suite) -> Suite:
-    """With the names that suite.yaml gives. Whether the suite is trusted is nothing that it can say of itself."""
-    named = _suite(path, _read_yaml(path / "suite.yaml"), suite.environments)
+    """With the names that suite.yaml gives. A suite cannot call itself trusted."""
+    named = _suite(path, read_yaml(path / "suite.yaml"), suite.environments)
     return replace(named, trusted=False, notes=suite.notes, set_aside=suite.set_aside)
 
 
-def _read(path: Path, findings: Findings) -> tuple[dict[str, Any], tuple[Environment, ...]]:
+def _read(path: Path, findings: Findings) -> tuple[dict[str, object], tuple[Environment, ...]]:
     source = path / "suite.yaml"
-    head = _read_yaml(source)
+    head = read_yaml(source)
     if head.get("format") != FORMAT:
         raise SuiteError(str(source), "format", repr(FORMAT), f"found {shorten_suite_value(head.get('format'))}")
     for name in ("key", "name", "version"):
@@ -99,13 +95,6 @@ def _read(path: Path, findings: Findings) -> tuple[dict[str, Any], tuple[Environ
     return head, tuple(environments)
 
 
-def rubric(task: Task) -> tuple[Mapping[str, JsonValue], ...]:
-    """The rubric's dimensions as they stand in tests/rubric.yaml: name, weight, scored_by, question."""
-    source = task.folder / "tests" / "rubric.yaml"
-    dimensions = _list(_read_yaml(source), "dimensions", source)
-    return tuple(_mapping(entry, source, f"dimensions[{place}]") for place, entry in enumerate(dimensions))
-
-
 def _read_shared_tests(path: Path, head: Mapping[str, object], source: Path) -> Files:
     names = head.get("shared_tests") or []
     if not isinstance(names, list) or not all(isinstance(name, str) and "/" not in name for name in names):
@@ -117,7 +106,7 @@ def _read_shared_tests(path: Path, head: Mapping[str, object], source: Path) -> 
 
 
 def _environment(
-    path: Path, shared: Files, entry: Mapping[str, JsonValue], source: Path, place: int, findings: Findings
+    path: Path, shared: Files, entry: Mapping[str, object], source: Path, place: int, findings: Findings
 ) -> Environment:
     key = _text(entry, "key", source, f"environments[{place}].key")
     families = []
@@ -130,7 +119,7 @@ def _environment(
 def _family(path: Path, shared: Files, environment: str, slug: str, findings: Findings) -> Family:
     folder = path / "skills" / _folder_name(slug, path / "suite.yaml", f"environments: {environment}")
     source = folder / "meta.yaml"
-    meta = _read_yaml(source)
+    meta = read_yaml(source)
     if meta.get("slug") != slug:
         raise SuiteError(str(source), "slug", f"the folder's name {slug!r}", f"found {meta.get('slug')!r}")
     curated = {f"{slug}/{name}": file for name, file in read_tree(folder).items() if name != "meta.yaml"}
@@ -158,7 +147,7 @@ def _folder_name(name: str, source: Path, place: str) -> str:
 
 def _task(folder: Path, shared: Files, environment: str, family: str, ordinal: int, findings: Findings) -> Task:
     source = folder / "task-spec.yaml"
-    spec, toml = _read_yaml(source), read_task_toml(folder / "task.toml", folder.name, findings, network=False)
+    spec, toml = read_yaml(source), read_task_toml(folder / "task.toml", folder.name, findings, network=False)
     for place, expected in (("family_id", family), ("environment_id", environment), ("task_index", ordinal)):
         if spec.get(place) != expected:
             raise SuiteError(str(source), place, repr(expected), f"found {spec.get(place)!r}")
@@ -174,7 +163,8 @@ def _task(folder: Path, shared: Files, environment: str, family: str, ordinal: i
             raise SuiteError(str(folder), needed, "the file", "there is none")
     machine = machine_of(folder, toml, files, findings)
     left_out = [{"left_out": list(machine.blank_folders)}] if machine.blank_folders else []
-    requires = tuple(str(each) for each in spec.get("requires") or ())
+    named = spec.get("requires")
+    requires = tuple(map(str, named)) if isinstance(named, list) else ()
     if (role is Role.COMPOSITION) != bool(requires):
         raise SuiteError(
             str(source), "requires", "the families a composition draws on, nowhere else", f"found {requires}"
@@ -222,30 +212,20 @@ def _refuse_repeats(environments: tuple[Environment, ...], source: Path) -> None
             seen.add(key)
 
 
-def _read_yaml(source: Path) -> dict[str, Any]:
-    if source.is_symlink():
-        raise SuiteError(str(source), "file", "a plain file", "it is a link")
-    try:
-        value = yaml.load(source.read_text("utf-8"), Loader=LOADER)  # a safe loader
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise SuiteError(str(source), "file", "readable YAML", str(error).replace("\n", " ")) from error
-    return dict(_mapping(value, source, "file"))
-
-
-def _mapping(value: object, source: Path, place: str) -> Mapping[str, JsonValue]:
+def _mapping(value: object, source: Path, place: str) -> Mapping[str, object]:
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
         raise SuiteError(str(source), place, "a mapping", f"found {type(value).__name__}")
     return value
 
 
-def _list(value: Mapping[str, object], name: str, source: Path, place: str = "") -> list[JsonValue]:
+def _list(value: Mapping[str, object], name: str, source: Path, place: str = "") -> list[object]:
     found = value.get(name)
     if not isinstance(found, list) or not found:
         raise SuiteError(str(source), place or name, "a list with at least one entry", f"found {found!r}")
     return found
 
 
-def _text(value: Mapping[str, Any], name: str, source: Path, place: str = "") -> str:
+def _text(value: Mapping[str, object], name: str, source: Path, place: str = "") -> str:
     found = value.get(name)
     if not isinstance(found, str) or not found.strip():
         raise SuiteError(str(source), place or name, "a text", f"found {found!r}")

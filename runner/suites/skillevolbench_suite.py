@@ -268,11 +268,11 @@ def _compare_metadata(folder: TaskFolder, key: str, index: int, meta: Meta, shel
         "split": "learning" if role in ACQUISITION_ROLES else "evaluation",
         "skill": meta.slug,
     }
-    told = folder.toml.metadata
+    metadata = folder.toml.metadata
     for name, value in expected.items():
-        if name in told and told.raw(name) != value:
-            text = f"task.toml: {told.at(name)} is {shorten_suite_value(told.raw(name))}; task-spec.yaml and meta.yaml say {value!r}"
-            shelf.findings.note(text, folder.path.name)
+        if name in metadata and metadata.raw(name) != value:
+            found = f"task.toml: {metadata.at(name)} is {shorten_suite_value(metadata.raw(name))}"
+            shelf.findings.note(f"{found}; task-spec.yaml and meta.yaml say {value!r}", folder.path.name)
 
 
 def _task(spec: Spec, shelf: TaskShelf, specs: Mapping[str, Spec]) -> Task:

@@ -1,4 +1,4 @@
-"""Corpora in the sense of SkillGenBench: source material, and tasks that turn on what it says.
+"""Corpora in the sense of SkillGenBench: source material, and tasks that depend on its content.
 
 corpora/<key>/corpus.yaml               format, name, kind (repository, code-document, domain-document)
 corpora/<key>/material/                 what whoever writes skills may read: a repository snapshot or documents
@@ -92,12 +92,12 @@ def _head(source: Path, shelf: TaskShelf) -> tuple[str, CorpusKind]:
     if head.raw("format") != FORMAT:
         raise SuiteError(str(source), "format", repr(FORMAT), f"found {shorten_suite_value(head.raw('format'))}")
     name, kind = head.text("name"), head.raw("kind")
-    if kind not in tuple(CorpusKind):
+    known = next((each for each in CorpusKind if each == kind), None)
+    if known is None:
         head.problem("kind", f"one of {', '.join(CorpusKind)}")
-        kind = CorpusKind.REPOSITORY
-    for name in head.list_unasked():
-        shelf.findings.problem(source, name[:100], "format, name and kind", "nobody knows this field")
-    return name, CorpusKind(kind)
+    for field in head.list_unasked():
+        shelf.findings.problem(source, field[:100], "format, name and kind", "nobody knows this field")
+    return name, known or CorpusKind.REPOSITORY
 
 
 def _check_parts(folder: Path, shelf: TaskShelf) -> None:

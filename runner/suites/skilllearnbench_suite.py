@@ -113,9 +113,11 @@ def _environment(path: Path, task: Path, shelf: TaskShelf) -> Environment | None
 
 
 def _description(title: str, seed: TaskFolder) -> str:
-    """What the seed instance's metadata say of the kind of work; nothing of how it is verified."""
+    """The kind of work by the seed instance's metadata; nothing of how it is verified."""
     metadata = seed.toml.metadata.values
     category, tags = metadata.get("category"), metadata.get("tags")
     words = [category, *(tags if isinstance(tags, list) else [])]
-    told = ", ".join(dict.fromkeys(word.strip()[:100] for word in words[:20] if isinstance(word, str) and word.strip()))
-    return f"{title} ({told})" if told else title
+    named = ", ".join(
+        dict.fromkeys(word.strip()[:100] for word in words[:20] if isinstance(word, str) and word.strip())
+    )
+    return f"{title} ({named})" if named else title

@@ -36,7 +36,7 @@ def load_starter_corpora() -> Suite:
 def _read_bundled(path: Path, format: str, key: str, name: str) -> Suite:
     """A folder as any other, but ours: trusted, and with the checks that the starter suites share.
 
-    Its notes say that no task brings an image, which is meant here.
+    Its notes are dropped: they report that no task brings an image, which is meant here.
     """
     suite = read_suite_folder(path, format)
     environments = tuple(_with_checks(environment) for environment in suite.environments)

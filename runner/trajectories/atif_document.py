@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from runner.base.types import JsonValue, Trajectory, TrajectoryHead, Usage
 from runner.trajectories.atif_values import ATIF_VERSION, step_to_json
 
 
-def atif_document(trajectories: Sequence[Trajectory], usage: Usage | None = None) -> dict[str, Any]:
+def atif_document(trajectories: Sequence[Trajectory], usage: Usage | None = None) -> dict[str, JsonValue]:
     """A valid ATIF document of the first trajectory, with the others embedded as its sub-agents.
 
-    usage: of the whole attempt, where it is known better than the trajectories tell. ValueError for an attempt without
+    usage: of the whole attempt, where it is known better than from the trajectories. ValueError for an attempt without
     a step: ATIF has none.
     """
     if not trajectories or not trajectories[0].steps:
         raise ValueError("a trajectory of at least one step is wanted")
     main, *others = trajectories
     document = _document(main, usage or main.usage)
-    inside = [{"trajectory_id": other.head.name, **_document(other, other.usage)} for other in others if other.steps]
+    inside: list[JsonValue] = [
+        {"trajectory_id": other.head.name, **_document(other, other.usage)} for other in others if other.steps
+    ]
     return {**document, "subagent_trajectories": inside} if inside else document
 
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
 
 from runner.base.text import storable, storable_value
 from runner.base.types import JsonValue, Observation, Source, Step, ToolCall, Usage
+from runner.trajectories.log_records import Record, read_arguments, read_object
 from runner.trajectories.problems import Problems
 
 ATIF_VERSION = "ATIF-v1.8"
-ATIF_KEY = "atif"  # in Step.extra: what an ATIF step says beyond what Step models
+ATIF_KEY = "atif"  # in Step.extra: fields of an ATIF step that Step does not model
 
 _SOURCES = {
     "system": Source.SYSTEM,
@@ -29,17 +29,7 @@ _SOURCES = {
     "model": Source.AGENT,
 }
 _MODELLED = frozenset(
-    [
-        "source",
-        "timestamp",
-        "message",
-        "reasoning_content",
-        "tool_calls",
-        "observation",
-        "model_name",
-        "is_copied_context",
-        "extra",
-    ]
+    "source timestamp message reasoning_content tool_calls observation model_name is_copied_context extra".split()
 )
 _USAGE_KEYS = {
     "prompt_tokens": "input_tokens",
@@ -57,13 +47,10 @@ _FOREIGN_KEY = "agent_fields"
 
 def step_to_json(step: Step) -> dict[str, JsonValue]:
     """The step as a valid ATIF-v1.8 object."""
-    extra = dict(step.extra or {})
-    result: dict[str, Any] = {"step_id": step.number, "source": str(step.source), "message": step.message}
+    extra: dict[str, JsonValue] = dict(step.extra or {})
+    result: dict[str, JsonValue] = {"step_id": step.number, "source": str(step.source), "message": step.message}
     if step.timestamp is not None:
-        if _is_iso(step.timestamp):
-            result["timestamp"] = step.timestamp
-        else:
-            extra["timestamp"] = step.timestamp
+        (result if _is_iso(step.timestamp) else extra)["timestamp"] = step.timestamp
     agent_fields = _agent_fields(step, extra)
     if step.source is Source.AGENT:
         result.update(agent_fields)
@@ -79,50 +66,54 @@ def step_to_json(step: Step) -> dict[str, JsonValue]:
     return result
 
 
-def _agent_fields(step: Step, extra: dict[str, Any]) -> dict[str, object]:
+def _agent_fields(step: Step, extra: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """What only an agent step may carry. Takes ATIF's own agent keys back out of `extra`."""
-    found: dict[str, Any] = {}
-    kept = dict(extra.get(ATIF_KEY) or {})
+    found: dict[str, JsonValue] = {}
+    rest: dict[str, JsonValue] = dict((step.extra or {}).get(ATIF_KEY) or {})
     if step.model is not None:
         found["model_name"] = step.model
     if step.reasoning is not None:
         found["reasoning_content"] = step.reasoning
     if step.tool_calls:
         found["tool_calls"] = [_tool_call_to_json(call) for call in step.tool_calls]
-    metrics = _usage_to_json(step.usage) if step.usage is not None else None
+    metrics = None if step.usage is None else _usage_to_json(step.usage)
     if step.source is Source.AGENT:
-        metrics_rest = kept.pop("metrics", None)
+        metrics_rest = rest.pop("metrics", None)
         if isinstance(metrics_rest, dict):
             metrics = {**metrics_rest, **(metrics or {})}
-        found.update({key: kept.pop(key) for key in _AGENT_ONLY if key in kept})
+        found.update({key: rest.pop(key) for key in _AGENT_ONLY if key in rest})
         if ATIF_KEY in extra:
-            extra.pop(ATIF_KEY)
-            if kept:
-                extra[ATIF_KEY] = kept
+            del extra[ATIF_KEY]
+            if rest:
+                extra[ATIF_KEY] = rest
     if metrics is not None:
         found["metrics"] = metrics
     return found
 
 
-def _tool_call_to_json(call: ToolCall) -> dict[str, Any]:
-    found = {"tool_call_id": call.id, "function_name": call.name, "arguments": dict(call.arguments)}
+def _tool_call_to_json(call: ToolCall) -> dict[str, JsonValue]:
+    found: dict[str, JsonValue] = {
+        "tool_call_id": call.id,
+        "function_name": call.name,
+        "arguments": dict(call.arguments),
+    }
     return found if call.extra is None else {**found, "extra": dict(call.extra)}
 
 
 def _observation_to_json(observation: Observation, calls: set[str]) -> dict[str, JsonValue]:
-    extra = None if observation.extra is None else dict(observation.extra)
+    extra: dict[str, JsonValue] = dict(observation.extra or {})
+    found: dict[str, JsonValue] = {"source_call_id": None, "content": observation.content}
     if observation.is_error:
-        extra = {**(extra or {}), "is_error": True}
-    found: dict[str, Any] = {"source_call_id": None, "content": observation.content}
+        extra["is_error"] = True
     if observation.source_call_id in calls:
         found["source_call_id"] = observation.source_call_id
     elif observation.source_call_id is not None:
-        extra = {**(extra or {}), "source_call_id": observation.source_call_id}
-    references = (extra or {}).get("subagent_trajectory_ref")
-    if extra is not None and isinstance(references, list):
+        extra["source_call_id"] = observation.source_call_id
+    has_extra = bool(extra) or observation.extra is not None
+    if isinstance(extra.get("subagent_trajectory_ref"), list):
         found["subagent_trajectory_ref"] = extra.pop("subagent_trajectory_ref")
-        extra = extra or None
-    return found if extra is None else {**found, "extra": extra}
+        has_extra = bool(extra)
+    return {**found, "extra": extra} if has_extra else found
 
 
 def _usage_to_json(usage: Usage) -> dict[str, JsonValue]:
@@ -141,7 +132,7 @@ def _is_iso(value: str) -> bool:
 # --- reading ----------------------------------------------------------------------------------------------------
 
 
-def step_from_json(raw: Any, number: int | None = None, problems: Problems | None = None) -> Step:
+def step_from_json(raw: object, number: int | None = None, problems: Problems | None = None) -> Step:
     """The step an ATIF object of any version describes.
 
     `number` is the step's place in its trajectory; the source's own step_id is kept in `extra` where it differs, and
@@ -167,18 +158,18 @@ def step_from_json(raw: Any, number: int | None = None, problems: Problems | Non
     source = _source(raw.get("source"), place, problems)
     message, parts = content_text(raw.get("message"))
     if parts is not None:
-        rest["message"] = parts
+        rest["message"] = storable_value(parts)
     if rest:
         extra[ATIF_KEY] = rest
     calls = _tool_calls(body.get("tool_calls"), place, problems)
     timestamp = _text_or_none(raw.get("timestamp"), "timestamp", place, problems)
     if timestamp is None and isinstance(extra.get("timestamp"), str):
-        timestamp = extra.pop("timestamp")
+        timestamp = str(extra.pop("timestamp"))
     return Step(
         number=number,
         source=source,
         message=storable(message),
-        reasoning=_storable_or_none(_text_or_none(body.get("reasoning_content"), "reasoning_content", place, problems)),
+        reasoning=_text_or_none(body.get("reasoning_content"), "reasoning_content", place, problems),
         tool_calls=calls,
         observations=_observations(raw.get("observation"), calls, place, problems),
         timestamp=timestamp,
@@ -190,13 +181,13 @@ def step_from_json(raw: Any, number: int | None = None, problems: Problems | Non
 
 
 def _extra_of(
-    raw: Mapping[str, Any], number: int, place: str, problems: Problems
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """(the step's own extra, what else the step says): nothing is dropped."""
+    raw: Record, number: int, place: str, problems: Problems
+) -> tuple[dict[str, JsonValue], dict[str, JsonValue]]:
+    """(the step's own extra, its other fields that Step does not model): nothing is dropped."""
     given = raw.get("extra")
-    extra: dict[str, Any] = storable_value(given) if isinstance(given, Mapping) else {}
-    rest = extra.pop(ATIF_KEY, None)
-    rest = rest if isinstance(rest, dict) else {}
+    extra: dict[str, JsonValue] = storable_value(read_object(given))
+    before = extra.pop(ATIF_KEY, None)
+    rest = before if isinstance(before, dict) else {}
     rest |= {key: storable_value(raw[key]) for key in raw if key not in _MODELLED and key not in ("step_id", "metrics")}
     if given is not None and not isinstance(given, Mapping):
         problems.add(place, "extra: an object", f"found {_kind(given)}")
@@ -207,34 +198,46 @@ def _extra_of(
     return extra, rest
 
 
-def _source(raw: JsonValue, place: str, problems: Problems) -> Source:
+def _source(raw: object, place: str, problems: Problems) -> Source:
     if isinstance(raw, str) and raw in _SOURCES:
         return _SOURCES[raw]
     problems.add(place, "source: system, user or agent", f"found {raw!r:.60}")
     return Source.SYSTEM
 
 
-def _usage_from_json(raw: object, place: str, problems: Problems) -> tuple[Usage | None, dict[str, object]]:
+def _usage_from_json(raw: object, place: str, problems: Problems) -> tuple[Usage | None, dict[str, JsonValue]]:
     if raw is None:
         return None, {}
     if not isinstance(raw, Mapping):
         problems.add(place, "metrics: an object", f"found {_kind(raw)}")
         return None, {}
-    rest = {key: storable_value(value) for key, value in raw.items() if key not in _USAGE_KEYS}
-    found: dict[str, Any] = {}
-    for key, name in _USAGE_KEYS.items():
+    usage, odd = read_amounts(raw, _USAGE_KEYS, place, "metrics.", problems)
+    return usage, {key: storable_value(value) for key, value in raw.items() if key not in _USAGE_KEYS} | odd
+
+
+def read_amounts(
+    raw: Record, names: Mapping[str, str], place: str, prefix: str, problems: Problems
+) -> tuple[Usage, dict[str, JsonValue]]:
+    """(tokens and cost, the values that are no amounts). `names`: key in the file -> field of Usage; `prefix` stands before
+    a key where it is reported."""
+    counts: dict[str, int] = {}
+    cost: float | None = None
+    odd: dict[str, JsonValue] = {}
+    for key, name in names.items():
         value = raw.get(key)
         if value is None:
             continue
-        if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
-            problems.add(place, f"metrics.{key}: a number of 0 or more", f"found {value!r:.60}")
-            rest[key] = storable_value(value)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+            problems.add(place, f"{prefix}{key}: a number of 0 or more", f"found {value!r:.60}")
+            odd[key] = storable_value(value)
+        elif name == "cost_usd":
+            cost = float(value)
         else:
-            found[name] = float(value) if key == "cost_usd" else int(value)
-    return Usage(**found), rest
+            counts[name] = int(value)
+    return Usage(**counts, cost_usd=cost), odd
 
 
-def _tool_calls(raw: JsonValue, place: str, problems: Problems) -> tuple[ToolCall, ...]:
+def _tool_calls(raw: object, place: str, problems: Problems) -> tuple[ToolCall, ...]:
     if raw is None:
         return ()
     if not isinstance(raw, list):
@@ -248,7 +251,7 @@ def _tool_calls(raw: JsonValue, place: str, problems: Problems) -> tuple[ToolCal
     return calls
 
 
-def _tool_call(raw: Any, index: int, place: str, problems: Problems) -> ToolCall:
+def _tool_call(raw: object, index: int, place: str, problems: Problems) -> ToolCall:
     if not isinstance(raw, Mapping):
         problems.add(place, "a tool call: an object", f"found {_kind(raw)}")
         return ToolCall(f"call-{index + 1}", "unknown", {"raw": storable_value(raw)})
@@ -257,26 +260,22 @@ def _tool_call(raw: Any, index: int, place: str, problems: Problems) -> ToolCall
     rest = {key: storable_value(value) for key, value in raw.items() if key not in known}
     if rest:
         extra = {**(extra or {}), **rest}
-    identifier, name = raw.get("tool_call_id"), raw.get("function_name")
+    identifier, name, arguments = raw.get("tool_call_id"), raw.get("function_name"), raw.get("arguments")
     if not isinstance(identifier, str):
         problems.add(place, "tool_call_id: a text", f"found {identifier!r:.60}")
     if not isinstance(name, str):
         problems.add(place, "function_name: a text", f"found {name!r:.60}")
-    arguments = raw.get("arguments")
     if arguments is not None and not isinstance(arguments, Mapping):
         problems.add(place, "arguments: an object", f"found {_kind(arguments)}")
-        arguments = {"raw": arguments}
     return ToolCall(
         id=storable(str(identifier)) if identifier is not None else f"call-{index + 1}",
         name=storable(str(name)) if name is not None else "unknown",
-        arguments=storable_value(arguments or {}),
+        arguments=read_arguments(arguments),
         extra=extra,
     )
 
 
-def _observations(
-    raw: JsonValue, calls: tuple[ToolCall, ...], place: str, problems: Problems
-) -> tuple[Observation, ...]:
+def _observations(raw: object, calls: tuple[ToolCall, ...], place: str, problems: Problems) -> tuple[Observation, ...]:
     if raw is None:
         return ()
     results = raw.get("results") if isinstance(raw, Mapping) else raw
@@ -287,38 +286,34 @@ def _observations(
     return tuple(_observation(item, names, place, problems) for item in results)
 
 
-def _observation(raw: Any, calls: set[str], place: str, problems: Problems) -> Observation:
+def _observation(raw: object, calls: set[str], place: str, problems: Problems) -> Observation:
     if not isinstance(raw, Mapping):
         problems.add(place, "an observation result: an object", f"found {_kind(raw)}")
         return Observation(storable(content_text(raw)[0]))
     known = {"source_call_id", "content", "extra"}
-    extra = storable_value(raw["extra"]) if isinstance(raw.get("extra"), Mapping) else None
-    rest = {key: storable_value(value) for key, value in raw.items() if key not in known and value is not None}
+    extra: dict[str, JsonValue] = storable_value(read_object(raw.get("extra")))
     content, parts = content_text(raw.get("content"))
-    if parts is not None:
-        rest["content_parts"] = parts
     call = raw.get("source_call_id")
-    if call is None and isinstance(extra, dict) and isinstance(extra.get("source_call_id"), str):
+    if call is None and isinstance(extra.get("source_call_id"), str):
         call = extra.pop("source_call_id")  # our own writing of a result whose call lies elsewhere
     elif call is not None and (not isinstance(call, str) or storable(call) not in calls):
         problems.add(place, "source_call_id: a tool call of the same step, or null", f"found {call!r:.60}")
-    is_error = isinstance(extra, dict) and extra.get("is_error") is True
-    if is_error and isinstance(extra, dict):
-        extra.pop("is_error")
-    if rest:
-        extra = {**(extra or {}), **rest}
+    is_error = extra.get("is_error") is True
+    if is_error:
+        del extra["is_error"]
+    extra |= {key: storable_value(value) for key, value in raw.items() if key not in known and value is not None}
+    if parts is not None:
+        extra["content_parts"] = storable_value(parts)
     return Observation(storable(content), None if call is None else storable(str(call)), is_error, extra or None)
 
 
-def content_text(raw: Any) -> tuple[str, object]:
+def content_text(raw: object) -> tuple[str, list[object] | None]:
     """(text, parts to keep): text parts joined, anything else as a visible mark such as "[image image/png: a.png]".
 
     Parts are given back only when they hold more than the text does; inline data is never kept.
     """
-    if raw is None:
-        return "", None
-    if isinstance(raw, str):
-        return raw, None
+    if raw is None or isinstance(raw, str):
+        return raw or "", None
     if isinstance(raw, Mapping):
         raw = [raw]
     if not isinstance(raw, list):
@@ -328,20 +323,20 @@ def content_text(raw: Any) -> tuple[str, object]:
     return "\n".join(texts), None if plain else [_without_data(part) for part in raw]
 
 
-def _part_text(part: Any) -> str:
+def _part_text(part: object) -> str:
     if isinstance(part, str):
         return part
     if not isinstance(part, Mapping):
         return _as_json(part)
-    if isinstance(part.get("text"), str):
-        return str(part["text"])
-    kind = part.get("type") if isinstance(part.get("type"), str) else "part"
-    source = part.get("source")
-    source = source if isinstance(source, Mapping) else {}
-    label = " ".join(str(item) for item in (kind, source.get("media_type")) if item)
-    where = source.get("path") or source.get("url")
-    if isinstance(source.get("data"), str):
-        where = f"{len(source['data']):,} characters of {source.get('type', 'inline')} data left out"
+    text, kind, source = part.get("text"), part.get("type"), read_object(part.get("source"))
+    if isinstance(text, str):
+        return text
+    label = " ".join(
+        str(item) for item in (kind if isinstance(kind, str) else "part", source.get("media_type")) if item
+    )
+    where, data = source.get("path") or source.get("url"), source.get("data")
+    if isinstance(data, str):
+        where = f"{len(data):,} characters of {source.get('type', 'inline')} data left out"
     detail = where or part.get("tool_name") or part.get("name")
     return f"[{label}: {detail}]" if detail else f"[{label}]"
 
@@ -351,25 +346,21 @@ def _without_data(part: object) -> object:
     if not isinstance(part, Mapping):
         return "text"
     source = part.get("source")
-    kept = {key: value for key, value in part.items() if key != "text"}
+    rest = {key: value for key, value in part.items() if key != "text"}
     if isinstance(source, Mapping):
-        kept["source"] = {key: value for key, value in source.items() if key != "data"}
-    return storable_value(kept)
+        rest["source"] = {key: value for key, value in source.items() if key != "data"}
+    return storable_value(rest)
 
 
 def _as_json(value: object) -> str:
     return json.dumps(storable_value(value), ensure_ascii=False)
 
 
-def _text_or_none(raw: JsonValue, key: str, place: str, problems: Problems) -> str | None:
+def _text_or_none(raw: object, key: str, place: str, problems: Problems) -> str | None:
     if raw is None or isinstance(raw, str):
         return None if raw is None else storable(raw)
     problems.add(place, f"{key}: a text", f"found {_kind(raw)}")
     return storable(str(raw))
-
-
-def _storable_or_none(text: str | None) -> str | None:
-    return None if text is None else storable(text)
 
 
 def _kind(value: object) -> str:

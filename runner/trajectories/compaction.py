@@ -30,7 +30,7 @@ from runner.trajectories.fields import fields
 
 COMPACTION_VERSION = "compaction/3"
 CHARS_PER_TOKEN = 4
-VERDICT_NOT_SHOWN = "verdict not shown"  # nothing is said of it: not what it was, not whether there was one
+VERDICT_NOT_SHOWN = "verdict not shown"  # neither what it was nor whether there was one
 MAX_TOOL_CALLS = 3
 MAX_OBSERVATIONS = 8
 MAX_TITLE_CHARS = 300
@@ -273,8 +273,8 @@ def _spans(step: Step, reason: str, settings: CompactionSettings) -> Iterator[Sp
 
 def _end(name: str, text: str, step: Step, settings: CompactionSettings) -> int:
     """Where the part of a field ends that may be kept at all."""
-    told = name == "message" and step.source is Source.USER and settings.instruction
-    return len(settings.instruction) if told and text.startswith(settings.instruction) else len(text)
+    may_hold = name == "message" and step.source is Source.USER and settings.instruction
+    return len(settings.instruction) if may_hold and text.startswith(settings.instruction) else len(text)
 
 
 def _is_kept(name: str, step: Step, settings: CompactionSettings) -> bool:
@@ -392,11 +392,11 @@ def _gap(count: int) -> str:
 
 
 def _header(verdict: Verdict | None, title: str, with_checks: bool, verdict_shown: bool, ending: Failure | None) -> str:
-    told = _verdict_text(verdict) if verdict_shown else VERDICT_NOT_SHOWN
-    lines = [f"# Trajectory of {cut(' '.join(title.split()), MAX_TITLE_CHARS)}: {told}"]
+    result = _verdict_text(verdict) if verdict_shown else VERDICT_NOT_SHOWN
+    lines = [f"# Trajectory of {cut(' '.join(title.split()), MAX_TITLE_CHARS)}: {result}"]
     if ending is not None:
-        said = cut(" ".join(ending.message.split()), MAX_ENDING_CHARS)
-        lines.append(f"The agent did not finish: {ending.type}. {said}".rstrip())
+        message = cut(" ".join(ending.message.split()), MAX_ENDING_CHARS)
+        lines.append(f"The agent did not finish: {ending.type}. {message}".rstrip())
     failed = (
         [check for check in verdict.checks if check.status in (CheckStatus.FAILED, CheckStatus.ERROR)]
         if (verdict and with_checks and verdict_shown)

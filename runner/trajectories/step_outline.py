@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from runner.base.types import JsonValue, Step, ToolCall
 from runner.trajectories.readers.skill_use import step_uses
 
@@ -15,7 +13,7 @@ def outline_row(step: Step) -> dict[str, JsonValue]:
     """A JSON object: n, source, text (first 120 characters), and only where there is something to say: tools (first 8
     names), calls (number of tool calls), error, copied, skills ({slug: [kinds]}), tokens ({input, output}), time.
     """
-    row: dict[str, Any] = {"n": step.number, "source": str(step.source), "text": first_text(step)}
+    row: dict[str, JsonValue] = {"n": step.number, "source": str(step.source), "text": first_text(step)}
     if step.tool_calls:
         row["tools"] = [call.name[:MAX_TEXT_CHARS] for call in step.tool_calls[:MAX_TOOLS]]
         row["calls"] = len(step.tool_calls)
@@ -27,10 +25,10 @@ def outline_row(step: Step) -> dict[str, JsonValue]:
     for use in step_uses(step, mounted=None):
         uses.setdefault(use.skill, []).append(str(use.kind))
     if uses:
-        row["skills"] = uses
+        row["skills"] = {slug: [*kinds] for slug, kinds in uses.items()}
     if step.usage is not None:
-        tokens = {"input": step.usage.input_tokens, "output": step.usage.output_tokens}
-        row["tokens"] = {key: value for key, value in tokens.items() if value is not None}
+        counts = {"input": step.usage.input_tokens, "output": step.usage.output_tokens}
+        row["tokens"] = {key: count for key, count in counts.items() if count is not None}
     if step.timestamp is not None:
         row["time"] = step.timestamp
     return row

@@ -16,7 +16,7 @@ from runner.evaluating.evaluate import evaluate
 from runner.evaluating.judged_artifact import Asked
 from runner.evaluating.verdicts import of_ruin
 from runner.sandboxes import LOGS, TESTS, WORKSPACE, Completed, Sandbox
-from runner.suites.tasks.task_files import script_command, test_files
+from runner.suites.tasks.task_files import read_test_files, script_command
 from runner.verifying.reports import REWARDS, SIDE_REPORTS, ReportProblem, read_reward, read_rewards, read_side_reports
 
 SOURCE = "suite"
@@ -52,7 +52,7 @@ def run_verifier(task: Task, sandbox: Sandbox, ask: Asked | None = None) -> Verd
     does not give.
     """
     sandbox.end_processes()
-    tests = test_files(task)
+    tests = read_test_files(task)
     digest = digest_json(manifest(tests))
     if isinstance(task.evaluation, Evaluation):
         return _evaluate(task, task.evaluation, sandbox, tests, digest, ask)

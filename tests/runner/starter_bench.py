@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from runner.base.types import Files, Task
-from runner.suites.tasks.task_files import solution_files, test_files, workspace_files
+from runner.suites.tasks.task_files import read_test_files, solution_files, workspace_files
 
 
 def put(files: Files, folder: Path) -> None:
@@ -41,7 +41,7 @@ class Bench:
         assert done.returncode == 0, done.stderr
 
     def verify(self) -> dict[str, Any]:
-        put(test_files(self.task), self.place / "tests")
+        put(read_test_files(self.task), self.place / "tests")
         done = self.run("sh", "../tests/test.sh")
         assert done.returncode == 0, done.stderr
         logs = self.place / "logs" / "verifier"

@@ -22,10 +22,6 @@ class Fields(FieldTable):
         for name in self.list_unasked():
             self.findings.problem(self.source, self.at(name)[:200], f"one of {known}", "there is no such field")
 
-    def fields(self, name: str) -> Fields:
-        inner = self.table(name)
-        return Fields(inner.values, self.source, self.findings, inner.place)
-
     def list_of_fields(self, name: str, most: int) -> list[Fields]:
         entries = self.raw(name)
         if not isinstance(entries, list) or not entries or not all(isinstance(each, dict) for each in entries):

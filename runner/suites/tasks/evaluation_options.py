@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 from runner.base.errors import SuiteError
 from runner.evaluating.comparisons.comparison import Comparator
@@ -30,10 +29,6 @@ def read_comparator(fields: Fields, tests: Path) -> Comparator:
     comparator = _KINDS[kind](fields)
     fields.refuse_unknown()
     return comparator
-
-
-def _exact(fields: Fields) -> Comparator:
-    return Exact()
 
 
 def _text(fields: Fields) -> Comparator:
@@ -64,7 +59,7 @@ def _table(fields: Fields) -> Comparator:
         key=key,
         any_order=any_order,
         tolerance=_tolerance(fields),
-        tolerances={name: _tolerance_of(fields.fields("tolerance"), name) for name in _names(fields, "tolerance")},
+        tolerances={name: _tolerance_of(fields.table("tolerance"), name) for name in fields.table("tolerance").values},
     )
 
 
@@ -73,13 +68,9 @@ def _table_format(fields: Fields) -> TableFormat:
     return next((each for each in TABLE_FORMATS if each == found), "csv")
 
 
-def _names(fields: Fields, name: str) -> list[str]:
-    return list(fields.table(name).values)
-
-
 def _tolerance_of(inner: Fields, name: str) -> Tolerance:
     """{ abs = 0.01 } of one column."""
-    column = inner.fields(name)
+    column = inner.table(name)
     tolerance = _tolerance(column)
     column.refuse_unknown()
     return tolerance
@@ -106,7 +97,7 @@ def _pixels(fields: Fields) -> Comparator:
 
 
 _KINDS: dict[str, Callable[[Fields], Comparator]] = {
-    "exact": _exact,
+    "exact": lambda fields: Exact(),
     "text": _text,
     "table": _table,
     "numeric": _numeric,
@@ -140,7 +131,7 @@ def _resolution(fields: Fields) -> tuple[int, int] | None:
     return None
 
 
-def _schema(fields: Fields, tests: Path) -> Mapping[str, Any] | None:
+def _schema(fields: Fields, tests: Path) -> Mapping[str, object] | None:
     """JSON Schema in a file of the tests."""
     value = fields.raw("schema_file")
     path = None if value is None else fields.test_file("schema_file", value, tests)
@@ -152,7 +143,7 @@ def _schema(fields: Fields, tests: Path) -> Mapping[str, Any] | None:
         fields.problem("schema_file", "a JSON schema", f"{error.place}: {error.message}")
         return None
     problem = schema_problem(schema) if isinstance(schema, dict) else "it is no JSON object"
-    if problem is not None:
-        fields.problem("schema_file", "a JSON schema of the words that are carried out", problem)
-        return None
-    return schema  # type: ignore[no-any-return]
+    if problem is None and isinstance(schema, dict):
+        return schema
+    fields.problem("schema_file", "a JSON schema of the words that are carried out", problem or "")
+    return None

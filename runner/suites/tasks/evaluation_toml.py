@@ -52,8 +52,8 @@ def read_evaluation(tests: Path, findings: Findings) -> Evaluation | None:
 def _execution(whole: Fields, tests: Path) -> Execution:
     command = whole.text("command", longest=4_000)
     seconds = whole.number("timeout_sec", DEFAULT_SECONDS, 0.1, MAX_SECONDS)
-    precheck = read_precheck(whole.fields("precheck"), tests)
-    every = whole.fields("compare") if "compare" in whole else None
+    precheck = read_precheck(whole.table("precheck"), tests)
+    every = whole.table("compare") if "compare" in whole else None
     default = read_comparator(every, tests) if every else None
     entries = whole.list_of_fields("cases", MAX_CASES)
     cases = [_case(entry, tests, default, seconds, precheck) for entry in entries]
@@ -92,16 +92,16 @@ def _comparator_of(entry: Fields, tests: Path, default: Comparator | None) -> Co
         kind = {"kind": entry.raw("compare")}
         return read_comparator(Fields(kind, entry.source, entry.findings, entry.at("compare")), tests)
     if "compare" in entry or default is None:
-        return read_comparator(entry.fields("compare"), tests)
+        return read_comparator(entry.table("compare"), tests)
     return default
 
 
 def _artifact(whole: Fields, tests: Path) -> Artifact:
-    precheck = read_precheck(whole.fields("precheck"), tests)
-    options = whole.fields("compare") if "compare" in whole else None
+    precheck = read_precheck(whole.table("precheck"), tests)
+    options = whole.table("compare") if "compare" in whole else None
     expected = options.content("expected", tests, required=True) if options else None
     comparator = read_comparator(options, tests) if options else None
-    judge = _judge(whole.fields("judge")) if "judge" in whole else None
+    judge = _judge(whole.table("judge")) if "judge" in whole else None
     if options and comparator:
         _prove(options, tests, expected, comparator, precheck)
     if comparator is None and judge is None:

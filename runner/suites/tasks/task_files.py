@@ -22,13 +22,9 @@ def workspace_files(task: Task) -> Files:
     return {path: file for path, file in found.items() if not path.startswith(blank)}
 
 
-def test_files(task: Task) -> Files:
+def read_test_files(task: Task) -> Files:
     """The task's own tests with the suite's shared ones beside them."""
     return {**{path.name: File(path.read_bytes()) for path in task.shared_tests}, **read_tree(task.folder / "tests")}
-
-
-# pytest collects by name; this is not a test.
-test_files.__test__ = False  # type: ignore[attr-defined]
 
 
 def script_command(script: str, file: File) -> str:
@@ -50,7 +46,7 @@ def solution_files(task: Task) -> Files:
 
 
 def read_tree(folder: Path) -> Files:
-    """Every file below `folder`. Links and oversized files are refused: a suite says all it says in plain files."""
+    """Every file below `folder`. Links and oversized files are refused: a suite consists of plain files."""
     if folder.is_symlink() or not folder.is_dir():
         raise SuiteError(str(folder), "folder", "a folder", "it is a link" if folder.is_symlink() else "there is none")
     found: dict[str, File] = {}

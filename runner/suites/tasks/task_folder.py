@@ -33,6 +33,8 @@ PREBUILT = "harbor-prebuilt:"  # tags that SkillFlow's own script writes into ta
 
 @dataclass(frozen=True, slots=True)
 class TaskFolder:
+    """A task as its folder describes it, before it has a place in a suite."""
+
     path: Path
     toml: TaskToml
     instruction: str
@@ -133,7 +135,7 @@ class TaskShelf:
 
     def _link(self, path: Path, name: str) -> str:
         """Where a link points. Only those of a build context are taken, and only when they stay inside of it; those
-        that nothing reads are told."""
+        that nothing reads become notes."""
         target = os.readlink(path / name)  # noqa: PTH115 - the text as it is
         inside = os.path.normpath(str(PurePosixPath(name).parent / target))
         if name.startswith(("tests/", "solution/")) or name in ("task.toml", "instruction.md"):
@@ -166,7 +168,7 @@ def check_name(path: Path) -> None:
 
 
 def has_verifier(files: Collection[str]) -> bool:
-    """One of the two files says what a solution is."""
+    """One of the two files decides what a solution is."""
     return SCRIPT in files or DECLARED in files
 
 
@@ -232,7 +234,7 @@ def _script(source: Path) -> None:
 
 
 def mostly(folders: Sequence[Path], is_one: Callable[[Path], bool]) -> bool:
-    """Have at least half of these folders the shape? One odd folder says nothing of a release."""
+    """Have at least half of these folders the shape? One odd folder decides nothing."""
     return bool(folders) and 2 * sum(map(is_one, folders)) >= len(folders)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from runner.base.host_variables import find_named_variables
 from runner.suites.documents import FieldTable, read_toml
@@ -72,7 +71,7 @@ class TaskToml:
 
 
 def read_task_toml(source: Path, where: str, findings: Findings, *, network: bool = True) -> TaskToml:
-    """What the file says, with Harbor's defaults for what it leaves out; `network` is the one for network.
+    """The file's fields, with Harbor's defaults for those it leaves out; `network` is the default for network.
 
     SuiteError when it cannot be read at all.
     """
@@ -103,7 +102,7 @@ def read_task_toml(source: Path, where: str, findings: Findings, *, network: boo
         skills_dir=_absolute(machine.text("skills_dir", "")),
     )
     solution.raw("timeout_sec")
-    _tell_variables(read, findings, where)
+    _note_variables(read, findings, where)
     for name in DESCRIBING:
         whole.raw(name)
     for table in (whole, machine, agent, verifier, solution):
@@ -141,23 +140,25 @@ def _note_unsupported(tables: dict[str, FieldTable], findings: Findings, where: 
         )
 
 
-def _network(unless_said: bool, machine: FieldTable, *others: FieldTable) -> bool:
+def _network(default: bool, machine: FieldTable, *others: FieldTable) -> bool:
     """Harbor's default is a task that reaches the outside. One answer for agent and verifier alike."""
-    said = {name: value for name in ("allow_internet",) if (value := machine.flag(name)) is not None}
+    answers = {name: value for name in ("allow_internet",) if (value := machine.flag(name)) is not None}
     for table in (machine, *others):
         mode = table.raw("network_mode")
         if mode is None:
             continue
         if mode in ("public", "no-network"):
-            said[table.at("network_mode")] = mode == "public"
+            answers[table.at("network_mode")] = mode == "public"
         else:
             message = "it asks for a list of hosts, which is not supported" if mode == "allowlist" else ""
             table.problem("network_mode", "'public' or 'no-network'", message)
-    if len(set(said.values())) > 1:
+    if len(set(answers.values())) > 1:
         machine.problem(
-            "network_mode", "one answer for the whole task", f"found {shorten_suite_value(', '.join(map(str, said)))}"
+            "network_mode",
+            "one answer for the whole task",
+            f"found {shorten_suite_value(', '.join(map(str, answers)))}",
         )
-    return next(iter(said.values()), unless_said)
+    return next(iter(answers.values()), default)
 
 
 def _mebibytes(machine: FieldTable, name: str, default: int) -> int:
@@ -186,9 +187,9 @@ def _absolute(folder: str) -> str:
     return folder.rstrip("/") if folder.startswith("/") else ""
 
 
-def _tell_variables(read: TaskToml, findings: Findings, where: str) -> None:
+def _note_variables(read: TaskToml, findings: Findings, where: str) -> None:
     for name in read.host_variables:
         findings.note(f"Needs {name} of the host; list it in SKILLGLASS_TASK_VARIABLES of every worker", where)
-    given: dict[str, Any] = {**read.environment, **read.verifier_environment, **read.solution_environment}
+    given: dict[str, str] = {**read.environment, **read.verifier_environment, **read.solution_environment}
     for name in sorted(find_named_variables(given) - set(read.host_variables)):
         findings.note(f"Names {name} of the host, passed on only if SKILLGLASS_TASK_VARIABLES lists it", where)

@@ -11,13 +11,14 @@ from typing import Any, BinaryIO
 from runner.base.text import storable, storable_value
 from runner.base.types import JsonValue, Step, Trajectory, TrajectoryHead, TrajectoryKind, Usage
 from runner.trajectories.problems import Problems
-from runner.trajectories.readers.line_streams import cap_stream
+from runner.trajectories.readers.line_streams import cap_stream, json_lines, walk
 
 Opener = Callable[[], BinaryIO]
 Reader = Callable[["ReadTrajectory"], Iterator[Step]]
 
 MAX_EXTRA_KEYS = 100
-PLAIN_TEXT = "plain-text"  # its steps are paragraphs: they tell neither model turns nor calls
+MAX_EVENT_KINDS = 100
+PLAIN_TEXT = "plain-text"  # its steps are paragraphs, neither model turns nor calls
 
 READERS: dict[str, str] = {
     "atif": "runner.trajectories.readers.atif",
@@ -55,13 +56,13 @@ class Thread:
 class ReadTrajectory:
     """A trajectory being read. Iterate `steps` once; everything else is complete only after the last step.
 
-    steps     numbered 1..n without holes, whatever the source says
+    steps     numbered 1..n without holes, whatever the numbers in the source
     head      as far as known before the first step; complete after the last
     problems  what was wrong with the source
     usage     recomputed: every model call once. Unknown for a sub-agent whose tokens its parent's total holds
     reported  the source's own totals, for showing beside `usage`
     turns     model turns, where the source counts them
-    facts     JSON values worth keeping: what the format tells beyond ATIF, and what was left out of the steps
+    facts     JSON values worth keeping: what the format holds beyond ATIF, and what was left out of the steps
     subagents further trajectories of the same file; each reads the file again when iterated
     """
 
@@ -86,19 +87,41 @@ class ReadTrajectory:
         """The file from its beginning, for the reader."""
         return cap_stream(self._open(), self.problems)
 
+    def lines(self, problems: Problems | None = None) -> Iterator[tuple[int, dict[str, object]]]:
+        """`json_lines` of the file. `problems`: where to report instead of in the trajectory's own."""
+        with self.open_binary() as stream:
+            yield from json_lines(stream, self.problems if problems is None else problems)
+
+    def parts(
+        self,
+        streamed: frozenset[str] = frozenset(),
+        nested: frozenset[str] = frozenset(),
+        problems: Problems | None = None,
+    ) -> Iterator[tuple[str, object]]:
+        """`walk` of the file, or of the trajectory in it that the thread names. `problems` as for `lines`."""
+        reported = self.problems if problems is None else problems
+        with self.open_binary() as stream:
+            yield from walk(stream, reported, streamed=streamed, nested=nested, inside=self.thread.inside)
+
     def _number_steps(self) -> Iterator[Step]:
         number = 0
         for number, step in enumerate(self.reader(self), start=1):
             yield step if step.number == number else replace(step, number=number)
         is_main = self.head.kind is TrajectoryKind.MAIN
         if not number and is_main and not len(self.problems) and self.head.source_format != "empty":
-            told = f"no step in a file that looks like {self.head.source_format}"
-            self.problems.add("whole file", "a trajectory with at least one step", told)
+            message = f"no step in a file that looks like {self.head.source_format}"
+            self.problems.add("whole file", "a trajectory with at least one step", message)
 
     def set_head(self, **values: Any) -> None:
         self.head = replace(self.head, **values)
 
-    def add_extra(self, **values: Any) -> None:
+    def fill_head(self, **values: str | None) -> None:
+        """Sets what the head does not know yet and the values do."""
+        for name, value in values.items():
+            if value is not None and getattr(self.head, name) is None:
+                self.set_head(**{name: value})
+
+    def add_extra(self, **values: object) -> None:
         known = self.head.extra or {}
         if len(known.keys() | values.keys()) > MAX_EXTRA_KEYS:
             self.problems.add(
@@ -107,12 +130,34 @@ class ReadTrajectory:
         else:
             self.set_head(extra={**known, **storable_value(values)})
 
-    def count(self, fact: str, key: str) -> None:
-        """One more of something that gives no step of its own."""
-        key = storable(key)
-        counts = self.facts.setdefault(fact, {})
-        if key in counts or len(counts) < 100:
+    def count_event(self, kind: object, detail: object = None) -> None:
+        """One more event that gives no step of its own."""
+        key = storable((f"{kind}/{detail}" if detail else str(kind))[:100])
+        counts = self.facts.setdefault("events_without_step", {})
+        if key in counts or len(counts) < MAX_EVENT_KINDS:
             counts[key] = counts.get(key, 0) + 1
+
+    def report_event(self, line: int, kind: object, expected: str) -> None:
+        """An event of a kind that the format does not have: a problem, and counted."""
+        self.problems.add(f"line {line}", expected, f"found type {str(kind)[:60]!r}")
+        self.count_event(kind)
+
+    def set_usage(self, usage: Usage, source: str) -> None:
+        """`source`: what the tokens are counted from, kept as a fact where there are any."""
+        self.usage = usage
+        self.facts["usage_from"] = source if usage != Usage() else "nothing"
+
+    def add_result(self, outcome: dict[str, JsonValue], usage: Usage | None) -> None:
+        """The outcome of one process that a stream ends with, and the tokens it counted."""
+        self.facts.setdefault("results", []).append(outcome)
+        if usage is not None:
+            self.facts["usage_from"] = "result events"
+            self.usage += usage
+            self.reported = self.usage
+
+    def note_cut_off(self) -> None:
+        if "results" not in self.facts:
+            self.facts["cut_off"] = True
 
     def subagent(self, name: str, parent: str, thread: Thread, **values: JsonValue) -> ReadTrajectory:
         """Another trajectory in the same file, read by the same reader."""
@@ -127,7 +172,7 @@ class ReadTrajectory:
 
     def load(self) -> Trajectory:
         """All of it in memory: for tests and short trajectories."""
-        steps = tuple(self.steps)
+        steps = tuple(self.steps)  # first: head and usage are complete after the last step
         return Trajectory(self.head, steps, self.usage)
 
 

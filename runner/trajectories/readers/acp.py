@@ -1,21 +1,21 @@
 """BenchFlow's log of the Agent Client Protocol: messages, thoughts and tool calls, one a line.
 
-It holds no times, no tokens and no tool input. Where a result tells what the call was about (the skill that was loaded,
-the file that was read or changed), the arguments are taken from it and the call's extra says so.
+It holds no times, no tokens and no tool input. Where a result shows what the call was about (the skill that was
+loaded, the file that was read or changed), the arguments are taken from it and marked so in the call's extra.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from runner.base.text import clean, storable, storable_value
-from runner.base.types import Observation, Source, Step, ToolCall
+from runner.base.types import JsonValue, Observation, Source, Step, ToolCall
 from runner.trajectories.atif_values import content_text
+from runner.trajectories.log_records import Record, read_arguments, read_objects
 from runner.trajectories.readers import ReadTrajectory
-from runner.trajectories.readers.line_streams import json_lines
 
+EXPECTED = "a message, a thought or a tool call"
 _SKILL = re.compile(r"<skill_content name=\"([^\"\n]{1,200})\">")
 _PATH = re.compile(r"<path>([^<\n]{1,4000})</path>")
 MAX_PIECES = 10_000  # of one message; what follows makes a step of its own
@@ -25,24 +25,22 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][\w.\-]{0,63}")
 def read(result: ReadTrajectory) -> Iterator[Step]:
     """One agent step from thoughts, message and the tool calls that follow them."""
     turn = _AcpTurn()
-    with result.open_binary() as stream:
-        for line, event in json_lines(stream, result.problems):
-            kind = event.get("type")
-            if kind == "user_message":
+    for line, event in result.lines():
+        kind = event.get("type")
+        if kind == "user_message":
+            yield from turn.flush()
+            yield Step(0, Source.USER, clean(content_text(event.get("text"))[0]))
+        elif kind in ("agent_thought", "agent_message"):
+            if turn.calls or len(turn.thoughts) + len(turn.messages) > MAX_PIECES:
                 yield from turn.flush()
-                yield Step(0, Source.USER, clean(content_text(event.get("text"))[0]))
-            elif kind in ("agent_thought", "agent_message"):
-                if turn.calls or len(turn.thoughts) + len(turn.messages) > MAX_PIECES:
-                    yield from turn.flush()
-                texts = turn.thoughts if kind == "agent_thought" else turn.messages
-                texts.append(clean(content_text(event.get("text"))[0]))
-            elif kind in ("tool_call", "tool_call_update"):
-                if len(turn.calls) > MAX_PIECES:
-                    yield from turn.flush()
-                turn.add_call(event)
-            else:
-                result.problems.add(f"line {line}", "a message, a thought or a tool call", f"found type {kind!r:.60}")
-                result.count("events_without_step", str(kind)[:100])
+            texts = turn.thoughts if kind == "agent_thought" else turn.messages
+            texts.append(clean(content_text(event.get("text"))[0]))
+        elif kind in ("tool_call", "tool_call_update"):
+            if len(turn.calls) > MAX_PIECES:
+                yield from turn.flush()
+            turn.add_call(event)
+        else:
+            result.report_event(line, kind, EXPECTED)
     yield from turn.flush()
     result.facts["usage_from"] = "nothing"
 
@@ -51,9 +49,9 @@ class _AcpTurn:
     def __init__(self) -> None:
         self.thoughts: list[str] = []
         self.messages: list[str] = []
-        self.calls: dict[str, dict[str, Any]] = {}
+        self.calls: dict[str, dict[str, object]] = {}
 
-    def add_call(self, event: Mapping[str, object]) -> None:
+    def add_call(self, event: Record) -> None:
         """A later event with the same id brings the call up to date."""
         identifier = storable(str(event.get("tool_call_id") or f"call-{len(self.calls) + 1}"))
         known = self.calls.setdefault(identifier, {})
@@ -73,21 +71,18 @@ class _AcpTurn:
         self.thoughts, self.messages, self.calls = [], [], {}
 
 
-def _call(identifier: str, event: Mapping[str, Any]) -> tuple[ToolCall, Observation | None]:
+def _call(identifier: str, event: Record) -> tuple[ToolCall, Observation | None]:
     content = event.get("content")
     blocks = content if isinstance(content, list) else [] if content is None else [content]
-    text, diffs = (
-        _texts(blocks),
-        [block for block in blocks if isinstance(block, Mapping) and block.get("type") == "diff"],
-    )
+    text, diffs = _texts(blocks), [block for block in read_objects(blocks) if block.get("type") == "diff"]
     title, kind = str(event.get("title") or ""), str(event.get("kind") or "")
     name = title if _IDENTIFIER.fullmatch(title) else kind or "tool"
     given = event.get("input") or event.get("rawInput")
     extra = {key: storable_value(event[key]) for key in ("kind", "title", "status") if event.get(key)}
-    if isinstance(given, Mapping):
-        arguments = storable_value(given)
+    if isinstance(given, dict):
+        arguments = read_arguments(given)
     else:
-        arguments = _read_arguments(text, diffs)
+        arguments = _find_arguments(text, diffs)
         if arguments:
             extra["arguments_from"] = "result"
     status = event.get("status")
@@ -96,7 +91,7 @@ def _call(identifier: str, event: Mapping[str, Any]) -> tuple[ToolCall, Observat
     return ToolCall(identifier, storable(name), arguments, extra or None), observation
 
 
-def _read_arguments(text: str, diffs: list[Mapping[str, Any]]) -> dict[str, Any]:
+def _find_arguments(text: str, diffs: list[Record]) -> dict[str, JsonValue]:
     if diffs:
         first = storable_value({key: diffs[0].get(key) for key in ("path", "oldText", "newText")})
         return {key: value for key, value in first.items() if value not in (None, "")}
@@ -110,9 +105,9 @@ def _texts(blocks: list[object]) -> str:
     """The text blocks, without repeats that follow each other: the log writes most of them twice."""
     texts: list[str] = []
     for block in blocks:
-        if isinstance(block, Mapping) and block.get("type") == "diff":
+        if isinstance(block, dict) and block.get("type") == "diff":
             continue
-        inner = block.get("content") if isinstance(block, Mapping) and block.get("type") == "content" else block
+        inner = block.get("content") if isinstance(block, dict) and block.get("type") == "content" else block
         text = clean(content_text(inner)[0])
         if not texts or texts[-1] != text:
             texts.append(text)

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
 
 from runner.base.text import clean, storable, storable_value
-from runner.base.types import JsonValue, Source, Step, Usage
-from runner.trajectories.atif_values import step_from_json
+from runner.base.types import Source, Step, Usage
+from runner.trajectories.atif_values import read_amounts, step_from_json
+from runner.trajectories.log_records import Record
 from runner.trajectories.readers import ReadTrajectory, Thread
 from runner.trajectories.readers.claude_atif import CallMetrics, counted_in_part, without_copies
 from runner.trajectories.readers.exit_codes import with_failures
-from runner.trajectories.readers.line_streams import walk
 from runner.trajectories.readers.terminus import read_listed_skills
 
 _TOTALS = {
@@ -25,48 +24,40 @@ _TOTALS = {
     "total_completion_tokens": "output_tokens",
     "total_cost_usd": "cost_usd",
 }
+_STREAMED, _NESTED = frozenset({"steps"}), frozenset({"subagent_trajectories"})
 MAX_REFERENCES = 1_000
 MAX_SUBAGENTS = 1_000
 
 
 def read(result: ReadTrajectory) -> Iterator[Step]:
-    """Steps one by one. Where no step tells its tokens, usage is what the file's final metrics say."""
-    counted, number, has_steps = CallMetrics(), 0, False
-    total = Usage()
-    with result.open_binary() as stream:
-        parts = walk(
-            stream,
-            result.problems,
-            streamed=frozenset({"steps"}),
-            nested=frozenset({"subagent_trajectories"}),
-            inside=result.thread.inside,
-        )
-        for key, value in parts:
-            if key == "subagent_trajectories" and isinstance(value, int):
-                _add_subagent(result, value)
-            elif key != "steps":
-                _take(result, key, value)
-            else:
-                has_steps, number = True, number + 1
-                step = _clean_step(step_from_json(value, number, result.problems))
-                is_claude = result.head.agent_name == "claude-code"
-                if is_claude:
-                    step = counted.once(without_copies(step))
-                step = with_failures(step, result.head.agent_name)
-                usage = counted_in_part(step, is_claude=is_claude)
-                if usage is not None and not step.is_copied_context:
-                    total += usage
-                if usage != step.usage:
-                    step = replace(step, usage=usage and replace(usage, priced_usd=None, output_at_least=None))
-                _note(result, step)
-                yield step
-    if not has_steps:
+    """Steps one by one. Where no step has token counts, usage is that of the file's final metrics."""
+    counted, number, total = CallMetrics(), 0, Usage()
+    for key, value in result.parts(streamed=_STREAMED, nested=_NESTED):
+        if key == "subagent_trajectories" and isinstance(value, int):
+            _add_subagent(result, value)
+        elif key != "steps":
+            _take(result, key, value)
+        else:
+            number += 1
+            step = _clean_step(step_from_json(value, number, result.problems))
+            is_claude = result.head.agent_name == "claude-code"
+            if is_claude:
+                step = counted.once(without_copies(step))
+            step = with_failures(step, result.head.agent_name)
+            usage = counted_in_part(step, is_claude=is_claude)
+            if usage is not None and not step.is_copied_context:
+                total += usage
+            if usage != step.usage:
+                step = replace(step, usage=usage and replace(usage, priced_usd=None, output_at_least=None))
+            _note(result, step)
+            yield step
+    if not number:
         result.problems.add("steps", "a list with at least one step", "found none")
     if counted.repeats:
         result.facts["steps_with_repeated_metrics"] = counted.repeats
-    is_told = total != Usage()
-    result.usage = total if is_told else _drop_zero_totals(result.reported or Usage())
-    result.facts["usage_from"] = "steps" if is_told else "final metrics" if result.reported else "nothing"
+    is_counted = total != Usage()
+    result.usage = total if is_counted else _drop_zero_totals(result.reported or Usage())
+    result.facts["usage_from"] = "steps" if is_counted else "final metrics" if result.reported else "nothing"
 
 
 def _take(result: ReadTrajectory, key: str, value: object) -> None:
@@ -83,29 +74,21 @@ def _take(result: ReadTrajectory, key: str, value: object) -> None:
         result.reported = _totals(result, value)
         result.facts["final_metrics"] = storable_value(value)
     else:
-        result.add_extra(**{storable(key): storable_value(value)})
+        result.add_extra(**{key: value})
 
 
-def _take_agent(result: ReadTrajectory, agent: Mapping[str, JsonValue]) -> None:
+def _take_agent(result: ReadTrajectory, agent: Record) -> None:
     names = {"name": "agent_name", "version": "agent_version", "model_name": "model"}
     found = {names[key]: storable(str(agent[key])) for key in names if agent.get(key) is not None}
     result.set_head(**found)
-    rest = {key: storable_value(value) for key, value in agent.items() if key not in names and value is not None}
+    rest = {key: value for key, value in agent.items() if key not in names and value is not None}
     if rest:
         result.add_extra(agent=rest)
 
 
-def _totals(result: ReadTrajectory, metrics: Mapping[str, JsonValue]) -> Usage | None:
-    found: dict[str, Any] = {}
-    for key, name in _TOTALS.items():
-        value = metrics.get(key)
-        if value is None:
-            continue
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
-            result.problems.add("final_metrics", f"{key}: a number of 0 or more", f"found {value!r:.60}")
-        else:
-            found[name] = float(value) if key == "total_cost_usd" else int(value)
-    return Usage(**found) if found else None
+def _totals(result: ReadTrajectory, metrics: Record) -> Usage | None:
+    usage, _ = read_amounts(metrics, _TOTALS, "final_metrics", "", result.problems)
+    return None if usage == Usage() else usage
 
 
 def _drop_zero_totals(reported: Usage) -> Usage:
@@ -114,7 +97,7 @@ def _drop_zero_totals(reported: Usage) -> Usage:
 
 
 def _note(result: ReadTrajectory, step: Step) -> None:
-    """What a step tells about the whole trajectory."""
+    """Keeps what a step shows of the whole trajectory: skills that were listed, and sub-agents."""
     if step.number == 1 and step.source is Source.USER:
         listed = read_listed_skills(step.message)
         if listed:

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any
 
 from runner.base.types import JsonValue, Observation, Source, Step, Usage
 from runner.trajectories.atif_values import ATIF_KEY
+from runner.trajectories.log_records import read_object
 
 _STDOUT = "\n\n[stdout]\n"
 _METADATA = "\n\n[metadata] "
@@ -91,8 +91,7 @@ def without_copies(step: Step) -> Step:
 
 
 def _has_failed(metadata: JsonValue) -> bool:
-    raw = metadata.get("raw_tool_result") if isinstance(metadata, dict) else None
-    return isinstance(raw, dict) and raw.get("is_error") is True
+    return read_object(read_object(metadata).get("raw_tool_result")).get("is_error") is True
 
 
 def _tidy(observation: Observation, metadata: JsonValue) -> Observation:
@@ -123,7 +122,7 @@ def _is_copy(text: str, result: JsonValue) -> bool:
 
 def _without_text(metadata: dict[str, JsonValue], shown: set[str]) -> dict[str, JsonValue]:
     """Without texts that the content shows, two levels down: tool_use_result.stdout, raw_tool_result.content."""
-    kept: dict[str, Any] = {}
+    kept: dict[str, JsonValue] = {}
     for key, value in metadata.items():
         if isinstance(value, dict):
             value = {name: item for name, item in value.items() if not _is_shown(item, shown)}

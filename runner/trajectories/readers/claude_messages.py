@@ -1,19 +1,30 @@
-"""Anthropic content blocks, as Claude Code logs them one a line, put together into one step per model message."""
+"""Anthropic content blocks put together into one step per model message.
+
+Claude Code logs them one a line; readers of other formats bring their events into the same terms (`call_block`,
+`result_block`, `counts_without_cache`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
 
 from runner.base.text import clean, storable, storable_value
 from runner.base.types import JsonValue, Observation, Source, Step, ToolCall, Usage
 from runner.trajectories.atif_values import content_text
+from runner.trajectories.log_records import (
+    Record,
+    read_arguments,
+    read_count,
+    read_object,
+    read_text,
+    read_usage_parts,
+)
 
 MAX_EXTRA_CHARS = 500
 NO_MODEL = "<synthetic>"  # of messages that Claude Code writes itself
 # Input is what was sent in all: fresh, read from the cache and written to it.
-_INPUT_KEYS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+INPUT_KEYS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 MAX_BLOCKS = 10_000  # of one message; what follows makes a step of its own
 
 
@@ -39,33 +50,28 @@ class MessageSteps:
         total = sum(self._used.values(), self._used_without_id)
         return total.in_part() if self._lacks_usage else total
 
-    def assistant(self, message: Mapping[str, Any], timestamp: str | None, extra: dict[str, Any]) -> Iterator[Step]:
-        identifier = message["id"] if isinstance(message.get("id"), str) else None
+    def assistant(self, message: Record, timestamp: str | None, extra: Record | None = None) -> Iterator[Step]:
+        raw = message.get("id")
+        identifier = raw if isinstance(raw, str) else None
         if self._open is None or identifier is None or self._open.id != identifier or self._open.blocks > MAX_BLOCKS:
             yield from self.flush()
-            self._open = _ClaudeMessage(identifier, timestamp, extra)
+            self._open = _ClaudeMessage(identifier, timestamp, extra or {})
         self._open.add(message)
 
     def user(
-        self, message: Mapping[str, Any], timestamp: str | None, extra: dict[str, Any], result: Any
+        self, message: Record, timestamp: str | None, extra: Record | None = None, result: object = None
     ) -> Iterator[Step]:
         """`result` is the harness' structured account of a tool's result, where it gives one."""
-        content = message.get("content")
-        blocks = content if isinstance(content, list) else [content]
+        content, extra = message.get("content"), extra or {}
         spoken = []
-        for block in blocks:
+        for block in content if isinstance(content, list) else [content]:
             if isinstance(block, Mapping) and block.get("type") == "tool_result":
                 observation = _observation(block, result)
                 if self._open is not None and self._open.takes(observation):
                     continue
                 yield from self.flush()
-                yield Step(
-                    0,
-                    Source.SYSTEM,
-                    observations=(observation,),
-                    timestamp=timestamp,
-                    extra={**extra, "late_result": True},
-                )
+                late = {**extra, "late_result": True}
+                yield Step(0, Source.SYSTEM, observations=(observation,), timestamp=timestamp, extra=late)
             elif block is not None:
                 spoken.append(block)
         if spoken:
@@ -110,7 +116,7 @@ class MessageSteps:
 
 
 class _ClaudeMessage:
-    def __init__(self, identifier: str | None, timestamp: str | None, extra: dict[str, JsonValue]) -> None:
+    def __init__(self, identifier: str | None, timestamp: str | None, extra: Record) -> None:
         self.id, self._timestamp, self._extra = identifier, timestamp, dict(extra)
         self.blocks = 0
         self._texts: list[str] = []
@@ -118,23 +124,23 @@ class _ClaudeMessage:
         self._calls: dict[str, ToolCall] = {}
         self._observations: list[Observation] = []
         self._model: str | None = None
-        self._counts: Mapping[str, Any] = {}
+        self._counts: Record = {}
         self._output: int | None = None
         self._is_final = False
 
-    def add(self, message: Mapping[str, Any]) -> None:
+    def add(self, message: Record) -> None:
         content = message.get("content")
         for block in content if isinstance(content, list) else [{"type": "text", "text": content}]:
             self._add_block(block if isinstance(block, Mapping) else {"type": "text", "text": str(block)})
-        if isinstance(message.get("model"), str):
-            self._model = storable(message["model"])
-        if isinstance(message.get("usage"), Mapping):
-            self._take_usage(message["usage"], is_final=message.get("stop_reason") is not None)
+        model = read_text(message.get("model"))
+        self._model = self._model if model is None else model
+        if isinstance(usage := message.get("usage"), Mapping):
+            self._take_usage(usage, is_final=message.get("stop_reason") is not None)
 
-    def _take_usage(self, counts: Mapping[str, Any], is_final: bool) -> None:
+    def _take_usage(self, counts: Record, is_final: bool) -> None:
         """One snapshot. They grow while the message is streamed; a final one counts whatever the others say."""
         self._counts = {**self._counts, **counts}
-        output = number(counts.get("output_tokens"))
+        output = read_count(counts.get("output_tokens"))
         if output is not None and (is_final or not self._is_final):
             self._output = output if is_final else max(output, self._output or 0)
         self._is_final |= is_final
@@ -152,16 +158,14 @@ class _ClaudeMessage:
         """None: it carries no usage data. A message with content and without output tokens was not counted at all."""
         if not self._counts or not self.is_call:
             return None
-        parts = [number(self._counts.get(key)) for key in _INPUT_KEYS]
-        known = [part for part in parts if part is not None]
-        read = sum(known) if known else None
+        sent = replace(read_usage_parts(self._counts, INPUT_KEYS, "output_tokens"), output_tokens=None)
         if self._output == 0 and (self._texts or self._thoughts or self._calls):
-            return Usage(read, parts[1]) if read else None
+            return sent if sent.input_tokens else None
         if self._is_final:
-            return Usage(read, parts[1], self._output)
-        return Usage(read, parts[1], output_at_least=self._output)
+            return replace(sent, output_tokens=self._output)
+        return replace(sent, output_at_least=self._output)
 
-    def _add_block(self, block: Mapping[str, Any]) -> None:
+    def _add_block(self, block: Record) -> None:
         self.blocks += 1
         kind = block.get("type")
         if kind == "text":
@@ -174,11 +178,9 @@ class _ClaudeMessage:
             self._thoughts.append("[redacted thinking]")
         elif kind in ("tool_use", "server_tool_use"):
             identifier = storable(str(block.get("id") or f"call-{len(self._calls) + 1}"))
-            arguments = block.get("input")
-            arguments = arguments if isinstance(arguments, Mapping) else {"raw": arguments}
-            self._calls[identifier] = ToolCall(
-                identifier, storable(str(block.get("name") or "unknown")), storable_value(arguments)
-            )
+            given = block.get("input")
+            arguments = {"raw": None} if given is None else read_arguments(given)
+            self._calls[identifier] = ToolCall(identifier, storable(str(block.get("name") or "unknown")), arguments)
         elif isinstance(kind, str) and kind.endswith("_tool_result"):
             self.takes(_observation(block, None))
         else:
@@ -204,7 +206,7 @@ class _ClaudeMessage:
             timestamp=self._timestamp,
             model=self._model,
             usage=None if usage is None else replace(usage, output_at_least=None),
-            extra=self._extra or None if self.id is None else {**self._extra, "message_id": storable(self.id)},
+            extra=dict(self._extra) or None if self.id is None else {**self._extra, "message_id": storable(self.id)},
         )
 
 
@@ -213,26 +215,28 @@ def _fullness(usage: Usage) -> tuple[bool, int]:
     return usage.output_tokens is not None, usage.known_output or 0
 
 
-def number(value: Any) -> int | None:
-    """A count of 0 or more, or None."""
-    is_count = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e15
-    return int(value) if is_count else None
+def call_block(identifier: object, name: object, arguments: object) -> dict[str, object]:
+    return {"type": "tool_use", "id": identifier, "name": name, "input": arguments or {}}
 
 
-def usage_of_parts(raw: Mapping[str, JsonValue], sent: tuple[str, str, str], made: str) -> Usage:
-    """`sent`: the names under which fresh, cached and cache-written input are counted apart; `made`: that of output."""
-    counts = [number(raw.get(key)) for key in sent]
-    known = [count for count in counts if count is not None]
-    return Usage(sum(known) if known else None, counts[1], number(raw.get(made)))
+def result_block(call: object, content: object, failed: bool) -> dict[str, object]:
+    return {"type": "tool_result", "tool_use_id": call, "content": content, "is_error": failed}
 
 
-def _observation(block: Mapping[str, Any], result: Any) -> Observation:
+def counts_without_cache(sent: object, cached: object, made: object) -> dict[str, object]:
+    """Usage in Anthropic's terms, whose input leaves the cache out, of a format whose `sent` includes it."""
+    whole, held = read_count(sent), read_count(cached)
+    return {
+        "input_tokens": None if whole is None else max(0, whole - (held or 0)),
+        "cache_read_input_tokens": held,
+        "output_tokens": read_count(made),
+    }
+
+
+def _observation(block: Record, result: object) -> Observation:
     text, parts = content_text(block.get("content"))
-    extra: dict[str, Any] = {}
-    if parts is not None:
-        extra["content_parts"] = parts
-    small = small_facts(result, text)
-    if small:
+    extra: dict[str, object] = {} if parts is None else {"content_parts": parts}
+    if small := small_facts(result, text):
         extra["result"] = small
     call = block.get("tool_use_id")
     return Observation(
@@ -243,22 +247,62 @@ def _observation(block: Mapping[str, Any], result: Any) -> Observation:
 def small_facts(result: object, shown: str) -> dict[str, JsonValue]:
     """The short facts of a structured result. Long texts, lists and objects (whole files, patches, page images) are
     named below "left_out"; what the content already shows is not repeated."""
-    if not isinstance(result, Mapping):
-        return {}
-    kept: dict[str, Any] = {}
-    left_out = []
-    for key, value in result.items():
-        if (
-            value is None
-            or value == ""
-            or value is False
-            or (isinstance(value, str) and value.strip() == shown.strip())
-        ):
+    facts: dict[str, JsonValue] = {}
+    left_out: list[JsonValue] = []
+    for key, value in read_object(result).items():
+        is_shown = isinstance(value, str) and (not value or value.strip() == shown.strip())
+        if value is None or value is False or is_shown:
             continue
         if isinstance(value, str) and len(value) > MAX_EXTRA_CHARS or isinstance(value, list | Mapping):
             left_out.append(str(key)[:100])
         else:
-            kept[str(key)[:100]] = storable_value(value)
-    if left_out:
-        kept["left_out"] = left_out
-    return kept
+            facts[str(key)[:100]] = storable_value(value)
+    return {**facts, "left_out": left_out} if left_out else facts
+
+
+class AnswerSteps:
+    """Puts together an answer that a program prints in parts: text in pieces, thoughts, calls. The next part after a
+    result begins a new answer."""
+
+    def __init__(self) -> None:
+        self._steps = MessageSteps()
+        self._blocks: list[dict[str, object]] = []
+        self._pieces: list[str] = []  # of the last block, where that is text or thoughts
+        self._timestamp: str | None = None
+
+    def say(self, text: str, timestamp: str | None, kind: str = "text") -> Iterator[Step]:
+        """A piece of the text (or, with kind "thinking", of the thoughts) under way."""
+        if not self._blocks or self._blocks[-1]["type"] != kind:
+            yield from self._add({"type": kind}, timestamp)
+        self._pieces.append(text)
+
+    def call(self, identifier: object, name: object, arguments: object, timestamp: str | None) -> Iterator[Step]:
+        yield from self._add(call_block(identifier, name, arguments), timestamp)
+
+    def user(self, content: object, timestamp: str | None) -> Iterator[Step]:
+        """Results, or what a person said."""
+        yield from self._close()
+        yield from self._steps.user({"content": content}, timestamp)
+
+    def flush(self) -> Iterator[Step]:
+        yield from self._close()
+        yield from self._steps.flush()
+
+    def _add(self, block: dict[str, object], timestamp: str | None) -> Iterator[Step]:
+        if not self._blocks:
+            yield from self._steps.flush()
+            self._timestamp = timestamp
+        self._join_pieces()
+        self._blocks.append(block)
+
+    def _join_pieces(self) -> None:
+        if self._pieces:
+            last = self._blocks[-1]
+            last[str(last["type"])] = "".join(self._pieces)
+            self._pieces = []
+
+    def _close(self) -> Iterator[Step]:
+        self._join_pieces()
+        if self._blocks:
+            blocks, self._blocks = self._blocks, []
+            yield from self._steps.assistant({"content": blocks}, self._timestamp)

@@ -1,7 +1,7 @@
 """Claude Code's own session log (projects/<folder>/<uuid>.jsonl): a tree of messages, one a line, with times.
 
 Read in the file's order, which is the order of writing. A line whose parent is not the line before it, and that is no
-tool result, went back to an earlier point of the conversation: its step says `branched_from`. Sub-agents make
+tool result, went back to an earlier point of the conversation: its step has the mark `branched_from`. Sub-agents make
 trajectories of their own; their lines are marked `isSidechain`, in this file or one of their own, or stand inside
 `progress` lines of type agent_progress. There are no totals: tokens are those of the messages, cost is unknown.
 """
@@ -9,16 +9,15 @@ trajectories of their own; their lines are marked `isSidechain`, in this file or
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from runner.base.text import clean, storable
 from runner.base.types import JsonValue, Source, Step
 from runner.trajectories.atif_values import content_text
+from runner.trajectories.log_records import Record, read_object, read_objects, read_text
 from runner.trajectories.problems import Problems
 from runner.trajectories.readers import ReadTrajectory
 from runner.trajectories.readers.claude_messages import NO_MODEL, MessageSteps, small_facts
 from runner.trajectories.readers.claude_subagents import Subagents
-from runner.trajectories.readers.line_streams import json_lines
 
 _NO_AGENT = "sidechain"  # older logs mark the side chain without naming the agent
 _READ = ("user", "assistant", "system", "attachment")
@@ -26,7 +25,7 @@ _ENVELOPE = frozenset(
     "parentUuid logicalParentUuid isSidechain userType entrypoint cwd sessionId version gitBranch slug type uuid "
     "timestamp content attachment agentId isMeta level".split()
 )
-_TOLD_BY_ATTACHMENTS = ("prompt", "content", "text", "stdout")  # where a kind of attachment has its text
+_ATTACHED_TEXTS = ("prompt", "content", "text", "stdout")  # where a kind of attachment has its text
 MAX_ERROR_DEPTH = 6
 MAX_ERROR_CHARS = 2_000
 
@@ -35,10 +34,9 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
     """The steps of one thread. A file that holds a sub-agent's lines only is that sub-agent's main thread."""
     session = _ClaudeSession(result)
     result.set_head(agent_name="claude-code")
-    with result.open_binary() as stream:
-        for line, raw in json_lines(stream, result.problems if session.is_main else Problems()):
-            for event, call in _lines_in(raw):
-                yield from session.add(event, line, call)
+    for line, raw in result.lines(None if session.is_main else Problems()):
+        for event, call in _lines_in(raw):
+            yield from session.add(event, line, call)
     yield from session.messages.flush()
     result.usage = session.messages.usage
     result.facts.update(usage_from="messages", messages=session.messages.messages)
@@ -46,20 +44,19 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
         session.agents.add_to(result, thread="agent_id")
 
 
-def _lines_in(event: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, object], str]]:
+def _lines_in(event: Record) -> Iterator[tuple[Record, str]]:
     """(the line, ""); of a line that reports a sub-agent's progress its messages instead, with the call that started it."""
-    data = event.get("data")
-    if event.get("type") != "progress" or not isinstance(data, Mapping) or data.get("type") != "agent_progress":
+    data = read_object(event.get("data"))
+    if event.get("type") != "progress" or data.get("type") != "agent_progress":
         yield event, ""
         return
     inside = data.get("message")
-    messages = [inside] if isinstance(inside, Mapping) else data.get("normalizedMessages")
+    messages = [inside] if isinstance(inside, Mapping) else read_objects(data.get("normalizedMessages"))
     call = storable(str(event.get("parentToolUseID") or ""))
     outer = {key: event[key] for key in ("sessionId", "version", "cwd", "timestamp") if key in event}
     side = {"isSidechain": True, "agentId": data.get("agentId") or call}
-    for message in messages if isinstance(messages, list) else ():
-        if isinstance(message, Mapping):
-            yield {**outer, **message, **side}, call
+    for message in messages:
+        yield {**outer, **message, **side}, call
 
 
 class _ClaudeSession:
@@ -72,7 +69,7 @@ class _ClaudeSession:
         self._tree = _MessageTree(result.problems)
         self._wanted = None if self.is_main else result.thread.key
 
-    def add(self, event: Mapping[str, Any], line: int, call: str) -> Iterator[Step]:
+    def add(self, event: Record, line: int, call: str) -> Iterator[Step]:
         kind, message = event.get("type"), event.get("message")
         if kind not in _READ or (kind in ("user", "assistant") and not message):
             self._pass_by(event, str(kind))
@@ -87,18 +84,17 @@ class _ClaudeSession:
         elif not self._tree.is_repeated(event, line, reports=not call):
             yield from self._steps(event, str(kind), message)
 
-    def _pass_by(self, event: Mapping[str, Any], kind: str) -> None:
+    def _pass_by(self, event: Record, kind: str) -> None:
         """A line without a step is counted."""
         self._tree.pass_by(event)
         if self.is_main:
             data = event.get("data")
-            detail = data.get("type") if isinstance(data, Mapping) else event.get("subtype")
-            self.result.count("events_without_step", f"{kind}/{detail}"[:100] if detail else kind[:100])
+            self.result.count_event(kind, data.get("type") if isinstance(data, Mapping) else event.get("subtype"))
 
-    def _steps(self, event: Mapping[str, Any], kind: str, message: Any) -> Iterator[Step]:
+    def _steps(self, event: Record, kind: str, message: object) -> Iterator[Step]:
         _take_head(self.result, event)
         extra = self._tree.extra(event)
-        timestamp = storable(event["timestamp"]) if isinstance(event.get("timestamp"), str) else None
+        timestamp = read_text(event.get("timestamp"))
         if kind == "assistant" and isinstance(message, Mapping):
             yield from self.messages.assistant(message, timestamp, extra)
         elif kind == "user" and isinstance(message, Mapping):
@@ -111,20 +107,21 @@ class _ClaudeSession:
         else:
             yield from self.messages.aside(_notice(event, timestamp, extra))
 
-    def _answer(self, event: Mapping[str, Any]) -> Iterator[Step]:
-        """A sub-agent's last message, where its own lines lack it: progress lines tell calls and results only. It stands,
+    def _answer(self, event: Record) -> Iterator[Step]:
+        """A sub-agent's last message, where its own lines lack it: progress lines hold calls and results only. It stands,
         with the usage of its model call, in the result of the call that started the sub-agent."""
-        told = event.get("toolUseResult")
-        if not isinstance(told, Mapping) or told.get("agentId") != self._wanted or not self.messages.awaits_message:
+        result = read_object(event.get("toolUseResult"))
+        if "agentId" not in result or result["agentId"] != self._wanted or not self.messages.awaits_message:
             return
-        message = {"model": self.result.head.model, "content": told.get("content"), "stop_reason": "end_turn"}
-        if isinstance(message["content"], list) and message["content"]:
-            usage = {"usage": told["usage"]} if isinstance(told.get("usage"), Mapping) else {}
-            timestamp = storable(event["timestamp"]) if isinstance(event.get("timestamp"), str) else None
-            yield from self.messages.assistant({**message, **usage}, timestamp, {})
+        content = result.get("content")
+        if isinstance(content, list) and content:
+            message = {"model": self.result.head.model, "content": content, "stop_reason": "end_turn"}
+            yield from self.messages.assistant(
+                {**message, "usage": result.get("usage")}, read_text(event.get("timestamp"))
+            )
 
 
-def _thread(event: Mapping[str, object]) -> str:
+def _thread(event: Record) -> str:
     """The agent a line belongs to; "" for the conversation itself."""
     if event.get("isSidechain") is not True:
         return ""
@@ -133,13 +130,12 @@ def _thread(event: Mapping[str, object]) -> str:
 
 def _is_side_only(result: ReadTrajectory) -> bool:
     """Has the file no line of the conversation itself? Some begin with a sub-agent that only warms a cache."""
-    with result.open_binary() as stream:
-        lines = (event for _, event in json_lines(stream, Problems()) if event.get("type") in ("user", "assistant"))
-        return all(event.get("isSidechain") is True for event in lines)
+    lines = (event for _, event in result.lines(Problems()) if event.get("type") in ("user", "assistant"))
+    return all(event.get("isSidechain") is True for event in lines)
 
 
-def _notice(event: Mapping[str, Any], timestamp: str | None, extra: dict[str, Any]) -> Step:
-    """What the program says of itself: its text, else the kind of notice with the error it tells."""
+def _notice(event: Record, timestamp: str | None, extra: Record) -> Step:
+    """A notice of the program itself: its text, else its kind with its error."""
     subtype, error = str(event.get("subtype") or ""), _error_text(event.get("error"))
     text = str(event.get("content") or "") or f"{subtype}: {error}".strip(": ")
     facts = small_facts({key: value for key, value in event.items() if key not in _ENVELOPE}, text)
@@ -151,37 +147,35 @@ def _error_text(error: object, depth: int = 0) -> str:
     if not isinstance(error, Mapping) or depth > MAX_ERROR_DEPTH:
         return str(error or "")[:MAX_ERROR_CHARS]
     inner = error.get("error") or error.get("cause")
-    told = _error_text(inner, depth + 1) if isinstance(inner, Mapping) else ""
-    return told or str(error.get("message") or error.get("code") or "")[:MAX_ERROR_CHARS]
+    innermost = _error_text(inner, depth + 1) if isinstance(inner, Mapping) else ""
+    return innermost or str(error.get("message") or error.get("code") or "")[:MAX_ERROR_CHARS]
 
 
-def _attachment(event: Mapping[str, Any], timestamp: str | None, extra: dict[str, Any]) -> Step:
+def _attachment(event: Record, timestamp: str | None, extra: Record) -> Step:
     """What the program put beside the messages. A command that waited while the agent worked is the user's."""
     raw = event.get("attachment")
-    told = raw if isinstance(raw, Mapping) else {"content": raw}
-    source = Source.USER if told.get("type") == "queued_command" else Source.SYSTEM
-    key = next((key for key in _TOLD_BY_ATTACHMENTS if told.get(key)), "")
-    text = content_text(told[key])[0] if key else ""
-    facts = small_facts({name: value for name, value in told.items() if name not in ("type", key)}, text)
-    named = {"attachment": storable(str(told.get("type") or "unknown"))}
-    return Step(
-        0, source, clean(text or f"[{named['attachment']}]"), timestamp=timestamp, extra={**extra, **named, **facts}
-    )
+    attached = raw if isinstance(raw, Mapping) else {"content": raw}
+    source = Source.USER if attached.get("type") == "queued_command" else Source.SYSTEM
+    key = next((key for key in _ATTACHED_TEXTS if attached.get(key)), "")
+    text = content_text(attached[key])[0] if key else ""
+    facts = small_facts({name: value for name, value in attached.items() if name not in ("type", key)}, text)
+    kind = storable(str(attached.get("type") or "unknown"))
+    extra = {**extra, "attachment": kind, **facts}
+    return Step(0, source, clean(text or f"[{kind}]"), timestamp=timestamp, extra=extra)
 
 
-def _take_head(result: ReadTrajectory, event: Mapping[str, Any]) -> None:
-    message = event.get("message")
-    model = message.get("model") if isinstance(message, Mapping) else None
-    if result.head.model is None and isinstance(model, str) and model != NO_MODEL:
-        result.set_head(model=storable(model))
-    if result.head.session_id is None and isinstance(event.get("sessionId"), str):
-        result.set_head(session_id=storable(event["sessionId"]))
-        if isinstance(event.get("version"), str):
-            result.set_head(agent_version=storable(event["version"]))
+def _take_head(result: ReadTrajectory, event: Record) -> None:
+    model = read_text(read_object(event.get("message")).get("model"))
+    session_id = read_text(event.get("sessionId"))
+    result.fill_head(model=None if model == NO_MODEL else model)
+    if result.head.session_id is None and session_id is not None:
+        result.set_head(session_id=session_id)
+        if (version := read_text(event.get("version"))) is not None:
+            result.set_head(agent_version=version)
         if isinstance(event.get("cwd"), str):
-            result.add_extra(cwd=storable(event["cwd"]))
+            result.add_extra(cwd=event["cwd"])
         if event.get("isSidechain") is True and isinstance(event.get("agentId"), str):
-            result.add_extra(agent_id=storable(event["agentId"]))
+            result.add_extra(agent_id=event["agentId"])
 
 
 class _MessageTree:
@@ -191,7 +185,7 @@ class _MessageTree:
         self._problems, self._seen, self._last = problems, set[str](), ""
         self._between: set[str] = set()  # lines without a step that follow the last one
 
-    def is_repeated(self, event: Mapping[str, object], line: int, *, reports: bool) -> bool:
+    def is_repeated(self, event: Record, line: int, *, reports: bool) -> bool:
         uuid = event.get("uuid")
         if not isinstance(uuid, str) or uuid not in self._seen:
             return False
@@ -199,12 +193,12 @@ class _MessageTree:
             self._problems.add(f"line {line}", "each uuid once", f"{uuid!r:.60} comes again; the first counts")
         return True
 
-    def pass_by(self, event: Mapping[str, object]) -> None:
+    def pass_by(self, event: Record) -> None:
         uuid, parent = event.get("uuid"), event.get("parentUuid")
         if isinstance(uuid, str) and isinstance(parent, str) and (parent == self._last or parent in self._between):
             self._between.add(uuid)
 
-    def extra(self, event: Mapping[str, object]) -> dict[str, JsonValue]:
+    def extra(self, event: Record) -> dict[str, JsonValue]:
         uuid, parent = event.get("uuid"), event.get("parentUuid")
         is_result = "toolUseResult" in event or "sourceToolAssistantUUID" in event
         follows = not isinstance(parent, str) or self._last in ("", parent) or parent in self._between

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from runner.base.text import storable
+from runner.trajectories.log_records import Record, read_object, read_objects, read_text
 from runner.trajectories.readers import ReadTrajectory, Thread
 
 MAX_SUBAGENTS = 1_000
@@ -17,32 +15,28 @@ class Subagents:
     """Feed it every line of the file; then it adds the sub-agents to what was read."""
 
     def __init__(self) -> None:
-        self._calls: dict[str, tuple[str, dict[str, Any]]] = {}  # call id -> thread it was made in, what it says
+        self._calls: dict[str, tuple[str, dict[str, str]]] = {}  # call id -> thread it was made in, what it says
         self._started: dict[str, str] = {}  # thread -> id of the call that started it, "" while unknown
         self._answered: dict[str, str] = {}  # thread -> id of the call whose result names it
         self._beyond = 0
 
-    def see(self, event: Mapping[str, object], thread: str, call: str = "") -> None:
+    def see(self, event: Record, thread: str, call: str = "") -> None:
         """A line of `thread`, "" for the conversation itself. `call` started the thread, where the line says so."""
         if thread in self._started or thread and len(self._started) < MAX_SUBAGENTS:
             self._started[thread] = self._started.get(thread) or call
         elif thread:
             self._beyond += 1
-        message = event.get("message")
-        content = message.get("content") if isinstance(message, Mapping) else None
-        for block in content if isinstance(content, list) else ():
-            if isinstance(block, Mapping):
-                self._see_block(block, thread, event.get("toolUseResult"))
+        for block in read_objects(read_object(event.get("message")).get("content")):
+            self._see_block(block, thread, event.get("toolUseResult"))
 
-    def _see_block(self, block: Mapping[str, object], thread: str, result: object) -> None:
+    def _see_block(self, block: Record, thread: str, result: object) -> None:
         kind = block.get("type")
         if kind == "tool_use" and block.get("name") in _STARTING:
-            given = block.get("input")
-            about = given if isinstance(given, Mapping) else {}
-            told = {key: storable(str(about[key])) for key in _ABOUT if key in about}
-            self._calls[str(block.get("id"))] = (thread, told)
-        elif kind == "tool_result" and isinstance(result, Mapping) and isinstance(result.get("agentId"), str):
-            self._answered[storable(result["agentId"])] = str(block.get("tool_use_id"))
+            given = read_object(block.get("input"))
+            about = {key: storable(str(given[key])) for key in _ABOUT if key in given}
+            self._calls[str(block.get("id"))] = (thread, about)
+        elif kind == "tool_result" and (agent := read_text(read_object(result).get("agentId"))) is not None:
+            self._answered[agent] = str(block.get("tool_use_id"))
 
     def add_to(self, result: ReadTrajectory, **named: str) -> None:
         """`named`: under which names in the head's extra the key of a thread stands, beside its call's id."""

@@ -1,7 +1,7 @@
 """Codex' JSON events (`codex exec --json`): threads, turns and items; no prompt and no times.
 
 Items start and complete out of order or never: steps stand in the order in which their items started, and an item that
-never completed is a call without result, marked `unfinished`. A completed turn tells the tokens of its whole thread so far,
+never completed is a call without result, marked `unfinished`. A completed turn counts the tokens of its whole thread so far,
 also after `codex exec resume`: the last one of a thread counts. Beside a turn that did not complete it is a lower bound.
 """
 
@@ -11,15 +11,15 @@ import json
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from runner.base.text import clean, storable, storable_value
-from runner.base.types import JsonValue, Observation, Source, Step, ToolCall, Usage
+from runner.base.types import Observation, Source, Step, ToolCall, Usage
 from runner.trajectories.atif_values import content_text
+from runner.trajectories.log_records import Record, pick_fields, read_arguments, read_usage
 from runner.trajectories.readers import ReadTrajectory
-from runner.trajectories.readers.claude_messages import number
-from runner.trajectories.readers.line_streams import json_lines
 
+TOKEN_KEYS = ("input_tokens", "cached_input_tokens", "output_tokens")
+EXPECTED = "a thread, turn or item event"
 MAX_WAITING = 1_000  # items under way at once; beyond it the oldest is given as it is
 
 
@@ -28,7 +28,7 @@ class _CodexItem:
     """One item on its way to a step; `reasoning` is what was thought before it."""
 
     id: str
-    item: Mapping[str, Any]
+    item: Record
     is_complete: bool
     reasoning: str | None = None
 
@@ -37,28 +37,26 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
     """Steps in order of the items' start. The reasoning before an item becomes that step's reasoning."""
     items, totals, turns, is_open = _Items(), _CodexTotals(), 0, False
     result.set_head(agent_name="codex")
-    with result.open_binary() as stream:
-        for line, event in json_lines(stream, result.problems):
-            kind, item = str(event.get("type")), event.get("item")
-            if kind.startswith("item.") and isinstance(item, Mapping):
-                yield from items.add(item, is_complete=kind == "item.completed")
-            elif kind == "turn.completed":
-                totals.add(_usage(event.get("usage")))
-                turns, is_open = turns + 1, False
-            elif kind in ("turn.failed", "error"):
-                yield from items.flush()
-                error = event.get("error")
-                text = error.get("message") if isinstance(error, Mapping) else event.get("message")
-                yield Step(0, Source.SYSTEM, clean(str(text or kind)), extra={"event": kind})
-            elif kind == "thread.started":
-                thread = storable(str(event.get("thread_id") or "")) or None
-                result.set_head(session_id=thread)
-                totals.begin(thread)
-            elif kind == "turn.started":
-                is_open = True
-            else:
-                result.problems.add(f"line {line}", "a thread, turn or item event", f"found type {kind[:60]!r}")
-                result.count("events_without_step", kind[:100])
+    for line, event in result.lines():
+        kind, item = str(event.get("type")), event.get("item")
+        if kind.startswith("item.") and isinstance(item, Mapping):
+            yield from items.add(item, is_complete=kind == "item.completed")
+        elif kind == "turn.completed":
+            totals.add(read_usage(event.get("usage"), *TOKEN_KEYS))
+            turns, is_open = turns + 1, False
+        elif kind in ("turn.failed", "error"):
+            yield from items.flush()
+            error = event.get("error")
+            text = error.get("message") if isinstance(error, Mapping) else event.get("message")
+            yield Step(0, Source.SYSTEM, clean(str(text or kind)), extra={"event": kind})
+        elif kind == "thread.started":
+            thread = storable(str(event.get("thread_id") or "")) or None
+            result.set_head(session_id=thread)
+            totals.begin(thread)
+        elif kind == "turn.started":
+            is_open = True
+        else:
+            result.report_event(line, kind, EXPECTED)
     yield from items.flush()
     result.usage = totals.usage.in_part() if is_open else totals.usage
     result.turns = None  # one turn is a whole task: it is no model turn
@@ -78,21 +76,15 @@ class _CodexTotals:
     def begin(self, thread: str | None) -> None:
         self._thread = thread
 
-    def add(self, told: Usage) -> None:
+    def add(self, running: Usage) -> None:
         before = self._running.get(self._thread)
-        if before is not None and (told.input_tokens or 0) < (before.input_tokens or 0):
+        if before is not None and (running.input_tokens or 0) < (before.input_tokens or 0):
             self._ended += before
-        self._running[self._thread] = told
+        self._running[self._thread] = running
 
     @property
     def usage(self) -> Usage:
         return sum(self._running.values(), self._ended)
-
-
-def _usage(raw: object) -> Usage:
-    if not isinstance(raw, Mapping):
-        return Usage()
-    return Usage(*(number(raw.get(key)) for key in ("input_tokens", "cached_input_tokens", "output_tokens")))
 
 
 class _Items:
@@ -102,7 +94,7 @@ class _Items:
         self._given: dict[str, None] = {}  # ids given before they completed
         self._thoughts: list[str] = []
 
-    def add(self, item: Mapping[str, Any], is_complete: bool) -> Iterator[Step]:
+    def add(self, item: Record, is_complete: bool) -> Iterator[Step]:
         identifier = storable(str(item.get("id")))
         if item.get("type") == "reasoning":
             if is_complete and len(self._thoughts) > MAX_WAITING:
@@ -170,7 +162,7 @@ def _command(item: _CodexItem) -> Step:
     raw = item.item
     call = ToolCall(item.id, "shell", {"command": storable_value(raw.get("command"))})
     output, code = clean(str(raw.get("aggregated_output") or "")), raw.get("exit_code")
-    facts = {key: storable_value(raw[key]) for key in ("exit_code", "status") if raw.get(key) is not None}
+    facts = pick_fields(raw, ("exit_code", "status"))
     if not item.is_complete and not output:
         return Step(0, Source.AGENT, tool_calls=(call,))
     failed = code not in (0, None) or raw.get("status") == "failed"
@@ -188,9 +180,7 @@ def _tool(item: _CodexItem) -> Step:
     """mcp_tool_call: server, tool, arguments, result or error."""
     raw = item.item
     name = ".".join(storable(str(raw[key])) for key in ("server", "tool") if raw.get(key)) or "mcp_tool_call"
-    arguments = raw.get("arguments")
-    arguments = arguments if isinstance(arguments, Mapping) else {} if arguments is None else {"raw": arguments}
-    call = ToolCall(item.id, name, storable_value(arguments))
+    call = ToolCall(item.id, name, read_arguments(raw.get("arguments")))
     return Step(0, Source.AGENT, tool_calls=(call,), observations=_outcome(item))
 
 
@@ -206,19 +196,20 @@ def _outcome(item: _CodexItem) -> tuple[Observation, ...]:
     raw = item.item
     if not item.is_complete:
         return ()
-    told = raw.get("error") or raw.get("result") or raw.get("status")
-    if told is None:
+    outcome = raw.get("error") or raw.get("result") or raw.get("status")
+    if outcome is None:
         return ()
-    return (Observation(clean(_result_text(told)), item.id, bool(raw.get("error")) or raw.get("status") == "failed"),)
+    failed = bool(raw.get("error")) or raw.get("status") == "failed"
+    return (Observation(clean(_result_text(outcome)), item.id, failed),)
 
 
-def _result_text(told: JsonValue) -> str:
+def _result_text(outcome: object) -> str:
     """An error's message, the text parts of what an MCP server answered, and JSON of anything else."""
-    if isinstance(told, Mapping) and "message" in told:
-        told = told["message"]
-    elif isinstance(told, Mapping) and isinstance(told.get("content"), list):
-        told = content_text(told["content"])[0] or told
-    return told if isinstance(told, str) else json.dumps(told, ensure_ascii=False, default=str)
+    if isinstance(outcome, Mapping) and "message" in outcome:
+        outcome = outcome["message"]
+    elif isinstance(outcome, Mapping) and isinstance(outcome.get("content"), list):
+        outcome = content_text(outcome["content"])[0] or outcome
+    return outcome if isinstance(outcome, str) else json.dumps(outcome, ensure_ascii=False, default=str)
 
 
 _CONVERTERS = {

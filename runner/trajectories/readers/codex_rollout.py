@@ -13,15 +13,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from runner.base.text import clean, storable, storable_value
-from runner.base.types import JsonValue, Source, Step, Usage
+from runner.base.types import Source, Step, Usage
 from runner.trajectories.atif_values import content_text
+from runner.trajectories.log_records import Record, parse_json, read_object, read_text, read_usage
 from runner.trajectories.readers import ReadTrajectory
-from runner.trajectories.readers.claude_messages import MessageSteps, number
+from runner.trajectories.readers.claude_messages import MessageSteps, call_block, result_block
+from runner.trajectories.readers.codex import TOKEN_KEYS
 from runner.trajectories.readers.exit_codes import has_codex_failed
-from runner.trajectories.readers.line_streams import json_lines, walk
 
 _ONE_OBJECT = re.compile(rb'\s*\{\s*"session"\s*:')
 _CALLS = ("function_call", "custom_tool_call", "local_shell_call", "web_search_call")
@@ -32,56 +32,40 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
     turn, total = _CodexTurn(), Usage()
     result.set_head(agent_name="codex")
     for event in _events(result):
-        payload = event.get("payload")
-        payload = payload if isinstance(payload, Mapping) else {}
-        kind, timestamp = event.get("type"), event.get("timestamp")
+        payload, kind = read_object(event.get("payload")), event.get("type")
         if kind == "response_item":
-            yield from turn.add(payload, storable(timestamp) if isinstance(timestamp, str) else None)
+            yield from turn.add(payload, read_text(event.get("timestamp")))
         elif kind == "event_msg" and payload.get("type") == "token_count":
-            total = _running(payload, total)
+            running = read_object(payload.get("info")).get("total_token_usage")
+            total = read_usage(running, *TOKEN_KEYS) if isinstance(running, Mapping) else total
         elif kind in ("session_meta", "turn_context"):
-            _take_head(result, payload)
+            names = {"id": "session_id", "cli_version": "agent_version", "model": "model"}
+            result.fill_head(**{name: read_text(payload.get(key)) for key, name in names.items()})
+            if isinstance(payload.get("cwd"), str):
+                result.add_extra(cwd=payload["cwd"])
         else:
-            result.count("events_without_step", f"{kind}/{payload.get('type', '')}"[:100].rstrip("/"))
+            result.count_event(kind, payload.get("type"))
     yield from turn.steps.flush()
-    result.usage = total
-    result.facts["usage_from"] = "token counts" if total != Usage() else "nothing"
+    result.set_usage(total, "token counts")
 
 
-def _events(result: ReadTrajectory) -> Iterator[Mapping[str, object]]:
+def _events(result: ReadTrajectory) -> Iterator[Record]:
     """The lines of the file, those of an older file in today's wrapper."""
     with result.open_binary() as stream:
         is_object = _ONE_OBJECT.match(stream.read(200)) is not None
-    with result.open_binary() as stream:
-        if is_object:
-            for key, value in walk(stream, result.problems, streamed=frozenset({"items"})):
-                if isinstance(value, Mapping):
-                    yield {"type": "response_item" if key == "items" else "session_meta", "payload": value}
-            return
-        for _, event in json_lines(stream, result.problems):
-            yield event if "payload" in event else _wrap(event)
+    if is_object:
+        for key, value in result.parts(streamed=frozenset({"items"})):
+            if isinstance(value, Mapping):
+                yield {"type": "response_item" if key == "items" else "session_meta", "payload": value}
+        return
+    for _, event in result.lines():
+        yield event if "payload" in event else _wrap(event)
 
 
-def _wrap(event: Mapping[str, object]) -> Mapping[str, object]:
+def _wrap(event: Record) -> Record:
     if "record_type" in event:
         return {"type": event["record_type"]}
     return {"type": "response_item" if "type" in event else "session_meta", "payload": event}
-
-
-def _running(payload: Mapping[str, JsonValue], before: Usage) -> Usage:
-    info = payload.get("info")
-    raw = info.get("total_token_usage") if isinstance(info, Mapping) else None
-    if not isinstance(raw, Mapping):
-        return before
-    return Usage(*(number(raw.get(key)) for key in ("input_tokens", "cached_input_tokens", "output_tokens")))
-
-
-def _take_head(result: ReadTrajectory, payload: Mapping[str, Any]) -> None:
-    for key, name in {"id": "session_id", "cli_version": "agent_version", "model": "model"}.items():
-        if isinstance(payload.get(key), str) and getattr(result.head, name) is None:
-            result.set_head(**{name: storable(payload[key])})
-    if isinstance(payload.get("cwd"), str):
-        result.add_extra(cwd=storable(payload["cwd"]))
 
 
 class _CodexTurn:
@@ -92,7 +76,7 @@ class _CodexTurn:
         self._message = 0
         self._is_answered = True
 
-    def add(self, item: Mapping[str, Any], timestamp: str | None) -> Iterator[Step]:
+    def add(self, item: Record, timestamp: str | None) -> Iterator[Step]:
         kind = str(item.get("type"))
         if kind == "reasoning":
             summary = content_text(item.get("summary"))[0]
@@ -102,63 +86,52 @@ class _CodexTurn:
         elif kind == "message":
             yield from self._other_message(item, timestamp)
         elif kind in _CALLS:
-            call = {"type": "tool_use", "id": _id(item), "name": item.get("name") or kind, "input": _arguments(item)}
-            yield from self._take_answer(call, timestamp)
+            yield from self._take_answer(call_block(_id(item), item.get("name") or kind, _arguments(item)), timestamp)
         elif kind.endswith("_output"):
             self._is_answered = True
-            text, failed = _output(item.get("output"))
-            block = {"type": "tool_result", "tool_use_id": _id(item), "content": text, "is_error": failed}
-            yield from self.steps.user({"content": [block]}, timestamp, {}, None)
+            block = result_block(_id(item), *_output(item.get("output")))
+            yield from self.steps.user({"content": [block]}, timestamp)
         else:
             yield from self.steps.flush()
             yield Step(0, Source.SYSTEM, f"[{clean(kind)}]", timestamp=timestamp, extra={"item": storable_value(item)})
 
-    def _take_answer(self, block: Mapping[str, object] | None, timestamp: str | None) -> Iterator[Step]:
+    def _take_answer(self, block: Record | None, timestamp: str | None) -> Iterator[Step]:
         if self._is_answered:
             self._message += 1
             self._is_answered = False
         if block is not None:
             message = {"id": f"message-{self._message}", "content": [block]}
-            yield from self.steps.assistant(message, timestamp, {})
+            yield from self.steps.assistant(message, timestamp)
 
-    def _other_message(self, item: Mapping[str, object], timestamp: str | None) -> Iterator[Step]:
+    def _other_message(self, item: Record, timestamp: str | None) -> Iterator[Step]:
         self._is_answered = True
         yield from self.steps.flush()
         source = Source.USER if item.get("role") == "user" else Source.SYSTEM
         yield Step(0, source, clean(content_text(item.get("content"))[0]), timestamp=timestamp)
 
 
-def _id(item: Mapping[str, object]) -> str:
+def _id(item: Record) -> str:
     return storable(str(item.get("call_id") or item.get("id") or "call"))
 
 
-def _arguments(item: Mapping[str, object]) -> object:
+def _arguments(item: Record) -> object:
     raw = item.get("arguments", item.get("input", item.get("action")))
     if not isinstance(raw, str):
-        return raw or {}
-    try:
-        value = json.loads(raw, strict=False)
-    except (ValueError, RecursionError):
-        value = raw
-    return value if isinstance(value, Mapping) else {"input": raw}
+        return raw
+    value = parse_json(raw)
+    return value if isinstance(value, dict) else {"input": raw}
 
 
 def _output(raw: object) -> tuple[str, bool]:
     """(text, failed). Shell results are JSON texts {"output": ..., "metadata": {"exit_code": ...}} or, since 2025-10, plain
-    texts whose head tells the exit code."""
-    value = raw
-    if isinstance(raw, str) and raw.startswith("{"):
-        try:
-            value = json.loads(raw, strict=False)
-        except (ValueError, RecursionError):
-            return raw, False
+    texts with the exit code in their head."""
+    value = parse_json(raw) if isinstance(raw, str) and raw.startswith("{") else raw
     if not isinstance(value, Mapping):
         text = content_text(raw)[0]
         return text, has_codex_failed(text)
-    metadata = value.get("metadata")
-    code = metadata.get("exit_code") if isinstance(metadata, Mapping) else None
+    code = read_object(value.get("metadata")).get("exit_code")
     failed = value.get("success") is False or code not in (None, 0)
     for key in ("output", "content"):
         if key in value:
             return content_text(value[key])[0], failed
-    return str(raw) if isinstance(raw, str) else json.dumps(raw, ensure_ascii=False, sort_keys=True), failed
+    return raw if isinstance(raw, str) else json.dumps(raw, ensure_ascii=False, sort_keys=True), failed

@@ -1,13 +1,13 @@
-"""How programs tell in the text of a result that a command failed. What the command itself printed decides nothing."""
+"""Marks of a failed command that programs write into the text of a result. What the command itself printed decides nothing."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from runner.base.types import Observation, Step
+from runner.trajectories.log_records import read_object
 
 GEMINI_SHELL = "run_shell_command"  # of Qwen Code too
 
@@ -54,36 +54,32 @@ def has_gemini_failed(text: str, tool: str) -> bool:
 
 def with_failures(step: Step, agent: str | None) -> Step:
     """A step of Harbor's ATIF, whose converters of other logs leave the exit code in text and extra."""
-    asks = _ASKS.get(agent or "")
-    if asks is None or not step.observations:
+    has_failed = _CHECKS.get(agent or "")
+    if has_failed is None or not step.observations:
         return step
     names = {call.id: call.name for call in step.tool_calls}
     observations = tuple(
-        replace(item, is_error=True) if asks(step, item, names.get(item.source_call_id or "", "")) else item
+        replace(item, is_error=True) if has_failed(step, item, names.get(item.source_call_id or "", "")) else item
         for item in step.observations
     )
     return step if observations == step.observations else replace(step, observations=observations)
 
 
 def _has_codex_step_failed(step: Step, item: Observation, tool: str) -> bool:
-    details = (step.extra or {}).get("tool_call_details")
-    told = details.get(item.source_call_id) if isinstance(details, Mapping) else None
-    metadata = told.get("metadata") if isinstance(told, Mapping) else (step.extra or {}).get("tool_metadata")
-    code: Any = metadata.get("exit_code") if isinstance(metadata, Mapping) else None
-    return code not in (0, None) or has_codex_failed(item.content)
-
-
-def _has_mini_step_failed(step: Step, item: Observation, tool: str) -> bool:
-    return has_mini_swe_agent_failed(item.content)
+    extra = step.extra or {}
+    details = extra.get("tool_call_details")
+    call = details.get(item.source_call_id) if isinstance(details, dict) else None
+    metadata = call.get("metadata") if isinstance(call, dict) else extra.get("tool_metadata")
+    return read_object(metadata).get("exit_code") not in (0, None) or has_codex_failed(item.content)
 
 
 def _has_gemini_step_failed(step: Step, item: Observation, tool: str) -> bool:
     return has_gemini_failed(item.content, tool)
 
 
-_ASKS: dict[str, Callable[[Step, Observation, str], bool]] = {
+_CHECKS: dict[str, Callable[[Step, Observation, str], bool]] = {
     "codex": _has_codex_step_failed,
     "gemini-cli": _has_gemini_step_failed,
-    "mini-swe-agent": _has_mini_step_failed,
+    "mini-swe-agent": lambda step, item, tool: has_mini_swe_agent_failed(item.content),
     "qwen-coder": _has_gemini_step_failed,
 }

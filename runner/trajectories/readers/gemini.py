@@ -4,50 +4,53 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from runner.base.text import clean, storable, storable_value
-from runner.base.types import JsonValue, Observation, Source, Step, ToolCall, Usage
+from runner.base.types import Observation, Source, Step, ToolCall, Usage
 from runner.trajectories.atif_values import content_text
+from runner.trajectories.log_records import (
+    Record,
+    read_arguments,
+    read_count,
+    read_list,
+    read_object,
+    read_objects,
+    read_text,
+)
 from runner.trajectories.readers import ReadTrajectory
-from runner.trajectories.readers.claude_messages import number
 from runner.trajectories.readers.exit_codes import has_gemini_failed
-from runner.trajectories.readers.line_streams import walk
 
 
 def read(result: ReadTrajectory) -> Iterator[Step]:
     """One step per message; usage is the sum over messages."""
     total, index = Usage(), 0
     result.set_head(agent_name="gemini-cli")
-    with result.open_binary() as stream:
-        for key, value in walk(stream, result.problems, streamed=frozenset({"messages"})):
-            if key == "sessionId":
-                result.set_head(session_id=storable(str(value)))
-            elif key != "messages":
-                result.add_extra(**{storable(key): storable_value(value)})
-            elif not isinstance(value, Mapping):
-                index += 1
-                result.problems.add(f"message {index}", "an object", f"found {value!r:.60}")
-            else:
-                index += 1
-                step = message_step(value, index)
-                if step.model is not None and result.head.model is None:
-                    result.set_head(model=step.model)
-                if step.usage is not None:
-                    total += step.usage
-                yield step
-    result.usage = total
-    result.facts["usage_from"] = "messages" if total != Usage() else "nothing"
+    for key, value in result.parts(streamed=frozenset({"messages"})):
+        if key == "sessionId":
+            result.set_head(session_id=storable(str(value)))
+        elif key != "messages":
+            result.add_extra(**{key: value})
+        elif not isinstance(value, Mapping):
+            index += 1
+            result.problems.add(f"message {index}", "an object", f"found {value!r:.60}")
+        else:
+            index += 1
+            step = message_step(value, index)
+            result.fill_head(model=step.model)
+            if step.usage is not None:
+                total += step.usage
+            yield step
+    result.set_usage(total, "messages")
 
 
-def message_step(message: Mapping[str, Any], index: int) -> Step:
+def message_step(message: Record, index: int) -> Step:
     """The step of one message; `index` numbers the messages of the file."""
-    kind = message.get("type")
+    kind, tokens = message.get("type"), message.get("tokens")
     source = {"user": Source.USER, "gemini": Source.AGENT}.get(str(kind), Source.SYSTEM)
-    text, _ = content_text(message.get("content"))
-    raw = message.get("toolCalls")
-    calls = [call for call in raw if isinstance(call, Mapping)] if isinstance(raw, list) else []
-    tokens = message.get("tokens")
+    calls = [
+        (storable(str(call.get("id") or f"message-{index}-call-{place}")), call)
+        for place, call in enumerate(read_objects(message.get("toolCalls")), start=1)
+    ]
     extra = {"message_id": storable_value(message.get("id"))}
     if source is Source.SYSTEM:
         extra["type"] = storable_value(kind)
@@ -56,32 +59,33 @@ def message_step(message: Mapping[str, Any], index: int) -> Step:
     return Step(
         0,
         source,
-        clean(text),
+        clean(content_text(message.get("content"))[0]),
         reasoning=_thoughts(message.get("thoughts")),
-        tool_calls=tuple(_call(call, index, number) for number, call in enumerate(calls, start=1)),
-        observations=tuple(
-            item for number, call in enumerate(calls, start=1) for item in _results(call, _id(call, index, number))
+        tool_calls=tuple(
+            ToolCall(identifier, storable(str(call.get("name") or "unknown")), read_arguments(call.get("args")))
+            for identifier, call in calls
         ),
-        timestamp=storable(message["timestamp"]) if isinstance(message.get("timestamp"), str) else None,
-        model=storable(message["model"]) if isinstance(message.get("model"), str) else None,
+        observations=tuple(item for identifier, call in calls for item in _results(call, identifier)),
+        timestamp=read_text(message.get("timestamp")),
+        model=read_text(message.get("model")),
         usage=_usage(tokens) if isinstance(tokens, Mapping) else None,
         extra=extra,
     )
 
 
-def _usage(tokens: Mapping[str, Any]) -> Usage:
+def _usage(tokens: Record) -> Usage:
     """Thinking is output, as it is billed. `tool` (toolUsePromptTokenCount) is what tools put into the prompt."""
-    return Usage(_sum(tokens, "input", "tool"), number(tokens.get("cached")), _sum(tokens, "output", "thoughts"))
+    return Usage(_sum(tokens, "input", "tool"), read_count(tokens.get("cached")), _sum(tokens, "output", "thoughts"))
 
 
-def _sum(tokens: Mapping[str, object], *keys: str) -> int | None:
-    known = [count for key in keys if (count := number(tokens.get(key))) is not None]
+def _sum(tokens: Record, *keys: str) -> int | None:
+    known = [count for key in keys if (count := read_count(tokens.get(key))) is not None]
     return sum(known) if known else None
 
 
 def _thoughts(raw: object) -> str | None:
     texts = []
-    for thought in raw if isinstance(raw, list) else ():
+    for thought in read_list(raw):
         if isinstance(thought, Mapping):
             texts.append("\n".join(str(thought[key]) for key in ("subject", "description") if thought.get(key)))
         else:
@@ -89,17 +93,7 @@ def _thoughts(raw: object) -> str | None:
     return clean("\n\n".join(texts)) or None
 
 
-def _id(call: Mapping[str, object], index: int, number: int) -> str:
-    return storable(str(call.get("id") or f"message-{index}-call-{number}"))
-
-
-def _call(call: Mapping[str, Any], index: int, number: int) -> ToolCall:
-    arguments = call.get("args")
-    arguments = arguments if isinstance(arguments, Mapping) else {} if arguments is None else {"raw": arguments}
-    return ToolCall(_id(call, index, number), storable(str(call.get("name") or "unknown")), storable_value(arguments))
-
-
-def _results(call: Mapping[str, JsonValue], identifier: str) -> Iterator[Observation]:
+def _results(call: Record, identifier: str) -> Iterator[Observation]:
     raw = call.get("result")
     failed = call.get("status") in ("error", "cancelled")
     for item in raw if isinstance(raw, list) else [] if raw is None else [raw]:
@@ -107,12 +101,10 @@ def _results(call: Mapping[str, JsonValue], identifier: str) -> Iterator[Observa
         yield Observation(text, identifier, failed or has_gemini_failed(text, str(call.get("name"))))
 
 
-def _result_text(item: JsonValue) -> str:
-    response = item.get("functionResponse") if isinstance(item, Mapping) else None
-    response = response.get("response") if isinstance(response, Mapping) else None
-    if isinstance(response, Mapping):
-        for key in ("output", "error"):
-            if isinstance(response.get(key), str):
-                return str(response[key])
-        return json.dumps(response, ensure_ascii=False, sort_keys=True, default=str)
-    return content_text(item)[0]
+def _result_text(item: object) -> str:
+    response = read_object(read_object(item).get("functionResponse")).get("response")
+    if not isinstance(response, Mapping):
+        return content_text(item)[0]
+    texts = (response.get(key) for key in ("output", "error"))
+    as_json = json.dumps(response, ensure_ascii=False, sort_keys=True, default=str)
+    return next((text for text in texts if isinstance(text, str)), as_json)

@@ -3,46 +3,47 @@
 A message is written again under its id whenever it grew (text, then tool calls, then their results): the last one
 counts, and its place is where it was written last. `$set` replaces the whole conversation, at the beginning and after
 the program compressed it; what it repeats is known by its id, what it adds did not come from the model again.
-`$rewindTo` takes messages back: they were said and paid for, so their steps stay.
+`$rewindTo` takes messages back: they were sent and paid for, so their steps stay.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
 
-from runner.base.text import storable, storable_value
+from runner.base.text import storable
 from runner.base.types import Source, Step, Usage
+from runner.trajectories.log_records import Record, read_object, read_text
 from runner.trajectories.problems import Problems
 from runner.trajectories.readers import ReadTrajectory
 from runner.trajectories.readers.gemini import message_step
-from runner.trajectories.readers.line_streams import json_lines
+
+_HEAD_KEYS = ("startTime", "projectHash", "kind")
 
 
 def read(result: ReadTrajectory) -> Iterator[Step]:
     """One step per message; results of tools are in the step of their calls. Usage is the sum over messages."""
     result.set_head(agent_name="gemini-cli")
     session = _GeminiSession(_last_lines(result))
-    with result.open_binary() as stream:
-        for line, record in json_lines(stream, result.problems):
-            if isinstance(record.get("id"), str):
-                if session.last_lines.get(record["id"]) == line:
-                    yield from session.message(record, is_copy=False)
-            elif isinstance(record.get("$set"), Mapping):
-                yield from session.replace_steps(record["$set"], result)
-            elif "$rewindTo" in record:
-                result.count("events_without_step", "$rewindTo")
-            else:
-                _take_head(result, record)
-            if result.head.model is None and session.model is not None:
-                result.set_head(model=session.model)
-    result.usage, result.turns = session.usage, session.turns
-    result.facts["usage_from"] = "messages" if session.usage != Usage() else "nothing"
+    for line, record in result.lines():
+        if isinstance(record.get("id"), str):
+            if session.last_lines.get(str(record["id"])) == line:
+                yield from session.message(record, is_copy=False)
+        elif isinstance(changes := record.get("$set"), Mapping):
+            yield from session.replace_steps(changes, result)
+        elif "$rewindTo" in record:
+            result.count_event("$rewindTo")
+        else:
+            if (session_id := read_text(record.get("sessionId"))) is not None:
+                result.set_head(session_id=session_id)
+            result.add_extra(**{key: record[key] for key in _HEAD_KEYS if key in record})
+        result.fill_head(model=session.model)
+    result.turns = session.turns
+    result.set_usage(session.usage, "messages")
 
 
 class _GeminiSession:
-    """What was said so far."""
+    """The conversation so far."""
 
     def __init__(self, last_lines: Mapping[str, int]) -> None:
         self.last_lines = last_lines
@@ -53,7 +54,7 @@ class _GeminiSession:
         self._calls: set[str] = set()
         self._index = 0
 
-    def message(self, message: Mapping[str, Any], *, is_copy: bool) -> Iterator[Step]:
+    def message(self, message: Record, *, is_copy: bool) -> Iterator[Step]:
         self._index += 1
         self._given.add(str(message["id"]))
         if self._repeats_results(message):
@@ -70,12 +71,12 @@ class _GeminiSession:
         self.model = self.model or step.model
         yield step
 
-    def replace_steps(self, changes: Mapping[str, Any], result: ReadTrajectory) -> Iterator[Step]:
+    def replace_steps(self, changes: Record, result: ReadTrajectory) -> Iterator[Step]:
         messages = changes.get("messages")
         if not isinstance(messages, list):
             return
         if self.turns:
-            result.count("events_without_step", "conversation replaced")
+            result.count_event("conversation replaced")
         is_copy = self.turns > 0
         for message in messages:
             if not isinstance(message, Mapping) or not isinstance(message.get("id"), str):
@@ -83,12 +84,12 @@ class _GeminiSession:
             elif message["id"] not in self._given and message["id"] not in self.last_lines:
                 yield from self.message(message, is_copy=is_copy)
 
-    def _repeats_results(self, message: Mapping[str, object]) -> bool:
+    def _repeats_results(self, message: Record) -> bool:
         """A user message of nothing but results that the calls' own step holds."""
         content = message.get("content")
         parts = content if isinstance(content, list) else [content]
         for part in parts:
-            response = part.get("functionResponse") if isinstance(part, Mapping) else None
+            response = read_object(part).get("functionResponse")
             if not isinstance(response, Mapping) or storable(str(response.get("id"))) not in self._calls:
                 return False
         return bool(parts)
@@ -96,14 +97,4 @@ class _GeminiSession:
 
 def _last_lines(result: ReadTrajectory) -> dict[str, int]:
     """Message id -> the line where it is written last."""
-    with result.open_binary() as stream:
-        return {
-            record["id"]: line for line, record in json_lines(stream, Problems()) if isinstance(record.get("id"), str)
-        }
-
-
-def _take_head(result: ReadTrajectory, record: Mapping[str, Any]) -> None:
-    if isinstance(record.get("sessionId"), str):
-        result.set_head(session_id=storable(record["sessionId"]))
-    known = ("startTime", "projectHash", "kind")
-    result.add_extra(**{key: storable_value(record[key]) for key in known if key in record})
+    return {str(record["id"]): line for line, record in result.lines(Problems()) if isinstance(record.get("id"), str)}

@@ -1,21 +1,20 @@
 """Kimi CLI's session log (the program before Kimi Code; sessions/<folder>/<session>/wire.jsonl).
 
 Each line holds one message to the screen: {"timestamp", "message": {"type", "payload"}}, in seconds since 1970. A status
-after each answer tells what it used; input_other leaves out what was read from the cache and written to it. A sub-agent
+after each answer counts its tokens; input_other leaves out what was read from the cache and written to it. A sub-agent
 has a log of its own, and its messages are repeated here.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
-from typing import Any
 
-from runner.base.types import JsonValue, Source, Step, Usage
+from runner.base.types import Source, Step, Usage
+from runner.trajectories.log_records import Record, parse_json, read_object, read_usage_parts
 from runner.trajectories.readers import ReadTrajectory
-from runner.trajectories.readers.answers import AnswerSteps
-from runner.trajectories.readers.claude_messages import usage_of_parts
+from runner.trajectories.readers.claude_messages import AnswerSteps, result_block
 
+_INPUT_PARTS = ("input_other", "input_cache_read", "input_cache_creation")
 # What the screen shows beside the conversation.
 _WITHOUT_STEP = frozenset(
     "TurnEnd StepBegin StepRetry CompactionBegin HookTriggered HookResolved MCPLoadingBegin MCPLoadingEnd Notification"
@@ -24,12 +23,11 @@ _WITHOUT_STEP = frozenset(
 )
 
 
-def envelope_of(event: Mapping[str, object]) -> tuple[str, Mapping[str, object]] | None:
+def envelope_of(event: Record) -> tuple[str, Record] | None:
     """(type, payload) where the line is one of this program's."""
-    message = event.get("message")
-    if isinstance(message, Mapping) and isinstance(message.get("payload"), Mapping):
-        return str(message.get("type")), message["payload"]
-    return None
+    message = read_object(event.get("message"))
+    payload = message.get("payload")
+    return (str(message.get("type")), payload) if isinstance(payload, Mapping) else None
 
 
 class CliWire:
@@ -39,36 +37,35 @@ class CliWire:
         self.result, self.answers = result, AnswerSteps()
         self.usage, self.is_used = Usage(), False
 
-    def add(self, line: int, kind: str, payload: Mapping[str, Any], timestamp: str | None) -> Iterator[Step]:
+    def add(self, line: int, kind: str, payload: Record, timestamp: str | None) -> Iterator[Step]:
         self.is_used = True
         if kind in ("TurnBegin", "SteerInput"):
-            yield from self.answers.user({"content": payload.get("user_input")}, timestamp)
+            yield from self.answers.user(payload.get("user_input"), timestamp)
         elif kind == "ContentPart":
             yield from self._part(payload, timestamp)
         elif kind == "ToolCall":
-            function = payload.get("function")
-            function = function if isinstance(function, Mapping) else {}
+            function = read_object(payload.get("function"))
             arguments = _arguments(function.get("arguments"))
             yield from self.answers.call(payload.get("id"), function.get("name"), arguments, timestamp)
         elif kind == "ToolResult":
-            yield from self.answers.user({"content": [_result_block(payload)]}, timestamp)
-        elif kind == "StatusUpdate":
-            self._count(payload.get("token_usage"))
+            yield from self.answers.user([_result_block(payload)], timestamp)
+        elif kind == "StatusUpdate":  # not every one counts tokens
+            self.usage += read_usage_parts(payload.get("token_usage"), _INPUT_PARTS, "output")
         elif kind in ("CompactionEnd", "StepInterrupted"):
             yield from self.answers.flush()
             text = "[context compressed]" if kind == "CompactionEnd" else "[interrupted]"
             yield Step(0, Source.SYSTEM, text, timestamp=timestamp)
+        elif kind in _WITHOUT_STEP:
+            self.result.count_event(kind)
         else:
-            if kind not in _WITHOUT_STEP:
-                self.result.problems.add(f"line {line}", "a message of Kimi CLI", f"found type {kind[:60]!r}")
-            self.result.count("events_without_step", kind[:100])
+            self.result.report_event(line, kind, "a message of Kimi CLI")
 
     def finish(self) -> Iterator[Step]:
         yield from self.answers.flush()
         if self.is_used:
             self.result.usage, self.result.turns = self.usage, None  # every step of the agent's is a turn
 
-    def _part(self, part: Mapping[str, object], timestamp: str | None) -> Iterator[Step]:
+    def _part(self, part: Record, timestamp: str | None) -> Iterator[Step]:
         kind = part.get("type")
         if kind == "think":
             yield from self.answers.say(str(part.get("think") or ""), timestamp, "thinking")
@@ -77,28 +74,16 @@ class CliWire:
         else:
             yield from self.answers.say(f"[{str(kind)[:100]}]", timestamp)
 
-    def _count(self, raw: object) -> None:
-        """A status without tokens tells something else."""
-        if isinstance(raw, Mapping):
-            self.usage += usage_of_parts(raw, ("input_other", "input_cache_read", "input_cache_creation"), "output")
 
-
-def _arguments(raw: JsonValue) -> JsonValue:
+def _arguments(raw: object) -> object:
     if not isinstance(raw, str):
-        return raw or {}
-    try:
-        found = json.loads(raw)
-    except (ValueError, RecursionError):
-        return {"raw": raw}
-    return found if isinstance(found, dict) else {"raw": raw}
+        return raw
+    value = parse_json(raw)
+    return value if isinstance(value, dict) else {"raw": raw}
 
 
-def _result_block(payload: Mapping[str, Any]) -> dict[str, object]:
+def _result_block(payload: Record) -> dict[str, object]:
     value = payload.get("return_value")
     value = value if isinstance(value, Mapping) else {"output": value}
-    return {
-        "type": "tool_result",
-        "tool_use_id": payload.get("tool_call_id"),
-        "content": value.get("output") or value.get("message") or "",
-        "is_error": value.get("is_error") is True,
-    }
+    content = value.get("output") or value.get("message") or ""
+    return result_block(payload.get("tool_call_id"), content, value.get("is_error") is True)

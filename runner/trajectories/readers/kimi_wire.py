@@ -1,7 +1,7 @@
 """Kimi Code CLI's session log (sessions/<folder>/<session>/agents/<agent>/wire.jsonl), one event a line.
 
 Steps come from `context.append_message` and `context.append_loop_event`, what was sent to and came from the model.
-Lines with `kind` "event" repeat them for the screen. `usage.record` tells every model call, also those that compress
+Lines with `kind` "event" repeat them for the screen. `usage.record` counts every model call, also those that compress
 the context: inputOther leaves out what was read from the cache and written to it. Times are milliseconds since 1970.
 Files of the older Kimi CLI have the same first line and other ones behind it: `kimi_cli_wire.py`.
 """
@@ -10,42 +10,43 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
-from typing import Any
 
 from runner.base.text import clean, storable, storable_value
-from runner.base.types import JsonValue, Source, Step, Usage
+from runner.base.types import Source, Step, Usage
 from runner.trajectories.atif_values import content_text
+from runner.trajectories.log_records import (
+    Record,
+    read_milliseconds,
+    read_number,
+    read_object,
+    read_text,
+    read_usage_parts,
+)
 from runner.trajectories.readers import ReadTrajectory
-from runner.trajectories.readers.claude_messages import MessageSteps, number, usage_of_parts
+from runner.trajectories.readers.claude_messages import INPUT_KEYS, MessageSteps, call_block, result_block
 from runner.trajectories.readers.kimi_cli_wire import CliWire, envelope_of
-from runner.trajectories.readers.line_streams import json_lines
 
 _LISTED = re.compile(r"^- ([^:\n]{1,200}):[^\n]*\n  Path: [^\n]*/SKILL\.md$", re.M)
-_LATEST_MILLISECONDS = 253_402_300_799_000  # the end of the year 9999
+_INPUT_PARTS = ("inputOther", "inputCacheRead", "inputCacheCreation")
 
 
 def read(result: ReadTrajectory) -> Iterator[Step]:
     """One step per message of the model, with the results of its calls."""
     wire, before = _Wire(result), CliWire(result)
     result.set_head(agent_name="kimi-code")
-    with result.open_binary() as stream:
-        for line, event in json_lines(stream, result.problems):
-            if envelope := envelope_of(event):
-                result.set_head(agent_name="kimi-cli")
-                yield from before.add(line, *envelope, timestamp_of(_milliseconds(event.get("timestamp"))))
-                continue
-            yield from wire.add(event, str(event.get("type")), timestamp_of(event.get("time")))
+    for line, event in result.lines():
+        if envelope := envelope_of(event):
+            result.set_head(agent_name="kimi-cli")
+            seconds = read_number(event.get("timestamp"))
+            yield from before.add(line, *envelope, read_milliseconds(None if seconds is None else seconds * 1000))
+            continue
+        yield from wire.add(event, str(event.get("type")), read_milliseconds(event.get("time")))
     yield from wire.steps.flush()
-    told = wire.usage != Usage()
-    result.usage = wire.usage if told else wire.steps.usage
+    has_records = wire.usage != Usage()
+    result.usage = wire.usage if has_records else wire.steps.usage
     result.turns = wire.steps.messages
-    result.facts["usage_from"] = "usage records" if told else "messages"
+    result.facts["usage_from"] = "usage records" if has_records else "messages"
     yield from before.finish()
-
-
-def _milliseconds(seconds: object) -> JsonValue:
-    return seconds * 1000 if isinstance(seconds, int | float) and not isinstance(seconds, bool) else None
 
 
 class _Wire:
@@ -55,7 +56,7 @@ class _Wire:
         self.usage = Usage()
         self._model: str | None = None
 
-    def add(self, event: Mapping[str, Any], kind: str, timestamp: str | None) -> Iterator[Step]:
+    def add(self, event: Record, kind: str, timestamp: str | None) -> Iterator[Step]:
         loop, message = event.get("event"), event.get("message")
         if kind == "context.append_loop_event" and isinstance(loop, Mapping):
             yield from self._loop_event(loop, timestamp)
@@ -66,50 +67,48 @@ class _Wire:
         elif kind == "context.apply_compaction":
             yield from self._compaction(event, timestamp)
         elif kind == "usage.record":
-            self.usage += _usage(event.get("usage"))
+            self.usage += read_usage_parts(event.get("usage"), _INPUT_PARTS, "output")
         elif kind == "llm.request" and isinstance(event.get("model"), str):
-            self._model = storable(event["model"])
-            if self.result.head.model is None:
-                self.result.set_head(model=self._model)
+            self._model = read_text(event["model"])
+            self.result.fill_head(model=self._model)
         elif kind == "metadata":
-            self.result.add_extra(protocol_version=storable_value(event.get("protocol_version")))
+            self.result.add_extra(protocol_version=event.get("protocol_version"))
         else:
-            self.result.count("events_without_step", kind[:100])
+            self.result.count_event(kind)
 
-    def _loop_event(self, event: Mapping[str, Any], timestamp: str | None) -> Iterator[Step]:
+    def _loop_event(self, event: Record, timestamp: str | None) -> Iterator[Step]:
         kind, step = event.get("type"), event.get("stepUuid")
         if kind == "content.part":
             yield from self._take_answer(step, _content_block(event.get("part")), timestamp)
         elif kind == "tool.call":
-            call = {"type": "tool_use", "id": event.get("toolCallId"), "name": event.get("name")}
-            yield from self._take_answer(step, {**call, "input": event.get("args") or {}}, timestamp)
+            call = call_block(event.get("toolCallId"), event.get("name"), event.get("args"))
+            yield from self._take_answer(step, call, timestamp)
         elif kind == "tool.result":
-            yield from self.steps.user({"content": [_result_block(event)]}, timestamp, {}, None)
-        elif kind == "step.end" and isinstance(event.get("usage"), Mapping):
-            message: dict[str, Any] = {
-                "id": event.get("uuid"),
-                "content": [],
-                "usage": _anthropic(event["usage"]),
-                "stop_reason": "told",
-            }
-            yield from self.steps.assistant({**message, "model": self._model}, timestamp, {})
+            given = event.get("result")
+            given = given if isinstance(given, Mapping) else {"output": given}
+            block = result_block(event.get("toolCallId"), given.get("output"), given.get("isError") is True)
+            yield from self.steps.user({"content": [block]}, timestamp)
+        elif kind == "step.end" and isinstance(usage := event.get("usage"), Mapping):
+            counts = {name: usage.get(key) for name, key in zip(INPUT_KEYS, _INPUT_PARTS, strict=True)}
+            counts["output_tokens"] = usage.get("output")
+            message = {"id": event.get("uuid"), "content": [], "usage": counts, "stop_reason": "end"}
+            yield from self.steps.assistant({**message, "model": self._model}, timestamp)
         elif kind not in ("step.begin", "step.end"):
-            self.result.count("events_without_step", f"loop/{kind}"[:100])
+            self.result.count_event("loop", kind)
 
-    def _take_answer(self, step: object, block: Mapping[str, object], timestamp: str | None) -> Iterator[Step]:
+    def _take_answer(self, step: object, block: Record, timestamp: str | None) -> Iterator[Step]:
         message = {"id": step, "content": [block], "model": self._model}
-        yield from self.steps.assistant(message, timestamp, {})
+        yield from self.steps.assistant(message, timestamp)
 
-    def _message(self, message: Mapping[str, JsonValue], timestamp: str | None) -> Iterator[Step]:
+    def _message(self, message: Record, timestamp: str | None) -> Iterator[Step]:
         yield from self.steps.flush()
-        origin = message.get("origin")
-        kind = origin.get("kind") if isinstance(origin, Mapping) else None
+        kind = read_text(read_object(message.get("origin")).get("kind"))
         source = Source.USER if message.get("role") == "user" else Source.SYSTEM
         text = clean(content_text(message.get("content"))[0])
-        extra = {"origin": storable(kind)} if isinstance(kind, str) and kind != "user" else None
+        extra = None if kind in (None, "user") else {"origin": kind}
         yield Step(0, source, text, timestamp=timestamp, extra=extra)
 
-    def _system_prompt(self, event: Mapping[str, object], timestamp: str | None) -> Iterator[Step]:
+    def _system_prompt(self, event: Record, timestamp: str | None) -> Iterator[Step]:
         prompt = event.get("systemPrompt")
         if isinstance(prompt, str):
             yield from self.steps.flush()
@@ -117,7 +116,7 @@ class _Wire:
             self.result.set_head(skills_listed=tuple(storable(name) for name in listed))
             yield Step(0, Source.SYSTEM, clean(prompt), timestamp=timestamp)
 
-    def _compaction(self, event: Mapping[str, object], timestamp: str | None) -> Iterator[Step]:
+    def _compaction(self, event: Record, timestamp: str | None) -> Iterator[Step]:
         yield from self.steps.flush()
         summary = event.get("contextSummary") or event.get("summary")
         text = content_text(summary.get("content") if isinstance(summary, Mapping) else summary)[0]
@@ -125,41 +124,7 @@ class _Wire:
         yield Step(0, Source.SYSTEM, clean(f"[context compressed]\n{text}"), timestamp=timestamp, extra=extra or None)
 
 
-def _content_block(part: object) -> dict[str, JsonValue]:
+def _content_block(part: object) -> dict[str, object]:
     if not isinstance(part, Mapping):
         return {"type": "text", "text": str(part)}
     return {"type": "thinking", "thinking": part.get("think")} if part.get("type") == "think" else dict(part)
-
-
-def _result_block(event: Mapping[str, Any]) -> dict[str, object]:
-    result = event.get("result")
-    result = result if isinstance(result, Mapping) else {"output": result}
-    return {
-        "type": "tool_result",
-        "tool_use_id": event.get("toolCallId"),
-        "content": result.get("output"),
-        "is_error": result.get("isError") is True,
-    }
-
-
-def _anthropic(raw: Mapping[str, Any]) -> dict[str, JsonValue]:
-    return {
-        "input_tokens": number(raw.get("inputOther")),
-        "cache_read_input_tokens": number(raw.get("inputCacheRead")),
-        "cache_creation_input_tokens": number(raw.get("inputCacheCreation")),
-        "output_tokens": number(raw.get("output")),
-    }
-
-
-def _usage(raw: object) -> Usage:
-    if not isinstance(raw, Mapping):
-        return Usage()
-    return usage_of_parts(raw, ("inputOther", "inputCacheRead", "inputCacheCreation"), "output")
-
-
-def timestamp_of(raw: object) -> str | None:
-    """Of milliseconds since 1970."""
-    milliseconds = number(raw)
-    if milliseconds is None or milliseconds > _LATEST_MILLISECONDS:
-        return None
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

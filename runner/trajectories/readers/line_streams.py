@@ -13,7 +13,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterator
-from typing import Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import ijson
 import orjson
@@ -21,6 +21,9 @@ import orjson
 from runner.base.text import MAX_DEPTH, TOO_DEEP, mark_left_out, storable_value
 from runner.base.types import JsonValue
 from runner.trajectories.problems import Problems
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 MAX_STRING_BYTES = 8 * 1024 * 1024
 SMALL_BYTES = 1024 * 1024  # a file of no more cannot hold too many values, nor too long a text
@@ -36,12 +39,12 @@ UTF8_MARK = codecs.BOM_UTF8
 UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 _ODD_NUMBER = re.compile(rb"-?(?:NaN|Infinity)|(?<![\d.+eE-])-?\d{%d,}(?![\d.eE])" % (MAX_DIGITS + 1))
-_MANY_DIGITS = b"0" * (
-    MAX_DIGITS + 1
-)  # after _DIGITS_ALIKE: a search that costs hundreds of times less than the pattern
+# Looked for after _DIGITS_ALIKE: a search that costs hundreds of times less than the pattern.
+_MANY_DIGITS = b"0" * (MAX_DIGITS + 1)
 _DIGITS_ALIKE = bytes(0x30 if chr(byte).isdecimal() and byte < 128 else 0x20 for byte in range(256))
 _IN_NUMBERS = b"+-.0123456789EINaefintyd"
-_Events = Iterator[tuple[str, Any]]
+_OPENING, _CLOSING = ("start_map", "start_array"), ("end_map", "end_array")
+_Events = Iterator[tuple[str, Any]]  # as ijson gives them: the value of an event is of any type
 
 
 class StringCap:
@@ -176,17 +179,93 @@ def _open_number(chunk: bytes) -> int:
     return length if length < MAX_NUMBER_BYTES else 0
 
 
-class _BoundedStream:
-    """The file object ijson reads from."""
+# --- streams over streams ---------------------------------------------------------------------------------------
 
-    def __init__(self, stream: _Resumed, problems: Problems) -> None:
-        self._stream, self._utf8, self._cap = stream, Utf8(problems), StringCap(problems, "whole file")
-        self._numbers = Numbers(problems)
-        self._done = False
+
+class _Filter(io.RawIOBase):
+    """A stream that takes its bytes from another one."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+
+    def _take(self, size: int) -> bytes:
+        """The next bytes, `size` at most; none at the end."""
+        raise NotImplementedError
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        view = memoryview(buffer)
+        piece = self._take(len(view))
+        view[: len(piece)] = piece
+        return len(piece)
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
+def in_utf8(open_binary: Callable[[], BinaryIO], start: bytes) -> Callable[[], BinaryIO]:
+    """Opens the same file, which begins with `start`, as UTF-8 without a byte order mark. UTF-16 is taken at its mark's
+    word: PowerShell writes it where a program's output goes into a file."""
+    if not start.startswith((UTF8_MARK, *UTF16_MARKS)):
+        return open_binary
+    return lambda: io.BufferedReader(_Utf8File(open_binary()), CHUNK)
+
+
+class _Utf8File(_Filter):
+    def __init__(self, stream: BinaryIO) -> None:
+        super().__init__(stream)
+        start = stream.read(len(UTF8_MARK))
+        name = "utf-16" if start.startswith(UTF16_MARKS) else ""
+        self._decoder = codecs.getincrementaldecoder(name)("replace") if name else None
+        self._done, self._ready = False, self._encode(start if name else start.removeprefix(UTF8_MARK))
+
+    def _encode(self, content: bytes) -> bytes:
+        return self._decoder.decode(content, not content).encode("utf-8", "replace") if self._decoder else content
+
+    def _take(self, size: int) -> bytes:
+        while not self._ready and not self._done:
+            content = self._stream.read(CHUNK)
+            self._done = not content
+            self._ready = self._encode(content)
+        piece, self._ready = self._ready[:size], self._ready[size:]
+        return piece
+
+
+def cap_stream(stream: BinaryIO, problems: Problems) -> BinaryIO:
+    """The stream, ended after MAX_FILE_BYTES, which is reported: a sparse file, or one that grows, has no end in time."""
+    return io.BufferedReader(_Capped(stream, problems), CHUNK)
+
+
+class _Capped(_Filter):
+    def __init__(self, stream: BinaryIO, problems: Problems) -> None:
+        super().__init__(stream)
+        self._problems, self._left = problems, MAX_FILE_BYTES
+
+    def _take(self, size: int) -> bytes:
+        if not self._left and self._stream.read(1):
+            self._problems.add("whole file", f"at most {MAX_FILE_BYTES:,} bytes", "more; the rest was not read")
+        piece = self._stream.read(min(size, self._left))
+        self._left -= len(piece)
+        return piece
+
+
+# --- one big value ----------------------------------------------------------------------------------------------
+
+
+class _BoundedStream:
+    """The file object ijson reads from: `start`, which was read already, then the rest of the stream."""
+
+    def __init__(self, start: bytes, rest: BinaryIO, problems: Problems) -> None:
+        self._start, self._rest, self._done = start, rest, False
+        self._utf8, self._cap, self._numbers = Utf8(problems), StringCap(problems, "whole file"), Numbers(problems)
 
     def read(self, size: int = CHUNK) -> bytes:
         while not self._done and size != 0:
-            chunk = self._stream.read(CHUNK)
+            chunk = self._start[:CHUNK] or self._rest.read(CHUNK)
+            self._start = self._start[CHUNK:]
             self._done = not chunk
             text = self._utf8.feed(chunk.replace(b"\0", b"\xe2\x90\x80"), final=self._done)
             clean = self._numbers.feed(self._cap.feed(text), final=self._done)
@@ -195,75 +274,8 @@ class _BoundedStream:
         return b""
 
 
-# --- encodings ---------------------------------------------------------------------------------------------------
-
-
-def in_utf8(open_binary: Callable[[], BinaryIO], start: bytes) -> Callable[[], BinaryIO]:
-    """Opens the same file, which begins with `start`, as UTF-8 without a byte order mark. UTF-16 is taken at its mark's
-    word: PowerShell writes it where a program's output goes into a file."""
-    if not start.startswith((UTF8_MARK, *UTF16_MARKS)):
-        return open_binary
-    return lambda: cast(BinaryIO, io.BufferedReader(_Utf8File(open_binary()), CHUNK))
-
-
-class _Utf8File(io.RawIOBase):
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream, self._done, self._ready = stream, False, b""
-        start = stream.read(len(UTF8_MARK))
-        name = "utf-16" if start.startswith(UTF16_MARKS) else ""
-        self._decoder = codecs.getincrementaldecoder(name)("replace") if name else None
-        self._take(start if name else start.removeprefix(UTF8_MARK))
-
-    def _take(self, content: bytes) -> None:
-        decoder = self._decoder
-        self._ready = decoder.decode(content, self._done).encode("utf-8", "replace") if decoder else content
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        while not self._ready and not self._done:
-            content = self._stream.read(CHUNK)
-            self._done = not content
-            self._take(content)
-        piece, self._ready = self._ready[: len(buffer)], self._ready[len(buffer) :]
-        buffer[: len(piece)] = piece
-        return len(piece)
-
-    def close(self) -> None:
-        self._stream.close()
-        super().close()
-
-
-# --- size --------------------------------------------------------------------------------------------------------
-
-
-def cap_stream(stream: BinaryIO, problems: Problems) -> BinaryIO:
-    """The stream, ended after MAX_FILE_BYTES, which is reported: a sparse file, or one that grows, has no end in time."""
-    return cast(BinaryIO, io.BufferedReader(_Capped(stream, problems), CHUNK))
-
-
-class _Capped(io.RawIOBase):
-    def __init__(self, stream: BinaryIO, problems: Problems) -> None:
-        self._stream, self._problems, self._left = stream, problems, MAX_FILE_BYTES
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        if not self._left and self._stream.read(1):
-            self._problems.add("whole file", f"at most {MAX_FILE_BYTES:,} bytes", "more; the rest was not read")
-        piece = self._stream.read(min(len(buffer), self._left))
-        buffer[: len(piece)] = piece
-        self._left -= len(piece)
-        return len(piece)
-
-    def close(self) -> None:
-        self._stream.close()
-        super().close()
-
-
-# --- one big value ----------------------------------------------------------------------------------------------
+def _parse(start: bytes, rest: BinaryIO, problems: Problems) -> _Events:
+    return iter(ijson.basic_parse(_BoundedStream(start, rest, problems), use_float=True, buf_size=CHUNK))
 
 
 def walk(
@@ -273,7 +285,7 @@ def walk(
     streamed: frozenset[str] = frozenset(),
     nested: frozenset[str] = frozenset(),
     inside: tuple[tuple[str, int], ...] = (),
-) -> Iterator[tuple[str, Any]]:
+) -> Iterator[tuple[str, object]]:
     """(key, value) of a top-level object in the file's order, or ("", item) for each item of a top-level list.
 
     Of the lists named in `streamed` each item comes alone; of those in `nested` only the index of each item, to be
@@ -286,9 +298,7 @@ def walk(
             yield from _parts(pairs, streamed, nested)
             return
     try:
-        events = iter(
-            ijson.basic_parse(_BoundedStream(_Resumed(start, stream), problems), use_float=True, buf_size=CHUNK)
-        )
+        events = _parse(start, stream, problems)
         for key, index in inside:
             if not _descend(events, key, index):
                 return
@@ -303,9 +313,7 @@ def read_value(stream: BinaryIO, problems: Problems, *, without: frozenset[str] 
     """The one value in the file, bounded as a whole, without what lies below keys in `without`; None, with a problem,
     where the file is broken."""
     try:
-        events = iter(
-            ijson.basic_parse(_BoundedStream(_Resumed(b"", stream), problems), use_float=True, buf_size=CHUNK)
-        )
+        events = _parse(b"", stream, problems)
         event, value = next(events)
         whole = _build(events, event, value, problems, without)
         for _ in events:  # the parser looks for an end only when it is asked for more
@@ -319,7 +327,7 @@ def read_value(stream: BinaryIO, problems: Problems, *, without: frozenset[str] 
 def _plain_object(content: bytes) -> list[tuple[str, JsonValue]] | None:
     """The top-level pairs of a small JSON object in which nothing is odd, else None: such a file is read event by event,
     which is ten times slower and knows what to do about it."""
-    last: list[tuple[str, Any]] = []
+    last: list[tuple[str, JsonValue]] = []
 
     def take(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
         nonlocal last
@@ -343,7 +351,9 @@ def _whole(digits: str) -> int:
     return int(digits)
 
 
-def _parts(pairs: list[tuple[str, Any]], streamed: frozenset[str], nested: frozenset[str]) -> Iterator[tuple[str, Any]]:
+def _parts(
+    pairs: list[tuple[str, JsonValue]], streamed: frozenset[str], nested: frozenset[str]
+) -> Iterator[tuple[str, object]]:
     for key, value in pairs:
         if isinstance(value, list) and key in nested:
             yield from ((key, index) for index in range(len(value)))
@@ -351,19 +361,6 @@ def _parts(pairs: list[tuple[str, Any]], streamed: frozenset[str], nested: froze
             yield from ((key, item) for item in value)
         else:
             yield key, value
-
-
-class _Resumed:
-    """A stream whose beginning was read already."""
-
-    def __init__(self, start: bytes, rest: BinaryIO) -> None:
-        self._start, self._rest = start, rest
-
-    def read(self, size: int) -> bytes:
-        if not self._start:
-            return self._rest.read(size)
-        piece, self._start = self._start[:size], self._start[size:]
-        return piece
 
 
 def _walk_value(
@@ -418,75 +415,65 @@ def _descend(events: _Events, wanted: str, index: int) -> bool:
     return False
 
 
-def _skip(events: _Events, event: str) -> None:
-    depth = 1 if event in ("start_map", "start_array") else 0
+def _skip(events: _Events, event: str, depth: int = 0) -> None:
+    """To the end of the value that starts with this event, and of `depth` open values around it."""
+    depth += event in _OPENING
     while depth:
         event, _ = next(events)
-        depth += (event in ("start_map", "start_array")) - (event in ("end_map", "end_array"))
+        depth += (event in _OPENING) - (event in _CLOSING)
 
 
-def _build(events: _Events, event: str, value: Any, problems: Problems, without: frozenset[str] = frozenset()) -> Any:
+def _build(
+    events: _Events, event: str, value: object, problems: Problems, without: frozenset[str] = frozenset()
+) -> object:
     """The value that starts with this event, without what lies below keys in `without`. What is too deep or too much is
     left out behind a mark, and reported."""
-    if event not in ("start_map", "start_array"):
+    if event not in _OPENING:
         return value
-    root: Any = {} if event == "start_map" else []
+    root: dict[str, object] | list[object] = {} if event == "start_map" else []
     stack, keys = [root], [""]
     nodes = chars = 0
     for event, value in events:
-        top = stack[-1]
         if event == "map_key":
-            keys[-1] = value
+            keys[-1] = str(value)
             if value in without:
                 event, _ = next(events)
                 _skip(events, event)
             continue
-        if event in ("end_map", "end_array"):
+        if event in _CLOSING:
             stack.pop()
             keys.pop()
             if not stack:
                 return root
             continue
         nodes += 1
-        item = value
-        is_container = event in ("start_map", "start_array")
-        if is_container:
-            item = {} if event == "start_map" else []
-            if len(stack) >= MAX_DEPTH:
-                _skip(events, event)
-                problems.add("whole file", f"values nested at most {MAX_DEPTH} deep", "the rest is left out")
-                item, is_container = TOO_DEEP, False
-        elif event == "string":
-            chars += len(value)
+        chars += len(value) if isinstance(value, str) else 0
         if nodes > MAX_VALUE_NODES or chars > MAX_VALUE_CHARS:
-            _finish(events, event, len(stack))
-            problems.add(
-                "whole file",
-                f"one value of at most {MAX_VALUE_NODES:,} values and {MAX_VALUE_CHARS:,} characters",
-                "the rest of it is left out",
-            )
+            _skip(events, event, len(stack))
+            expected = f"one value of at most {MAX_VALUE_NODES:,} values and {MAX_VALUE_CHARS:,} characters"
+            problems.add("whole file", expected, "the rest of it is left out")
             return root
+        top, item = stack[-1], value
+        if event in _OPENING and len(stack) >= MAX_DEPTH:
+            _skip(events, event)
+            problems.add("whole file", f"values nested at most {MAX_DEPTH} deep", "the rest is left out")
+            item = TOO_DEEP
+        elif event in _OPENING:
+            inner: dict[str, object] | list[object] = {} if event == "start_map" else []
+            item = inner
+            stack.append(inner)
         if isinstance(top, dict):
             top[keys[-1]] = item
         else:
             top.append(item)
-        if is_container:
-            stack.append(item)
-            keys.append("")
+        keys += [""] * (len(stack) - len(keys))
     return root
-
-
-def _finish(events: _Events, event: str, depth: int) -> None:
-    depth += event in ("start_map", "start_array")
-    while depth:
-        event, _ = next(events)
-        depth += (event in ("start_map", "start_array")) - (event in ("end_map", "end_array"))
 
 
 # --- one value a line -------------------------------------------------------------------------------------------
 
 
-def json_lines(stream: BinaryIO, problems: Problems) -> Iterator[tuple[int, dict[str, Any]]]:
+def json_lines(stream: BinaryIO, problems: Problems) -> Iterator[tuple[int, dict[str, object]]]:
     """(line number, object) of every line that holds one; other lines are reported. Lines end at "\\n" only."""
     utf8_reported = False
     for number, offset, line in raw_lines(stream, problems):
@@ -505,11 +492,11 @@ def json_lines(stream: BinaryIO, problems: Problems) -> Iterator[tuple[int, dict
 _UNREADABLE = object()
 
 
-def _shallow(value: dict[str, Any], line: bytes, number: int, problems: Problems) -> dict[str, Any]:
+def _shallow(value: dict[str, object], line: bytes, number: int, problems: Problems) -> dict[str, object]:
     if line.count(b"[") + line.count(b"{") <= MAX_OPENINGS or not _is_deeper(value, MAX_DEPTH):
         return value
     problems.add(f"line {number}", f"values nested at most {MAX_DEPTH} deep", "the rest is left out")
-    bounded: dict[str, Any] = storable_value(value)
+    bounded: dict[str, object] = storable_value(value)
     return bounded
 
 

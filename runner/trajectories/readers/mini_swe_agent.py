@@ -10,21 +10,25 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
-from typing import Any
 
 from runner.base.text import storable, storable_value
-from runner.base.types import JsonValue, Step, Usage
+from runner.base.types import Step, Usage
 from runner.trajectories.atif_values import content_text
+from runner.trajectories.log_records import (
+    Record,
+    read_amount,
+    read_object,
+    read_objects,
+    read_seconds,
+    read_text,
+)
 from runner.trajectories.readers import ReadTrajectory
 from runner.trajectories.readers.chat import message_steps
-from runner.trajectories.readers.claude_messages import number
+from runner.trajectories.readers.claude_messages import counts_without_cache
 from runner.trajectories.readers.exit_codes import has_mini_swe_agent_failed
-from runner.trajectories.readers.line_streams import walk
 
 _FENCED = re.compile(r"```(?:mswea_bash_command|bash)\s*\n(.*?)\n```", re.DOTALL)
 _STREAMED = frozenset({"messages"})
-_LATEST_SECONDS = 253_402_300_799  # the end of the year 9999
 
 
 def read(result: ReadTrajectory) -> Iterator[Step]:
@@ -33,79 +37,73 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
     yield from message_steps(result, _in_chat_shape(_messages(result)))
 
 
-def _messages(result: ReadTrajectory) -> Iterator[Any]:
-    with result.open_binary() as stream:
-        for key, value in walk(stream, result.problems, streamed=_STREAMED):
-            if key in ("", "messages"):
-                yield value
-            elif key == "info" and isinstance(value, Mapping):
-                _take_info(result, value)
+def _messages(result: ReadTrajectory) -> Iterator[object]:
+    for key, value in result.parts(streamed=_STREAMED):
+        if key in ("", "messages"):
+            yield value
+        elif key == "info" and isinstance(value, Mapping):
+            _take_info(result, value)
 
 
-def _take_info(result: ReadTrajectory, info: Mapping[str, JsonValue]) -> None:
-    version, ended, stats = info.get("mini_version"), info.get("exit_status"), info.get("model_stats")
-    if isinstance(version, str):
-        result.set_head(agent_version=storable(version)[:100])
-    if ended:
-        result.facts["exit_status"] = storable_value(ended)
-    config = info.get("config")
-    model = config.get("model") if isinstance(config, Mapping) else None
-    name = model.get("model_name") if isinstance(model, Mapping) else None
-    if isinstance(name, str):
-        result.set_head(model=storable(name)[:200])
-    cost = stats.get("instance_cost") if isinstance(stats, Mapping) else None
-    if isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost < 1e9:
-        result.reported = Usage(cost_usd=float(cost))
+def _take_info(result: ReadTrajectory, info: Record) -> None:
+    version = read_text(info.get("mini_version"))
+    model = read_text(read_object(read_object(info.get("config")).get("model")).get("model_name"))
+    cost = read_amount(read_object(info.get("model_stats")).get("instance_cost"))
+    if version is not None:
+        result.set_head(agent_version=version[:100])
+    if info.get("exit_status"):
+        result.facts["exit_status"] = storable_value(info["exit_status"])
+    if model is not None:
+        result.set_head(model=model[:200])
+    if cost is not None:
+        result.reported = Usage(cost_usd=cost)
 
 
-def _in_chat_shape(messages: Iterator[Any]) -> Iterator[Any]:
+def _in_chat_shape(messages: Iterator[object]) -> Iterator[object]:
     """Messages as `message_steps` takes them. A command that the text holds becomes a call; what follows, its result."""
     waiting: deque[str] = deque()
     for index, message in enumerate(messages, start=1):
         if not isinstance(message, Mapping):
             yield message
             continue
-        extra = message.get("extra")
-        extra = extra if isinstance(extra, Mapping) else {}
-        timestamp = _time(extra.get("timestamp", message.get("timestamp")))
+        extra, role, shaped = read_object(message.get("extra")), message.get("role"), message
         if message.get("type") == "function_call_output":
-            yield {**_result(message.get("call_id"), message.get("output"), extra), "timestamp": timestamp}
-        elif message.get("role") == "tool":
-            yield {**_result(message.get("tool_call_id"), message.get("content"), extra), "timestamp": timestamp}
-        elif message.get("role") == "assistant" or message.get("object") == "response":
-            answer = _answer(message, extra, index)
-            waiting = deque(call["id"] for call in answer["tool_calls"])
-            yield {**answer, "timestamp": timestamp}
-        elif message.get("role") == "user" and waiting and "interrupt_type" not in extra:
-            yield {**_result(waiting.popleft(), message.get("content"), extra), "timestamp": timestamp}
-        else:
-            yield {**message, "timestamp": timestamp}
+            shaped = _result(message.get("call_id"), message.get("output"), extra)
+        elif role == "tool":
+            shaped = _result(message.get("tool_call_id"), message.get("content"), extra)
+        elif role == "assistant" or message.get("object") == "response":
+            shaped, ids = _answer(message, extra, index)
+            waiting = deque(ids)
+        elif role == "user" and waiting and "interrupt_type" not in extra:
+            shaped = _result(waiting.popleft(), message.get("content"), extra)
+        yield {**shaped, "timestamp": read_seconds(extra.get("timestamp", message.get("timestamp")))}
 
 
-def _answer(message: Mapping[str, Any], extra: Mapping[str, Any], index: int) -> dict[str, Any]:
+def _answer(message: Record, extra: Record, index: int) -> tuple[dict[str, object], list[str]]:
+    """(the answer, the ids of its calls)."""
     response = extra.get("response")
     response = response if isinstance(response, Mapping) else message
-    found = {**message, "role": "assistant", "model": response.get("model")}
-    if message.get("object") == "response":
-        found |= _response_parts(message.get("output"))
-    if not isinstance(found.get("tool_calls"), list) or not found["tool_calls"]:
-        found["tool_calls"] = [
+    parts = _response_parts(message.get("output")) if message.get("object") == "response" else {}
+    found = {**message, "role": "assistant", "model": response.get("model"), **parts}
+    calls = found.get("tool_calls")
+    if not isinstance(calls, list) or not calls:
+        calls = [
             {"id": f"message-{index}-action-{place}", "name": "bash", "arguments": {"command": command}}
             for place, command in enumerate(_commands(found.get("content"), extra), start=1)
         ]
-    found["tool_calls"] = [
+    calls = [
         {**call, "id": storable(str(call.get("id") or f"message-{index}-call-{place}"))}
-        for place, call in enumerate(found["tool_calls"], start=1)
+        for place, call in enumerate(calls, start=1)
         if isinstance(call, Mapping)
     ]
-    if usage := _usage(response.get("usage")):
-        found |= {"usage": usage, "stop_reason": "told"}
-    return found
+    usage = _usage(response.get("usage"))
+    counts = {"usage": usage, "stop_reason": "end"} if usage else {}
+    return {**found, "tool_calls": calls, **counts}, [call["id"] for call in calls]
 
 
 def _response_parts(output: object) -> dict[str, object]:
     """Text, reasoning and calls of an answer of the Responses API."""
-    items = [item for item in output if isinstance(item, Mapping)] if isinstance(output, list) else []
+    items = read_objects(output)
     texts = [content_text(item.get("content"))[0] for item in items if item.get("type") == "message"]
     thoughts = [content_text(item.get("summary"))[0] for item in items if item.get("type") == "reasoning"]
     calls = [
@@ -116,39 +114,27 @@ def _response_parts(output: object) -> dict[str, object]:
     return {"content": "\n\n".join(texts), "reasoning": "\n\n".join(filter(None, thoughts)), "tool_calls": calls}
 
 
-def _commands(content: object, extra: Mapping[str, object]) -> list[str]:
+def _commands(content: object, extra: Record) -> list[str]:
     actions = extra.get("actions")
     if isinstance(actions, list):
-        told = [action.get("command") if isinstance(action, Mapping) else action for action in actions]
-        return [command for command in told if isinstance(command, str)]
+        commands = [action.get("command") if isinstance(action, Mapping) else action for action in actions]
+        return [command for command in commands if isinstance(command, str)]
     return [match.strip() for match in _FENCED.findall(content_text(content)[0])]
 
 
-def _result(call: JsonValue, content: JsonValue, extra: Mapping[str, JsonValue]) -> dict[str, object]:
+def _result(call: object, content: object, extra: Record) -> dict[str, object]:
     """The result of a call. It failed where the command's return code is not 0."""
-    code = extra.get("returncode")
-    text = content_text(content)[0]
+    code, text = extra.get("returncode"), content_text(content)[0]
     failed = code != 0 if isinstance(code, int) else has_mini_swe_agent_failed(text)
-    return {"role": "tool", "tool_call_id": call, "content": text, **({"is_error": True} if failed else {})}
+    return {"role": "tool", "tool_call_id": call, "content": text, "is_error": failed}
 
 
-def _usage(raw: object) -> dict[str, JsonValue] | None:
-    """Tokens in Anthropic's terms, whose input_tokens leave the cache out; from either of OpenAI's interfaces."""
+def _usage(raw: object) -> dict[str, object] | None:
+    """Tokens in Anthropic's terms; from either of OpenAI's interfaces."""
     if not isinstance(raw, Mapping):
         return None
-    details = raw.get("prompt_tokens_details") or raw.get("input_tokens_details")
-    cached = number(details.get("cached_tokens")) if isinstance(details, Mapping) else None
-    sent = number(raw.get("prompt_tokens", raw.get("input_tokens")))
-    return {
-        "input_tokens": None if sent is None else max(0, sent - (cached or 0)),
-        "cache_read_input_tokens": cached,
-        "output_tokens": number(raw.get("completion_tokens", raw.get("output_tokens"))),
-    }
-
-
-def _time(raw: JsonValue) -> str | None:
-    """Seconds since 1970 as ISO 8601."""
-    seconds = raw if isinstance(raw, int | float) and not isinstance(raw, bool) else None
-    if seconds is None or not 0 <= seconds <= _LATEST_SECONDS:
-        return None
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    details = read_object(raw.get("prompt_tokens_details") or raw.get("input_tokens_details"))
+    sent = raw.get("prompt_tokens", raw.get("input_tokens"))
+    return counts_without_cache(
+        sent, details.get("cached_tokens"), raw.get("completion_tokens", raw.get("output_tokens"))
+    )

@@ -14,7 +14,7 @@ PIECE = 64 * 1024
 
 
 def read(result: ReadTrajectory) -> Iterator[Step]:
-    """Agent steps: nobody says who wrote the text. A block over MAX_BLOCK_CHARS goes on in the next step."""
+    """Agent steps, since the text names no author. A block over MAX_BLOCK_CHARS goes on in the next step."""
     utf8 = Utf8(result.problems)
     block: list[str] = []
     size = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from io import BytesIO
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import ijson
 
@@ -17,6 +17,7 @@ __all__ = ["ReadTrajectory", "open_file", "read_trajectory", "sniff"]
 
 SNIFFED_BYTES = 256 * 1024
 SNIFFED_LINES = 50
+PIECE = 1024  # parsed at once: a broken end must not hide a good beginning
 _ARRAY = re.compile(rb"\[\s*[{\]]")  # a line of a program's own log may begin with a bracket as well: "[WARN] ..."
 _SESSION_KEYS = {"parentUuid", "uuid", "sessionId", "isSidechain"}
 _CLAUDE_KEYS = {"tools", "uuid", "mcp_servers", "claude_code_version"}  # of an init line, never of Cursor's
@@ -128,13 +129,13 @@ def _object_format(keys: dict[str, JsonValue]) -> str | None:
 def _top_keys(start: bytes, *, until_atif: bool = False) -> dict[str, JsonValue]:
     """Keys of the JSON object that begins here, with their values where these are scalars; as far as it goes.
 
-    The keys of its `message` are there too, as "message/<key>". With `until_atif`, what follows a schema version of ATIF,
-    which says enough, is not looked at.
+    The keys of its `message` are there too, as "message/<key>". With `until_atif`, reading ends at a schema version
+    of ATIF, which decides the format.
     """
-    found: dict[str, Any] = {}
+    found: dict[str, JsonValue] = {}
     depth, key = 0, ""
     try:
-        for event, value in ijson.basic_parse(_Once(start), use_float=True):
+        for event, value in ijson.basic_parse(BytesIO(start), use_float=True, buf_size=PIECE):
             if event in ("end_map", "end_array"):
                 depth -= 1
                 if depth == 0:
@@ -153,15 +154,3 @@ def _top_keys(start: bytes, *, until_atif: bool = False) -> dict[str, JsonValue]
     except (ijson.JSONError, ValueError, OverflowError, StopIteration):
         pass
     return found
-
-
-class _Once:
-    """Bytes as a file that gives them in small pieces, so that a broken end does not hide a good beginning."""
-
-    def __init__(self, content: bytes) -> None:
-        self._content, self._at = content, 0
-
-    def read(self, size: int = 1024) -> bytes:
-        piece = self._content[self._at : self._at + 1024] if size else b""
-        self._at += len(piece)
-        return piece

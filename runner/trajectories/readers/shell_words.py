@@ -1,4 +1,4 @@
-"""What a shell command line reads and runs, as far as its text tells: enough for skill use, not a shell.
+"""What a shell command line reads and runs, as far as its text shows it: enough for skill use, not a shell.
 
 Understood: separators, quotes, `cd`, `bash -lc '...'`, prefixes such as `sudo` or `timeout 60`, assignments, simple
 `for` loops, here-documents (their text is data, not commands).
@@ -104,7 +104,7 @@ def _substitute(word: str, variables: dict[str, str]) -> str:
     for name, value in variables.items():
         if " " not in value:
             word = word.replace("${" + name + "}", value)
-            word = re.sub(rf"\${name}\b", lambda _, value=value: value, word)  # type: ignore[misc]
+            word = re.sub(rf"\${name}\b", value.replace("\\", r"\\"), word)
     return word
 
 

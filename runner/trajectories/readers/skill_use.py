@@ -19,22 +19,8 @@ from runner.trajectories.readers.shell_words import MAX_COMMAND_CHARS, SHELLS, I
 
 _SKILL_TOOLS = frozenset({"skill", "activate_skill", "load_skill", "use_skill"})
 _FILE_TOOLS = frozenset(
-    [
-        "read",
-        "read_file",
-        "readfile",
-        "read_many_files",
-        "view",
-        "view_file",
-        "view_image",
-        "cat",
-        "open",
-        "open_file",
-        "file_read",
-        "notebookread",
-        "str_replace_based_edit_tool",
-        "str_replace_editor",
-    ]
+    "read read_file readfile read_many_files view view_file view_image cat open open_file file_read notebookread "
+    "str_replace_based_edit_tool str_replace_editor".split()
 )
 _SEARCH_TOOLS = frozenset({"grep", "search_file_content", "grep_search"})
 _NAME_KEYS = ("skill", "skill_name", "name", "slug", "command")
@@ -42,29 +28,7 @@ _PATH_KEYS = ("file_path", "absolute_path", "path", "filename", "filePath", "not
 _COMMAND_KEYS = ("command", "cmd", "script", "shell_command", "keystrokes", "code")
 
 _READERS = frozenset(
-    [
-        "cat",
-        "bat",
-        "sed",
-        "head",
-        "tail",
-        "less",
-        "more",
-        "nl",
-        "grep",
-        "egrep",
-        "fgrep",
-        "rg",
-        "awk",
-        "strings",
-        "xxd",
-        "od",
-        "jq",
-        "yq",
-        "tac",
-        "view",
-        "batcat",
-    ]
+    "cat bat sed head tail less more nl grep egrep fgrep rg awk strings xxd od jq yq tac view batcat".split()
 )
 _INTERPRETERS = (
     frozenset({"python", "python3", "node", "ruby", "perl", "Rscript", "deno", "bun", "source", "."}) | SHELLS
@@ -153,7 +117,7 @@ def _read_names(arguments: Mapping[str, JsonValue]) -> list[str]:
 
 
 def _first_line(text: str) -> str:
-    """Where a harness says that a skill could not be loaded; what follows may be the skill's own text."""
+    """The line where a harness reports that it could not load a skill; the skill's own text may follow."""
     return text[:300].lstrip().partition("\n")[0]
 
 
@@ -210,7 +174,7 @@ def _script(program: str, invocation: Invocation) -> str | None:
 
 
 def _file_use(path: str, kind: UseKind, mounted: Collection[str] | None) -> Iterator[tuple[str, UseKind, str | None]]:
-    """A file of a skill is used; the folder itself is not (a listing, or a search that says nothing about reading)."""
+    """A file of a skill is used; the folder itself is not (a listing, or a search that read nothing)."""
     match = _PATH.search(path)
     if match is None or not match["rest"]:
         return
@@ -233,7 +197,7 @@ def _iterate_uses(
 
 
 def _has_failed_on(path: str | None, kind: UseKind, failed: bool, results: list[Observation]) -> bool:
-    """Did the shell say that this very file could not be used? A failed command may still have read the file."""
+    """Did the shell report that it could not use this very file? A failed command may still have read the file."""
     if path is None:
         return False
     for result in results:

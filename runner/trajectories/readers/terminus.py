@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import replace
 
-from runner.base.text import clean, storable, storable_value
+from runner.base.text import clean, storable_value
 from runner.base.types import JsonValue, Observation, Source, Step, ToolCall
+from runner.trajectories.log_records import Record, parse_json, read_list, read_objects
 from runner.trajectories.readers import ReadTrajectory
-from runner.trajectories.readers.line_streams import walk
 
 _AVAILABLE = re.compile(r"available_skills:[ \t]{0,9}\n?(\[.{2,200000}?\n\])", re.DOTALL)
 _FENCE_OPENINGS = ("```", "```json")
@@ -26,64 +26,56 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
     """A user step for the first prompt, then one agent step per response with the next prompt as its result."""
     result.set_head(agent_name="terminus-2")
     pending: Step | None = None
-    with result.open_binary() as stream:
-        for index, (_, item) in enumerate(walk(stream, result.problems), start=1):
-            if not isinstance(item, dict):
-                result.problems.add(f"episode {index}", "an object with prompt and response", f"found {item!r:.60}")
-                continue
-            prompt, response = clean(_text(item.get("prompt"))), clean(_text(item.get("response")))
-            if pending is not None and pending.tool_calls:
-                yield _with_result(pending, prompt)
-            else:
-                if pending is not None:
-                    yield pending
-                listed = read_listed_skills(prompt)
-                if listed:
-                    result.set_head(skills_listed=listed)
-                yield Step(0, Source.USER, prompt)
-            pending = _agent_step(item, index, response)
+    for index, (_, item) in enumerate(result.parts(), start=1):
+        if not isinstance(item, dict):
+            result.problems.add(f"episode {index}", "an object with prompt and response", f"found {item!r:.60}")
+            continue
+        prompt, response = clean(_text(item.get("prompt"))), clean(_text(item.get("response")))
+        if pending is not None and pending.tool_calls:
+            yield _with_result(pending, prompt)
+        else:
+            if pending is not None:
+                yield pending
+            listed = read_listed_skills(prompt)
+            if listed:
+                result.set_head(skills_listed=listed)
+            yield Step(0, Source.USER, prompt)
+        pending = _agent_step(item, index, response)
     if pending is not None:
         yield pending
 
 
 def read_listed_skills(prompt: str) -> tuple[str, ...]:
     """Names of the skills a terminus prompt announces below "available_skills:"."""
-    match = _AVAILABLE.match(
-        prompt, max(0, prompt.find("available_skills:"))
-    )  # the first only: a search could be made slow
-    try:
-        found = json.loads(match[1]) if match else []
-    except (ValueError, RecursionError):
-        return ()
-    return tuple(item["name"] for item in found if isinstance(item, dict) and isinstance(item.get("name"), str))
+    start = max(0, prompt.find("available_skills:"))
+    match = _AVAILABLE.match(prompt, start)  # the first only: a search could be made slow
+    names = [item.get("name") for item in read_objects(parse_json(match[1]))] if match else []
+    return tuple(name for name in names if isinstance(name, str))
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
 
 
 def _with_result(step: Step, prompt: str) -> Step:
     """One result for all calls of the step: the terminal does not separate them."""
     call = step.tool_calls[0].id if len(step.tool_calls) == 1 else None
-    failed = prompt.startswith("Skill not found")
-    return Step(
-        0, step.source, step.message, None, step.tool_calls, (Observation(prompt, call, failed),), extra=step.extra
-    )
+    return replace(step, observations=(Observation(prompt, call, prompt.startswith("Skill not found")),))
 
 
-def _agent_step(item: dict[str, JsonValue], index: int, response: str) -> Step:
+def _agent_step(item: Record, index: int, response: str) -> Step:
     block, spoken = _find_action(response)
-    extra: dict[str, Any] = {"episode": storable_value(item.get("episode"))}
+    extra: dict[str, JsonValue] = {"episode": storable_value(item.get("episode"))}
     rest = {key: value for key, value in item.items() if key not in ("episode", "prompt", "response")}
     unknown = {key: value for key, value in block.items() if key not in (*_ACTED_ON, *_SPOKEN)}
     if rest or unknown:
         extra["other"] = storable_value({**rest, **unknown})
-    said = [f"{key.capitalize()}: {block[key]}" for key in _SPOKEN if isinstance(block.get(key), str) and block[key]]
-    message = "\n\n".join(part for part in (spoken, *said) if part)
+    texts = [f"{key.capitalize()}: {block[key]}" for key in _SPOKEN if isinstance(block.get(key), str) and block[key]]
+    message = "\n\n".join(part for part in (spoken, *texts) if part)
     return Step(0, Source.AGENT, message, tool_calls=tuple(_tool_calls(block, index)), extra=extra)
 
 
-def _find_action(response: str) -> tuple[dict[str, object], str]:
+def _find_action(response: str) -> tuple[dict[str, JsonValue], str]:
     """(the JSON object the harness acted on, the prose around it). Loading a skill comes before everything else."""
     whole = _object(response)
     if whole is not None:
@@ -110,23 +102,18 @@ def _iterate_fences(text: str) -> Iterator[tuple[int, int, str]]:
         at += len(line)
 
 
-def _object(text: str) -> dict[str, Any] | None:
-    try:
-        value = json.loads(text, strict=False)
-    except (ValueError, RecursionError):
-        return None
+def _object(text: str) -> dict[str, JsonValue] | None:
+    value = parse_json(text)
     return value if isinstance(value, dict) else None
 
 
-def _tool_calls(block: dict[str, object], index: int) -> Iterator[ToolCall]:
+def _tool_calls(block: Record, index: int) -> Iterator[ToolCall]:
     """Named as Harbor's own converter names them: bash_command and mark_task_complete."""
     for key in ("load_skill", "load_reference"):
         if key in block:
             yield ToolCall(f"episode-{index}-{key}", key, {"name": storable_value(block[key])})
-    commands = block.get("commands")
-    for number, command in enumerate(commands if isinstance(commands, list) else (), start=1):
-        arguments = command if isinstance(command, dict) else {"keystrokes": command}
-        arguments = {storable(str(key)): storable_value(value) for key, value in arguments.items()}
+    for number, command in enumerate(read_list(block.get("commands")), start=1):
+        arguments = storable_value(command if isinstance(command, dict) else {"keystrokes": command})
         yield ToolCall(f"episode-{index}-command-{number}", "bash_command", arguments)
     if block.get("task_complete") is True:
         yield ToolCall(f"episode-{index}-complete", "mark_task_complete", {})

@@ -14,7 +14,7 @@ from demo.playbooks.habits import HABITS
 from demo.scripted_agent import paragraphs
 from runner.base.types import Role, Task
 from runner.protocols.instruction import build_instruction
-from runner.suites.folder import rubric
+from runner.suites.documents import read_yaml
 from runner.suites.starter_suite import STARTER, load_starter
 from tests.runner.starter_bench import Bench, failed
 
@@ -64,7 +64,9 @@ def test_it_is_solved_by_its_solution(task: Task, bench: Callable[[Task], Bench]
     assert verdict["reward"] == "1.000000"
     assert verdict["score"]["total_score"] == verdict["score"]["max_score"]
     scored = {dimension["name"]: dimension["weight"] for dimension in verdict["score"]["dimensions"]}
-    assert {dimension["name"]: dimension["weight"] for dimension in rubric(task)} == scored
+    dimensions = read_yaml(task.folder / "tests" / "rubric.yaml")["dimensions"]
+    assert isinstance(dimensions, list)
+    assert {dimension["name"]: dimension["weight"] for dimension in dimensions} == scored
 
 
 @every_task

@@ -13,7 +13,7 @@ from runner.base.suite import Suite
 from runner.base.types import Machine
 from runner.suites.folder import read_suite
 from runner.suites.starter_suite import STARTER
-from runner.suites.tasks.task_files import test_files, workspace_files
+from runner.suites.tasks.task_files import read_test_files, workspace_files
 
 TASK = "tasks/rain-per-station"
 FAMILY = "skills/null-safe-aggregation"
@@ -78,7 +78,7 @@ def test_it_gives_another_suite_digest_but_the_same_tasks_when_a_curated_skill_c
 
 def test_it_puts_shared_tests_beside_the_tasks_own(copy: Path) -> None:
     task = read_suite(copy).environments[0].families[0].tasks[0]
-    assert {"test.sh", "verify.py", "rubric.yaml", "verifier_lib.py"} <= set(test_files(task))
+    assert {"test.sh", "verify.py", "rubric.yaml", "verifier_lib.py"} <= set(read_test_files(task))
     assert set(workspace_files(task)) == {"rain.csv"}
 
 
@@ -102,7 +102,7 @@ def test_it_refuses_what_a_task_asks_and_nobody_carries_out(copy: Path) -> None:
 @pytest.mark.parametrize(
     ("breakage", "place", "expected"),
     [
-        (lambda suite: (suite / "suite.yaml").unlink(), "file", "readable YAML"),
+        (lambda suite: (suite / "suite.yaml").unlink(), "file", "a plain file"),
         (lambda suite: (suite / "suite.yaml").write_text("[1, 2"), "file", "readable YAML"),
         (lambda suite: (suite / "suite.yaml").write_text("just words"), "file", "a mapping"),
         (

@@ -94,7 +94,7 @@ def test_an_unknown_key_is_kept() -> None:
     assert step.extra == {"atif": {"mood": "good"}}
 
 
-@pytest.mark.parametrize("value", [True, -1, "12", [], float("nan")])
+@pytest.mark.parametrize("value", [True, -1, "12", [], float("nan"), float("inf")])
 def test_a_token_count_that_is_none_stays_unknown(value: object) -> None:
     found = Problems()
     step = step_from_json(
