@@ -18,6 +18,7 @@ from django.core.exceptions import ImproperlyConfigured, PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseForbidden, JsonResponse
 from django.shortcuts import render
 from django.utils.functional import SimpleLazyObject
+from django_htmx.middleware import HtmxDetails
 
 from benchapp.models import User
 from benchapp.people.accounts import LOCAL_USER
@@ -28,6 +29,13 @@ View = Callable[..., HttpResponse]
 FORWARDED = ("HTTP_X_FORWARDED_FOR", "HTTP_FORWARDED", "HTTP_X_REAL_IP")
 
 
+class AccountRequest(HttpRequest):
+    """A request as views get it: `AccessMiddleware` lets only accounts through, except to views that are `open_to_all`."""
+
+    user: User
+    htmx: HtmxDetails
+
+
 def needs(level: str, *, to_change: bool = False) -> Callable[[View], View]:
     """The view answers people of this level and above; others get 403 that says which level it takes.
 
@@ -36,10 +44,10 @@ def needs(level: str, *, to_change: bool = False) -> Callable[[View], View]:
 
     def wrap(view: View) -> View:
         @wraps(view)
-        def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        def guarded(request: AccountRequest, *args: Any, **kwargs: Any) -> HttpResponse:
             is_open = to_change and request.method in {"GET", "HEAD"}
-            if not is_open and not request.user.may(level):  # type: ignore[union-attr]
-                raise PermissionDenied(f"This takes the level {level}; yours is {request.user.level}.")  # type: ignore[union-attr]
+            if not is_open and not request.user.may(level):
+                raise PermissionDenied(f"This takes the level {level}; yours is {request.user.level}.")
             return view(request, *args, **kwargs)
 
         guarded.needs = level  # type: ignore[attr-defined]

@@ -6,13 +6,14 @@ from typing import Any
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from django.urls import NoReverseMatch, reverse
 from django.views.decorators.http import require_safe
 
 from benchapp.models import Activity, QueueItem, User
 from benchapp.review.blinding import open_to, same_unit
 from benchapp.review.seeing import note_items_seen
+from inspector.web.access import AccountRequest
 from inspector.web.responses import next_url, paginate, render_page
 from inspector.web.text.visible import visible
 
@@ -36,10 +37,10 @@ ABOUT_ITEMS = frozenset({"queueitem", "review", "resolution", "suggestion", "jud
 
 
 @require_safe
-def activity(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
+def activity(request: AccountRequest, *, as_json: bool = False) -> HttpResponse:
     chosen = {name: request.GET.get(name, "")[:200] for name in ("person", "verb", "target")}
     page = paginate(request, _filter_acts(chosen), per_page=PER_PAGE)
-    reader: User = request.user  # type: ignore[assignment]
+    reader = request.user
     unseen = _unseen_queues(reader)
     acts = [_act_twin(act, reader, unseen) for act in page]
     told = {act.target_id for act, fact in zip(page, acts, strict=True) if fact["detail"] or fact["reason"]}

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
+from django.http import Http404, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
@@ -25,7 +25,7 @@ from benchapp.review.remarks import (
     thread_at,
     write_comment,
 )
-from inspector.web.access import needs
+from inspector.web.access import AccountRequest, needs
 from inspector.web.responses import next_url, paginate, render_page, wants_fragment
 from inspector.web.text.markdown import render_markdown
 
@@ -35,8 +35,8 @@ SHOWN_CHARS = 600  # of a comment in a list; the thread has all of it
 
 
 @require_safe
-def comments(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    reader: User = request.user  # type: ignore[assignment]
+def comments(request: AccountRequest, *, as_json: bool = False) -> HttpResponse:
+    reader = request.user
     page = paginate(request, comments_for(reader).order_by("-written_at", "-pk"), per_page=PER_PAGE)
     mentions = list(mentions_of(reader)[:MENTIONS])
     data = {
@@ -50,14 +50,14 @@ def comments(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 
 
 @require_safe
-def about(request: HttpRequest) -> HttpResponse:
+def about(request: AccountRequest) -> HttpResponse:
     """The thread at one place: a fragment for htmx, a page of its own without."""
     return _thread(request, _place(request))
 
 
 @require_POST
 @needs(User.Level.REVIEWER)
-def write(request: HttpRequest) -> HttpResponseBase:
+def write(request: AccountRequest) -> HttpResponseBase:
     """The place stands in the address, the text in the form; `parent` is the comment it answers."""
     place, author = _place(request), request.user
     text, answers = request.POST.get("text", ""), request.POST.get("parent", "")
@@ -73,10 +73,10 @@ def write(request: HttpRequest) -> HttpResponseBase:
 
 @require_POST
 @needs(User.Level.REVIEWER)
-def retract(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    comment = get_object_or_404(comments_for(request.user), public_id=public_id)  # type: ignore[arg-type]
+def retract(request: AccountRequest, public_id: UUID) -> HttpResponse:
+    comment = get_object_or_404(comments_for(request.user), public_id=public_id)
     try:
-        retract_comment(comment, request.user)  # type: ignore[arg-type]
+        retract_comment(comment, request.user)
     except CommentRefused as refusal:
         raise PermissionDenied(str(refusal)) from refusal
     if wants_fragment(request):
@@ -85,28 +85,28 @@ def retract(request: HttpRequest, public_id: UUID) -> HttpResponse:
 
 
 @require_POST
-def read(request: HttpRequest) -> HttpResponse:
+def read(request: AccountRequest) -> HttpResponse:
     """Mentions of whoever asks are read from now on: all, or those at the place in the address. Open to every level."""
     place = _place(request).name if request.GET else ""
-    count = read_mentions(request.user, place=place)  # type: ignore[arg-type]
+    count = read_mentions(request.user, place=place)
     if wants_fragment(request):
         return HttpResponse(status=204)
     messages.success(request, f"{count} mention{'' if count == 1 else 's'} marked as read.")
     return redirect("comments")
 
 
-def _place(request: HttpRequest) -> CommentPlace:
+def _place(request: AccountRequest) -> CommentPlace:
     try:
         place = place_of(request.GET)
     except NoSuchPlace as error:
         raise Http404(str(error)) from error
-    if place.is_closed_to(request.user):  # type: ignore[arg-type]
+    if place.is_closed_to(request.user):
         raise PermissionDenied("Comments here are closed to you until your blind review is submitted.")
     return place
 
 
 def _thread(
-    request: HttpRequest,
+    request: AccountRequest,
     place: CommentPlace,
     *,
     problem: str = "",
@@ -115,8 +115,8 @@ def _thread(
     taken: str | None = None,
 ) -> HttpResponse:
     """`problem`: why `text`, which answers `answers`, was refused. `taken`: what the text answered that was kept."""
-    said = thread_at(place, request.user)  # type: ignore[arg-type]
-    mine = Mention.objects.filter(user=request.user, comment__place=place.name, read_at=None)  # type: ignore[misc]
+    said = thread_at(place, request.user)
+    mine = Mention.objects.filter(user=request.user, comment__place=place.name, read_at=None)
     context = {
         "place": place,
         "thread": [(_render_text(first), [_render_text(each) for each in answered]) for first, answered in said],

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 from django.db.models import Count, Max, Q
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from django.views.decorators.http import require_safe
 
 from benchapp.models import Codebook, Queue, User
@@ -13,6 +13,7 @@ from benchapp.record.json_shape import JsonShape
 from benchapp.review.queues.review_progress import awaiting, own_drafts, progress_of
 from benchapp.review.review_access import too_early
 from inspector.pages.review.queues.queues import QUEUE, UNITS
+from inspector.web.access import AccountRequest
 from inspector.web.responses import link_to, next_url, paginate, render_page
 
 PER_PAGE = 50
@@ -26,8 +27,8 @@ DRAFT = JsonShape(
 
 
 @require_safe
-def review(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    user = cast(User, request.user)
+def review(request: AccountRequest, *, as_json: bool = False) -> HttpResponse:
+    user = request.user
     waiting = _waiting(user)
     page = paginate(request, Queue.objects.select_related("version__codebook"), per_page=PER_PAGE)
     rows = progress_of(list(page), user)

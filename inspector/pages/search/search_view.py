@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 from urllib.parse import urlencode
 
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpResponse, JsonResponse
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from benchapp.models import User
 from benchapp.record.json_shape import JsonShape
 from benchapp.search.completion import complete
 from benchapp.search.hit_marks import Excerpt
@@ -17,6 +16,7 @@ from benchapp.search.indexing import IndexProgress, progress
 from benchapp.search.query import MAX_QUERY, SearchQuery, parse
 from benchapp.search.search_hits import MOST, Found, find
 from inspector.pages.search.search import SearchHit, chips, facets, help_rows, hits, point_out
+from inspector.web.access import AccountRequest
 from inspector.web.responses import next_url, paginate, render_page
 
 PER_PAGE = 20
@@ -31,8 +31,8 @@ EXAMPLES = (
 
 
 @require_safe
-def search(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    reader = cast(User, request.user)
+def search(request: AccountRequest, *, as_json: bool = False) -> HttpResponse:
+    reader = request.user
     query = parse(request.GET.get("q", ""))
     found, known = find(query, reader), progress()
     page = paginate(request, found.numbers, per_page=PER_PAGE)
@@ -69,12 +69,12 @@ def search(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 
 
 @require_safe
-def search_complete(request: HttpRequest) -> JsonResponse:
+def search_complete(request: AccountRequest) -> JsonResponse:
     """What may stand at the cursor: `q` the query, `at` how many of its characters stand before the cursor."""
     text = request.GET.get("q", "")[:MAX_QUERY]
     at = request.GET.get("at", "")
     place = min(int(at), len(text)) if at.isascii() and at.isdigit() and len(at) < 6 else len(text)
-    proposals = complete(text, place, cast(User, request.user))
+    proposals = complete(text, place, request.user)
     return JsonResponse({"proposals": PROPOSAL.read_all(proposals)})
 
 
@@ -108,7 +108,7 @@ HIT = JsonShape(
 )
 
 
-def _hit_twin(request: HttpRequest, hit: SearchHit) -> dict[str, Any]:
+def _hit_twin(request: AccountRequest, hit: SearchHit) -> dict[str, Any]:
     url = request.build_absolute_uri(hit.url) if hit.url else None
     return {"kind": hit.kind, "title": hit.title, "url": url, **HIT.read(hit)}
 

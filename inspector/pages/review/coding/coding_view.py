@@ -8,7 +8,7 @@ from functools import wraps
 from typing import Annotated, Any
 from uuid import UUID
 
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import ensure_csrf_cookie
@@ -40,7 +40,7 @@ from inspector.pages.review.coding.coding import CodingPanel, coding_of
 from inspector.pages.review.exhibits.exhibit import Exhibit, exhibit_of, load_unit
 from inspector.pages.review.exhibits.exhibit_facts import read_exhibit
 from inspector.pages.review.exhibits.exhibited_trial import ShownFields
-from inspector.web.access import needs
+from inspector.web.access import AccountRequest, needs
 from inspector.web.closed_pages import item_closed_to
 from inspector.web.responses import render_page
 
@@ -68,7 +68,7 @@ class Guessed(BaseModel):
 @never_cache
 @ensure_csrf_cookie
 @require_safe
-def item(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
+def item(request: AccountRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     found, user = _item(public_id), _user(request)
     if closed := item_closed_to(request, found, as_json=as_json):
         return closed
@@ -97,7 +97,7 @@ def _takes_draft(act: Act) -> Callable[..., HttpResponse]:
     """A view that takes what the page sends. Every refusal is JSON that the page can say in words; none loses a draft."""
 
     @wraps(act)
-    def view(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    def view(request: AccountRequest, public_id: UUID) -> HttpResponse:
         found, user = _item(public_id), _user(request)
         if not_json := _refuse_form(request):
             return not_json
@@ -152,7 +152,7 @@ def pass_over(item: QueueItem, user: User, sent: Saved, evidence: ItemEvidence) 
 
 @require_POST
 @needs(User.Level.REVIEWER)
-def release(request: HttpRequest, public_id: UUID) -> HttpResponse:
+def release(request: AccountRequest, public_id: UUID) -> HttpResponse:
     """Gives the item back; a draft stays. A page that is being left asks for this as well, for the item kept ready."""
     found = _item(public_id)
     given = give_back(found, _user(request))
@@ -161,7 +161,7 @@ def release(request: HttpRequest, public_id: UUID) -> HttpResponse:
 
 @require_POST
 @needs(User.Level.REVIEWER)
-def ahead(request: HttpRequest, public_id: UUID) -> HttpResponse:
+def ahead(request: AccountRequest, public_id: UUID) -> HttpResponse:
     """Reserves the item after this one, so that the page can fetch it before it is wanted. null where none is left."""
     found = _item(public_id)
     user = _user(request)
@@ -171,7 +171,7 @@ def ahead(request: HttpRequest, public_id: UUID) -> HttpResponse:
 
 @require_POST
 @needs(User.Level.REVIEWER)
-def guess_condition(request: HttpRequest, public_id: UUID) -> HttpResponse:
+def guess_condition(request: AccountRequest, public_id: UUID) -> HttpResponse:
     """The condition the reviewer thinks it was; "" for not knowing. It stands, and what was hidden is shown."""
     found = _item(public_id)
     if not_json := _refuse_form(request):
@@ -185,7 +185,7 @@ def guess_condition(request: HttpRequest, public_id: UUID) -> HttpResponse:
     return JsonResponse({"guess": review.guess})
 
 
-def _refuse_form(request: HttpRequest) -> JsonResponse | None:
+def _refuse_form(request: AccountRequest) -> JsonResponse | None:
     """A form is no draft; the body of one that carries files cannot even be read again."""
     if request.content_type == "application/json":
         return None
@@ -229,7 +229,7 @@ def _item(public_id: UUID) -> QueueItem:
     return get_object_or_404(rows, public_id=public_id)
 
 
-def _user(request: HttpRequest) -> User:
+def _user(request: AccountRequest) -> User:
     return request.user  # type: ignore[return-value]  # nobody comes here without
 
 
@@ -264,7 +264,7 @@ REVIEW = JsonShape(
 )
 
 
-def _read_twin(request: HttpRequest, coding: CodingPanel, exhibit: Exhibit | None) -> dict[str, Any]:
+def _read_twin(request: AccountRequest, coding: CodingPanel, exhibit: Exhibit | None) -> dict[str, Any]:
     return {
         **ITEM.read(coding),
         "evidence": read_exhibit(exhibit) if exhibit else None,
@@ -272,7 +272,7 @@ def _read_twin(request: HttpRequest, coding: CodingPanel, exhibit: Exhibit | Non
     }
 
 
-def _next_steps(request: HttpRequest, exhibit: Exhibit | None) -> str | None:
+def _next_steps(request: AccountRequest, exhibit: Exhibit | None) -> str | None:
     """The twin with the next page of steps."""
     if exhibit is None or exhibit.trial is None or exhibit.trial.window.next is None:
         return None

@@ -8,7 +8,7 @@ from uuid import UUID
 from django import forms
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
@@ -29,7 +29,7 @@ from benchapp.review.coding.resolutions import (
 from inspector.pages.review.coding.resolution import Filled, read_standing, sheet_of
 from inspector.pages.review.exhibits.exhibit import exhibit_of, load_unit
 from inspector.pages.review.results.agreement_view import open_queue, parse_wanted, query_of
-from inspector.web.access import needs
+from inspector.web.access import AccountRequest, needs
 from inspector.web.closed_pages import item_closed_to
 from inspector.web.responses import PageLink, render_page
 
@@ -73,12 +73,12 @@ class ResolveForm(forms.Form):
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @needs(User.Level.REVIEWER, to_change=True)
-def resolution(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
+def resolution(request: AccountRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     item = get_object_or_404(load_unit(QueueItem.objects.select_related("queue")), public_id=public_id)
     item.queue = open_queue(request, item.queue.public_id)
     if closed := item_closed_to(request, item, as_json=as_json):
         return closed
-    if hidden_in(item, request.user).labels:  # type: ignore[arg-type]
+    if hidden_in(item, request.user).labels:
         raise PermissionDenied("You have not said what you think of this item yet, so what others said is hidden.")
     if not was_opened(item.queue) and not as_json:
         return HttpResponseRedirect(reverse("disagreements", args=[item.queue.public_id]))
@@ -87,12 +87,12 @@ def resolution(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
     return _page(request, item, as_json=as_json)
 
 
-def _answer(request: HttpRequest, *, public_id: UUID, item: QueueItem) -> HttpResponse:
+def _answer(request: AccountRequest, *, public_id: UUID, item: QueueItem) -> HttpResponse:
     form = ResolveForm(item, request.POST)
     if not form.is_valid():
         return _page(request, item, sent=form.read_sent(), problems=form.list_problems(), status=400)
     try:
-        resolve(item, request.user, form.verdict(), seen=form.cleaned_data["seen"])  # type: ignore[arg-type]
+        resolve(item, request.user, form.verdict(), seen=form.cleaned_data["seen"])
     except Unresolvable as error:
         return _page(request, item, sent=form.read_sent(), problems=error.problems, status=400)
     except Superseded as error:
@@ -104,7 +104,7 @@ def _answer(request: HttpRequest, *, public_id: UUID, item: QueueItem) -> HttpRe
     return HttpResponseRedirect(f"{reverse('disagreements', args=[item.queue.public_id])}?{query}")
 
 
-def _following(request: HttpRequest, item: QueueItem) -> tuple[Compared | None, str, int]:
+def _following(request: AccountRequest, item: QueueItem) -> tuple[Compared | None, str, int]:
     """(the next open one of the list the address names, that list's query, how many are open in it)."""
     codes = code_names(item.queue)
     wanted, _ = parse_wanted(request, codes)
@@ -118,7 +118,7 @@ def _address(compared: Compared, query: str) -> str:
 
 
 def _page(
-    request: HttpRequest,
+    request: AccountRequest,
     item: QueueItem,
     *,
     as_json: bool = False,
@@ -130,7 +130,7 @@ def _page(
     made = list(item.resolutions.select_related("adjudicator").prefetch_related("codes")) if opened else []
     standing = next((each for each in made if each.superseded_at is None), None)
     sheet = sheet_of(item, sent or read_standing(standing)) if opened else None
-    reason = explain_barred(item, request.user)  # type: ignore[arg-type]
+    reason = explain_barred(item, request.user)
     data = {
         "item": item.public_id,
         "number": item.ordinal + 1,
@@ -149,7 +149,7 @@ def _page(
     context = {
         "item_row": item,
         "queue_row": item.queue,
-        "exhibit": exhibit_of(item, request.user, request.GET),  # type: ignore[arg-type]
+        "exhibit": exhibit_of(item, request.user, request.GET),
         "sheet": sheet,
         "standing": standing,
         "superseded": [each for each in made if each is not standing],

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 from urllib.parse import urlencode
 
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.http import HttpResponse, HttpResponseRedirect, QueryDict
 from django.views.decorators.http import require_http_methods
 
 from benchapp.models import User
@@ -22,7 +22,7 @@ from inspector.pages.review.queues.queue_form import (
     may_review,
     what_choices,
 )
-from inspector.web.access import needs
+from inspector.web.access import AccountRequest, needs
 from inspector.web.responses import render_page
 
 HOUR = 3600
@@ -31,8 +31,8 @@ SHOW = "show"  # the button that only looks; every other way to send the form ma
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @needs(User.Level.REVIEWER)
-def queue_new(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    user = cast(User, request.user)
+def queue_new(request: AccountRequest, *, as_json: bool = False) -> HttpResponse:
+    user = request.user
     selection, problems = parse_population(request.GET, preset="failed")
     posted = request.method == "POST"
     makes = posted and SHOW not in request.POST

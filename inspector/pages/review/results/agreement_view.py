@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from uuid import UUID
 
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
@@ -40,7 +40,7 @@ from inspector.pages.review.results.agreement import (
     matrix,
     report_rows,
 )
-from inspector.web.access import needs
+from inspector.web.access import AccountRequest, needs
 from inspector.web.responses import next_url, paginate, render_page
 
 PER_PAGE = 50
@@ -53,7 +53,7 @@ QUEUE = JsonShape(
 
 
 @require_safe
-def agreement(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
+def agreement(request: AccountRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     queue = open_queue(request, public_id)
     found = agreement_of(queue)
     discussed = was_discussed(queue)
@@ -86,14 +86,14 @@ def agreement(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -
 
 @require_POST
 @needs(User.Level.REVIEWER)
-def agreement_keep(request: HttpRequest, public_id: UUID) -> HttpResponse:
+def agreement_keep(request: AccountRequest, public_id: UUID) -> HttpResponse:
     queue = open_queue(request, public_id)
     take_report(queue, Occasion.ASKED, request.user)
     return HttpResponseRedirect(reverse("agreement", args=[queue.public_id]) + "#reports")
 
 
 @require_safe
-def disagreements(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
+def disagreements(request: AccountRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     queue = open_queue(request, public_id)
     codes = code_names(queue)
     opened = was_opened(queue)
@@ -131,17 +131,17 @@ def disagreements(request: HttpRequest, public_id: UUID, *, as_json: bool = Fals
 
 @require_POST
 @needs(User.Level.REVIEWER)
-def disagreements_open(request: HttpRequest, public_id: UUID) -> HttpResponse:
+def disagreements_open(request: AccountRequest, public_id: UUID) -> HttpResponse:
     """Agreement is taken and kept first; from then on answers count as discussed."""
     queue = open_queue(request, public_id)
     take_report(queue, Occasion.DISCUSSION, request.user)
     return HttpResponseRedirect(reverse("disagreements", args=[queue.public_id]))
 
 
-def open_queue(request: HttpRequest, public_id: UUID) -> Queue:
+def open_queue(request: AccountRequest, public_id: UUID) -> Queue:
     """The queue; closed to whoever still has items of its overlap to review blind, here or in another queue."""
     queue = load_queue(public_id)
-    user: User = request.user  # type: ignore[assignment]
+    user = request.user
     if left := still_to_review(queue, user):
         raise PermissionDenied(closed_sentence(left))
     if asked_elsewhere([queue], user):
@@ -150,7 +150,7 @@ def open_queue(request: HttpRequest, public_id: UUID) -> Queue:
     return queue
 
 
-def parse_wanted(request: HttpRequest, codes: dict[int, Code]) -> tuple[Wanted, str]:
+def parse_wanted(request: AccountRequest, codes: dict[int, Code]) -> tuple[Wanted, str]:
     """What the address asks to list, and its cell in words. Nonsense is as if it were not there."""
     asked = request.GET
     keys: dict[str, int | None] = {str(code.public_id): pk for pk, code in codes.items()}

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.http import HttpRequest
 from django.urls import reverse
 
 from benchapp.models import User
@@ -28,6 +27,7 @@ from inspector.pages.review.results.results import (
     group_values,
 )
 from inspector.pages.review.results.results_charts import PER_SAID, choose_rows, is_large
+from inspector.web.access import AccountRequest
 from inspector.web.responses import PageLink
 
 
@@ -55,7 +55,7 @@ class RowText:
         return min(self.row.depth, 4)
 
 
-def context_of(request: HttpRequest, results: Results) -> dict[str, Any]:
+def context_of(request: AccountRequest, results: Results) -> dict[str, Any]:
     user = request.user
     examples = results.examples(user) if isinstance(user, User) else {}
     pers = results.taxonomy.pers

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
@@ -42,7 +42,7 @@ from inspector.pages.review.suggestions.suggestions import (
     pair_rows,
     parse_choices,
 )
-from inspector.web.access import needs
+from inspector.web.access import AccountRequest, needs
 from inspector.web.responses import next_url, paginate, render_page
 
 PER_PAGE = 50
@@ -51,7 +51,7 @@ SOURCE = JsonShape("source=key", ("items", lambda source: len(source.looked)), "
 
 
 @require_safe
-def suggestions(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
+def suggestions(request: AccountRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     queue = _open_queue(request, public_id)
     codes = list(queue.version.codes.all())
     truth, sources = truth_of(queue), sources_of(queue)
@@ -99,7 +99,7 @@ def suggestions(request: HttpRequest, public_id: UUID, *, as_json: bool = False)
 
 @require_POST
 @needs(User.Level.REVIEWER)
-def suggestions_run(request: HttpRequest, public_id: UUID) -> HttpResponse:
+def suggestions_run(request: AccountRequest, public_id: UUID) -> HttpResponse:
     """Runs the rules: at once over a small queue, else by a worker."""
     queue = _open_queue(request, public_id)
     if queue.items.count() <= AT_ONCE:
@@ -112,17 +112,17 @@ def suggestions_run(request: HttpRequest, public_id: UUID) -> HttpResponse:
     return HttpResponseRedirect(f"{reverse('suggestions', args=[queue.public_id])}?ran={ran}")
 
 
-def _open_queue(request: HttpRequest, public_id: UUID) -> Queue:
+def _open_queue(request: AccountRequest, public_id: UUID) -> Queue:
     """The queue; closed to whoever still has items to review without knowing what it hides."""
     queue = load_queue(public_id)
-    if still_blind(queue, request.user):  # type: ignore[arg-type]
+    if still_blind(queue, request.user):
         raise PermissionDenied(
             "Suggestions stand beside what others said. You still review something of this queue, here or in another one,"
             " without knowing either; the page opens when you have answered."
         )
-    if asked_elsewhere([queue], request.user):  # type: ignore[arg-type]
+    if asked_elsewhere([queue], request.user):
         raise PermissionDenied(ELSEWHERE)
-    note_seen(request.user, queue)  # type: ignore[arg-type]
+    note_seen(request.user, queue)
     return queue
 
 
