@@ -153,6 +153,7 @@ class Mark(OfReview):
     """
 
     STATE = "review__state"
+    ANCHOR = ("step", "field", "start", "end", "quote", "path")  # where it points, in its trajectory or in the files
 
     public_id = models.UUIDField(default=uuid.uuid4, editable=False)
     review = models.ForeignKey(Review, on_delete=models.CASCADE, related_name="marks")
