@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from django.db import connection
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, Model, OuterRef, Q, QuerySet
 
 from benchapp.models import Experiment, Family, Run, SearchDocument, SearchSource, SkillUse, Task, Trial, User
 from benchapp.search.query import Filter, SearchQuery, Term, Value
@@ -121,11 +120,11 @@ def _runs(found: Q) -> Q:
     return Q(run__in=_numbers(Run.objects.filter(found)))
 
 
-def _numbers(rows: QuerySet[Any]) -> list[int] | QuerySet[Any]:
+def _numbers(rows: QuerySet[Model]) -> list[int] | QuerySet[Model]:
     """Of runs, tasks and the like, which are few beside the documents: once they are known the database can tell how many
     documents are theirs, and takes the better way."""
     found = list(rows.order_by().values_list("pk", flat=True)[: MANY + 1])
-    return found if len(found) <= MANY else rows.order_by().values("pk")
+    return found if len(found) <= MANY else rows.order_by()
 
 
 def _is(values: Iterable[Value]) -> Q | None:
@@ -150,7 +149,7 @@ def _run(values: Iterable[Value]) -> Q:
     return _runs(Q(public_id__in=[value.text for value in values if _uuid(value.text)]))
 
 
-def _names(values: Iterable[Value], rows: QuerySet[Any]) -> list[str]:
+def _names(values: Iterable[Value], rows: QuerySet[Model]) -> list[str]:
     """The skills that are so called. Few names stand in many rows, so the names are compared and not the rows."""
     names = rows.order_by().values_list("skill", flat=True).distinct()
     return [name for name in names if any(_is_like(value, name) for value in values)]

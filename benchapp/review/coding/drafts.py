@@ -209,11 +209,11 @@ class _CheckedDraft:
         labels = []
         for draft in mark.labels:
             carried = self.carried.get((mark.id, draft.code))
-            code = self.codes.get(draft.code) or (carried and carried.code_id)
+            code = self.codes.get(draft.code) or (carried.code_id if carried else None)
             if code is None:
                 raise DraftRefused(f"Mark {number}: the codebook has no code {draft.code}.")
-            looks = draft.needs_look and carried is not None and carried.needs_look
-            labels.append(Label(code_id=code, needs_look=looks, carried_from_id=carried and carried.carried_from_id))
+            looks, origin = (carried.needs_look, carried.carried_from_id) if carried else (False, None)
+            labels.append(Label(code_id=code, needs_look=draft.needs_look and looks, carried_from_id=origin))
         return labels
 
 

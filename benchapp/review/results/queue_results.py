@@ -193,8 +193,8 @@ def _items(queues: Sequence[Queue], reviews: Sequence[Submitted], known: set[int
     )
     blamed = defaultdict(set)
     given = _labels(queues, known).values_list("mark__review_id", "code_id", "mark__attribution")
-    for review, code, attribution in given:
-        blamed[review].add((code, attribution))
+    for pk, code, attribution in given:
+        blamed[pk].add((code, attribution))
     said: dict[int, list[Voice]] = defaultdict(list)
     for review in reviews:
         said[review.item].append(Voice(review.codes, frozenset(blamed[review.pk])))
@@ -243,7 +243,7 @@ def _first_failures(queues: Sequence[Queue]) -> Iterable[FirstFailure]:
         trajectory__steps_total__gt=0,
     )
     for item, step, total in marks.values_list("review__item_id", "step", "trajectory__steps_total").order_by("pk"):
-        yield FirstFailure(item, min(step, total), total)
+        yield FirstFailure(item, min(step or total, total), total)
 
 
 def drop_undecided(coding: QueueCoding) -> QueueCoding:

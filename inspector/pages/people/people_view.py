@@ -7,14 +7,14 @@ from django.conf import settings
 from django.contrib import messages
 from django.core.exceptions import ValidationError
 from django.db.models import Count, Max, Q
-from django.http import HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.models import Review, User
 from benchapp.people.accounts import AccountChangeRefused, add_account, people, set_active, set_level
 from benchapp.record.json_shape import JsonShape
-from inspector.web.access import AccountRequest, needs
+from inspector.web.access import needs, user_of
 from inspector.web.responses import next_url, paginate, render_page
 
 PER_PAGE = 50
@@ -44,18 +44,18 @@ class ChangeAccountForm(forms.Form):
 
 @require_safe
 @needs(User.Level.ADMIN)
-def accounts(request: AccountRequest, *, as_json: bool = False) -> HttpResponse:
+def accounts(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     return _page(request, AddAccountForm(), as_json=as_json)
 
 
 @require_POST
 @needs(User.Level.ADMIN)
-def account_add(request: AccountRequest) -> HttpResponse:
+def account_add(request: HttpRequest) -> HttpResponse:
     form = AddAccountForm(request.POST)
     if form.is_valid():
         given = form.cleaned_data
         try:
-            made = add_account(given["username"], given["password"], given["level"], by=request.user)
+            made = add_account(given["username"], given["password"], given["level"], by=user_of(request))
         except ValidationError as error:
             form.add_error(None, error) if not hasattr(error, "error_dict") else _put_errors(form, error)
         else:
@@ -66,18 +66,18 @@ def account_add(request: AccountRequest) -> HttpResponse:
 
 @require_POST
 @needs(User.Level.ADMIN)
-def account_change(request: AccountRequest, name: str) -> HttpResponse:
+def account_change(request: HttpRequest, name: str) -> HttpResponse:
     """Another level, or on and off; the refusal is said on the page."""
     user = get_object_or_404(people(), username=name)
     form = ChangeAccountForm(request.POST)
     if not form.is_valid():
         messages.error(request, "Nothing was changed: no such level.")
         return redirect("people")
-    given, by = form.cleaned_data, request.user
+    given, by = form.cleaned_data, user_of(request)
     try:
-        if given["level"] and set_level(user, given["level"], by=by, reason=given["reason"]):  # type: ignore[arg-type]
+        if given["level"] and set_level(user, given["level"], by=by, reason=given["reason"]):
             messages.success(request, f"{user.username} is {user.level} from now on.")
-        if given["active"] is not None and set_active(user, bool(given["active"]), by=by, reason=given["reason"]):  # type: ignore[arg-type]
+        if given["active"] is not None and set_active(user, bool(given["active"]), by=by, reason=given["reason"]):
             messages.success(request, f"{user.username} is switched {'on' if user.is_active else 'off'}.")
     except AccountChangeRefused as refusal:
         messages.error(request, str(refusal))
@@ -85,9 +85,9 @@ def account_change(request: AccountRequest, name: str) -> HttpResponse:
 
 
 @require_safe
-def me(request: AccountRequest, *, as_json: bool = False) -> HttpResponse:
+def me(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     """One's own account: level, pseudonym, reviews. Open to everybody who is logged in."""
-    user = request.user
+    user = user_of(request)
     done = user.reviews.aggregate(
         submitted=Count("pk", filter=Q(state=Review.State.SUBMITTED)),
         drafts=Count("pk", filter=Q(state=Review.State.DRAFT)),
@@ -110,7 +110,7 @@ def _put_errors(form: AddAccountForm, error: ValidationError) -> None:
         form.add_error(field if field in form.fields else None, problems)
 
 
-def _page(request: AccountRequest, form: AddAccountForm, *, as_json: bool, status: int = 200) -> HttpResponse:
+def _page(request: HttpRequest, form: AddAccountForm, *, as_json: bool, status: int = 200) -> HttpResponse:
     rows = people().annotate(last_act=Max("activities__at")).order_by("-is_active", "username")
     page = paginate(request, rows, per_page=PER_PAGE)
     data = {"people": PERSON.read_all(page), "next": next_url(request, page)}

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
 from urllib.parse import urlencode
 
-from django.http import HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
@@ -16,7 +15,7 @@ from benchapp.search.indexing import IndexProgress, progress
 from benchapp.search.query import MAX_QUERY, SearchQuery, parse
 from benchapp.search.search_hits import MOST, Found, find
 from inspector.pages.search.search import SearchHit, chips, facets, help_rows, hits, point_out
-from inspector.web.access import AccountRequest
+from inspector.web.access import user_of
 from inspector.web.responses import next_url, paginate, render_page
 
 PER_PAGE = 20
@@ -31,8 +30,8 @@ EXAMPLES = (
 
 
 @require_safe
-def search(request: AccountRequest, *, as_json: bool = False) -> HttpResponse:
-    reader = request.user
+def search(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
+    reader = user_of(request)
     query = parse(request.GET.get("q", ""))
     found, known = find(query, reader), progress()
     page = paginate(request, found.numbers, per_page=PER_PAGE)
@@ -69,12 +68,12 @@ def search(request: AccountRequest, *, as_json: bool = False) -> HttpResponse:
 
 
 @require_safe
-def search_complete(request: AccountRequest) -> JsonResponse:
+def search_complete(request: HttpRequest) -> JsonResponse:
     """What may stand at the cursor: `q` the query, `at` how many of its characters stand before the cursor."""
     text = request.GET.get("q", "")[:MAX_QUERY]
     at = request.GET.get("at", "")
     place = min(int(at), len(text)) if at.isascii() and at.isdigit() and len(at) < 6 else len(text)
-    proposals = complete(text, place, request.user)
+    proposals = complete(text, place, user_of(request))
     return JsonResponse({"proposals": PROPOSAL.read_all(proposals)})
 
 
@@ -94,7 +93,7 @@ def _says(query: SearchQuery, found: Found, known: IndexProgress) -> str:
     return f"{total:,} hit{'' if total == 1 else 's'}, newest first."
 
 
-def _excerpt_twin(excerpt: Excerpt) -> dict[str, Any]:
+def _excerpt_twin(excerpt: Excerpt) -> dict[str, object]:
     text = "".join(text for text, _ in excerpt.pieces)
     return {"in": excerpt.section, "text": text, "marks": _marks(excerpt.pieces)}
 
@@ -108,7 +107,7 @@ HIT = JsonShape(
 )
 
 
-def _hit_twin(request: AccountRequest, hit: SearchHit) -> dict[str, Any]:
+def _hit_twin(request: HttpRequest, hit: SearchHit) -> dict[str, object]:
     url = request.build_absolute_uri(hit.url) if hit.url else None
     return {"kind": hit.kind, "title": hit.title, "url": url, **HIT.read(hit)}
 

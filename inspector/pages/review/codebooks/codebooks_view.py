@@ -7,7 +7,7 @@ from uuid import UUID
 from django import forms
 from django.contrib import messages
 from django.db.models import Count
-from django.http import HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_POST, require_safe
 
@@ -17,7 +17,7 @@ from benchapp.review.codebooks.codebook_file import MAX_BYTES, CodebookFileError
 from benchapp.review.codebooks.codebook_versions import CodebookRefused, clone_starter, draft_of, start, start_from
 from benchapp.review.codebooks.starters import starters
 from inspector.pages.review.codebooks.codebooks import describe_acts
-from inspector.web.access import AccountRequest, needs
+from inspector.web.access import needs, user_of
 from inspector.web.responses import link_to, next_url, paginate, render_page
 
 PER_PAGE = 50
@@ -55,18 +55,18 @@ class StartForm(forms.Form):
 
 
 @require_safe
-def codebooks(request: AccountRequest, *, as_json: bool = False) -> HttpResponse:
+def codebooks(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     return _page(request, as_json=as_json)
 
 
 @require_POST
 @needs(User.Level.REVIEWER)
-def codebook_new(request: AccountRequest) -> HttpResponse:
+def codebook_new(request: HttpRequest) -> HttpResponse:
     form = StartForm(request.POST, request.FILES)
-    faults = [error for errors in form.errors.values() for error in errors]
+    faults = [str(error) for errors in form.errors.values() for error in errors]
     if form.is_valid():
         try:
-            codebook = form.begin(request.user)
+            codebook = form.begin(user_of(request))
         except CodebookRefused as refusal:
             faults = [str(refusal)]
         except CodebookFileError as broken:
@@ -78,7 +78,7 @@ def codebook_new(request: AccountRequest) -> HttpResponse:
 
 
 @require_safe
-def codebook(request: AccountRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
+def codebook(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     found = get_object_or_404(Codebook.objects.select_related("created_by"), public_id=public_id)
     versions = list(
         found.versions.select_related("frozen_by", "created_by")
@@ -110,13 +110,13 @@ def codebook(request: AccountRequest, public_id: UUID, *, as_json: bool = False)
 
 @require_POST
 @needs(User.Level.REVIEWER)
-def codebook_draft(request: AccountRequest, public_id: UUID) -> HttpResponse:
+def codebook_draft(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """The draft of the next version, begun if there is none."""
-    return redirect(draft_of(get_object_or_404(Codebook, public_id=public_id), request.user))
+    return redirect(draft_of(get_object_or_404(Codebook, public_id=public_id), user_of(request)))
 
 
 def _page(
-    request: AccountRequest,
+    request: HttpRequest,
     *,
     as_json: bool,
     form: StartForm | None = None,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
@@ -23,7 +23,7 @@ from benchapp.review.seeing import note_seen
 from inspector.pages.review.codebooks.code_forms import ACTS, MIN_PARTS, AddForm, CodeForm, SplitForm
 from inspector.pages.review.codebooks.codebooks import change_groups, code_rows
 from inspector.pages.review.queues.queues import load_queue, may_manage
-from inspector.web.access import AccountRequest, needs
+from inspector.web.access import needs, user_of
 from inspector.web.responses import PageLink, render_page
 
 VERSION = JsonShape("id=public_id", "codebook=codebook.name", "number", "frozen_at", "digest?", "note")
@@ -42,7 +42,7 @@ class CodeFate(NamedTuple):
 
 
 @require_safe
-def version(request: AccountRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
+def version(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     """`?code=ID&do=ACT` opens the form of an act on one code of a draft."""
     return version_page(request, version_of(public_id), as_json=as_json)
 
@@ -53,7 +53,7 @@ def version_of(public_id: UUID) -> CodebookVersion:
 
 
 def version_page(
-    request: AccountRequest,
+    request: HttpRequest,
     found: CodebookVersion,
     *,
     as_json: bool = False,
@@ -63,11 +63,11 @@ def version_page(
     status: int = 200,
 ) -> HttpResponse:
     """`form`, `refusal`, `note`: what somebody sent and why it was not done, so that nothing typed is lost."""
-    rows = code_rows(found, request.user)
+    rows = code_rows(found, user_of(request))
     shown = [each.example for row in rows for each in row.examples]
-    note_examples_seen(request.user, shown)
+    note_examples_seen(user_of(request), shown)
     data = {**VERSION.read(found), "codes": rows, "url": PageLink("codebook-version", found.public_id), "next": None}
-    form = form or _form(request, found, rows and [row.code for row in rows])
+    form = form or _form(request, found, [row.code for row in rows])
     context = {
         "section": "codebook",
         "version": found,
@@ -88,7 +88,7 @@ def version_page(
     )
 
 
-def _form(request: AccountRequest, found: CodebookVersion, codes: list[Code]) -> CodeForm | None:
+def _form(request: HttpRequest, found: CodebookVersion, codes: list[Code]) -> CodeForm | None:
     """The form that `?code=&do=` asks for; the one that adds a code where they say nothing that is there."""
     if found.is_frozen:
         return None
@@ -114,10 +114,10 @@ def _carriable(found: CodebookVersion) -> list[Queue]:
 
 @require_POST
 @needs(User.Level.REVIEWER)
-def version_freeze(request: AccountRequest, public_id: UUID) -> HttpResponse:
+def version_freeze(request: HttpRequest, public_id: UUID) -> HttpResponse:
     found, note = version_of(public_id), request.POST.get("note", "")
     try:
-        freeze(found, request.user, note)
+        freeze(found, user_of(request), note)
     except CodebookRefused as refusal:
         return version_page(request, found, refusal=str(refusal), note=note, status=422)
     messages.success(request, f"Version {found.number} is frozen. Queues can use it from now on.")
@@ -126,10 +126,10 @@ def version_freeze(request: AccountRequest, public_id: UUID) -> HttpResponse:
 
 @require_POST
 @needs(User.Level.REVIEWER)
-def version_discard(request: AccountRequest, public_id: UUID) -> HttpResponse:
+def version_discard(request: HttpRequest, public_id: UUID) -> HttpResponse:
     found = version_of(public_id)
     try:
-        discard(found, request.user)
+        discard(found, user_of(request))
     except CodebookRefused as refusal:
         return version_page(request, found, refusal=str(refusal), status=422)
     messages.success(request, f"The draft of version {found.number} was discarded.")
@@ -139,10 +139,10 @@ def version_discard(request: AccountRequest, public_id: UUID) -> HttpResponse:
 
 @require_POST
 @needs(User.Level.REVIEWER)
-def version_clone(request: AccountRequest, public_id: UUID) -> HttpResponse:
+def version_clone(request: HttpRequest, public_id: UUID) -> HttpResponse:
     found = version_of(public_id)
     try:
-        made = clone(found, request.user, name=request.POST.get("name", ""))
+        made = clone(found, user_of(request), name=request.POST.get("name", ""))
     except CodebookRefused as refusal:
         return version_page(request, found, refusal=str(refusal), status=422)
     messages.success(request, f"“{made.name}” begins with the codes of {found}.")
@@ -150,14 +150,14 @@ def version_clone(request: AccountRequest, public_id: UUID) -> HttpResponse:
 
 
 @require_safe
-def version_export(request: AccountRequest, public_id: UUID, form: str) -> HttpResponse:
+def version_export(request: HttpRequest, public_id: UUID, form: str) -> HttpResponse:
     """The file that a new codebook can be begun with. Examples that this person must not see yet are left out."""
     if form not in CONTENT_TYPES:
         raise Http404(f"There are {', '.join(CONTENT_TYPES)}.")
     found = version_of(public_id)
     examples = CodeExample.objects.filter(code__version=found)
-    hidden = hidden_examples(request.user, examples)
-    note_examples_seen(request.user, [each for each in examples if each.pk not in hidden])
+    hidden = hidden_examples(user_of(request), examples)
+    note_examples_seen(user_of(request), [each for each in examples if each.pk not in hidden])
     text = text_of(found, without=hidden)
     name = f"codebook-{str(found.codebook.public_id)[:8]}-v{found.number}.{form}"
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
@@ -168,7 +168,7 @@ def version_export(request: AccountRequest, public_id: UUID, form: str) -> HttpR
 
 
 @require_safe
-def version_diff(request: AccountRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
+def version_diff(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     """Against the version that `?from=NUMBER` names, else against the one before."""
     found = version_of(public_id)
     earlier = list(found.codebook.versions.filter(number__lt=found.number).order_by("number"))
@@ -188,7 +188,7 @@ def version_diff(request: AccountRequest, public_id: UUID, *, as_json: bool = Fa
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @needs(User.Level.REVIEWER, to_change=True)
-def version_carry(request: AccountRequest, public_id: UUID, queue_id: UUID, *, as_json: bool = False) -> HttpResponse:
+def version_carry(request: HttpRequest, public_id: UUID, queue_id: UUID, *, as_json: bool = False) -> HttpResponse:
     """What carrying this queue over would do; sent, it does it. The queue's maker and admins may."""
     found = version_of(public_id)
     queue = load_queue(queue_id)
@@ -201,11 +201,11 @@ def version_carry(request: AccountRequest, public_id: UUID, queue_id: UUID, *, a
     return _carry_page(request, plan, as_json=as_json)
 
 
-def _carry(request: AccountRequest, queue: Queue, found: CodebookVersion) -> HttpResponse:
-    if not may_manage(queue, request.user):
+def _carry(request: HttpRequest, queue: Queue, found: CodebookVersion) -> HttpResponse:
+    if not may_manage(queue, user_of(request)):
         raise PermissionDenied("Only who made the queue, or an admin, can carry it over: it closes the queue.")
     try:
-        made = carry(queue, found, request.user)
+        made = carry(queue, found, user_of(request))
     except CodebookRefused as refusal:
         messages.error(request, str(refusal))
         return redirect(queue)
@@ -213,13 +213,13 @@ def _carry(request: AccountRequest, queue: Queue, found: CodebookVersion) -> Htt
     return redirect(made)
 
 
-def _carry_page(request: AccountRequest, plan: CarryPlan, *, as_json: bool) -> HttpResponse:
-    user = request.user
+def _carry_page(request: HttpRequest, plan: CarryPlan, *, as_json: bool) -> HttpResponse:
+    user = user_of(request)
     is_told = not still_to_code([plan.queue], user) and not asked_elsewhere([plan.queue], user)
     if is_told:
         note_seen(user, plan.queue)
     by_code, counts = _sort_fates(plan, is_told=is_told), plan.counts if is_told else None
-    data: dict[str, Any] = {
+    data = {
         "queue": plan.queue.public_id,
         "from": plan.queue.version.number,
         "to": plan.version.number,

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.http import HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_POST, require_safe
 
@@ -31,7 +31,7 @@ from inspector.pages.review.queues.queues import (
     statuses_shown,
     unsaid_items,
 )
-from inspector.web.access import AccountRequest, needs
+from inspector.web.access import needs, user_of
 from inspector.web.responses import PageLink, next_url, paginate, render_page
 
 MAX_REASON = 2_000
@@ -46,8 +46,8 @@ PERSON = JsonShape(
 
 
 @require_safe
-def queue(request: AccountRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
-    found, user = load_queue(public_id), request.user
+def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
+    found, user = load_queue(public_id), user_of(request)
     unsaid = unsaid_items(found, user)
     statuses = statuses_shown(found, user, unsaid)
     wanted = request.GET.get("status", "")
@@ -93,9 +93,9 @@ def queue(request: AccountRequest, public_id: UUID, *, as_json: bool = False) ->
 
 @require_POST
 @needs(User.Level.REVIEWER)
-def queue_next(request: AccountRequest, public_id: UUID) -> HttpResponse:
+def queue_next(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Takes the next item for the reader and opens it; back to the queue in words where there is none."""
-    found, user = load_queue(public_id), request.user
+    found, user = load_queue(public_id), user_of(request)
     if item := claim(found, user):
         return HttpResponseRedirect(item.get_absolute_url())
     messages.info(request, _explain_nothing(found, user))
@@ -104,7 +104,7 @@ def queue_next(request: AccountRequest, public_id: UUID) -> HttpResponse:
 
 @require_POST
 @needs(User.Level.REVIEWER)
-def queue_close(request: AccountRequest, public_id: UUID) -> HttpResponse:
+def queue_close(request: HttpRequest, public_id: UUID) -> HttpResponse:
     found, user = _load_managed(request, public_id)
     if close(found, user=user, reason=request.POST.get("reason", "")[:MAX_REASON]):
         messages.success(request, "Closed: nothing is handed out any more, and what is in stays.")
@@ -113,7 +113,7 @@ def queue_close(request: AccountRequest, public_id: UUID) -> HttpResponse:
 
 @require_POST
 @needs(User.Level.REVIEWER)
-def queue_people(request: AccountRequest, public_id: UUID) -> HttpResponse:
+def queue_people(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """`add` or `remove` names a person; 404 where there is no such account."""
     found, user = _load_managed(request, public_id)
     adds = "add" in request.POST
@@ -129,8 +129,8 @@ def queue_people(request: AccountRequest, public_id: UUID) -> HttpResponse:
     return HttpResponseRedirect(found.get_absolute_url())
 
 
-def _load_managed(request: AccountRequest, public_id: UUID) -> tuple[Queue, User]:
-    found, user = load_queue(public_id), request.user
+def _load_managed(request: HttpRequest, public_id: UUID) -> tuple[Queue, User]:
+    found, user = load_queue(public_id), user_of(request)
     if not may_manage(found, user):
         raise PermissionDenied("Only whoever made this queue, and admins, may change it.")
     return found, user

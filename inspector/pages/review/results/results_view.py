@@ -7,12 +7,13 @@ from hashlib import sha256
 from uuid import UUID
 
 import orjson
-from django.http import Http404, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from benchapp.exports.formats import csv_pieces
 from benchapp.models import Queue
+from benchapp.record.json_shape import encode
 from benchapp.review.results.queue_results import NotTogether
 from benchapp.review.results.review_exports import LABELS_AS, TAXONOMY, LabelExport, taxonomy_rows, taxonomy_table
 from benchapp.review.review_access import ELSEWHERE, asked_elsewhere, still_to_code
@@ -25,7 +26,7 @@ from inspector.pages.review.queues.queues import load_queue
 from inspector.pages.review.results.results import Results, parse_choices, results_of
 from inspector.pages.review.results.results_charts import FIGURES, Figure
 from inspector.pages.review.results.results_page import context_of, read_twin
-from inspector.web.access import AccountRequest
+from inspector.web.access import user_of
 from inspector.web.responses import render_page
 
 TEX = "application/x-tex; charset=utf-8"
@@ -41,7 +42,7 @@ class ResultsRefused(Exception):
 
 
 @require_safe
-def results(request: AccountRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
+def results(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     try:
         found = _results(request, public_id)
     except ResultsRefused as refused:
@@ -53,7 +54,7 @@ def results(request: AccountRequest, public_id: UUID, *, as_json: bool = False) 
 
 
 @require_safe
-def results_chart(request: AccountRequest, public_id: UUID, key: str, form: str) -> HttpResponse:
+def results_chart(request: HttpRequest, public_id: UUID, key: str, form: str) -> HttpResponse:
     """One figure with its numbers, as JSON that the page draws, or its table as CSV."""
     if key not in FIGURES or form not in {"json", "csv"}:
         raise Http404(f"There are {', '.join(FIGURES)}, each as json and csv.")
@@ -75,16 +76,16 @@ def results_chart(request: AccountRequest, public_id: UUID, key: str, form: str)
         "table": {"columns": [column.key for column in drawing.table.columns], "rows": records},
         "notes": drawing.notes,
         "absent": drawing.absent,
-        "heading": found.heading.as_json(),
+        "heading": found.heading,
         "fingerprint": sha256(orjson.dumps(records)).hexdigest()[:12],
         "as_of": datetime.now(UTC).strftime("%Y-%m-%d"),
         "permalink": request.build_absolute_uri(found.url),
     }
-    return HttpResponse(orjson.dumps(data, default=str), "application/json")
+    return HttpResponse(orjson.dumps(data, default=encode), "application/json")
 
 
 @require_safe
-def results_export(request: AccountRequest, public_id: UUID, form: str) -> HttpResponseBase:
+def results_export(request: HttpRequest, public_id: UUID, form: str) -> HttpResponseBase:
     """The taxonomy as CSV or as a LaTeX table; its JSON is the twin of the page."""
     if form not in {"csv", "tex"}:
         raise Http404("There are results.csv, results.tex and results.json.")
@@ -99,7 +100,7 @@ def results_export(request: AccountRequest, public_id: UUID, form: str) -> HttpR
 
 
 @require_safe
-def labels_export(request: AccountRequest, public_id: UUID, form: str) -> HttpResponseBase:
+def labels_export(request: HttpRequest, public_id: UUID, form: str) -> HttpResponseBase:
     """Every label. Quotes and memos leave only when asked for: `?quotes=1`, `?memos=1`."""
     if form not in LABELS_AS:
         raise Http404(f"There are labels as {', '.join(LABELS_AS)}.")
@@ -109,12 +110,12 @@ def labels_export(request: AccountRequest, public_id: UUID, form: str) -> HttpRe
     except ResultsRefused as refused:
         return _render_refusal(request, refused, as_json=True)
     asked = {name: request.GET.get(name) == "1" for name in ("quotes", "memos")}
-    export = LabelExport(queue, request.user, **asked)
+    export = LabelExport(queue, user_of(request), **asked)
     disposition = {"Content-Disposition": f'attachment; filename="labels.{form}"'}
     return StreamingHttpResponse(export.pieces(form), content_type=LABELS_AS[form], headers=disposition)
 
 
-def _results(request: AccountRequest, public_id: UUID) -> Results:
+def _results(request: HttpRequest, public_id: UUID) -> Results:
     queue = load_queue(public_id)
     _check_open(request, [queue])  # first: a refusal must not depend on what there is
     asked, problems = parse_choices(request.GET)
@@ -133,8 +134,8 @@ def _results(request: AccountRequest, public_id: UUID) -> Results:
         raise ResultsRefused(400, [str(error)], queue) from error
 
 
-def _check_open(request: AccountRequest, queues: list[Queue]) -> None:
-    left = still_to_code(queues, request.user) if queues else 0
+def _check_open(request: HttpRequest, queues: list[Queue]) -> None:
+    left = still_to_code(queues, user_of(request)) if queues else 0
     if left:
         items = f"{left} item{'' if left == 1 else 's'}"
         raise ResultsRefused(
@@ -144,13 +145,13 @@ def _check_open(request: AccountRequest, queues: list[Queue]) -> None:
             ],
             queues[0],
         )
-    if queues and asked_elsewhere(queues, request.user):
+    if queues and asked_elsewhere(queues, user_of(request)):
         raise ResultsRefused(403, [ELSEWHERE], queues[0])
     for queue in queues:
-        note_seen(request.user, queue)
+        note_seen(user_of(request), queue)
 
 
-def _render_refusal(request: AccountRequest, refused: ResultsRefused, *, as_json: bool) -> HttpResponse:
+def _render_refusal(request: HttpRequest, refused: ResultsRefused, *, as_json: bool) -> HttpResponse:
     data = {"problems": refused.sentences, "next": None}
     context = {"queue": refused.queue, "is_closed": refused.status == 403}
     return render_page(
@@ -161,8 +162,8 @@ def _render_refusal(request: AccountRequest, refused: ResultsRefused, *, as_json
 def _card(found: Results, figure: Figure) -> ChartCard:
     tail = f"?{query}" if (query := found.asked.query()) else ""
     place = found.queues[0].public_id
-    addresses = [reverse("results-chart", args=[place, figure.key, form]) + tail for form in ("json", "csv")]
-    return ChartCard(figure, found.url, *addresses, large=True)  # type: ignore[arg-type]
+    twin, table = (reverse("results-chart", args=[place, figure.key, form]) + tail for form in ("json", "csv"))
+    return ChartCard(figure, found.url, twin, table, large=True)
 
 
 def _file(content: str | bytes, kind: str, name: str) -> HttpResponse:
