@@ -13,7 +13,6 @@ from django.views.decorators.http import require_safe
 
 from benchapp.exports.formats import csv_pieces
 from benchapp.models import Queue
-from benchapp.record.json_shape import encode
 from benchapp.review.results.queue_results import NotTogether
 from benchapp.review.results.review_exports import LABELS_AS, TAXONOMY, LabelExport, taxonomy_rows, taxonomy_table
 from benchapp.review.review_access import ELSEWHERE, asked_elsewhere, still_to_code
@@ -76,12 +75,12 @@ def results_chart(request: HttpRequest, public_id: UUID, key: str, form: str) ->
         "table": {"columns": [column.key for column in drawing.table.columns], "rows": records},
         "notes": drawing.notes,
         "absent": drawing.absent,
-        "heading": found.heading,
+        "heading": found.heading.as_json(),
         "fingerprint": sha256(orjson.dumps(records)).hexdigest()[:12],
         "as_of": datetime.now(UTC).strftime("%Y-%m-%d"),
         "permalink": request.build_absolute_uri(found.url),
     }
-    return HttpResponse(orjson.dumps(data, default=encode), "application/json")
+    return HttpResponse(orjson.dumps(data, default=str), "application/json")
 
 
 @require_safe
