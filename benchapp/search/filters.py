@@ -11,7 +11,7 @@ from django.db.models import Exists, Model, OuterRef, Q, QuerySet
 from benchapp.models import Experiment, Family, Run, SearchDocument, SearchSource, SkillUse, Task, Trial, User
 from benchapp.search.query import Filter, SearchQuery, Term, Value
 from benchapp.search.search_index import Phrase, TokenCondition
-from benchapp.search.tokens import asked_as_parts, fact, fact_value, is_lone_character, split_query
+from benchapp.search.tokens import fact, fact_value, is_lone_character, split_query, split_query_parts
 from runner.base.types import UseKind
 
 Kind = SearchDocument.Kind
@@ -35,7 +35,7 @@ def phrases_of(term: Term) -> tuple[Phrase, ...]:
     """Any of these is the term: its words side by side or, unless it is quoted, the parts of an identifier."""
     prefix = term.prefix or is_lone_character(term.text)
     found = [Phrase(tuple(split_query(term.text)), prefix)]
-    if not term.quoted and (parts := tuple(asked_as_parts(term.text))) and parts != found[0].tokens:
+    if not term.quoted and (parts := tuple(split_query_parts(term.text))) and parts != found[0].tokens:
         found.append(Phrase(parts, prefix))
     return tuple(found)
 

@@ -85,7 +85,7 @@ def heading_of(coding: QueueCoding) -> Heading:
         version.number,
         version.digest,
         tuple(queue.name for queue in queues),
-        tuple(population_said(queue) for queue in queues),
+        tuple(describe_population(queue) for queue in queues),
         sum(queue.population_total for queue in queues),
         coding.unit,
         len(coding.drawn),
@@ -112,7 +112,7 @@ def _alpha(report: AgreementReport) -> Alpha:
     return Alpha(told.get("alpha"), low, high, report.items_total)
 
 
-def population_said(queue: Queue) -> str:
+def describe_population(queue: Queue) -> str:
     """The stored population in words; its address where that means nothing any more."""
     try:
         population = reopen(queue.unit, queue.population)

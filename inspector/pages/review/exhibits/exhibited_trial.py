@@ -102,7 +102,7 @@ class ShownFields:
         window = StepWindow(number, 1, trajectory.steps_total, number)
         steps = _steps(trial, trajectory, window, masks, uses)
         whole = read_whole_steps(trajectory, number, 1)
-        shown = {name: steps.shown(step, name) for step in whole for name, _ in fields(step)}
+        shown = {name: steps.show(step, name) for step in whole for name, _ in fields(step)}
         return {name: text for name, text in shown.items() if text is not None}
 
     def _masks_and_uses(self, trial: Trial) -> tuple[Masks, list[SkillUse]]:

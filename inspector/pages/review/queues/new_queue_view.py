@@ -35,7 +35,7 @@ def queue_new(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     selection, problems = parse_population(request.GET, preset="failed")
     posted = request.method == "POST"
     makes = posted and SHOW not in request.POST
-    given = request.POST if posted else _as_posted(defaults(selection, user))
+    given = request.POST if posted else _build_posted(defaults(selection, user))
     form, drawn = QueueForm(given), DrawForm(given)
     refused = ""
     if makes and not problems and form.is_valid():
@@ -68,7 +68,7 @@ def queue_new(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     return render_page(request, "review/queue_new.html", data=data, context=context, as_json=as_json, status=status)
 
 
-def _as_posted(values: dict[str, object]) -> QueryDict:
+def _build_posted(values: dict[str, object]) -> QueryDict:
     given = QueryDict(mutable=True)
     for name, value in values.items():
         if isinstance(value, list):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from plotly import graph_objects as go
 
 from benchapp.models import Code
-from benchapp.review.results.cooccurrence import together
+from benchapp.review.results.cooccurrence import count_together
 from benchapp.review.results.population_shares import Share
 from benchapp.review.results.review_exports import number
 from benchapp.review.results.saturation import STILL
@@ -191,7 +191,7 @@ def draw_together(results: Results) -> ChartDrawing:
     )
     if len(codes) < 2:
         return ChartDrawing(None, ChartTable(columns), absent="Fewer than two codes were used.")
-    found = together(results.chosen_items, [results.coding.within(code) for code in codes])
+    found = count_together(results.chosen_items, [results.coding.within(code) for code in codes])
     cells, rows = {}, []
     for (row, column), pair in found.items():
         one, other = codes[row].name, codes[column].name
