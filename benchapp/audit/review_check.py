@@ -99,7 +99,8 @@ def _check_marks() -> Iterator[Flaw]:
         yield _flaw_mark(mark, "stands in a trajectory of another trial than its item's")
     beyond = placed.filter(Q(step=None) | Q(step=0) | Q(step__gt=F("trajectory__steps_total")))
     for mark in beyond.select_related("review", "trajectory").order_by("pk"):
-        yield _flaw_mark(mark, f"stands in step {mark.step} of {mark.trajectory.steps_total:,}")
+        steps = mark.trajectory.steps_total if mark.trajectory else 0
+        yield _flaw_mark(mark, f"stands in step {mark.step} of {steps:,}")
     halves = Mark.objects.filter(Q(start=None, end__isnull=False) | Q(start__isnull=False, end=None))
     for mark in (halves | Mark.objects.filter(start__gt=F("end"))).select_related("review").order_by("pk"):
         yield _flaw_mark(mark, f"has no range from {mark.start} to {mark.end}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import orjson
 from django.db.models import Q, QuerySet
@@ -46,7 +45,7 @@ def _tries(judging: Judging) -> QuerySet[JudgingTry]:
     return JudgingTry.objects.filter(Q(unit__judging=judging) | Q(unit__in=sources)).exclude(reply=None)
 
 
-def _lines(judging: Judging) -> Iterator[dict[str, Any]]:
+def _lines(judging: Judging) -> Iterator[dict[str, object]]:
     rows = _tries(judging).select_related("request", "reply", "unit").order_by("unit_id", "number")
     for row in rows.iterator(chunk_size=8):
         assert row.reply is not None, "excluded above"

@@ -9,7 +9,6 @@ from benchapp.record.own_secrets import own_secrets
 from benchapp.record.redaction import Redactor
 from benchapp.record.trajectory_store import iterate_steps
 from runner.base.text import cut, storable
-from runner.base.types import File
 from runner.judging.judge_prompts import MAX_INSTRUCTION_CHARS
 from runner.judging.judged_skill_text import library_text, skill_text, skills_of
 from runner.judging.trajectory_text import trajectory_text
@@ -20,10 +19,10 @@ class Texts:
 
     def __init__(self) -> None:
         self.redactor = Redactor(own_secrets())
-        self._files = lru_cache(maxsize=2)(_files)
-        self._library = lru_cache(maxsize=2)(self._library_of)
-        self._trajectory = lru_cache(maxsize=2)(self._trajectory_of)
-        self._instruction = lru_cache(maxsize=8)(self._instruction_of)
+        self._files = lru_cache(maxsize=2)(Snapshot.read)
+        self.library = lru_cache(maxsize=2)(self._read_library)
+        self.trajectory = lru_cache(maxsize=2)(self._read_trajectory)
+        self._instruction = lru_cache(maxsize=8)(self._read_instruction)
 
     def instruction(self, task: Task, attempt: Attempt | None = None) -> str:
         """As the attempt was given it; without one as the task stands now. "" where the record does not hold it."""
@@ -36,33 +35,24 @@ class Texts:
     def skill(self, snapshot: Snapshot, skill: str) -> str:
         return self._safe(skill_text(skill, skills_of(self._files(snapshot))[skill]))
 
-    def library(self, snapshot: Snapshot) -> str:
-        return self._library(snapshot)
-
-    def trajectory(self, attempt: Attempt) -> str:
-        """Every trajectory of the attempt; "" where none can be read."""
-        return self._trajectory(attempt)
-
-    def _library_of(self, snapshot: Snapshot) -> str:
+    def _read_library(self, snapshot: Snapshot) -> str:
         return self._safe(library_text(self._files(snapshot)))
 
-    def _trajectory_of(self, attempt: Attempt) -> str:
+    def _read_trajectory(self, attempt: Attempt) -> str:
+        """Every trajectory of the attempt; "" where none can be read."""
         found = attempt.trajectories.filter(is_superseded=False, chunks__isnull=False).distinct()
         rows = list(found.order_by("ordinal", "id"))
         if not rows:
             return ""
         return self._safe(trajectory_text((row.name, iterate_steps(row)) for row in rows))
 
-    def _instruction_of(self, task: int, revision: int | None) -> str:
+    def _read_instruction(self, task: int, revision: int | None) -> str:
         rows = TaskRevision.objects.select_related("instruction").exclude(instruction=None)
-        found = rows.filter(pk=revision).first() or rows.filter(task=task).order_by("-pk").first()
+        given = rows.filter(pk=revision).first() if revision else None
+        found = given or rows.filter(task=task).order_by("-pk").first()
         text = found.instruction.text() if found and found.instruction else ""
         return self._safe(cut(text, MAX_INSTRUCTION_CHARS))
 
     def _safe(self, text: str) -> str:
         # Piece by piece: `storable` caps what one field of the record may hold, and a trajectory is many.
         return self.redactor.text("\n".join(storable(line) for line in text.split("\n")))
-
-
-def _files(snapshot: Snapshot) -> dict[str, File]:
-    return snapshot.read()

@@ -12,7 +12,7 @@ class Appended(TypeError):
 class ActivityQuerySet(models.QuerySet["Activity"]):
     """Reads and adds. A log that its own application can rewrite proves nothing."""
 
-    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
+    def _refuse(self, *args: object, **kwargs: object) -> NoReturn:
         raise Appended("the activity log is appended to, never changed")
 
     update = delete = bulk_update = update_or_create = _refuse
@@ -40,5 +40,5 @@ class Activity(models.Model):
             raise Appended("the activity log is appended to, never changed")
         super().save(*args, **{**kwargs, "force_insert": True})
 
-    def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
+    def delete(self, *args: object, **kwargs: object) -> NoReturn:
         raise Appended("nothing is removed from the activity log")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import uuid
+from typing import Any, TypeVar
 
 from django.db import models
 
@@ -20,3 +21,50 @@ class PublicModel(models.Model):
 
     class Meta:
         abstract = True
+
+
+Row = TypeVar("Row", bound=models.Model)
+
+
+class GuardedQuerySet(models.QuerySet[Row]):
+    """Rows of which some must not change any more. Django would let `update` and `delete` go around the model's own."""
+
+    def refuse_fixed(self) -> None:
+        """Raises where one of these rows must not change."""
+        raise NotImplementedError
+
+    def update(self, **fields: Any) -> int:
+        self.refuse_fixed()
+        return super().update(**fields)
+
+    update.alters_data = True  # type: ignore[attr-defined]
+
+    def delete(self) -> tuple[int, dict[str, int]]:
+        self.refuse_fixed()
+        return super().delete()
+
+    delete.alters_data = True  # type: ignore[attr-defined]
+    delete.queryset_only = True  # type: ignore[attr-defined]
+
+
+class GuardedModel(models.Model):
+    """A row that may stop changing. What counts is what the row says, whatever this object in memory believes."""
+
+    class Meta:
+        abstract = True
+
+    def refuse_fixed(self) -> None:
+        """Raises where the row must not change."""
+        raise NotImplementedError
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        self.refuse_fixed()
+        super().save(*args, **kwargs)
+
+    save.alters_data = True  # type: ignore[attr-defined]
+
+    def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
+        self.refuse_fixed()
+        return super().delete(*args, **kwargs)
+
+    delete.alters_data = True  # type: ignore[attr-defined]

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from django.db import models
 from django.db.models import Q
 from django.urls import reverse
 
-from benchapp.models.base import PublicModel
+from benchapp.models.base import GuardedModel, GuardedQuerySet, PublicModel
 from benchapp.models.libraries import Decision
 from benchapp.models.people import User
 from benchapp.models.trials import Trial
@@ -17,59 +17,25 @@ class FrozenVersion(Exception):
     """Somebody wanted to change a frozen version or something in it."""
 
 
-class VersionQuerySet(models.QuerySet["CodebookVersion"]):
+def _refuse_frozen(found: models.QuerySet[models.Model]) -> None:
+    if found.exists():
+        raise FrozenVersion("A frozen version of a codebook never changes; change the draft of its next version.")
+
+
+class VersionQuerySet(GuardedQuerySet["CodebookVersion"]):
+    """Freezing is an update of drafts: `drafts().filter(...).update(frozen_at=...)`."""
+
     def drafts(self) -> Self:
         return self.filter(frozen_at=None)
 
     def frozen(self) -> Self:
         return self.exclude(frozen_at=None)
 
-    def update(self, **fields: Any) -> int:
-        """Freezing is an update of drafts: `drafts().filter(...).update(frozen_at=...)`."""
-        _refuse_frozen(self.exclude(frozen_at=None))
-        return super().update(**fields)
-
-    update.alters_data = True  # type: ignore[attr-defined]
-
-    def delete(self) -> tuple[int, dict[str, int]]:
-        _refuse_frozen(self.exclude(frozen_at=None))
-        return super().delete()
-
-    delete.alters_data = True  # type: ignore[attr-defined]
-    delete.queryset_only = True  # type: ignore[attr-defined]
+    def refuse_fixed(self) -> None:
+        _refuse_frozen(self.frozen())
 
 
-class PartQuerySet(models.QuerySet[Any]):
-    """Rows of which each belongs to one version, found along the model's `TO_VERSION`. Frozen ones never change."""
-
-    def update(self, **fields: Any) -> int:
-        self._refuse_frozen()
-        return super().update(**fields)
-
-    update.alters_data = True  # type: ignore[attr-defined]
-
-    def delete(self) -> tuple[int, dict[str, int]]:
-        self._refuse_frozen()
-        return super().delete()
-
-    delete.alters_data = True  # type: ignore[attr-defined]
-    delete.queryset_only = True  # type: ignore[attr-defined]
-
-    def bulk_create(self, objs: Iterable[Any], *args: Any, **kwargs: Any) -> list[Any]:
-        rows = list(objs)
-        _refuse_frozen(CodebookVersion.objects.frozen().filter(pk__in={row.version_id_of() for row in rows}))
-        return super().bulk_create(rows, *args, **kwargs)
-
-    def _refuse_frozen(self) -> None:
-        _refuse_frozen(self.exclude(**{f"{self.model.TO_VERSION}__frozen_at": None}))  # type: ignore[attr-defined]
-
-
-def _refuse_frozen(found: models.QuerySet[Any]) -> None:
-    if found.exists():
-        raise FrozenVersion("A frozen version of a codebook never changes; change the draft of its next version.")
-
-
-class VersionPart(models.Model):
+class VersionPart(GuardedModel):
     """A row that belongs to a version of a codebook and is frozen with it."""
 
     TO_VERSION = "version"
@@ -80,20 +46,23 @@ class VersionPart(models.Model):
     def version_id_of(self) -> int:
         raise NotImplementedError
 
-    def save(self, *args: Any, **kwargs: Any) -> None:
-        self._refuse_frozen()
-        super().save(*args, **kwargs)
-
-    save.alters_data = True  # type: ignore[attr-defined]
-
-    def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
-        self._refuse_frozen()
-        return super().delete(*args, **kwargs)
-
-    delete.alters_data = True  # type: ignore[attr-defined]
-
-    def _refuse_frozen(self) -> None:
+    def refuse_fixed(self) -> None:
         _refuse_frozen(CodebookVersion.objects.frozen().filter(pk=self.version_id_of()))
+
+
+Part = TypeVar("Part", bound=VersionPart)
+
+
+class PartQuerySet(GuardedQuerySet[Part]):
+    """Rows of which each belongs to one version, found along the model's `TO_VERSION`. Frozen ones never change."""
+
+    def bulk_create(self, objs: Iterable[Part], *args: Any, **kwargs: Any) -> list[Part]:
+        rows = list(objs)
+        _refuse_frozen(CodebookVersion.objects.frozen().filter(pk__in={row.version_id_of() for row in rows}))
+        return super().bulk_create(rows, *args, **kwargs)
+
+    def refuse_fixed(self) -> None:
+        _refuse_frozen(self.exclude(**{f"{self.model.TO_VERSION}__frozen_at": None}))
 
 
 class Codebook(PublicModel):
@@ -115,7 +84,7 @@ class Codebook(PublicModel):
         return reverse("codebook", args=[self.public_id])
 
 
-class CodebookVersion(PublicModel):
+class CodebookVersion(GuardedModel, PublicModel):
     """A draft until it is frozen; frozen it never changes, and only then can labels use it. One draft at a time."""
 
     codebook = models.ForeignKey(Codebook, on_delete=models.PROTECT, related_name="versions")
@@ -143,22 +112,9 @@ class CodebookVersion(PublicModel):
     def get_absolute_url(self) -> str:
         return reverse("codebook-version", args=[self.public_id])
 
-    def save(self, *args: Any, **kwargs: Any) -> None:
-        self._refuse_frozen()
-        super().save(*args, **kwargs)
-
-    save.alters_data = True  # type: ignore[attr-defined]
-
-    def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
-        self._refuse_frozen()
-        return super().delete(*args, **kwargs)
-
-    delete.alters_data = True  # type: ignore[attr-defined]
-
-    def _refuse_frozen(self) -> None:
-        """Whatever this object in memory believes: what the row says counts."""
+    def refuse_fixed(self) -> None:
         if self.pk is not None:
-            _refuse_frozen(CodebookVersion.objects.frozen().filter(pk=self.pk))
+            CodebookVersion.objects.filter(pk=self.pk).refuse_fixed()
 
     @property
     def is_frozen(self) -> bool:

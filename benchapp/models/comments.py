@@ -32,6 +32,8 @@ class Comment(PublicModel):
 
 
 class Mention(models.Model):
+    """A comment names somebody, who has read it or not."""
+
     comment = models.ForeignKey(Comment, on_delete=models.CASCADE, related_name="mentions")
     user = models.ForeignKey(User, on_delete=models.PROTECT, related_name="mentions")
     read_at = models.DateTimeField(null=True)

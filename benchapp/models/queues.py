@@ -101,6 +101,13 @@ class QueueItem(PublicModel):
     def get_absolute_url(self) -> str:
         return reverse("review-item", args=[self.public_id])
 
+    @property
+    def library(self) -> tuple[Snapshot, Episode]:
+        """The unit of an item that is no trial and no decision. ValueError for those."""
+        if self.snapshot is None or self.episode is None:
+            raise ValueError(f"item {self.public_id} reviews no library")
+        return self.snapshot, self.episode
+
 
 class Slot(models.Model):
     """A place for one review of an item: held by one person at a time, then filled by their review for good."""

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any
+from typing import Any, TypeVar
 
 from django.db import models
 from django.db.models import Q
 
-from benchapp.models.base import PublicModel
+from benchapp.models.base import GuardedModel, GuardedQuerySet, PublicModel
 from benchapp.models.blobs import Blob
 from benchapp.models.codebooks import Code, CodebookVersion
 from benchapp.models.people import User
@@ -30,52 +30,24 @@ class FinalReview(Exception):
     """Somebody tried to change what a reviewer submitted."""
 
 
-class ReviewQuerySet(models.QuerySet["Review"]):
+class ReviewQuerySet(GuardedQuerySet["Review"]):
     """Changes drafts only: a submitted or skipped review stays as it is, except for the guess that comes after it."""
 
     AFTERWARDS = frozenset({"guess", "guessed_at"})
 
     def update(self, **fields: Any) -> int:
-        if not set(fields) <= self.AFTERWARDS:
-            self._refuse_final()
+        if set(fields) <= self.AFTERWARDS:
+            return models.QuerySet.update(self, **fields)
         return super().update(**fields)
 
     update.alters_data = True  # type: ignore[attr-defined]
 
-    def delete(self) -> tuple[int, dict[str, int]]:
-        self._refuse_final()
-        return super().delete()
-
-    delete.alters_data = True  # type: ignore[attr-defined]
-    delete.queryset_only = True  # type: ignore[attr-defined]
-
-    def _refuse_final(self) -> None:
+    def refuse_fixed(self) -> None:
         if self.exclude(state=Review.State.DRAFT).exists():
             raise FinalReview("A submitted or skipped review never changes.")
 
 
-class OfReviewQuerySet(models.QuerySet[Any]):
-    """Marks and labels: those of a final review are as final as it is."""
-
-    def update(self, **fields: Any) -> int:
-        self._refuse_final()
-        return super().update(**fields)
-
-    update.alters_data = True  # type: ignore[attr-defined]
-
-    def delete(self) -> tuple[int, dict[str, int]]:
-        self._refuse_final()
-        return super().delete()
-
-    delete.alters_data = True  # type: ignore[attr-defined]
-    delete.queryset_only = True  # type: ignore[attr-defined]
-
-    def _refuse_final(self) -> None:
-        if self.exclude(**{self.model.STATE: Review.State.DRAFT}).exists():
-            raise FinalReview("The marks and labels of a submitted review never change.")
-
-
-class Review(PublicModel):
+class Review(GuardedModel, PublicModel):
     """One person's coding of one item. Drafts may change; a submitted one never does (FinalReview)."""
 
     class State(models.TextChoices):
@@ -116,33 +88,44 @@ class Review(PublicModel):
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         fields = kwargs.get("update_fields")
-        if self.pk and not (fields and set(fields) <= ReviewQuerySet.AFTERWARDS):
-            Review.objects.filter(pk=self.pk)._refuse_final()
-        super().save(*args, **kwargs)
+        if fields and set(fields) <= ReviewQuerySet.AFTERWARDS:
+            models.Model.save(self, *args, **kwargs)
+        else:
+            super().save(*args, **kwargs)
 
-    def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
-        Review.objects.filter(pk=self.pk)._refuse_final()
-        return super().delete(*args, **kwargs)
+    save.alters_data = True  # type: ignore[attr-defined]
+
+    def refuse_fixed(self) -> None:
+        if self.pk:
+            Review.objects.filter(pk=self.pk).refuse_fixed()
 
 
-class OfReview(models.Model):
+def _refuse_said(found: models.QuerySet[Said], state: str) -> None:
+    if found.exclude(**{state: Review.State.DRAFT}).exists():
+        raise FinalReview("The marks and labels of a submitted review never change.")
+
+
+class OfReview(GuardedModel):
     """Written with a review, and as final as it is. `STATE`: the way from a row to the review's state."""
 
     STATE = ""
 
-    objects = OfReviewQuerySet.as_manager()
-
     class Meta:
         abstract = True
 
-    def save(self, *args: Any, **kwargs: Any) -> None:
+    def refuse_fixed(self) -> None:
         if self.pk:
-            type(self).objects.filter(pk=self.pk)._refuse_final()
-        super().save(*args, **kwargs)
+            _refuse_said(type(self)._default_manager.filter(pk=self.pk), self.STATE)
 
-    def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
-        type(self).objects.filter(pk=self.pk)._refuse_final()
-        return super().delete(*args, **kwargs)
+
+Said = TypeVar("Said", bound=OfReview)
+
+
+class OfReviewQuerySet(GuardedQuerySet[Said]):
+    """Marks and labels: those of a final review are as final as it is."""
+
+    def refuse_fixed(self) -> None:
+        _refuse_said(self, self.model.STATE)
 
 
 class Mark(OfReview):
@@ -153,6 +136,7 @@ class Mark(OfReview):
     """
 
     STATE = "review__state"
+    ANCHOR = ("step", "field", "start", "end", "quote", "path")  # where it points, in its trajectory or in the files
 
     public_id = models.UUIDField(default=uuid.uuid4, editable=False)
     review = models.ForeignKey(Review, on_delete=models.CASCADE, related_name="marks")
@@ -167,6 +151,8 @@ class Mark(OfReview):
     attribution = models.CharField(max_length=16, choices=Attribution, blank=True)
     is_first_failure = models.BooleanField(default=False)  # the first upstream failure of the item
     memo = models.TextField(blank=True)
+
+    objects = OfReviewQuerySet.as_manager()
 
     class Meta:
         ordering = ["ordinal", "id"]
@@ -185,6 +171,8 @@ class Label(OfReview):
     code = models.ForeignKey(Code, on_delete=models.PROTECT, related_name="labels")
     needs_look = models.BooleanField(default=False)
     carried_from = models.ForeignKey("self", null=True, on_delete=models.PROTECT, related_name="carried_to")
+
+    objects = OfReviewQuerySet.as_manager()
 
     class Meta:
         ordering = ["id"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.db import models
 from django.db.models import Q
 
@@ -25,22 +23,18 @@ def _one_owner() -> Q:
     return found
 
 
-def _owner(model: type[models.Model]) -> Any:
-    return models.OneToOneField(model, null=True, on_delete=models.CASCADE, related_name="search_source")
-
-
 class SearchSource(models.Model):
     """Something that was indexed, whole. What has no such row waits: the record itself is the queue.
 
     `episode` stands for the library of an episode that has no history (an import); `library` is the digest it had.
     """
 
-    trajectory = _owner(Trajectory)
-    verdict = _owner(Verdict)
-    decision = _owner(Decision)
-    seeding = _owner(Seeding)
-    episode = _owner(Episode)
-    comment = _owner(Comment)
+    trajectory = models.OneToOneField(Trajectory, null=True, on_delete=models.CASCADE, related_name="search_source")
+    verdict = models.OneToOneField(Verdict, null=True, on_delete=models.CASCADE, related_name="search_source")
+    decision = models.OneToOneField(Decision, null=True, on_delete=models.CASCADE, related_name="search_source")
+    seeding = models.OneToOneField(Seeding, null=True, on_delete=models.CASCADE, related_name="search_source")
+    episode = models.OneToOneField(Episode, null=True, on_delete=models.CASCADE, related_name="search_source")
+    comment = models.OneToOneField(Comment, null=True, on_delete=models.CASCADE, related_name="search_source")
     library = models.CharField(max_length=64, blank=True)
     cut = models.PositiveIntegerField(default=0)  # texts of which only the beginning was indexed
     problem = models.CharField(max_length=500, blank=True)  # why nothing of it could be indexed

@@ -29,7 +29,7 @@ def add_account(name: str, password: str, level: str, *, by: User | None) -> Use
         raise ValidationError({"username": [f"“{LOCAL_USER}” is the name of single-user mode."]})
     if User.objects.filter(username__iexact=name).exists():
         raise ValidationError({"username": ["There is an account of this name."]})
-    _checked_password(password, user)
+    _check_password(password, user)
     user.set_password(password)
     user.full_clean(exclude=["password"])
     with transaction.atomic():
@@ -38,7 +38,7 @@ def add_account(name: str, password: str, level: str, *, by: User | None) -> Use
     return user
 
 
-def _checked_password(password: str, user: User) -> None:
+def _check_password(password: str, user: User) -> None:
     try:
         validate_password(password, user)
     except ValidationError as error:

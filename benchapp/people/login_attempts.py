@@ -41,8 +41,11 @@ class LoginAttempt:
         """Counts the try before the password is looked at; seconds to wait where there were too many, else 0."""
         try:
             pipeline = _broker().pipeline()
-            pipeline.set(self._of_account, 0, ex=WINDOW_SECONDS, nx=True).incr(self._of_account)
-            pipeline.get(self._of_address).ttl(self._of_account).ttl(self._of_address)
+            pipeline.set(self._of_account, 0, ex=WINDOW_SECONDS, nx=True)
+            pipeline.incr(self._of_account)
+            pipeline.get(self._of_address)
+            pipeline.ttl(self._of_account)
+            pipeline.ttl(self._of_address)
             _, tries, failures, account_ends, address_ends = pipeline.execute()
         except (RedisError, OSError) as error:
             log.warning("tries to log in are not counted: %s", error)
@@ -57,7 +60,10 @@ class LoginAttempt:
         """Call it when the password was wrong."""
         self._tell("failed")
         with contextlib.suppress(RedisError, OSError):  # `begin` said so
-            _broker().pipeline().set(self._of_address, 0, ex=WINDOW_SECONDS, nx=True).incr(self._of_address).execute()
+            pipeline = _broker().pipeline()
+            pipeline.set(self._of_address, 0, ex=WINDOW_SECONDS, nx=True)
+            pipeline.incr(self._of_address)
+            pipeline.execute()
 
     def succeed(self) -> None:
         """Call it when the password was right: the count of this account begins anew."""

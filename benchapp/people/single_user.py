@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ipaddress import ip_address
-from typing import Any
 
 from django.conf import settings
 from django.core.checks import Error, Tags, register
@@ -27,7 +26,7 @@ def _is_loopback(host: str) -> bool:
 
 
 @register(Tags.security)
-def check_single_user(app_configs: Any = None, **kwargs: Any) -> list[Error]:
+def check_single_user(app_configs: object = None, **kwargs: object) -> list[Error]:
     """SINGLE_USER and a public name exclude each other."""
     hosts = strange_hosts() if settings.SINGLE_USER else []
     if not hosts:

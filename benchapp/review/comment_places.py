@@ -15,9 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -159,14 +157,14 @@ def counts_below(prefix: str) -> dict[str, int]:
     return {place.removeprefix(prefix): total for place, total in rows}
 
 
-def _uuid(query: Mapping[str, Any], name: str) -> UUID:
+def _uuid(query: QueryDict, name: str) -> UUID:
     try:
         return UUID(query.get(name, ""))
     except ValueError:
         raise NoSuchPlace(f"{name}: expected an id") from None
 
 
-def _number(query: Mapping[str, Any], name: str, most: int) -> int:
+def _number(query: QueryDict, name: str, most: int) -> int:
     text = query.get(name, "")
     if not (text.isascii() and text.isdigit() and len(text) < 9 and 1 <= int(text) <= most):
         raise NoSuchPlace(f"{name}: expected a whole number from 1 to {most}")

@@ -8,9 +8,8 @@ leaves out what they say afterwards of what they could read.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
+from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
@@ -19,6 +18,7 @@ from benchapp.models import Activity, Queue, QueueItem, Review, User
 from benchapp.record.human_acts import note_activity
 
 SEEN = "labels.seen"  # of a queue as a whole, or of one item of it
+Unit = tuple[object, ...]  # the keys of what an item is about
 UNIT = ("item__trial", "item__decision", "item__snapshot", "item__episode")
 
 
@@ -30,7 +30,10 @@ def note_seen(user: User, queue: Queue, item: QueueItem | None = None) -> None:
     """
     if item and queue.hides_labels:
         note_items_seen(user, QueueItem.objects.filter(pk=item.pk))
-    elif _said_by_others(user, queue.items).exists() and not _acts(user).filter(target_id=queue.public_id).exists():
+    elif (
+        _select_said_by_others(user, queue.items.all()).exists()
+        and not _acts(user).filter(target_id=queue.public_id).exists()
+    ):
         with transaction.atomic():
             note_activity(user, SEEN, queue)
 
@@ -38,7 +41,7 @@ def note_seen(user: User, queue: Queue, item: QueueItem | None = None) -> None:
 def note_items_seen(user: User, items: QuerySet[QueueItem]) -> None:
     """The same where a page shows what was said of several items, each by itself. One query where nothing is to be kept."""
     known = _acts(user).filter(target_id=OuterRef("public_id"))
-    found = list(_said_by_others(user, items).filter(~Exists(known)))
+    found = list(_select_said_by_others(user, items).filter(~Exists(known)))
     if found:
         with transaction.atomic():
             for item in found:
@@ -56,7 +59,7 @@ def informed_reviews(queue: Queue) -> frozenset[int]:
     if not acts:
         return frozenset()
     own = Review.objects.filter(item__queue=queue, state=Review.State.SUBMITTED, reviewer__in={act[0] for act in acts})
-    said = _said_in({target for _, target, _ in acts})
+    said = _read_answers({target for _, target, _ in acts})
     found = set()
     for pk, reviewer, at, *unit in own.values_list("pk", "reviewer", "submitted_at", *UNIT):
         seen = [target for actor, target, when in acts if actor == reviewer and when < at]
@@ -66,12 +69,11 @@ def informed_reviews(queue: Queue) -> frozenset[int]:
     return frozenset(found)
 
 
-def _said_in(targets: Iterable[Any]) -> dict[tuple[Any, Any], list[tuple[int, datetime]]]:
+def _read_answers(targets: set[UUID | None]) -> dict[tuple[UUID | None, Unit], list[tuple[int, datetime]]]:
     """(public id of a queue or an item, unit) -> who said something there, and when."""
-    targets = list(targets)
     reviews = Review.objects.filter(state=Review.State.SUBMITTED)
     rows = reviews.filter(item__queue__public_id__in=targets) | reviews.filter(item__public_id__in=targets)
-    found = defaultdict(list)
+    found: dict[tuple[UUID | None, Unit], list[tuple[int, datetime]]] = defaultdict(list)
     names = ("item__queue__public_id", "item__public_id", "reviewer", "submitted_at")
     for queue, item, reviewer, at, *unit in rows.values_list(*names, *UNIT):
         found[queue, tuple(unit)].append((reviewer, at))
@@ -79,7 +81,7 @@ def _said_in(targets: Iterable[Any]) -> dict[tuple[Any, Any], list[tuple[int, da
     return found
 
 
-def _said_by_others(user: User, items: QuerySet[QueueItem]) -> QuerySet[QueueItem]:
+def _select_said_by_others(user: User, items: QuerySet[QueueItem]) -> QuerySet[QueueItem]:
     """Those of which somebody else said something and this person nothing: to skip an item is to say nothing of it."""
     submitted = Review.objects.filter(item=OuterRef("pk"), state=Review.State.SUBMITTED)
     return items.filter(Exists(submitted.exclude(reviewer=user)), ~Exists(submitted.filter(reviewer=user)))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TypeVar
 
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 
 from benchapp.models import Experiment, Run, SearchDocument, SkillUse, Task, User
 from benchapp.review.blinding import closed_trials, open_to
@@ -14,6 +15,7 @@ from benchapp.search.query import quote
 from benchapp.search.search_fields import FIELDS, SHORT, SearchField
 from benchapp.search.search_hits import documents_for
 
+Row = TypeVar("Row", bound=Model)
 MOST = 12
 LOOKED_AT = 2_000  # values of one kind
 _BARE = re.compile(r"[^\s\",~*?]+")
@@ -102,7 +104,7 @@ def _list_recorded(name: str, user: User) -> Iterable[str]:
     return _tools() if name == "tool" else ()
 
 
-def _distinct(rows: QuerySet, column: str) -> list[str]:  # type: ignore[type-arg]
+def _distinct(rows: QuerySet[Row], column: str) -> list[str]:
     values = rows.order_by(column).values_list(column, flat=True).distinct()
     return [value for value in values[:LOOKED_AT] if value]
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from django.db import connection
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, Model, OuterRef, Q, QuerySet
 
 from benchapp.models import Experiment, Family, Run, SearchDocument, SearchSource, SkillUse, Task, Trial, User
 from benchapp.search.query import Filter, SearchQuery, Term, Value
 from benchapp.search.search_index import Phrase, TokenCondition
-from benchapp.search.tokens import asked_as_parts, fact, fact_value, is_lone_character, split_query
+from benchapp.search.tokens import fact, fact_value, is_lone_character, split_query, split_query_parts
 from runner.base.types import UseKind
 
 Kind = SearchDocument.Kind
@@ -36,7 +35,7 @@ def phrases_of(term: Term) -> tuple[Phrase, ...]:
     """Any of these is the term: its words side by side or, unless it is quoted, the parts of an identifier."""
     prefix = term.prefix or is_lone_character(term.text)
     found = [Phrase(tuple(split_query(term.text)), prefix)]
-    if not term.quoted and (parts := tuple(asked_as_parts(term.text))) and parts != found[0].tokens:
+    if not term.quoted and (parts := tuple(split_query_parts(term.text))) and parts != found[0].tokens:
         found.append(Phrase(parts, prefix))
     return tuple(found)
 
@@ -121,11 +120,11 @@ def _runs(found: Q) -> Q:
     return Q(run__in=_numbers(Run.objects.filter(found)))
 
 
-def _numbers(rows: QuerySet[Any]) -> list[int] | QuerySet[Any]:
+def _numbers(rows: QuerySet[Model]) -> list[int] | QuerySet[Model]:
     """Of runs, tasks and the like, which are few beside the documents: once they are known the database can tell how many
     documents are theirs, and takes the better way."""
     found = list(rows.order_by().values_list("pk", flat=True)[: MANY + 1])
-    return found if len(found) <= MANY else rows.order_by().values("pk")
+    return found if len(found) <= MANY else rows.order_by()
 
 
 def _is(values: Iterable[Value]) -> Q | None:
@@ -150,7 +149,7 @@ def _run(values: Iterable[Value]) -> Q:
     return _runs(Q(public_id__in=[value.text for value in values if _uuid(value.text)]))
 
 
-def _names(values: Iterable[Value], rows: QuerySet[Any]) -> list[str]:
+def _names(values: Iterable[Value], rows: QuerySet[Model]) -> list[str]:
     """The skills that are so called. Few names stand in many rows, so the names are compared and not the rows."""
     names = rows.order_by().values_list("skill", flat=True).distinct()
     return [name for name in names if any(_is_like(value, name) for value in values)]

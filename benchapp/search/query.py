@@ -193,7 +193,8 @@ class _Reader:
 
     def _read_quoted(self) -> str:
         """The text between two quotes; within, a backslash keeps a quote or a backslash."""
-        start, found = self.at, []
+        start = self.at
+        found: list[str] = []
         self.at += 1
         while self.at < len(self.text):
             character = self.text[self.at]

@@ -6,7 +6,7 @@ that nobody sees. Asked of the record, nothing is forgotten, whatever was rolled
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +22,6 @@ from benchapp.models import (
     SearchDocument,
     Seeding,
     Snapshot,
-    SnapshotFile,
     Trajectory,
     Verdict,
 )
@@ -39,6 +38,7 @@ from benchapp.search.sections import (
 from benchapp.search.tokens import stream
 
 Kind = SearchDocument.Kind
+Columns = dict[str, Any]  # of a SearchDocument
 HEAVY_STEPS = 25  # read at once of a chunk whose steps refer to long texts
 
 
@@ -46,7 +46,7 @@ HEAVY_STEPS = 25  # read at once of a chunk whose steps refer to long texts
 class DocumentDraft:
     """A document to be: its columns and its tokens."""
 
-    columns: dict[str, Any]
+    columns: Columns
     tokens: list[str]
 
 
@@ -60,7 +60,7 @@ class Drafts:
     cut: int = 0
     problem: str = ""
 
-    def add(self, sections: list[Section] | tuple[Section, ...], facts: tuple[str, ...] = (), **columns: Any) -> None:
+    def add(self, sections: Sequence[Section], columns: Columns, facts: tuple[str, ...] = ()) -> None:
         if tokens := stream((section.text for section in sections), facts):
             self.documents.append(DocumentDraft(columns, tokens))
 
@@ -78,11 +78,11 @@ def of_trajectory(trajectory: Trajectory) -> Drafts:
         for steps in _steps_of(chunk):
             drafts.cut += sum(map(is_cut, steps))
             for passage in passages(steps):
-                drafts.add(passage.sections, passage.facts, kind=Kind.STEP, **place, **_place(chunk, passage))
+                drafts.add(passage.sections, {**place, **_place(chunk, passage)}, passage.facts)
     return drafts
 
 
-def _pieces() -> QuerySet[Any]:
+def _pieces() -> QuerySet[Model]:
     return Chunk.pieces.through.objects.filter(chunk=OuterRef("pk"))
 
 
@@ -93,8 +93,9 @@ def _steps_of(chunk: Chunk) -> Iterator[list[StoredStep]]:
         yield from read_windows([(chunk, first, size)])
 
 
-def _place(chunk: Chunk, passage: Passage) -> dict[str, Any]:
+def _place(chunk: Chunk, passage: Passage) -> Columns:
     return {
+        "kind": Kind.STEP,
         "chunk": chunk,
         "first_step": passage.first,
         "last_step": passage.last,
@@ -110,7 +111,7 @@ def of_verdict(verdict: Verdict) -> Drafts:
     trial = verdict.attempt.trial
     drafts = Drafts({"verdict": verdict})
     place = {"run_id": trial.episode.run_id, "episode_id": trial.episode_id, "trial_id": trial.pk}
-    drafts.add(verdict_sections(verdict), kind=Kind.CHECK, **place)
+    drafts.add(verdict_sections(verdict), {"kind": Kind.CHECK, **place})
     return drafts
 
 
@@ -118,7 +119,7 @@ def of_decision(decision: Decision) -> Drafts:
     """What the author said, and each file as it left it where it changed it."""
     drafts = Drafts({"decision": decision})
     place = {"run_id": decision.episode.run_id, "episode_id": decision.episode_id}
-    drafts.add(decision_sections(decision), kind=Kind.DECISION, **place)
+    drafts.add(decision_sections(decision), {"kind": Kind.DECISION, **place})
     if decision.changed_library:
         _add_files(drafts, decision.after, place, besides=decision.before.manifest())
     return drafts
@@ -134,27 +135,26 @@ def of_seeding(seeding: Seeding) -> Drafts:
 
 
 def of_library(episode: Episode) -> Drafts:
-    drafts = Drafts({"episode": episode}, library=episode.library.digest)
-    _add_files(drafts, episode.library, {"run_id": episode.run_id, "episode_id": episode.pk}, besides={})
+    library = episode.library
+    if library is None:  # none of `_select_unordered`
+        return Drafts({"episode": episode})
+    drafts = Drafts({"episode": episode}, library=library.digest)
+    _add_files(drafts, library, {"run_id": episode.run_id, "episode_id": episode.pk}, besides={})
     return drafts
 
 
-def _add_files(drafts: Drafts, snapshot: Snapshot, place: dict[str, Any], *, besides: Mapping[str, str]) -> None:
+def _add_files(drafts: Drafts, snapshot: Snapshot, place: Columns, *, besides: Mapping[str, str]) -> None:
     for file in snapshot.files.all():
         if besides.get(file.path) != file.blob_id:
-            sections = file_sections(file.path, _content(file))
-            drafts.add(sections, kind=Kind.FILE, skill=file.skill, path=file.path, digest=file.blob_id, **place)
-
-
-def _content(file: SnapshotFile) -> bytes:
-    return Blob.objects.read(file.blob_id)
+            own = {"kind": Kind.FILE, "skill": file.skill, "path": file.path, "digest": file.blob_id}
+            drafts.add(file_sections(file.path, Blob.objects.read(file.blob_id)), {**own, **place})
 
 
 def of_comment(comment: Comment) -> Drafts:
     drafts = Drafts({"comment": comment})
     trial = comment.trial
     run = trial.episode.run_id if trial else comment.run_id
-    drafts.add([Section("note", comment.text)], kind=Kind.NOTE, run_id=run, trial=trial)
+    drafts.add([Section("note", comment.text)], {"kind": Kind.NOTE, "run_id": run, "trial": trial})
     return drafts
 
 

@@ -44,7 +44,7 @@ def find(query: SearchQuery, user: User) -> Found:
     """Three queries, or five for somebody who reviews blind."""
     if query.is_empty or query.problems:
         return Found()
-    numbers = list(_matching(query, user).values_list("pk", flat=True)[: MOST + 1])
+    numbers = list(_select_documents(query, user).values_list("pk", flat=True)[: MOST + 1])
     return Found(numbers[:MOST], _facets(numbers[:MOST]), len(numbers) > MOST)
 
 
@@ -57,21 +57,21 @@ def _facets(numbers: Sequence[int]) -> dict[str, Counter[str]]:
     return {name: Counter(value for value in column if value) for name, column in zip(FACETS, columns, strict=True)}
 
 
-def _matching(query: SearchQuery, user: User) -> QuerySet[SearchDocument]:
+def _select_documents(query: SearchQuery, user: User) -> QuerySet[SearchDocument]:
     """Newest first."""
     documents = documents_for(user).order_by("-pk")
     match = match_of(query)
     if match.all_of:
-        documents = search_index.holding(documents, match)
+        documents = search_index.filter_holding(documents, match)
     elif match.none_of:
         unwanted = search_index.TokenCondition(all_of=(match.none_of,))
-        documents = documents.exclude(pk__in=search_index.matching(unwanted))
+        documents = documents.exclude(pk__in=search_index.select_matching(unwanted))
     for part in query.filters:
         condition = condition_of(part)
         if condition is None:
             continue
         if not part.negated and (facts := fact_phrases(part)):  # is:failed,error
-            condition |= Q(pk__in=search_index.matching(search_index.TokenCondition((facts,))))
+            condition |= Q(pk__in=search_index.select_matching(search_index.TokenCondition((facts,))))
         documents = documents.exclude(condition) if part.negated else documents.filter(condition)
     return documents
 

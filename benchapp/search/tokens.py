@@ -135,7 +135,7 @@ def split_query(text: str) -> list[str]:
     return found
 
 
-def asked_as_parts(text: str) -> list[str]:
+def split_query_parts(text: str) -> list[str]:
     """The same for the parts of identifiers: `key error` and `key_error` find `KeyError`."""
     found: list[str] = []
     for match in _ATOM.finditer(text):

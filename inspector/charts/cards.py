@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Protocol
 
 from django.urls import reverse
 
@@ -11,11 +12,22 @@ from benchapp.stats.comparing.choices import Choices
 from inspector.charts.chart import Chart
 
 
+class Titled(Protocol):
+    """What a card says of its chart."""
+
+    @property
+    def key(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def question(self) -> str: ...
+
+
 @dataclass(frozen=True, slots=True)
 class ChartCard:
     """One chart with these choices: `page` shows it large with its table, `json` and `csv` are its twins."""
 
-    chart: Chart
+    chart: Titled
     page: str
     json: str
     csv: str

@@ -154,8 +154,10 @@ class _Carried:
         self._copy_resolutions()
 
     def _copy_items(self) -> None:
-        kept = ("ordinal", "trial_id", "decision_id", "snapshot_id", "episode_id", "stratum", "inclusion")
-        kept += ("is_control", "is_overlap", "reviews_needed")
+        kept = (
+            *("ordinal", "trial_id", "decision_id", "snapshot_id", "episode_id", "stratum", "inclusion"),
+            *("is_control", "is_overlap", "reviews_needed"),
+        )
         old = list(self.plan.queue.items.order_by("pk"))
         made = QueueItem.objects.bulk_create(
             QueueItem(queue=self.queue, **{name: getattr(item, name) for name in kept}) for item in old
@@ -187,8 +189,7 @@ class _Carried:
 
     def _copy_marks(self, new: dict[int, Review]) -> dict[int, Mark]:
         """New marks by the keys of the old ones."""
-        kept = ("public_id", "ordinal", "trajectory_id", "step", "field", "start", "end", "quote", "path")
-        kept += ("attribution", "is_first_failure", "memo")
+        kept = ("public_id", "ordinal", "trajectory_id", *Mark.ANCHOR, "attribution", "is_first_failure", "memo")
         old = list(Mark.objects.filter(review__in=list(new)).order_by("pk"))
         made = Mark.objects.bulk_create(
             Mark(review=new[mark.review_id], **{name: getattr(mark, name) for name in kept}) for mark in old

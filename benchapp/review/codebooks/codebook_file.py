@@ -38,8 +38,10 @@ MAX_TEXT = 8_000
 MAX_QUOTE = 4_000
 MAX_FAULTS = 50
 
-OPENING = (yaml.FlowSequenceStartToken, yaml.FlowMappingStartToken, yaml.BlockSequenceStartToken)
-OPENING += (yaml.BlockMappingStartToken,)
+OPENING = (
+    *(yaml.FlowSequenceStartToken, yaml.FlowMappingStartToken),
+    *(yaml.BlockSequenceStartToken, yaml.BlockMappingStartToken),
+)
 CLOSING = (yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken, yaml.BlockEndToken)
 
 Place = tuple[str | int, ...]
@@ -205,7 +207,7 @@ def _line(place: Sequence[str | int], lines: dict[Place, int]) -> int:
 # --- YAML with lines -------------------------------------------------------------------------------------------------
 
 
-def _parse(text: str, name: str) -> tuple[Any, dict[Place, int]]:
+def _parse(text: str, name: str) -> tuple[object, dict[Place, int]]:
     """(plain values, the line of every place in them)."""
     if text.lstrip().startswith("{"):
         text = text.replace("\t", " ")  # JSON may indent with tabs, and has none inside its strings
@@ -235,12 +237,12 @@ def _scan(text: str, name: str) -> None:
             raise CodebookFileError([f"{name}, line {line}: expected at most {MAX_DEPTH} levels of codes."])
 
 
-def _plain(node: yaml.Node, place: Place, lines: dict[Place, int], name: str) -> Any:
+def _plain(node: yaml.Node, place: Place, lines: dict[Place, int], name: str) -> object:
     lines[place] = node.start_mark.line + 1
     if isinstance(node, yaml.SequenceNode):
         return [_plain(each, (*place, number), lines, name) for number, each in enumerate(node.value)]
     if isinstance(node, yaml.MappingNode):
-        values: dict[str, Any] = {}
+        values: dict[str, object] = {}
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode) or key.value in values:
                 line = key.start_mark.line + 1

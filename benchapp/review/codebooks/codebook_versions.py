@@ -12,7 +12,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
-from benchapp.models import Code, Codebook, CodebookVersion, CodeExample, CodeOrigin, Decision, Trial, User
+from benchapp.models import Code, Codebook, CodebookVersion, CodeExample, CodeOrigin, Decision, Mark, Trial, User
 from benchapp.record.human_acts import note_activity
 from benchapp.review.codebooks.codebook_file import CodebookText, CodeText, ExampleText
 from benchapp.review.codebooks.hierarchy import in_order
@@ -101,15 +101,10 @@ def _write_codes(version: CodebookVersion, text: CodebookText, user: User | None
             code=code,
             trial_id=trials.get(example.trial),
             decision_id=decisions.get(example.decision),
-            step=example.step,
-            field=example.field,
-            start=example.start,
-            end=example.end,
-            path=example.path,
-            quote=example.quote,
             note=example.note,
             is_counter=example.counter,
             added_by=user,
+            **{name: getattr(example, name) for name in Mark.ANCHOR},
         )
         for code, example in examples
     ]
@@ -163,9 +158,8 @@ def _begin_draft(codebook: Codebook, user: User | None) -> CodebookVersion:
 
 
 def _copy_example(example: CodeExample, code: Code) -> CodeExample:
-    kept = ("trial_id", "decision_id", "step", "field", "start", "end", "path", "quote", "note", "is_counter")
-    values = {name: getattr(example, name) for name in (*kept, "added_by_id")}
-    return CodeExample(code=code, **values)
+    kept = ("trial_id", "decision_id", *Mark.ANCHOR, "note", "is_counter", "added_by_id")
+    return CodeExample(code=code, **{name: getattr(example, name) for name in kept})
 
 
 def hold(draft: CodebookVersion) -> None:
@@ -253,12 +247,7 @@ def _example_text(example: CodeExample) -> ExampleText:
     return ExampleText.model_construct(
         trial=example.trial.public_id if example.trial else None,
         decision=example.decision.public_id if example.decision else None,
-        step=example.step,
-        field=example.field,
-        start=example.start,
-        end=example.end,
-        path=example.path,
-        quote=example.quote,
         note=example.note,
         counter=example.is_counter,
+        **{name: getattr(example, name) for name in Mark.ANCHOR},
     )

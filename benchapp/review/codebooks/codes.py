@@ -221,7 +221,7 @@ def _place(code: Code, parent: Code | None, before: Code | None) -> None:
     if parent is not None:
         if parent.pk not in parents:
             raise CodebookRefused(f"“{parent.name}” is no code of this draft.")
-        if code.pk in [parent.pk, *above(parent, parents)]:
+        if code.pk in [parent.pk, *above(parent.pk, parents)]:
             raise CodebookRefused(f"“{code.name}” cannot hang below itself.")
     if before is not None and (before.pk == code.pk or parents.get(before.pk, -1) != (parent.pk if parent else None)):
         raise CodebookRefused(f"“{before.name}” is no other code at that place.")
@@ -255,7 +255,7 @@ def _gather_below(kept: Code, gone: Sequence[Code], rows: dict[int, Code]) -> No
     """What hung below the others hangs below `kept`, which itself moves above the highest of them it hung below."""
     parents = {key: row.parent_id for key, row in rows.items()}
     keys = {code.pk for code in gone}
-    over = [key for key in above(kept, parents) if key in keys]
+    over = [key for key in above(kept.pk, parents) if key in keys]
     if over:
         kept.parent = rows[over[-1]].parent
         kept.save()

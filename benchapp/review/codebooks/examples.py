@@ -6,8 +6,7 @@ code themselves (`hidden_examples`), and the log of acts names the code but not 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 from django.db import transaction
 from django.db.models import Q
@@ -21,7 +20,6 @@ from benchapp.review.codebooks.version_changes import VersionDiff
 from benchapp.review.seeing import note_items_seen
 
 MAX_EXAMPLES = 50  # of one code
-MARKED = ("step", "field", "start", "end", "quote", "path")
 
 
 def add_example(
@@ -40,7 +38,8 @@ def add_example(
         raise CodebookRefused("An example stands in one trial or in one decision.")
     if trial and step is not None and trial.steps is not None and not 1 <= step <= trial.steps:
         raise CodebookRefused(f"That trial has steps 1 to {trial.steps}; there is no step {step}.")
-    return _add(code, user, trial=trial, decision=decision, step=step, quote=quote, note=note, is_counter=is_counter)
+    place = {"trial": trial, "decision": decision, "step": step, "is_counter": is_counter}
+    return _add(code, user, quote=quote, note=note, place=place)
 
 
 def add_from_mark(mark: Mark, code: Code, user: User | None, *, note: str = "") -> list[CodeExample]:
@@ -56,7 +55,8 @@ def add_from_mark(mark: Mark, code: Code, user: User | None, *, note: str = "") 
         raise CodebookRefused("The mark was made with another codebook.")
     if item.snapshot_id:
         raise CodebookRefused("An example stands in a trial or a decision; this mark stands in a library.")
-    place: dict[str, Any] = {name: getattr(mark, name) for name in MARKED}
+    place: dict[str, object] = {name: getattr(mark, name) for name in Mark.ANCHOR if name != "quote"}
+    place |= {"trial": item.trial, "decision": item.decision}
     with transaction.atomic():
         codes = [code]
         if code.version.is_frozen:
@@ -64,7 +64,7 @@ def add_from_mark(mark: Mark, code: Code, user: User | None, *, note: str = "") 
             codes = [link.after for link in VersionDiff(code.version, draft).links_of(code)]
         if not codes:
             raise CodebookRefused(f"The draft has no code that follows from “{code.name}”.")
-        return [_add(each, user, trial=item.trial, decision=item.decision, note=note, **place) for each in codes]
+        return [_add(each, user, quote=mark.quote, note=note, place=place) for each in codes]
 
 
 def remove_example(example: CodeExample, user: User | None) -> None:
@@ -107,7 +107,7 @@ def note_examples_seen(user: User, examples: Iterable[CodeExample]) -> None:
     note_items_seen(user, QueueItem.objects.filter(shown))
 
 
-def _add(code: Code, user: User | None, *, quote: str, note: str, **place: Any) -> CodeExample:
+def _add(code: Code, user: User | None, *, quote: str, note: str, place: Mapping[str, object]) -> CodeExample:
     quote, note = quote.replace("\x00", "").strip(), note.replace("\x00", "").strip()
     if len(quote) > MAX_QUOTE or len(note) > MAX_TEXT:
         raise CodebookRefused(f"A quote may have {MAX_QUOTE:,} characters, a note {MAX_TEXT:,}.")

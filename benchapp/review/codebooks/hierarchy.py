@@ -1,8 +1,8 @@
-"""The order of codes in a tree: a parent, then what is below it."""
+"""Codes as a tree: their order, what is above one and what is below it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from benchapp.models import Code
 
@@ -24,11 +24,23 @@ def in_order(codes: Iterable[Code]) -> list[tuple[Code, int]]:
     return found
 
 
-def above(code: Code, parents: dict[int, int | None]) -> list[int]:
+def above(code: int, parents: Mapping[int, int | None]) -> list[int]:
     """Keys of the code's parent, its parent and so on. `parents`: of every code of the version."""
     found: list[int] = []
-    at = parents.get(code.pk)
+    at = parents.get(code)
     while at is not None and at not in found:
         found.append(at)
         at = parents.get(at)
     return found
+
+
+def chains(codes: Iterable[Code]) -> dict[int, list[int]]:
+    """Key of a code -> itself and the codes above it, the one at the top last."""
+    parents = {code.pk: code.parent_id for code in codes}
+    return {key: [key, *above(key, parents)] for key in parents}
+
+
+def within(codes: Iterable[Code]) -> dict[int, frozenset[int]]:
+    """Key of a code -> keys of it and of everything beneath it."""
+    upwards = chains(codes)
+    return {key: frozenset(low for low, chain in upwards.items() if key in chain) for key in upwards}

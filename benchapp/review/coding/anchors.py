@@ -183,13 +183,5 @@ class ItemEvidence:
 
 def place_of(mark: Mark, evidence: ItemEvidence) -> MarkPlace:
     """The place of a kept mark, as a page is told of it: in characters of what it shows."""
-    place = MarkPlace(
-        trajectory=evidence.index_of(mark.trajectory_id),
-        step=mark.step,
-        field=mark.field,
-        start=mark.start,
-        end=mark.end,
-        quote=mark.quote,
-        path=mark.path,
-    )
-    return evidence.as_shown(place)
+    anchor = {name: getattr(mark, name) for name in Mark.ANCHOR}
+    return evidence.as_shown(MarkPlace(evidence.index_of(mark.trajectory_id), **anchor))

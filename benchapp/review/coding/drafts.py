@@ -8,7 +8,7 @@ skipped review never changes (`Review` guards that); only the guess of a conditi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from django.core.exceptions import PermissionDenied
 from django.db import IntegrityError, transaction
@@ -163,7 +163,7 @@ def draft_of(review: Review | None, evidence: ItemEvidence) -> dict[str, object]
         return {"marks": [], "memo": "", "confidence": None, "seconds": 0}
     marks = review.marks.prefetch_related("labels__code").order_by("ordinal", "id")
     return {
-        "marks": [_mark_as_json(mark, evidence) for mark in marks],
+        "marks": [_read_mark(mark, evidence) for mark in marks],
         "memo": review.memo,
         "confidence": review.confidence,
         "seconds": review.seconds,
@@ -209,11 +209,11 @@ class _CheckedDraft:
         labels = []
         for draft in mark.labels:
             carried = self.carried.get((mark.id, draft.code))
-            code = self.codes.get(draft.code) or (carried and carried.code_id)
+            code = self.codes.get(draft.code) or (carried.code_id if carried else None)
             if code is None:
                 raise DraftRefused(f"Mark {number}: the codebook has no code {draft.code}.")
-            looks = draft.needs_look and carried is not None and carried.needs_look
-            labels.append(Label(code_id=code, needs_look=looks, carried_from_id=carried and carried.carried_from_id))
+            looks, origin = (carried.needs_look, carried.carried_from_id) if carried else (False, None)
+            labels.append(Label(code_id=code, needs_look=draft.needs_look and looks, carried_from_id=origin))
         return labels
 
 
@@ -226,15 +226,10 @@ def _save(item: QueueItem, user: User, draft: Draft, revision: int, found: _Chec
             review=review,
             ordinal=ordinal,
             trajectory_id=trajectory,
-            step=place.step,
-            field=place.field,
-            start=place.start,
-            end=place.end,
-            quote=place.quote,
-            path=place.path,
             attribution=mark.attribution,
             is_first_failure=mark.first,
             memo=mark.memo,
+            **{name: getattr(place, name) for name in Mark.ANCHOR},
         )
         for ordinal, (mark, (place, trajectory)) in enumerate(zip(draft.marks, found.places, strict=True))
     )
@@ -323,19 +318,7 @@ def _detail(item: QueueItem, draft: Draft) -> dict[str, object]:
     }
 
 
-def _mark_as_json(mark: Mark, evidence: ItemEvidence) -> dict[str, object]:
-    place = place_of(mark, evidence)
-    return {
-        "id": str(mark.public_id),
-        "trajectory": place.trajectory,
-        "step": place.step,
-        "field": place.field,
-        "start": place.start,
-        "end": place.end,
-        "quote": place.quote,
-        "path": place.path,
-        "labels": [{"code": str(label.code.public_id), "needs_look": label.needs_look} for label in mark.labels.all()],
-        "attribution": mark.attribution,
-        "first": mark.is_first_failure,
-        "memo": mark.memo,
-    }
+def _read_mark(mark: Mark, evidence: ItemEvidence) -> dict[str, object]:
+    labels = [{"code": str(label.code.public_id), "needs_look": label.needs_look} for label in mark.labels.all()]
+    said = {"labels": labels, "attribution": mark.attribution, "first": mark.is_first_failure, "memo": mark.memo}
+    return {"id": str(mark.public_id), **asdict(place_of(mark, evidence)), **said}

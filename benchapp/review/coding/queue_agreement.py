@@ -7,9 +7,8 @@ made. What was carried over from another version is told apart: those people ans
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from django.db import transaction
 from django.db.models import Count, F, Q
@@ -18,6 +17,7 @@ from benchapp.models import AgreementReport, Code, Queue, Resolution, Review, Us
 from benchapp.models.base import derived_id
 from benchapp.record.human_acts import note_activity
 from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.review.codebooks.hierarchy import chains
 from benchapp.review.coding.answer_overlap import Answered, OverlapAnswer, Step, answered_items
 from benchapp.stats.agreement.alpha import Unit
 from benchapp.stats.agreement.bootstrap import AgreementEstimate, estimate
@@ -59,10 +59,13 @@ class Carried(Shaped):
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
-    """Of one queue now. items: of the overlap. complete: of these, with all their reviews. top: codes folded into those
-    at the top of the codebook, None where there is no other level. by_code: a code with others beneath it is used where any
-    of these is. informed: reviews left out because their authors could read others' before. confusion: of codes as given; key of code or None -> pairs of reviews.
+class Agreement(Shaped):
+    """Agreement of one queue now.
+
+    items: of the overlap. complete: of these, with all their reviews. top: codes folded into those at the top of the
+    codebook, None where there is no other level. by_code: a code with others beneath it is used where any of these is.
+    informed: reviews left out because their authors could read others' before. confusion: of codes as given; (key of a
+    code or None, the same) -> pairs of reviews.
     """
 
     items: int
@@ -80,31 +83,31 @@ class Agreement:
     confusion: Counter[Cell]
     carried: Carried | None
 
+    json_shape = JsonShape(
+        *("overlap_items=items", "complete_items=complete", "items=double", "reviewers", "skipped_reviews=skipped"),
+        *(
+            "informed_reviews=informed",
+            "drawn_together=cluster",
+            "codes",
+            "top_codes=top",
+            "attribution",
+            "first_failure",
+        ),
+        *(("by_code", lambda found: found.list_codes()), ("confusion", lambda found: found.list_cells()), "carried"),
+    )
+
     @property
     def cluster(self) -> str:
         return "task" if self.unit == Queue.Unit.TRIAL else "episode"
 
-    def as_json(self) -> dict[str, Any]:
-        names = {code.pk: str(code.public_id) for code, _ in self.by_code}
+    def list_codes(self) -> list[dict[str, object]]:
+        return [{"code": str(code.public_id), "name": code.name, **found.as_json()} for code, found in self.by_code]
+
+    def list_cells(self) -> list[dict[str, object]]:
+        """By public ids, in a fixed order."""
+        names: dict[Hashable, str] = {code.pk: str(code.public_id) for code, _ in self.by_code}
         cells = [(names.get(a), names.get(b), n) for (a, b), n in self.confusion.items()]
-        return {
-            "overlap_items": self.items,
-            "complete_items": self.complete,
-            "items": self.double,
-            "reviewers": self.reviewers,
-            "skipped_reviews": self.skipped,
-            "informed_reviews": self.informed,
-            "drawn_together": self.cluster,
-            "codes": self.codes.as_json(),
-            "top_codes": self.top.as_json() if self.top else None,
-            "attribution": self.attribution.as_json(),
-            "first_failure": self.first_failure.as_json(),
-            "by_code": [
-                {"code": str(code.public_id), "name": code.name, **found.as_json()} for code, found in self.by_code
-            ],
-            "confusion": [{"code": a, "with": b, "pairs": n} for a, b, n in sorted(cells, key=str)],
-            "carried": self.carried.as_json() if self.carried else None,
-        }
+        return [{"code": a, "with": b, "pairs": n} for a, b, n in sorted(cells, key=str)]
 
 
 def agreement_of(queue: Queue) -> Agreement:
@@ -114,17 +117,19 @@ def agreement_of(queue: Queue) -> Agreement:
 
 
 def measure_agreement(queue: Queue, items: Sequence[Answered], codes: Sequence[Code]) -> Agreement:
-    """Pure: rows come in as values."""
+    """Pure: rows come in as values. Counts items of two answers or more; each is one unit: reviewer -> codes."""
     own = [(item, [answer for answer in item.answers if answer.counts]) for item in items]
     double = [(item, answers) for item, answers in own if len(answers) > 1]
     units = [_unit(answers) for _, answers in double]
     clusters = [item.cluster for item, _ in double]
-    above = _above(codes)
+    above = chains(codes)
     folded = [{who: frozenset(above[code][-1] for code in said) for who, said in unit.items()} for unit in units]
     spread = [
         {who: frozenset(each for code in said for each in above[code]) for who, said in unit.items()} for unit in units
     ]
-    told = [{answer.reviewer: answer.attribution for answer in answers if answer.attribution} for _, answers in double]
+    blamed: list[Unit] = [
+        {answer.reviewer: answer.attribution for answer in answers if answer.attribution} for _, answers in double
+    ]
     return Agreement(
         items=len(items),
         complete=sum(item.is_complete for item in items),
@@ -135,7 +140,7 @@ def measure_agreement(queue: Queue, items: Sequence[Answered], codes: Sequence[C
         unit=queue.unit,
         codes=_measure(units, clusters, masi_distance),
         top=_measure(folded, clusters, masi_distance) if any(code.parent_id for code in codes) else None,
-        attribution=_measure(told, clusters, nominal_distance),
+        attribution=_measure(blamed, clusters, nominal_distance),
         first_failure=closeness([[answer.first for answer in answers] for _, answers in double]),
         by_code=tuple((code, code_agreement(spread, code.pk)) for code in codes),
         confusion=confusion(units),
@@ -159,17 +164,6 @@ def _measure_carried(items: Sequence[Answered]) -> Carried | None:
     return Carried(answers, _measure(units, [item.cluster for item in items], masi_distance))
 
 
-def _above(codes: Sequence[Code]) -> dict[int, list[int]]:
-    """Key of code -> itself and the codes above it, the one at the top last."""
-    parents = {code.pk: code.parent_id for code in codes}
-    found = {}
-    for code in parents:
-        found[code] = [code]
-        while (parent := parents.get(found[code][-1])) is not None:
-            found[code].append(parent)
-    return found
-
-
 def closeness(firsts: Sequence[Sequence[Step | None]]) -> Closeness:
     """`firsts`: per item, what each of its reviews calls the first upstream failure."""
     found = pairs([dict(enumerate(each)) for each in firsts])
@@ -187,7 +181,7 @@ def closeness(firsts: Sequence[Sequence[Step | None]]) -> Closeness:
 def take_report(queue: Queue, occasion: str, user: User | None) -> AgreementReport:
     """Keeps the agreement as it is now. The queue's completion and the opening of its disagreements happen once each,
     and the report of that moment stands: whoever comes second gets it. Asking makes a new one every time."""
-    public_id = None if occasion == Occasion.ASKED else _once(queue, occasion)
+    public_id = None if occasion == Occasion.ASKED else derived_id("agreement report", str(queue.public_id), occasion)
     if public_id and (taken := AgreementReport.objects.filter(public_id=public_id).first()):
         return taken
     found = agreement_of(queue)
@@ -214,11 +208,7 @@ def take_report(queue: Queue, occasion: str, user: User | None) -> AgreementRepo
 _VERBS = {Occasion.COMPLETE: "completed", Occasion.DISCUSSION: "opened", Occasion.ASKED: "kept"}
 
 
-def _once(queue: Queue, occasion: str) -> Any:
-    return derived_id("agreement report", str(queue.public_id), occasion)
-
-
-def _detail(report: AgreementReport) -> Mapping[str, Any]:
+def _detail(report: AgreementReport) -> dict[str, object]:
     return {
         "report": str(report.public_id),
         "items": report.items_total,

@@ -113,7 +113,7 @@ def _check(item: QueueItem, verdict: AdjudicatorVerdict) -> list[Code]:
         problems.append(f"The memo is longer than {MAX_MEMO:,} characters.")
     if not was_opened(item.queue):
         problems.append("Nobody opened this queue's disagreements yet: agreement is taken first.")
-    said = said_of(item)
+    said = read_code_sets(item)
     if len(said) < 2:
         problems.append("Fewer than two people reviewed this item, so there is nothing to resolve.")
     elif verdict.category == Resolution.Category.AGREED and (
@@ -125,7 +125,7 @@ def _check(item: QueueItem, verdict: AdjudicatorVerdict) -> list[Code]:
     return codes
 
 
-def said_of(item: QueueItem) -> list[frozenset[int]]:
+def read_code_sets(item: QueueItem) -> list[frozenset[int]]:
     """The code sets of the submitted reviews of an item, by keys."""
     reviews = Review.objects.filter(item=item, state=Review.State.SUBMITTED).order_by("reviewer")
     labels = Label.objects.filter(mark__review__in=reviews).values_list("mark__review", "code")

@@ -36,7 +36,7 @@ def claim(queue: Queue, user: User, *, besides: int = 0) -> QueueItem | None:
     if not may_claim(queue, user):
         return None
     for _ in range(ROUNDS):
-        held = list(held_by(queue, user)[besides : besides + 1])
+        held = list(select_held(queue, user)[besides : besides + 1])
         if held:
             if _renew(held[0]):
                 return held[0].item
@@ -56,7 +56,7 @@ def may_claim(queue: Queue, user: User) -> bool:
     return queue.is_open and user.may(User.Level.REVIEWER) and queue.reviewers.filter(pk=user.pk).exists()
 
 
-def held_by(queue: Queue, user: User) -> QuerySet[Slot]:
+def select_held(queue: Queue, user: User) -> QuerySet[Slot]:
     """What the person holds and has not filled, drafts first; with it holds whose time ran out and nobody took."""
     return (
         Slot.objects.filter(is_unfilled(), item__queue=queue, holder=user)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -24,6 +23,7 @@ from benchapp.stats.comparing.selection import select_runs
 from runner.base.types import DecisionStatus
 
 Unit = Queue.Unit
+Rows = QuerySet[Trial] | QuerySet[Decision] | QuerySet[Episode]
 FORM = ("unit", "preset")  # parts of a population's address that Compare does not know
 PRESETS: Mapping[str, Mapping[str, str]] = {  # unit -> preset -> what it says after "trials", "decisions", ...
     Unit.TRIAL: {
@@ -91,7 +91,7 @@ class Population:
     narrowing: Narrowing = Narrowing()
     preset: str = "all"
 
-    def rows(self) -> QuerySet[Any]:
+    def rows(self) -> Rows:
         """In SQL, unordered. Only what there is something to read of: trials that ran, libraries that hold a file."""
         if self.unit == Unit.TRIAL:
             trials = trials_behind(self.choices, self.narrowing).filter(is_done=True)
@@ -131,7 +131,7 @@ class Population:
         """Without the selection: "trials that failed where the baseline passed"."""
         return f"{NOUNS[Unit(self.unit)]} {PRESETS[self.unit][self.preset]}"
 
-    def narrowed_by(self) -> list[tuple[str, Any, str]]:
+    def narrowed_by(self) -> list[tuple[str, object, str]]:
         """(part of the address, its value, what it says) for everything that narrows the selection; not the pin, which
         every queue has."""
         experiments = Experiment.objects.filter(public_id__in=self.choices.experiment)
@@ -142,12 +142,12 @@ class Population:
             if name != "as_of"
         ]
 
-    def _runs(self) -> QuerySet[Any]:
-        return select_runs(self.choices).order_by().values("pk")
+    def _runs(self) -> QuerySet[Run]:
+        return select_runs(self.choices).order_by()
 
-    def _places(self, prefix: str) -> dict[str, Any]:
+    def _places(self, prefix: str) -> dict[str, str | None]:
         """Environment and family; an empty text asks for those of which the record tells none."""
-        wanted: dict[str, Any] = {}
+        wanted: dict[str, str | None] = {}
         family = prefix.rstrip("_") or "family"
         for name, path in {"environment": f"{prefix}environment", "family": family}.items():
             if (value := getattr(self.narrowing, name)) is not None:
@@ -181,12 +181,9 @@ def parse_population(query: QueryDict, *, preset: str = "all") -> tuple[Populati
     return Population(unit, choices, narrowing, preset), problems
 
 
-def population_of(unit: str, query: str) -> QuerySet[Any]:
-    """The rows of a stored population, as the record stands now. ValueError where the address means nothing any more."""
-    return reopen(unit, query).rows()
-
-
 def reopen(unit: str, query: str) -> Population:
+    """A stored population; its rows are those of the record as it stands now. ValueError where the address means
+    nothing any more."""
     given = QueryDict(query, mutable=True)
     given["unit"] = unit
     population, problems = parse_population(given)

@@ -9,10 +9,10 @@ from operator import or_
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, Q
 
 from benchapp.models import Queue, Trial
-from benchapp.review.queues.populations import Population, reopen
+from benchapp.review.queues.populations import Population, Rows, reopen
 from benchapp.stats.comparing.narrowing import success_is
 
 FACETS: Mapping[str, str] = {  # part of the address -> what the page calls it
@@ -118,12 +118,12 @@ def facts_of(unit: str, values: Sequence[Any]) -> Facts:
     )
 
 
-def value_of(facet: str, raw: Any, suite: str | None) -> str:
+def value_of(facet: str, raw: object, suite: str | None) -> str:
     """A facet's value as shown and chosen. Keys of places repeat from suite to suite, so those name theirs."""
     if raw in (None, ""):
         return ""
     if facet == "source":
-        return SOURCES.get(raw, raw)
+        return SOURCES.get(str(raw), str(raw))
     return f"{raw} ({suite})" if facet in {"environment", "family"} and suite else str(raw)
 
 
@@ -193,5 +193,5 @@ def _within(populations: Iterable[Population]) -> Q:
     return reduce(or_, (_among(each.rows()) for each in populations))
 
 
-def _among(rows: QuerySet[Any]) -> Q:
+def _among(rows: Rows) -> Q:
     return Q(pk__in=rows.values("pk"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
@@ -119,7 +119,7 @@ def people_of(queue: Queue) -> list[PersonProgress]:
     ]
 
 
-def own_drafts(user: User) -> Iterable[Review]:
+def own_drafts(user: User) -> QuerySet[Review]:
     """Of open queues, the one last saved first."""
     drafts = Review.objects.filter(reviewer=user, state=State.DRAFT, item__queue__closed_at=None)
     mine = Slot.objects.filter(is_unfilled(), item=OuterRef("item"), holder=user)

@@ -21,7 +21,7 @@ class Together:
         return self.both / self.either if self.either else None
 
 
-def together(items: Iterable[Coded], codes: Sequence[frozenset[int]]) -> dict[tuple[int, int], Together]:
+def count_together(items: Iterable[Coded], codes: Sequence[frozenset[int]]) -> dict[tuple[int, int], Together]:
     """(place of one, place of the other) -> items; places in `codes`, each a code with all beneath it. The diagonal holds
     how many items carry the code. Unweighted: these are counts of items coded, not of a population."""
     both = {(row, column): 0.0 for row in range(len(codes)) for column in range(row + 1)}

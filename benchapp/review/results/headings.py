@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from benchapp.models import AgreementReport, Queue
+from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.review.queues.populations import reopen
 from benchapp.review.results.queue_results import Basis, QueueCoding
 
@@ -30,7 +30,7 @@ class Alpha:
 
 
 @dataclass(frozen=True, slots=True)
-class Heading:
+class Heading(Shaped):
     """n: items coded, of `drawn`; overlap: with two reviews or more. alphas: one for each queue, None: not computed."""
 
     codebook: str
@@ -45,6 +45,14 @@ class Heading:
     overlap: int
     alphas: tuple[Alpha | None, ...]
     scripted: bool
+
+    json_shape = JsonShape(
+        *("codebook", "version", "version_digest=digest", "queues", "populations", "population_total", "unit"),
+        *("items_drawn=drawn", "items_coded=n"),
+        ("items_by_basis", lambda heading: {basis.value: count for basis, count in heading.counted.items()}),
+        *("items_overlap=overlap", "alpha=alpha.value", "alpha_low=alpha.low", "alpha_high=alpha.high"),
+        *("alpha_items=alpha.items", "alpha_says=alpha_said", "scripted"),
+    )
 
     @property
     def n(self) -> int:
@@ -67,28 +75,6 @@ class Heading:
             f" {self.overlap} in the overlap, alpha {self.alpha_said}"
         )
 
-    def as_json(self) -> dict[str, Any]:
-        alpha = self.alpha
-        return {
-            "codebook": self.codebook,
-            "version": self.version,
-            "version_digest": self.digest,
-            "queues": self.queues,
-            "populations": self.populations,
-            "population_total": self.population_total,
-            "unit": self.unit,
-            "items_drawn": self.drawn,
-            "items_coded": self.n,
-            "items_by_basis": {basis.value: count for basis, count in self.counted.items()},
-            "items_overlap": self.overlap,
-            "alpha": alpha.value if alpha else None,
-            "alpha_low": alpha.low if alpha else None,
-            "alpha_high": alpha.high if alpha else None,
-            "alpha_items": alpha.items if alpha else None,
-            "alpha_says": self.alpha_said,
-            "scripted": self.scripted,
-        }
-
 
 def heading_of(coding: QueueCoding) -> Heading:
     """One query, and one for each queue."""
@@ -99,7 +85,7 @@ def heading_of(coding: QueueCoding) -> Heading:
         version.number,
         version.digest,
         tuple(queue.name for queue in queues),
-        tuple(population_said(queue) for queue in queues),
+        tuple(describe_population(queue) for queue in queues),
         sum(queue.population_total for queue in queues),
         coding.unit,
         len(coding.drawn),
@@ -126,7 +112,7 @@ def _alpha(report: AgreementReport) -> Alpha:
     return Alpha(told.get("alpha"), low, high, report.items_total)
 
 
-def population_said(queue: Queue) -> str:
+def describe_population(queue: Queue) -> str:
     """The stored population in words; its address where that means nothing any more."""
     try:
         population = reopen(queue.unit, queue.population)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
 from uuid import UUID
 
+from django.db.models import QuerySet
+
 from benchapp.models import Code, CodebookVersion, Label, Mark, Queue, QueueItem, Resolution, Review
+from benchapp.review.codebooks.hierarchy import within
 from benchapp.review.queues.review_facets import PATHS, Facts, facts_of, in_common
 
 
@@ -164,20 +166,6 @@ def _check_populations(queues: Sequence[Queue]) -> None:
         )
 
 
-def within(codes: Iterable[Code]) -> dict[int, frozenset[int]]:
-    """Key of a code -> keys of it and of everything beneath it."""
-    codes = list(codes)
-    parents = {code.pk: code.parent_id for code in codes}
-    found: dict[int, set[int]] = {code.pk: {code.pk} for code in codes}
-    for code in codes:
-        above, seen = parents.get(code.pk), {code.pk}
-        while above is not None and above not in seen and above in found:
-            found[above].add(code.pk)
-            seen.add(above)
-            above = parents.get(above)
-    return {pk: frozenset(members) for pk, members in found.items()}
-
-
 # --- rows ------------------------------------------------------------------------------------------------------------
 
 
@@ -192,7 +180,7 @@ def _read_submitted(queues: Sequence[Queue], known: set[int]) -> Iterable[Submit
         yield Submitted(pk, item, reviewer, frozenset(labelled[pk]), at, seconds, asked, carried is not None)
 
 
-def _labels(queues: Sequence[Queue], known: set[int]) -> Any:
+def _labels(queues: Sequence[Queue], known: set[int]) -> QuerySet[Label]:
     """Labels of submitted reviews with codes of this version: another version's are never pooled with them."""
     mine = {"mark__review__item__queue__in": queues, "mark__review__state": Review.State.SUBMITTED}
     return Label.objects.filter(**mine, code_id__in=known)
@@ -205,8 +193,8 @@ def _items(queues: Sequence[Queue], reviews: Sequence[Submitted], known: set[int
     )
     blamed = defaultdict(set)
     given = _labels(queues, known).values_list("mark__review_id", "code_id", "mark__attribution")
-    for review, code, attribution in given:
-        blamed[review].add((code, attribution))
+    for pk, code, attribution in given:
+        blamed[pk].add((code, attribution))
     said: dict[int, list[Voice]] = defaultdict(list)
     for review in reviews:
         said[review.item].append(Voice(review.codes, frozenset(blamed[review.pk])))
@@ -255,17 +243,11 @@ def _first_failures(queues: Sequence[Queue]) -> Iterable[FirstFailure]:
         trajectory__steps_total__gt=0,
     )
     for item, step, total in marks.values_list("review__item_id", "step", "trajectory__steps_total").order_by("pk"):
-        yield FirstFailure(item, min(step, total), total)
+        yield FirstFailure(item, min(step or total, total), total)
 
 
 def drop_undecided(coding: QueueCoding) -> QueueCoding:
     """Without the items whose reviews differ and nobody decided: those count as missing then."""
-    kept = tuple(
-        item if item.basis is not Basis.SPLIT else _drop_answers(item) for item in coding.items
-    )  # still drawn, so still in the weights of their stratum
-    return QueueCoding(coding.version, coding.queues, coding.codes, kept, coding.reviews, coding.first_failures)
-
-
-def _drop_answers(item: Coded) -> Coded:
-    told = (item.pk, item.public_id, item.queue, item.stratum, item.inclusion, item.is_control, item.facts)
-    return Coded(*told, item.basis, (), item.reviews)
+    # still drawn, so still in the weights of their stratum
+    items = (replace(item, voices=()) if item.basis is Basis.SPLIT else item for item in coding.items)
+    return replace(coding, items=tuple(items))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from uuid import UUID
 
 import orjson
 from django.conf import settings
@@ -74,7 +74,7 @@ TAXONOMY = (
 )
 
 
-def taxonomy_rows(taxonomy: Taxonomy, heading: Heading) -> Iterator[Sequence[Any]]:
+def taxonomy_rows(taxonomy: Taxonomy, heading: Heading) -> Iterator[Sequence[object]]:
     names = {code.pk: code.name for code in taxonomy.coding.codes}
     alpha = heading.alpha.value if heading.alpha else None
     queues = "; ".join(heading.queues)
@@ -82,7 +82,7 @@ def taxonomy_rows(taxonomy: Taxonomy, heading: Heading) -> Iterator[Sequence[Any
     for row in taxonomy.rows:
         share = row.shares[Per.POPULATION]
         rates = [value for per in Per for value in _rate(row.shares.get(per))]
-        code = (row.code.name, names.get(row.code.parent_id), row.depth, row.code.definition or None)
+        code = (row.code.name, names.get(row.code.parent_id or 0), row.depth, row.code.definition or None)
         yield *code, share.k, share.n, share.clusters, *rates, row.estimated, *(row.controls or (None, None)), *carried
 
 
@@ -96,7 +96,7 @@ def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
     return (100 * interval.low, 100 * interval.high) if interval else (None, None)
 
 
-def about(taxonomy: Taxonomy, heading: Heading) -> dict[str, Any]:
+def about(taxonomy: Taxonomy, heading: Heading) -> dict[str, object]:
     """What a reader of the file has to know besides its rows."""
     chosen = {name: sorted(values) for name, values in taxonomy.chosen.items()}
     made = {"skillglass": settings.VERSION, "as_of": timezone.now()}
@@ -215,6 +215,7 @@ MEMOS = (
     Column("review_memo", ValueKind.TEXT, "memo of the review, or the reason it was skipped", missing="none"),
 )
 LABELS_AS = {"csv": "text/csv; charset=utf-8", "json": "application/json", "jsonl": "application/x-ndjson"}
+UnitFacts = tuple[UUID, str | None, list[object]]  # the item, its unit unless that is hidden, how it was drawn
 MARK_PLACE = ("attribution", "is_first_failure", "trajectory__digest", "step", "field", "path", "start", "end")
 
 
@@ -232,7 +233,7 @@ class LabelExport:
     def fields(self) -> tuple[Column, ...]:
         return LABELS + ((QUOTE,) if self.quotes else ()) + (MEMOS if self.memos else ())
 
-    def about(self) -> dict[str, Any]:
+    def about(self) -> dict[str, object]:
         version = self.queue.version
         told = {"codebook": version.codebook.name, "version": version.number, "version_digest": version.digest}
         made = {"skillglass": settings.VERSION, "as_of": timezone.now(), "queue": self.queue.public_id}
@@ -252,13 +253,13 @@ class LabelExport:
         for row in self.rows():
             yield orjson.dumps(dict(zip(names, row, strict=True)), option=orjson.OPT_APPEND_NEWLINE | UTC_Z)
 
-    def rows(self) -> Iterator[Sequence[Any]]:
+    def rows(self) -> Iterator[Sequence[object]]:
         units = dict(self._units())
         yield from self._labels(units)
         yield from self._without_labels(units)
         yield from self._resolutions(units)
 
-    def _units(self) -> Iterator[tuple[int, tuple[Any, ...]]]:
+    def _units(self) -> Iterator[tuple[int, UnitFacts]]:
         """Item -> what is said of it before and after the label."""
         closed = self._list_closed()
         names = ("public_id", "trial__public_id", "decision__public_id", "snapshot__digest", "inclusion")
@@ -276,7 +277,7 @@ class LabelExport:
         of_runs = items.filter(decision__episode__run__in=runs) | items.filter(episode__run__in=runs)
         return frozenset({*hidden, *(of_runs.values_list("pk", flat=True) if self.queue.unit != "trial" else ())})
 
-    def _row(self, unit: tuple[Any, ...], said: Sequence[Any], more: Mapping[str, Any]) -> Sequence[Any]:
+    def _row(self, unit: UnitFacts, said: Sequence[object], more: Mapping[str, object]) -> Sequence[object]:
         item, unit_id, drawn = unit
         version, queue = self.queue.version, self.queue
         book = (version.codebook.name, version.number, version.digest)
@@ -289,7 +290,7 @@ class LabelExport:
         carried = (more["carried"],)
         return (str(item), str(queue.public_id), queue.unit, unit_id, *book, *said, *drawn, *carried, *hid, *asked)
 
-    def _labels(self, units: Mapping[int, Any]) -> Iterator[Sequence[Any]]:
+    def _labels(self, units: Mapping[int, UnitFacts]) -> Iterator[Sequence[object]]:
         """In the order of the items, the reviews and the marks."""
         final = {"mark__review__item__queue": self.queue, "mark__review__state": Review.State.SUBMITTED}
         place = (f"mark__{name}" for name in MARK_PLACE)
@@ -303,7 +304,7 @@ class LabelExport:
             more = {"quote": quote, "memo": memo, "review_memo": said, "carried": carried is not None}
             yield self._row(units[item], given, more)
 
-    def _without_labels(self, units: Mapping[int, Any]) -> Iterator[Sequence[Any]]:
+    def _without_labels(self, units: Mapping[int, UnitFacts]) -> Iterator[Sequence[object]]:
         for review in self._bare_reviews():
             nothing = (None,) * (1 + len(MARK_PLACE))
             said = ("review", review.reviewer.pseudonym, review.state, *nothing, review.confidence, None)
@@ -317,7 +318,7 @@ class LabelExport:
         bare = final.exclude(pk__in=labelled) | final.filter(state=Review.State.SKIPPED)
         return bare.select_related("reviewer").order_by("item__ordinal", "pk")
 
-    def _resolutions(self, units: Mapping[int, Any]) -> Iterator[Sequence[Any]]:
+    def _resolutions(self, units: Mapping[int, UnitFacts]) -> Iterator[Sequence[object]]:
         standing = Resolution.objects.filter(item__queue=self.queue, superseded_at=None)
         names = ("item_id", "adjudicator__pseudonym", "attribution", "category", "memo", "resolved_at", "codes__name")
         for item, who, attribution, category, memo, at, code in standing.order_by(
@@ -328,5 +329,5 @@ class LabelExport:
             yield self._row(units[item], said, {"quote": "", "memo": memo, "review_memo": "", "carried": False})
 
 
-def _replace_empty(values: Sequence[Any]) -> list[Any]:
+def _replace_empty(values: Sequence[object]) -> list[object]:
     return [None if value == "" else value for value in values]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from benchapp.models import Attribution, Code
 from benchapp.review.suggestions.judge_evidence import JudgeEvidence
 from runner.base.text import storable
-from runner.base.types import FILTERED, ModelReply
+from runner.base.types import FILTERED, JsonValue, ModelReply
 from runner.models.json_reply import PLAIN, objects_among, refuses
 
 MAX_REPLY_CHARS = 200_000
@@ -68,23 +67,23 @@ def read_reply(reply: ModelReply, evidence: JudgeEvidence, find: Callable[[str],
     return ReadSuggestions(tuple(labels.values()), tuple(problems))
 
 
-def _entries(reply: ModelReply) -> list[Any]:
+def _entries(reply: ModelReply) -> list[JsonValue]:
     text = reply.text
     if len(text) > MAX_REPLY_CHARS:
         raise Unreadable(f"{len(text):,} characters, expected at most {MAX_REPLY_CHARS:,}")
     # Models put words or a fence around it, or into another object.
     objects = objects_among(text, PLAIN, limit=MAX_BRACES, inner=True)
-    found = next((value for value in objects if isinstance(value.get("labels"), list)), None)
-    if found is None and refuses(text):
+    lists = (value.get("labels") for value in objects)
+    entries = next((found for found in lists if isinstance(found, list)), None)
+    if entries is None and refuses(text):
         raise JudgeRefused(text[:MAX_TEXT_CHARS])
-    if found is None:
+    if entries is None:
         cut_off = " (it was cut off at the limit of tokens)" if reply.finish_reason == "length" else ""
         raise Unreadable(f"no JSON object with a list named labels{cut_off}")
-    entries: list[Any] = found["labels"]
     return entries
 
 
-def _label(entry: Any, evidence: JudgeEvidence, find: Callable[[str], Code | None]) -> Judged:
+def _label(entry: JsonValue, evidence: JudgeEvidence, find: Callable[[str], Code | None]) -> Judged:
     if not isinstance(entry, dict):
         raise Unreadable("expected an object")
     name = _text(entry, "code")
@@ -106,7 +105,7 @@ def _label(entry: Any, evidence: JudgeEvidence, find: Callable[[str], Code | Non
     return Judged(code, attribution, step, quote, _text(entry, "reason"), confidence)
 
 
-def _step(value: Any, evidence: JudgeEvidence) -> int | None:
+def _step(value: JsonValue, evidence: JudgeEvidence) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= evidence.steps_total:
@@ -114,7 +113,7 @@ def _step(value: Any, evidence: JudgeEvidence) -> int | None:
     return value
 
 
-def _text(entry: dict[str, Any], key: str) -> str:
+def _text(entry: dict[str, JsonValue], key: str) -> str:
     value = entry.get(key)
     if value is None:
         return ""

@@ -13,7 +13,6 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
 
 import orjson
 from django.db import transaction
@@ -188,7 +187,7 @@ def end_forgotten(queue: Queue) -> int:
     return left.update(status=FAILED, error="interrupted: its judge vanished")
 
 
-def _request_as_json(model: Model, request: ModelRequest) -> dict[str, Any]:
+def _request_as_json(model: Model, request: ModelRequest) -> dict[str, object]:
     return {
         "model": model.name,
         "messages": [dict(message) for message in request.messages],
@@ -198,7 +197,7 @@ def _request_as_json(model: Model, request: ModelRequest) -> dict[str, Any]:
     }
 
 
-def _reply_as_json(reply: ModelReply) -> dict[str, Any]:
+def _reply_as_json(reply: ModelReply) -> dict[str, object]:
     return {
         "text": reply.text,
         "finish_reason": reply.finish_reason,
@@ -213,5 +212,5 @@ def _reply_as_json(reply: ModelReply) -> dict[str, Any]:
     }
 
 
-def _pack(value: dict[str, Any]) -> bytes:
+def _pack(value: dict[str, object]) -> bytes:
     return orjson.dumps(Redactor(own_secrets()).value(storable_value(value)), option=orjson.OPT_SORT_KEYS)

@@ -9,10 +9,10 @@ anything is right most of the time.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
 
 from django.db.models import Count, Q, Sum
 
@@ -24,6 +24,8 @@ from benchapp.review.results.queue_results import Basis, coding_of
 from benchapp.review.suggestions.judging_queue import ANSWERED, source_of
 from benchapp.review.suggestions.suggestion_runs import RULES_SOURCE, Names
 from benchapp.stats.metrics.rates import Rate
+
+Number = TypeVar("Number", int, float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,11 +197,11 @@ def rule_records(queue: Queue, truth: Truth) -> list[RuleRecord]:
     codes: dict[str, int | None] = {}
     rows = Suggestion.objects.filter(item__queue=queue, source=RULES_SOURCE, source_version=RULES_VERSION)
     looked = set()
-    for rule, item, code in rows.order_by().values_list("rule", "item_id", "code_id"):
+    for key, item, proposed in rows.order_by().values_list("rule", "item_id", "code_id"):
         looked.add(item)
-        if rule:
-            spoke[rule].add(item)
-            codes[rule] = code
+        if key:
+            spoke[key].add(item)
+            codes[key] = proposed
     names = Names.of(queue.version)
     by_pk = {code.pk: code for code in names.codes.values()}
     settled = looked & truth.codes.keys()
@@ -232,14 +234,16 @@ def judge_bills(queue: Queue) -> list[JudgeBill]:
             *key,
             statuses={row["status"]: row["calls"] for row in found},
             calls=sum(row["calls"] for row in found),
-            **{name: _known_sum(row[f"sum_{name}"] for row in found) for name in sums},
+            input_tokens=_sum_known(row["sum_input_tokens"] for row in found),
+            output_tokens=_sum_known(row["sum_output_tokens"] for row in found),
+            cost_usd=_sum_known(row["sum_cost_usd"] for row in found),
             priced=sum(row["priced"] for row in found),
         )
         for key, found in sorted(grouped.items())
     ]
 
 
-def _known_sum(values: Any) -> Any:
+def _sum_known(values: Iterable[Number | None]) -> Number | None:
     known = [value for value in values if value is not None]
     return sum(known) if known else None
 

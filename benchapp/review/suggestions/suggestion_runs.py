@@ -133,7 +133,7 @@ def _says(row: Suggestion) -> tuple[object, ...]:
 # --- showing them -----------------------------------------------------------------------------------------------
 
 
-def standing(items: Sequence[QueueItem] | QuerySet[QueueItem]) -> QuerySet[Suggestion]:
+def select_standing(items: Sequence[QueueItem] | QuerySet[QueueItem]) -> QuerySet[Suggestion]:
     """The suggestions that count: of the rules those of the present version; of a judge all that its calls gave."""
     found = Suggestion.objects.filter(item__in=items).select_related("code", "call")
     return found.filter(~Q(source=RULES_SOURCE) | Q(source_version=RULES_VERSION)).order_by("item", "id")
@@ -148,7 +148,7 @@ def suggestions_for(item: QueueItem, user: User) -> list[Suggestion] | Hidden:
     hidden = hidden_in(item, user)
     if hidden.suggestions:
         return hidden
-    found = [row for row in standing([item]) if row.code_name]
+    found = [row for row in select_standing([item]) if row.code_name]
     if not hidden.facts:
         return found
     shown = [row for row in found if row.rule not in SKILL_RULES]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
@@ -11,8 +12,10 @@ from django.urls import NoReverseMatch, reverse
 from django.views.decorators.http import require_safe
 
 from benchapp.models import Activity, QueueItem, User
+from benchapp.record.json_shape import Shaped
 from benchapp.review.blinding import open_to, same_unit
 from benchapp.review.seeing import note_items_seen
+from inspector.web.access import user_of
 from inspector.web.responses import next_url, paginate, render_page
 from inspector.web.text.visible import visible
 
@@ -39,18 +42,15 @@ ABOUT_ITEMS = frozenset({"queueitem", "review", "resolution", "suggestion", "jud
 def activity(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     chosen = {name: request.GET.get(name, "")[:200] for name in ("person", "verb", "target")}
     page = paginate(request, _filter_acts(chosen), per_page=PER_PAGE)
-    reader: User = request.user  # type: ignore[assignment]
+    reader = user_of(request)
     unseen = _unseen_queues(reader)
-    acts = [_act_twin(act, reader, unseen) for act in page]
-    told = {act.target_id for act, fact in zip(page, acts, strict=True) if fact["detail"] or fact["reason"]}
+    acts = [_row(act, reader, unseen) for act in page]
+    told = {act.target_id for act in acts if act.detail or act.reason}
     note_items_seen(reader, QueueItem.objects.filter(public_id__in=told, resolutions__isnull=False).distinct())
     data = {"acts": acts, "filter": chosen, "next": next_url(request, page)}
     context = {
         "page": page,
-        "rows": [
-            ({**fact, "target_word": WORDS.get(fact["target"], fact["target"])}, _list_details(fact["detail"]))
-            for fact in acts
-        ],
+        "rows": [(act, _list_details(act.detail)) for act in acts],
         "people": _values("actor_name"),
         "verbs": _values("verb"),
         "targets": _values("target_kind"),
@@ -76,20 +76,30 @@ def _unseen_queues(reader: User) -> frozenset[UUID]:
     return frozenset(same.order_by().values_list("queue__public_id", flat=True).distinct())
 
 
-def _act_twin(act: Activity, reader: User, unseen: frozenset[UUID]) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class ActRow(Shaped):
+    """An act as the page and its twin show it: `detail` and `reason` are empty where they are hidden."""
+
+    at: datetime
+    person: str
+    verb: str
+    target: str
+    target_id: UUID | None
+    url: str | None
+    detail: dict[str, object]
+    reason: str
+
+    @property
+    def target_word(self) -> str:
+        return WORDS.get(self.target, self.target)
+
+
+def _row(act: Activity, reader: User, unseen: frozenset[UUID]) -> ActRow:
     sees_all = reader.may(User.Level.ADMIN) and not unseen
     hidden = act.target_kind in ABOUT_ITEMS and act.actor_id != reader.pk and not sees_all
     hidden = hidden or (act.target_kind == "queue" and act.target_id in unseen)
-    return {
-        "at": act.at,
-        "person": act.actor_name,
-        "verb": act.verb,
-        "target": act.target_kind,
-        "target_id": act.target_id,
-        "url": _address(act),
-        "detail": {} if hidden else act.detail,
-        "reason": "" if hidden else act.reason,
-    }
+    detail, reason = ({}, "") if hidden else (act.detail, act.reason)
+    return ActRow(act.at, act.actor_name, act.verb, act.target_kind, act.target_id, _address(act), detail, reason)
 
 
 def _address(act: Activity) -> str | None:
@@ -101,7 +111,7 @@ def _address(act: Activity) -> str | None:
         return None
 
 
-def _list_details(detail: dict[str, Any]) -> list[tuple[str, str, str]]:
+def _list_details(detail: dict[str, object]) -> list[tuple[str, str, str]]:
     """(what, before, after) where both are told, (what, "", value) for the rest."""
     before, after = detail.get("before"), detail.get("after")
     told = []
@@ -111,7 +121,7 @@ def _list_details(detail: dict[str, Any]) -> list[tuple[str, str, str]]:
     return told + [(name, "", _shorten(value)) for name, value in detail.items() if value not in (None, "", [])]
 
 
-def _shorten(value: Any) -> str:
+def _shorten(value: object) -> str:
     if value is None or value == "":
         return "unknown"
     text = visible(", ".join(map(str, value)) if isinstance(value, list) else str(value))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
+from django.utils.safestring import SafeString
 from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.models import Comment, Mention, User
@@ -25,7 +25,7 @@ from benchapp.review.remarks import (
     thread_at,
     write_comment,
 )
-from inspector.web.access import needs
+from inspector.web.access import needs, user_of
 from inspector.web.responses import next_url, paginate, render_page, wants_fragment
 from inspector.web.text.markdown import render_markdown
 
@@ -36,7 +36,7 @@ SHOWN_CHARS = 600  # of a comment in a list; the thread has all of it
 
 @require_safe
 def comments(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    reader: User = request.user  # type: ignore[assignment]
+    reader = user_of(request)
     page = paginate(request, comments_for(reader).order_by("-written_at", "-pk"), per_page=PER_PAGE)
     mentions = list(mentions_of(reader)[:MENTIONS])
     data = {
@@ -57,13 +57,13 @@ def about(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 @needs(User.Level.REVIEWER)
-def write(request: HttpRequest) -> HttpResponseBase:
+def write(request: HttpRequest) -> HttpResponse:
     """The place stands in the address, the text in the form; `parent` is the comment it answers."""
-    place, author = _place(request), request.user
+    place, author = _place(request), user_of(request)
     text, answers = request.POST.get("text", ""), request.POST.get("parent", "")
     parent = get_object_or_404(Comment, public_id=_uuid(answers)) if answers else None
     try:
-        write_comment(place, author, text, parent=parent)  # type: ignore[arg-type]
+        write_comment(place, author, text, parent=parent)
     except CommentRefused as refusal:
         return _thread(request, place, problem=str(refusal), text=text, answers=answers)
     if wants_fragment(request):
@@ -74,9 +74,9 @@ def write(request: HttpRequest) -> HttpResponseBase:
 @require_POST
 @needs(User.Level.REVIEWER)
 def retract(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    comment = get_object_or_404(comments_for(request.user), public_id=public_id)  # type: ignore[arg-type]
+    comment = get_object_or_404(comments_for(user_of(request)), public_id=public_id)
     try:
-        retract_comment(comment, request.user)  # type: ignore[arg-type]
+        retract_comment(comment, user_of(request))
     except CommentRefused as refusal:
         raise PermissionDenied(str(refusal)) from refusal
     if wants_fragment(request):
@@ -88,7 +88,7 @@ def retract(request: HttpRequest, public_id: UUID) -> HttpResponse:
 def read(request: HttpRequest) -> HttpResponse:
     """Mentions of whoever asks are read from now on: all, or those at the place in the address. Open to every level."""
     place = _place(request).name if request.GET else ""
-    count = read_mentions(request.user, place=place)  # type: ignore[arg-type]
+    count = read_mentions(user_of(request), place=place)
     if wants_fragment(request):
         return HttpResponse(status=204)
     messages.success(request, f"{count} mention{'' if count == 1 else 's'} marked as read.")
@@ -100,7 +100,7 @@ def _place(request: HttpRequest) -> CommentPlace:
         place = place_of(request.GET)
     except NoSuchPlace as error:
         raise Http404(str(error)) from error
-    if place.is_closed_to(request.user):  # type: ignore[arg-type]
+    if place.is_closed_to(user_of(request)):
         raise PermissionDenied("Comments here are closed to you until your blind review is submitted.")
     return place
 
@@ -115,8 +115,8 @@ def _thread(
     taken: str | None = None,
 ) -> HttpResponse:
     """`problem`: why `text`, which answers `answers`, was refused. `taken`: what the text answered that was kept."""
-    said = thread_at(place, request.user)  # type: ignore[arg-type]
-    mine = Mention.objects.filter(user=request.user, comment__place=place.name, read_at=None)  # type: ignore[misc]
+    said = thread_at(place, user_of(request))
+    mine = Mention.objects.filter(user=user_of(request), comment__place=place.name, read_at=None)
     context = {
         "place": place,
         "thread": [(_render_text(first), [_render_text(each) for each in answered]) for first, answered in said],
@@ -136,7 +136,7 @@ def _thread(
     return response
 
 
-def _render_text(comment: Comment) -> tuple[Comment, Any]:
+def _render_text(comment: Comment) -> tuple[Comment, SafeString | None]:
     """With its text as HTML that can do no harm; a retracted one says nothing any more."""
     return comment, None if comment.retracted_at else render_markdown(comment.text)
 
@@ -147,7 +147,7 @@ COMMENT = JsonShape(
 )
 
 
-def _comment_twin(comment: Comment, reader: User) -> dict[str, Any]:
+def _comment_twin(comment: Comment, reader: User) -> dict[str, object]:
     return {**COMMENT.read(comment), "own": comment.author_id == reader.pk}
 
 

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_POST, require_safe
 from benchapp.models import Review, User
 from benchapp.people.accounts import AccountChangeRefused, add_account, people, set_active, set_level
 from benchapp.record.json_shape import JsonShape
-from inspector.web.access import needs
+from inspector.web.access import needs, user_of
 from inspector.web.responses import next_url, paginate, render_page
 
 PER_PAGE = 50
@@ -55,7 +55,7 @@ def account_add(request: HttpRequest) -> HttpResponse:
     if form.is_valid():
         given = form.cleaned_data
         try:
-            made = add_account(given["username"], given["password"], given["level"], by=request.user)  # type: ignore[arg-type]
+            made = add_account(given["username"], given["password"], given["level"], by=user_of(request))
         except ValidationError as error:
             form.add_error(None, error) if not hasattr(error, "error_dict") else _put_errors(form, error)
         else:
@@ -73,11 +73,11 @@ def account_change(request: HttpRequest, name: str) -> HttpResponse:
     if not form.is_valid():
         messages.error(request, "Nothing was changed: no such level.")
         return redirect("people")
-    given, by = form.cleaned_data, request.user
+    given, by = form.cleaned_data, user_of(request)
     try:
-        if given["level"] and set_level(user, given["level"], by=by, reason=given["reason"]):  # type: ignore[arg-type]
+        if given["level"] and set_level(user, given["level"], by=by, reason=given["reason"]):
             messages.success(request, f"{user.username} is {user.level} from now on.")
-        if given["active"] is not None and set_active(user, bool(given["active"]), by=by, reason=given["reason"]):  # type: ignore[arg-type]
+        if given["active"] is not None and set_active(user, bool(given["active"]), by=by, reason=given["reason"]):
             messages.success(request, f"{user.username} is switched {'on' if user.is_active else 'off'}.")
     except AccountChangeRefused as refusal:
         messages.error(request, str(refusal))
@@ -87,7 +87,7 @@ def account_change(request: HttpRequest, name: str) -> HttpResponse:
 @require_safe
 def me(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     """One's own account: level, pseudonym, reviews. Open to everybody who is logged in."""
-    user: User = request.user  # type: ignore[assignment]
+    user = user_of(request)
     done = user.reviews.aggregate(
         submitted=Count("pk", filter=Q(state=Review.State.SUBMITTED)),
         drafts=Count("pk", filter=Q(state=Review.State.DRAFT)),

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
-
 from django.db.models import Count, Max, Q
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from benchapp.models import Codebook, Queue, User
 from benchapp.record.json_shape import JsonShape
-from benchapp.review.queues.review_progress import awaiting, own_drafts, progress_of
+from benchapp.review.queues.review_progress import QueueProgress, awaiting, own_drafts, progress_of
 from benchapp.review.review_access import too_early
 from inspector.pages.review.queues.queues import QUEUE, UNITS
+from inspector.web.access import user_of
 from inspector.web.responses import link_to, next_url, paginate, render_page
 
 PER_PAGE = 50
@@ -27,7 +26,7 @@ DRAFT = JsonShape(
 
 @require_safe
 def review(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    user = cast(User, request.user)
+    user = user_of(request)
     waiting = _waiting(user)
     page = paginate(request, Queue.objects.select_related("version__codebook"), per_page=PER_PAGE)
     rows = progress_of(list(page), user)
@@ -52,7 +51,7 @@ def review(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     return render_page(request, "review/index.html", data=data, context=context, as_json=as_json)
 
 
-def _waiting(user: User) -> list[Any]:
+def _waiting(user: User) -> list[QueueProgress]:
     """Open queues in which something is left for this person, the oldest first: what was asked for first."""
     assigned = Queue.objects.filter(closed_at=None, reviewers=user).select_related("version__codebook")
     return [each for each in progress_of(list(assigned.order_by("created_at", "pk")), user) if each.own_left]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
 from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from benchapp.models import User
 from benchapp.record.json_shape import JsonShape
 from benchapp.search.completion import complete
 from benchapp.search.hit_marks import Excerpt
@@ -17,6 +15,7 @@ from benchapp.search.indexing import IndexProgress, progress
 from benchapp.search.query import MAX_QUERY, SearchQuery, parse
 from benchapp.search.search_hits import MOST, Found, find
 from inspector.pages.search.search import SearchHit, chips, facets, help_rows, hits, point_out
+from inspector.web.access import user_of
 from inspector.web.responses import next_url, paginate, render_page
 
 PER_PAGE = 20
@@ -32,7 +31,7 @@ EXAMPLES = (
 
 @require_safe
 def search(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    reader = cast(User, request.user)
+    reader = user_of(request)
     query = parse(request.GET.get("q", ""))
     found, known = find(query, reader), progress()
     page = paginate(request, found.numbers, per_page=PER_PAGE)
@@ -74,7 +73,7 @@ def search_complete(request: HttpRequest) -> JsonResponse:
     text = request.GET.get("q", "")[:MAX_QUERY]
     at = request.GET.get("at", "")
     place = min(int(at), len(text)) if at.isascii() and at.isdigit() and len(at) < 6 else len(text)
-    proposals = complete(text, place, cast(User, request.user))
+    proposals = complete(text, place, user_of(request))
     return JsonResponse({"proposals": PROPOSAL.read_all(proposals)})
 
 
@@ -94,7 +93,7 @@ def _says(query: SearchQuery, found: Found, known: IndexProgress) -> str:
     return f"{total:,} hit{'' if total == 1 else 's'}, newest first."
 
 
-def _excerpt_twin(excerpt: Excerpt) -> dict[str, Any]:
+def _excerpt_twin(excerpt: Excerpt) -> dict[str, object]:
     text = "".join(text for text, _ in excerpt.pieces)
     return {"in": excerpt.section, "text": text, "marks": _marks(excerpt.pieces)}
 
@@ -108,7 +107,7 @@ HIT = JsonShape(
 )
 
 
-def _hit_twin(request: HttpRequest, hit: SearchHit) -> dict[str, Any]:
+def _hit_twin(request: HttpRequest, hit: SearchHit) -> dict[str, object]:
     url = request.build_absolute_uri(hit.url) if hit.url else None
     return {"kind": hit.kind, "title": hit.title, "url": url, **HIT.read(hit)}
 

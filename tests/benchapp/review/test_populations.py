@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from benchapp.models import Activity, Experiment, Queue, QueueItem, Run, Slot, Trial, User
 from benchapp.review.queues.item_drawing import Draw
-from benchapp.review.queues.populations import PRESETS, Population, parse_population, population_of
+from benchapp.review.queues.populations import PRESETS, Population, parse_population, reopen
 from benchapp.review.queues.queue_making import (
     QueueRefused,
     QueueSpec,
@@ -219,7 +219,7 @@ def test_every_preset_can_be_asked_for_and_comes_back_from_its_address(unit: str
     for preset in PRESETS[unit]:
         population = parsed(f"unit={unit}&preset={preset}&condition=no-skill&family=")
         assert parsed(population.query()) == population
-        assert list(population_of(unit, population.query())) == []
+        assert list(reopen(unit, population.query()).rows()) == []
         assert population.says()
 
 
@@ -266,7 +266,7 @@ def test_what_comes_later_does_not_change_what_it_was_drawn_from() -> None:
     make_trial(success=False)
     queue = make_queue(spec_of(), user=reviewer())
     make_trial(success=False)
-    assert population_of(queue.unit, queue.population).count() == queue.population_total == 1
+    assert reopen(queue.unit, queue.population).rows().count() == queue.population_total == 1
 
 
 def test_decisions_and_libraries_become_items() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from benchapp.models import Queue, Trial
 from benchapp.review.coding.condition_guesses import guesses_of
 from benchapp.review.queues.review_facets import extent_of
-from benchapp.review.results.cooccurrence import together
+from benchapp.review.results.cooccurrence import count_together
 from benchapp.review.results.queue_results import coding_of
 from benchapp.review.results.saturation import STILL, saturation_of
 from benchapp.review.results.taxonomy import Per, Taxonomy, TaxonomyRow, blame, uncoded_strata
@@ -184,10 +184,10 @@ def test_it_counts_items_with_both_of_two_codes() -> None:
     say(world, 2, ["misapplied"])
     found = taxonomy(world)
     sets = [found.coding.within(code) for code in found.coding.codes if code.name in ("skill", "tool")]
-    pair = together(found.sampled, sets)[0, 1]
+    pair = count_together(found.sampled, sets)[0, 1]
     assert (pair.both, pair.either) == (0.5, 3.0)
     assert pair.share == pytest.approx(1 / 6)
-    assert together(found.sampled, sets)[0, 0].both == 2  # the diagonal: how many carry it
+    assert count_together(found.sampled, sets)[0, 0].both == 2  # the diagonal: how many carry it
 
 
 # --- pure ------------------------------------------------------------------------------------------------------------

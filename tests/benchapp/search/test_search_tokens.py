@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchapp.search.tokens import BARRIER, FACT, MAX_TOKEN, asked_as_parts, atoms, fact, split_query, stream
+from benchapp.search.tokens import BARRIER, FACT, MAX_TOKEN, atoms, fact, split_query, split_query_parts, stream
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_it_cuts_long_tokens_and_gives_them_no_parts() -> None:
     ],
 )
 def test_it_asks_for_words_side_by_side(text: str, whole: list[str], parts: list[str]) -> None:
-    assert (split_query(text), asked_as_parts(text)) == (whole, parts)
+    assert (split_query(text), split_query_parts(text)) == (whole, parts)
 
 
 @given(st.text(max_size=200))

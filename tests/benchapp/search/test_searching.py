@@ -181,7 +181,7 @@ def test_the_index_finds_what_reading_every_text_finds() -> None:
             parts.append(f"{'-' * (place > 0 and dice.random() < 0.4)}{text}{'*' * (dice.random() < 0.2)}")
         words = " ".join(parts)
         with connection.cursor() as cursor:
-            found = search_index.matching(match_of(parse(words)))
+            found = search_index.select_matching(match_of(parse(words)))
             cursor.execute(found.sql, found.params)
             assert {number for (number,) in cursor.fetchall()} == naive(texts, words), words
 

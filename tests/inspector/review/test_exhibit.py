@@ -8,7 +8,7 @@ from django.test import Client, RequestFactory
 from django.urls import reverse
 
 from benchapp.models import Queue, QueueItem, User
-from inspector.pages.review.exhibits.exhibit import Exhibit, exhibit_of, load_unit
+from inspector.pages.review.exhibits.exhibit import Exhibit, exhibit_of, load_item
 from runner.base.types import Observation, Source, Step, ToolCall
 from tests.worlds.factories import (
     make_decision,
@@ -29,7 +29,7 @@ def reviewer() -> User:
 
 
 def load(item: QueueItem) -> QueueItem:
-    return load_unit(QueueItem.objects).get(pk=item.pk)
+    return load_item(item.public_id)
 
 
 def html(exhibit: Exhibit) -> str:

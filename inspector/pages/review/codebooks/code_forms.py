@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django import forms
+from django.http import QueryDict
 
 from benchapp.models import Code, CodebookVersion, Decision, Trial, User
 from benchapp.review.codebooks import codes
 from benchapp.review.codebooks.codebook_file import MAX_NAME, MAX_QUOTE, MAX_TEXT
 from benchapp.review.codebooks.codes import Wording
 from benchapp.review.codebooks.examples import add_example
+from inspector.pages.review.offered_rows import offer_rows
 
 MIN_PARTS, MAX_PARTS = 2, 6
 TEXTS = {"definition": "Definition", "include": "Label it when", "exclude": "Not when, and what instead"}
 
 
-def _name(**given: Any) -> forms.CharField:
-    return forms.CharField(max_length=MAX_NAME, error_messages={"required": "Give it a name."}, **given)
+def _name(label: str | None = None) -> forms.CharField:
+    return forms.CharField(max_length=MAX_NAME, error_messages={"required": "Give it a name."}, label=label)
 
 
 def _text(label: str, *, rows: int = 3) -> forms.CharField:
     return forms.CharField(required=False, max_length=MAX_TEXT, label=label, widget=forms.Textarea({"rows": rows}))
 
 
-def _read_texts(code: Code) -> dict[str, str]:
+def _read_texts(code: Code) -> dict[str, object]:
     return {name: getattr(Wording.of(code), name) for name in ("name", *TEXTS)}
 
 
@@ -33,8 +33,10 @@ class CodeForm(forms.Form):
 
     title = button = about = ""
 
-    def __init__(self, code: Code | None, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, auto_id="code_%s", **kwargs)
+    def __init__(
+        self, code: Code | None, sent: QueryDict | None = None, *, initial: dict[str, object] | None = None
+    ) -> None:
+        super().__init__(sent, auto_id="code_%s", initial=initial)
         self.code = code
 
     def apply(self, user: User) -> str:
@@ -60,11 +62,11 @@ class AddForm(WordingForm):
         Code.objects.none(), required=False, to_field_name="public_id", empty_label="at the top"
     )
 
-    def __init__(self, version: CodebookVersion, *args: Any, **kwargs: Any) -> None:
-        super().__init__(None, *args, **kwargs)
+    def __init__(self, version: CodebookVersion, sent: QueryDict | None = None) -> None:
+        super().__init__(None, sent)
         self.version = version
         self.fields["parent"].label = "Below"
-        self.fields["parent"].queryset = version.codes.all()  # type: ignore[attr-defined]
+        offer_rows(self, "parent", version.codes.all())
 
     def apply(self, user: User) -> str:
         self.code = codes.add(self.version, self.wording(), user, parent=self.cleaned_data["parent"])
@@ -72,21 +74,22 @@ class AddForm(WordingForm):
 
 
 class EditForm(WordingForm):
+    code: Code
     title, button = "Edit", "Save"
     about = "Another name keeps the labels. Another meaning asks for each of them again when a queue is carried over."
     seen = forms.CharField(required=False, widget=forms.HiddenInput)
 
-    def __init__(self, code: Code, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, code: Code, sent: QueryDict | None = None) -> None:
         initial = {**_read_texts(code), "seen": Wording.of(code).fingerprint}
-        super().__init__(code, *args, initial=initial, **kwargs)
+        super().__init__(code, sent, initial=initial)
 
     def apply(self, user: User) -> str:
-        assert self.code
         code = codes.reword(self.code, self.wording(), user, seen=self.cleaned_data["seen"])
         return f"“{code.name}” was saved."
 
 
 class MoveForm(CodeForm):
+    code: Code
     title, button = "Move", "Move"
     parent = forms.ModelChoiceField(
         Code.objects.none(), required=False, to_field_name="public_id", empty_label="at the top", label="Below"
@@ -95,27 +98,26 @@ class MoveForm(CodeForm):
         Code.objects.none(), required=False, to_field_name="public_id", empty_label="last", label="In front of"
     )
 
-    def __init__(self, code: Code, *args: Any, **kwargs: Any) -> None:
-        super().__init__(code, *args, initial={"parent": code.parent and code.parent.public_id}, **kwargs)
+    def __init__(self, code: Code, sent: QueryDict | None = None) -> None:
+        super().__init__(code, sent, initial={"parent": code.parent and code.parent.public_id})
         for name in ("parent", "before"):
-            others = code.version.codes.exclude(pk=code.pk)
-            self.fields[name].queryset = others  # type: ignore[attr-defined]
+            offer_rows(self, name, code.version.codes.exclude(pk=code.pk))
 
     def apply(self, user: User) -> str:
-        assert self.code
         parent, before = self.cleaned_data["parent"], self.cleaned_data["before"]
         codes.move(self.code, user, parent=before.parent if before and not parent else parent, before=before)
         return f"“{self.code.name}” was moved."
 
 
 class SplitForm(CodeForm):
+    code: Code
     title, button = "Split", "Split"
     about = "The first part keeps the place, the examples and what is below. Every label is asked for again."
 
-    def __init__(self, code: Code, data: Any = None, *args: Any, parts: int = MIN_PARTS, **kwargs: Any) -> None:
-        super().__init__(code, data, *args, **kwargs)
-        if data is not None:
-            parts = sum(f"name_{part}" in data for part in range(1, MAX_PARTS + 1))
+    def __init__(self, code: Code, sent: QueryDict | None = None, *, parts: int = MIN_PARTS) -> None:
+        super().__init__(code, sent)
+        if sent is not None:
+            parts = sum(f"name_{part}" in sent for part in range(1, MAX_PARTS + 1))
         self.parts = max(MIN_PARTS, min(MAX_PARTS, parts))
         for part in range(1, self.parts + 1):
             self.fields[f"name_{part}"] = _name(label=f"Part {part}: name")
@@ -128,13 +130,13 @@ class SplitForm(CodeForm):
         return self.parts + 1 if self.parts < MAX_PARTS else None
 
     def apply(self, user: User) -> str:
-        assert self.code
         was = self.code.name
         made = codes.split_code(self.code, [self.wording(f"_{part}") for part in range(1, self.parts + 1)], user)
         return f"“{was}” was split into {', '.join(f'“{code.name}”' for code in made)}."
 
 
 class MergeForm(WordingForm):
+    code: Code
     title, button = "Merge", "Merge"
     about = "Labels of all of them follow by themselves, also where the words change: you have them all before you."
     others = forms.ModelMultipleChoiceField(
@@ -146,29 +148,29 @@ class MergeForm(WordingForm):
     )
     field_order = ("others", "name", *TEXTS)
 
-    def __init__(self, code: Code, *args: Any, **kwargs: Any) -> None:
-        super().__init__(code, *args, initial=_read_texts(code), **kwargs)
-        self.fields["others"].queryset = code.version.codes.exclude(pk=code.pk)  # type: ignore[attr-defined]
+    def __init__(self, code: Code, sent: QueryDict | None = None) -> None:
+        super().__init__(code, sent, initial=_read_texts(code))
+        offer_rows(self, "others", code.version.codes.exclude(pk=code.pk))
 
     def apply(self, user: User) -> str:
-        assert self.code
         merged = [self.code, *self.cleaned_data["others"]]
         self.code = codes.merge(merged, self.wording(), user)
         return f"{', '.join(f'“{code.name}”' for code in merged)} became “{self.code.name}”."
 
 
 class RetireForm(CodeForm):
+    code: Code
     title, button = "Retire", "Retire"
     about = "The draft goes on without it; what is below it moves up. Its labels are asked for again."
     reason = forms.CharField(required=False, max_length=1000, label="Why", widget=forms.Textarea({"rows": 2}))
 
     def apply(self, user: User) -> str:
-        assert self.code
         codes.retire(self.code, user, reason=self.cleaned_data["reason"])
         return f"“{self.code.name}” was retired."
 
 
 class ExampleForm(CodeForm):
+    code: Code
     title, button = "Example", "Add example"
     about = (
         "A place that shows what the code means. Marks of submitted reviews can be added from the coding screen too."
@@ -194,14 +196,13 @@ class ExampleForm(CodeForm):
     note = forms.CharField(required=False, max_length=MAX_TEXT, widget=forms.Textarea({"rows": 2}), label="Note")
     is_counter = forms.BooleanField(required=False, label="Shows what the code does not mean")
 
-    def __init__(self, code: Code, *args: Any, **kwargs: Any) -> None:
-        super().__init__(code, *args, **kwargs)
+    def __init__(self, code: Code, sent: QueryDict | None = None) -> None:
+        super().__init__(code, sent)
         standing = {"episode__run__experiment__deleted_at": None}
-        self.fields["trial"].queryset = Trial.objects.filter(**standing)  # type: ignore[attr-defined]
-        self.fields["decision"].queryset = Decision.objects.filter(**standing)  # type: ignore[attr-defined]
+        offer_rows(self, "trial", Trial.objects.filter(**standing))
+        offer_rows(self, "decision", Decision.objects.filter(**standing))
 
     def apply(self, user: User) -> str:
-        assert self.code
         add_example(self.code, user, **self.cleaned_data)
         return f"An example was added to “{self.code.name}”."
 

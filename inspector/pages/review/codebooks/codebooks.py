@@ -18,6 +18,7 @@ from benchapp.review.codebooks.version_changes import Change, VersionDiff
 from benchapp.review.review_access import asked_elsewhere
 from inspector.web.text.diff import FileDiff, diff_file
 
+Detail = dict[str, Any]  # of an act in the log, as JSON
 KIND_WORDS = {
     CodeOrigin.Kind.RENAMED: "renamed from",
     CodeOrigin.Kind.REDEFINED: "redefined from",
@@ -43,6 +44,8 @@ CHANGE_SAYS = {
     "retired": "Every label must be looked at again: nothing took the code's place.",
     "kept": "Labels follow by themselves.",
 }
+
+ORIGIN = JsonShape("kind", "before=before.name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +80,6 @@ class CodeRow(Shaped):
         ("origins", lambda row: ORIGIN.read_all(row.code.origins.all())),
         *("labels", "examples", "examples_hidden"),
     )
-
-
-ORIGIN = JsonShape("kind", "before=before.name")
 
 
 def code_rows(version: CodebookVersion, user: User) -> list[CodeRow]:
@@ -202,7 +202,7 @@ def describe_acts(acts: Iterable[Activity]) -> list[tuple[Activity, str]]:
     return [(act, _sentence(act.verb, act.detail)) for act in acts]
 
 
-def _sentence(verb: str, detail: dict[str, Any]) -> str:
+def _sentence(verb: str, detail: Detail) -> str:
     say = SENTENCES.get(verb)
     found = say(detail) if say else verb
     if "version" not in detail or verb in WITH_VERSION:
@@ -210,7 +210,7 @@ def _sentence(verb: str, detail: dict[str, Any]) -> str:
     return f"{found} in v{detail['version']}"
 
 
-SENTENCES: dict[str, Callable[[dict[str, Any]], str]] = {
+SENTENCES: dict[str, Callable[[Detail], str]] = {
     "codebook.started": lambda detail: "began the codebook",
     "codebook.cloned": lambda detail: f"began the codebook with {detail.get('codes', 0)} codes of a {_source(detail)}",
     "codebook.drafted": lambda detail: f"began the draft of {_version(detail)}",
@@ -231,15 +231,15 @@ SENTENCES: dict[str, Callable[[dict[str, Any]], str]] = {
 WITH_VERSION = frozenset({"codebook.drafted", "codebook.discarded", "codebook.frozen"})
 
 
-def _version(detail: dict[str, Any]) -> str:
+def _version(detail: Detail) -> str:
     return f"v{detail.get('version', '?')}"
 
 
-def _code(detail: dict[str, Any]) -> str:
+def _code(detail: Detail) -> str:
     return f"“{detail.get('code', '')}”"
 
 
-def _source(detail: dict[str, Any]) -> str:
+def _source(detail: Detail) -> str:
     """ "starter skillflow", "file", or "version of another codebook"."""
     source = str(detail.get("from", "file"))
     return source if source == "file" or source.startswith("starter ") else "version of another codebook"

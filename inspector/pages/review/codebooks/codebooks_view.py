@@ -17,7 +17,7 @@ from benchapp.review.codebooks.codebook_file import MAX_BYTES, CodebookFileError
 from benchapp.review.codebooks.codebook_versions import CodebookRefused, clone_starter, draft_of, start, start_from
 from benchapp.review.codebooks.starters import starters
 from inspector.pages.review.codebooks.codebooks import describe_acts
-from inspector.web.access import needs
+from inspector.web.access import needs, user_of
 from inspector.web.responses import link_to, next_url, paginate, render_page
 
 PER_PAGE = 50
@@ -63,10 +63,10 @@ def codebooks(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 @needs(User.Level.REVIEWER)
 def codebook_new(request: HttpRequest) -> HttpResponse:
     form = StartForm(request.POST, request.FILES)
-    faults = [error for errors in form.errors.values() for error in errors]
+    faults = [str(error) for errors in form.errors.values() for error in errors]
     if form.is_valid():
         try:
-            codebook = form.begin(request.user)  # type: ignore[arg-type]
+            codebook = form.begin(user_of(request))
         except CodebookRefused as refusal:
             faults = [str(refusal)]
         except CodebookFileError as broken:
@@ -112,7 +112,7 @@ def codebook(request: HttpRequest, public_id: UUID, *, as_json: bool = False) ->
 @needs(User.Level.REVIEWER)
 def codebook_draft(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """The draft of the next version, begun if there is none."""
-    return redirect(draft_of(get_object_or_404(Codebook, public_id=public_id), request.user))  # type: ignore[arg-type]
+    return redirect(draft_of(get_object_or_404(Codebook, public_id=public_id), user_of(request)))
 
 
 def _page(

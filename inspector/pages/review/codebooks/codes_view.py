@@ -16,7 +16,7 @@ from benchapp.review.codebooks.codebook_versions import CodebookRefused
 from benchapp.review.codebooks.examples import add_from_mark, remove_example
 from inspector.pages.review.codebooks.code_forms import ACTS, AddForm, CodeForm
 from inspector.pages.review.codebooks.versions_view import version_of, version_page
-from inspector.web.access import needs
+from inspector.web.access import needs, user_of
 
 
 @require_POST
@@ -42,7 +42,7 @@ def example_remove(request: HttpRequest, public_id: UUID) -> HttpResponse:
     example = get_object_or_404(CodeExample.objects.select_related("code__version__codebook"), public_id=public_id)
     version = example.code.version
     try:
-        remove_example(example, request.user)  # type: ignore[arg-type]
+        remove_example(example, user_of(request))
     except CodebookRefused as refusal:
         return version_page(request, version, refusal=str(refusal), status=422)
     return redirect(version)
@@ -56,10 +56,10 @@ def mark_example(request: HttpRequest, review_id: UUID, mark_id: UUID, code_id: 
     mark = get_object_or_404(marks, review__public_id=review_id, public_id=mark_id)
     code = get_object_or_404(Code.objects.select_related("version__codebook"), public_id=code_id)
     item = mark.review.item
-    if hidden_in(item, request.user).labels:  # type: ignore[arg-type]
+    if hidden_in(item, user_of(request)).labels:
         raise Http404("There is no such mark.")  # for whoever still has to code the item unseen by others
     try:
-        made = add_from_mark(mark, code, request.user, note=request.POST.get("note", ""))  # type: ignore[arg-type]
+        made = add_from_mark(mark, code, user_of(request), note=request.POST.get("note", ""))
     except CodebookRefused as refusal:
         messages.error(request, str(refusal))
         return redirect(item)
@@ -71,7 +71,7 @@ def _done(request: HttpRequest, form: CodeForm, version_id: UUID) -> HttpRespons
     refusal = "Nothing was changed." if not form.is_valid() else ""
     if not refusal:
         try:
-            messages.success(request, form.apply(request.user))  # type: ignore[arg-type]
+            messages.success(request, form.apply(user_of(request)))
         except CodebookRefused as error:
             refusal = str(error)
     if refusal:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 from django.contrib import messages
@@ -23,7 +23,7 @@ from benchapp.review.seeing import note_seen
 from inspector.pages.review.codebooks.code_forms import ACTS, MIN_PARTS, AddForm, CodeForm, SplitForm
 from inspector.pages.review.codebooks.codebooks import change_groups, code_rows
 from inspector.pages.review.queues.queues import load_queue, may_manage
-from inspector.web.access import needs
+from inspector.web.access import needs, user_of
 from inspector.web.responses import PageLink, render_page
 
 VERSION = JsonShape("id=public_id", "codebook=codebook.name", "number", "frozen_at", "digest?", "note")
@@ -63,11 +63,11 @@ def version_page(
     status: int = 200,
 ) -> HttpResponse:
     """`form`, `refusal`, `note`: what somebody sent and why it was not done, so that nothing typed is lost."""
-    rows = code_rows(found, request.user)  # type: ignore[arg-type]
+    rows = code_rows(found, user_of(request))
     shown = [each.example for row in rows for each in row.examples]
-    note_examples_seen(request.user, shown)  # type: ignore[arg-type]
+    note_examples_seen(user_of(request), shown)
     data = {**VERSION.read(found), "codes": rows, "url": PageLink("codebook-version", found.public_id), "next": None}
-    form = form or _form(request, found, rows and [row.code for row in rows])
+    form = form or _form(request, found, [row.code for row in rows])
     context = {
         "section": "codebook",
         "version": found,
@@ -117,7 +117,7 @@ def _carriable(found: CodebookVersion) -> list[Queue]:
 def version_freeze(request: HttpRequest, public_id: UUID) -> HttpResponse:
     found, note = version_of(public_id), request.POST.get("note", "")
     try:
-        freeze(found, request.user, note)  # type: ignore[arg-type]
+        freeze(found, user_of(request), note)
     except CodebookRefused as refusal:
         return version_page(request, found, refusal=str(refusal), note=note, status=422)
     messages.success(request, f"Version {found.number} is frozen. Queues can use it from now on.")
@@ -129,7 +129,7 @@ def version_freeze(request: HttpRequest, public_id: UUID) -> HttpResponse:
 def version_discard(request: HttpRequest, public_id: UUID) -> HttpResponse:
     found = version_of(public_id)
     try:
-        discard(found, request.user)  # type: ignore[arg-type]
+        discard(found, user_of(request))
     except CodebookRefused as refusal:
         return version_page(request, found, refusal=str(refusal), status=422)
     messages.success(request, f"The draft of version {found.number} was discarded.")
@@ -142,7 +142,7 @@ def version_discard(request: HttpRequest, public_id: UUID) -> HttpResponse:
 def version_clone(request: HttpRequest, public_id: UUID) -> HttpResponse:
     found = version_of(public_id)
     try:
-        made = clone(found, request.user, name=request.POST.get("name", ""))  # type: ignore[arg-type]
+        made = clone(found, user_of(request), name=request.POST.get("name", ""))
     except CodebookRefused as refusal:
         return version_page(request, found, refusal=str(refusal), status=422)
     messages.success(request, f"“{made.name}” begins with the codes of {found}.")
@@ -156,8 +156,8 @@ def version_export(request: HttpRequest, public_id: UUID, form: str) -> HttpResp
         raise Http404(f"There are {', '.join(CONTENT_TYPES)}.")
     found = version_of(public_id)
     examples = CodeExample.objects.filter(code__version=found)
-    hidden = hidden_examples(request.user, examples)  # type: ignore[arg-type]
-    note_examples_seen(request.user, [each for each in examples if each.pk not in hidden])  # type: ignore[arg-type]
+    hidden = hidden_examples(user_of(request), examples)
+    note_examples_seen(user_of(request), [each for each in examples if each.pk not in hidden])
     text = text_of(found, without=hidden)
     name = f"codebook-{str(found.codebook.public_id)[:8]}-v{found.number}.{form}"
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
@@ -202,10 +202,10 @@ def version_carry(request: HttpRequest, public_id: UUID, queue_id: UUID, *, as_j
 
 
 def _carry(request: HttpRequest, queue: Queue, found: CodebookVersion) -> HttpResponse:
-    if not may_manage(queue, request.user):  # type: ignore[arg-type]
+    if not may_manage(queue, user_of(request)):
         raise PermissionDenied("Only who made the queue, or an admin, can carry it over: it closes the queue.")
     try:
-        made = carry(queue, found, request.user)  # type: ignore[arg-type]
+        made = carry(queue, found, user_of(request))
     except CodebookRefused as refusal:
         messages.error(request, str(refusal))
         return redirect(queue)
@@ -214,12 +214,12 @@ def _carry(request: HttpRequest, queue: Queue, found: CodebookVersion) -> HttpRe
 
 
 def _carry_page(request: HttpRequest, plan: CarryPlan, *, as_json: bool) -> HttpResponse:
-    user: User = request.user  # type: ignore[assignment]
+    user = user_of(request)
     is_told = not still_to_code([plan.queue], user) and not asked_elsewhere([plan.queue], user)
     if is_told:
         note_seen(user, plan.queue)
     by_code, counts = _sort_fates(plan, is_told=is_told), plan.counts if is_told else None
-    data: dict[str, Any] = {
+    data = {
         "queue": plan.queue.public_id,
         "from": plan.queue.version.number,
         "to": plan.version.number,

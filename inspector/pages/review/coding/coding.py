@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from django.db.models import Prefetch
 from django.urls import reverse
@@ -15,7 +14,7 @@ from benchapp.review.blinding import Hidden
 from benchapp.review.codebooks.hierarchy import in_order
 from benchapp.review.coding.anchors import ItemEvidence
 from benchapp.review.coding.draft import MAX_LABELS, MAX_MARKS, MAX_MEMO
-from benchapp.review.coding.drafts import MAX_REASON, asks_guess, draft_of, guess_options, has_place
+from benchapp.review.coding.drafts import MAX_REASON, asks_guess, draft_of, guess_options, has_place, may_code
 
 SINGLE = "123456789"
 SECOND = "123456789abcdefghijklmnopqrstuvwxyz"
@@ -53,6 +52,8 @@ class CodeLine(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class OwnProgress:
+    """How many items of the queue the person has finished."""
+
     done: int
     total: int
 
@@ -70,7 +71,7 @@ class CodingPanel:
     user: User
     codes: tuple[CodeLine, ...]
     review: Review | None
-    draft: dict[str, Any]
+    draft: dict[str, object]
     may_code: bool
     has_place: bool
     is_held: bool
@@ -105,7 +106,7 @@ class CodingPanel:
     def own_marks(self) -> list[Mark]:
         return list(self.review.marks.all()) if self.review else []
 
-    def page(self) -> dict[str, Any]:
+    def page(self) -> dict[str, object]:
         """What the page's script works with."""
         names = ("save", "submit", "skip", "release", "ahead", "guess")
         return {
@@ -153,27 +154,22 @@ def coding_of(item: QueueItem, user: User, *, hidden: Hidden, evidence: ItemEvid
     """`item` with its queue, version and codebook loaded. The number of queries does not grow with what was said."""
     reviews = list(_list_reviews(item, user, hidden))
     review = next((found for found in reviews if found.reviewer_id == user.pk), None)
-    may_code = user.may(User.Level.REVIEWER) and item.queue.reviewers.filter(pk=user.pk).exists()
+    own = Review.objects.filter(item__queue=item.queue_id, reviewer=user)
     asks = review is not None and asks_guess(item, review)
     return CodingPanel(
         item=item,
         user=user,
         codes=tuple(code_lines(item.queue.version.codes.order_by("ordinal", "id"))),
         review=review,
-        draft=dict(draft_of(review, evidence)),
-        may_code=may_code,
+        draft=draft_of(review, evidence),
+        may_code=may_code(item, user),
         has_place=has_place(item, user),
         is_held=item.slots.filter(holder=user).exists(),
         hidden=hidden,
-        progress=OwnProgress(_own_final(item, user), item.queue.items.count()),
+        progress=OwnProgress(own.exclude(state=Review.State.DRAFT).count(), item.queue.items.count()),
         others=tuple(found for found in reviews if found.reviewer_id != user.pk)[:MAX_OTHERS],
         guess=tuple(guess_options(item)) if asks else (),
     )
-
-
-def _own_final(item: QueueItem, user: User) -> int:
-    own = Review.objects.filter(item__queue=item.queue_id, reviewer=user)
-    return own.exclude(state=Review.State.DRAFT).count()
 
 
 def _list_reviews(item: QueueItem, user: User, hidden: Hidden) -> Sequence[Review]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import wraps
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import get_object_or_404
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import ensure_csrf_cookie
 from django.views.decorators.http import require_POST, require_safe
@@ -19,9 +18,9 @@ from benchapp.models import QueueItem, Review, User
 from benchapp.record.json_shape import JsonShape
 from benchapp.review.blinding import Hidden, hidden_in
 from benchapp.review.coding.anchors import ItemEvidence
+from benchapp.review.coding.draft import Draft
 from benchapp.review.coding.drafts import (
     Conflict,
-    Draft,
     DraftRefused,
     Finished,
     Unfinished,
@@ -37,10 +36,10 @@ from benchapp.review.queues.claims import claim, give_back, hold
 from benchapp.review.seeing import note_seen
 from benchapp.review.suggestions.suggestion_runs import suggestions_for
 from inspector.pages.review.coding.coding import CodingPanel, coding_of
-from inspector.pages.review.exhibits.exhibit import Exhibit, exhibit_of, load_unit
+from inspector.pages.review.exhibits.exhibit import Exhibit, exhibit_of, load_item
 from inspector.pages.review.exhibits.exhibit_facts import read_exhibit
 from inspector.pages.review.exhibits.exhibited_trial import ShownFields
-from inspector.web.access import needs
+from inspector.web.access import needs, user_of
 from inspector.web.closed_pages import item_closed_to
 from inspector.web.responses import render_page
 
@@ -69,7 +68,7 @@ class Guessed(BaseModel):
 @ensure_csrf_cookie
 @require_safe
 def item(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
-    found, user = _item(public_id), _user(request)
+    found, user = load_item(public_id), user_of(request)
     if closed := item_closed_to(request, found, as_json=as_json):
         return closed
     hidden = hidden_in(found, user)
@@ -98,7 +97,7 @@ def _takes_draft(act: Act) -> Callable[..., HttpResponse]:
 
     @wraps(act)
     def view(request: HttpRequest, public_id: UUID) -> HttpResponse:
-        found, user = _item(public_id), _user(request)
+        found, user = load_item(public_id), user_of(request)
         if not_json := _refuse_form(request):
             return not_json
         if len(request.body) > MAX_BODY:
@@ -154,8 +153,8 @@ def pass_over(item: QueueItem, user: User, sent: Saved, evidence: ItemEvidence) 
 @needs(User.Level.REVIEWER)
 def release(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Gives the item back; a draft stays. A page that is being left asks for this as well, for the item kept ready."""
-    found = _item(public_id)
-    given = give_back(found, _user(request))
+    found = load_item(public_id)
+    given = give_back(found, user_of(request))
     return JsonResponse({"released": given, "next": found.queue.get_absolute_url()})
 
 
@@ -163,8 +162,8 @@ def release(request: HttpRequest, public_id: UUID) -> HttpResponse:
 @needs(User.Level.REVIEWER)
 def ahead(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Reserves the item after this one, so that the page can fetch it before it is wanted. null where none is left."""
-    found = _item(public_id)
-    user = _user(request)
+    found = load_item(public_id)
+    user = user_of(request)
     following = claim(found.queue, user, besides=1) if found.slots.filter(holder=user, review=None).exists() else None
     return JsonResponse({"next": following.get_absolute_url() if following else None})
 
@@ -173,11 +172,11 @@ def ahead(request: HttpRequest, public_id: UUID) -> HttpResponse:
 @needs(User.Level.REVIEWER)
 def guess_condition(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """The condition the reviewer thinks it was; "" for not knowing. It stands, and what was hidden is shown."""
-    found = _item(public_id)
+    found = load_item(public_id)
     if not_json := _refuse_form(request):
         return not_json
     try:
-        review = guess(found, _user(request), Guessed.model_validate_json(request.body).guess)
+        review = guess(found, user_of(request), Guessed.model_validate_json(request.body).guess)
     except ValidationError as error:
         return JsonResponse({"error": _first_problem(error)}, status=422)
     except DraftRefused as error:
@@ -224,16 +223,7 @@ def _after(item: QueueItem, user: User, review: Review) -> JsonResponse:
     )
 
 
-def _item(public_id: UUID) -> QueueItem:
-    rows = load_unit(QueueItem.objects.select_related("queue__version__codebook"))
-    return get_object_or_404(rows, public_id=public_id)
-
-
-def _user(request: HttpRequest) -> User:
-    return request.user  # type: ignore[return-value]  # nobody comes here without
-
-
-def _standing(review: Review, evidence: ItemEvidence) -> dict[str, Any]:
+def _standing(review: Review, evidence: ItemEvidence) -> dict[str, object]:
     return {
         "state": review.state,
         "revision": review.revision,
@@ -248,12 +238,6 @@ def _first_problem(error: ValidationError) -> str:
     return f"{'.'.join(map(str, first['loc'])) or 'the request'}: {first['msg']}."
 
 
-ITEM = JsonShape(
-    *("item=item.public_id", "queue=item.queue.name", "unit=item.queue.unit"),
-    *("instructions=item.queue.instructions", ("codebook", lambda coding: str(coding.item.queue.version))),
-    *("codes", "state=review.state", "draft"),
-    *(("others", lambda coding: REVIEW.read_all(coding.others)), ("guess", lambda coding: list(coding.guess) or None)),
-)
 MARK = JsonShape(
     *("step", "field", "path", ("codes", lambda mark: [label.code.name for label in mark.labels.all()])),
     *("attribution", "first=is_first_failure", "memo"),
@@ -262,9 +246,15 @@ REVIEW = JsonShape(
     *("reviewer=reviewer.username", "state", "confidence", "memo"),
     ("marks", lambda review: MARK.read_all(review.marks.all())),
 )
+ITEM = JsonShape(
+    *("item=item.public_id", "queue=item.queue.name", "unit=item.queue.unit"),
+    *("instructions=item.queue.instructions", ("codebook", lambda coding: str(coding.item.queue.version))),
+    *("codes", "state=review.state", "draft"),
+    *(("others", lambda coding: REVIEW.read_all(coding.others)), ("guess", lambda coding: list(coding.guess) or None)),
+)
 
 
-def _read_twin(request: HttpRequest, coding: CodingPanel, exhibit: Exhibit | None) -> dict[str, Any]:
+def _read_twin(request: HttpRequest, coding: CodingPanel, exhibit: Exhibit | None) -> dict[str, object]:
     return {
         **ITEM.read(coding),
         "evidence": read_exhibit(exhibit) if exhibit else None,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 from benchapp.models import Attribution, Code, Mark, QueueItem, Resolution, Review
@@ -171,12 +170,10 @@ def _attribution_choices(reviews: list[Review], filled: Filled) -> list[ResolveC
     for review in reviews:
         for attribution in {mark.attribution for mark in review.marks.all() if mark.attribution}:
             named[attribution] = named.get(attribution, 0) + 1
-    options: list[tuple[Any, Any]] = [*Attribution.choices, ("", "not told")]
+    keys: dict[str, str] = {value.value: key for value, key in ATTRIBUTION_KEYS.items()}
     return [
-        ResolveChoice(
-            value, text, ATTRIBUTION_KEYS.get(value, NOT_TOLD), value == filled.attribution, said=named.get(value, 0)
-        )
-        for value, text in options
+        ResolveChoice(value, text, keys.get(value, NOT_TOLD), value == filled.attribution, said=named.get(value, 0))
+        for value, text in [*Attribution.choices, ("", "not told")]
     ]
 
 

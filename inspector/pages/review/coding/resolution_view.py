@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from django import forms
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.shortcuts import get_object_or_404
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
@@ -27,9 +25,9 @@ from benchapp.review.coding.resolutions import (
     resolve,
 )
 from inspector.pages.review.coding.resolution import Filled, read_standing, sheet_of
-from inspector.pages.review.exhibits.exhibit import exhibit_of, load_unit
+from inspector.pages.review.exhibits.exhibit import exhibit_of, load_item
 from inspector.pages.review.results.agreement_view import open_queue, parse_wanted, query_of
-from inspector.web.access import needs
+from inspector.web.access import needs, user_of
 from inspector.web.closed_pages import item_closed_to
 from inspector.web.responses import PageLink, render_page
 
@@ -43,7 +41,6 @@ RESOLUTION = JsonShape(
 class ResolveForm(forms.Form):
     """What the page sends. `seen`: the resolution that stood when it was opened, empty for none."""
 
-    codes = forms.TypedMultipleChoiceField(required=False, coerce=UUID)
     category = forms.ChoiceField(
         choices=Resolution.Category.choices, error_messages={"required": "Choose why they differ."}
     )
@@ -51,10 +48,13 @@ class ResolveForm(forms.Form):
     memo = forms.CharField(required=False, max_length=MAX_MEMO)
     seen = forms.UUIDField(required=False)
 
-    def __init__(self, item: QueueItem, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, item: QueueItem, sent: QueryDict) -> None:
+        super().__init__(sent)
+        self.sent = sent
         codes = item.queue.version.codes.values_list("public_id", "name")
-        self.fields["codes"].choices = [(str(key), name) for key, name in codes]  # type: ignore[attr-defined]
+        self.codes = {str(key): name for key, name in codes}
+        self.fields["codes"] = forms.TypedMultipleChoiceField(required=False, coerce=UUID, choices=self.codes.items())
+        self.order_fields(["codes"])
 
     def verdict(self) -> AdjudicatorVerdict:
         said = self.cleaned_data
@@ -62,10 +62,8 @@ class ResolveForm(forms.Form):
 
     def read_sent(self) -> Filled:
         """What was sent, also where it cannot stand."""
-        known = {key for key, _ in self.fields["codes"].choices}  # type: ignore[attr-defined]
-        codes = frozenset(UUID(key) for key in self.data.getlist("codes") if key in known)  # type: ignore[union-attr]
-        sent = [str(self.data.get(name, "")) for name in ("category", "attribution", "memo")]
-        return Filled(codes, *sent)
+        codes = frozenset(UUID(key) for key in self.sent.getlist("codes") if key in self.codes)
+        return Filled(codes, *(self.sent.get(name, "") for name in ("category", "attribution", "memo")))
 
     def list_problems(self) -> list[str]:
         return [str(error) for errors in self.errors.values() for error in errors]
@@ -74,11 +72,11 @@ class ResolveForm(forms.Form):
 @require_http_methods(["GET", "HEAD", "POST"])
 @needs(User.Level.REVIEWER, to_change=True)
 def resolution(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
-    item = get_object_or_404(load_unit(QueueItem.objects.select_related("queue")), public_id=public_id)
+    item = load_item(public_id)
     item.queue = open_queue(request, item.queue.public_id)
     if closed := item_closed_to(request, item, as_json=as_json):
         return closed
-    if hidden_in(item, request.user).labels:  # type: ignore[arg-type]
+    if hidden_in(item, user_of(request)).labels:
         raise PermissionDenied("You have not said what you think of this item yet, so what others said is hidden.")
     if not was_opened(item.queue) and not as_json:
         return HttpResponseRedirect(reverse("disagreements", args=[item.queue.public_id]))
@@ -92,7 +90,7 @@ def _answer(request: HttpRequest, *, public_id: UUID, item: QueueItem) -> HttpRe
     if not form.is_valid():
         return _page(request, item, sent=form.read_sent(), problems=form.list_problems(), status=400)
     try:
-        resolve(item, request.user, form.verdict(), seen=form.cleaned_data["seen"])  # type: ignore[arg-type]
+        resolve(item, user_of(request), form.verdict(), seen=form.cleaned_data["seen"])
     except Unresolvable as error:
         return _page(request, item, sent=form.read_sent(), problems=error.problems, status=400)
     except Superseded as error:
@@ -130,7 +128,7 @@ def _page(
     made = list(item.resolutions.select_related("adjudicator").prefetch_related("codes")) if opened else []
     standing = next((each for each in made if each.superseded_at is None), None)
     sheet = sheet_of(item, sent or read_standing(standing)) if opened else None
-    reason = explain_barred(item, request.user)  # type: ignore[arg-type]
+    reason = explain_barred(item, user_of(request))
     data = {
         "item": item.public_id,
         "number": item.ordinal + 1,
@@ -149,7 +147,7 @@ def _page(
     context = {
         "item_row": item,
         "queue_row": item.queue,
-        "exhibit": exhibit_of(item, request.user, request.GET),  # type: ignore[arg-type]
+        "exhibit": exhibit_of(item, user_of(request), request.GET),
         "sheet": sheet,
         "standing": standing,
         "superseded": [each for each in made if each is not standing],

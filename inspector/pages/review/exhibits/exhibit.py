@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from uuid import UUID
 
+from django.shortcuts import get_object_or_404
 from django.urls import reverse
 
 from benchapp.models import QueueItem, Run, Task, User
@@ -69,7 +70,7 @@ def exhibit_of(item: QueueItem, user: User, query: Mapping[str, str]) -> Exhibit
         trial = item.trial
         facts = (*_task_facts(trial.task), *_facts(trial.episode.run, hidden, phase=trial.phase))
         address = "" if hidden.facts else trial.get_absolute_url()
-        shown = exhibit_trial(item, hidden, query)
+        shown = exhibit_trial(item, trial, hidden, query)
         title, key = visible(trial.task.title), visible(trial.task.key)
         return Exhibit("trial", hidden, title, key, facts, cues, address, pieces, trial=shown)
     if item.decision is not None:
@@ -77,20 +78,20 @@ def exhibit_of(item: QueueItem, user: User, query: Mapping[str, str]) -> Exhibit
         title = f"Decision about {visible(decision.family.name or decision.family.key)}"
         facts = (Fact("family", visible(decision.family.key)), *_facts(decision.episode.run, hidden))
         address = "" if hidden.facts else decision.get_absolute_url()
-        made = exhibit_decision(item, hidden, query)
+        made = exhibit_decision(decision, hidden, query)
         return Exhibit("decision", hidden, title, decision.family.key, facts, cues, address, pieces, decision=made)
-    assert item.episode is not None
-    facts = _facts(item.episode.run, hidden)
-    address = "" if hidden.facts else _library_address(item)
-    library = exhibit_library(item, hidden, query)
-    title = f"Library of {visible(item.episode.title)}"
-    return Exhibit("snapshot", hidden, title, visible(item.episode.key), facts, cues, address, pieces, library=library)
+    snapshot, episode = item.library
+    library = reverse("library", args=[episode.run.public_id])
+    address = "" if hidden.facts else f"{library}?episode={episode.public_id}&to={snapshot.digest}"
+    files = exhibit_library(snapshot, episode, hidden, query)
+    title, key, facts = f"Library of {visible(episode.title)}", visible(episode.key), (*_facts(episode.run, hidden),)
+    return Exhibit("snapshot", hidden, title, key, facts, cues, address, pieces, library=files)
 
 
-def load_unit(rows: Any) -> Any:
-    """The queryset of items with all that an exhibit reads of their units, in one query."""
-    return rows.select_related(
-        "queue__version",
+def load_item(public_id: UUID) -> QueueItem:
+    """The item with its codebook and all that an exhibit reads of its unit, in one query; 404 where there is none."""
+    rows = QueueItem.objects.select_related(
+        "queue__version__codebook",
         "trial__task__family__environment",
         "trial__task_revision",
         "trial__snapshot",
@@ -104,6 +105,7 @@ def load_unit(rows: Any) -> Any:
         "snapshot",
         "episode__run__experiment",
     )
+    return get_object_or_404(rows, public_id=public_id)
 
 
 def _task_facts(task: Task) -> list[Fact]:
@@ -124,10 +126,3 @@ def _facts(run: Run, hidden: Hidden, *, phase: str = "") -> list[Fact]:
     if not hidden.models:
         pairs += [("model", run.agent_model), ("author model", run.author_model), ("harness", run.harness)]
     return [Fact(word, visible(value)) for word, value in pairs if value]
-
-
-def _library_address(item: QueueItem) -> str:
-    assert item.episode is not None
-    assert item.snapshot is not None
-    query = f"?episode={item.episode.public_id}&to={item.snapshot.digest}"
-    return reverse("library", args=[item.episode.run.public_id]) + query

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from benchapp.record.json_shape import JsonShape
 from inspector.pages.review.exhibits.exhibit import Exhibit
 from inspector.pages.review.exhibits.exhibited_trial import TrialExhibit
@@ -19,7 +17,7 @@ MAX_PATHS = 500
 FINDING = ("rule", "severity", "path", "message")
 
 
-def read_exhibit(exhibit: Exhibit) -> dict[str, Any]:
+def read_exhibit(exhibit: Exhibit) -> dict[str, object]:
     """One of trial, decision and library is there, named by `unit`."""
     return {
         **EXHIBIT.read(exhibit),
@@ -55,7 +53,7 @@ VERDICT = JsonShape(
 )
 
 
-def _read_trial(exhibit: Exhibit, shown: TrialExhibit) -> dict[str, Any]:
+def _read_trial(exhibit: Exhibit, shown: TrialExhibit) -> dict[str, object]:
     return {
         "status": shown.trial.status,
         "instruction": PIECE.read(shown.instruction) if shown.instruction else None,
@@ -70,7 +68,7 @@ def _read_trial(exhibit: Exhibit, shown: TrialExhibit) -> dict[str, Any]:
     }
 
 
-def _read_fields(exhibit: Exhibit, index: int, step: StepView) -> list[dict[str, Any]]:
+def _read_fields(exhibit: Exhibit, index: int, step: StepView) -> list[dict[str, object]]:
     return [
         {
             "name": field.name or None,
@@ -83,10 +81,10 @@ def _read_fields(exhibit: Exhibit, index: int, step: StepView) -> list[dict[str,
     ]
 
 
-def _read_parts(exhibit: Exhibit, index: int, number: int, field: FieldView) -> list[dict[str, Any]]:
+def _read_parts(exhibit: Exhibit, index: int, number: int, field: FieldView) -> list[dict[str, object]]:
     """A field's text in parts, each with where it starts. Of a folded part: how many characters it has (null: not told)
     and where they can be asked for."""
-    parts: list[dict[str, Any]] = []
+    parts: list[dict[str, object]] = []
     for part in field.parts:
         if part.is_fold:
             left = gap(exhibit, index, number, field, part)
@@ -100,16 +98,16 @@ def _read_parts(exhibit: Exhibit, index: int, number: int, field: FieldView) -> 
 # --- a decision, a library -------------------------------------------------------------------------------------------
 
 
-def _read_verdict(verdict: VerdictView | None) -> dict[str, Any] | None:
+def _read_verdict(verdict: VerdictView | None) -> dict[str, object] | None:
     return VERDICT.read(verdict) if verdict else None
 
 
-def _read_excerpt(excerpt: EvidenceExcerpt | None) -> list[dict[str, Any]] | None:
+def _read_excerpt(excerpt: EvidenceExcerpt | None) -> list[dict[str, object]] | None:
     """What the author saw, segment by segment; null where only the fact is recorded."""
     return None if excerpt is None else SEGMENT.read_all(excerpt.segments)
 
 
-def _read_lines(diff: FileDiff) -> list[dict[str, Any]]:
+def _read_lines(diff: FileDiff) -> list[dict[str, object]]:
     return LINE.read_all(row for block in diff.blocks for row in block.rows)
 
 

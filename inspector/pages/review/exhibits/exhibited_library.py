@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-from benchapp.models import Decision, QueueItem
+from benchapp.models import Decision, Episode, Snapshot
 from benchapp.review.blinding import Hidden
 from inspector.pages.library.changes import (
     PAGE_CHARS,
@@ -50,7 +49,7 @@ class DecisionExhibit:
     operation: str
     summary: str
     error: str
-    findings: tuple[Mapping[str, Any], ...]
+    findings: tuple[Mapping[str, object], ...]
     files: tuple[ShownFile, ...]
     files_total: int
     chosen: str  # the one file asked for, else ""
@@ -84,9 +83,7 @@ class LibraryExhibit:
         return 0 if self.chosen else len(self.paths) - len(self.files)
 
 
-def exhibit_decision(item: QueueItem, hidden: Hidden, query: Mapping[str, str]) -> DecisionExhibit:
-    decision = item.decision
-    assert decision is not None
+def exhibit_decision(decision: Decision, hidden: Hidden, query: Mapping[str, str]) -> DecisionExhibit:
     mask = masks_of_episode(decision.episode, hidden).names
     changes, is_proposal = _read_changed(decision, mask)
     chosen = next((change for change in changes if change.path == query.get("file")), None)
@@ -114,11 +111,9 @@ def exhibit_decision(item: QueueItem, hidden: Hidden, query: Mapping[str, str]) 
     )
 
 
-def exhibit_library(item: QueueItem, hidden: Hidden, query: Mapping[str, str]) -> LibraryExhibit:
-    assert item.snapshot is not None
-    assert item.episode is not None
-    mask = masks_of_episode(item.episode, hidden).names
-    (versions,) = read_versions(item.snapshot)
+def exhibit_library(snapshot: Snapshot, episode: Episode, hidden: Hidden, query: Mapping[str, str]) -> LibraryExhibit:
+    mask = masks_of_episode(episode, hidden).names
+    (versions,) = read_versions(snapshot)
     changes = compare_versions({}, versions)
     chosen = [change for change in changes if change.path == query.get("file")]
     shown = [change.new for change in (chosen or changes)[:PAGE_FILES]]
@@ -197,5 +192,5 @@ def _mask_segment(segment: Segment, mask: Mask) -> Segment:
     return replace(segment, heading=mask.lines(segment.heading), pieces=pieces)
 
 
-def _mask_texts(finding: Mapping[str, Any], mask: Mask) -> dict[str, str]:
+def _mask_texts(finding: Mapping[str, object], mask: Mask) -> dict[str, str]:
     return {name: mask.text(text) for name, text in finding.items() if isinstance(text, str)}

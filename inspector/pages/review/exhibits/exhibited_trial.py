@@ -55,9 +55,8 @@ class TrialExhibit:
         return f"&trajectory={self.index}" if self.index else ""
 
 
-def exhibit_trial(item: QueueItem, hidden: Hidden, query: Mapping[str, str]) -> TrialExhibit:
-    trial = item.trial
-    assert trial is not None
+def exhibit_trial(item: QueueItem, trial: Trial, hidden: Hidden, query: Mapping[str, str]) -> TrialExhibit:
+    """`trial`: the one that the item reviews."""
     attempt = trial.counting_attempt()
     trajectories = ItemEvidence(item).trajectories
     index = _index(query.get("trajectory", ""), len(trajectories))
@@ -97,12 +96,13 @@ class ShownFields:
     def __call__(self, trajectory: Trajectory, number: int) -> dict[str, ShownText]:
         """Empty where there is no such step; without the fields that are hidden whole."""
         trial = self._item.trial
-        assert trial is not None
+        if trial is None:
+            return {}
         masks, uses = self._masks_and_uses(trial)
         window = StepWindow(number, 1, trajectory.steps_total, number)
         steps = _steps(trial, trajectory, window, masks, uses)
         whole = read_whole_steps(trajectory, number, 1)
-        shown = {name: steps.shown(step, name) for step in whole for name, _ in fields(step)}
+        shown = {name: steps.show(step, name) for step in whole for name, _ in fields(step)}
         return {name: text for name, text in shown.items() if text is not None}
 
     def _masks_and_uses(self, trial: Trial) -> tuple[Masks, list[SkillUse]]:

@@ -6,16 +6,17 @@ from uuid import UUID
 
 from django import forms
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from benchapp.models import QueueItem
 from benchapp.review.blinding import hidden_in
 from benchapp.review.coding.anchors import ItemEvidence
-from inspector.pages.review.exhibits.exhibit import load_unit
+from inspector.pages.review.exhibits.exhibit import load_item
 from inspector.pages.review.exhibits.exhibited_trial import ShownFields
 from inspector.pages.review.exhibits.gaps import gap_address
+from inspector.web.access import user_of
 from inspector.web.closed_pages import item_closed_to
 
 PIECE_CHARS = 64_000  # of one field in one answer
@@ -35,7 +36,7 @@ class PieceForm(forms.Form):
 @require_safe
 def field(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """A bounded piece as HTML for htmx, all that was asked for as plain text without it. 404 where the item shows no such field."""
-    item = get_object_or_404(load_unit(QueueItem.objects), public_id=public_id)
+    item = load_item(public_id)
     if closed := item_closed_to(request, item):
         return closed
     form = PieceForm(request.GET)
@@ -65,7 +66,7 @@ def _read_shown_text(item: QueueItem, request: HttpRequest, index: int, number: 
     trajectories = ItemEvidence(item).trajectories
     if index >= len(trajectories):
         raise Http404("no such trajectory")
-    hidden = hidden_in(item, request.user)  # type: ignore[arg-type]
+    hidden = hidden_in(item, user_of(request))
     shown = ShownFields(item, hidden)(trajectories[index], number).get(name)
     if shown is None:
         raise Http404("no such field")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypedDict
 from urllib.parse import urlencode
 
 from inspector.pages.review.exhibits.exhibit import Exhibit
@@ -10,20 +10,23 @@ from inspector.web.text.drawn_steps import FieldView
 from inspector.web.text.folding import FoldedPart
 
 
-def gap(exhibit: Exhibit, index: int, step: int, field: FieldView, part: FoldedPart) -> dict[str, Any]:
+class Gap(TypedDict):
+    """`address` answers with the folded text. `characters` is None where its length is not told."""
+
+    address: str
+    words: str
+    characters: int | None
+
+
+def gap(exhibit: Exhibit, index: int, step: int, field: FieldView, part: FoldedPart) -> Gap:
     """The link that fetches what was folded. Of a text too long to be masked whole at once only the beginning is
     known, so its length is not told while anything is hidden."""
-    address = exhibit.piece_address
-    if part.raw:
-        return {
-            "address": gap_address(address, index, step, field.name, part.start, part.end),
-            "words": part.words,
-            "characters": part.end - part.start,
-        }
+    is_untold = exhibit.hidden.facts and not part.raw
+    address = gap_address(exhibit.piece_address, index, step, field.name, part.start, part.end if part.raw else None)
     return {
-        "address": gap_address(address, index, step, field.name, part.start, None),
-        "words": "show more" if exhibit.hidden.facts else part.words,
-        "characters": None if exhibit.hidden.facts else part.end - part.start,
+        "address": address,
+        "words": "show more" if is_untold else part.words,
+        "characters": None if is_untold else part.end - part.start,
     }
 
 

@@ -49,7 +49,7 @@ class Steps:
                 texts.append(_notice(FILE_READ))
         return texts
 
-    def shown(self, step: Step, name: str) -> ShownText | None:
+    def show(self, step: Step, name: str) -> ShownText | None:
         """The shown text of one field; None where it is hidden whole or does not exist."""
         found = dict(fields(step))
         if name not in found or self._notice(step) or name in self._hidden_fields(step, found):

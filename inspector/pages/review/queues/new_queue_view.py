@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
 from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
@@ -22,7 +21,7 @@ from inspector.pages.review.queues.queue_form import (
     may_review,
     what_choices,
 )
-from inspector.web.access import needs
+from inspector.web.access import needs, user_of
 from inspector.web.responses import render_page
 
 HOUR = 3600
@@ -32,11 +31,11 @@ SHOW = "show"  # the button that only looks; every other way to send the form ma
 @require_http_methods(["GET", "HEAD", "POST"])
 @needs(User.Level.REVIEWER)
 def queue_new(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    user = cast(User, request.user)
+    user = user_of(request)
     selection, problems = parse_population(request.GET, preset="failed")
     posted = request.method == "POST"
     makes = posted and SHOW not in request.POST
-    given = request.POST if posted else _as_posted(defaults(selection, user))
+    given = request.POST if posted else _build_posted(defaults(selection, user))
     form, drawn = QueueForm(given), DrawForm(given)
     refused = ""
     if makes and not problems and form.is_valid():
@@ -44,9 +43,11 @@ def queue_new(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
             return HttpResponseRedirect(make_queue(form.spec(selection), user=user).get_absolute_url())
         except QueueRefused as error:
             refused = str(error)
-    sketch = _draw_sketch(drawn, selection) if not problems else None
-    if isinstance(sketch, str):
-        sketch, refused = None, sketch
+    sketch = None
+    try:
+        sketch = _draw_sketch(drawn, selection) if not problems else None
+    except QueueRefused as error:
+        refused = str(error)
     data = {"problems": problems, "refused": refused or None, **_read_numbers(sketch), "next": None}
     context = {
         "form": form,
@@ -67,7 +68,7 @@ def queue_new(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     return render_page(request, "review/queue_new.html", data=data, context=context, as_json=as_json, status=status)
 
 
-def _as_posted(values: dict[str, Any]) -> QueryDict:
+def _build_posted(values: dict[str, object]) -> QueryDict:
     given = QueryDict(mutable=True)
     for name, value in values.items():
         if isinstance(value, list):
@@ -77,26 +78,22 @@ def _as_posted(values: dict[str, Any]) -> QueryDict:
     return given
 
 
-def _draw_sketch(form: DrawForm, selection: Population) -> Sketch | str | None:
-    """What it would give; the sentence where it cannot be drawn; None while the form is not understood."""
+def _draw_sketch(form: DrawForm, selection: Population) -> Sketch | None:
+    """What it would give, drawn; None while the form is not understood. Raises QueueRefused."""
     if not form.is_valid():
         return None
     sketch = Sketch(form.population(selection), form.draw(), len(form.cleaned_data["reviewers"]))
-    try:
-        sketch.items  # noqa: B018  (drawn here, so that a refusal comes now)
-    except QueueRefused as error:
-        return str(error)
-    return sketch
+    return sketch if sketch.items else None  # drawn here, so that a refusal comes now
 
 
-def _read_numbers(sketch: Sketch | None) -> dict[str, Any]:
+def _read_numbers(sketch: Sketch | None) -> dict[str, object]:
     """What the sketch says, None for all that is not known."""
     seconds = seconds_per_item(sketch.population.unit) if sketch else None
     hours = sketch.per_person * seconds / HOUR if sketch and sketch.per_person and seconds else None
     return {**SKETCH.read(sketch), "median_seconds": seconds, "hours_per_person": hours}
 
 
-def _list_strata(sketch: Sketch | None) -> list[dict[str, Any]]:
+def _list_strata(sketch: Sketch | None) -> list[dict[str, object]]:
     return [{"stratum": name, "drawn": n, "of": total} for name, n, total in sketch.by_stratum] if sketch else []
 
 

@@ -7,11 +7,13 @@ from typing import Any
 
 from django import forms
 from django.db.models import QuerySet
+from django.http import QueryDict
 
 from benchapp.models import CodebookVersion, Queue, User
 from benchapp.review.queues.item_drawing import EQUAL, PROPORTIONAL, Draw
 from benchapp.review.queues.populations import NARROWED_BY, NOUNS, PRESETS, STRATA, Population
 from benchapp.review.queues.queue_making import QueueSpec
+from inspector.pages.review.offered_rows import offer_rows
 
 FACETS = {
     "condition": "condition",
@@ -60,9 +62,9 @@ class DrawForm(forms.Form):
         error_messages={"required": "Assign at least one reviewer."},
     )
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.fields["reviewers"].queryset = may_review()  # type: ignore[attr-defined]
+    def __init__(self, given: QueryDict) -> None:
+        super().__init__(given)
+        offer_rows(self, "reviewers", may_review())
 
     def clean(self) -> dict[str, Any]:
         given = super().clean() or {}
@@ -114,9 +116,9 @@ class QueueForm(DrawForm):
     hides_models = forms.BooleanField(required=False)
     reservation = forms.IntegerField(min_value=1, max_value=MINUTES)
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.fields["version"].queryset = frozen_versions()  # type: ignore[attr-defined]
+    def __init__(self, given: QueryDict) -> None:
+        super().__init__(given)
+        offer_rows(self, "version", frozen_versions())
 
     def spec(self, selection: Population) -> QueueSpec:
         given = self.cleaned_data
@@ -135,7 +137,7 @@ class QueueForm(DrawForm):
         )
 
 
-def defaults(selection: Population, user: User) -> dict[str, Any]:
+def defaults(selection: Population, user: User) -> dict[str, object]:
     """What stands in the form before anybody wrote into it."""
     newest = frozen_versions().order_by("-frozen_at").first()
     people = [person.get_username() for person in may_review()]

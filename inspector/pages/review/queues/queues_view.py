@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
 from uuid import UUID
 
 from django.contrib import messages
@@ -32,7 +31,7 @@ from inspector.pages.review.queues.queues import (
     statuses_shown,
     unsaid_items,
 )
-from inspector.web.access import needs
+from inspector.web.access import needs, user_of
 from inspector.web.responses import PageLink, next_url, paginate, render_page
 
 MAX_REASON = 2_000
@@ -48,7 +47,7 @@ PERSON = JsonShape(
 
 @require_safe
 def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
-    found, user = load_queue(public_id), cast(User, request.user)
+    found, user = load_queue(public_id), user_of(request)
     unsaid = unsaid_items(found, user)
     statuses = statuses_shown(found, user, unsaid)
     wanted = request.GET.get("status", "")
@@ -96,7 +95,7 @@ def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
 @needs(User.Level.REVIEWER)
 def queue_next(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Takes the next item for the reader and opens it; back to the queue in words where there is none."""
-    found, user = load_queue(public_id), cast(User, request.user)
+    found, user = load_queue(public_id), user_of(request)
     if item := claim(found, user):
         return HttpResponseRedirect(item.get_absolute_url())
     messages.info(request, _explain_nothing(found, user))
@@ -131,7 +130,7 @@ def queue_people(request: HttpRequest, public_id: UUID) -> HttpResponse:
 
 
 def _load_managed(request: HttpRequest, public_id: UUID) -> tuple[Queue, User]:
-    found, user = load_queue(public_id), cast(User, request.user)
+    found, user = load_queue(public_id), user_of(request)
     if not may_manage(found, user):
         raise PermissionDenied("Only whoever made this queue, and admins, may change it.")
     return found, user

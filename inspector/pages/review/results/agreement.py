@@ -11,8 +11,7 @@ from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.review.codebooks.hierarchy import in_order
 from benchapp.review.coding.answer_overlap import OverlapAnswer
 from benchapp.review.coding.disagreements import About, Compared
-from benchapp.review.coding.queue_agreement import Agreement
-from benchapp.stats.agreement.bootstrap import AgreementEstimate
+from benchapp.review.coding.queue_agreement import Agreement, QuestionAgreement
 from benchapp.stats.agreement.confusion import NONE, Cell
 from benchapp.stats.agreement.kappa import COHEN, CodeAgreement
 from inspector.web.responses import link_to
@@ -51,7 +50,8 @@ class AlphaView:
     width: float | None
 
 
-def alpha_view(name: str, about: str, found: AgreementEstimate, equal: tuple[int, int]) -> AlphaView:
+def alpha_view(name: str, about: str, measured: QuestionAgreement) -> AlphaView:
+    found, equal = measured.estimate, measured.equal
     ends = found.interval
     low, high = (_place(ends.low), _place(ends.high)) if ends else (None, None)
     return AlphaView(
@@ -61,7 +61,7 @@ def alpha_view(name: str, about: str, found: AgreementEstimate, equal: tuple[int
         interval=interval_text(ends.low, ends.high) if ends else "",
         method=ends.method if ends else "",
         note=found.note,
-        equal=f"{equal[0]}/{equal[1]}",
+        equal=f"{equal.k}/{equal.n}",
         units=found.units,
         point=None if found.value is None else _place(found.value),
         low=low,
@@ -74,16 +74,12 @@ def _place(value: float) -> float:
 
 
 def alphas(found: Agreement) -> list[AlphaView]:
-    codes = alpha_view("Codes", "the set of codes of each review, MASI distance", *_of(found.codes))
+    codes = alpha_view("Codes", "the set of codes of each review, MASI distance", found.codes)
     rows = [codes]
     if found.top:
-        rows.append(alpha_view("Top codes", "each code counted as the one at the top above it", *_of(found.top)))
+        rows.append(alpha_view("Top codes", "each code counted as the one at the top above it", found.top))
     what = "who or what failed; reviews that name it"
-    return [*rows, alpha_view("Attribution", what, *_of(found.attribution))]
-
-
-def _of(measure: Any) -> tuple[AgreementEstimate, tuple[int, int]]:
-    return measure.estimate, (measure.equal.k, measure.equal.n)
+    return [*rows, alpha_view("Attribution", what, found.attribution)]
 
 
 # --- in words ---------------------------------------------------------------------------------------------------------
@@ -182,7 +178,7 @@ class MatrixRow:
 def matrix(found: Agreement, rows: Sequence[CodeAgreementRow]) -> list[MatrixRow]:
     """Codes that anybody used, and "no code"; both ways round, so that a row tells all of one code."""
     used = {code for cell in found.confusion for code in cell if code is not NONE}
-    heads: list[tuple[Any, str, str, str]] = [
+    heads: list[tuple[int | None, str, str, str]] = [
         (row.code.pk, row.code.name, str(row.place), str(row.code.public_id)) for row in rows if row.code.pk in used
     ]
     if not heads:

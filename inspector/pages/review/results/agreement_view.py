@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -40,7 +40,7 @@ from inspector.pages.review.results.agreement import (
     matrix,
     report_rows,
 )
-from inspector.web.access import needs
+from inspector.web.access import needs, user_of
 from inspector.web.responses import next_url, paginate, render_page
 
 PER_PAGE = 50
@@ -64,7 +64,7 @@ def agreement(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -
         "discussed": discussed,
         "says": in_words(found),
         "cautions": cautions(found, discussed=discussed),
-        "now": found.as_json(),
+        "now": found,
         "standing_report": standing.public_id if standing else None,
         "reports": REPORT.read_all(reports),
         "next": None,
@@ -79,7 +79,7 @@ def agreement(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -
         "report_rows": report_rows(reports),
         "standing": standing,
         "opened": was_opened(queue),
-        "may_keep": request.user.may(User.Level.REVIEWER),
+        "may_keep": user_of(request).may(User.Level.REVIEWER),
     }
     return render_page(request, "review/agreement.html", data=data, context=context, as_json=as_json)
 
@@ -88,7 +88,7 @@ def agreement(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -
 @needs(User.Level.REVIEWER)
 def agreement_keep(request: HttpRequest, public_id: UUID) -> HttpResponse:
     queue = open_queue(request, public_id)
-    take_report(queue, Occasion.ASKED, request.user)
+    take_report(queue, Occasion.ASKED, user_of(request))
     return HttpResponseRedirect(reverse("agreement", args=[queue.public_id]) + "#reports")
 
 
@@ -124,7 +124,7 @@ def disagreements(request: HttpRequest, public_id: UUID, *, as_json: bool = Fals
         "query": query_of(wanted, codes),
         "open_total": sum(each.standing == Standing.OPEN for each in rows if About.CODES in each.differs),
         "resolved_total": sum(each.standing == Standing.RESOLVED for each in rows),
-        "may_open": request.user.may(User.Level.REVIEWER),
+        "may_open": user_of(request).may(User.Level.REVIEWER),
     }
     return render_page(request, "review/disagreements.html", data=data, context=context, as_json=as_json)
 
@@ -134,14 +134,14 @@ def disagreements(request: HttpRequest, public_id: UUID, *, as_json: bool = Fals
 def disagreements_open(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Agreement is taken and kept first; from then on answers count as discussed."""
     queue = open_queue(request, public_id)
-    take_report(queue, Occasion.DISCUSSION, request.user)
+    take_report(queue, Occasion.DISCUSSION, user_of(request))
     return HttpResponseRedirect(reverse("disagreements", args=[queue.public_id]))
 
 
 def open_queue(request: HttpRequest, public_id: UUID) -> Queue:
     """The queue; closed to whoever still has items of its overlap to review blind, here or in another queue."""
     queue = load_queue(public_id)
-    user: User = request.user  # type: ignore[assignment]
+    user = user_of(request)
     if left := still_to_review(queue, user):
         raise PermissionDenied(closed_sentence(left))
     if asked_elsewhere([queue], user):
@@ -175,7 +175,7 @@ def query_of(wanted: Wanted, codes: dict[int, Code]) -> str:
     return urlencode(pairs)
 
 
-def _tabs(wanted: Wanted, rows: list[Compared]) -> list[dict[str, Any]]:
+def _tabs(wanted: Wanted, rows: list[Compared]) -> list[dict[str, object]]:
     """What to list, each with how many there are."""
     names: list[tuple[About | None, str]] = [*WORDS.items(), (None, "all")]
     return [
@@ -189,7 +189,7 @@ def _tabs(wanted: Wanted, rows: list[Compared]) -> list[dict[str, Any]]:
     ]
 
 
-def _states(wanted: Wanted) -> list[dict[str, Any]]:
+def _states(wanted: Wanted) -> list[dict[str, object]]:
     about = ("about", wanted.about or ANY)
     return [
         {"text": text, "query": urlencode([about, *_state(state)]), "is_current": state == wanted.standing}
@@ -201,6 +201,6 @@ def _state(standing: Standing | None) -> list[tuple[str, str]]:
     return [("state", standing)] if standing else []
 
 
-def _users(rows: Any) -> dict[int, User]:
+def _users(rows: Iterable[Compared]) -> dict[int, User]:
     keys = {answer.reviewer for each in rows for answer in each.item.answers}
     return User.objects.in_bulk(keys) if keys else {}

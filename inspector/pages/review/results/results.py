@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import median
-from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -67,12 +66,17 @@ def parse_choices(query: QueryDict) -> tuple[ResultsChoices, list[str]]:
             also.append(UUID(text))
         except ValueError:
             problems.append(f"also: {text[:80]!r} is no id of a queue")
-    known = {"per": list(Per), "covers": list(COVERS), "counts": list(COUNTS), "by": list(FACETS)}
-    given: dict[str, Any] = {}
+    known: dict[str, Sequence[str]] = {
+        "per": list(Per),
+        "covers": list(COVERS),
+        "counts": list(COUNTS),
+        "by": list(FACETS),
+    }
+    given: dict[str, str] = {}
     for name, values in known.items():
         if value := query.get(name):
             if value in values:
-                given[name] = str(value)
+                given[name] = value
             else:
                 problems.append(f"{name}: {value[:80]!r} is not known, expected one of {', '.join(values)}")
     chosen = {name: [value for value in query.getlist(name)[:MAX_CHOSEN] if value] for name in FACETS}
@@ -236,8 +240,9 @@ def results_of(queues: Sequence[Queue], asked: ResultsChoices) -> Results:
 def _of_codebook(coding: QueueCoding, user: User) -> Iterable[tuple[int, Example]]:
     shown = CodeExample.objects.filter(code__version=coding.version, is_counter=False).exclude(trial=None)
     shown = shown.exclude(trial__in=unsaid_by(user).exclude(trial=None).values("trial"))
-    shown = shown.exclude(trial__in=closed_trials(user).values("pk")).annotate(start_of=Left("quote", QUOTE_CHARS))
-    for code, trial, step, quote in shown.values_list("code_id", "trial__public_id", "step", "start_of"):
+    shown = shown.exclude(trial__in=closed_trials(user).values("pk"))
+    names = ("code_id", "trial__public_id", "step")
+    for code, trial, step, quote in shown.values_list(*names, Left("quote", QUOTE_CHARS)):
         yield code, _example(trial, step, quote, "codebook")
 
 
@@ -245,9 +250,9 @@ def _of_reviewers(queues: Sequence[Queue], user: User) -> Iterable[tuple[int, Ex
     labels = Label.objects.filter(mark__review__item__queue__in=queues, mark__review__state=Review.State.SUBMITTED)
     labels = labels.exclude(mark__review__item__trial=None).exclude(mark__step=None)
     labels = labels.exclude(mark__review__item__trial__in=closed_trials(user).values("pk"))
-    labels = labels.annotate(start_of=Left("mark__quote", QUOTE_CHARS)).order_by("-mark__review__confidence", "pk")
-    names = ("code_id", "mark__review__item__trial__public_id", "mark__step", "start_of")
-    for code, trial, step, quote in labels.values_list(*names):
+    labels = labels.order_by("-mark__review__confidence", "pk")
+    names = ("code_id", "mark__review__item__trial__public_id", "mark__step")
+    for code, trial, step, quote in labels.values_list(*names, Left("mark__quote", QUOTE_CHARS)):
         yield code, _example(trial, step, quote, "reviewers")
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from plotly import graph_objects as go
 
 from benchapp.models import Code
-from benchapp.review.results.cooccurrence import together
+from benchapp.review.results.cooccurrence import count_together
 from benchapp.review.results.population_shares import Share
 from benchapp.review.results.review_exports import number
 from benchapp.review.results.saturation import STILL
@@ -68,10 +67,12 @@ def _bars(rows: Sequence[TaxonomyRow], results: Results) -> go.Figure:
     drawn = [(place, row, row.shares[per]) for place, row in enumerate(rows)]
     drawn = [(place, row, share) for place, row, share in drawn if is_large(share)]
     blue = series(0).colour
-    beside = [_beside(row.shares[per], place, results) for place, row in enumerate(rows)]
+    numbers = [_render_numbers(row.shares[per], results) for row in rows]
+    right_of = {"x": 1, "xref": "paper", "xanchor": "left", "xshift": 8}
+    beside = [{**_text(numbers[place], place, 11), **right_of} for place in range(len(rows))]
     left = max(len(short(row.code.name, LABEL)) * LETTER * 1.08 + row.depth * INDENT for row in rows) + 14
     names = [_name(row, place, left) for place, row in enumerate(rows)]
-    right = 20 + LETTER * max(len(each["text"]) - len("<b></b>") for each in beside)
+    right = 20 + LETTER * max(len(each) - len("<b></b>") for each in numbers)
     trace = go.Bar(
         orientation="h",
         x=[100 * (share.value or 0) for _, _, share in drawn],
@@ -100,7 +101,7 @@ def is_large(share: Share) -> bool:
     return share.value is not None and share.n >= MIN_FOR_INTERVAL
 
 
-def _around(shares: Sequence[Share], results: Results) -> dict[str, Any]:
+def _around(shares: Sequence[Share], results: Results) -> dict[str, object]:
     found = [results.interval(share) for share in shares]
     values = [100 * (share.value or 0) for share in shares]
     return {
@@ -111,7 +112,7 @@ def _around(shares: Sequence[Share], results: Results) -> dict[str, Any]:
     }
 
 
-def _name(row: TaxonomyRow, place: int, left: float) -> dict[str, Any]:
+def _name(row: TaxonomyRow, place: int, left: float) -> dict[str, object]:
     """Left of its bar, the deeper the further in."""
     name = short(row.code.name, LABEL)
     return {
@@ -123,20 +124,19 @@ def _name(row: TaxonomyRow, place: int, left: float) -> dict[str, Any]:
     }
 
 
-def _beside(share: Share, place: int, results: Results) -> dict[str, Any]:
+def _render_numbers(share: Share, results: Results) -> str:
+    """What stands at the right of a bar."""
     counts = f"{number(share.k)}/{share.n}"
-    around = results.interval(share)
-    text = f"<b>{counts}</b>"
-    if is_large(share):
-        text = f"<b>{100 * (share.value or 0):.1f}</b>{_ends(around)}  {counts}"
-    return {**_text(text, place, 11), "x": 1, "xref": "paper", "xanchor": "left", "xshift": 8}
+    if not is_large(share):
+        return f"<b>{counts}</b>"
+    return f"<b>{100 * (share.value or 0):.1f}</b>{_ends(results.interval(share))}  {counts}"
 
 
 def _ends(around: Interval | None) -> str:
     return "" if around is None else f"  {100 * around.low:.1f} to {100 * around.high:.1f}"
 
 
-def _text(text: str, place: int, size: int) -> dict[str, Any]:
+def _text(text: str, place: int, size: int) -> dict[str, object]:
     font = {"size": size, "color": INK}
     return {"text": text, "y": place, "yref": "y", "showarrow": False, "align": "left", "font": font}
 
@@ -167,7 +167,7 @@ def _taxonomy_table(results: Results) -> ChartTable:
     rows = []
     for row in results.rows:
         share = row.shares[Per.POPULATION]
-        values: list[Any] = [row.code.name, row.depth, share.k, share.n]
+        values: list[object] = [row.code.name, row.depth, share.k, share.n]
         for per in pers:
             each = row.shares[per]
             around = results.interval(each)
@@ -191,7 +191,7 @@ def draw_together(results: Results) -> ChartDrawing:
     )
     if len(codes) < 2:
         return ChartDrawing(None, ChartTable(columns), absent="Fewer than two codes were used.")
-    found = together(results.chosen_items, [results.coding.within(code) for code in codes])
+    found = count_together(results.chosen_items, [results.coding.within(code) for code in codes])
     cells, rows = {}, []
     for (row, column), pair in found.items():
         one, other = codes[row].name, codes[column].name

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from django.http import HttpRequest
 from django.urls import reverse
@@ -28,6 +27,7 @@ from inspector.pages.review.results.results import (
     group_values,
 )
 from inspector.pages.review.results.results_charts import PER_SAID, choose_rows, is_large
+from inspector.web.access import user_of
 from inspector.web.responses import PageLink
 
 
@@ -55,8 +55,8 @@ class RowText:
         return min(self.row.depth, 4)
 
 
-def context_of(request: HttpRequest, results: Results) -> dict[str, Any]:
-    user = request.user
+def context_of(request: HttpRequest, results: Results) -> dict[str, object]:
+    user = user_of(request)
     examples = results.examples(user) if isinstance(user, User) else {}
     pers = results.taxonomy.pers
     return {
@@ -129,7 +129,7 @@ def _facets(results: Results) -> list[tuple[str, str, list[tuple[str, str, bool]
     ]
 
 
-def _groups(results: Results) -> dict[str, Any]:
+def _groups(results: Results) -> dict[str, object]:
     """The table by one facet: used codes x its largest groups."""
     total = len(results.taxonomy.values(results.asked.by))
     groups = results.groups
@@ -173,7 +173,7 @@ FIRST_FAILURES = JsonShape("shares_by_tenth=shares", "marks_by_tenth=counts", "i
 SELECTION = JsonShape("attempted", "failed", "population")
 
 
-def read_twin(results: Results) -> dict[str, Any]:
+def read_twin(results: Results) -> dict[str, object]:
     saturation = results.saturation
     seconds, timed = results.seconds
     return {
@@ -194,7 +194,7 @@ def read_twin(results: Results) -> dict[str, Any]:
     }
 
 
-def _choices(results: Results) -> dict[str, Any]:
+def _choices(results: Results) -> dict[str, object]:
     chosen = {name: sorted(values) for name, values in results.asked.chosen.items()}
     return {"chosen": chosen, "unresolved": results.asked.counts}
 
@@ -208,7 +208,7 @@ def _label_url(results: Results, row: TaxonomyRow) -> str:
     return reverse("results", args=[results.queues[0].public_id]) + f"#code-{row.code.public_id}"
 
 
-def _read_groups(results: Results) -> list[dict[str, Any]]:
+def _read_groups(results: Results) -> list[dict[str, object]]:
     codes = [code.name for code, _ in results.taxonomy.tree]
     return [
         {

@@ -25,6 +25,7 @@ from inspector.pages.review.queues.queues import load_queue
 from inspector.pages.review.results.results import Results, parse_choices, results_of
 from inspector.pages.review.results.results_charts import FIGURES, Figure
 from inspector.pages.review.results.results_page import context_of, read_twin
+from inspector.web.access import user_of
 from inspector.web.responses import render_page
 
 TEX = "application/x-tex; charset=utf-8"
@@ -108,7 +109,7 @@ def labels_export(request: HttpRequest, public_id: UUID, form: str) -> HttpRespo
     except ResultsRefused as refused:
         return _render_refusal(request, refused, as_json=True)
     asked = {name: request.GET.get(name) == "1" for name in ("quotes", "memos")}
-    export = LabelExport(queue, request.user, **asked)  # type: ignore[arg-type]
+    export = LabelExport(queue, user_of(request), **asked)
     disposition = {"Content-Disposition": f'attachment; filename="labels.{form}"'}
     return StreamingHttpResponse(export.pieces(form), content_type=LABELS_AS[form], headers=disposition)
 
@@ -133,7 +134,7 @@ def _results(request: HttpRequest, public_id: UUID) -> Results:
 
 
 def _check_open(request: HttpRequest, queues: list[Queue]) -> None:
-    left = still_to_code(queues, request.user) if queues else 0  # type: ignore[arg-type]
+    left = still_to_code(queues, user_of(request)) if queues else 0
     if left:
         items = f"{left} item{'' if left == 1 else 's'}"
         raise ResultsRefused(
@@ -143,10 +144,10 @@ def _check_open(request: HttpRequest, queues: list[Queue]) -> None:
             ],
             queues[0],
         )
-    if queues and asked_elsewhere(queues, request.user):  # type: ignore[arg-type]
+    if queues and asked_elsewhere(queues, user_of(request)):
         raise ResultsRefused(403, [ELSEWHERE], queues[0])
     for queue in queues:
-        note_seen(request.user, queue)  # type: ignore[arg-type]
+        note_seen(user_of(request), queue)
 
 
 def _render_refusal(request: HttpRequest, refused: ResultsRefused, *, as_json: bool) -> HttpResponse:
@@ -160,8 +161,8 @@ def _render_refusal(request: HttpRequest, refused: ResultsRefused, *, as_json: b
 def _card(found: Results, figure: Figure) -> ChartCard:
     tail = f"?{query}" if (query := found.asked.query()) else ""
     place = found.queues[0].public_id
-    addresses = [reverse("results-chart", args=[place, figure.key, form]) + tail for form in ("json", "csv")]
-    return ChartCard(figure, found.url, *addresses, large=True)  # type: ignore[arg-type]
+    twin, table = (reverse("results-chart", args=[place, figure.key, form]) + tail for form in ("json", "csv"))
+    return ChartCard(figure, found.url, twin, table, large=True)
 
 
 def _file(content: str | bytes, kind: str, name: str) -> HttpResponse:

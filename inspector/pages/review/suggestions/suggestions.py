@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import urlencode
 
 from benchapp.models import Code, Queue, QueueItem, Suggestion
@@ -27,7 +26,7 @@ class SuggestionChoices:
     kind: MatchKind | None = None
     code: Code | None = None
 
-    def query(self, **changes: Any) -> str:
+    def query(self, **changes: object) -> str:
         pairs = {"source": self.source, "kind": self.kind, "code": self.code and self.code.public_id, **changes}
         return urlencode({name: str(value) for name, value in pairs.items() if value})
 
@@ -123,7 +122,7 @@ def name_kind(kind: MatchKind, source: SuggestionSource) -> str:
 # --- JSON -------------------------------------------------------------------------------------------------------
 
 
-def _read_rate(rate: Rate | None) -> dict[str, Any] | None:
+def _read_rate(rate: Rate | None) -> dict[str, object] | None:
     return RATE.read(rate) if rate else None
 
 

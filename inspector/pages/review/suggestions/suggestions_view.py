@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from django.core.exceptions import PermissionDenied
@@ -42,7 +41,7 @@ from inspector.pages.review.suggestions.suggestions import (
     pair_rows,
     parse_choices,
 )
-from inspector.web.access import needs
+from inspector.web.access import needs, user_of
 from inspector.web.responses import next_url, paginate, render_page
 
 PER_PAGE = 50
@@ -91,7 +90,7 @@ def suggestions(request: HttpRequest, public_id: UUID, *, as_json: bool = False)
         "without_code": asked.query(code=None),
         "page": page,
         "rows": rows,
-        "may_run": request.user.may(User.Level.REVIEWER),
+        "may_run": user_of(request).may(User.Level.REVIEWER),
         "ran": request.GET.get("ran", ""),
     }
     return render_page(request, "review/suggestions.html", data=data, context=context, as_json=as_json)
@@ -108,21 +107,21 @@ def suggestions_run(request: HttpRequest, public_id: UUID) -> HttpResponse:
     else:
         ran = "asked" if ask_for_suggestions(queue) else "away"
     with transaction.atomic():
-        note_activity(request.user, "queue.examined", queue, detail={"rules": RULES_VERSION, "how": ran})
+        note_activity(user_of(request), "queue.examined", queue, detail={"rules": RULES_VERSION, "how": ran})
     return HttpResponseRedirect(f"{reverse('suggestions', args=[queue.public_id])}?ran={ran}")
 
 
 def _open_queue(request: HttpRequest, public_id: UUID) -> Queue:
     """The queue; closed to whoever still has items to review without knowing what it hides."""
     queue = load_queue(public_id)
-    if still_blind(queue, request.user):  # type: ignore[arg-type]
+    if still_blind(queue, user_of(request)):
         raise PermissionDenied(
             "Suggestions stand beside what others said. You still review something of this queue, here or in another one,"
             " without knowing either; the page opens when you have answered."
         )
-    if asked_elsewhere([queue], request.user):  # type: ignore[arg-type]
+    if asked_elsewhere([queue], user_of(request)):
         raise PermissionDenied(ELSEWHERE)
-    note_seen(request.user, queue)  # type: ignore[arg-type]
+    note_seen(user_of(request), queue)
     return queue
 
 
@@ -132,7 +131,7 @@ def _pairs(asked: SuggestionChoices, truth: Truth, source: SuggestionSource | No
     return pairs_of(truth, source, asked.kind or MatchKind.SOURCE, asked.code)
 
 
-def _kinds(asked: SuggestionChoices, truth: Truth, source: SuggestionSource | None) -> list[dict[str, Any]]:
+def _kinds(asked: SuggestionChoices, truth: Truth, source: SuggestionSource | None) -> list[dict[str, object]]:
     if source is None:
         return []
     current = asked.kind or MatchKind.SOURCE
