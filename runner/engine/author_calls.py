@@ -16,7 +16,7 @@ from runner.base.types import ModelReply, ModelRequest, Usage
 from runner.engine.toolbox import Toolbox
 from runner.models import Model, price_table_of
 from runner.protocols.recorder import Recorder
-from runner.protocols.sampling import AUTHOR_MAX_TOKENS
+from runner.protocols.steps import AUTHOR_MAX_TOKENS
 
 # What a call is for.
 AUTHOR = "author"

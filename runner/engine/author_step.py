@@ -17,8 +17,7 @@ from runner.engine.toolbox import Toolbox
 from runner.protocols.history import EpisodeState, family_skills
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.recorder import Decided, Recorder
-from runner.protocols.sampling import AUTHOR_MAX_TOKENS, AUTHOR_TEMPERATURE
-from runner.protocols.steps import Ask
+from runner.protocols.steps import AUTHOR_MAX_TOKENS, AUTHOR_TEMPERATURE, Ask
 from runner.suites.tasks.task_files import read_tree
 
 # A result of the author, as an agent's ContextLimit is one of the agent: asking again or waiting would not help, and an

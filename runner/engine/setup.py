@@ -21,7 +21,7 @@ from runner.evaluating.judged_artifact import PROMPT_VERSION as JUDGE_PROMPT_VER
 from runner.models import make_model
 from runner.models.preset import Preset
 from runner.protocols.instruction import INSTRUCTION_VERSION
-from runner.protocols.sampling import AUTHOR_MAX_TOKENS, AUTHOR_TEMPERATURE
+from runner.protocols.steps import AUTHOR_MAX_TOKENS, AUTHOR_TEMPERATURE
 from runner.trajectories.compaction import COMPACTION_VERSION
 
 SETUP_FORMAT = "setup/2"

@@ -24,7 +24,7 @@ from runner.authoring.teaching import (
 )
 from runner.base.types import Finding, ModelRequest, TrialSlot
 from runner.engine.author_calls import STUDENT, TEACHER, AuthorCalls
-from runner.protocols.sampling import AUTHOR_TEMPERATURE, derive_call_seed
+from runner.protocols.steps import AUTHOR_TEMPERATURE, derive_call_seed
 
 
 def advise(occasion: Occasion, slot: TrialSlot, run_seed: int, calls: AuthorCalls) -> Advice:

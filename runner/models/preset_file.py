@@ -13,8 +13,7 @@ import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from runner.base.errors import SetupError
-from runner.models.preset import SUFFIX, Preset, has_address
-from runner.models.prices import Prices
+from runner.models.preset import SUFFIX, Preset, Prices, has_address
 
 MAX_BYTES = 64 * 1024
 # What litellm takes for a call, and what is passed on to providers by common names. What a call is about (its messages, its

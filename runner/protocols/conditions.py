@@ -113,7 +113,11 @@ class Condition:
         return AuthorMode.INDUCE if induces else AuthorMode.REVISE
 
 
-_ALL = (
+def conditions_by_name(*conditions: Condition) -> dict[str, Condition]:
+    return {condition.name: condition for condition in conditions}
+
+
+CONDITIONS = conditions_by_name(
     Condition("no-skill", Start.NO_LIBRARY, replay=Replay.PLACEBO),
     Condition("raw-trajectory", Start.NO_LIBRARY, retrieval_k=3),
     Condition("curated-static", Start.CURATED, replay=Replay.PLACEBO),
@@ -125,8 +129,6 @@ _ALL = (
     Condition("selfgen-always", Start.EMPTY, Trigger.EVERY, Trigger.EVERY),
     Condition("selfgen-always-tier3", Start.EMPTY, Trigger.EVERY, Trigger.EVERY, tier3_required=True),
 )
-CONDITIONS: dict[str, Condition] = {condition.name: condition for condition in _ALL}
-
 
 MOST: Mapping[str, int] = {"rounds": 10, "generation_tokens": 10_000_000}
 LEAST: Mapping[str, int] = {"rounds": 1, "generation_tokens": 100}
@@ -161,8 +163,8 @@ def _with_parameter(condition: Condition, name: str, value: str) -> Condition:
         raise SetupError(f"{name!r}: {condition.name} has no parameter (expected no '@')")
     number = int(value) if re.fullmatch(r"[1-9][0-9]{0,8}", value) else 0
     if not LEAST[what] <= number <= MOST[what]:
-        told = f"a whole number from {LEAST[what]:,} to {MOST[what]:,}"
-        raise SetupError(f"{name!r}: expected {told} behind '@' ({what.replace('_', ' ')})")
+        expected = f"a whole number from {LEAST[what]:,} to {MOST[what]:,}"
+        raise SetupError(f"{name!r}: expected {expected} behind '@' ({what.replace('_', ' ')})")
     changed = {"rounds": number} if what == "rounds" else {"generation_tokens": number}
     return replace(condition, name=name, **changed)  # type: ignore[arg-type]
 

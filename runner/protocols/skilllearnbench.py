@@ -16,19 +16,17 @@ from runner.authoring.learning_prompts import LEARNING_PROMPT_VERSION
 from runner.authoring.teaching import TEACHING_PROMPT_VERSION
 from runner.base.errors import SetupError
 from runner.base.types import AuthorMode, Family, Phase, Task, TrialSlot
-from runner.protocols.conditions import Condition, Replay, Start
-from runner.protocols.families import require_one_family, units
+from runner.protocols.conditions import Condition, Replay, Start, conditions_by_name
 from runner.protocols.history import EpisodeState
-from runner.protocols.occasions import asks, drafts
 from runner.protocols.plan import EpisodePlan
-from runner.protocols.sealed import evaluation, evaluation_slots
-from runner.protocols.steps import Ask, Freeze, NextStep, RunTrial, SeedSkill
+from runner.protocols.stages import asks, drafts, evaluation, evaluation_slots, require_one_family, seed_curated, units
+from runner.protocols.steps import Ask, Freeze, NextStep, RunTrial
 
 __all__ = ["CONDITIONS", "PROMPT_VERSION", "check", "open_steps", "seed_of", "slots", "units"]
 
 PROMPT_VERSION = f"{LEARNING_PROMPT_VERSION}, {TEACHING_PROMPT_VERSION}"
 
-_ALL = (
+CONDITIONS = conditions_by_name(
     Condition("no-skill", Start.NO_LIBRARY, replay=Replay.NEVER),
     Condition("human-authored", Start.CURATED, replay=Replay.NEVER),
     Condition("one-shot", Start.LEARNED, replay=Replay.NEVER, mode_at_start=AuthorMode.WRITE),
@@ -52,7 +50,6 @@ _ALL = (
     ),
     Condition("skill-creator", Start.LEARNED, replay=Replay.NEVER, mode_at_start=AuthorMode.CRAFT, rounds=2),
 )
-CONDITIONS: dict[str, Condition] = {condition.name: condition for condition in _ALL}
 
 
 def check(plan: EpisodePlan) -> None:
@@ -97,8 +94,7 @@ def open_steps(plan: EpisodePlan, state: EpisodeState) -> Iterator[NextStep]:
 
 def _learning(plan: EpisodePlan, state: EpisodeState, family: Family) -> Iterator[NextStep]:
     condition = plan.condition
-    if condition.start is Start.CURATED and family.key not in state.equipped:
-        yield SeedSkill(family.key)
+    yield from seed_curated(plan, state, family)
     if condition.mode_at_start is None:
         return
     seed = seed_of(family)

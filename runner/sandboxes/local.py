@@ -12,13 +12,14 @@ cannot be limited, and a process that leaves its process group is not found agai
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -39,16 +40,16 @@ from runner.base.types import Files, Task
 from runner.sandboxes import LOGS, SKILLS, SOLUTION, TESTS, WORKSPACE, Completed
 from runner.sandboxes.gateway.gateway import Gateway
 from runner.sandboxes.links import leading_into, word_removed_links
-from runner.sandboxes.local_labels import read_labels, write_label
 from runner.sandboxes.needs import NOTHING, Needs
-from runner.sandboxes.process_names import ProcessName
 from runner.sandboxes.processes import (
     MARK_VARIABLE,
+    ProcessName,
     boot_id,
     end_group,
     end_sandbox,
     group_alive,
     hide_environment,
+    this_process,
 )
 
 SKILLS_PATH = f"../{SKILLS}"
@@ -325,3 +326,25 @@ class LocalSandbox:
     def _normalise(self, content: bytes) -> str:
         text = content.decode("utf-8", "replace")
         return text.replace(str(self.folder), "").replace(self.mark, "local")
+
+
+LABEL = "label.json"
+MAX_BYTES = 10_000
+
+
+def write_label(folder: Path, handle: Mapping[str, object]) -> None:
+    """The sandbox's handle with the process that opened it."""
+    (folder / LABEL).write_text(json.dumps({**handle, "owner": str(this_process())}))
+
+
+def read_labels(base: Path, prefix: str) -> Iterator[dict[str, object]]:
+    """The labels of the sandboxes below `base`. Mark and folder are taken from the folder's own name: a label lies beside
+    what ran there, and must not send anybody elsewhere."""
+    for folder in sorted(base.absolute().glob(f"{prefix}*")) if base.is_dir() else ():
+        try:
+            text = (folder / LABEL).read_bytes()[:MAX_BYTES] if not folder.is_symlink() else b""
+            label = json.loads(text)
+        except (OSError, ValueError):
+            continue  # somebody else's, or removed meanwhile
+        if isinstance(label, dict):
+            yield {**label, "mark": folder.name.removeprefix(prefix), "folder": str(folder.resolve())}

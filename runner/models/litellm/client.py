@@ -24,7 +24,6 @@ from runner.base.errors import (
     ModelUnavailable,
     SetupError,
 )
-from runner.base.no_credit import says_no_credit
 from runner.base.types import FILTERED, TOO_LONG, JsonValue, ModelReply, ModelRequest, Usage
 from runner.models.litellm.litellm_errors import (
     EmptyReply,
@@ -41,6 +40,7 @@ from runner.models.litellm.litellm_request import Sending, prepare
 from runner.models.preset import Preset, has_address
 from runner.models.wire.context_overflow import Overflow, fills, is_bare_500, overflow_of
 from runner.models.wire.error_wording import describe_error
+from runner.models.wire.metering import says_no_credit
 from runner.models.wire.patience import Passing, Patience, seconds_set
 
 if TYPE_CHECKING:

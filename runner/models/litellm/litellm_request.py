@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
 from runner.base.types import JsonValue, ModelRequest
-from runner.models.litellm.litellm_history import CACHE_MARK, messages_for
+from runner.models.litellm.litellm_errors import NO_REASONING, find_refused_parameter
 from runner.models.litellm.litellm_parameters import LiteLLMTarget, choose_parameters
-from runner.models.litellm.litellm_refusals import NO_REASONING, find_refused_parameter
 from runner.models.wire.carried import REASONING, thinks_first
 from runner.models.wire.context_overflow import Overflow
 
@@ -68,3 +67,43 @@ def _ours(asked: Collection[str], values: Mapping[str, JsonValue], messages: lis
     bare = any(message.get("tool_calls") and REASONING not in message for message in messages)
     found = [*(name for name in named if name in asked and name in values), *bridged, *marks]
     return [*found, NO_REASONING] if bare else found
+
+
+CACHE_MARK = "cache_control"
+# They refuse unsigned reasoning in messages, in their own words: Groq's is "property 'reasoning_content' is unsupported".
+# Google and Anthropic take back what is signed.
+TAKE_NO_REASONING = frozenset({"groq", "cerebras", "mistral", "gemini", "vertex_ai", "anthropic", "bedrock", "azure"})
+
+
+def messages_for(target: LiteLLMTarget, request: ModelRequest, refused: Collection[str]) -> list[dict[str, JsonValue]]:
+    messages = deepcopy([dict(message) for message in request.messages])  # litellm changes them
+    for message in messages:
+        if not _takes_reasoning(target, message, refused):
+            message.pop(REASONING, None)
+        elif NO_REASONING in refused:
+            message.setdefault(REASONING, " ")  # the least that they take, by the source of litellm 1.106.2
+    if request.tools and target.is_claude and CACHE_MARK not in refused:
+        for place in find_cache_places(messages):
+            messages[place][CACHE_MARK] = {"type": "ephemeral"}
+    return messages
+
+
+def _takes_reasoning(target: LiteLLMTarget, message: Mapping[str, JsonValue], refused: Collection[str]) -> bool:
+    """Only with a turn that called tools, where Kimi and DeepSeek demand it. DeepSeek refuses it in any other.
+
+    Azure hosts Kimi too: a provider that demands reasoning is sent it, whatever is usual there.
+    """
+    is_usual = target.provider not in TAKE_NO_REASONING or NO_REASONING in refused
+    return bool(message.get("tool_calls")) and is_usual and REASONING not in refused
+
+
+def find_cache_places(messages: Sequence[Mapping[str, JsonValue]]) -> list[int]:
+    """Where Anthropic's cache is told to end: behind the system message, where the last request ended, and at the end.
+
+    Only a conversation with tools goes on, and reads in every turn what the one before wrote. Anthropic caches the tools
+    with the system message, and takes four marks.
+    """
+    system = [0] if messages and messages[0].get("role") == "system" else []
+    answered = [place for place, message in enumerate(messages) if message.get("role") == "assistant"]
+    before = [answered[-1] - 1] if answered else []
+    return sorted({*system, *(place for place in before if place >= 0), len(messages) - 1})

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from runner.base.no_credit import says_no_credit
 from runner.base.types import Usage
 from runner.models.wire.streams import chat_usage
 
@@ -169,3 +168,12 @@ def _counts(raw: Mapping[str, object], *keys: str) -> Iterator[int]:
         count = _count(raw, key)
         if count is not None:
             yield count
+
+
+_KINDS = ("insufficient_quota", "billing_hard_limit_reached", "billing_error")  # OpenAI by 429 and 400, Anthropic
+_WORDS = "Your credit balance is too low"  # Anthropic by 400, with the type of any other bad request
+
+
+def says_no_credit(error: Mapping[str, object]) -> bool:
+    """`error`: the object of that name in the provider's answer."""
+    return any(error.get(name) in _KINDS for name in ("type", "code")) or str(error.get("message")).startswith(_WORDS)

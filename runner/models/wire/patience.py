@@ -9,6 +9,8 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 
 from runner.base.errors import ModelUnavailable, SetupError
 from runner.base.types import FailedTry, Usage
@@ -106,3 +108,19 @@ class Patience:
 def _doubling(failed: int) -> float:
     """Doubling from one second, each between half and the whole, so that many callers do not come back at once."""
     return min(FIRST_PAUSE_SECONDS * 2.0 ** min(failed, 16), LONGEST_PAUSE_SECONDS) * random.uniform(0.5, 1.0)
+
+
+LONGEST_SECONDS = 86_400.0
+
+
+def retry_after_seconds(told: str | None) -> float | None:
+    """Of a Retry-After header: a number of seconds, or a date (RFC 9110, 10.2.3). None where it tells neither, or so
+    long a time that nobody can mean it."""
+    text = (told or "").strip()
+    try:
+        seconds = (
+            float(text) if text[:1].isdigit() else (parsedate_to_datetime(text) - datetime.now(UTC)).total_seconds()
+        )
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return max(seconds, 0.0) if seconds < LONGEST_SECONDS else None

@@ -15,6 +15,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from docker import APIClient
+
 from runner.base.errors import SandboxError
 from runner.sandboxes.docker.docker_engine import FAILURES, connect
 from runner.sandboxes.processes import PROC
@@ -246,7 +248,7 @@ def _read_removed_file(entry: os.DirEntry[str], devices: set[int]) -> _Held | No
     return _Held(status) if is_removed else None
 
 
-def ask_engine(client: Any, container: str) -> DiskUse:
+def ask_engine(client: APIClient, container: str) -> DiskUse:
     """What the engine says the container wrote."""
     rows = client.containers(all=True, size=True, filters={"id": container})
     return DiskUse(int(rows[0].get("SizeRw") or 0) if rows else 0)

@@ -13,11 +13,12 @@ from typing import Any
 import docker
 import requests
 import urllib3
+from docker import APIClient
 from docker.errors import APIError, DockerException, NotFound
 
 from runner.base.errors import SandboxError
 from runner.base.text import cut
-from runner.sandboxes.process_names import this_process
+from runner.sandboxes.processes import this_process
 
 LABEL = "skillglass"  # on everything we make
 MARK_LABEL = "skillglass.mark"  # one per attempt: container, network and volumes of a sandbox share it
@@ -98,7 +99,7 @@ def labels(mark: str, *, task: str = "", attempt: str = "") -> dict[str, str]:
 KINDS = ("container", "volume", "network")  # in this order: a container holds the others
 
 
-def list_labelled(client: Any, kind: str, wanted: list[str]) -> list[tuple[str, dict[str, str]]]:
+def list_labelled(client: APIClient, kind: str, wanted: list[str]) -> list[tuple[str, dict[str, str]]]:
     """(name or id, labels) of all of `kind` that carry the wanted labels."""
     filters = {"label": wanted}
     with engine_errors(f"listing each {kind}"):
@@ -109,7 +110,7 @@ def list_labelled(client: Any, kind: str, wanted: list[str]) -> list[tuple[str, 
         return [(row["Id"], row["Labels"] or {}) for row in client.networks(filters=filters)]
 
 
-def is_gone(client: Any, container: str) -> bool:
+def is_gone(client: APIClient, container: str) -> bool:
     """Was it removed, or is it being removed?"""
     with engine_errors("looking for the container"):
         try:
@@ -119,7 +120,7 @@ def is_gone(client: Any, container: str) -> bool:
     return bool(state.get("Dead")) or state.get("Status") == "removing"
 
 
-def remove(client: Any, kind: str, name: str) -> None:
+def remove(client: APIClient, kind: str, name: str) -> None:
     """Gone afterwards, whoever removed it. SandboxError when it stays."""
     with engine_errors(f"removing the {kind} {name[:40]}"):
         try:
@@ -137,7 +138,7 @@ def remove(client: Any, kind: str, name: str) -> None:
             _await_removal(client, name)
 
 
-def _await_removal(client: Any, container: str) -> None:
+def _await_removal(client: APIClient, container: str) -> None:
     """Until it is gone that somebody else is removing: it holds its volumes and networks as long."""
     until = time.monotonic() + client.timeout
     while time.monotonic() < until:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from docker import APIClient
 from docker.errors import APIError, NotFound
 
 from runner.sandboxes.docker.docker_engine import FAILURES, engine_errors
@@ -126,7 +127,7 @@ class RunningCommand:
     """One command. Start it, then `follow` it to its end or its deadline."""
 
     def __init__(
-        self, client: Any, container: str, command: str, *, folder: str, user: str, environment: Mapping[str, str]
+        self, client: APIClient, container: str, command: str, *, folder: str, user: str, environment: Mapping[str, str]
     ) -> None:
         """APIError with status 409 when the container does not run."""
         self.client, self.container = client, container

@@ -6,6 +6,8 @@ import shlex
 from dataclasses import dataclass
 from typing import Any
 
+from docker import APIClient
+
 from runner.base.types import Machine
 
 # Everything is dropped but what a package manager or build tool needs that runs as root in its container. None of
@@ -50,7 +52,7 @@ def init_command(roots: tuple[str, ...], users: tuple[str, ...], user: str) -> l
     return ["/bin/sh", "-c", _INIT.format(**told)]
 
 
-def host_config(client: Any, machine: Machine, limits: ContainerLimits, *, processors: int, **more: Any) -> Any:
+def host_config(client: APIClient, machine: Machine, limits: ContainerLimits, *, processors: int, **more: Any) -> Any:
     """The engine's settings for one container. `more`: network_mode, mounts, dns.
 
     No log is kept of the first process: any process could write it full. A task that asks for more processors than

@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from docker import APIClient
 from docker.errors import APIError, NotFound
 from docker.types import Mount
 
@@ -21,7 +22,7 @@ from runner.base.errors import SetupError
 from runner.sandboxes.docker.docker_archive import END_OF_ARCHIVE, pad_entry
 from runner.sandboxes.docker.docker_engine import CARRIER_LABEL, LABEL, OWNER_LABEL, PREFIX, engine_errors, remove
 from runner.sandboxes.needs import Program
-from runner.sandboxes.process_names import ProcessName, this_process
+from runner.sandboxes.processes import ProcessName, this_process
 
 PROGRAM_LABEL = "skillglass.program"
 _COMPLETE = ".skillglass-complete"  # the last thing loaded: what was interrupted lacks it
@@ -31,7 +32,7 @@ _LONGEST_LOAD, _PAUSE = 900.0, 0.5  # seconds: to wait for whoever loads the sam
 _known: dict[tuple[str, str], str] = {}
 
 
-def program_volume(client: Any, program: Program, image: str) -> str:
+def program_volume(client: APIClient, program: Program, image: str) -> str:
     """The name of the volume that holds the program, loaded where it is not yet. `image` is any image of the engine."""
     if not program.folder.is_dir():
         raise SetupError(f"{program.folder}: {program.name} {program.version} is not installed there")
@@ -45,7 +46,7 @@ def program_volume(client: Any, program: Program, image: str) -> str:
     return name
 
 
-def _read_creation_time(client: Any, volume: str) -> str:
+def _read_creation_time(client: APIClient, volume: str) -> str:
     """When. Empty where there is no such volume any more; another time where it was made anew, as the engine does,
     empty, for a container that names one it does not have."""
     try:
@@ -79,7 +80,7 @@ class _lock:
         os.close(self.descriptor)
 
 
-def _load(client: Any, program: Program, name: str, image: str) -> None:
+def _load(client: APIClient, program: Program, name: str, image: str) -> None:
     """Through a container that is never started."""
     client.create_volume(name, labels={LABEL: "1", PROGRAM_LABEL: f"{program.name} {program.version}"})
     with _carrier(client, name, image) as carrier:
@@ -91,7 +92,7 @@ def _load(client: Any, program: Program, name: str, image: str) -> None:
 
 
 @contextmanager
-def _carrier(client: Any, volume: str, image: str, container: str | None = None) -> Iterator[str]:
+def _carrier(client: APIClient, volume: str, image: str, container: str | None = None) -> Iterator[str]:
     """With the volume at /program. The engine has each name once, so a named one keeps all others of that name waiting,
     from other machines and from other workers' containers too."""
     settings = client.create_host_config(mounts=[mount(volume, "/program", read_only=False)], network_mode="none")
@@ -112,7 +113,7 @@ def _carrier(client: Any, volume: str, image: str, container: str | None = None)
         client.remove_container(made, force=True)
 
 
-def _remove_left(client: Any, container: str) -> None:
+def _remove_left(client: APIClient, container: str) -> None:
     """Of a loader that certainly ended. What another machine left is for its own sweep."""
     with suppress(NotFound):
         found = client.inspect_container(container)
@@ -121,7 +122,7 @@ def _remove_left(client: Any, container: str) -> None:
             remove(client, "container", found["Id"])  # not by name, which may be another's by now
 
 
-def _is_complete(client: Any, carrier: str) -> bool:
+def _is_complete(client: APIClient, carrier: str) -> bool:
     try:
         client.get_archive(carrier, f"/program/{_COMPLETE}")[0].close()
     except NotFound:

@@ -17,6 +17,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from docker import APIClient
 from docker.errors import APIError, NotFound
 
 from runner.base.errors import SandboxError, SandboxRuined, SetupError
@@ -106,7 +107,7 @@ class DockerSandbox:
 
     def __init__(
         self,
-        client: Any,
+        client: APIClient,
         task: Task,
         image: Image,
         mark: str,

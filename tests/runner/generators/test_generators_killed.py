@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from runner.sandboxes import local
-from runner.sandboxes.local_labels import read_labels
+from runner.sandboxes.local import read_labels
 from tests.worlds.corpora import COUNTED, plan_for
 
 ROOT = Path(__file__).parents[3]
