@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from runner.agents.agent_program import DUMMY_KEY, HOME, ProgramAgent, ProgramStart
 from runner.base.types import JsonValue
@@ -63,7 +62,7 @@ class GeminiCli(ProgramAgent):
         }
 
     def files(self, start: ProgramStart) -> Mapping[str, str]:
-        settings: dict[str, Any] = {
+        settings = {
             "general": {
                 "enableAutoUpdate": False,
                 "enableAutoUpdateNotification": False,

@@ -6,7 +6,6 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
-from typing import Any
 
 from runner.base.types import Source, Step, Trajectory, TrajectoryHead, TrajectoryKind, Usage
 from runner.trajectories.readers.reading import ReadTrajectory, read_trajectory
@@ -18,7 +17,7 @@ MAX_PROBLEMS = 20  # kept of one log
 @dataclass(frozen=True, slots=True)
 class ProgramLog:
     trajectories: tuple[Trajectory, ...]  # the main one first
-    facts: Mapping[str, Any]  # what the reader found beside the steps
+    facts: Mapping[str, object]  # what the reader found beside the steps
     usage: Usage  # of the whole file, sub-agents included
     errors: str = ""  # the end of what the program wrote to its standard error
 

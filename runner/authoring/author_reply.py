@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from runner.base.types import TOO_LONG, AuthorMode, JsonValue, ModelReply, Patch
 from runner.models.json_reply import STRICT_BUT_BREAKS, NoNumber, RepeatedName, objects_among
@@ -56,7 +55,7 @@ def _json_object(text: str) -> Mapping[str, JsonValue]:
     if not text.strip():
         raise UnreadableReply("reply: empty, expected a JSON object")
     first_error: str | None = None
-    other: Mapping[str, Any] | None = None
+    other: Mapping[str, JsonValue] | None = None
     for candidate in _candidates(text):
         try:
             value = STRICT_BUT_BREAKS.decode(candidate)
@@ -114,7 +113,7 @@ def _iterate_fences(text: str) -> Iterator[str]:
             inside.append(line)
 
 
-def _text(value: Mapping[str, Any], key: str) -> str:
+def _text(value: Mapping[str, object], key: str) -> str:
     found = value.get(key)
     if found is None:
         return ""

@@ -9,6 +9,7 @@ from dataclasses import replace
 from runner.authoring.author_prompts import fence_text
 from runner.authoring.contract.contract import check_patch
 from runner.authoring.occasion import Occasion
+from runner.base.text import cut_end
 from runner.base.types import File, Files, Patch, Task
 from runner.suites.tasks.task_files import workspace_files
 
@@ -35,7 +36,7 @@ MADE = re.compile(r"\.min\.(js|css)$|\.map$|\.(svg|lock)$")
 
 def task_lines(task: Task) -> Iterator[str]:
     """The task's own text, and the names of the files that its agent would find. Never its tests, never its solution."""
-    yield fence_text(_cut(task.instruction, MAX_TASK_CHARS))
+    yield fence_text(cut_end(task.instruction, MAX_TASK_CHARS))
     names = sorted(workspace_files(task).items())
     if names:
         yield "Files in its working directory:"
@@ -58,7 +59,7 @@ def corpus_lines(corpus: Files, fits: int | None = None) -> Iterator[str]:
         elif room <= 0:
             missed.append(len(text))
         else:
-            yield f"### {path}\n{fence_text(_cut(text, room))}"
+            yield f"### {path}\n{fence_text(cut_end(text, room))}"
             room -= len(text)
     if binary:
         yield f"[left out: {binary:,} binary files]"
@@ -110,9 +111,3 @@ def text_of(file: File) -> str | None:
     except UnicodeDecodeError:
         return None
     return None if "\0" in text else text
-
-
-def _cut(text: str, room: int) -> str:
-    if len(text) <= room:
-        return text
-    return f"{text[:room]}\n[... {len(text) - room:,} characters left out ...]\n"

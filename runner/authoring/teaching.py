@@ -16,6 +16,7 @@ from runner.authoring.feedback import verdict_section
 from runner.authoring.material import task_lines
 from runner.authoring.occasion import Occasion
 from runner.authoring.word_overlap import CopiedShare, leaks, overlap
+from runner.base.text import cut_end
 from runner.base.types import Files, Finding, TrialSlot, Verdict
 
 TEACHING_PROMPT_VERSION = "teaching-prompts/1"
@@ -117,10 +118,7 @@ def teacher_messages(
 
 def advice_of(text: str) -> str:
     """What of a teacher's reply is passed on, if it is."""
-    text = text.strip()
-    if len(text) <= MAX_ADVICE_CHARS:
-        return text
-    return f"{text[:MAX_ADVICE_CHARS]}\n[... {len(text) - MAX_ADVICE_CHARS:,} characters left out ...]"
+    return cut_end(text.strip(), MAX_ADVICE_CHARS)
 
 
 def _teacher_sections(occasion: Occasion, questions: tuple[str, ...]) -> Iterator[str]:

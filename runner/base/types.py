@@ -8,12 +8,12 @@ datetimes, durations are seconds, costs are US dollars, and None always means "n
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 
 class Phase(StrEnum):
@@ -166,6 +166,11 @@ class Environment:
 # --- slots and seeds --------------------------------------------------------------------------------------------
 
 
+def derive_seed(run_seed: int, key: str, purpose: str) -> int:
+    """63 bits from the run's seed and the key of a trial or call: what is done again after a crash sees the same dice."""
+    return int.from_bytes(hashlib.sha256(f"{run_seed}:{key}:{purpose}".encode()).digest()[:8], "big") >> 1
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class TrialSlot:
     """The identity of a trial inside its episode."""
@@ -188,9 +193,8 @@ class TrialSlot:
         return cls(Phase(phase), task, int(sample))
 
     def seed(self, run_seed: int, purpose: str = "agent") -> int:
-        """A 63-bit seed that depends on nothing but the run's seed and the slot, so a redone attempt sees the same dice."""
-        digest = hashlib.sha256(f"{run_seed}:{self}:{purpose}".encode()).digest()
-        return int.from_bytes(digest[:8], "big") >> 1
+        """A seed that depends on nothing but the run's seed and the slot, so a redone attempt sees the same dice."""
+        return derive_seed(run_seed, str(self), purpose)
 
 
 # --- usage ------------------------------------------------------------------------------------------------------
@@ -270,7 +274,10 @@ class Usage:
 NO_USAGE = Usage()  # nothing is known
 
 
-def _sum(first: Any, second: Any) -> Any:
+N = TypeVar("N", int, float)
+
+
+def _sum(first: N | None, second: N | None) -> N | None:
     """Missing plus a number is the number: what is known of both."""
     return second if first is None else first if second is None else first + second
 
@@ -612,6 +619,12 @@ class FailedTry:
     usage: Usage | None = None  # what is known of the tokens it used; None where it used none
 
 
+def sum_lost_usage(tries: Iterable[FailedTry]) -> Usage | None:
+    """What is known of the tokens that these tries used; None where they used none."""
+    lost = [each.usage for each in tries if each.usage is not None]
+    return sum(lost, Usage()) if lost else None
+
+
 # Finish reasons that the runner acts on, under one name for every provider. All others stand as the provider gave them.
 TOO_LONG = "context_length"  # the conversation has outgrown what the model takes
 FILTERED = "content_filter"  # the provider or the model withheld the reply
@@ -640,5 +653,4 @@ class ModelReply:
     @property
     def lost_usage(self) -> Usage | None:
         """What is known of the tokens that failed tries used; None where they used none."""
-        lost = [each.usage for each in self.failed_tries if each.usage is not None]
-        return sum(lost, Usage()) if lost else None
+        return sum_lost_usage(self.failed_tries)

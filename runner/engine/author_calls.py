@@ -13,8 +13,9 @@ from runner.authoring.fitting import Build, PromptWindow, fit
 from runner.authoring.occasion import Occasion
 from runner.base.errors import ContextExceeded, SetupError
 from runner.base.types import ModelReply, ModelRequest, Usage
+from runner.engine.host_calls import ask_on_record
 from runner.engine.toolbox import Toolbox
-from runner.models import Model, price_table_of
+from runner.models import Model
 from runner.protocols.recorder import Recorder
 from runner.protocols.steps import AUTHOR_MAX_TOKENS
 
@@ -69,11 +70,4 @@ class AuthorCalls:
             raise SetupError(f"{self.condition} needs an author model")
         request = clean.request(request)
         self.toolbox.budget(Usage())
-        self.recorder.start_call(key, purpose=purpose, model=model.name, request=request)
-        try:
-            reply = clean.reply(answer(model, request))
-        except Exception as error:
-            self.recorder.finish_call(key, None, error)
-            raise
-        self.recorder.finish_call(key, reply, price_table=price_table_of(model, reply.usage))
-        return reply
+        return ask_on_record(self.recorder, key, purpose, model, request, lambda: clean.reply(answer(model, request)))

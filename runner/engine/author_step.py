@@ -32,18 +32,18 @@ def ask(step: Ask, plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox, stat
     occasion = occasion_of(step, plan, recorder, state)
     room = min(AUTHOR_MAX_TOKENS, tokens_left(step, plan, recorder))
     if room <= 0 and recorder.reply(step.key) is None:
-        judgement = PatchJudgement(DecisionStatus.FAILED, "", "", None, (), None, BUDGET_SPENT)
+        judgement = PatchJudgement.failure(BUDGET_SPENT)
     else:
         try:
             judgement = _ask_author(step, occasion, plan, recorder, toolbox, room)
         except ContextExceeded as error:
-            judgement = PatchJudgement(DecisionStatus.FAILED, "", "", None, (), None, f"{TOO_LONG}: {error}")
+            judgement = PatchJudgement.failure(f"{TOO_LONG}: {error}")
     recorder.decide(_decision(step, judgement, state), judgement.files)
 
 
 def leave_out(step: Ask, recorder: Recorder, state: EpisodeState, *, who: str, why: str) -> None:
     """Records that this answer could not be had, as an operator decided. The library stays as it is."""
-    judgement = PatchJudgement(DecisionStatus.FAILED, "", "", None, (), None, f"{LEFT_OUT}{who}: {why}")
+    judgement = PatchJudgement.failure(f"{LEFT_OUT}{who}: {why}")
     recorder.decide(_decision(step, judgement, state), None)
 
 

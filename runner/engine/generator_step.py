@@ -15,7 +15,7 @@ from runner.authoring.material import corpus_listing, task_lines
 from runner.authoring.occasion import Occasion, PatchJudgement
 from runner.base.digests import digest_json, manifest
 from runner.base.errors import SetupError
-from runner.base.types import DecisionStatus, ModelReply, ModelRequest
+from runner.base.types import ModelReply, ModelRequest
 from runner.engine.author_calls import GENERATOR, AuthorCalls
 from runner.generators.generator_inputs import input_files
 from runner.generators.generator_model import GeneratorModel
@@ -45,7 +45,7 @@ def answer_by_generator(step: Ask, occasion: Occasion, plan: EpisodePlan, calls:
 
 def judge_output(occasion: Occasion, reply: ModelReply) -> PatchJudgement:
     if reply.finish_reason == FAILED:
-        return PatchJudgement(DecisionStatus.FAILED, "", "", None, (), None, reply.text)
+        return PatchJudgement.failure(reply.text)
     return judge_reply(occasion, reply)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from runner.base.types import AttemptResult, Decision, File, ModelReply, ModelRequest, TrialSlot, Usage
 from runner.protocols.recorder import Decided, Frozen, Refused, Seeded, Skipped, TrialDone
@@ -23,7 +22,7 @@ class AttemptStarted:
 @dataclass(frozen=True, slots=True)
 class SandboxOpened:
     attempt: str
-    handle: Mapping[str, Any]
+    handle: Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ class RecordedCall:
 class Recording:
     path: Path
     digest: str  # of the file
-    head: dict[str, Any]
+    head: dict[str, JsonValue]
     calls: dict[str, RecordedCall]  # by the request's digest
 
     def closest(self, request: ModelRequest) -> RecordedCall | None:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 
-from runner.base.types import AuthorMode, Role, TrialSlot
+from runner.base.types import AuthorMode, Role, TrialSlot, derive_seed
 
+# How an author is sampled. The agent's sampling is its own; both are part of the setup.
 AUTHOR_TEMPERATURE = 0.2
 AUTHOR_MAX_TOKENS = 16_384
-
-
-def derive_call_seed(run_seed: int, key: str, purpose: str) -> int:
-    """63 bits from the run's seed and the call's key: a call made again after a crash sees the same dice."""
-    return int.from_bytes(hashlib.sha256(f"{run_seed}:{key}:{purpose}".encode()).digest()[:8], "big") >> 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +54,7 @@ class Ask:
         return f"{self.mode}/{self.family}/{self.after_trial or 'start'}/{self.answer}"
 
     def seed(self, run_seed: int) -> int:
-        return derive_call_seed(run_seed, self.key, "author")
+        return derive_seed(run_seed, self.key, "author")
 
 
 @dataclass(frozen=True, slots=True)

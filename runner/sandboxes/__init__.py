@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 from runner.base.errors import SetupError
 from runner.base.trees import Tree
@@ -96,8 +96,8 @@ class SandboxKind(Protocol):
 SANDBOXES: dict[str, str] = {"docker": "runner.sandboxes.docker.docker_sandbox", "local": "runner.sandboxes.local"}
 
 
-def sandbox_kind(name: str) -> Any:
-    """The module of that name, as a SandboxKind. SetupError names the known ones."""
+def sandbox_kind(name: str) -> SandboxKind:
+    """The module of that name. SetupError names the known ones."""
     if name not in SANDBOXES:
         raise SetupError(f"unknown sandbox {name!r}; known: {', '.join(sorted(SANDBOXES))}")
-    return importlib.import_module(SANDBOXES[name])
+    return cast("SandboxKind", importlib.import_module(SANDBOXES[name]))

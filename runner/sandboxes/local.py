@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import IO
 
 from runner.base.errors import SandboxError, SetupError
+from runner.base.text import join_ends
 from runner.base.trees import (
     Tree,
     check_relative,
@@ -317,11 +318,7 @@ class LocalSandbox:
             head = self._normalise(output.read(2 * limit))
             output.seek(size - 2 * limit)
             tail, unread = self._normalise(output.read()), size - 4 * limit
-        left_out = len(head) + len(tail) + unread - limit
-        if left_out <= 0:
-            return head + tail, False
-        whole = head + tail
-        return f"{whole[: limit // 2]}\n[... {left_out:,} characters left out ...]\n{whole[-limit // 2 :]}", True
+        return join_ends(head, tail, unread, limit)
 
     def _normalise(self, content: bytes) -> str:
         text = content.decode("utf-8", "replace")

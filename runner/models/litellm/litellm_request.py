@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from runner.base.types import JsonValue, ModelRequest
-from runner.models.litellm.litellm_errors import NO_REASONING, find_refused_parameter
+from runner.models.litellm.litellm_errors import NO_REASONING
 from runner.models.litellm.litellm_parameters import LiteLLMTarget, choose_parameters
 from runner.models.wire.carried import REASONING, thinks_first
 from runner.models.wire.context_overflow import Overflow
@@ -20,13 +20,6 @@ class Sending:
     not_sent: tuple[str, ...]  # what was asked for and left out, each with its reason
     ours: tuple[str, ...]  # names of what the runner sends by itself and may leave out
     options: tuple[str, ...]  # names of the preset's options that are sent
-
-    def find_refused(self, error: Exception) -> str | None:
-        """What the provider refuses of this, where the request can be sent without it."""
-        return find_refused_parameter(error, self.ours)
-
-    def refused_option(self, error: Exception) -> str | None:
-        return find_refused_parameter(error, self.options)
 
     def lower_answer(self, overflow: Overflow) -> str:
         """Lowers the limit on output tokens so that prompt and answer fit, and says so; "" where that is of no use."""
@@ -42,7 +35,7 @@ class Sending:
 
 
 def prepare(
-    target: LiteLLMTarget, request: ModelRequest, options: Mapping[str, Any], refused: Mapping[str, str]
+    target: LiteLLMTarget, request: ModelRequest, options: Mapping[str, object], refused: Mapping[str, str]
 ) -> Sending:
     """`refused`: name -> the provider's words, of what it refused before. Who is asked, where and how long is not in it."""
     chosen = choose_parameters(target, request, options, refused)

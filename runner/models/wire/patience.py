@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 from runner.base.errors import ModelUnavailable, SetupError
-from runner.base.types import FailedTry, Usage
+from runner.base.types import FailedTry, Usage, sum_lost_usage
 
 log = logging.getLogger(__name__)
 
@@ -44,8 +44,9 @@ class Passing(Exception):
         self.retry_after, self.usage = retry_after, usage
 
 
-def seconds_set(variable: str, told: str | None, default: float) -> float:
-    """The value of an environment variable that holds seconds. SetupError where it is none."""
+def read_seconds(variable: str, default: float) -> float:
+    """The seconds that an environment variable holds. SetupError where it holds anything else."""
+    told = os.environ.get(variable)
     try:
         found = float(told) if told and told.strip() else default
     except ValueError:
@@ -56,8 +57,7 @@ def seconds_set(variable: str, told: str | None, default: float) -> float:
 
 
 def wait_seconds() -> float:
-    name = "SKILLGLASS_MODEL_WAIT_SECONDS"
-    return seconds_set(name, os.environ.get("SKILLGLASS_MODEL_WAIT_SECONDS"), WAIT_SECONDS)
+    return read_seconds("SKILLGLASS_MODEL_WAIT_SECONDS", WAIT_SECONDS)
 
 
 @dataclass(slots=True)
@@ -78,16 +78,13 @@ class Patience:
         pause = self._pause(failure, took)
         self.failed.append(FailedTry(failure.reason[:MAX_REASON_CHARS], took + (pause or 0.0), failure.usage))
         if pause is None:
-            raise ModelUnavailable(f"{failure.reason} (model {self.name})", failure.retry_after, self.lost_usage)
+            raise ModelUnavailable(
+                f"{failure.reason} (model {self.name})", failure.retry_after, sum_lost_usage(self.failed)
+            )
         told = failure.reason[:MAX_REASON_CHARS]
         log.warning("model %s: try %d failed, again in %.0f s: %s", self.name, len(self.failed), pause, told)
         self.sleep(pause)
         self._began = time.monotonic()
-
-    @property
-    def lost_usage(self) -> Usage | None:
-        lost = [each.usage for each in self.failed if each.usage is not None]
-        return sum(lost, Usage()) if lost else None
 
     def _pause(self, failure: Passing, took: float) -> float | None:
         """Seconds; None where waiting is over. What the provider asks for is waited for in whole or not at all."""

@@ -19,10 +19,11 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from docker import APIClient
 from docker.errors import APIError
+from docker.types import HostConfig
 
 from runner.sandboxes.docker.docker_contexts import Context
 from runner.sandboxes.docker.docker_engine import CARRIER_LABEL, LABEL, OWNER_LABEL, engine_errors, remove
@@ -242,7 +243,9 @@ def _control_group(client: APIClient, images: tuple[str, ...], limits: dict[str,
             remove(client, "container", container)
 
 
-def _waiting(client: APIClient, image: str, settings: Any, labels: dict[str, str], made: list[str]) -> str | None:
+def _waiting(
+    client: APIClient, image: str, settings: HostConfig, labels: dict[str, str], made: list[str]
+) -> str | None:
     """The control group of a waiting container of the image; None where it has no shell. Its id is added to `made`."""
     with engine_errors("making the container that holds a build's limits"):
         command = ["/bin/sh", "-c", _WAIT]

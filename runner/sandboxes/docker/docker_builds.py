@@ -8,11 +8,11 @@ import shutil
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
+import requests
 from docker import APIClient
 
 from runner.base.errors import ImageError, SandboxError
@@ -82,7 +82,7 @@ class ClassicBuild:
     ) -> None:
         self.client, self.context = client, context
         self._settings = {"tag": name, "labels": labels, "container_limits": limits, "timeout": seconds}
-        self._responses: list[Any] = []
+        self._responses: list[requests.Response] = []
 
     def run(self, tell: Callable[[str], None]) -> str | None:
         hooks = self.client.hooks["response"]
@@ -95,7 +95,7 @@ class ClassicBuild:
         finally:
             hooks.remove(self._keep)
 
-    def _keep(self, response: Any, **_: object) -> None:
+    def _keep(self, response: requests.Response, **_: object) -> None:
         self._responses.append(response)
 
     def end(self) -> bool:
@@ -151,7 +151,7 @@ def _engine_folder(client: APIClient) -> Path | None:
     return Path(folder) if folder and os.access(folder, os.R_OK | os.X_OK) else None
 
 
-def _follow(rows: Any, tell: Callable[[str], None]) -> str | None:
+def _follow(rows: Iterable[Mapping[str, object]], tell: Callable[[str], None]) -> str | None:
     """The engine's messages to the end. What it says went wrong, or None."""
     for row in rows:
         tell(str(row.get("stream") or row.get("status") or row.get("error") or ""))

@@ -55,7 +55,7 @@ class DiskWatch:
         self.container, self.folders, self.lenient = container, folders, lenient
         self.limit, self.files, self.free, self.end = limit, files, free, end
         self.breach: str | None = None
-        self._client: Any = None
+        self._client: APIClient | None = None
         self._stopped = False
         self._due = threading.Event()  # the next look, or the end
         self._over = threading.Event()  # stopped, or ended

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
+import os
 import re
 import socket
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from pathlib import Path
 
 import docker
 import requests
@@ -33,13 +37,25 @@ FAILURES = (DockerException, requests.RequestException, urllib3.exceptions.HTTPE
 _FULL = re.compile(r"no space left on device|disk quota exceeded", re.IGNORECASE)
 
 
-def connect(timeout: float = API_SECONDS) -> Any:
+def connect(timeout: float = API_SECONDS) -> APIClient:
     """A client of the engine that DOCKER_HOST names, or of this machine's. SandboxError when none answers."""
     try:
-        client = docker.APIClient(**docker.utils.kwargs_from_env(), version="auto", timeout=timeout)
+        client = APIClient(**docker.utils.kwargs_from_env(), version="auto", timeout=timeout)
     except (DockerException, requests.RequestException, OSError) as error:
         raise SandboxError(f"no Docker engine answers; start it or set DOCKER_HOST: {first_line(error)}") from error
     return client
+
+
+@contextmanager
+def hold_lock(name: str) -> Iterator[None]:
+    """One holder of this name at a time, among the processes of this machine."""
+    place = Path(tempfile.gettempdir(), f"{PREFIX}{os.getuid()}-{hashlib.sha256(name.encode()).hexdigest()[:16]}.lock")
+    descriptor = os.open(place, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager

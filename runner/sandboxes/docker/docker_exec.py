@@ -5,15 +5,17 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import socket
 import time
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import IO
 
 from docker import APIClient
 from docker.errors import APIError, NotFound
 
+from runner.base.text import join_ends
 from runner.sandboxes.docker.docker_engine import FAILURES, engine_errors
 
 # The shell tells its process id first, then becomes the command's shell: the engine makes each command the leader of
@@ -73,25 +75,11 @@ class CommandOutput:
 
     def text(self) -> tuple[str, bool]:
         """(as text, was something left out?)."""
-        kept = bytes(self._head) + b"".join(self._tail)
-        missing = self.total - len(kept)
-        if missing:
-            kept_tail = b"".join(self._tail)
-            head, tail = _decode(bytes(self._head)), _decode(kept_tail)
-            left_out = len(head) + len(tail) + missing - self.limit
-            return (
-                f"{head[: self.limit // 2]}\n[... {left_out:,} characters left out ...]\n{tail[-self.limit // 2 :]}",
-                True,
-            )
-        whole = _decode(kept)
-        if len(whole) <= self.limit:
-            return whole, False
-        half = self.limit // 2
-        return f"{whole[:half]}\n[... {len(whole) - 2 * half:,} characters left out ...]\n{whole[-half:]}", True
-
-
-def _decode(content: bytes) -> str:
-    return content.decode("utf-8", "replace")
+        head, tail = bytes(self._head), b"".join(self._tail)
+        missing = self.total - len(head) - len(tail)
+        if not missing:  # decoded as one: a character may lie across the two
+            head, tail = head + tail, b""
+        return join_ends(head.decode("utf-8", "replace"), tail.decode("utf-8", "replace"), missing, self.limit)
 
 
 class Frames:
@@ -253,7 +241,7 @@ class RunningCommand:
         return True
 
 
-def _await_end(stream: Any, seconds: float) -> None:
+def _await_end(stream: IO[bytes] | socket.socket, seconds: float) -> None:
     """Until nobody writes to the stream any more, but no longer than that: the agent may have replaced the shell."""
     until = time.monotonic() + seconds
     poll = select.poll()

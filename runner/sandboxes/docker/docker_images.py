@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
 import logging
 import os
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,7 +15,14 @@ from runner.base.errors import ImageError, SandboxError, SetupError
 from runner.base.types import Machine, Task
 from runner.sandboxes.docker.docker_builds import build, build_error
 from runner.sandboxes.docker.docker_contexts import Context, read_context
-from runner.sandboxes.docker.docker_engine import FAILURES, LABEL, engine_errors, first_line, word_engine_error
+from runner.sandboxes.docker.docker_engine import (
+    FAILURES,
+    LABEL,
+    engine_errors,
+    first_line,
+    hold_lock,
+    word_engine_error,
+)
 
 DEFAULT_BASE = "python:3.12-slim"
 WORKSPACE_FOLDER = "/workspace"  # where the image names no working directory
@@ -144,7 +147,7 @@ def _built(client: APIClient, machine: Machine, folder: Path, stands_for: str = 
     name, digest = _name_and_digest(client, context, stands_for)
     found = _inspect(client, name)
     if found is None:
-        with _alone(name):
+        with hold_lock(name):  # elsewhere the engine's own cache keeps a second build short
             found = _inspect(client, name)
             if found is None:
                 labels = {LABEL: "1", CONTEXT_LABEL: digest} | ({STANDS_FOR_LABEL: stands_for} if stands_for else {})
@@ -178,17 +181,3 @@ def _with_a_shell(client: APIClient, context: Context) -> tuple[str, ...]:
         with suppress(SandboxError, SetupError):  # the builder says what is wrong
             return (_ready(client, base).id,)
     return tuple(found)
-
-
-@contextmanager
-def _alone(name: str) -> Iterator[None]:
-    """Among the processes of this machine. Elsewhere the engine's own cache keeps a second build short."""
-    place = Path(
-        tempfile.gettempdir(), f"skillglass-build-{os.getuid()}-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
-    )
-    descriptor = os.open(place, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
-from typing import Any
 
 from docker import APIClient
+from docker.types import HostConfig
 
 from runner.base.types import Machine
 
@@ -52,7 +52,9 @@ def init_command(roots: tuple[str, ...], users: tuple[str, ...], user: str) -> l
     return ["/bin/sh", "-c", _INIT.format(**told)]
 
 
-def host_config(client: APIClient, machine: Machine, limits: ContainerLimits, *, processors: int, **more: Any) -> Any:
+def host_config(
+    client: APIClient, machine: Machine, limits: ContainerLimits, *, processors: int, **more: object
+) -> HostConfig:
     """The engine's settings for one container. `more`: network_mode, mounts, dns.
 
     No log is kept of the first process: any process could write it full. A task that asks for more processors than

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 from dataclasses import dataclass
-from typing import Any
 
 from docker import APIClient
 from docker.errors import NotFound
@@ -27,8 +26,8 @@ class Network:
     has_way_out: bool
 
     @property
-    def settings(self) -> dict[str, Any]:
-        return {"network_mode": self.name} | ({} if self.has_way_out else NO_NAMES)
+    def settings(self) -> dict[str, object]:
+        return {"network_mode": self.name, **({} if self.has_way_out else NO_NAMES)}
 
 
 NO_NETWORK = Network("none", None, False)

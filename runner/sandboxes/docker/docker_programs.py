@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
-import os
 import re
 import tarfile
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from docker import APIClient
 from docker.errors import APIError, NotFound
 from docker.types import Mount
 
 from runner.base.errors import SetupError
-from runner.sandboxes.docker.docker_archive import END_OF_ARCHIVE, pad_entry
-from runner.sandboxes.docker.docker_engine import CARRIER_LABEL, LABEL, OWNER_LABEL, PREFIX, engine_errors, remove
+from runner.sandboxes.docker.docker_archive import END_OF_ARCHIVE, can_be_packed, make_entry, pad_entry, read_pieces
+from runner.sandboxes.docker.docker_engine import (
+    CARRIER_LABEL,
+    LABEL,
+    OWNER_LABEL,
+    PREFIX,
+    engine_errors,
+    hold_lock,
+    remove,
+)
 from runner.sandboxes.needs import Program
 from runner.sandboxes.processes import ProcessName, this_process
 
 PROGRAM_LABEL = "skillglass.program"
 _COMPLETE = ".skillglass-complete"  # the last thing loaded: what was interrupted lacks it
-_PIECE = 1 << 20
 _LONGEST_LOAD, _PAUSE = 900.0, 0.5  # seconds: to wait for whoever loads the same program, and between two looks
 # (engine address, volume) -> when the volume was made that this process found complete
 _known: dict[tuple[str, str], str] = {}
@@ -40,7 +43,7 @@ def program_volume(client: APIClient, program: Program, image: str) -> str:
     key = (client.base_url, name)
     with engine_errors(f"loading {program.name} {program.version} into the engine"):
         if key not in _known or _known[key] != _read_creation_time(client, name):
-            with _lock(name):
+            with hold_lock(name):
                 _load(client, program, name, image)
                 _known[key] = _read_creation_time(client, name)
     return name
@@ -64,20 +67,6 @@ def volume_name(program: Program) -> str:
         )
     readable = re.sub(r"[^A-Za-z0-9_.-]", "-", f"{program.name}-{program.version}")
     return f"{PREFIX}program-{readable}-{listing.hexdigest()[:16]}"
-
-
-class _lock:
-    """One loader at a time on this machine."""
-
-    def __init__(self, name: str) -> None:
-        self.place = Path(tempfile.gettempdir(), f"{name}-{os.getuid()}.lock")
-
-    def __enter__(self) -> None:
-        self.descriptor = os.open(self.place, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        fcntl.flock(self.descriptor, fcntl.LOCK_EX)
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self.descriptor)
 
 
 def _load(client: APIClient, program: Program, name: str, image: str) -> None:
@@ -130,14 +119,14 @@ def _is_complete(client: APIClient, carrier: str) -> bool:
     return True
 
 
-def mount(volume: str, target: str, *, read_only: bool) -> Any:
+def mount(volume: str, target: str, *, read_only: bool) -> Mount:
     """Without copying what the image has at the target."""
     return Mount(target, volume, type="volume", read_only=read_only, no_copy=True)
 
 
 def _pack(folder: Path) -> Iterator[bytes]:
     for entry, path in _entries(folder):
-        yield from pad_entry(entry, _pieces(path) if entry.isreg() else iter(()))
+        yield from pad_entry(entry, read_pieces(path) if entry.isreg() else iter(()))
     yield from pad_entry(tarfile.TarInfo(_COMPLETE), iter(()))
     yield END_OF_ARCHIVE
 
@@ -145,20 +134,5 @@ def _pack(folder: Path) -> Iterator[bytes]:
 def _entries(folder: Path) -> Iterator[tuple[tarfile.TarInfo, Path]]:
     """Sorted; owned by root; readable by everyone, since an image may run as another user."""
     for path in sorted(folder.rglob("*")):
-        entry = tarfile.TarInfo(str(path.relative_to(folder)))
-        if path.is_symlink():
-            entry.type, entry.linkname, entry.mode = tarfile.SYMTYPE, str(path.readlink()), 0o777
-        elif path.is_dir():
-            entry.type, entry.mode = tarfile.DIRTYPE, 0o755
-        elif path.is_file():
-            status = path.stat()
-            entry.size, entry.mode = status.st_size, 0o755 if status.st_mode & 0o100 else 0o644
-        else:
-            continue
-        yield entry, path
-
-
-def _pieces(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as stream:
-        while piece := stream.read(_PIECE):
-            yield piece
+        if can_be_packed(path):
+            yield make_entry(path, str(path.relative_to(folder))), path

@@ -15,10 +15,10 @@ import secrets
 import socket
 import time
 from collections.abc import Mapping
-from typing import Any
 
 from docker import APIClient
 from docker.errors import APIError, NotFound
+from docker.types import Mount
 
 from runner.base.errors import SandboxError, SandboxRuined, SetupError
 from runner.base.host_variables import resolve_variables
@@ -178,7 +178,7 @@ class DockerSandbox:
             log.info("skills of image %s are left out: %s", self.image.name, ", ".join(found))
             self.handle["skills_left_out"] = found
 
-    def _mounts(self) -> list[Any]:
+    def _mounts(self) -> list[Mount]:
         mounts = []
         if self.needs.program is not None:
             volume = program_volume(self.client, self.needs.program, self.image.id)
@@ -190,7 +190,7 @@ class DockerSandbox:
             mounts += [mount(PREFIX + self.mark, place, read_only=False) for place in places]
         return mounts
 
-    def _create(self, mounts: list[Any], labels: Mapping[str, str]) -> str:
+    def _create(self, mounts: list[Mount], labels: Mapping[str, str]) -> str:
         processors = docker_engine.processors(self.client.base_url)
         network = self.network.settings if self.network else {"network_mode": "none"}
         with engine_errors(f"making a container of {self.image.name}"):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from runner.base.types import JsonValue
 from runner.sandboxes.gateway.gateway_rules import FINAL, RequestRefused, Target
@@ -63,7 +62,7 @@ def _check(body: dict[str, JsonValue], target: Target, provider: Provider, onlin
     return body
 
 
-def _object(pairs: list[tuple[str, object]]) -> dict[str, Any]:
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) < len(pairs):
         raise RequestRefused(FINAL, "a name occurs twice in one object of the body")
