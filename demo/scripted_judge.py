@@ -43,6 +43,8 @@ STARTS = {"completeness": 4, "determinism": 4, "execution_order": 4}
 
 @dataclass(frozen=True, slots=True)
 class Question:
+    """A judge's question as the prompt states it."""
+
     metric: Metric
     material: Mapping[str, str]  # heading -> text
     turn: int  # 1 when asked for the first time

@@ -37,6 +37,8 @@ exec "$@"
 
 
 class GeminiCli(ProgramAgent):
+    """Its log does not tell why it ended early: what fails is ProgramFailed."""
+
     name = "gemini-cli"
     provider_address = "https://generativelanguage.googleapis.com"
     wire = "generateContent"
@@ -72,7 +74,9 @@ class GeminiCli(ProgramAgent):
             "telemetry": {"enabled": False},
             "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}},
             "skills": {"enabled": True, "disabled": _OWN_SKILLS},
-            "modelConfigs": {"customOverrides": [_asking(name, start.preset.agent_model) for name in _SIDE_CALLS]},
+            "modelConfigs": {
+                "customOverrides": [_build_override(name, start.preset.agent_model) for name in _SIDE_CALLS]
+            },
             "tools": {"exclude": _PROVIDER_TOOLS if start.offline else []},
         }
         return {"settings.json": json.dumps(settings, indent=1)}
@@ -85,7 +89,7 @@ class GeminiCli(ProgramAgent):
         return [name for name in _sessions(names) if not name.rpartition("/")[0].endswith("/chats")]
 
 
-def _asking(name: str, model: str) -> dict[str, JsonValue]:
+def _build_override(name: str, model: str) -> dict[str, JsonValue]:
     return {"match": {"model": name}, "modelConfig": {"model": model}}
 
 

@@ -13,6 +13,8 @@ from runner.agents.agent_program import DUMMY_KEY, HOME, OUTPUT, ProgramAgent, P
 
 
 class QwenCode(ProgramAgent):
+    """Its log does not tell why it ended early: what fails is ProgramFailed."""
+
     name = "qwen-code"
     provider_address = "https://dashscope-intl.aliyuncs.com/compatible-mode/v1"
     wire = "chat/completions"

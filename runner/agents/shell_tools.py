@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from runner.base.text import cut_end, join_ends
 from runner.base.types import UNREADABLE, JsonValue, Observation, ToolCall
+from runner.models.json_reply import json_type
 from runner.sandboxes import SKILLS, Completed, Sandbox
 
 MAX_OBSERVATION_CHARS = 10_000
@@ -85,14 +86,6 @@ def _schema(tool: Mapping[str, Any]) -> _Schema:
 
 _SCHEMAS = {tool["function"]["name"]: _schema(tool) for tool in (_SHELL, _READ, _WRITE, _SKILL)}
 _EXPECTED = {"string": "a text", "integer": "a whole number"}
-_KINDS: Mapping[type, str] = {
-    dict: "object",
-    list: "array",
-    str: "string",
-    bool: "boolean",
-    int: "number",
-    float: "number",
-}
 
 
 def list_tools(library: bool) -> tuple[Mapping[str, JsonValue], ...]:
@@ -215,14 +208,14 @@ def _unreadable(text: str) -> str:
         return f"its arguments are not valid JSON: {error.msg} at line {error.lineno}, column {error.colno}"
     except (ValueError, RecursionError):
         return "its arguments are JSON that is too large or nested too deeply"
-    return f"its arguments are a JSON {_KINDS.get(type(found), 'null')}, expected an object"
+    return f"its arguments are a JSON {json_type(found)}, expected an object"
 
 
 def _describe_argument(arguments: Mapping[str, JsonValue], name: str) -> str:
     if name not in arguments:
         return "missing"
     found = arguments[name]
-    return f"a JSON {_KINDS.get(type(found), 'null')}" + (f", {found!r:.40}" if isinstance(found, int | float) else "")
+    return f"a JSON {json_type(found)}" + (f", {found!r:.40}" if isinstance(found, int | float) else "")
 
 
 def _fits(value: object, kind: str, required: bool) -> bool:

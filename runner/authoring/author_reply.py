@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 
 from runner.base.types import TOO_LONG, AuthorMode, JsonValue, ModelReply, Patch
-from runner.models.json_reply import STRICT_BUT_BREAKS, NoNumber, RepeatedName, objects_among
+from runner.models.json_reply import STRICT_BUT_BREAKS, NoNumber, RepeatedName, json_type, objects_among
 
 MAX_REPLY_CHARS = 4 * 1024 * 1024
 MAX_UPSERTS = 200
@@ -66,7 +66,7 @@ def _json_object(text: str) -> Mapping[str, JsonValue]:
         except (ValueError, RecursionError) as error:
             raise UnreadableReply(f"reply: {_reason(error)}") from error
         if not isinstance(value, dict):
-            raise UnreadableReply(f"reply: a JSON {_kind(value)}, expected an object with {', '.join(KEYS)}")
+            raise UnreadableReply(f"reply: a JSON {json_type(value)}, expected an object with {', '.join(KEYS)}")
         if _is_patch(value):
             return value
         other = value if other is None else other
@@ -118,7 +118,7 @@ def _text(value: Mapping[str, object], key: str) -> str:
     if found is None:
         return ""
     if not isinstance(found, str):
-        raise UnreadableReply(f"{key}: a JSON {_kind(found)}, expected text")
+        raise UnreadableReply(f"{key}: a JSON {json_type(found)}, expected text")
     return found
 
 
@@ -149,12 +149,7 @@ def _deletes(value: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def _describe(value: object) -> str:
-    return "missing" if value is None else f"a JSON {_kind(value)}"
-
-
-def _kind(value: object) -> str:
-    kinds = {dict: "object", list: "array", str: "string", bool: "boolean", int: "number", float: "number"}
-    return kinds.get(type(value), "null")
+    return "missing" if value is None else f"a JSON {json_type(value)}"
 
 
 def _reason(error: Exception) -> str:

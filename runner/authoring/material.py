@@ -40,7 +40,7 @@ def task_lines(task: Task) -> Iterator[str]:
     names = sorted(workspace_files(task).items())
     if names:
         yield "Files in its working directory:"
-    yield from _listing(names)
+    yield from _render_listing(names)
 
 
 def corpus_lines(corpus: Files, fits: int | None = None) -> Iterator[str]:
@@ -70,7 +70,7 @@ def corpus_lines(corpus: Files, fits: int | None = None) -> Iterator[str]:
 
 def corpus_listing(corpus: Files) -> Iterator[str]:
     yield f"{len(corpus):,} files:"
-    yield from _listing(corpus_order(corpus))
+    yield from _render_listing(corpus_order(corpus))
 
 
 def corpus_order(corpus: Files) -> list[tuple[str, File]]:
@@ -98,7 +98,7 @@ def render_findings(occasion: Occasion) -> Iterator[str]:
         yield "Nothing."
 
 
-def _listing(files: list[tuple[str, File]]) -> Iterator[str]:
+def _render_listing(files: list[tuple[str, File]]) -> Iterator[str]:
     for path, file in files[:MAX_LISTED]:
         yield f"- {path} ({len(file.content):,} bytes)"
     if len(files) > MAX_LISTED:

@@ -17,6 +17,8 @@ from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 
 class Phase(StrEnum):
+    """The part of an episode that a trial belongs to."""
+
     ACQUISITION = "acquisition"
     DEPLOYMENT = "deployment"
     REPLAY = "replay"
@@ -126,6 +128,8 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Family:
+    """Tasks that need the same skill."""
+
     key: str  # e.g. "E1-LS1"
     slug: str  # the slug its first skill takes
     name: str
@@ -154,6 +158,8 @@ class Corpus:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
+    """Families that share one library. An episode is planned over one of these."""
+
     key: str
     name: str
     families: tuple[Family, ...]
@@ -286,6 +292,8 @@ def _sum(first: N | None, second: N | None) -> N | None:
 
 
 class Source(StrEnum):
+    """Who wrote a step."""
+
     SYSTEM = "system"
     USER = "user"
     AGENT = "agent"
@@ -296,6 +304,8 @@ UNREADABLE = "unreadable"  # the one argument of a call whose arguments are no J
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
+    """A call of a tool, as the model made it. Its result is an `Observation` with the same id."""
+
     id: str
     name: str
     arguments: Mapping[str, Any]
@@ -330,6 +340,8 @@ class Step:
 
 
 class TrajectoryKind(StrEnum):
+    """How a trajectory relates to the agent's main line of work."""
+
     MAIN = "main"
     SUBAGENT = "subagent"
     CONTINUATION = "continuation"
@@ -354,6 +366,8 @@ class TrajectoryHead:
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
+    """All steps of one agent or sub-agent in one attempt."""
+
     head: TrajectoryHead
     steps: tuple[Step, ...]
     usage: Usage = Usage()
@@ -361,6 +375,8 @@ class Trajectory:
 
 
 class CompactionKind(StrEnum):
+    """RICH is made for an author, ROUGH for another agent."""
+
     RICH = "rich"
     ROUGH = "rough"
 
@@ -395,6 +411,8 @@ class Compaction:
 
 
 class UseKind(StrEnum):
+    """What an agent did with a skill, from weakest to strongest."""
+
     MOUNTED = "mounted"
     READ = "read"
     INVOKED = "invoked"  # through a harness' own skill tool
@@ -403,6 +421,8 @@ class UseKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SkillUse:
+    """One use of one skill, found in a trajectory."""
+
     skill: str  # slug
     kind: UseKind
     step: int | None = None  # None for mounted
@@ -414,6 +434,8 @@ class SkillUse:
 
 
 class CheckGroup(StrEnum):
+    """Who may see a check, or what it looks at."""
+
     PUBLIC = "public"
     HIDDEN = "hidden"
     PROCESS = "process"
@@ -421,6 +443,8 @@ class CheckGroup(StrEnum):
 
 
 class CheckStatus(StrEnum):
+    """How a check ended. ERROR: it could not be made."""
+
     PASSED = "passed"
     FAILED = "failed"
     SKIPPED = "skipped"
@@ -429,6 +453,8 @@ class CheckStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
+    """One thing that a verifier looked at."""
+
     group: CheckGroup
     name: str
     status: CheckStatus
@@ -517,6 +543,8 @@ class AttemptResult:
 
 
 class AuthorMode(StrEnum):
+    """What an author is asked to write. The protocol decides which modes occur."""
+
     ZERO_SHOT = "zero-shot"
     INDUCE = "induce"
     REVISE = "revise"
@@ -539,6 +567,8 @@ class AuthorMode(StrEnum):
 
 
 class DecisionStatus(StrEnum):
+    """What became of an author's answer."""
+
     APPLIED = "applied"
     NO_OP = "no-op"
     REJECTED = "rejected"
@@ -632,6 +662,8 @@ FILTERED = "content_filter"  # the provider or the model withheld the reply
 
 @dataclass(frozen=True, slots=True)
 class ModelReply:
+    """A model's answer, with every try that was needed to get it."""
+
     text: str
     tool_calls: tuple[ToolCall, ...] = ()
     usage: Usage = Usage()  # of the try that was answered

@@ -35,6 +35,8 @@ def completion(model: Model, request: ModelRequest) -> ModelReply:
 
 @dataclass(frozen=True, slots=True)
 class AuthorCalls:
+    """The calls of one episode's author."""
+
     recorder: Recorder
     toolbox: Toolbox
     condition: str  # for messages
@@ -43,7 +45,7 @@ class AuthorCalls:
         """The reply on record under this key, or a new one. SetupError where no model was named to give it."""
         return self.recorder.reply(key) or self._ask_model(key, purpose, request, answer)
 
-    def fitting_reply(
+    def ask_fitting(
         self, key: str, purpose: str, occasion: Occasion, build: Build, max_tokens: int = AUTHOR_MAX_TOKENS
     ) -> ModelReply:
         """As `reply`, of a request that fits the model's context window: what is known of it, and what refusals tell.

@@ -54,7 +54,7 @@ def _ask_author(
     if step.mode is AuthorMode.OUTSIDE:
         return judge_output(occasion, answer_by_generator(step, occasion, plan, calls))
     occasion, told = _add_advice(step, occasion, plan, calls)
-    reply = calls.fitting_reply(step.key, AUTHOR, occasion, partial(_request, step, plan), room)
+    reply = calls.ask_fitting(step.key, AUTHOR, occasion, partial(_request, step, plan), room)
     judgement = judge_reply(occasion, reply)
     return replace(judgement, findings=(*judgement.findings, *told, *findings_of(reply, "the author's")))
 

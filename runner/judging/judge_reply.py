@@ -21,6 +21,8 @@ MAX_TEXT_CHARS = 4_000
 
 
 class Fault(StrEnum):
+    """Why a judge's reply cannot be used."""
+
     EMPTY = "empty"
     REFUSED = "refused"
     MALFORMED = "malformed"  # no JSON, cut off, or an object with none of the fields asked for
@@ -41,6 +43,8 @@ class JudgedItem:
 
 @dataclass(frozen=True, slots=True)
 class Point:
+    """One key point that a judge drew from a text."""
+
     text: str
     reason: str = ""
     reference: str = ""
@@ -57,6 +61,8 @@ class ReplyReading:
 
 
 class Faulty(ValueError):
+    """Ends the reading of a reply."""
+
     def __init__(self, fault: Fault, problem: str) -> None:
         super().__init__(problem)
         self.fault = fault

@@ -13,6 +13,8 @@ LOWEST, HIGHEST = 1, 5
 
 
 class Metric(StrEnum):
+    """What a judge can be asked for; the values are stored."""
+
     COVERAGE = "coverage"
     EXECUTABILITY = "executability"
     SAFETY = "safety"

@@ -85,6 +85,12 @@ def objects_among(
         at = text.find("{", end)
 
 
+def json_type(value: object) -> str:
+    """What JSON calls a value of this kind: "object", "array", "string", "boolean", "number" or "null"."""
+    kinds = {dict: "object", list: "array", str: "string", bool: "boolean", int: "number", float: "number"}
+    return kinds.get(type(value), "null")
+
+
 def refuses(text: str) -> bool:
     """Does the reply begin as models do that will not answer?"""
     return _REFUSES.match(text) is not None

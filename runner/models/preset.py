@@ -51,6 +51,8 @@ _PLAIN_NAME = re.compile(r"[\w.:/@+~=,()\[\] -]+")
 
 @dataclass(frozen=True, slots=True)
 class Preset:
+    """One preset after reading and checking its file."""
+
     name: str  # "claude-opus-4.6"
     provider: str  # "anthropic"
     harness: str  # the agent it was published with: "claude-code", "codex", ..., "shell"

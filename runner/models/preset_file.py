@@ -93,6 +93,8 @@ Variable = Annotated[str, AfterValidator(_variable)]
 
 
 class PricesFile(BaseModel):
+    """The prices in a preset's file: US dollars per million tokens."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     input: float = Field(ge=0, allow_inf_nan=False)
@@ -102,6 +104,8 @@ class PricesFile(BaseModel):
 
 
 class PresetFile(BaseModel):
+    """The fields of a preset's file, with their limits."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     provider: Text

@@ -52,6 +52,8 @@ EVERY_TRIAL = 10**6  # as retrieval_k: all earlier trials; how much of them is s
 
 @dataclass(frozen=True, slots=True)
 class Condition:
+    """One way to use a library, or none. A condition is a value: protocols ask it and never its name."""
+
     name: str
     start: Start
     canonical: Trigger = Trigger.NEVER  # after a family's first task

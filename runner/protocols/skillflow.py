@@ -17,7 +17,7 @@ from runner.base.types import AuthorMode, CompactionKind, Family, Phase, Task, T
 from runner.protocols.conditions import EVERY_TRIAL, Condition, Replay, Start, Trigger, conditions_by_name
 from runner.protocols.history import EpisodeState
 from runner.protocols.plan import EpisodePlan
-from runner.protocols.stages import asks, fires_after, require_one_family, units
+from runner.protocols.stages import fires_after, next_answer, require_one_family, units
 from runner.protocols.steps import Ask, NextStep, RunTrial
 
 __all__ = ["CONDITIONS", "PROMPT_VERSION", "check", "open_steps", "slot_of", "slots", "units"]
@@ -62,7 +62,7 @@ def open_steps(plan: EpisodePlan, state: EpisodeState) -> Iterator[NextStep]:
         slot = slot_of(task)
         if not state.is_closed(slot):
             yield _trial(plan, state, family, tasks[: place + 1])
-        yield from _authoring(plan, state, family, slot)
+        yield from _ask_after(plan, state, family, slot)
 
 
 def slot_of(task: Task) -> TrialSlot:
@@ -80,7 +80,7 @@ def _trial(plan: EpisodePlan, state: EpisodeState, family: Family, upto: list[Ta
     return RunTrial(slot_of(task), family.key, task.role, snapshot, shown, library)
 
 
-def _authoring(plan: EpisodePlan, state: EpisodeState, family: Family, slot: TrialSlot) -> Iterator[Ask]:
+def _ask_after(plan: EpisodePlan, state: EpisodeState, family: Family, slot: TrialSlot) -> Iterator[Ask]:
     """Equations 3 and 4: the library, the trial just ended, its verdict. A trial without a verdict teaches nothing."""
     if fires_after(plan.condition.later, state, slot):
-        yield from asks(plan, state, Ask(AuthorMode.EVOLVE, family.key, slot, 1, evidence=(slot,)))
+        yield from next_answer(plan, state, Ask(AuthorMode.EVOLVE, family.key, slot, 1, evidence=(slot,)))

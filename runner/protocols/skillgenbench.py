@@ -22,11 +22,11 @@ from runner.protocols.conditions import Condition, Replay, Start, conditions_by_
 from runner.protocols.history import EpisodeState
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.stages import (
-    asks,
-    drafts,
-    evaluation,
     evaluation_slots,
     list_counted_tasks,
+    next_answer,
+    next_draft,
+    open_evaluation,
     require_one_family,
     seed_curated,
 )
@@ -116,7 +116,7 @@ def iterate_steps(plan: EpisodePlan, state: EpisodeState, *, task: str, tried: l
         yield from seed_curated(plan, state, family)
         yield from _generate(plan, state, family, task, tried)
         yield Freeze()
-    yield from evaluation(plan, state, family)
+    yield from open_evaluation(plan, state, family)
 
 
 def _generate(
@@ -131,8 +131,8 @@ def _generate(
         if slot in state.trials:
             evidence.append(slot)
     first = Ask(plan.condition.mode_at_start, family.key, None, 1, evidence=tuple(evidence), task=task)
-    yield from asks(plan, state, first)
-    yield from drafts(plan, state, first)
+    yield from next_answer(plan, state, first)
+    yield from next_draft(plan, state, first)
 
 
 def _trajectory_slots(plan: EpisodePlan, tried: list[Task]) -> tuple[TrialSlot, ...]:

@@ -69,14 +69,14 @@ def fires_after(trigger: Trigger, state: EpisodeState, slot: TrialSlot) -> bool:
     return done is not None and done.success is not None and trigger.fires(done.success)
 
 
-def asks(plan: EpisodePlan, state: EpisodeState, first: Ask) -> Iterator[Ask]:
+def next_answer(plan: EpisodePlan, state: EpisodeState, first: Ask) -> Iterator[Ask]:
     """The next answer to the occasion of `first`, while it is unsettled and answers are left."""
     given = state.answers.get((first.family, first.after_trial), ())
     if len(given) < plan.answers and not any(decided.status in SETTLED for decided in given):
         yield replace(first, answer=len(given) + 1)
 
 
-def drafts(plan: EpisodePlan, state: EpisodeState, first: Ask) -> Iterator[Ask]:
+def next_draft(plan: EpisodePlan, state: EpisodeState, first: Ask) -> Iterator[Ask]:
     """The next round on an author's own draft: until the condition's rounds are used up, or one of them changes nothing.
 
     The occasion stays that of `first`, whose answers are numbered on. A round counts also where its answer is rejected
@@ -100,7 +100,7 @@ def evaluation_slots(plan: EpisodePlan, family: Family) -> tuple[TrialSlot, ...]
     )
 
 
-def evaluation(plan: EpisodePlan, state: EpisodeState, family: Family) -> Iterator[RunTrial]:
+def open_evaluation(plan: EpisodePlan, state: EpisodeState, family: Family) -> Iterator[RunTrial]:
     """The trials of `evaluation_slots` that are still open."""
     roles = {task.key: task.role for task in family.tasks}
     library = plan.condition.has_library

@@ -28,6 +28,8 @@ class SeedLibrary:
 
 @dataclass(frozen=True, slots=True)
 class RunTrial:
+    """An attempt at a trial is due."""
+
     slot: TrialSlot
     family: str
     role: Role | None
@@ -59,7 +61,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Freeze:
-    pass
+    """The library is due to be sealed."""
 
 
 NextStep = SeedSkill | SeedLibrary | RunTrial | Ask | Freeze

@@ -40,7 +40,7 @@ from runner.base.trees import (
 from runner.base.types import Files, Task
 from runner.sandboxes import LOGS, SKILLS, SOLUTION, TESTS, WORKSPACE, Completed
 from runner.sandboxes.gateway.gateway import Gateway
-from runner.sandboxes.links import leading_into, word_removed_links
+from runner.sandboxes.links import find_links_into, word_removed_links
 from runner.sandboxes.needs import NOTHING, Needs
 from runner.sandboxes.processes import (
     MARK_VARIABLE,
@@ -63,6 +63,8 @@ AT_TIME_LIMIT = "ended at the time limit"
 
 @dataclass(frozen=True, slots=True)
 class SandboxLimits:
+    """What the commands in one local sandbox may use."""
+
     output_characters: int = 1_000_000  # of one command
     file_bytes: int = 64 * 1024 * 1024  # of any file a command writes, its output included
     memory_kib: int = 8 * 1024 * 1024
@@ -224,7 +226,7 @@ class LocalSandbox:
     def remove_links(self) -> list[str]:
         folders = [str(self.folder / folder) for folder in (TESTS, LOGS, SOLUTION)]
         try:
-            astray = leading_into(folders, links_below(self.folder), read_link)
+            astray = find_links_into(folders, links_below(self.folder), read_link)
             for path, _ in astray:
                 Path(path).unlink()
         except OSError as error:

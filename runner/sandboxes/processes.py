@@ -101,6 +101,8 @@ def end_sandbox(mark: str, folder: Path, groups: Iterable[int] = ()) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ProcessName:
+    """A process of one machine and boot. Unlike a process id it is never reused."""
+
     machine: str
     pid: int
     started: str  # as the system tells it; compared, never read

@@ -22,6 +22,8 @@ class SkillFileError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class SkillFile:
+    """A SKILL.md after parsing."""
+
     frontmatter: Mapping[str, JsonValue]
     body: str
 

@@ -35,7 +35,7 @@ from runner.models.litellm.litellm_errors import (
     provider_body,
     retry_after,
 )
-from runner.models.litellm.litellm_package import load_litellm, missing_module
+from runner.models.litellm.litellm_package import find_missing_module, load_litellm
 from runner.models.litellm.litellm_parameters import target_of
 from runner.models.litellm.litellm_reply import read_reply
 from runner.models.litellm.litellm_request import Sending, prepare
@@ -152,7 +152,7 @@ class LiteLLM:
 
         litellm = self._litellm()
         request = self._within_limits(request)
-        sending, patience = self._sending(litellm, request), Patience(self.name, self.sleep)
+        sending, patience = self._prepare(litellm, request), Patience(self.name, self.sleep)
         notes: list[str] = []
         left_out: set[str] = set()
         reply: ModelReply | None = None
@@ -169,7 +169,7 @@ class LiteLLM:
                         raise ModelRefused(f"{parameter.reason} (model {self.name})") from None
                     left_out.add(parameter.name)  # one more each time, so this ends
                     self._refused[parameter.name] = parameter.reason
-                    sending = self._sending(litellm, request)
+                    sending = self._prepare(litellm, request)
                 except _Overflowed as found:
                     if not notes and (lowered := sending.lower_answer(found.overflow)):
                         notes.append(lowered)
@@ -189,10 +189,10 @@ class LiteLLM:
 
     def _failure(self, problem: Exception, sending: Sending, call: BoundedCall) -> Exception:
         """What a failed try means for the call."""
-        if missing := missing_module(problem):
+        if missing := find_missing_module(problem):
             return self._without(missing)
         if call.replied:
-            return _unreadable(self._describe_error(_no_reply(problem)), call)
+            return _make_unreadable(self._describe_error(_wrap_as_empty(problem)), call)
         told = f"{self._describe_error(problem)} (model {self.name})"
         if (overflow := overflow_of(problem)) is not None:
             return _Overflowed(self._describe_error(problem), overflow)
@@ -235,7 +235,7 @@ class LiteLLM:
             return request
         return replace(request, max_tokens=longest)
 
-    def _sending(self, litellm: ModuleType, request: ModelRequest) -> Sending:
+    def _prepare(self, litellm: ModuleType, request: ModelRequest) -> Sending:
         address = self._address() if self._has_own_address else None
         options = {} if self.preset is None else self.preset.options
         sending = prepare(target_of(litellm, self.model, address), request, options, self._refused)
@@ -315,7 +315,7 @@ class LiteLLM:
         return float(cost) if cost else None
 
 
-def _no_reply(problem: Exception) -> Exception:
+def _wrap_as_empty(problem: Exception) -> Exception:
     if isinstance(problem, EmptyReply):
         return problem
     found = EmptyReply(str(problem))
@@ -323,7 +323,7 @@ def _no_reply(problem: Exception) -> Exception:
     return found
 
 
-def _unreadable(told: str, call: BoundedCall) -> Passing:
+def _make_unreadable(told: str, call: BoundedCall) -> Passing:
     """The provider refused nothing: it gave a reply that litellm or we cannot read, whatever status litellm gives that."""
     used = call.used if call.answering else None
     return Passing(told, is_away=False, is_last=False, is_bare=False, retry_after=None, usage=used)

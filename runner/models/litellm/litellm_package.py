@@ -32,7 +32,7 @@ def load_litellm() -> ModuleType:
     return module
 
 
-def missing_module(error: BaseException) -> str | None:
+def find_missing_module(error: BaseException) -> str | None:
     """What the import of a missing package says ("No module named 'boto3'"), where an error comes from that.
 
     litellm reports a missing package as a lost connection, with the ImportError behind it.

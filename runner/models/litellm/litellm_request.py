@@ -16,6 +16,8 @@ from runner.models.wire.context_overflow import Overflow
 
 @dataclass(frozen=True, slots=True)
 class Sending:
+    """A request, ready to be sent."""
+
     arguments: dict[str, Any]
     not_sent: tuple[str, ...]  # what was asked for and left out, each with its reason
     ours: tuple[str, ...]  # names of what the runner sends by itself and may leave out

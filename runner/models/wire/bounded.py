@@ -137,7 +137,7 @@ def _answer(request: httpx.Request, call: BoundedCall) -> httpx.Response:
     if _habits.get(server) == _WHOLE or call.broken >= MAX_BROKEN:
         return _ask_whole(request, call, server)
     try:
-        answer = _exchange(_asking(request, streamed), call, streamed)
+        answer = _exchange(_build_streamed(request, streamed), call, streamed)
     except BrokenConnection:
         call.broken += 1
         raise
@@ -174,7 +174,7 @@ def _json(content: bytes) -> dict[str, JsonValue] | None:
     return found if isinstance(found, dict) else None
 
 
-def _asking(request: httpx.Request, streamed: Streamed) -> httpx.Request:
+def _build_streamed(request: httpx.Request, streamed: Streamed) -> httpx.Request:
     headers = [(name, value) for name, value in request.headers.raw if name.lower() != b"content-length"]
     url = request.url.copy_with(raw_path=streamed.path.encode("ascii"))
     return httpx.Request(request.method, url, headers=headers, content=json.dumps(streamed.body).encode())

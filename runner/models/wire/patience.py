@@ -93,16 +93,16 @@ class Patience:
             return None
         if failure.is_away:
             left = self.wait_seconds - self._waited - took
-            pause = max(asked, min(_doubling(len(self.failed)), LOOK_AGAIN_SECONDS, max(left, 0.0)))
+            pause = max(asked, min(_compute_pause(len(self.failed)), LOOK_AGAIN_SECONDS, max(left, 0.0)))
             self._waited += took + pause
             return pause if left > 0 and pause <= left else None
         self._others += 1
         if self._others >= TRIES or asked > LONGEST_PAUSE_SECONDS:
             return None
-        return max(asked, _doubling(self._others - 1))
+        return max(asked, _compute_pause(self._others - 1))
 
 
-def _doubling(failed: int) -> float:
+def _compute_pause(failed: int) -> float:
     """Doubling from one second, each between half and the whole, so that many callers do not come back at once."""
     return min(FIRST_PAUSE_SECONDS * 2.0 ** min(failed, 16), LONGEST_PAUSE_SECONDS) * random.uniform(0.5, 1.0)
 

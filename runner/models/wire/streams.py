@@ -51,6 +51,8 @@ class ErrorInStream(Exception):
 
 
 class Assembler(Protocol):
+    """Puts the events of one format together."""
+
     def add(self, event: Mapping[str, object]) -> None: ...
 
     def whole(self, is_done: bool) -> Growing:

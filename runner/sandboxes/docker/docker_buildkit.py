@@ -237,13 +237,15 @@ def _control_group(client: APIClient, images: tuple[str, ...], limits: dict[str,
     )
     made: list[str] = []
     try:
-        yield next((group for image in images if (group := _waiting(client, image, settings, labels, made))), None)
+        yield next(
+            (group for image in images if (group := _start_waiting(client, image, settings, labels, made))), None
+        )
     finally:
         for container in made:
             remove(client, "container", container)
 
 
-def _waiting(
+def _start_waiting(
     client: APIClient, image: str, settings: HostConfig, labels: dict[str, str], made: list[str]
 ) -> str | None:
     """The control group of a waiting container of the image; None where it has no shell. Its id is added to `made`."""

@@ -56,16 +56,16 @@ def image_for(client: APIClient, task: Task) -> Image:
     """
     machine = task.machine
     if machine.image is not None and machine.context is not None:
-        return _ready_or_built(client, machine, machine.image, machine.context)
+        return _choose_image(client, machine, machine.image, machine.context)
     if machine.image is not None:
-        return _ready(client, machine.image)
+        return _find_or_fetch(client, machine.image)
     if machine.context is not None:
-        return _built(client, machine, machine.context)
-    image = _ready(client, base_name())
+        return _find_or_build(client, machine, machine.context)
+    image = _find_or_fetch(client, base_name())
     return Image(image.id, image.name, WORKSPACE_FOLDER, image.user)
 
 
-def _ready_or_built(client: APIClient, machine: Machine, name: str, folder: Path) -> Image:
+def _choose_image(client: APIClient, machine: Machine, name: str, folder: Path) -> Image:
     """The image of that name; where it cannot be had, one built from the task's Dockerfile. Once built it is taken again,
     without asking the registry for every trial, unless the named one has come to the engine."""
     found = _inspect(client, name)
@@ -75,10 +75,10 @@ def _ready_or_built(client: APIClient, machine: Machine, name: str, folder: Path
     built = _inspect(client, _name_and_digest(client, context, name)[0])
     if built is None:
         try:
-            return _ready(client, name)
+            return _find_or_fetch(client, name)
         except (SetupError, SandboxError) as error:
             log.warning("%s; it is built from the task's Dockerfile instead", error)
-            built = _built(client, machine, folder, stands_for=name)
+            built = _find_or_build(client, machine, folder, stands_for=name)
     log.warning(
         "image %s stands for %s, which cannot be had; it was built from the task's Dockerfile", built.name, name
     )
@@ -90,7 +90,7 @@ def has_image(client: APIClient, name: str) -> bool:
     return _inspect(client, name) is not None
 
 
-def _ready(client: APIClient, name: str) -> Image:
+def _find_or_fetch(client: APIClient, name: str) -> Image:
     found = _inspect(client, name)
     if found is None:
         _fetch(client, name)
@@ -141,7 +141,7 @@ def _fetch(client: APIClient, name: str) -> None:
 # --- building ---------------------------------------------------------------------------------------------------
 
 
-def _built(client: APIClient, machine: Machine, folder: Path, stands_for: str = "") -> Image:
+def _find_or_build(client: APIClient, machine: Machine, folder: Path, stands_for: str = "") -> Image:
     """The image of this context and the images it stands on, built once. Of two that build at once one waits."""
     context = read_context(folder, machine.blank_folders)
     name, digest = _name_and_digest(client, context, stands_for)
@@ -179,5 +179,5 @@ def _with_a_shell(client: APIClient, context: Context) -> tuple[str, ...]:
     found = [image.id for name in (base_name(), *bases) if (image := _inspect(client, name))]
     for base in bases if not found else ():
         with suppress(SandboxError, SetupError):  # the builder says what is wrong
-            return (_ready(client, base).id,)
+            return (_find_or_fetch(client, base).id,)
     return tuple(found)

@@ -34,6 +34,8 @@ _INIT = (
 
 @dataclass(frozen=True, slots=True)
 class ContainerLimits:
+    """What one container may use, beside what its task asks for."""
+
     processes: int = 1_024  # threads count too
     output_characters: int = 1_000_000  # of one command
     command_bytes: int = 100_000  # below the 128 KiB that Linux allows one argument

@@ -37,7 +37,7 @@ from runner.sandboxes.docker.docker_links import read_start_of_container, remove
 from runner.sandboxes.docker.docker_networks import Network, network_for, open_gateway
 from runner.sandboxes.docker.docker_programs import mount, program_volume
 from runner.sandboxes.docker.docker_removal import Removal, remove_marked
-from runner.sandboxes.docker.docker_skills import MAX_TOLD, clearing
+from runner.sandboxes.docker.docker_skills import MAX_TOLD, build_clearing
 from runner.sandboxes.gateway.gateway import Gateway
 from runner.sandboxes.needs import NOTHING, Needs
 
@@ -165,7 +165,7 @@ class DockerSandbox:
 
     def _clear_skills(self) -> None:
         """Whatever the image brings, an agent finds its library's skills and no others."""
-        command = clearing(self.image.folder, self.needs.skill_folders, self.task.machine.skills_dir)
+        command = build_clearing(self.image.folder, self.needs.skill_folders, self.task.machine.skills_dir)
         done = self._execute_bounded(command, seconds=60, environment={}, user="0")
         found = sorted({replace_unprintable(line)[:200] for line in done.text.splitlines()})[:MAX_TOLD]
         reason = self._why_ended(done)

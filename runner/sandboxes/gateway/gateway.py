@@ -201,7 +201,7 @@ class Gateway:
             raise RequestRefused(FINAL, "this attempt is over") from error
         future.result()
 
-    def heard(self, trouble: RunnerError | None, before: RunnerError | None = None) -> None:
+    def note_outcome(self, trouble: RunnerError | None, before: RunnerError | None = None) -> None:
         """How a model call ended. One that failed is no turn: an outage must not use up the agent's turns.
 
         `before` is what its status said, where its body says more. One that we hung up on says nothing about the provider.
