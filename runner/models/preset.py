@@ -1,7 +1,7 @@
 """Presets: what one line of an experiment file stands for. One file per preset; host side and agent side read the same.
 
 The fields are those by which SkillEvolBench routes its calls (paper, appendix C.1, table 7). A preset never holds a key:
-it names the environment variables that do. A file is YAML, named `<preset>.yaml`; docs/reference/models.md has its fields.
+it names the environment variables that do; it may state prices. A file is YAML, named `<preset>.yaml`; docs/reference/models.md has its fields.
 """
 
 from __future__ import annotations

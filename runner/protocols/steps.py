@@ -1,4 +1,4 @@
-"""What can come next in an episode."""
+"""What can come next in an episode, and how an author is sampled."""
 
 from __future__ import annotations
 

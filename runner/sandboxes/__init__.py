@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 # Paths inside every sandbox. A local sandbox has them below a private folder, so commands reach them relative to
 # the working directory: "../skills", "../tests", "../logs". SOLUTION is there only once the oracle put files into it.
 WORKSPACE, SKILLS, TESTS, LOGS, SOLUTION = "workspace", "skills", "tests", "logs", "solution"
+AT_TIME_LIMIT = "ended at the time limit"  # how an output says so
 
 
 @dataclass(frozen=True, slots=True)

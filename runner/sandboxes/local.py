@@ -38,7 +38,7 @@ from runner.base.trees import (
     write_tree,
 )
 from runner.base.types import Files, Task
-from runner.sandboxes import LOGS, SKILLS, SOLUTION, TESTS, WORKSPACE, Completed
+from runner.sandboxes import AT_TIME_LIMIT, LOGS, SKILLS, SOLUTION, TESTS, WORKSPACE, Completed
 from runner.sandboxes.gateway.gateway import Gateway
 from runner.sandboxes.links import find_links_into, word_removed_links
 from runner.sandboxes.needs import NOTHING, Needs
@@ -58,7 +58,6 @@ _MADE_AT_START = (WORKSPACE, SKILLS, TESTS, LOGS)
 FOLDERS = (*_MADE_AT_START, SOLUTION)
 SCRATCH = "tmp"
 PREFIX = "skillglass-"
-AT_TIME_LIMIT = "ended at the time limit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +128,7 @@ def end_processes(handle: dict[str, object]) -> None:
 
 
 def end_named(name: str) -> None:
-    for label in read_labels(sandboxes_folder(), PREFIX):
+    for label in read_labels(sandboxes_folder()):
         if label.get("name") == name:
             end_processes(label)
 
@@ -138,7 +137,7 @@ def end_ownerless() -> int:
     """Ends the sandboxes of processes of this machine that ended themselves. How many."""
     orphans = [
         label
-        for label in read_labels(sandboxes_folder(), PREFIX)
+        for label in read_labels(sandboxes_folder())
         if (owner := ProcessName.parse(str(label.get("owner", "")))) and owner.is_gone
     ]
     for label in orphans:
@@ -153,10 +152,10 @@ class LocalSandbox:
     gateway: Gateway | None = None
     has_own_user = False
 
-    def __init__(self, folder: Path, mark: str, *, name: str, task: str, limits: SandboxLimits = LIMITS) -> None:
+    def __init__(self, folder: Path, mark: str, *, name: str, task: str) -> None:
         self.folder = folder
         self.mark = mark
-        self.limits = limits
+        self.limits = LIMITS
         self.groups: set[int] = set()  # groups that outlived the command that started them
         self.handle: dict[str, object] = {
             "kind": "local",
@@ -336,14 +335,14 @@ def write_label(folder: Path, handle: Mapping[str, object]) -> None:
     (folder / LABEL).write_text(json.dumps({**handle, "owner": str(this_process())}))
 
 
-def read_labels(base: Path, prefix: str) -> Iterator[dict[str, object]]:
+def read_labels(base: Path) -> Iterator[dict[str, object]]:
     """The labels of the sandboxes below `base`. Mark and folder are taken from the folder's own name: a label lies beside
     what ran there, and must not send anybody elsewhere."""
-    for folder in sorted(base.absolute().glob(f"{prefix}*")) if base.is_dir() else ():
+    for folder in sorted(base.absolute().glob(f"{PREFIX}*")) if base.is_dir() else ():
         try:
             text = (folder / LABEL).read_bytes()[:MAX_BYTES] if not folder.is_symlink() else b""
             label = json.loads(text)
         except (OSError, ValueError):
             continue  # somebody else's, or removed meanwhile
         if isinstance(label, dict):
-            yield {**label, "mark": folder.name.removeprefix(prefix), "folder": str(folder.resolve())}
+            yield {**label, "mark": folder.name.removeprefix(PREFIX), "folder": str(folder.resolve())}

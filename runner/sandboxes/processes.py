@@ -1,4 +1,6 @@
-"""Finding and ending the processes of a local sandbox.
+"""Naming processes for good, and finding and ending those of a local sandbox.
+
+A process id alone is reused; with the machine and the time it started it names one process (`ProcessName`).
 
 On Linux a process belongs to a sandbox when its environment carries the sandbox's mark or its working directory lies
 inside the private folder; so one that left its process group with setsid is found too. A process that wiped its

@@ -1,4 +1,7 @@
-"""What a failed call means: worth another try, the key's fault, or final. Read from litellm's errors."""
+"""What a failed call means: worth another try, the key's fault, or final; and which parameter the provider refuses.
+
+Read from litellm's errors and the provider's own words in them.
+"""
 
 from __future__ import annotations
 

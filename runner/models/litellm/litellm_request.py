@@ -1,4 +1,4 @@
-"""What `litellm.completion` is called with for one request."""
+"""What `litellm.completion` is called with for one request: parameters, and messages as the provider wants them."""
 
 from __future__ import annotations
 

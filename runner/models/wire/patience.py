@@ -1,4 +1,4 @@
-"""How long a model is tried again that cannot be reached, falls silent or breaks off."""
+"""How long to try a model again that cannot be reached, falls silent or breaks off, and what its provider asks for."""
 
 from __future__ import annotations
 

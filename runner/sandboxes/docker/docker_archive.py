@@ -73,12 +73,12 @@ class ChunkReader(io.RawIOBase):
         return count
 
 
-def unpack_file(chunks: Iterable[bytes], path: str, tree: Tree, caps: TreeCaps = CAPS) -> None:
+def unpack_file(chunks: Iterable[bytes], path: str, tree: Tree) -> None:
     """Puts the one file of a tar into `tree` as `path`. What is no file, or is too large, is named in `left_out`."""
     try:
         with _open_tar(chunks) as archive:
             entry = archive.next()
-            file = None if entry is None else _file(archive, entry, path, caps.file_bytes, tree)
+            file = None if entry is None else _file(archive, entry, path, CAPS.file_bytes, tree)
     except tarfile.TarError as error:
         tree.left_out.append(f"{path}: the archive cannot be read ({error})")
         return

@@ -1,4 +1,7 @@
-"""Building an image within bounds: memory, share of the processors, time, and the room left on the engine's disk."""
+"""Building an image within bounds: memory, share of the processors, time, and the room left on the engine's disk.
+
+Whose fault is a failed build? The task's, where the same files fail again; the machine's, where another try may not.
+"""
 
 from __future__ import annotations
 

@@ -38,6 +38,7 @@ _STANDARD_OUTPUT = 1  # in the engine's stream
 # The engine tells that a command ended up to two seconds late when an earlier one left a child that holds its output.
 _SLOWEST_NEWS = 6.0
 _LONGEST_FIRST = 4_096  # bytes; a shell that tells no process id in so many is none, and what it says is output
+_MOMENT = 0.5
 _LONGEST_PAUSE = 1.0  # between two looks at whether a silent command still runs
 
 
@@ -164,9 +165,9 @@ class RunningCommand:
                 return False
             pause = min(2 * pause, _LONGEST_PAUSE)
 
-    def _read_rest(self, output: CommandOutput, seconds: float = 0.5) -> None:
+    def _read_rest(self, output: CommandOutput) -> None:
         """What has already been said, but no more than fits into a moment: others may be talking on."""
-        until = time.monotonic() + seconds
+        until = time.monotonic() + _MOMENT
         poll = select.poll()
         poll.register(self.stream.fileno(), select.POLLIN | select.POLLHUP | select.POLLERR)
         while time.monotonic() < until and poll.poll(50):

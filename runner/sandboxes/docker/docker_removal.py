@@ -1,4 +1,6 @@
-"""Removing what sandboxes had on the engine, without holding a worker: a container may hold a million files.
+"""Removing what sandboxes had on the engine, and sweeping up what belongs to nobody alive.
+
+No worker is held for it: a container may hold a million files.
 
 The engine goes on removing a container when nobody waits any more. What it does not let go of keeps its labels, so the
 next sweep finds it.

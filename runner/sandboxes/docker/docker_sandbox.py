@@ -25,14 +25,14 @@ from runner.base.host_variables import resolve_variables
 from runner.base.text import replace_unprintable
 from runner.base.trees import Tree, check_relative
 from runner.base.types import Files, Task
-from runner.sandboxes import LOGS, SKILLS, SOLUTION, TESTS, WORKSPACE, Completed
+from runner.sandboxes import AT_TIME_LIMIT, LOGS, SKILLS, SOLUTION, TESTS, WORKSPACE, Completed
 from runner.sandboxes.docker import docker_engine
 from runner.sandboxes.docker.docker_archive import pack_files, unpack_file, unpack_tree
 from runner.sandboxes.docker.docker_disk import DiskWatch, ask_engine, folders_of, measure_folders
 from runner.sandboxes.docker.docker_engine import PREFIX, engine_errors, word_engine_error
 from runner.sandboxes.docker.docker_exec import Executed, RunningCommand
 from runner.sandboxes.docker.docker_images import Image, image_for
-from runner.sandboxes.docker.docker_limits import LIMITS, ContainerLimits, host_config, init_command
+from runner.sandboxes.docker.docker_limits import LIMITS, host_config, init_command
 from runner.sandboxes.docker.docker_links import read_start_of_container, remove_links
 from runner.sandboxes.docker.docker_networks import Network, network_for, open_gateway
 from runner.sandboxes.docker.docker_programs import mount, program_volume
@@ -48,7 +48,6 @@ _USERS = (SKILLS_PATH, "/logs/agent")
 _NOT_RUNNING = 409
 _NO_FILE = 0x8F280000  # bits of a mode, as the engine spells it (Go's fs.ModeType)
 log = logging.getLogger(__name__)
-AT_TIME_LIMIT = "ended at the time limit"
 WENT_DOWN = "the container went down; everything that ran in it is gone"
 
 
@@ -114,9 +113,8 @@ class DockerSandbox:
         *,
         name: str,
         needs: Needs,
-        limits: ContainerLimits | None = None,
     ) -> None:
-        self.client, self.task, self.image, self.needs, self.limits = client, task, image, needs, limits or LIMITS
+        self.client, self.task, self.image, self.needs, self.limits = client, task, image, needs, LIMITS
         self.mark = mark
         self.container = ""
         self.network: Network | None = None

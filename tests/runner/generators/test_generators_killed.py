@@ -67,7 +67,7 @@ def killed_at_work(tmp_path: Path, environment: dict[str, str]) -> None:
 
 
 def boxes(tmp_path: Path) -> list[str]:
-    return [str(label["name"]) for label in read_labels(tmp_path / "boxes", local.PREFIX)]
+    return [str(label["name"]) for label in read_labels(tmp_path / "boxes")]
 
 
 @pytest.mark.slow
