@@ -64,9 +64,8 @@ MAX_QUOTED_CHARS = 500  # of a provider's refusal
 
 class Shell:
     """Limits: turns are completions; max_output_tokens holds for each completion; time is wall-clock time of the whole,
-    without the provider's delay: tries that failed or hung, and the pauses after them; max_total_tokens is looked at
-    before each completion, so the last one may go over it. A provider that does not tell what a completion used cannot
-    be held to it.
+    without the provider's delay: tries that failed or hung, and the pauses after them; max_total_tokens is checked
+    before each completion, so the last one may go over it. It cannot be enforced without usage data.
 
     What ends a run early is a Failure of type AgentTimeout, TurnLimit, TokenLimit, ContextLimit, NoToolCall or
     OutputLimit.

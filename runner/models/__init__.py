@@ -31,7 +31,7 @@ class Model(Protocol):
 
     @property
     def priced(self) -> bool:
-        """Does a call of it tell its cost? A budget in money needs that."""
+        """Is the cost of its calls known? A budget in money needs that."""
         ...
 
     def complete(self, request: ModelRequest) -> ModelReply:

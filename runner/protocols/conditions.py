@@ -65,7 +65,7 @@ class Condition:
     mode_at_start: AuthorMode | None = None  # of a learned library: what its first answer is asked for
     rounds: int = 1  # of a learned library: how often it is written
     generation_tokens: int | None = None  # output tokens for all answers of one library; None: no limit in all
-    feedback: FeedbackLevel | None = None  # as much of a verdict as the method's author is told; None: the run's level
+    feedback: FeedbackLevel | None = None  # how much of a verdict the author sees; None: the run's level
     parameter: Literal["", "rounds", "generation_tokens"] = ""  # what a number behind "@" sets
 
     @property
@@ -87,10 +87,10 @@ class Condition:
         return is_generator(author_model) == (self.mode_at_start is AuthorMode.OUTSIDE)
 
     def learns_from(self, phase: Phase) -> bool:
-        """Is what happens in this phase meant for later trials? Then a trial skipped there taints the episode.
+        """Do later trials learn from this phase? Then a trial skipped there taints the episode.
 
-        Acquisition is by its name, whatever the condition makes of it; of evaluation trials something reaches the
-        next ones where an author works between them or the agent is shown them.
+        From acquisition always, whatever the condition makes of it. From evaluation where an author works between two
+        trials or the agent sees earlier ones.
         """
         if phase is Phase.EVALUATION:
             return self.has_author or self.retrieval_k > 0
@@ -101,8 +101,8 @@ class Condition:
         return any(self.learns_from(slot.phase) for slot in skipped)
 
     def feeds(self, phase: Phase) -> bool:
-        """Does a later step depend on how a trial of this phase ends? An author is asked about it, or a later agent is
-        shown it. Where nothing does, the others can go on without it and it can be run after them."""
+        """Does a later step depend on how a trial of this phase ends, because an author is asked about it or a later
+        agent sees it? Where none does, the other trials go on without it and it runs after them."""
         learns = self.start is Start.LEARNED or {self.canonical, self.later} != {Trigger.NEVER}
         return phase in (Phase.ACQUISITION, Phase.EVALUATION) and (learns or self.retrieval_k > 0)
 

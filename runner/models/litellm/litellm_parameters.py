@@ -1,7 +1,7 @@
 """Which of a request's parameters are sent to a model, and which are left out, with the reason.
 
 What a model takes is known to litellm (its lists and its mapping of values), to the rules below, which it does not have,
-and to the provider: a parameter that it refuses is left out from then on (`litellm_refusals`).
+and to the provider: a parameter that it refuses is left out from then on (`litellm_errors`).
 
 Only what the runner asks for by itself is left out. An option of a preset was written for this model: where it cannot be
 sent, that is an error.
