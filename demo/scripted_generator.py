@@ -6,20 +6,19 @@ overlook less of that, and add nothing that the corpus does not say.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from demo.playbooks import PLAYBOOKS, Lesson, Playbook, recognise
 from demo.playbooks.habits import HABITS
+from demo.scripted_author import SKILL_FILE, patch_text
 from demo.scripted_profile import Dice, ScriptedProfile
+from demo.scripted_prompt import mode_of, sections
 from demo.skill_text import add_citation, add_lesson, new_skill, teaches
 
 CHARS_PER_TOKEN = 4
 SETTING = re.compile(r"\A## Occasion\n(?:.*\n)?setting: task-(?:agnostic|conditioned)$", re.MULTILINE)
-FENCE = re.compile(r"`{3,}$")
-FILE = re.compile(r"^### (\S+)$")
 UNCITED = re.compile(r"tier3-uncited, (\S+?)/((?:scripts|references|assets)/\S+):")
 BLUNDERS = ("too narrow", "uncited file", "malformed")
 
@@ -50,54 +49,25 @@ def generate(message: str, dice: Dice, profile: ScriptedProfile, room: int | Non
     for playbook in _playbooks(call):
         lessons = _lessons(call, playbook, dice, profile)
         skill = _skill(playbook, lessons, blunder)
-        if room is None or len(_object("", {**files, **skill})) + 200 <= room * CHARS_PER_TOKEN:
+        if room is None or len(patch_text("", "", {**files, **skill})) + 200 <= room * CHARS_PER_TOKEN:
             files |= skill
     if not files:
         files = {"source-notes/SKILL.md": _notes(call)}
     summary = f"{len(files)} files from the material, in mode {call.mode}."
-    text = _object(summary, files)
-    return text[: len(text) * 2 // 3] if blunder == "malformed" else text
+    return patch_text(summary, "", files, cut=blunder == "malformed")
 
 
 def read_call(message: str) -> GeneratorCall:
     """The prompt's own sections: a heading inside a fenced text is none. What is missing is empty."""
-    parts = dict(_sections(message))
-    mode = re.search(r"^mode: (\S+)", parts.get("Occasion", ""), re.MULTILINE)
+    parts = sections(message)
     return GeneratorCall(
-        mode=mode[1] if mode else "distill",
+        mode=mode_of(message) or "distill",
         task=parts.get("Task", ""),
         corpus=parts.get("Corpus", ""),
         evidence=parts.get("Evidence", ""),
         found=parts.get("What a program found", ""),
-        skills=dict(_files(parts.get("Skills of this family", ""))),
+        skills={match[1]: match[3] for match in SKILL_FILE.finditer(parts.get("Skills of this family", ""))},
     )
-
-
-def _sections(message: str) -> Iterator[tuple[str, str]]:
-    title, lines, fence = "", list[str](), ""
-    for line in message.split("\n"):
-        if FENCE.match(line) and fence in ("", line):
-            fence = "" if fence else line
-        if not fence and line.startswith("## "):
-            yield title, "\n".join(lines)
-            title, lines = line[3:].strip(), []
-        else:
-            lines.append(line)
-    yield title, "\n".join(lines)
-
-
-def _files(section: str) -> Iterator[tuple[str, str]]:
-    path, lines, fence = "", list[str](), ""
-    for line in section.split("\n"):
-        if fence and line == fence:
-            yield path, "\n".join([*lines, ""])
-            lines, fence = [], ""
-        elif fence:
-            lines.append(line)
-        elif FENCE.match(line):
-            fence = line
-        elif match := FILE.match(line):
-            path = match[1]
 
 
 def _playbooks(call: GeneratorCall) -> list[Playbook]:
@@ -152,7 +122,7 @@ def _refine(call: GeneratorCall, dice: Dice, profile: ScriptedProfile) -> str:
         if changed
         else "Nothing to mend: the draft says what the material says."
     )
-    return _object(summary, changed)
+    return patch_text(summary, "", changed)
 
 
 def _notes(call: GeneratorCall) -> str:
@@ -163,8 +133,3 @@ def _notes(call: GeneratorCall) -> str:
     steps = "\n".join(f"{number}. {line}" for number, line in enumerate(prose[:8], start=1))
     head = "name: source-notes\ndescription: What the source material says first. Use it when a task refers to the material."
     return f"---\n{head}\n---\n\n# Source notes\n\n{steps or '1. Read the task to its end.'}\n"
-
-
-def _object(summary: str, files: Mapping[str, str]) -> str:
-    value = {"summary": summary, "upsert_files": dict(files), "delete_paths": []}
-    return json.dumps(value, ensure_ascii=False, indent=1)

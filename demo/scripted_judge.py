@@ -11,7 +11,6 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from runner.judging.judge_prompts import TITLE
 from runner.judging.metrics import HIGHEST, LABELS, LOWEST, SCALES, Metric
@@ -44,6 +43,8 @@ STARTS = {"completeness": 4, "determinism": 4, "execution_order": 4}
 
 @dataclass(frozen=True, slots=True)
 class Question:
+    """A judge's question as the prompt states it."""
+
     metric: Metric
     material: Mapping[str, str]  # heading -> text
     turn: int  # 1 when asked for the first time
@@ -72,7 +73,7 @@ def judge(question: Question, dice: Dice, profile: ScriptedProfile) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _label(question: Question, dice: Dice) -> dict[str, Any]:
+def _label(question: Question, dice: Dice) -> dict[str, object]:
     good, bad, against = LABELS[question.metric]
     point = set(WORD.findall(question.material.get("Key point", "").lower()))
     heading = "Library" if question.metric is Metric.COVERAGE else "Trajectory"
@@ -84,9 +85,9 @@ def _label(question: Question, dice: Dice) -> dict[str, Any]:
     return {"label": label, "reason": f"{found} of {len(point)} words of the key point stand in the text."}
 
 
-def _scores(question: Question, dice: Dice) -> dict[str, Any]:
+def _scores(question: Question, dice: Dice) -> dict[str, object]:
     subject = question.material.get("Skill") or question.material.get("Trajectory", "")
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     for item in SCALES[question.metric]:
         marks = [mark for mark in LOWERS.get(item, ()) if re.search(mark, subject, re.IGNORECASE)]
         score = STARTS.get(item, HIGHEST) - len(marks)

@@ -33,8 +33,7 @@ from runner.engine.attempts import run_trial
 from runner.engine.list_recorder import ListRecorder
 from runner.engine.toolbox import Toolbox, no_budget
 from runner.models.litellm.client import LiteLLM
-from runner.models.preset import Preset
-from runner.models.prices import Prices
+from runner.models.preset import Preset, Prices
 from runner.programs.installing import install
 from runner.protocols.conditions import find_condition
 from runner.protocols.plan import EpisodePlan

@@ -25,7 +25,7 @@ from runner.base.types import Usage
 from runner.engine.author_calls import PURPOSES
 from runner.models import make_model
 from runner.models.call_prices import prices_of
-from runner.models.prices import Prices
+from runner.models.preset import Prices
 from runner.protocols import slots
 from runner.protocols.plan import EpisodePlan
 

@@ -23,7 +23,7 @@ from benchapp.models import (
     Verdict,
 )
 from benchapp.record import recorded
-from runner.authoring.teaching import teaching_keys
+from runner.authoring.teaching import list_teaching_keys
 from runner.engine.host_calls import PURPOSE as AGENT_CALLS
 
 M = TypeVar("M", bound=Model)
@@ -141,7 +141,7 @@ class _Prefix:
 
 def _keys_of_talk(decision: Decision) -> tuple[str, ...]:
     trial = decision.after_trial
-    return () if trial is None else teaching_keys(decision.family.key, recorded.slot_of(trial))
+    return () if trial is None else list_teaching_keys(decision.family.key, recorded.slot_of(trial))
 
 
 def _copy_row(row: M, **changes: object) -> M:

@@ -26,11 +26,9 @@ from runner.base.errors import AccountRefused, KeyRefused, ModelRefused, ModelUn
 from runner.base.text import storable
 from runner.base.types import ModelReply, ModelRequest
 from runner.engine.cleaning import Cleaner
-from runner.judging.forms import Form, form_of
 from runner.judging.judge_prompts import request_for
-from runner.judging.judge_reply import JudgedItem
-from runner.judging.metrics import GOOD, REFERENCES, normalise_score
-from runner.judging.trying import Settled, settle
+from runner.judging.judge_reply import JudgedItem, Settled, settle
+from runner.judging.metrics import GOOD, REFERENCES, Form, form_of, normalise_score
 from runner.models import Model, price_table_of
 
 MAX_ERROR_CHARS = 4_000

@@ -1,5 +1,5 @@
-"""Naming processes: see `runner.sandboxes.process_names`, where it lives because sandboxes carry their owner's name."""
+"""Naming processes: see `runner.sandboxes.processes`, where it lives because sandboxes carry their owner's name."""
 
-from runner.sandboxes.process_names import ProcessName, read_start_of_process, this_machine, this_process
+from runner.sandboxes.processes import ProcessName, read_start_of_process, this_machine, this_process
 
 __all__ = ["ProcessName", "read_start_of_process", "this_machine", "this_process"]

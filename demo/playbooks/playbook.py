@@ -47,6 +47,8 @@ class PlaybookCase:
 
 @dataclass(frozen=True, slots=True)
 class Playbook:
+    """All that the scripted model knows about one family."""
+
     slug: str
     title: str
     words: tuple[str, ...]  # stems by which a matching skill is picked from a listing

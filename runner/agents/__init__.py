@@ -16,6 +16,8 @@ from runner.sandboxes.needs import Needs
 
 @dataclass(frozen=True, slots=True)
 class Limits:
+    """How long an agent may work on one attempt."""
+
     max_turns: int = 40
     max_output_tokens: int = 8_000  # of one completion
     max_total_tokens: int | None = None  # of all of an attempt's completions, read and written; None: no limit
@@ -28,6 +30,8 @@ def nothing_stops() -> None:
 
 @dataclass(frozen=True, slots=True)
 class AgentJob:
+    """What an agent is asked to do in one attempt."""
+
     task: Task
     instruction: str  # the task's instruction with whatever the condition adds (past trajectories, skill notice)
     skills: tuple[str, ...]  # slugs mounted at ../skills; empty when the condition has no library
@@ -40,6 +44,8 @@ class AgentJob:
 
 @dataclass(frozen=True, slots=True)
 class AgentRun:
+    """What an agent leaves beside the files in its sandbox."""
+
     trajectories: tuple[Trajectory, ...]
     usage: Usage
     turns: int | None
@@ -47,6 +53,8 @@ class AgentRun:
 
 
 class Agent(Protocol):
+    """One alternative. Copy `oracle.py` for an agent of your own, `codex_cli.py` for somebody else's program."""
+
     name: str
     version: str
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any
 
 from runner.base.types import JsonValue, Observation, Source, Step, ToolCall, Trajectory, TrajectoryHead, Usage
 
@@ -33,7 +32,7 @@ class Notebook:
         model: str | None = None,
         usage: Usage | None = None,
         at: str | None = None,
-        extra: Mapping[str, Any] | None = None,
+        extra: Mapping[str, object] | None = None,
     ) -> None:
         step = Step(
             number=len(self.steps) + 1,

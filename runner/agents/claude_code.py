@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from runner.agents.agent_program import DUMMY_KEY, HOME, ProgramAgent, ProgramStart
 from runner.agents.program_log import ProgramLog
@@ -76,8 +75,8 @@ class ClaudeCode(ProgramAgent):
         return frozenset({preset.agent_model.removesuffix("[1m]")})
 
     def failure(self, log: ProgramLog) -> Failure | None:
-        results = log.facts.get("results") or []
-        last: Mapping[str, Any] = results[-1] if results else {}
+        results = log.facts.get("results")
+        last = results[-1] if isinstance(results, list) and results else {}
         if last.get("subtype") == "error_max_turns":
             return Failure("TurnLimit", f"Not done after {last.get('num_turns', 'the allowed')} turns.")
         if last.get("is_error") is True or last.get("subtype") not in (None, "success"):

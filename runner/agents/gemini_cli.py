@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from runner.agents.agent_program import DUMMY_KEY, HOME, ProgramAgent, ProgramStart
 from runner.base.types import JsonValue
@@ -38,6 +37,8 @@ exec "$@"
 
 
 class GeminiCli(ProgramAgent):
+    """Its log does not tell why it ended early: what fails is ProgramFailed."""
+
     name = "gemini-cli"
     provider_address = "https://generativelanguage.googleapis.com"
     wire = "generateContent"
@@ -63,7 +64,7 @@ class GeminiCli(ProgramAgent):
         }
 
     def files(self, start: ProgramStart) -> Mapping[str, str]:
-        settings: dict[str, Any] = {
+        settings = {
             "general": {
                 "enableAutoUpdate": False,
                 "enableAutoUpdateNotification": False,
@@ -73,7 +74,9 @@ class GeminiCli(ProgramAgent):
             "telemetry": {"enabled": False},
             "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}},
             "skills": {"enabled": True, "disabled": _OWN_SKILLS},
-            "modelConfigs": {"customOverrides": [_asking(name, start.preset.agent_model) for name in _SIDE_CALLS]},
+            "modelConfigs": {
+                "customOverrides": [_build_override(name, start.preset.agent_model) for name in _SIDE_CALLS]
+            },
             "tools": {"exclude": _PROVIDER_TOOLS if start.offline else []},
         }
         return {"settings.json": json.dumps(settings, indent=1)}
@@ -86,7 +89,7 @@ class GeminiCli(ProgramAgent):
         return [name for name in _sessions(names) if not name.rpartition("/")[0].endswith("/chats")]
 
 
-def _asking(name: str, model: str) -> dict[str, JsonValue]:
+def _build_override(name: str, model: str) -> dict[str, JsonValue]:
     return {"match": {"model": name}, "modelConfig": {"model": model}}
 
 

@@ -23,6 +23,8 @@ _OWN_PROVIDERS = ("moonshot", "kimi")
 
 
 class KimiCode(ProgramAgent):
+    """Its log does not tell why it ended early: what fails is ProgramFailed."""
+
     name = "kimi-code"
     provider_address = "https://api.moonshot.ai/v1"
     wire = "chat/completions"

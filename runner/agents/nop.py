@@ -13,6 +13,8 @@ from runner.sandboxes.needs import NOTHING, Needs
 
 
 class Nop:
+    """Needs no model and leaves the workspace untouched."""
+
     name = "nop"
     version = "1"
 

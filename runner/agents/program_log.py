@@ -6,7 +6,6 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
-from typing import Any
 
 from runner.base.types import Source, Step, Trajectory, TrajectoryHead, TrajectoryKind, Usage
 from runner.trajectories.readers.reading import ReadTrajectory, read_trajectory
@@ -17,8 +16,10 @@ MAX_PROBLEMS = 20  # kept of one log
 
 @dataclass(frozen=True, slots=True)
 class ProgramLog:
+    """A program's log after reading."""
+
     trajectories: tuple[Trajectory, ...]  # the main one first
-    facts: Mapping[str, Any]  # what the reader found beside the steps
+    facts: Mapping[str, object]  # what the reader found beside the steps
     usage: Usage  # of the whole file, sub-agents included
     errors: str = ""  # the end of what the program wrote to its standard error
 
@@ -40,7 +41,7 @@ def read_log(content: bytes, instruction: str, head: TrajectoryHead, errors: str
     for subagent in found.subagents:
         its_steps = tuple(subagent.steps)
         others.append(Trajectory(_merge_heads(subagent.head, head), its_steps, subagent.usage))
-    return ProgramLog((_telling(main, found), *others), found.facts, found.usage, errors)
+    return ProgramLog((_note_problems(main, found), *others), found.facts, found.usage, errors)
 
 
 def with_subagents(log: ProgramLog, contents: Sequence[bytes], head: TrajectoryHead) -> ProgramLog:
@@ -54,12 +55,12 @@ def with_subagents(log: ProgramLog, contents: Sequence[bytes], head: TrajectoryH
         if steps:
             its_head = replace(_merge_heads(found.head, head), kind=TrajectoryKind.SUBAGENT, parent="main")
             source = content.decode(errors="replace")[:MAX_SOURCE_CHARS]
-            others.append(_telling(Trajectory(its_head, steps, found.usage, source), found))
+            others.append(_note_problems(Trajectory(its_head, steps, found.usage, source), found))
             usage += found.usage
     return replace(log, trajectories=(*log.trajectories, *others), usage=usage)
 
 
-def _telling(trajectory: Trajectory, found: ReadTrajectory) -> Trajectory:
+def _note_problems(trajectory: Trajectory, found: ReadTrajectory) -> Trajectory:
     """With what was wrong with the log, of all that it holds, as an import keeps it: `extra["problems"]`."""
     problems = [asdict(problem) for problem in islice(found.problems, MAX_PROBLEMS)]
     extra = {**(trajectory.head.extra or {}), "problems": problems}

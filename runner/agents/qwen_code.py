@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from runner.agents.agent_program import DUMMY_KEY, HOME, OUTPUT, ProgramAgent, ProgramStart
 
 
 class QwenCode(ProgramAgent):
+    """Its log does not tell why it ended early: what fails is ProgramFailed."""
+
     name = "qwen-code"
     provider_address = "https://dashscope-intl.aliyuncs.com/compatible-mode/v1"
     wire = "chat/completions"
@@ -42,7 +43,7 @@ class QwenCode(ProgramAgent):
 
     def files(self, start: ProgramStart) -> Mapping[str, str]:
         asked = {name: start.preset.options.get(name) for name in sorted(self.known_options)}
-        sampling: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
+        sampling = {name: value for name, value in asked.items() if value is not None}
         sampling["max_tokens"] = start.job.limits.max_output_tokens
         settings = {
             "general": {"enableAutoUpdate": False},

@@ -7,7 +7,6 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
 
 from runner.agents import AgentJob, AgentRun, Limits
 from runner.agents.agent_trajectory import Notebook, timestamp
@@ -65,9 +64,8 @@ MAX_QUOTED_CHARS = 500  # of a provider's refusal
 
 class Shell:
     """Limits: turns are completions; max_output_tokens holds for each completion; time is wall-clock time of the whole,
-    without the provider's delay: tries that failed or hung, and the pauses after them; max_total_tokens is looked at
-    before each completion, so the last one may go over it. A provider that does not tell what a completion used cannot
-    be held to it.
+    without the provider's delay: tries that failed or hung, and the pauses after them; max_total_tokens is checked
+    before each completion, so the last one may go over it. It cannot be enforced without usage data.
 
     What ends a run early is a Failure of type AgentTimeout, TurnLimit, TokenLimit, ContextLimit, NoToolCall or
     OutputLimit.
@@ -105,7 +103,7 @@ class _ShellSession:
         self.failed_tries: list[FailedTry] = []
         self.lost: Usage | None = None  # what is known of tries that failed and may have used tokens
         self.not_sent: dict[str, None] = {}  # of what was asked for, in the order met
-        self.messages: list[Mapping[str, Any]] = []
+        self.messages: list[Mapping[str, object]] = []
         self.tools = list_tools(job.library)
         self.toolset = Toolset(sandbox, job.skills if job.library else None, self.remaining)
         self.skills_listed = job.skills[:MAX_LISTED_SKILLS] if job.library else ()
@@ -190,7 +188,7 @@ class _ShellSession:
 
     def notes_on_calls(self) -> dict[str, JsonValue] | None:
         """For the trajectory's head: the provider's failures before it answered, and what was not sent to it."""
-        notes: dict[str, Any] = {}
+        notes: dict[str, JsonValue] = {}
         if self.failed_tries:
             seconds = round(sum(each.seconds for each in self.failed_tries), 1)
             notes["provider_delay"] = {"failed_tries": len(self.failed_tries), "seconds": seconds}

@@ -13,7 +13,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from runner.base.text import cut_end, join_ends
 from runner.base.types import UNREADABLE, JsonValue, Observation, ToolCall
+from runner.models.json_reply import json_type
 from runner.sandboxes import SKILLS, Completed, Sandbox
 
 MAX_OBSERVATION_CHARS = 10_000
@@ -84,14 +86,6 @@ def _schema(tool: Mapping[str, Any]) -> _Schema:
 
 _SCHEMAS = {tool["function"]["name"]: _schema(tool) for tool in (_SHELL, _READ, _WRITE, _SKILL)}
 _EXPECTED = {"string": "a text", "integer": "a whole number"}
-_KINDS: Mapping[type, str] = {
-    dict: "object",
-    list: "array",
-    str: "string",
-    bool: "boolean",
-    int: "number",
-    float: "number",
-}
 
 
 def list_tools(library: bool) -> tuple[Mapping[str, JsonValue], ...]:
@@ -177,16 +171,12 @@ class Toolset:
         listed = self._run(f"cd -- {folder} && find . -type f ! -name SKILL.md | sort | head -n {MAX_LISTED_FILES}")
         files = [line.removeprefix("./") for line in listed.output.splitlines()] if listed.exit_code == 0 else []
         heading = [f"Skill {name}, in {shown}", *(f"- {file}" for file in files)]
-        return f"{chr(10).join(heading)}\n\n{_beginning(text.output, MAX_SKILL_CHARS)}", False
+        return f"{chr(10).join(heading)}\n\n{cut_end(text.output, MAX_SKILL_CHARS)}", False
 
 
 def observation_text(done: Completed) -> str:
     """A command's output as the model sees it: the middle cut out when it is long, an exit code other than 0 named."""
-    text = done.output
-    if len(text) > MAX_OBSERVATION_CHARS:
-        half = MAX_OBSERVATION_CHARS // 2
-        left_out = len(text) - 2 * half
-        text = f"{text[:half]}\n[... {left_out:,} characters left out ...]\n{text[-half:]}"
+    text, _ = join_ends(done.output, "", 0, MAX_OBSERVATION_CHARS)
     if done.exit_code not in (0, None):
         text = f"{text.rstrip()}\n[exit code {done.exit_code}]".lstrip()
     return text or "[no output]"
@@ -218,14 +208,14 @@ def _unreadable(text: str) -> str:
         return f"its arguments are not valid JSON: {error.msg} at line {error.lineno}, column {error.colno}"
     except (ValueError, RecursionError):
         return "its arguments are JSON that is too large or nested too deeply"
-    return f"its arguments are a JSON {_KINDS.get(type(found), 'null')}, expected an object"
+    return f"its arguments are a JSON {json_type(found)}, expected an object"
 
 
 def _describe_argument(arguments: Mapping[str, JsonValue], name: str) -> str:
     if name not in arguments:
         return "missing"
     found = arguments[name]
-    return f"a JSON {_KINDS.get(type(found), 'null')}" + (f", {found!r:.40}" if isinstance(found, int | float) else "")
+    return f"a JSON {json_type(found)}" + (f", {found!r:.40}" if isinstance(found, int | float) else "")
 
 
 def _fits(value: object, kind: str, required: bool) -> bool:
@@ -270,9 +260,5 @@ def _page(lines: list[str], first: int, wanted: int) -> str:
         kept += 1
     if not kept:
         return f"[no line {first:,}]" if first > 1 else "[the file is empty]"
-    text = "\n".join(_beginning(line, MAX_READ_CHARS) for line in lines[:kept])
+    text = "\n".join(cut_end(line, MAX_READ_CHARS) for line in lines[:kept])
     return text if kept == len(lines) else f"{text}\n[more follows: offset {first + kept}]"
-
-
-def _beginning(text: str, limit: int) -> str:
-    return text if len(text) <= limit else f"{text[:limit]}\n[... {len(text) - limit:,} characters left out ...]"

@@ -45,7 +45,7 @@ def judge_reply(occasion: Occasion, reply: ModelReply) -> PatchJudgement:
         if occasion.mode is AuthorMode.EVOLVE and occasion.profile == "as-released":
             patch = with_folders(patch, occasion.library)
     except UnreadableReply as error:
-        return PatchJudgement(DecisionStatus.FAILED, "", "", None, (), None, str(error))
+        return PatchJudgement.failure(str(error))
     findings = check_patch(patch, occasion)
     if any(finding.severity == "error" for finding in findings):
         return _judgement(DecisionStatus.REJECTED, patch, findings, occasion)

@@ -8,7 +8,7 @@ at zero-shot). Texts from trials and skills stand between fences longer than any
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from runner.authoring.contract.contract_rules import (
     MAX_BODY_LINES,
@@ -96,10 +96,21 @@ asset where they reproduced a fixed form. Improve an existing file rather than a
 
 def messages_for(occasion: Occasion) -> tuple[Mapping[str, str], ...]:
     """System and user message in the OpenAI chat format."""
-    return (
-        {"role": "system", "content": system_message(occasion.mode, _requires_tier3(occasion))},
-        {"role": "user", "content": user_message(occasion)},
-    )
+    return chat(system_message(occasion.mode, _requires_tier3(occasion)), user_message(occasion))
+
+
+def chat(system: str, user: str) -> tuple[Mapping[str, str], ...]:
+    """System and user message in the OpenAI chat format."""
+    return ({"role": "system", "content": system}, {"role": "user", "content": user})
+
+
+def join_sections(sections: Iterable[str]) -> str:
+    """The user message of these sections."""
+    return "\n\n".join(sections) + "\n"
+
+
+def section(title: str, lines: Iterable[str]) -> str:
+    return "\n".join([f"## {title}", *lines])
 
 
 def system_message(mode: AuthorMode, tier3_required: bool) -> str:
@@ -115,9 +126,9 @@ def user_message(occasion: Occasion) -> str:
         sections.append(
             "## Verdict of the latest trial\n" + verdict_section(latest, occasion.feedback, with_checks=False)
         )
-        sections.append("\n".join(["## Evidence", *evidence_lines(occasion)]))
-    sections.append("\n".join(["## Skills of this family", *skill_lines(occasion)]))
-    return "\n\n".join(sections) + "\n"
+        sections.append(section("Evidence", evidence_lines(occasion)))
+    sections.append(section("Skills of this family", skill_lines(occasion)))
+    return join_sections(sections)
 
 
 def _requires_tier3(occasion: Occasion) -> bool:
@@ -136,7 +147,7 @@ def _family(occasion: Occasion) -> str:
     lines = {"key": family.key, "slug": family.slug}
     if occasion.mode is AuthorMode.ZERO_SHOT:
         lines |= {"name": family.name, "description": family.description}
-    return "\n".join(["## Family", *(f"{key}: {' '.join(value.split())}" for key, value in lines.items())])
+    return section("Family", (f"{key}: {' '.join(value.split())}" for key, value in lines.items()))
 
 
 def evidence_lines(occasion: Occasion) -> Iterator[str]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from runner.base.types import TOO_LONG, AuthorMode, JsonValue, ModelReply, Patch
-from runner.models.json_reply import STRICT_BUT_BREAKS, NoNumber, RepeatedName, objects_among
+from runner.models.json_reply import STRICT_BUT_BREAKS, NoNumber, RepeatedName, json_type, objects_among
 
 MAX_REPLY_CHARS = 4 * 1024 * 1024
 MAX_UPSERTS = 200
@@ -56,7 +55,7 @@ def _json_object(text: str) -> Mapping[str, JsonValue]:
     if not text.strip():
         raise UnreadableReply("reply: empty, expected a JSON object")
     first_error: str | None = None
-    other: Mapping[str, Any] | None = None
+    other: Mapping[str, JsonValue] | None = None
     for candidate in _candidates(text):
         try:
             value = STRICT_BUT_BREAKS.decode(candidate)
@@ -67,7 +66,7 @@ def _json_object(text: str) -> Mapping[str, JsonValue]:
         except (ValueError, RecursionError) as error:
             raise UnreadableReply(f"reply: {_reason(error)}") from error
         if not isinstance(value, dict):
-            raise UnreadableReply(f"reply: a JSON {_kind(value)}, expected an object with {', '.join(KEYS)}")
+            raise UnreadableReply(f"reply: a JSON {json_type(value)}, expected an object with {', '.join(KEYS)}")
         if _is_patch(value):
             return value
         other = value if other is None else other
@@ -114,12 +113,12 @@ def _iterate_fences(text: str) -> Iterator[str]:
             inside.append(line)
 
 
-def _text(value: Mapping[str, Any], key: str) -> str:
+def _text(value: Mapping[str, object], key: str) -> str:
     found = value.get(key)
     if found is None:
         return ""
     if not isinstance(found, str):
-        raise UnreadableReply(f"{key}: a JSON {_kind(found)}, expected text")
+        raise UnreadableReply(f"{key}: a JSON {json_type(found)}, expected text")
     return found
 
 
@@ -150,12 +149,7 @@ def _deletes(value: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def _describe(value: object) -> str:
-    return "missing" if value is None else f"a JSON {_kind(value)}"
-
-
-def _kind(value: object) -> str:
-    kinds = {dict: "object", list: "array", str: "string", bool: "boolean", int: "number", float: "number"}
-    return kinds.get(type(value), "null")
+    return "missing" if value is None else f"a JSON {json_type(value)}"
 
 
 def _reason(error: Exception) -> str:

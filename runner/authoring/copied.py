@@ -12,6 +12,8 @@ MAX_WORDS = 60_000  # of one text
 
 
 class Word(NamedTuple):
+    """A word in lower case and its place in the text, in characters."""
+
     text: str
     start: int
     end: int

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from runner.authoring.author_prompts import evidence_lines, skill_lines
+from runner.authoring.author_prompts import chat, evidence_lines, join_sections, section, skill_lines
 from runner.authoring.contract.contract_rules import (
     MAX_BODY_LINES,
     MAX_DESCRIPTION_CHARS,
@@ -65,10 +65,7 @@ Give whole files, never differences, and only files you write.
 
 def messages_for(occasion: Occasion) -> tuple[Mapping[str, str], ...]:
     """System and user message in the OpenAI chat format."""
-    return (
-        {"role": "system", "content": SYSTEM},
-        {"role": "user", "content": user_message(occasion)},
-    )
+    return chat(SYSTEM, user_message(occasion))
 
 
 def user_message(occasion: Occasion) -> str:
@@ -77,7 +74,7 @@ def user_message(occasion: Occasion) -> str:
         f"## Occasion\nmode: {occasion.mode}",
         f"## Family\nkey: {' '.join(occasion.family.key.split())}",
         "## Verdict of the latest trial\n" + verdict_section(latest, occasion.feedback, with_checks=False),
-        "\n".join(["## Evidence", *evidence_lines(occasion)]),
-        "\n".join(["## Skills of this family", *skill_lines(occasion)]),
+        section("Evidence", evidence_lines(occasion)),
+        section("Skills of this family", skill_lines(occasion)),
     )
-    return "\n\n".join(sections) + "\n"
+    return join_sections(sections)

@@ -83,14 +83,14 @@ def verdict_section(
         verdict = without_answers(verdict)
     lines = [f"result: {verdict_word(verdict, feedback)}"]
     if verdict is not None and feedback in ("rich", "process"):
-        lines += _figures(verdict)
-        lines += _render_failed_checks(verdict) if with_checks else _count_of_failed(verdict)
-        lines += _dimensions(verdict) if feedback == "process" or not verdict.checks else ()
-        lines += _reading(verdict) if feedback == "process" else ()
+        lines += _render_figures(verdict)
+        lines += _render_failed_checks(verdict) if with_checks else _render_count(verdict)
+        lines += _render_dimensions(verdict) if feedback == "process" or not verdict.checks else ()
+        lines += _render_reading(verdict) if feedback == "process" else ()
     return "\n".join(lines)
 
 
-def _figures(verdict: Verdict) -> Iterator[str]:
+def _render_figures(verdict: Verdict) -> Iterator[str]:
     for name, value in (("reward", verdict.reward), ("outcome", verdict.outcome), ("process", verdict.process)):
         if value is not None:
             yield f"{name}: {value:.3f}"
@@ -100,7 +100,7 @@ def _select_failed(verdict: Verdict) -> list[Check]:
     return [check for check in verdict.checks if check.status in (CheckStatus.FAILED, CheckStatus.ERROR)]
 
 
-def _count_of_failed(verdict: Verdict) -> Iterator[str]:
+def _render_count(verdict: Verdict) -> Iterator[str]:
     if failed := _select_failed(verdict):
         yield f"failed checks: {len(failed):,}, listed at the top of the trial's record"
 
@@ -124,14 +124,14 @@ def _line(check: Check) -> str:
     return f"{name}: {message}" if message else name
 
 
-def _dimensions(verdict: Verdict) -> Iterator[str]:
+def _render_dimensions(verdict: Verdict) -> Iterator[str]:
     if verdict.dimensions:
         yield "dimensions:"
     for dimension in verdict.dimensions:
         yield f"- {' '.join(dimension.name.split())[:200]}: {dimension.score:g} of {dimension.max_score:g}"
 
 
-def _reading(verdict: Verdict) -> Iterator[str]:
+def _render_reading(verdict: Verdict) -> Iterator[str]:
     outcome = [check.status is CheckStatus.PASSED for check in verdict.checks if check.group in _OUTCOME]
     process = [check.status is CheckStatus.PASSED for check in verdict.checks if check.group is CheckGroup.PROCESS]
     if outcome and process:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from runner.authoring.author_prompts import evidence_lines, skill_lines
+from runner.authoring.author_prompts import chat, evidence_lines, join_sections, section, skill_lines
 from runner.authoring.learning_prompts import ANSWER, FORMAT
 from runner.authoring.material import corpus_lines, render_findings, task_lines
 from runner.authoring.occasion import Occasion
@@ -50,23 +50,19 @@ def messages_for(occasion: Occasion) -> tuple[Mapping[str, str], ...]:
     """System and user message in the OpenAI chat format."""
     setting = _NO_TASK if occasion.task is None else _ONE_TASK
     system = "\n".join([_START, setting, _MODES[occasion.mode], FORMAT, ANSWER])
-    return ({"role": "system", "content": system}, {"role": "user", "content": user_message(occasion)})
-
-
-def user_message(occasion: Occasion) -> str:
-    return "\n\n".join(_sections(occasion)) + "\n"
+    return chat(system, join_sections(_sections(occasion)))
 
 
 def _sections(occasion: Occasion) -> Iterator[str]:
     yield occasion_lines(occasion)
     if occasion.task is not None:
-        yield "\n".join(["## Task", *task_lines(occasion.task)])
-    yield "\n".join(["## Corpus", *corpus_lines(occasion.corpus, occasion.corpus_room)])
+        yield section("Task", task_lines(occasion.task))
+    yield section("Corpus", corpus_lines(occasion.corpus, occasion.corpus_room))
     if occasion.mode is AuthorMode.CONSOLIDATE:
-        yield "\n".join(["## Evidence", *evidence_lines(occasion)])
+        yield section("Evidence", evidence_lines(occasion))
     if occasion.mode is AuthorMode.REFINE:
-        yield "\n".join(["## What a program found", *render_findings(occasion)])
-    yield "\n".join(["## Skills of this family", *skill_lines(occasion)])
+        yield section("What a program found", render_findings(occasion))
+    yield section("Skills of this family", skill_lines(occasion))
 
 
 def occasion_lines(occasion: Occasion) -> str:

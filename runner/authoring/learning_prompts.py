@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from runner.authoring.author_prompts import evidence_lines, fence_text, skill_lines
+from runner.authoring.author_prompts import chat, evidence_lines, fence_text, join_sections, section, skill_lines
 from runner.authoring.contract.contract_rules import MAX_BODY_LINES, MAX_DESCRIPTION_CHARS, MAX_SLUG_CHARS
 from runner.authoring.material import render_findings, task_lines
 from runner.authoring.occasion import Occasion
@@ -79,22 +79,18 @@ procedure that also holds for other examples. Where the record and the advice di
 def messages_for(occasion: Occasion) -> tuple[Mapping[str, str], ...]:
     """System and user message in the OpenAI chat format."""
     system = "\n".join([_START, _MODES[occasion.mode], FORMAT, ANSWER])
-    return ({"role": "system", "content": system}, {"role": "user", "content": user_message(occasion)})
-
-
-def user_message(occasion: Occasion) -> str:
-    return "\n\n".join(_sections(occasion)) + "\n"
+    return chat(system, join_sections(_sections(occasion)))
 
 
 def _sections(occasion: Occasion) -> Iterator[str]:
     yield f"## Occasion\nmode: {occasion.mode}"
     yield f"## Family\nkey: {' '.join(occasion.family.key.split())}"
     if occasion.task is not None:
-        yield "\n".join(["## Task", *task_lines(occasion.task)])
+        yield section("Task", task_lines(occasion.task))
     if occasion.mode in (AuthorMode.REFLECT, AuthorMode.CORRECT):
-        yield "\n".join(["## Evidence", *evidence_lines(occasion)])
+        yield section("Evidence", evidence_lines(occasion))
     if occasion.mode is AuthorMode.CORRECT:
         yield "## Advice\n" + (fence_text(occasion.advice) if occasion.advice else "None could be passed on.")
     if occasion.mode is AuthorMode.REFINE:
-        yield "\n".join(["## What a program found", *render_findings(occasion)])
-    yield "\n".join(["## Skills of this family", *skill_lines(occasion)])
+        yield section("What a program found", render_findings(occasion))
+    yield section("Skills of this family", skill_lines(occasion))

@@ -9,6 +9,7 @@ from dataclasses import replace
 from runner.authoring.author_prompts import fence_text
 from runner.authoring.contract.contract import check_patch
 from runner.authoring.occasion import Occasion
+from runner.base.text import cut_end
 from runner.base.types import File, Files, Patch, Task
 from runner.suites.tasks.task_files import workspace_files
 
@@ -35,11 +36,11 @@ MADE = re.compile(r"\.min\.(js|css)$|\.map$|\.(svg|lock)$")
 
 def task_lines(task: Task) -> Iterator[str]:
     """The task's own text, and the names of the files that its agent would find. Never its tests, never its solution."""
-    yield fence_text(_cut(task.instruction, MAX_TASK_CHARS))
+    yield fence_text(cut_end(task.instruction, MAX_TASK_CHARS))
     names = sorted(workspace_files(task).items())
     if names:
         yield "Files in its working directory:"
-    yield from _listing(names)
+    yield from _render_listing(names)
 
 
 def corpus_lines(corpus: Files, fits: int | None = None) -> Iterator[str]:
@@ -58,7 +59,7 @@ def corpus_lines(corpus: Files, fits: int | None = None) -> Iterator[str]:
         elif room <= 0:
             missed.append(len(text))
         else:
-            yield f"### {path}\n{fence_text(_cut(text, room))}"
+            yield f"### {path}\n{fence_text(cut_end(text, room))}"
             room -= len(text)
     if binary:
         yield f"[left out: {binary:,} binary files]"
@@ -69,7 +70,7 @@ def corpus_lines(corpus: Files, fits: int | None = None) -> Iterator[str]:
 
 def corpus_listing(corpus: Files) -> Iterator[str]:
     yield f"{len(corpus):,} files:"
-    yield from _listing(corpus_order(corpus))
+    yield from _render_listing(corpus_order(corpus))
 
 
 def corpus_order(corpus: Files) -> list[tuple[str, File]]:
@@ -97,7 +98,7 @@ def render_findings(occasion: Occasion) -> Iterator[str]:
         yield "Nothing."
 
 
-def _listing(files: list[tuple[str, File]]) -> Iterator[str]:
+def _render_listing(files: list[tuple[str, File]]) -> Iterator[str]:
     for path, file in files[:MAX_LISTED]:
         yield f"- {path} ({len(file.content):,} bytes)"
     if len(files) > MAX_LISTED:
@@ -110,9 +111,3 @@ def text_of(file: File) -> str | None:
     except UnicodeDecodeError:
         return None
     return None if "\0" in text else text
-
-
-def _cut(text: str, room: int) -> str:
-    if len(text) <= room:
-        return text
-    return f"{text[:room]}\n[... {len(text) - room:,} characters left out ...]\n"

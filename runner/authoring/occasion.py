@@ -64,3 +64,7 @@ class PatchJudgement:
     findings: tuple[Finding, ...]
     files: Files | None
     error: str = ""
+
+    @classmethod
+    def failure(cls, error: str) -> PatchJudgement:
+        return cls(DecisionStatus.FAILED, "", "", None, (), None, error)

@@ -11,11 +11,12 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from runner.authoring.author_prompts import evidence_lines, fence_text, skill_lines
+from runner.authoring.author_prompts import chat, evidence_lines, fence_text, join_sections, section, skill_lines
 from runner.authoring.feedback import verdict_section
 from runner.authoring.material import task_lines
 from runner.authoring.occasion import Occasion
 from runner.authoring.word_overlap import CopiedShare, leaks, overlap
+from runner.base.text import cut_end
 from runner.base.types import Files, Finding, TrialSlot, Verdict
 
 TEACHING_PROMPT_VERSION = "teaching-prompts/1"
@@ -75,7 +76,7 @@ def advice_key(family: str, slot: TrialSlot, number: int) -> str:
     return f"advice/{family}/{slot}/{number}"
 
 
-def teaching_keys(family: str, slot: TrialSlot) -> tuple[str, ...]:
+def list_teaching_keys(family: str, slot: TrialSlot) -> tuple[str, ...]:
     """Of every call that there can be between this trial and the author's answer, in their order."""
     return (questions_key(family, slot), *(advice_key(family, slot, number + 1) for number in range(MOST_TRIES)))
 
@@ -85,7 +86,7 @@ def teaching_keys(family: str, slot: TrialSlot) -> tuple[str, ...]:
 
 def student_messages(occasion: Occasion) -> tuple[Mapping[str, str], ...]:
     """System and user message in the OpenAI chat format. It holds no more of the verdict than the occasion's level tells."""
-    return _messages(_STUDENT, _render_shared("questions", occasion))
+    return chat(_STUDENT, join_sections(_render_shared("questions", occasion)))
 
 
 def questions_of(text: str) -> tuple[str, ...]:
@@ -102,11 +103,11 @@ def teacher_messages(
     occasion: Occasion, questions: tuple[str, ...], refused: str = ""
 ) -> tuple[Mapping[str, str], ...]:
     """As `student_messages`, with everything the teacher knows. `refused`: its first advice, which gave too much away."""
-    first = _messages(_TEACHER, _teacher_sections(occasion, questions))
+    first = chat(_TEACHER, join_sections(_teacher_sections(occasion, questions)))
     if not refused:
         return first
     passages = "\n".join(
-        f"- {passage.text}" for passage in shared_with_reference(refused, occasion, questions).passages
+        f"- {passage.text}" for passage in compare_with_reference(refused, occasion, questions).passages
     )
     return (
         *first,
@@ -117,19 +118,16 @@ def teacher_messages(
 
 def advice_of(text: str) -> str:
     """What of a teacher's reply is passed on, if it is."""
-    text = text.strip()
-    if len(text) <= MAX_ADVICE_CHARS:
-        return text
-    return f"{text[:MAX_ADVICE_CHARS]}\n[... {len(text) - MAX_ADVICE_CHARS:,} characters left out ...]"
+    return cut_end(text.strip(), MAX_ADVICE_CHARS)
 
 
 def _teacher_sections(occasion: Occasion, questions: tuple[str, ...]) -> Iterator[str]:
     yield from _render_shared("advice", occasion)
     verdict = occasion.evidence[-1][2] if occasion.evidence else None
-    yield "\n".join(["## Verdict of the latest trial", *_failure(verdict)])
+    yield section("Verdict of the latest trial", _failure(verdict))
     curated = occasion.family.curated
     reference = replace(occasion, library=curated, family_slugs=_slugs(curated))
-    yield "\n".join(["## Reference skills", *skill_lines(reference)])
+    yield section("Reference skills", skill_lines(reference))
     yield "\n".join(["## Questions", fence_text("\n".join(questions)) if questions else NOTHING_ASKED])
 
 
@@ -143,7 +141,7 @@ def _failure(verdict: Verdict | None) -> Iterator[str]:
 # --- what must not be told ----------------------------------------------------------------------------------------
 
 
-def shared_with_reference(advice: str, occasion: Occasion, questions: tuple[str, ...]) -> CopiedShare:
+def compare_with_reference(advice: str, occasion: Occasion, questions: tuple[str, ...]) -> CopiedShare:
     """What the advice has in common with the human skills. What the student knows anyway tells nothing and is left out: the
     task's text, its own skills, the record of the trial, and its own questions."""
     known = [*_texts(occasion.library), *(compaction.text for _, compaction, _ in occasion.evidence), *questions]
@@ -170,19 +168,14 @@ def leak_finding(found: CopiedShare, number: int) -> Finding | None:
 # --- parts --------------------------------------------------------------------------------------------------------
 
 
-def _messages(system: str, sections: Iterator[str]) -> tuple[Mapping[str, str], ...]:
-    user = "\n\n".join(sections) + "\n"
-    return ({"role": "system", "content": system}, {"role": "user", "content": user})
-
-
 def _render_shared(mode: str, occasion: Occasion) -> Iterator[str]:
     """What both sides see."""
     yield f"## Occasion\nmode: {mode}"
     yield f"## Family\nkey: {' '.join(occasion.family.key.split())}"
     if occasion.task is not None:
-        yield "\n".join(["## Task", *task_lines(occasion.task)])
-    yield "\n".join(["## Evidence", *evidence_lines(occasion)])
-    yield "\n".join(["## Skills of this family", *skill_lines(occasion)])
+        yield section("Task", task_lines(occasion.task))
+    yield section("Evidence", evidence_lines(occasion))
+    yield section("Skills of this family", skill_lines(occasion))
 
 
 def _slugs(files: Files) -> tuple[str, ...]:

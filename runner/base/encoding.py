@@ -23,7 +23,7 @@ class Undecodable(ValueError):
     """A JSON value is not what its type asks for; the message names the place."""
 
 
-def encode(value: Any) -> Any:
+def encode(value: object) -> Any:
     """The JSON value of a runner value. Objects carry "type" so that a union can be read back."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {field.name: encode(getattr(value, field.name)) for field in dataclasses.fields(value)}
@@ -53,12 +53,12 @@ def _encode_bytes(value: bytes) -> dict[str, str]:
         return {"base64": base64.b64encode(value).decode()}
 
 
-def decode(kind: type[T], value: Any) -> T:
+def decode(kind: type[T], value: object) -> T:
     """Reads back what `encode` wrote. `kind` may be any type hint, a union included. Raises Undecodable."""
     return cast(T, _decode(kind, value, "$"))
 
 
-def _decode(kind: Any, value: Any, place: str) -> Any:
+def _decode(kind: Any, value: Any, place: str) -> object:
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if kind is Any:
         return value
@@ -73,7 +73,7 @@ def _decode(kind: Any, value: Any, place: str) -> Any:
     return _decode_scalar(kind, value, place)
 
 
-def _decode_union(arguments: tuple[Any, ...], value: Any, place: str) -> Any:
+def _decode_union(arguments: tuple[type, ...], value: object, place: str) -> object:
     if value is None and type(None) in arguments:
         return None
     members = [member for member in arguments if member is not type(None)]
@@ -86,7 +86,7 @@ def _decode_union(arguments: tuple[Any, ...], value: Any, place: str) -> Any:
     raise Undecodable(f"{place}: expected one of {names}, found {_shorten(value)}")
 
 
-def _decode_object(kind: type, value: Any, place: str) -> Any:
+def _decode_object(kind: type, value: object, place: str) -> object:
     if not isinstance(value, dict):
         raise Undecodable(f"{place}: expected {kind.__name__}, found {_shorten(value)}")
     hints = _hints(kind)
@@ -98,11 +98,11 @@ def _decode_object(kind: type, value: Any, place: str) -> Any:
 
 
 @cache
-def _hints(kind: type) -> dict[str, Any]:
+def _hints(kind: type) -> dict[str, type]:
     return typing.get_type_hints(kind)
 
 
-def _decode_scalar(kind: Any, value: Any, place: str) -> Any:
+def _decode_scalar(kind: type, value: Any, place: str) -> object:
     try:
         if kind is bytes:
             return value["text"].encode() if "text" in value else base64.b64decode(value["base64"])
@@ -118,6 +118,6 @@ def _decode_scalar(kind: Any, value: Any, place: str) -> Any:
     return value
 
 
-def _shorten(value: Any) -> str:
+def _shorten(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."

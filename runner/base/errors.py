@@ -32,11 +32,11 @@ class RunnerError(Exception):
 
 
 class SetupError(RunnerError):
-    pass
+    """The experiment as described cannot run; the operator must change it."""
 
 
 class NotOnThisMachine(SetupError):
-    pass
+    """A key or program is missing here. The setup is right and may run on another machine."""
 
 
 class ImageError(SetupError):
@@ -72,7 +72,7 @@ class SuiteProblems(SetupError):
 
 
 class InfrastructureError(RunnerError):
-    pass
+    """The machine failed. The attempt is not scored; it is tried again with backoff."""
 
 
 class SandboxError(InfrastructureError):
@@ -84,11 +84,11 @@ class SandboxError(InfrastructureError):
 
 
 class SandboxRuined(SandboxError):
-    pass
+    """What ran in the sandbox made it unusable. After an agent ran this is the agent's result."""
 
 
 class VerifierError(InfrastructureError):
-    pass
+    """The verifier crashed or left no verdict."""
 
 
 class ModelUnavailable(InfrastructureError):
@@ -100,7 +100,7 @@ class ModelUnavailable(InfrastructureError):
 
 
 class ModelRefused(RunnerError):
-    pass
+    """The provider rejects the request for good."""
 
 
 class KeyRefused(ModelRefused):
@@ -138,12 +138,12 @@ class TrialsLeft(RunnerError):
 
 
 class BudgetSpent(RunnerError):
-    pass
+    """The run's money or tokens are used up. The run continues once the budget is raised."""
 
 
 class FrozenLibrary(RunnerError):
-    pass
+    """A write to a sealed library, or a library whose files no longer match its seal."""
 
 
 class LeaseLost(RunnerError):
-    pass
+    """Another worker owns the episode now. Stop at once and record nothing."""

@@ -11,6 +11,8 @@ from runner.base.types import Environment
 
 @dataclass(frozen=True, slots=True)
 class Suite:
+    """A suite with all its tasks, as its reader made it."""
+
     key: str
     name: str
     version: str

@@ -41,6 +41,23 @@ def cut(text: str, limit: int = MAX_FIELD_CHARS) -> str:
     return text[:start] + mark_left_out(len(text) - limit) + text[len(text) - end :]
 
 
+def cut_end(text: str, limit: int) -> str:
+    """`text`, or its first characters with a mark on the next line."""
+    return text if len(text) <= limit else f"{text[:limit]}\n{mark_left_out(len(text) - limit)}"
+
+
+def join_ends(head: str, tail: str, between: int, limit: int) -> tuple[str, bool]:
+    """(head and tail as one text, was something left out?). `between`: characters that lie unread between the two.
+
+    Of a text over the limit the first and the last half of it stay, around a mark on its own line.
+    """
+    whole, half = head + tail, limit // 2
+    left_out = len(whole) + between - 2 * half
+    if len(whole) + between <= limit:
+        return whole, False
+    return f"{whole[:half]}\n{mark_left_out(left_out)}\n{whole[-half:]}", True
+
+
 def storable(text: str) -> str:
     """`text` with every character any database and UTF-8 can hold; nothing else is touched but the length."""
     if "\0" in text:

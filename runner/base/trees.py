@@ -14,6 +14,8 @@ from runner.base.types import File, Files
 
 @dataclass(frozen=True, slots=True)
 class TreeCaps:
+    """How much of a tree is read: per file, in all, and how many files."""
+
     file_bytes: int = 16 * 1024 * 1024
     total_bytes: int = 128 * 1024 * 1024
     count: int = 5_000

@@ -8,15 +8,17 @@ datetimes, durations are seconds, costs are US dollars, and None always means "n
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 
 class Phase(StrEnum):
+    """The part of an episode that a trial belongs to."""
+
     ACQUISITION = "acquisition"
     DEPLOYMENT = "deployment"
     REPLAY = "replay"
@@ -126,6 +128,8 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Family:
+    """Tasks that need the same skill."""
+
     key: str  # e.g. "E1-LS1"
     slug: str  # the slug its first skill takes
     name: str
@@ -154,6 +158,8 @@ class Corpus:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
+    """Families that share one library. An episode is planned over one of these."""
+
     key: str
     name: str
     families: tuple[Family, ...]
@@ -164,6 +170,11 @@ class Environment:
 
 
 # --- slots and seeds --------------------------------------------------------------------------------------------
+
+
+def derive_seed(run_seed: int, key: str, purpose: str) -> int:
+    """63 bits from the run's seed and the key of a trial or call: what is done again after a crash sees the same dice."""
+    return int.from_bytes(hashlib.sha256(f"{run_seed}:{key}:{purpose}".encode()).digest()[:8], "big") >> 1
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -188,9 +199,8 @@ class TrialSlot:
         return cls(Phase(phase), task, int(sample))
 
     def seed(self, run_seed: int, purpose: str = "agent") -> int:
-        """A 63-bit seed that depends on nothing but the run's seed and the slot, so a redone attempt sees the same dice."""
-        digest = hashlib.sha256(f"{run_seed}:{self}:{purpose}".encode()).digest()
-        return int.from_bytes(digest[:8], "big") >> 1
+        """A seed that depends on nothing but the run's seed and the slot, so a redone attempt sees the same dice."""
+        return derive_seed(run_seed, str(self), purpose)
 
 
 # --- usage ------------------------------------------------------------------------------------------------------
@@ -270,7 +280,10 @@ class Usage:
 NO_USAGE = Usage()  # nothing is known
 
 
-def _sum(first: Any, second: Any) -> Any:
+N = TypeVar("N", int, float)
+
+
+def _sum(first: N | None, second: N | None) -> N | None:
     """Missing plus a number is the number: what is known of both."""
     return second if first is None else first if second is None else first + second
 
@@ -279,6 +292,8 @@ def _sum(first: Any, second: Any) -> Any:
 
 
 class Source(StrEnum):
+    """Who wrote a step."""
+
     SYSTEM = "system"
     USER = "user"
     AGENT = "agent"
@@ -289,6 +304,8 @@ UNREADABLE = "unreadable"  # the one argument of a call whose arguments are no J
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
+    """A call of a tool, as the model made it. Its result is an `Observation` with the same id."""
+
     id: str
     name: str
     arguments: Mapping[str, Any]
@@ -323,6 +340,8 @@ class Step:
 
 
 class TrajectoryKind(StrEnum):
+    """How a trajectory relates to the agent's main line of work."""
+
     MAIN = "main"
     SUBAGENT = "subagent"
     CONTINUATION = "continuation"
@@ -347,6 +366,8 @@ class TrajectoryHead:
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
+    """All steps of one agent or sub-agent in one attempt."""
+
     head: TrajectoryHead
     steps: tuple[Step, ...]
     usage: Usage = Usage()
@@ -354,6 +375,8 @@ class Trajectory:
 
 
 class CompactionKind(StrEnum):
+    """RICH is made for an author, ROUGH for another agent."""
+
     RICH = "rich"
     ROUGH = "rough"
 
@@ -388,6 +411,8 @@ class Compaction:
 
 
 class UseKind(StrEnum):
+    """What an agent did with a skill, from weakest to strongest."""
+
     MOUNTED = "mounted"
     READ = "read"
     INVOKED = "invoked"  # through a harness' own skill tool
@@ -396,6 +421,8 @@ class UseKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SkillUse:
+    """One use of one skill, found in a trajectory."""
+
     skill: str  # slug
     kind: UseKind
     step: int | None = None  # None for mounted
@@ -407,6 +434,8 @@ class SkillUse:
 
 
 class CheckGroup(StrEnum):
+    """Who may see a check, or what it looks at."""
+
     PUBLIC = "public"
     HIDDEN = "hidden"
     PROCESS = "process"
@@ -414,6 +443,8 @@ class CheckGroup(StrEnum):
 
 
 class CheckStatus(StrEnum):
+    """How a check ended. ERROR: it could not be made."""
+
     PASSED = "passed"
     FAILED = "failed"
     SKIPPED = "skipped"
@@ -422,6 +453,8 @@ class CheckStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
+    """One thing that a verifier looked at."""
+
     group: CheckGroup
     name: str
     status: CheckStatus
@@ -510,6 +543,8 @@ class AttemptResult:
 
 
 class AuthorMode(StrEnum):
+    """What an author is asked to write. The protocol decides which modes occur."""
+
     ZERO_SHOT = "zero-shot"
     INDUCE = "induce"
     REVISE = "revise"
@@ -532,6 +567,8 @@ class AuthorMode(StrEnum):
 
 
 class DecisionStatus(StrEnum):
+    """What became of an author's answer."""
+
     APPLIED = "applied"
     NO_OP = "no-op"
     REJECTED = "rejected"
@@ -612,6 +649,12 @@ class FailedTry:
     usage: Usage | None = None  # what is known of the tokens it used; None where it used none
 
 
+def sum_lost_usage(tries: Iterable[FailedTry]) -> Usage | None:
+    """What is known of the tokens that these tries used; None where they used none."""
+    lost = [each.usage for each in tries if each.usage is not None]
+    return sum(lost, Usage()) if lost else None
+
+
 # Finish reasons that the runner acts on, under one name for every provider. All others stand as the provider gave them.
 TOO_LONG = "context_length"  # the conversation has outgrown what the model takes
 FILTERED = "content_filter"  # the provider or the model withheld the reply
@@ -619,6 +662,8 @@ FILTERED = "content_filter"  # the provider or the model withheld the reply
 
 @dataclass(frozen=True, slots=True)
 class ModelReply:
+    """A model's answer, with every try that was needed to get it."""
+
     text: str
     tool_calls: tuple[ToolCall, ...] = ()
     usage: Usage = Usage()  # of the try that was answered
@@ -640,5 +685,4 @@ class ModelReply:
     @property
     def lost_usage(self) -> Usage | None:
         """What is known of the tokens that failed tries used; None where they used none."""
-        lost = [each.usage for each in self.failed_tries if each.usage is not None]
-        return sum(lost, Usage()) if lost else None
+        return sum_lost_usage(self.failed_tries)

@@ -70,7 +70,7 @@ def run_trial(step: RunTrial, library: Files, plan: EpisodePlan, recorder: Recor
 class _Watcher:
     """Passes on what an attempt does while it runs, and bills what it has cost so far.
 
-    Calls tell what they used when they are answered, here or at a gateway; only where none did, the agent's steps do.
+    Usage comes from answered calls, here or at a gateway; the agent's steps count only where no call reported any.
     """
 
     attempt: str
@@ -166,7 +166,7 @@ def _job(
 
 
 def _traces(step: RunTrial, plan: EpisodePlan, recorder: Recorder) -> list[Trace]:
-    """Rough traces tell verdict and reward; rich ones are what an author is shown, so they tell as much as it is told."""
+    """Rough traces show verdict and reward. Rich ones are made for an author, so they show as much as an author sees."""
     kind, traces = plan.condition.retrieved_as, []
     for slot in step.retrieved:
         verdict = recorder.verdict(slot)

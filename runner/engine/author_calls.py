@@ -13,10 +13,11 @@ from runner.authoring.fitting import Build, PromptWindow, fit
 from runner.authoring.occasion import Occasion
 from runner.base.errors import ContextExceeded, SetupError
 from runner.base.types import ModelReply, ModelRequest, Usage
+from runner.engine.host_calls import ask_on_record
 from runner.engine.toolbox import Toolbox
-from runner.models import Model, price_table_of
+from runner.models import Model
 from runner.protocols.recorder import Recorder
-from runner.protocols.sampling import AUTHOR_MAX_TOKENS
+from runner.protocols.steps import AUTHOR_MAX_TOKENS
 
 # What a call is for.
 AUTHOR = "author"
@@ -34,6 +35,8 @@ def completion(model: Model, request: ModelRequest) -> ModelReply:
 
 @dataclass(frozen=True, slots=True)
 class AuthorCalls:
+    """The calls of one episode's author."""
+
     recorder: Recorder
     toolbox: Toolbox
     condition: str  # for messages
@@ -42,7 +45,7 @@ class AuthorCalls:
         """The reply on record under this key, or a new one. SetupError where no model was named to give it."""
         return self.recorder.reply(key) or self._ask_model(key, purpose, request, answer)
 
-    def fitting_reply(
+    def ask_fitting(
         self, key: str, purpose: str, occasion: Occasion, build: Build, max_tokens: int = AUTHOR_MAX_TOKENS
     ) -> ModelReply:
         """As `reply`, of a request that fits the model's context window: what is known of it, and what refusals tell.
@@ -69,11 +72,4 @@ class AuthorCalls:
             raise SetupError(f"{self.condition} needs an author model")
         request = clean.request(request)
         self.toolbox.budget(Usage())
-        self.recorder.start_call(key, purpose=purpose, model=model.name, request=request)
-        try:
-            reply = clean.reply(answer(model, request))
-        except Exception as error:
-            self.recorder.finish_call(key, None, error)
-            raise
-        self.recorder.finish_call(key, reply, price_table=price_table_of(model, reply.usage))
-        return reply
+        return ask_on_record(self.recorder, key, purpose, model, request, lambda: clean.reply(answer(model, request)))

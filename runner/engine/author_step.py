@@ -17,8 +17,7 @@ from runner.engine.toolbox import Toolbox
 from runner.protocols.history import EpisodeState, family_skills
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.recorder import Decided, Recorder
-from runner.protocols.sampling import AUTHOR_MAX_TOKENS, AUTHOR_TEMPERATURE
-from runner.protocols.steps import Ask
+from runner.protocols.steps import AUTHOR_MAX_TOKENS, AUTHOR_TEMPERATURE, Ask
 from runner.suites.tasks.task_files import read_tree
 
 # A result of the author, as an agent's ContextLimit is one of the agent: asking again or waiting would not help, and an
@@ -33,18 +32,18 @@ def ask(step: Ask, plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox, stat
     occasion = occasion_of(step, plan, recorder, state)
     room = min(AUTHOR_MAX_TOKENS, tokens_left(step, plan, recorder))
     if room <= 0 and recorder.reply(step.key) is None:
-        judgement = PatchJudgement(DecisionStatus.FAILED, "", "", None, (), None, BUDGET_SPENT)
+        judgement = PatchJudgement.failure(BUDGET_SPENT)
     else:
         try:
             judgement = _ask_author(step, occasion, plan, recorder, toolbox, room)
         except ContextExceeded as error:
-            judgement = PatchJudgement(DecisionStatus.FAILED, "", "", None, (), None, f"{TOO_LONG}: {error}")
+            judgement = PatchJudgement.failure(f"{TOO_LONG}: {error}")
     recorder.decide(_decision(step, judgement, state), judgement.files)
 
 
 def leave_out(step: Ask, recorder: Recorder, state: EpisodeState, *, who: str, why: str) -> None:
     """Records that this answer could not be had, as an operator decided. The library stays as it is."""
-    judgement = PatchJudgement(DecisionStatus.FAILED, "", "", None, (), None, f"{LEFT_OUT}{who}: {why}")
+    judgement = PatchJudgement.failure(f"{LEFT_OUT}{who}: {why}")
     recorder.decide(_decision(step, judgement, state), None)
 
 
@@ -55,7 +54,7 @@ def _ask_author(
     if step.mode is AuthorMode.OUTSIDE:
         return judge_output(occasion, answer_by_generator(step, occasion, plan, calls))
     occasion, told = _add_advice(step, occasion, plan, calls)
-    reply = calls.fitting_reply(step.key, AUTHOR, occasion, partial(_request, step, plan), room)
+    reply = calls.ask_fitting(step.key, AUTHOR, occasion, partial(_request, step, plan), room)
     judgement = judge_reply(occasion, reply)
     return replace(judgement, findings=(*judgement.findings, *told, *findings_of(reply, "the author's")))
 

@@ -7,15 +7,16 @@ a failure of the machine. What it wrote is bounded by the rule `generation-budge
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from runner.authoring.author import judge_reply
+from runner.authoring.author_prompts import chat, join_sections, section
 from runner.authoring.generation_prompts import occasion_lines
 from runner.authoring.material import corpus_listing, task_lines
 from runner.authoring.occasion import Occasion, PatchJudgement
 from runner.base.digests import digest_json, manifest
 from runner.base.errors import SetupError
-from runner.base.types import DecisionStatus, ModelReply, ModelRequest
+from runner.base.types import ModelReply, ModelRequest
 from runner.engine.author_calls import GENERATOR, AuthorCalls
 from runner.generators.generator_inputs import input_files
 from runner.generators.generator_model import GeneratorModel
@@ -45,7 +46,7 @@ def answer_by_generator(step: Ask, occasion: Occasion, plan: EpisodePlan, calls:
 
 def judge_output(occasion: Occasion, reply: ModelReply) -> PatchJudgement:
     if reply.finish_reason == FAILED:
-        return PatchJudgement(DecisionStatus.FAILED, "", "", None, (), None, reply.text)
+        return PatchJudgement.failure(reply.text)
     return judge_reply(occasion, reply)
 
 
@@ -67,20 +68,15 @@ def request_for(occasion: Occasion, generator: Generator, *, seed: int) -> Model
     }
     told = json.dumps(asked, indent=1)
     system = f"An outside program was given what follows as files, and wrote skills into a folder.\n\n{told}\n"
-    user = "\n\n".join(_sections(occasion)) + "\n"
-    messages: tuple[Mapping[str, str], ...] = (
-        {"role": "system", "content": system},
-        {"role": "user", "content": user},
-    )
-    return ModelRequest(messages, seed=seed)
+    return ModelRequest(chat(system, join_sections(_sections(occasion))), seed=seed)
 
 
 def _sections(occasion: Occasion) -> Iterator[str]:
     yield occasion_lines(occasion)
     if occasion.task is not None:
-        yield "\n".join(["## Task", *task_lines(occasion.task)])
+        yield section("Task", task_lines(occasion.task))
     digest = digest_json(manifest(occasion.corpus))
-    yield "\n".join(["## Corpus", f"digest of its files: {digest}", *corpus_listing(occasion.corpus)])
+    yield section("Corpus", (f"digest of its files: {digest}", *corpus_listing(occasion.corpus)))
 
 
 def reply_of(model: GeneratorModel, output: GeneratorOutput) -> ModelReply:

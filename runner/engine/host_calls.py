@@ -15,6 +15,20 @@ PURPOSE = "agent"
 JUDGE = "judge"
 
 
+def ask_on_record(
+    recorder: Recorder, key: str, purpose: str, model: Model, request: ModelRequest, ask: Callable[[], ModelReply]
+) -> ModelReply:
+    """The reply that `ask` gets, with the call on record: its request before it is made, then its reply or its error."""
+    recorder.start_call(key, purpose=purpose, model=model.name, request=request)
+    try:
+        reply = ask()
+    except Exception as error:
+        recorder.finish_call(key, None, error)
+        raise
+    recorder.finish_call(key, reply, price_table=price_table_of(model, reply.usage))
+    return reply
+
+
 class WatchedModel:
     """`model` as an agent is given it for one attempt. What is sent is what would be recorded: the cleaned request.
 
@@ -53,7 +67,7 @@ class WatchedModel:
         self._calls += 1
         request = self._clean.request(request)
         try:
-            reply = self._ask(request) if self._recorder is None else self._ask_kept(request, self._recorder)
+            reply = self._ask(request)
         except ModelUnavailable as error:
             if error.lost_usage is not None:
                 self._answered(error.lost_usage, True)
@@ -64,15 +78,8 @@ class WatchedModel:
         return reply
 
     def _ask(self, request: ModelRequest) -> ModelReply:
-        return self._clean.reply(self._model.complete(request))
+        def ask() -> ModelReply:
+            return self._clean.reply(self._model.complete(request))
 
-    def _ask_kept(self, request: ModelRequest, recorder: Recorder) -> ModelReply:
         key = f"{self._key}/{self._calls}"
-        recorder.start_call(key, purpose=self._purpose, model=self.name, request=request)
-        try:
-            reply = self._ask(request)
-        except Exception as error:
-            recorder.finish_call(key, None, error)
-            raise
-        recorder.finish_call(key, reply, price_table=price_table_of(self._model, reply.usage))
-        return reply
+        return ask_on_record(self._recorder, key, self._purpose, self._model, request, ask) if self._recorder else ask()

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from runner.base.encoding import Undecodable, decode, encode
 from runner.base.errors import LeaseLost, SetupError
@@ -100,8 +100,9 @@ def _line(value: JsonValue) -> bytes:
     return text.encode("utf-8", "backslashreplace") + b"\n"  # a lone surrogate becomes its JSON escape
 
 
-def _json(path: Path, number: int, line: bytes) -> Any:
+def _json(path: Path, number: int, line: bytes) -> object:
     try:
-        return json.loads(line)
+        value: object = json.loads(line)
+        return value
     except ValueError as error:
         raise SetupError(f"{path}: line {number}: not JSON ({error}); expected one recorded transaction") from error

@@ -7,8 +7,6 @@ names them as what differs.
 
 from __future__ import annotations
 
-from typing import Any
-
 from runner import protocols
 from runner.agents import Limits, make_agent
 from runner.authoring.contract.contract_rules import CONTRACT_VERSION
@@ -21,7 +19,7 @@ from runner.evaluating.judged_artifact import PROMPT_VERSION as JUDGE_PROMPT_VER
 from runner.models import make_model
 from runner.models.preset import Preset
 from runner.protocols.instruction import INSTRUCTION_VERSION
-from runner.protocols.sampling import AUTHOR_MAX_TOKENS, AUTHOR_TEMPERATURE
+from runner.protocols.steps import AUTHOR_MAX_TOKENS, AUTHOR_TEMPERATURE
 from runner.trajectories.compaction import COMPACTION_VERSION
 
 SETUP_FORMAT = "setup/2"
@@ -72,16 +70,17 @@ def describe_setup(
 def _model(name: str | None) -> dict[str, JsonValue]:
     """With a preset's whole content: what its file says belongs to the setup. SetupError for a provider nobody knows."""
     model = None if name is None else make_model(name)
-    described: dict[str, Any] = {"model": name, "model_version": None if model is None else model.version}
+    described: dict[str, JsonValue] = {"model": name, "model_version": None if model is None else model.version}
     return described if model is None or model.preset is None else {**described, "preset": _preset(model.preset)}
 
 
 def _preset(preset: Preset) -> dict[str, JsonValue]:
     """Leaves out a price for cache writes where there is none, so that older setups keep their digest."""
-    told: dict[str, Any] = encode(preset)
-    if preset.prices is not None and preset.prices.written is None:
-        del told["prices"]["written"]
-    return told
+    described: dict[str, JsonValue] = encode(preset)
+    prices = described["prices"]
+    if isinstance(prices, dict) and prices["written"] is None:
+        del prices["written"]
+    return described
 
 
 def setup_digest(setup: dict[str, JsonValue]) -> str:

@@ -15,34 +15,34 @@ from runner.authoring.teaching import (
     Advice,
     advice_key,
     advice_of,
+    compare_with_reference,
     leak_finding,
     questions_key,
     questions_of,
-    shared_with_reference,
     student_messages,
     teacher_messages,
 )
-from runner.base.types import Finding, ModelRequest, TrialSlot
+from runner.base.types import Finding, ModelRequest, TrialSlot, derive_seed
 from runner.engine.author_calls import STUDENT, TEACHER, AuthorCalls
-from runner.protocols.sampling import AUTHOR_TEMPERATURE, derive_call_seed
+from runner.protocols.steps import AUTHOR_TEMPERATURE
 
 
 def advise(occasion: Occasion, slot: TrialSlot, run_seed: int, calls: AuthorCalls) -> Advice:
     """The advice after the failed trial of `slot`. Every answer to the occasion is given the same."""
     family = occasion.family.key
     asked = questions_key(family, slot)
-    ask = partial(_request_questions, derive_call_seed(run_seed, asked, STUDENT))
-    reply = calls.fitting_reply(asked, STUDENT, occasion, ask)
+    ask = partial(_request_questions, derive_seed(run_seed, asked, STUDENT))
+    reply = calls.ask_fitting(asked, STUDENT, occasion, ask)
     questions = questions_of(reply.text)
     findings: list[Finding] = [*findings_of(reply, "the student's")]
     refused = ""
     for number in range(1, MOST_TRIES + 1):
         key = advice_key(family, slot, number)
-        build = partial(_request_advice, questions, refused, derive_call_seed(run_seed, key, TEACHER))
-        reply = calls.fitting_reply(key, TEACHER, occasion, build)
+        build = partial(_request_advice, questions, refused, derive_seed(run_seed, key, TEACHER))
+        reply = calls.ask_fitting(key, TEACHER, occasion, build)
         findings += findings_of(reply, "the teacher's")
         advice = advice_of(reply.text)
-        leak = leak_finding(shared_with_reference(advice, occasion, questions), number)
+        leak = leak_finding(compare_with_reference(advice, occasion, questions), number)
         if leak is None:
             return Advice(advice, tuple(findings))
         findings.append(leak)

@@ -28,6 +28,8 @@ def utc_now() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Toolbox:
+    """Everything an episode needs beside its plan and its record."""
+
     agent: Agent
     sandboxes: SandboxKind
     agent_model: Model | None = None

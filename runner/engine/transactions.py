@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from runner.base.types import AttemptResult, Decision, File, ModelReply, ModelRequest, TrialSlot, Usage
 from runner.protocols.recorder import Decided, Frozen, Refused, Seeded, Skipped, TrialDone
@@ -13,6 +12,8 @@ from runner.protocols.recorder import Decided, Frozen, Refused, Seeded, Skipped,
 
 @dataclass(frozen=True, slots=True)
 class AttemptStarted:
+    """`Recorder.start_attempt`."""
+
     attempt: str
     slot: TrialSlot
     snapshot: str
@@ -22,12 +23,16 @@ class AttemptStarted:
 
 @dataclass(frozen=True, slots=True)
 class SandboxOpened:
+    """`Recorder.note_sandbox`."""
+
     attempt: str
-    handle: Mapping[str, Any]
+    handle: Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptFinished:
+    """`Recorder.finish_attempt`."""
+
     attempt: str
     result: AttemptResult
     events: tuple[TrialDone | Refused, ...]
@@ -35,6 +40,8 @@ class AttemptFinished:
 
 @dataclass(frozen=True, slots=True)
 class AttemptAbandoned:
+    """`Recorder.abandon_attempt`."""
+
     attempt: str
     error_type: str
     message: str
@@ -43,6 +50,8 @@ class AttemptAbandoned:
 
 @dataclass(frozen=True, slots=True)
 class CallStarted:
+    """`Recorder.start_call`."""
+
     key: str
     purpose: str
     model: str
@@ -52,6 +61,8 @@ class CallStarted:
 
 @dataclass(frozen=True, slots=True)
 class CallFinished:
+    """`Recorder.finish_call`."""
+
     key: str
     reply: ModelReply | None
     error: str | None
@@ -61,12 +72,16 @@ class CallFinished:
 
 @dataclass(frozen=True, slots=True)
 class LibrarySeeded:
+    """`Recorder.seed`."""
+
     event: Seeded
     files: Mapping[str, File]
 
 
 @dataclass(frozen=True, slots=True)
 class DecisionMade:
+    """`Recorder.decide`."""
+
     event: Decided
     decision: Decision
     files: Mapping[str, File] | None

@@ -4,6 +4,6 @@ SkillGenBench, section 3.4: *execution* runs the submitted program on hidden cas
 a reference. Comparing happens on this side: a reference output never enters the sandbox.
 
 `declaration` says what can be asked for (`runner.suites.tasks.evaluation_toml` reads it); one file per way of comparing;
-`prechecks` sorts out what cannot be compared; `submission` runs in the sandbox; `execution` and `artifact` make checks
-of it, `verdicts` the verdict.
+`prechecks` sorts out what cannot be compared; `submission` runs in the sandbox; `evaluate` and `artifact` turn what it
+did into outcomes, `verdicts` makes the verdict of these.
 """

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from runner.base.types import Check, Files
-from runner.evaluating.checks import COMPARE, JUDGE, PRECHECK, Subject
 from runner.evaluating.comparisons.comparison import PrecheckFailed, decode_text
 from runner.evaluating.declaration import Artifact, JudgeQuestion
 from runner.evaluating.judged_artifact import Asked, Opinion, ask_judge
-from runner.evaluating.outcome import EvaluationOutcome
+from runner.evaluating.outcome import COMPARE, JUDGE, PRECHECK, EvaluationOutcome, Subject
 from runner.evaluating.submission import Submission
 from runner.sandboxes import Sandbox
 
@@ -31,16 +30,16 @@ def examine(evaluation: Artifact, sandbox: Sandbox, tests: Files) -> tuple[Evalu
     outcome = _run_command(evaluation, submission)
     if outcome.stopped:
         stages = (PRECHECK,) if evaluation.comparator is None else (PRECHECK, COMPARE)
-        return outcome.skipping(*stages), b""
+        return outcome.skip_stages(*stages), b""
     try:
         content = submission.take(evaluation.path, evaluation.precheck.max_bytes)
         if evaluation.judge is not None:
             decode_text(content)  # a judge reads text
     except PrecheckFailed as problem:
         refused = outcome.fail_precheck(problem)
-        return refused if evaluation.comparator is None else refused.skipping(COMPARE), b""
+        return refused if evaluation.comparator is None else refused.skip_stages(COMPARE), b""
     expected = None if evaluation.expected is None else evaluation.expected.read(tests)
-    return outcome.held_against(content, expected, evaluation.comparator, evaluation.precheck), content
+    return outcome.compare(content, expected, evaluation.comparator, evaluation.precheck), content
 
 
 def _run_command(evaluation: Artifact, submission: Submission) -> EvaluationOutcome:

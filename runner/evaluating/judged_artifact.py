@@ -38,6 +38,8 @@ Answer with one JSON object and nothing else: {"score": <whole number from 1 to 
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
+    """What a judge answered."""
+
     score: int  # 1 to 5
     reason: str
 

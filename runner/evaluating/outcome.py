@@ -1,14 +1,55 @@
-"""What one case, or one artifact, came to."""
+"""What one case, or one artifact, came to: its checks, named and worded so that a reader, or a rule, can tell causes apart.
+
+A check's name is its stage and what it is about: "run: NAME", "precheck: NAME", "compare: NAME", "judge: NAME". A stage
+that was not reached is skipped. The message of a failed check begins with a marker:
+
+| name       | marker                                        | what it points to                             |
+|------------|-----------------------------------------------|-----------------------------------------------|
+| run:       | exit, time, ended, ruined                     | runtime or dependency (stderr's end follows)  |
+| precheck:  | missing, outside, link, special, unreadable   | asset or artifact: there is no usable file    |
+| precheck:  | size, format, resolution, duration            | asset or artifact: the file is of another kind|
+| precheck:  | columns, rows, schema                         | interface or schema                           |
+| compare:   | numeric; "table, numbers"; "json, numbers"    | number or formula: only numbers are off       |
+| compare:   | exact, text, table, json, pixels              | state or rule: the content is another         |
+| judge:     | score                                         | state or rule, in a model's opinion           |
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from runner.base.types import Check
-from runner.evaluating.checks import COMPARE, PRECHECK, RUN, Subject
+from runner.base.types import Check, CheckGroup, CheckStatus
 from runner.evaluating.comparisons.comparison import Comparator, OutputComparison, PrecheckFailed
 from runner.evaluating.prechecks import Precheck
 from runner.evaluating.submission import Ran
+
+RUN, PRECHECK, COMPARE, JUDGE = "run", "precheck", "compare", "judge"
+NOT_REACHED = "not reached: an earlier stage failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What checks are about: one case, or the artifact."""
+
+    name: str
+    group: CheckGroup
+
+    def pass_stage(self, stage: str, message: str = "", seconds: float | None = None) -> Check:
+        return Check(self.group, f"{stage}: {self.name}", CheckStatus.PASSED, message, seconds)
+
+    def fail_stage(self, stage: str, message: str, seconds: float | None = None) -> Check:
+        return Check(self.group, f"{stage}: {self.name}", CheckStatus.FAILED, message, seconds)
+
+    def skip_stage(self, stage: str, message: str = NOT_REACHED) -> Check:
+        return Check(self.group, f"{stage}: {self.name}", CheckStatus.SKIPPED, message)
+
+    def unknown(self, stage: str, message: str) -> Check:
+        return Check(self.group, f"{stage}: {self.name}", CheckStatus.ERROR, message)
+
+    def check_comparison(self, comparator: Comparator, comparison: OutputComparison) -> Check:
+        among = ", numbers" if comparison.numbers_only and comparator.kind != "numeric" else ""
+        message = f"{comparator.kind}{among}: {comparison.message}" if comparison.message else ""
+        return (self.pass_stage if comparison.passed else self.fail_stage)(COMPARE, message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +81,16 @@ class EvaluationOutcome:
         said = f"{self.subject.name}: {ended}, {ran.seconds:.1f} s\n{ran.said}".strip()
         return self._with(check, stopped=ran.problem is not None, said=said, seconds=ran.seconds)
 
-    def after_precheck(self) -> EvaluationOutcome:
-        return self._with(self.subject.pass_stage(PRECHECK))
-
     def fail_precheck(self, problem: PrecheckFailed) -> EvaluationOutcome:
         return self._with(self.subject.fail_stage(PRECHECK, str(problem)), stopped=True)
 
-    def skipping(self, *stages: str) -> EvaluationOutcome:
+    def skip_stages(self, *stages: str) -> EvaluationOutcome:
         outcome = self
         for stage in stages:
             outcome = outcome._with(self.subject.skip_stage(stage))
         return outcome
 
-    def held_against(
+    def compare(
         self, output: bytes, expected: bytes | None, comparator: Comparator | None, precheck: Precheck
     ) -> EvaluationOutcome:
         """Pre-checked, then compared where there is something to compare with."""
@@ -63,8 +101,8 @@ class EvaluationOutcome:
                 comparison = comparator.compare(output, expected)
         except PrecheckFailed as problem:
             outcome = self.fail_precheck(problem)
-            return outcome if comparator is None else outcome.skipping(COMPARE)
-        outcome = self.after_precheck() if precheck.is_declared else self
+            return outcome if comparator is None else outcome.skip_stages(COMPARE)
+        outcome = self._with(self.subject.pass_stage(PRECHECK)) if precheck.is_declared else self
         if comparator is None or comparison is None:
             return outcome
         return replace(outcome._with(self.subject.check_comparison(comparator, comparison)), comparison=comparison)

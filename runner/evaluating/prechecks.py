@@ -56,7 +56,7 @@ class Precheck:
     duration_seconds: Between | None = None  # of a WAV file
     columns: tuple[str, ...] = ()  # that a table must have, among others
     rows: Between | None = None  # of a table, its header left out
-    schema: Mapping[str, Any] | None = None  # JSON Schema, of SCHEMA_WORDS only
+    schema: Mapping[str, object] | None = None  # JSON Schema, of SCHEMA_WORDS only
 
     @property
     def is_declared(self) -> bool:

@@ -55,7 +55,7 @@ _WHY = {
 class Ran:
     """`problem` is None where the program ended by itself with the exit code that was expected."""
 
-    problem: str | None  # begins with a marker of `runner.evaluating.checks`
+    problem: str | None  # begins with a marker of `runner.evaluating.outcome`
     said: str  # the end of its standard error
     seconds: float
     exit_code: int | None

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from runner.base.text import cut
 from runner.base.types import CheckGroup, Dimension, Verdict
 from runner.evaluating.artifact import JudgedArtifact
-from runner.evaluating.checks import RUN, Subject
 from runner.evaluating.declaration import Artifact, Evaluation, Execution
 from runner.evaluating.judged_artifact import LEAST, MOST
-from runner.evaluating.outcome import EvaluationOutcome
+from runner.evaluating.outcome import RUN, EvaluationOutcome, Subject
 
 MAX_OUTPUT_CHARS = 100_000
 PRECHECK_DIMENSION, COMPARISON_DIMENSION, JUDGE_DIMENSION = "pre-check", "comparison", "judge"

@@ -11,9 +11,8 @@ import re
 from collections.abc import Iterable, Mapping
 
 from runner.base.types import ModelRequest
-from runner.judging.forms import form_of
 from runner.judging.judge_reply import Point
-from runner.judging.metrics import Metric
+from runner.judging.metrics import Metric, form_of
 
 PROMPT_VERSION = "judging/2"  # raise it with any change of what is asked, shown or accepted
 MAX_REPLY_TOKENS = 4_000

@@ -7,21 +7,22 @@ field that is not there, a score off the scale, a number written as text: each i
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
 
 from runner.base.text import storable
-from runner.base.types import FILTERED, JsonValue, ModelReply
-from runner.judging.forms import MAX_POINTS, POINT_FIELDS, Form
-from runner.judging.metrics import HIGHEST, LOWEST
-from runner.models.json_reply import PLAIN, STRICT, decode_alone, objects_among, refuses
+from runner.base.types import FILTERED, JsonValue, ModelReply, ModelRequest
+from runner.judging.metrics import HIGHEST, LOWEST, MAX_POINTS, POINT_FIELDS, Form
+from runner.models.json_reply import PLAIN, STRICT, ask_until_usable, decode_alone, objects_among, refuses
 
 MAX_REPLY_CHARS = 200_000
 MAX_TEXT_CHARS = 4_000
 
 
 class Fault(StrEnum):
+    """Why a judge's reply cannot be used."""
+
     EMPTY = "empty"
     REFUSED = "refused"
     MALFORMED = "malformed"  # no JSON, cut off, or an object with none of the fields asked for
@@ -42,6 +43,8 @@ class JudgedItem:
 
 @dataclass(frozen=True, slots=True)
 class Point:
+    """One key point that a judge drew from a text."""
+
     text: str
     reason: str = ""
     reference: str = ""
@@ -58,6 +61,8 @@ class ReplyReading:
 
 
 class Faulty(ValueError):
+    """Ends the reading of a reply."""
+
     def __init__(self, fault: Fault, problem: str) -> None:
         super().__init__(problem)
         self.fault = fault
@@ -107,7 +112,7 @@ def _no_json(text: str, error: Exception, is_cut: bool) -> Faulty:
 # --- its fields -------------------------------------------------------------------------------------------------
 
 
-def _scores(value: dict[str, Any], names: tuple[str, ...]) -> ReplyReading:
+def _scores(value: dict[str, JsonValue], names: tuple[str, ...]) -> ReplyReading:
     items: dict[str, JudgedItem] = {}
     missing: list[str] = []
     for name in names:
@@ -133,7 +138,7 @@ def _score(value: JsonValue, name: str) -> int:
     return value
 
 
-def _label(value: dict[str, Any], form: Form) -> ReplyReading:
+def _label(value: dict[str, JsonValue], form: Form) -> ReplyReading:
     told = value.get("label")
     if told is None:
         return _partly({}, ["label"])
@@ -145,7 +150,7 @@ def _label(value: dict[str, Any], form: Form) -> ReplyReading:
     return _partly({"label": JudgedItem(_text(value, "reason", "", missing), label=told)}, missing)
 
 
-def _points(value: dict[str, Any]) -> ReplyReading:
+def _points(value: dict[str, JsonValue]) -> ReplyReading:
     told = value.get("points")
     if told is None:
         raise _no_answer(["points"])
@@ -179,7 +184,7 @@ def _no_answer(missing: list[str]) -> Faulty:
     return Faulty(Fault.MALFORMED, f"none of the fields asked for: {', '.join(missing)}")
 
 
-def _text(value: dict[str, Any], name: str, place: str, missing: list[str]) -> str:
+def _text(value: dict[str, JsonValue], name: str, place: str, missing: list[str]) -> str:
     told = value.get(name)
     where = f"{place}.{name}" if place else name
     if told is None or told == "":
@@ -193,3 +198,36 @@ def _text(value: dict[str, Any], name: str, place: str, missing: list[str]) -> s
 def _kind(value: object) -> str:
     names = {dict: "an object", list: "a list", str: "text", bool: "a truth value", int: "a number", float: "a number"}
     return names.get(type(value), "null")
+
+
+TRIES = 3
+MAX_ECHO_CHARS = 8_000  # of an unusable reply that is shown to its author again
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The last reading; `faults` has one place for each try before it."""
+
+    reading: ReplyReading
+    faults: tuple[Fault, ...] = ()
+
+    @property
+    def tries(self) -> int:
+        return len(self.faults) + 1
+
+
+def settle(request: ModelRequest, form: Form, ask: Callable[[ModelRequest, int], ModelReply]) -> Settled:
+    """`ask` is given the request and the try's number, from 1; what it raises goes through.
+
+    A refusal is an answer: it is not argued with.
+    """
+
+    def read(reply: ModelReply) -> tuple[ReplyReading, str]:
+        reading = read_reply(reply, form)
+        if reading.fault in (None, Fault.REFUSED):
+            return reading, ""
+        problem = f"That answer cannot be used ({reading.fault}): {reading.problem}."
+        return reading, f"{problem} Answer with the JSON object alone."
+
+    *before, last = ask_until_usable(request, ask, read, tries=TRIES, echo=lambda text: text[:MAX_ECHO_CHARS])
+    return Settled(last, tuple(reading.fault for reading in before if reading.fault))

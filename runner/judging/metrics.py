@@ -1,4 +1,4 @@
-"""What a judge is asked, and the scale of every answer. Source: SkillLearnBench (arXiv 2604.20087), sections 3.2, L.1, L.2.
+"""What a judge is asked, the scale of every answer and its form. Source: SkillLearnBench (arXiv 2604.20087), sections 3.2, L.1, L.2.
 
 A metric's answer has one or several items. Items on the scale run from 1 (worst) to 5 (best) and are normalised to
 0..100; labels are counted, and the share of the good ones is normalised to 0..100.
@@ -6,12 +6,15 @@ A metric's answer has one or several items. Items on the scale run from 1 (worst
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 
 LOWEST, HIGHEST = 1, 5
 
 
 class Metric(StrEnum):
+    """What a judge can be asked for; the values are stored."""
+
     COVERAGE = "coverage"
     EXECUTABILITY = "executability"
     SAFETY = "safety"
@@ -69,3 +72,41 @@ def normalise_score(score: float) -> float:
 def percent(part: float, whole: float) -> float:
     """A ratio as 0..100. `whole` must not be 0: what has no whole has no ratio."""
     return part / whole * 100
+
+
+MAX_POINTS = 40
+POINT_FIELDS = ("text", "reason", "reference")
+_TEXT = {"type": "string"}
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One of three: items with a score and a reason each, one label with its reason, or a list of points."""
+
+    items: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    points: bool = False
+
+    def as_json_schema(self) -> dict[str, object]:
+        if self.items:
+            score = {"type": "integer", "minimum": LOWEST, "maximum": HIGHEST}
+            return _object({item: _object({"score": score, "reason": _TEXT}) for item in self.items})
+        if self.labels:
+            return _object({"label": {"enum": list(self.labels)}, "reason": _TEXT})
+        point = _object(dict.fromkeys(POINT_FIELDS, _TEXT))
+        return _object({"points": {"type": "array", "maxItems": MAX_POINTS, "items": point}})
+
+
+def form_of(metric: Metric) -> Form:
+    """ValueError for a metric that nobody is asked about."""
+    if metric in SCALES:
+        return Form(items=SCALES[metric])
+    if metric in LABELS:
+        return Form(labels=LABELS[metric])
+    if metric in REFERENCES:
+        return Form(points=True)
+    raise ValueError(f"{metric} is counted, not asked")
+
+
+def _object(properties: dict[str, object]) -> dict[str, object]:
+    return {"type": "object", "properties": properties, "required": list(properties)}

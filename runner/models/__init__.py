@@ -13,6 +13,8 @@ from runner.models.presets import read_preset_named
 
 
 class Model(Protocol):
+    """One alternative. Copy `recorded.py` to add one."""
+
     name: str
     version: str  # raised whenever equal requests may get other replies; "unknown" where the provider gives none
     scripted: bool  # its numbers mean nothing about language models; every page says so
@@ -29,7 +31,7 @@ class Model(Protocol):
 
     @property
     def priced(self) -> bool:
-        """Does a call of it tell its cost? A budget in money needs that."""
+        """Is the cost of its calls known? A budget in money needs that."""
         ...
 
     def complete(self, request: ModelRequest) -> ModelReply:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from runner.base.types import Usage
 from runner.models import Model
 from runner.models.litellm.litellm_package import load_litellm
-from runner.models.preset import Preset
-from runner.models.prices import MILLION, Prices
+from runner.models.preset import MILLION, Preset, Prices
 
 
 def call_cost(preset: Preset, usage: Usage, cache_written: int = 0) -> float | None:

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from runner.base.types import JsonValue, ModelReply, ModelRequest
 
@@ -36,7 +36,7 @@ class NoNumber(ValueError):
 
 def take_names_once(pairs: Iterable[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
     """The object of these pairs, for `object_pairs_hook`. RepeatedName for a name that stands twice."""
-    found: dict[str, Any] = {}
+    found: dict[str, JsonValue] = {}
     for name, value in pairs:
         if name in found:
             raise RepeatedName(name)
@@ -85,6 +85,12 @@ def objects_among(
         at = text.find("{", end)
 
 
+def json_type(value: object) -> str:
+    """What JSON calls a value of this kind: "object", "array", "string", "boolean", "number" or "null"."""
+    kinds = {dict: "object", list: "array", str: "string", bool: "boolean", int: "number", float: "number"}
+    return kinds.get(type(value), "null")
+
+
 def refuses(text: str) -> bool:
     """Does the reply begin as models do that will not answer?"""
     return _REFUSES.match(text) is not None
@@ -115,7 +121,7 @@ def ask_until_usable(
 
 def ask_again(request: ModelRequest, reply: str, complaint: str) -> ModelRequest:
     """The same question, the unusable answer, and what was wrong with it."""
-    more: tuple[Mapping[str, Any], ...] = (
+    more: tuple[Mapping[str, object], ...] = (
         {"role": "assistant", "content": reply or "(nothing)"},
         {"role": "user", "content": complaint},
     )

@@ -1,7 +1,7 @@
 """Presets: what one line of an experiment file stands for. One file per preset; host side and agent side read the same.
 
 The fields are those by which SkillEvolBench routes its calls (paper, appendix C.1, table 7). A preset never holds a key:
-it names the environment variables that do. A file is YAML, named `<preset>.yaml`; docs/reference/models.md has its fields.
+it names the environment variables that do; it may state prices. A file is YAML, named `<preset>.yaml`; docs/reference/models.md has its fields.
 """
 
 from __future__ import annotations
@@ -14,7 +14,34 @@ from dataclasses import dataclass, field
 from runner.base.digests import digest_json
 from runner.base.encoding import encode
 from runner.base.errors import NotOnThisMachine
-from runner.models.prices import Prices
+from runner.base.types import Usage
+
+MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """US dollars per million tokens. `cached`: of input read from the provider's cache, `written`: of input put into it;
+    None: as any other input."""
+
+    input: float
+    output: float
+    cached: float | None = None
+    written: float | None = None
+
+    def cost(self, usage: Usage, written: int = 0) -> float | None:
+        """US dollars; None where the tokens are not known. Input that was cached or is put into the cache (`written`) is
+        part of the input and paid for once."""
+        if usage.input_tokens is None or usage.output_tokens is None:
+            return None
+        cached = min(usage.cached_tokens or 0, usage.input_tokens)
+        written = min(written, usage.input_tokens - cached)
+        cached_price = self.input if self.cached is None else self.cached
+        written_price = self.input if self.written is None else self.written
+        fresh = (usage.input_tokens - cached - written) * self.input
+        made = usage.output_tokens * self.output
+        return (fresh + cached * cached_price + written * written_price + made) / MILLION
+
 
 SUFFIX = ".yaml"
 # What names of Hugging Face, Ollama, Vertex, ARNs and fine-tunes are made of: "ft:gpt-4.1-mini:my-org::BTz2QzXa",
@@ -24,6 +51,8 @@ _PLAIN_NAME = re.compile(r"[\w.:/@+~=,()\[\] -]+")
 
 @dataclass(frozen=True, slots=True)
 class Preset:
+    """One preset after reading and checking its file."""
+
     name: str  # "claude-opus-4.6"
     provider: str  # "anthropic"
     harness: str  # the agent it was published with: "claude-code", "codex", ..., "shell"

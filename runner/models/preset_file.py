@@ -13,8 +13,7 @@ import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from runner.base.errors import SetupError
-from runner.models.preset import SUFFIX, Preset, has_address
-from runner.models.prices import Prices
+from runner.models.preset import SUFFIX, Preset, Prices, has_address
 
 MAX_BYTES = 64 * 1024
 # What litellm takes for a call, and what is passed on to providers by common names. What a call is about (its messages, its
@@ -94,6 +93,8 @@ Variable = Annotated[str, AfterValidator(_variable)]
 
 
 class PricesFile(BaseModel):
+    """The prices in a preset's file: US dollars per million tokens."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     input: float = Field(ge=0, allow_inf_nan=False)
@@ -103,6 +104,8 @@ class PricesFile(BaseModel):
 
 
 class PresetFile(BaseModel):
+    """The fields of a preset's file, with their limits."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     provider: Text

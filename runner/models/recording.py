@@ -33,6 +33,8 @@ MAX_DIFF_LINES, MAX_DIFF_CHARS, MAX_LINE_CHARS = 120, 8_000, 400
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
+    """One line of a recording."""
+
     line: int
     place: str  # "agent acquisition/E1-LS1-T1/0/1/3": purpose, slot, attempt, turn
     request: ModelRequest
@@ -41,9 +43,11 @@ class RecordedCall:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
+    """A whole file, read and checked."""
+
     path: Path
     digest: str  # of the file
-    head: dict[str, Any]
+    head: dict[str, JsonValue]
     calls: dict[str, RecordedCall]  # by the request's digest
 
     def closest(self, request: ModelRequest) -> RecordedCall | None:

@@ -52,6 +52,8 @@ EVERY_TRIAL = 10**6  # as retrieval_k: all earlier trials; how much of them is s
 
 @dataclass(frozen=True, slots=True)
 class Condition:
+    """One way to use a library, or none. A condition is a value: protocols ask it and never its name."""
+
     name: str
     start: Start
     canonical: Trigger = Trigger.NEVER  # after a family's first task
@@ -63,7 +65,7 @@ class Condition:
     mode_at_start: AuthorMode | None = None  # of a learned library: what its first answer is asked for
     rounds: int = 1  # of a learned library: how often it is written
     generation_tokens: int | None = None  # output tokens for all answers of one library; None: no limit in all
-    feedback: FeedbackLevel | None = None  # as much of a verdict as the method's author is told; None: the run's level
+    feedback: FeedbackLevel | None = None  # how much of a verdict the author sees; None: the run's level
     parameter: Literal["", "rounds", "generation_tokens"] = ""  # what a number behind "@" sets
 
     @property
@@ -85,10 +87,10 @@ class Condition:
         return is_generator(author_model) == (self.mode_at_start is AuthorMode.OUTSIDE)
 
     def learns_from(self, phase: Phase) -> bool:
-        """Is what happens in this phase meant for later trials? Then a trial skipped there taints the episode.
+        """Do later trials learn from this phase? Then a trial skipped there taints the episode.
 
-        Acquisition is by its name, whatever the condition makes of it; of evaluation trials something reaches the
-        next ones where an author works between them or the agent is shown them.
+        From acquisition always, whatever the condition makes of it. From evaluation where an author works between two
+        trials or the agent sees earlier ones.
         """
         if phase is Phase.EVALUATION:
             return self.has_author or self.retrieval_k > 0
@@ -99,8 +101,8 @@ class Condition:
         return any(self.learns_from(slot.phase) for slot in skipped)
 
     def feeds(self, phase: Phase) -> bool:
-        """Does a later step depend on how a trial of this phase ends? An author is asked about it, or a later agent is
-        shown it. Where nothing does, the others can go on without it and it can be run after them."""
+        """Does a later step depend on how a trial of this phase ends, because an author is asked about it or a later
+        agent sees it? Where none does, the other trials go on without it and it runs after them."""
         learns = self.start is Start.LEARNED or {self.canonical, self.later} != {Trigger.NEVER}
         return phase in (Phase.ACQUISITION, Phase.EVALUATION) and (learns or self.retrieval_k > 0)
 
@@ -113,7 +115,11 @@ class Condition:
         return AuthorMode.INDUCE if induces else AuthorMode.REVISE
 
 
-_ALL = (
+def conditions_by_name(*conditions: Condition) -> dict[str, Condition]:
+    return {condition.name: condition for condition in conditions}
+
+
+CONDITIONS = conditions_by_name(
     Condition("no-skill", Start.NO_LIBRARY, replay=Replay.PLACEBO),
     Condition("raw-trajectory", Start.NO_LIBRARY, retrieval_k=3),
     Condition("curated-static", Start.CURATED, replay=Replay.PLACEBO),
@@ -125,8 +131,6 @@ _ALL = (
     Condition("selfgen-always", Start.EMPTY, Trigger.EVERY, Trigger.EVERY),
     Condition("selfgen-always-tier3", Start.EMPTY, Trigger.EVERY, Trigger.EVERY, tier3_required=True),
 )
-CONDITIONS: dict[str, Condition] = {condition.name: condition for condition in _ALL}
-
 
 MOST: Mapping[str, int] = {"rounds": 10, "generation_tokens": 10_000_000}
 LEAST: Mapping[str, int] = {"rounds": 1, "generation_tokens": 100}
@@ -161,8 +165,8 @@ def _with_parameter(condition: Condition, name: str, value: str) -> Condition:
         raise SetupError(f"{name!r}: {condition.name} has no parameter (expected no '@')")
     number = int(value) if re.fullmatch(r"[1-9][0-9]{0,8}", value) else 0
     if not LEAST[what] <= number <= MOST[what]:
-        told = f"a whole number from {LEAST[what]:,} to {MOST[what]:,}"
-        raise SetupError(f"{name!r}: expected {told} behind '@' ({what.replace('_', ' ')})")
+        expected = f"a whole number from {LEAST[what]:,} to {MOST[what]:,}"
+        raise SetupError(f"{name!r}: expected {expected} behind '@' ({what.replace('_', ' ')})")
     changed = {"rounds": number} if what == "rounds" else {"generation_tokens": number}
     return replace(condition, name=name, **changed)  # type: ignore[arg-type]
 

@@ -13,20 +13,20 @@ from collections.abc import Iterator
 from runner.base.errors import SetupError
 from runner.base.suite import Suite
 from runner.base.types import Environment, Phase, TrialSlot
-from runner.protocols import families, skillgenbench
-from runner.protocols.conditions import Condition, Replay, Start
+from runner.protocols import skillgenbench, stages
+from runner.protocols.conditions import Condition, Replay, Start, conditions_by_name
 from runner.protocols.history import EpisodeState
 from runner.protocols.plan import EpisodePlan, Probe
 from runner.protocols.steps import Freeze, NextStep, RunTrial, SeedLibrary
 
 CONDITION = "library-probe"  # a name no paper has: what ran as a probe is never pooled with what learned
 PROMPT_VERSION = "none"  # no author works
-CONDITIONS: dict[str, Condition] = {CONDITION: Condition(CONDITION, Start.EMPTY, replay=Replay.NEVER)}
+CONDITIONS = conditions_by_name(Condition(CONDITION, Start.EMPTY, replay=Replay.NEVER))
 
 
 def units(suite: Suite) -> tuple[Environment, ...]:
     """What an episode of any protocol can be about, each key once: a probe is about what the episode it comes from is about."""
-    every = (*suite.environments, *families.units(suite), *skillgenbench.units(suite))
+    every = (*suite.environments, *stages.units(suite), *skillgenbench.units(suite))
     found: dict[str, Environment] = {}
     for unit in every:
         found.setdefault(unit.key, unit)

@@ -51,6 +51,8 @@ class TrialDone:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
+    """An author's answer was judged."""
+
     number: int
     round: int
     family: str
@@ -63,6 +65,8 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class Frozen:
+    """The library was sealed. `seal` covers setup and files."""
+
     snapshot: str
     library_digest: str
     setup_digest: str

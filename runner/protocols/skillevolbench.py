@@ -27,9 +27,9 @@ from runner.base.types import (
 )
 from runner.protocols.conditions import CONDITIONS, Replay, Start
 from runner.protocols.history import EpisodeState
-from runner.protocols.occasions import asks
 from runner.protocols.plan import EpisodePlan
-from runner.protocols.steps import Ask, Freeze, NextStep, RunTrial, SeedSkill
+from runner.protocols.stages import fires_after, next_answer, seed_curated
+from runner.protocols.steps import Ask, Freeze, NextStep, RunTrial
 
 __all__ = ["CONDITIONS", "PROMPT_VERSION", "check", "open_steps", "slots", "units"]
 
@@ -78,27 +78,25 @@ def _acquisition(plan: EpisodePlan, state: EpisodeState, family: Family) -> Iter
         slot = TrialSlot(Phase.ACQUISITION, task.key)
         if not state.is_closed(slot):
             yield _trial(plan, state, family, role, slot)
-        yield from _authoring(plan, state, family, role, slot)
+        yield from _ask_after(plan, state, family, role, slot)
 
 
 def _start(plan: EpisodePlan, state: EpisodeState, family: Family) -> Iterator[NextStep]:
     """The family's starting skill, introduced when its canonical task is reached (section 4.3)."""
-    if plan.condition.start is Start.CURATED and family.key not in state.equipped:
-        yield SeedSkill(family.key)
+    yield from seed_curated(plan, state, family)
     if plan.condition.start is Start.ZERO_SHOT:
-        yield from asks(plan, state, Ask(AuthorMode.ZERO_SHOT, family.key, None, answer=1))
+        yield from next_answer(plan, state, Ask(AuthorMode.ZERO_SHOT, family.key, None, answer=1))
 
 
-def _authoring(plan: EpisodePlan, state: EpisodeState, family: Family, role: Role, slot: TrialSlot) -> Iterator[Ask]:
+def _ask_after(plan: EpisodePlan, state: EpisodeState, family: Family, role: Role, slot: TrialSlot) -> Iterator[Ask]:
     """Authoring after an eligible trial: one that has a verdict which the condition's trigger answers to."""
-    done = state.trials.get(slot)
-    if done is None or done.success is None or not plan.condition.trigger(role).fires(done.success):
+    if not fires_after(plan.condition.trigger(role), state, slot):
         return
     mode = plan.condition.mode(role)
     if mode is AuthorMode.REVISE and family.key not in state.equipped:
         return  # the induction left no skill: there is nothing to revise
     tier3 = plan.condition.tier3_required and mode is AuthorMode.REVISE
-    yield from asks(plan, state, Ask(mode, family.key, slot, 1, tier3, _evidence(state, family, role)))
+    yield from next_answer(plan, state, Ask(mode, family.key, slot, 1, tier3, _evidence(state, family, role)))
 
 
 def _evidence(state: EpisodeState, family: Family, until: Role) -> tuple[TrialSlot, ...]:

@@ -14,18 +14,17 @@ from runner.authoring.evolution_prompts import EVOLUTION_PROMPT_VERSION
 from runner.base.digests import EMPTY_LIBRARY
 from runner.base.errors import SetupError
 from runner.base.types import AuthorMode, CompactionKind, Family, Phase, Task, TrialSlot
-from runner.protocols.conditions import EVERY_TRIAL, Condition, Replay, Start, Trigger
-from runner.protocols.families import require_one_family, units
+from runner.protocols.conditions import EVERY_TRIAL, Condition, Replay, Start, Trigger, conditions_by_name
 from runner.protocols.history import EpisodeState
-from runner.protocols.occasions import asks
 from runner.protocols.plan import EpisodePlan
+from runner.protocols.stages import fires_after, next_answer, require_one_family, units
 from runner.protocols.steps import Ask, NextStep, RunTrial
 
 __all__ = ["CONDITIONS", "PROMPT_VERSION", "check", "open_steps", "slot_of", "slots", "units"]
 
 PROMPT_VERSION = EVOLUTION_PROMPT_VERSION
 
-_ALL = (
+CONDITIONS = conditions_by_name(
     # The paper's "vanilla": the word for it is that of the other protocols and of the published numbers.
     Condition("no-skill", Start.NO_LIBRARY, replay=Replay.NEVER),
     Condition("skill-evolution", Start.EMPTY, Trigger.EVERY, Trigger.EVERY, replay=Replay.NEVER),
@@ -38,7 +37,6 @@ _ALL = (
         retrieved_as=CompactionKind.RICH,
     ),
 )
-CONDITIONS: dict[str, Condition] = {condition.name: condition for condition in _ALL}
 
 
 def check(plan: EpisodePlan) -> None:
@@ -64,7 +62,7 @@ def open_steps(plan: EpisodePlan, state: EpisodeState) -> Iterator[NextStep]:
         slot = slot_of(task)
         if not state.is_closed(slot):
             yield _trial(plan, state, family, tasks[: place + 1])
-        yield from _authoring(plan, state, family, slot)
+        yield from _ask_after(plan, state, family, slot)
 
 
 def slot_of(task: Task) -> TrialSlot:
@@ -82,9 +80,7 @@ def _trial(plan: EpisodePlan, state: EpisodeState, family: Family, upto: list[Ta
     return RunTrial(slot_of(task), family.key, task.role, snapshot, shown, library)
 
 
-def _authoring(plan: EpisodePlan, state: EpisodeState, family: Family, slot: TrialSlot) -> Iterator[Ask]:
+def _ask_after(plan: EpisodePlan, state: EpisodeState, family: Family, slot: TrialSlot) -> Iterator[Ask]:
     """Equations 3 and 4: the library, the trial just ended, its verdict. A trial without a verdict teaches nothing."""
-    done = state.trials.get(slot)
-    if done is None or done.success is None or not plan.condition.later.fires(done.success):
-        return
-    yield from asks(plan, state, Ask(AuthorMode.EVOLVE, family.key, slot, 1, evidence=(slot,)))
+    if fires_after(plan.condition.later, state, slot):
+        yield from next_answer(plan, state, Ask(AuthorMode.EVOLVE, family.key, slot, 1, evidence=(slot,)))

@@ -1,7 +1,11 @@
 """SkillGenBench, task-conditioned: what comes next for one task, given what happened.
 
-Source: SkillGenBench section 3.2. The generator sees the corpus and the task, writes, and its library is sealed and
+Source: SkillGenBench section 3.2 (settings), section 3.4 (what a generator may see), appendix B (3 rounds, 16,384 tokens),
+appendix C (families of generators). The generator sees the corpus and the task, writes, and its library is sealed and
 tried on that task, three times for pass@3 (`samples`). One task is one episode; the other tasks of a corpus are held out.
+No step here can name tests, verifiers, reference outputs or held-out tasks.
+
+`skillgenbench_agnostic` is the other setting, with the same generators as conditions and the same steps.
 """
 
 from __future__ import annotations
@@ -10,17 +14,49 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from runner.authoring.generation_prompts import GENERATION_PROMPT_VERSION
+from runner.base.digests import EMPTY_LIBRARY
+from runner.base.errors import SetupError
 from runner.base.suite import Suite
-from runner.base.types import Environment, TrialSlot
-from runner.protocols.generation import CONDITIONS, check_generator, generating, trajectory_slots
+from runner.base.types import AuthorMode, Environment, Family, Phase, Task, TrialSlot
+from runner.protocols.conditions import Condition, Replay, Start, conditions_by_name
 from runner.protocols.history import EpisodeState
 from runner.protocols.plan import EpisodePlan
-from runner.protocols.sealed import evaluation, evaluation_slots, list_counted_tasks
-from runner.protocols.steps import NextStep
-
-__all__ = ["CONDITIONS", "PROMPT_VERSION", "check", "open_steps", "slots", "units"]
+from runner.protocols.stages import (
+    evaluation_slots,
+    list_counted_tasks,
+    next_answer,
+    next_draft,
+    open_evaluation,
+    require_one_family,
+    seed_curated,
+)
+from runner.protocols.steps import Ask, Freeze, NextStep, RunTrial
 
 PROMPT_VERSION = GENERATION_PROMPT_VERSION
+GENERATION_TOKENS = 16_384
+
+
+def _generator(name: str, mode: AuthorMode, rounds: int = 1) -> Condition:
+    return Condition(
+        name,
+        Start.LEARNED,
+        replay=Replay.NEVER,
+        mode_at_start=mode,
+        rounds=rounds,
+        generation_tokens=GENERATION_TOKENS,
+        feedback="none",  # a verdict would tell of the tests
+        parameter="generation_tokens",
+    )
+
+
+CONDITIONS = conditions_by_name(
+    Condition("no-skill", Start.NO_LIBRARY, replay=Replay.NEVER, feedback="none"),
+    Condition("reference-skill", Start.CURATED, replay=Replay.NEVER, feedback="none"),
+    _generator("naive-prompt", AuthorMode.DISTILL),
+    _generator("iterative", AuthorMode.DISTILL, rounds=3),
+    _generator("from-trajectories", AuthorMode.CONSOLIDATE),
+    _generator("plug-in", AuthorMode.OUTSIDE),
+)
 
 
 def units(suite: Suite) -> tuple[Environment, ...]:
@@ -35,19 +71,70 @@ def units(suite: Suite) -> tuple[Environment, ...]:
 
 
 def check(plan: EpisodePlan) -> None:
-    check_generator(plan)
+    """One corpus and one family; the reference skill where it is asked for; a program as author for plug-in, and only there."""
+    require_one_family(plan, "corpus")
+    environment, condition, author = plan.environment, plan.condition, plan.author_model
+    if environment.corpus is None:
+        raise SetupError(f"{plan.protocol} generates skills from a corpus; {environment.key} has none")
+    if condition.start is Start.CURATED and not environment.families[0].curated:
+        raise SetupError(f"{condition.name} needs a reference skill; {environment.families[0].key} has none")
+    if condition.suits(author):
+        return
+    if condition.mode_at_start is AuthorMode.OUTSIDE:
+        raise SetupError(
+            f"{condition.name} runs an outside program: expected an author model generator/<name>, not {author}"
+        )
+    raise SetupError(f"{author} is an outside program: expected the condition plug-in, not {condition.name}")
 
 
 def slots(plan: EpisodePlan) -> tuple[TrialSlot, ...]:
     """Every trial of the plan, in order."""
     (family,) = plan.environment.families
-    return (*trajectory_slots(plan, list_counted_tasks(family)), *evaluation_slots(plan, family))
+    return list_slots(plan, list_counted_tasks(family))
 
 
 def open_steps(plan: EpisodePlan, state: EpisodeState) -> Iterator[NextStep]:
     """The steps still open, in order. Only the first is certain: later ones depend on how it ends."""
     (family,) = plan.environment.families
     tasks = list_counted_tasks(family)
+    return iterate_steps(plan, state, task=tasks[0].key, tried=tasks)
+
+
+# --- both settings ----------------------------------------------------------------------------------------------
+
+
+def list_slots(plan: EpisodePlan, tried: list[Task]) -> tuple[TrialSlot, ...]:
+    """`tried`: worked on without skills before a generator that learns from trajectories."""
+    (family,) = plan.environment.families
+    return (*_trajectory_slots(plan, tried), *evaluation_slots(plan, family))
+
+
+def iterate_steps(plan: EpisodePlan, state: EpisodeState, *, task: str, tried: list[Task]) -> Iterator[NextStep]:
+    """The open steps. `task`: the one that the generator sees, "" for none; `tried` as in `list_slots`."""
+    (family,) = plan.environment.families
     if state.frozen is None:
-        yield from generating(plan, state, family, task=tasks[0].key, tried=tasks)
-    yield from evaluation(plan, state, family)
+        yield from seed_curated(plan, state, family)
+        yield from _generate(plan, state, family, task, tried)
+        yield Freeze()
+    yield from open_evaluation(plan, state, family)
+
+
+def _generate(
+    plan: EpisodePlan, state: EpisodeState, family: Family, task: str, tried: list[Task]
+) -> Iterator[NextStep]:
+    if plan.condition.mode_at_start is None:
+        return
+    evidence = []
+    for slot in _trajectory_slots(plan, tried):
+        if not state.is_closed(slot):
+            yield RunTrial(slot, family.key, plan.task(slot.task).role, EMPTY_LIBRARY)
+        if slot in state.trials:
+            evidence.append(slot)
+    first = Ask(plan.condition.mode_at_start, family.key, None, 1, evidence=tuple(evidence), task=task)
+    yield from next_answer(plan, state, first)
+    yield from next_draft(plan, state, first)
+
+
+def _trajectory_slots(plan: EpisodePlan, tried: list[Task]) -> tuple[TrialSlot, ...]:
+    learns = plan.condition.mode_at_start is AuthorMode.CONSOLIDATE
+    return tuple(TrialSlot(Phase.ACQUISITION, task.key) for task in tried) if learns else ()

@@ -16,19 +16,25 @@ from runner.authoring.learning_prompts import LEARNING_PROMPT_VERSION
 from runner.authoring.teaching import TEACHING_PROMPT_VERSION
 from runner.base.errors import SetupError
 from runner.base.types import AuthorMode, Family, Phase, Task, TrialSlot
-from runner.protocols.conditions import Condition, Replay, Start
-from runner.protocols.families import require_one_family, units
+from runner.protocols.conditions import Condition, Replay, Start, conditions_by_name
 from runner.protocols.history import EpisodeState
-from runner.protocols.occasions import asks, drafts
 from runner.protocols.plan import EpisodePlan
-from runner.protocols.sealed import evaluation, evaluation_slots
-from runner.protocols.steps import Ask, Freeze, NextStep, RunTrial, SeedSkill
+from runner.protocols.stages import (
+    evaluation_slots,
+    next_answer,
+    next_draft,
+    open_evaluation,
+    require_one_family,
+    seed_curated,
+    units,
+)
+from runner.protocols.steps import Ask, Freeze, NextStep, RunTrial
 
 __all__ = ["CONDITIONS", "PROMPT_VERSION", "check", "open_steps", "seed_of", "slots", "units"]
 
 PROMPT_VERSION = f"{LEARNING_PROMPT_VERSION}, {TEACHING_PROMPT_VERSION}"
 
-_ALL = (
+CONDITIONS = conditions_by_name(
     Condition("no-skill", Start.NO_LIBRARY, replay=Replay.NEVER),
     Condition("human-authored", Start.CURATED, replay=Replay.NEVER),
     Condition("one-shot", Start.LEARNED, replay=Replay.NEVER, mode_at_start=AuthorMode.WRITE),
@@ -52,7 +58,6 @@ _ALL = (
     ),
     Condition("skill-creator", Start.LEARNED, replay=Replay.NEVER, mode_at_start=AuthorMode.CRAFT, rounds=2),
 )
-CONDITIONS: dict[str, Condition] = {condition.name: condition for condition in _ALL}
 
 
 def check(plan: EpisodePlan) -> None:
@@ -72,7 +77,7 @@ def is_taught(condition: Condition) -> bool:
 def slots(plan: EpisodePlan) -> tuple[TrialSlot, ...]:
     """Every trial that the plan may run: a teacher's rounds end with the first pass, so some may stay untried."""
     (family,) = plan.environment.families
-    learning = [TrialSlot(Phase.ACQUISITION, seed_of(family).key, n) for n in range(_attempts(plan.condition))]
+    learning = [TrialSlot(Phase.ACQUISITION, seed_of(family).key, n) for n in range(_count_attempts(plan.condition))]
     return (*learning, *evaluation_slots(plan, family))
 
 
@@ -80,7 +85,7 @@ def seed_of(family: Family) -> Task:
     return min(family.tasks, key=lambda task: task.ordinal)
 
 
-def _attempts(condition: Condition) -> int:
+def _count_attempts(condition: Condition) -> int:
     """Trials of the seed: one between two writings. A skill-creator's drafts are checked by a program, not tried."""
     tried = condition.start is Start.LEARNED and condition.mode_at_start is AuthorMode.WRITE
     return condition.rounds - 1 if tried else 0
@@ -90,23 +95,22 @@ def open_steps(plan: EpisodePlan, state: EpisodeState) -> Iterator[NextStep]:
     """The steps still open, in order. Only the first is certain: later ones depend on how it ends."""
     (family,) = plan.environment.families
     if state.frozen is None:
-        yield from _learning(plan, state, family)
+        yield from _learn(plan, state, family)
         yield Freeze()
-    yield from evaluation(plan, state, family)
+    yield from open_evaluation(plan, state, family)
 
 
-def _learning(plan: EpisodePlan, state: EpisodeState, family: Family) -> Iterator[NextStep]:
+def _learn(plan: EpisodePlan, state: EpisodeState, family: Family) -> Iterator[NextStep]:
     condition = plan.condition
-    if condition.start is Start.CURATED and family.key not in state.equipped:
-        yield SeedSkill(family.key)
+    yield from seed_curated(plan, state, family)
     if condition.mode_at_start is None:
         return
     seed = seed_of(family)
     first = Ask(condition.mode_at_start, family.key, None, 1, task=seed.key)
-    yield from asks(plan, state, first)
+    yield from next_answer(plan, state, first)
     if condition.mode_at_start is AuthorMode.CRAFT:
-        yield from drafts(plan, state, first)
-    for attempt in range(_attempts(condition)):
+        yield from next_draft(plan, state, first)
+    for attempt in range(_count_attempts(condition)):
         slot = TrialSlot(Phase.ACQUISITION, seed.key, attempt)
         if not state.is_closed(slot):
             yield RunTrial(slot, family.key, seed.role, state.snapshot, library=True)
@@ -114,4 +118,4 @@ def _learning(plan: EpisodePlan, state: EpisodeState, family: Family) -> Iterato
         if done is None or (is_taught(condition) and done.success is not False):
             return  # a teacher answers to a failure: neither to a pass nor to a trial that was skipped or has no verdict
         mode = AuthorMode.CORRECT if is_taught(condition) else AuthorMode.REFLECT
-        yield from asks(plan, state, Ask(mode, family.key, slot, 1, evidence=(slot,), task=seed.key))
+        yield from next_answer(plan, state, Ask(mode, family.key, slot, 1, evidence=(slot,), task=seed.key))

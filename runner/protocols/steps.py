@@ -1,11 +1,14 @@
-"""What can come next in an episode."""
+"""What can come next in an episode, and how an author is sampled."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from runner.base.types import AuthorMode, Role, TrialSlot
-from runner.protocols.sampling import derive_call_seed
+from runner.base.types import AuthorMode, Role, TrialSlot, derive_seed
+
+# How an author is sampled. The agent's sampling is its own; both are part of the setup.
+AUTHOR_TEMPERATURE = 0.2
+AUTHOR_MAX_TOKENS = 16_384
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,8 @@ class SeedLibrary:
 
 @dataclass(frozen=True, slots=True)
 class RunTrial:
+    """An attempt at a trial is due."""
+
     slot: TrialSlot
     family: str
     role: Role | None
@@ -51,12 +56,12 @@ class Ask:
         return f"{self.mode}/{self.family}/{self.after_trial or 'start'}/{self.answer}"
 
     def seed(self, run_seed: int) -> int:
-        return derive_call_seed(run_seed, self.key, "author")
+        return derive_seed(run_seed, self.key, "author")
 
 
 @dataclass(frozen=True, slots=True)
 class Freeze:
-    pass
+    """The library is due to be sealed."""
 
 
 NextStep = SeedSkill | SeedLibrary | RunTrial | Ask | Freeze

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 from runner.base.errors import SetupError
 from runner.base.trees import Tree
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 # Paths inside every sandbox. A local sandbox has them below a private folder, so commands reach them relative to
 # the working directory: "../skills", "../tests", "../logs". SOLUTION is there only once the oracle put files into it.
 WORKSPACE, SKILLS, TESTS, LOGS, SOLUTION = "workspace", "skills", "tests", "logs", "solution"
+AT_TIME_LIMIT = "ended at the time limit"  # how an output says so
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +97,8 @@ class SandboxKind(Protocol):
 SANDBOXES: dict[str, str] = {"docker": "runner.sandboxes.docker.docker_sandbox", "local": "runner.sandboxes.local"}
 
 
-def sandbox_kind(name: str) -> Any:
-    """The module of that name, as a SandboxKind. SetupError names the known ones."""
+def sandbox_kind(name: str) -> SandboxKind:
+    """The module of that name. SetupError names the known ones."""
     if name not in SANDBOXES:
         raise SetupError(f"unknown sandbox {name!r}; known: {', '.join(sorted(SANDBOXES))}")
-    return importlib.import_module(SANDBOXES[name])
+    return cast("SandboxKind", importlib.import_module(SANDBOXES[name]))

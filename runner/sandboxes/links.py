@@ -18,7 +18,7 @@ _EACH_ITS_OWN = ("/proc", "/dev/fd", "/dev/stdin", "/dev/stdout", "/dev/stderr")
 _MOUNTS = {"/proc/mounts", "/proc/self/mounts"}  # /etc/mtab, which packages make
 
 
-def leading_into(
+def find_links_into(
     folders: Iterable[str], made: Iterable[str], read: Callable[[str], str | None]
 ) -> list[tuple[str, str]]:
     """Those of the links `made` that must not be followed, each with where it leads.

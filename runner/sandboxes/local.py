@@ -12,18 +12,20 @@ cannot be limited, and a process that leaves its process group is not found agai
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from runner.base.errors import SandboxError, SetupError
+from runner.base.text import join_ends
 from runner.base.trees import (
     Tree,
     check_relative,
@@ -36,19 +38,19 @@ from runner.base.trees import (
     write_tree,
 )
 from runner.base.types import Files, Task
-from runner.sandboxes import LOGS, SKILLS, SOLUTION, TESTS, WORKSPACE, Completed
+from runner.sandboxes import AT_TIME_LIMIT, LOGS, SKILLS, SOLUTION, TESTS, WORKSPACE, Completed
 from runner.sandboxes.gateway.gateway import Gateway
-from runner.sandboxes.links import leading_into, word_removed_links
-from runner.sandboxes.local_labels import read_labels, write_label
+from runner.sandboxes.links import find_links_into, word_removed_links
 from runner.sandboxes.needs import NOTHING, Needs
-from runner.sandboxes.process_names import ProcessName
 from runner.sandboxes.processes import (
     MARK_VARIABLE,
+    ProcessName,
     boot_id,
     end_group,
     end_sandbox,
     group_alive,
     hide_environment,
+    this_process,
 )
 
 SKILLS_PATH = f"../{SKILLS}"
@@ -56,11 +58,12 @@ _MADE_AT_START = (WORKSPACE, SKILLS, TESTS, LOGS)
 FOLDERS = (*_MADE_AT_START, SOLUTION)
 SCRATCH = "tmp"
 PREFIX = "skillglass-"
-AT_TIME_LIMIT = "ended at the time limit"
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxLimits:
+    """What the commands in one local sandbox may use."""
+
     output_characters: int = 1_000_000  # of one command
     file_bytes: int = 64 * 1024 * 1024  # of any file a command writes, its output included
     memory_kib: int = 8 * 1024 * 1024
@@ -125,7 +128,7 @@ def end_processes(handle: dict[str, object]) -> None:
 
 
 def end_named(name: str) -> None:
-    for label in read_labels(sandboxes_folder(), PREFIX):
+    for label in read_labels(sandboxes_folder()):
         if label.get("name") == name:
             end_processes(label)
 
@@ -134,7 +137,7 @@ def end_ownerless() -> int:
     """Ends the sandboxes of processes of this machine that ended themselves. How many."""
     orphans = [
         label
-        for label in read_labels(sandboxes_folder(), PREFIX)
+        for label in read_labels(sandboxes_folder())
         if (owner := ProcessName.parse(str(label.get("owner", "")))) and owner.is_gone
     ]
     for label in orphans:
@@ -149,10 +152,10 @@ class LocalSandbox:
     gateway: Gateway | None = None
     has_own_user = False
 
-    def __init__(self, folder: Path, mark: str, *, name: str, task: str, limits: SandboxLimits = LIMITS) -> None:
+    def __init__(self, folder: Path, mark: str, *, name: str, task: str) -> None:
         self.folder = folder
         self.mark = mark
-        self.limits = limits
+        self.limits = LIMITS
         self.groups: set[int] = set()  # groups that outlived the command that started them
         self.handle: dict[str, object] = {
             "kind": "local",
@@ -222,7 +225,7 @@ class LocalSandbox:
     def remove_links(self) -> list[str]:
         folders = [str(self.folder / folder) for folder in (TESTS, LOGS, SOLUTION)]
         try:
-            astray = leading_into(folders, links_below(self.folder), read_link)
+            astray = find_links_into(folders, links_below(self.folder), read_link)
             for path, _ in astray:
                 Path(path).unlink()
         except OSError as error:
@@ -316,12 +319,30 @@ class LocalSandbox:
             head = self._normalise(output.read(2 * limit))
             output.seek(size - 2 * limit)
             tail, unread = self._normalise(output.read()), size - 4 * limit
-        left_out = len(head) + len(tail) + unread - limit
-        if left_out <= 0:
-            return head + tail, False
-        whole = head + tail
-        return f"{whole[: limit // 2]}\n[... {left_out:,} characters left out ...]\n{whole[-limit // 2 :]}", True
+        return join_ends(head, tail, unread, limit)
 
     def _normalise(self, content: bytes) -> str:
         text = content.decode("utf-8", "replace")
         return text.replace(str(self.folder), "").replace(self.mark, "local")
+
+
+LABEL = "label.json"
+MAX_BYTES = 10_000
+
+
+def write_label(folder: Path, handle: Mapping[str, object]) -> None:
+    """The sandbox's handle with the process that opened it."""
+    (folder / LABEL).write_text(json.dumps({**handle, "owner": str(this_process())}))
+
+
+def read_labels(base: Path) -> Iterator[dict[str, object]]:
+    """The labels of the sandboxes below `base`. Mark and folder are taken from the folder's own name: a label lies beside
+    what ran there, and must not send anybody elsewhere."""
+    for folder in sorted(base.absolute().glob(f"{PREFIX}*")) if base.is_dir() else ():
+        try:
+            text = (folder / LABEL).read_bytes()[:MAX_BYTES] if not folder.is_symlink() else b""
+            label = json.loads(text)
+        except (OSError, ValueError):
+            continue  # somebody else's, or removed meanwhile
+        if isinstance(label, dict):
+            yield {**label, "mark": folder.name.removeprefix(PREFIX), "folder": str(folder.resolve())}

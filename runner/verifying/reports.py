@@ -75,21 +75,21 @@ class SideReports:
         return self.share(CheckGroup.PROCESS)
 
 
-def read_reward(content: bytes, path: str = "reward.txt") -> float:
+def read_reward(content: bytes) -> float:
     """The one finite number in reward.txt. ReportProblem where it is anything else."""
-    text = _decode(content, path).strip()
+    text = _decode(content, "reward.txt").strip()
     try:
         value = float(text)
     except ValueError:
-        raise ReportProblem(path, "whole file", "one number", f"found {_shorten(text)}") from None
+        raise ReportProblem("reward.txt", "whole file", "one number", f"found {_shorten(text)}") from None
     if not math.isfinite(value):
-        raise ReportProblem(path, "whole file", "a finite number", f"found {value}")
+        raise ReportProblem("reward.txt", "whole file", "a finite number", f"found {value}")
     return value
 
 
-def read_rewards(content: bytes, problems: list[ReportProblem], path: str = "reward.json") -> dict[str, float]:
+def read_rewards(content: bytes, problems: list[ReportProblem]) -> dict[str, float]:
     """Name -> number of reward.json. Booleans count as 1 and 0, a null is unknown, anything else is noted."""
-    report = _report(content, path, problems)
+    report = _report(content, "reward.json", problems)
     numbers = {name[:MAX_NAME_CHARS]: report.number(name, flags=True) for name in report.values}
     return {name: value for name, value in numbers.items() if value is not None}
 
@@ -107,13 +107,13 @@ def read_side_reports(files: Mapping[str, bytes]) -> SideReports:
     return read
 
 
-def read_ctrf(content: bytes, problems: list[ReportProblem], path: str = CTRF) -> list[Check]:
+def read_ctrf(content: bytes, problems: list[ReportProblem]) -> list[Check]:
     """results.tests of a CTRF report.
 
     CTRF says milliseconds; pytest's plugin, which nearly every task uses, writes seconds. The times of the whole run
     tell which, else the name of the tool.
     """
-    results = _report(content, path, problems).object("results", needed=True)
+    results = _report(content, CTRF, problems).object("results", needed=True)
     seconds = 1.0 if _is_in_seconds(results) else 1 / 1000
     return [_ctrf_check(test, ordinal, seconds) for ordinal, test in enumerate(results.entries("tests"), start=1)]
 
@@ -128,14 +128,12 @@ def read_sections(
     return [*_section(report, "public", public), *_section(report, "hidden", hidden)]
 
 
-def read_score(
-    content: bytes, problems: list[ReportProblem], path: str = SCORE
-) -> tuple[float | None, list[Dimension]]:
+def read_score(content: bytes, problems: list[ReportProblem]) -> tuple[float | None, list[Dimension]]:
     """{total_score, max_score, dimensions: [{name, weight, ratio, score}]} -> (total of maximum in 0..1, dimensions).
 
     A dimension's score is its ratio, of 1. None where there is no total: newer verifiers leave it out.
     """
-    report = _report(content, path, problems)
+    report = _report(content, SCORE, problems)
     total, most = report.number("total_score"), report.number("max_score")
     overall = min(1.0, max(0.0, total / most)) if total is not None and most is not None and most > 0 else None
     entries = enumerate(report.entries("dimensions"), start=1) if "dimensions" in report.values else ()

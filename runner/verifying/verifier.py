@@ -10,6 +10,7 @@ from pathlib import Path
 from runner.base.digests import digest_json, manifest
 from runner.base.errors import SandboxRuined, SuiteError, VerifierError
 from runner.base.host_variables import resolve_variables
+from runner.base.text import join_ends
 from runner.base.types import File, Files, Task, Verdict
 from runner.evaluating.declaration import Evaluation
 from runner.evaluating.evaluate import evaluate
@@ -158,7 +159,7 @@ def _verdict(files: Mapping[str, bytes], left_out: list[str], done: Completed, v
         checks=tuple(side.checks),
         dimensions=tuple(side.dimensions),
         rewards=rewards,
-        output=_cap(done.output),
+        output=join_ends(done.output, "", 0, MAX_OUTPUT_CHARS)[0],
         verifier_digest=verifier_digest,
         duration_seconds=done.duration_seconds,
         notes=(*left_out, *map(str, (*problems, *side.problems))),
@@ -195,13 +196,6 @@ def _normalise(rewards: Mapping[str, float]) -> float | None:
     """SkillEvolBench's verifiers repeat it in reward.json; some leave no total in score_report.json, or no such file."""
     value = rewards.get("normalized_score")
     return None if value is None else min(1.0, max(0.0, value))
-
-
-def _cap(output: str) -> str:
-    if len(output) <= MAX_OUTPUT_CHARS:
-        return output
-    half = MAX_OUTPUT_CHARS // 2
-    return f"{output[:half]}\n[... {len(output) - 2 * half:,} characters left out ...]\n{output[-half:]}"
 
 
 def _tail(done: Completed) -> str:

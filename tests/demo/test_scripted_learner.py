@@ -12,7 +12,7 @@ from demo.scripted_profile import PROFILES
 from demo.scripted_prompt import mode_of, read_quoted, sections
 from demo.skill_text import new_skill, teaches
 from runner.authoring.author import Occasion, judge_reply, request_for
-from runner.authoring.teaching import questions_of, shared_with_reference, student_messages, teacher_messages
+from runner.authoring.teaching import compare_with_reference, questions_of, student_messages, teacher_messages
 from runner.authoring.word_overlap import leaks
 from runner.base.types import AuthorMode, DecisionStatus, File, Files, ModelRequest
 from tests.runner.protocols.test_golden_skilllearnbench import PATH, learning_unit
@@ -87,8 +87,8 @@ def test_the_student_asks_and_the_teacher_advises_in_its_own_words_or_copies(see
     assert 2 <= len(questions) <= 3
     request = ModelRequest(teacher_messages(at, questions), seed=seed)
     advice, copied = scripted().complete(request).text, scripted(leaks=1).complete(request).text
-    assert not leaks(shared_with_reference(advice, at, questions))
-    assert leaks(shared_with_reference(copied, at, questions))
+    assert not leaks(compare_with_reference(advice, at, questions))
+    assert leaks(compare_with_reference(copied, at, questions))
     assert any(lesson.taught_by(line) for lesson in BOOK.lessons for line in advice.splitlines())
 
 
@@ -98,7 +98,7 @@ def test_no_lesson_in_the_teacher_s_words_leaks_where_a_skill_states_it() -> Non
         at = replace(occasion(AuthorMode.CORRECT), family=family)
         for lesson in book.lessons:
             assert lesson.taught_by(lesson.thought)
-            assert not leaks(shared_with_reference(f"- A direction: {lesson.thought}", at, ())), lesson.key
+            assert not leaks(compare_with_reference(f"- A direction: {lesson.thought}", at, ())), lesson.key
 
 
 def test_a_heading_that_somebody_quotes_is_none_of_the_prompt_s() -> None:

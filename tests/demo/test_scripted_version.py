@@ -8,7 +8,7 @@ import demo
 from demo.scripted import VERSION
 from runner.base.digests import digest_bytes, digest_json
 
-OF_VERSION = ("4", "9dfab253f053d6b48a9ff9a1ff5c621e7fee6d816b4693489f126e78211da2ce")
+OF_VERSION = ("4", "313ba8e92e05d1a9d3c9c2efe4c6cf55d5c47866c29a42e4136d465f2c9e4d9e")
 
 
 def test_the_version_is_that_of_the_files() -> None:

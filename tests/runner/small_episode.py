@@ -125,7 +125,7 @@ class MemorySandbox:
     def execute(
         self, command: str, *, timeout_seconds: float, environment: Mapping[str, str] | None = None
     ) -> Completed:
-        if "test.sh" not in command:  # clearing what an agent may have left where the verifier works
+        if "test.sh" not in command:  # build_clearing what an agent may have left where the verifier works
             self.folders.pop(LOGS, None)
             return Completed(0, "")
         outcome = self.folders[WORKSPACE].get("outcome.txt", File(b"")).content

@@ -10,9 +10,8 @@ import orjson
 
 from benchapp.models import Blob, Experiment, Family, KeyPoint, Run, SkillUse, Snapshot, Task, Trial
 from runner.base.types import ModelReply, ModelRequest, Observation, Phase, Source, Step, ToolCall, Usage
-from runner.judging.forms import form_of
 from runner.judging.judge_prompts import TITLE
-from runner.judging.metrics import LABELS, SCALES, Metric
+from runner.judging.metrics import LABELS, SCALES, Metric, form_of
 from tests.worlds.factories import (
     make_episode,
     make_experiment,

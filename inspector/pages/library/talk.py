@@ -11,7 +11,7 @@ import orjson
 from benchapp.models import Blob, Decision, ModelCall
 from benchapp.record.recorded import slot_of
 from inspector.web.text.visible import visible
-from runner.authoring.teaching import RULE, teaching_keys
+from runner.authoring.teaching import RULE, list_teaching_keys
 
 MAX_SAID = 200_000  # characters of one turn on the page
 
@@ -42,7 +42,7 @@ def talk_before(decision: Decision) -> tuple[TalkTurn, ...]:
     """In the order of the calls; empty where nobody taught. Needs the decision's family and trial with its task."""
     if decision.after_trial is None:
         return ()
-    keys = teaching_keys(decision.family.key, slot_of(decision.after_trial))
+    keys = list_teaching_keys(decision.family.key, slot_of(decision.after_trial))
     calls = list(
         ModelCall.objects.filter(episode=decision.episode_id, key__in=keys, status=ModelCall.Status.ANSWERED).order_by(
             "id"

@@ -31,6 +31,8 @@ MAX_LIBRARY_BYTES = 8 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ContractRule:
+    """One rule, and how severe a breach is in each profile."""
+
     id: str
     says: str  # one sentence, for documents and pages
     paper: Severity

@@ -35,7 +35,7 @@ def lint(proposal: Proposal) -> Iterator[BrokenRule]:
         if skill is not None and proposal.has_changed(f"{slug}/{SKILL_FILE}"):
             yield from _description(slug, skill)
             yield from _keys(slug, skill)
-            yield from _dangling(proposal, slug, skill)
+            yield from _find_dangling(proposal, slug, skill)
     for path, text in proposal.upserts.items():
         if is_tier3(path) and proposal.has_changed(path):
             yield from _resource(path, text)
@@ -71,7 +71,7 @@ def _keys(slug: str, skill: SkillFile) -> Iterator[BrokenRule]:
         yield BrokenRule("frontmatter-key", f"{slug}/{SKILL_FILE}", message)
 
 
-def _dangling(proposal: Proposal, slug: str, skill: SkillFile) -> Iterator[BrokenRule]:
+def _find_dangling(proposal: Proposal, slug: str, skill: SkillFile) -> Iterator[BrokenRule]:
     for inner in sorted(set(_CITED.findall(skill.body))):
         if f"{slug}/{inner}" not in proposal.after:
             yield BrokenRule("citation-dangling", f"{slug}/{SKILL_FILE}", f"names {inner}, which does not exist")

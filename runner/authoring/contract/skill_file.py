@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import yaml
 
@@ -23,7 +22,9 @@ class SkillFileError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class SkillFile:
-    frontmatter: Mapping[str, Any]
+    """A SKILL.md after parsing."""
+
+    frontmatter: Mapping[str, JsonValue]
     body: str
 
     def text(self, key: str) -> str | None:
@@ -52,7 +53,7 @@ class _Loader(yaml.SafeLoader):
 
     depth = 0
 
-    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         event: yaml.Event = self.peek_event()  # type: ignore[no-untyped-call]
         line = event.start_mark.line + 2 if event.start_mark else 2
         if isinstance(event, yaml.AliasEvent):

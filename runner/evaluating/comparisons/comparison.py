@@ -16,7 +16,7 @@ BELOW_ONE = 1.0 - 1e-6  # what differs never scores full, however small its shar
 class PrecheckFailed(ValueError):
     """An output that cannot be compared at all: not in its format, of other columns, of another resolution, too large.
 
-    `kind` begins the message, so that causes can be told apart: see `runner.evaluating.checks`.
+    `kind` begins the message, so that causes can be told apart: see `runner.evaluating.outcome`.
     """
 
     def __init__(self, kind: str, message: str) -> None:

@@ -12,6 +12,8 @@ CONTEXT = 24  # bytes shown from the first difference on
 
 @dataclass(frozen=True, slots=True)
 class Exact:
+    """Passes only equal bytes."""
+
     kind = "exact"
 
     def compare(self, found: bytes, expected: bytes) -> OutputComparison:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from runner.base.types import JsonValue
 from runner.evaluating.comparisons.comparison import (
@@ -25,10 +24,10 @@ MAX_VALUES = 500_000  # of one tree, its inner ones too
 _NOTHING = object()
 
 
-def read_json(content: bytes) -> Any:
+def read_json(content: bytes) -> JsonValue:
     """The value. NaN and Infinity are taken as Python writes them; a key that stands twice is refused."""
     try:
-        value = json.loads(decode_text(content), object_pairs_hook=take_keys_once)
+        value: JsonValue = json.loads(decode_text(content), object_pairs_hook=take_keys_once)
     except json.JSONDecodeError as error:
         raise PrecheckFailed("format", f"no JSON at line {error.lineno}, column {error.colno}: {error.msg}") from error
     except RecursionError as error:
@@ -96,7 +95,7 @@ class JsonTree:
                     named.append(f"{place}: {_describe_difference(ours, theirs)}")
         return differs(1 - wrong / leaves, named, count, numbers_only=numbers_only) if wrong else SAME
 
-    def _pairs(self, ours: Any, theirs: Any) -> Iterator[tuple[str, Any, Any, int]]:
+    def _pairs(self, ours: object, theirs: object) -> Iterator[tuple[str, object, object, int]]:
         """(place, found, expected, leaves) of every pair that is no two objects or two arrays, in order."""
         pending = [("$", ours, theirs)]
         while pending:
@@ -110,7 +109,7 @@ class JsonTree:
             else:
                 yield place, ours, theirs, max(_leaves(ours), _leaves(theirs))
 
-    def _plain(self, value: Any) -> object:
+    def _plain(self, value: object) -> object:
         """The tree without what does not count: ignored keys, and the order of arrays where any will do."""
         if isinstance(value, dict):
             return {key: self._plain(inner) for key, inner in value.items() if key not in self.ignored_keys}
@@ -119,18 +118,18 @@ class JsonTree:
         inner = [self._plain(each) for each in value]
         return sorted(inner, key=spell_value) if self.any_order else inner
 
-    def _alike(self, found: Any, expected: Any) -> bool:
+    def _alike(self, found: object, expected: object) -> bool:
         if is_number(found) and is_number(expected):
             return self.tolerance.alike(found, expected)
         return type(found) is type(expected) and found == expected
 
 
-def spell_value(value: Any) -> str:
+def spell_value(value: object) -> str:
     """JSON that is the same for values that are the same: of 1 and 1.0, and whatever the order of keys."""
     return json.dumps(_reduce_numbers(value), sort_keys=True)
 
 
-def _reduce_numbers(value: Any) -> object:
+def _reduce_numbers(value: object) -> object:
     if isinstance(value, dict):
         return {key: _reduce_numbers(inner) for key, inner in value.items()}
     if isinstance(value, list):
@@ -148,7 +147,7 @@ def _at(values: list[object], index: int) -> object:
     return values[index] if index < len(values) else _NOTHING
 
 
-def _leaves(value: Any) -> int:
+def _leaves(value: object) -> int:
     """An empty object or array is one leaf."""
     pending, count = [value], 0
     while pending:
@@ -158,7 +157,7 @@ def _leaves(value: Any) -> int:
     return count
 
 
-def _describe_difference(found: Any, expected: Any) -> str:
+def _describe_difference(found: object, expected: object) -> str:
     if found is _NOTHING:
         return f"missing, expected {_brief(expected)}"
     if expected is _NOTHING:

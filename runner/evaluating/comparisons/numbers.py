@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TypeGuard
 
 _ROUNDING = 1 + 1e-9  # 1.1 lies 0.1 from 1.0, though as floats it is a little more
 
@@ -38,13 +39,13 @@ class Tolerance:
 NONE = Tolerance()
 
 
-def is_number(value: object) -> bool:
+def is_number(value: object) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def number_in(value: object) -> int | float | None:
     """A number as it stands, or the one that a text spells; None for everything else."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if is_number(value):
         return value
     if not isinstance(value, str) or len(value) > 400 or "_" in value:
         return None

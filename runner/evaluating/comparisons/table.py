@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import Any
 
-from runner.base.types import JsonValue
 from runner.evaluating.comparisons.comparison import (
     MAX_DIFFERENCES,
     SAME,
@@ -22,7 +20,7 @@ from runner.evaluating.comparisons.json_tree import spell_value
 from runner.evaluating.comparisons.numbers import NONE, Tolerance, is_number, number_in
 from runner.evaluating.comparisons.table_reading import TableFormat, TableRows, read_rows
 
-Row = tuple[Any, ...]
+Row = tuple[object, ...]
 Pair = tuple[str, Row | None, Row | None]  # where, found row, expected row; None where a side has no such row
 
 
@@ -79,7 +77,7 @@ class TableComparator:
             where = f"row {{:,}} of {among}"
         return [(where.format(place), *pair) for place, pair in enumerate(zip_longest(ours, theirs), 1)]
 
-    def _order(self, columns: tuple[str, ...]) -> Any:
+    def _order(self, columns: tuple[str, ...]) -> Callable[[Row], tuple[object, ...]]:
         """Columns with a tolerance decide last, so that numbers that are nearly alike do not part equal rows."""
         loose = [name in self.tolerances or self.tolerance != NONE for name in columns]
 
@@ -104,7 +102,7 @@ def _compare_pairs(
         else:
             cells = _wrong_cells(mine, wanted, tolerances)
             wrong, count = wrong + len(cells), count + len(cells)
-            numbers_only &= all(_are_numbers(mine[each], wanted[each]) for each in cells)
+            numbers_only &= all(number_in(row[each]) is not None for row in (mine, wanted) for each in cells)
             told = [_describe_difference(columns[each], mine[each], wanted[each]) for each in cells[:MAX_DIFFERENCES]]
         named += [f"{place}{each}" for each in told[: MAX_DIFFERENCES - len(named)]]
     return differs(1 - wrong / total, named, count, numbers_only=numbers_only) if wrong else SAME
@@ -167,15 +165,11 @@ def _wrong_cells(mine: Row, wanted: Row, tolerances: Sequence[Tolerance]) -> lis
     return [place for place, (cell, other, tolerance) in enumerate(cells) if not _alike(cell, other, tolerance)]
 
 
-def _are_numbers(found: JsonValue, expected: JsonValue) -> bool:
-    return number_in(found) is not None and number_in(expected) is not None
-
-
 def _describe_difference(column: str, found: object, expected: object) -> str:
     return f", column {shorten_value(column)}: found {shorten_value(found)}, expected {shorten_value(expected)}"
 
 
-def _alike(found: Any, expected: Any, tolerance: Tolerance) -> bool:
+def _alike(found: object, expected: object, tolerance: Tolerance) -> bool:
     """Texts of a CSV are numbers only where a tolerance was asked for: "007" is not "7" elsewhere."""
     if is_number(found) and is_number(expected):
         return tolerance.alike(found, expected)
@@ -187,11 +181,11 @@ def _alike(found: Any, expected: Any, tolerance: Tolerance) -> bool:
     return ours is not None and theirs is not None and tolerance.alike(ours, theirs)
 
 
-def _spell_cell(cell: Any) -> str:
+def _spell_cell(cell: object) -> str:
     return cell if isinstance(cell, str) else spell_value(cell)
 
 
-def _sortable(cell: JsonValue) -> tuple[int, float, str]:
+def _sortable(cell: object) -> tuple[int, float, str]:
     """Numbers by size, then what is none by its letters. Not a number comes after all numbers."""
     value = number_in(cell)
     try:

@@ -7,7 +7,7 @@ import io
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from runner.base.types import JsonValue
 from runner.evaluating.comparisons.comparison import PrecheckFailed, decode_text, shorten_value
@@ -26,7 +26,7 @@ class TableRows:
     """`rows` are as long as `columns`. Cells of CSV and TSV are texts without surrounding blanks; of JSON lines, values."""
 
     columns: tuple[str, ...]
-    rows: tuple[tuple[Any, ...], ...]
+    rows: tuple[tuple[object, ...], ...]
 
 
 def read_rows(content: bytes, format: TableFormat) -> TableRows:

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib import metadata
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from runner.base.errors import (
@@ -24,24 +25,25 @@ from runner.base.errors import (
     ModelUnavailable,
     SetupError,
 )
-from runner.base.no_credit import says_no_credit
 from runner.base.types import FILTERED, TOO_LONG, JsonValue, ModelReply, ModelRequest, Usage
 from runner.models.litellm.litellm_errors import (
     EmptyReply,
+    find_refused_parameter,
     is_away,
     is_of_the_key,
     is_passing,
     provider_body,
     retry_after,
 )
-from runner.models.litellm.litellm_package import load_litellm, missing_module
+from runner.models.litellm.litellm_package import find_missing_module, load_litellm
 from runner.models.litellm.litellm_parameters import target_of
 from runner.models.litellm.litellm_reply import read_reply
 from runner.models.litellm.litellm_request import Sending, prepare
 from runner.models.preset import Preset, has_address
 from runner.models.wire.context_overflow import Overflow, fills, is_bare_500, overflow_of
 from runner.models.wire.error_wording import describe_error
-from runner.models.wire.patience import Passing, Patience, seconds_set
+from runner.models.wire.metering import says_no_credit
+from runner.models.wire.patience import Passing, Patience, read_seconds
 
 if TYPE_CHECKING:
     from runner.models.wire.bounded import BoundedCall
@@ -150,11 +152,12 @@ class LiteLLM:
 
         litellm = self._litellm()
         request = self._within_limits(request)
-        sending, patience = self._sending(litellm, request), Patience(self.name, self.sleep)
+        sending, patience = self._prepare(litellm, request), Patience(self.name, self.sleep)
         notes: list[str] = []
         left_out: set[str] = set()
         reply: ModelReply | None = None
-        with bound_calls(BoundedCall(self.timeout_seconds, time.monotonic() + _call_seconds())) as call:
+        seconds = read_seconds("SKILLGLASS_MODEL_CALL_SECONDS", CALL_SECONDS)
+        with bound_calls(BoundedCall(self.timeout_seconds, time.monotonic() + seconds)) as call:
             while reply is None:
                 call.begin_try()
                 try:
@@ -166,7 +169,7 @@ class LiteLLM:
                         raise ModelRefused(f"{parameter.reason} (model {self.name})") from None
                     left_out.add(parameter.name)  # one more each time, so this ends
                     self._refused[parameter.name] = parameter.reason
-                    sending = self._sending(litellm, request)
+                    sending = self._prepare(litellm, request)
                 except _Overflowed as found:
                     if not notes and (lowered := sending.lower_answer(found.overflow)):
                         notes.append(lowered)
@@ -174,7 +177,7 @@ class LiteLLM:
                         reply = self._overflow(request, found.overflow, str(found))
         return replace(reply, failed_tries=tuple(patience.failed), not_sent=sending.not_sent, notes=tuple(notes))
 
-    def _try(self, litellm: Any, sending: Sending, call: BoundedCall) -> ModelReply:
+    def _try(self, litellm: ModuleType, sending: Sending, call: BoundedCall) -> ModelReply:
         try:
             response = litellm.completion(**sending.arguments)
             return read_reply(response, self.model, self._usage(litellm, response))
@@ -186,14 +189,14 @@ class LiteLLM:
 
     def _failure(self, problem: Exception, sending: Sending, call: BoundedCall) -> Exception:
         """What a failed try means for the call."""
-        if missing := missing_module(problem):
+        if missing := find_missing_module(problem):
             return self._without(missing)
         if call.replied:
-            return _unreadable(self._describe_error(_no_reply(problem)), call)
+            return _make_unreadable(self._describe_error(_wrap_as_empty(problem)), call)
         told = f"{self._describe_error(problem)} (model {self.name})"
         if (overflow := overflow_of(problem)) is not None:
             return _Overflowed(self._describe_error(problem), overflow)
-        if name := sending.find_refused(problem):
+        if name := find_refused_parameter(problem, sending.ours):
             return _RefusedByLiteLLM(name, self._describe_error(problem)[:MAX_REASON])
         if is_of_the_key(problem):
             return self._read_key_refusal(problem)
@@ -232,7 +235,7 @@ class LiteLLM:
             return request
         return replace(request, max_tokens=longest)
 
-    def _sending(self, litellm: Any, request: ModelRequest) -> Sending:
+    def _prepare(self, litellm: ModuleType, request: ModelRequest) -> Sending:
         address = self._address() if self._has_own_address else None
         options = {} if self.preset is None else self.preset.options
         sending = prepare(target_of(litellm, self.model, address), request, options, self._refused)
@@ -276,7 +279,7 @@ class LiteLLM:
         names = (self.key_variable, self.preset.api_base_variable if self.preset else None, _usual_variable(self.model))
         return tuple(name for name in names if name)
 
-    def _litellm(self) -> Any:
+    def _litellm(self) -> ModuleType:
         try:
             return load_litellm()
         except ImportError as error:
@@ -285,7 +288,7 @@ class LiteLLM:
     def _without(self, missing: str) -> SetupError:
         return SetupError(f"{self.name}: a Python package is missing on this machine: {missing[:MAX_REASON]}")
 
-    def _usage(self, litellm: Any, response: Any) -> Usage:
+    def _usage(self, litellm: ModuleType, response: Any) -> Usage:
         """Input includes what was cached, as litellm gives it for every provider: cached input is counted once."""
         usage = getattr(response, "usage", None)
         # litellm makes up zeros where the provider gave no counts; some providers give no sum.
@@ -300,7 +303,7 @@ class LiteLLM:
         )
         return replace(tokens, cost_usd=self._cost(litellm, response, tokens))
 
-    def _cost(self, litellm: Any, response: Any, tokens: Usage) -> float | None:
+    def _cost(self, litellm: ModuleType, response: Any, tokens: Usage) -> float | None:
         if self.preset is not None and self.preset.prices is not None:
             return self.preset.prices.cost(tokens, cache_written(response.usage))
         if self._has_own_address:
@@ -312,7 +315,7 @@ class LiteLLM:
         return float(cost) if cost else None
 
 
-def _no_reply(problem: Exception) -> Exception:
+def _wrap_as_empty(problem: Exception) -> Exception:
     if isinstance(problem, EmptyReply):
         return problem
     found = EmptyReply(str(problem))
@@ -320,14 +323,14 @@ def _no_reply(problem: Exception) -> Exception:
     return found
 
 
-def _unreadable(told: str, call: BoundedCall) -> Passing:
+def _make_unreadable(told: str, call: BoundedCall) -> Passing:
     """The provider refused nothing: it gave a reply that litellm or we cannot read, whatever status litellm gives that."""
     used = call.used if call.answering else None
     return Passing(told, is_away=False, is_last=False, is_bare=False, retry_after=None, usage=used)
 
 
 def _advice(sending: Sending, error: Exception) -> str:
-    option = sending.refused_option(error)
+    option = find_refused_parameter(error, sending.options)
     return f"\nThe preset's option {option} is refused; `{option}: null` leaves it out." if option else ""
 
 
@@ -342,18 +345,13 @@ def _count(told: object) -> int | None:
     return told if isinstance(told, int) and 0 <= told < 10**12 else None
 
 
-def _call_seconds() -> float:
-    name = "SKILLGLASS_MODEL_CALL_SECONDS"
-    return seconds_set(name, os.environ.get("SKILLGLASS_MODEL_CALL_SECONDS"), CALL_SECONDS)
-
-
 def _usual_variable(model: str) -> str | None:
     """The variable that litellm reads for this provider when none is named."""
     provider, slash, _ = model.partition("/")
     return f"{provider.upper()}_API_KEY" if slash and provider not in OTHER_CREDENTIALS else None
 
 
-def _has_list_price(litellm: Any, model: str) -> bool:
+def _has_list_price(litellm: ModuleType, model: str) -> bool:
     try:
         found = litellm.get_model_info(model)
     except Exception:  # litellm raises a bare Exception for a model it does not know
@@ -361,7 +359,7 @@ def _has_list_price(litellm: Any, model: str) -> bool:
     return bool(found.get("input_cost_per_token")) and bool(found.get("output_cost_per_token"))
 
 
-def _look_up_window(listed: Mapping[str, Any], model: str) -> int | None:
+def _look_up_window(listed: Mapping[str, Mapping[str, object]], model: str) -> int | None:
     """Read from the list itself: litellm's own look-up would ask an Ollama server."""
     entry = listed.get(model) or listed.get(model.partition("/")[2]) or {}
     found = entry.get("max_input_tokens")

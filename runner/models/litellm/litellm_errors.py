@@ -1,12 +1,16 @@
-"""What a failed call means: worth another try, the key's fault, or final. Read from litellm's errors."""
+"""What a failed call means: worth another try, the key's fault, or final; and which parameter the provider refuses.
+
+Read from litellm's errors and the provider's own words in them.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Iterator, Mapping
 
-from runner.base.retry_after import retry_after_seconds
 from runner.base.types import JsonValue
+from runner.models.wire.patience import retry_after_seconds
 
 # Worth another try, by the names litellm gives them; whatever else it raises will not get better by asking again.
 PASSING = (
@@ -68,3 +72,80 @@ def retry_after(error: Exception) -> float | None:
     response = getattr(error, "response", None)
     headers = getattr(error, "litellm_response_headers", None) or getattr(response, "headers", None) or {}
     return retry_after_seconds(str(headers.get("retry-after") or ""))
+
+
+MAX_READ = 1_000  # characters of an error; further on it may quote the conversation
+
+# Parameters that can be left out without changing what is asked, and their names in providers' errors. The limit on
+# output tokens is not among them: see RENAMED. Two are no parameters but marks in messages.
+NAMES: dict[str, str] = {
+    "temperature": "temperature",
+    "top_p": r"top_?p",
+    "top_k": r"top_?k",
+    "min_p": r"min_?p",
+    "seed": r"(?:random_)?seed",
+    "frequency_penalty": r"frequency_?penalty",
+    "presence_penalty": r"presence_?penalty",
+    "response_format": r"response_?format(?:\.type)?|json[ _]mode|response[ _]?mime[ _]?type|json_object",
+    "reasoning_effort": r"reasoning[._]?effort|reasoning|thinking|think",
+    "thinking": r"thinking(?:_?config)?",
+    "verbosity": r"verbosity|text\.verbosity",
+    "parallel_tool_calls": r"parallel_tool_calls",
+    "service_tier": r"service_tier",
+    "include": r"include|encrypted content",
+    "store": "store",
+    "reasoning_content": "reasoning_content",
+    "cache_control": r"cache_control|prompt caching",
+}
+RENAMED = "max_tokens"  # OpenAI's newer models take it as max_completion_tokens alone
+
+# No parameter, but what is wrong with messages: a turn that called tools came with no reasoning and needs some.
+NO_REASONING = "no reasoning_content"
+_DEMANDED = re.compile(r"reasoning_content\b[^.]*(?:missing|passed back|required)", re.IGNORECASE)
+_REFUSED = re.compile(
+    r"unsupported|not (?:be )?(?:supported|permitted|allowed|enabled|available)|(?:does|do)(?:n't| not) support"
+    r"|extra[ _](?:inputs|forbidden)|was unexpected|un(?:recognized|known|expected)|deprecated|only \S+ is (?:allowed|supported)"
+    r"|may only be|must be|cannot (?:both )?be|only the default|invalid|refuse|without the following",
+    re.IGNORECASE,
+)
+
+
+def find_refused_parameter(error: Exception, sent: Collection[str]) -> str | None:
+    """The first of `sent`, in the order given, that this error refuses; None where it is about something else.
+
+    `sent` may hold NO_REASONING too.
+    """
+    if not _is_bad_request(error):
+        return None
+    text = str(error)[:MAX_READ]
+    if RENAMED in sent and re.search(r"\bmax_tokens\b[^.]*\bnot supported\b.*max_completion_tokens", text, re.DOTALL):
+        return RENAMED
+    if _DEMANDED.search(text):
+        return NO_REASONING if NO_REASONING in sent else None
+    body = provider_body(error)
+    told = {str(body.get("param") or ""), *_places(body)}
+    named = [name for name in sent if name in NAMES and any(re.fullmatch(NAMES[name], one) for one in told)]
+    if named and _REFUSED.search(text):
+        return named[0]
+    return next((name for name in sent if name in NAMES and _is_refused(name, text)), None)
+
+
+def _is_bad_request(error: Exception) -> bool:
+    """By its name too: litellm refuses some itself, before anything is sent."""
+    status = getattr(error, "status_code", None)
+    return status in (400, 422) or type(error).__name__ == "UnsupportedParamsError"
+
+
+def _places(body: object) -> Iterator[str]:
+    """FastAPI's way: {"detail": [{"loc": ["body", "seed"]}]}."""
+    detail = body.get("detail") if isinstance(body, dict) else None
+    for item in detail if isinstance(detail, list) else ():
+        if isinstance(item, dict) and isinstance(item.get("loc"), list):
+            yield from (str(part) for part in item["loc"])
+
+
+def _is_refused(name: str, text: str) -> bool:
+    """Its name and the refusal stand in one sentence."""
+    sentences = re.split(r"(?<=[.!?;\n])\s", text)
+    at = re.compile(rf"(?<![\w-])(?:{NAMES[name]})(?![\w-])", re.IGNORECASE)
+    return any(at.search(sentence) and _REFUSED.search(sentence) for sentence in sentences)

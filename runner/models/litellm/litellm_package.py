@@ -11,15 +11,17 @@ from types import ModuleType
 from typing import Any
 
 from runner.base.types import TOO_LONG
+from runner.models.wire.error_wording import iterate_causes
 
 WINDOW_FILLED = "model_context_window_exceeded"  # Anthropic's stop_reason of a reply that filled the window
 _MCP_GATEWAY = "litellm.responses.mcp.litellm_proxy_mcp_handler"
 
 
-def load_litellm() -> Any:
+def load_litellm() -> ModuleType:
     """The module. Importing it takes seconds, so it is loaded by the first call. ImportError where it is not installed."""
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # it would fetch a price list
-    litellm: Any = importlib.import_module("litellm")
+    module = importlib.import_module("litellm")
+    litellm: Any = module
     litellm.suppress_debug_info = True  # it prints advice to standard output
     litellm.telemetry = False
     logging.getLogger("LiteLLM").setLevel(logging.WARNING)
@@ -27,22 +29,15 @@ def load_litellm() -> Any:
     reasons._FINISH_REASON_MAP.setdefault(WINDOW_FILLED, TOO_LONG)  # it would say "stop"
     _do_without_mcp()
     importlib.import_module("runner.models.wire.bounded").install(litellm)  # httpx takes a while to import
-    return litellm
+    return module
 
 
-def missing_module(error: BaseException) -> str | None:
+def find_missing_module(error: BaseException) -> str | None:
     """What the import of a missing package says ("No module named 'boto3'"), where an error comes from that.
 
     litellm reports a missing package as a lost connection, with the ImportError behind it.
     """
-    seen: set[int] = set()
-    cause: BaseException | None = error
-    while cause is not None and id(cause) not in seen:
-        if isinstance(cause, ImportError):
-            return str(cause)
-        seen.add(id(cause))
-        cause = cause.__cause__ or cause.__context__
-    return None
+    return next((str(cause) for cause in iterate_causes(error) if isinstance(cause, ImportError)), None)
 
 
 class _NoGateway:

@@ -1,7 +1,7 @@
 """Which of a request's parameters are sent to a model, and which are left out, with the reason.
 
 What a model takes is known to litellm (its lists and its mapping of values), to the rules below, which it does not have,
-and to the provider: a parameter that it refuses is left out from then on (`litellm_refusals`).
+and to the provider: a parameter that it refuses is left out from then on (`litellm_errors`).
 
 Only what the runner asks for by itself is left out. An option of a preset was written for this model: where it cannot be
 sent, that is an error.
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Any
 
 from runner.base.types import JsonValue, ModelRequest
@@ -31,7 +32,7 @@ CLAUDE_PROVIDERS = frozenset({"anthropic", "bedrock", "bedrock_converse", "verte
 class LiteLLMTarget:
     """Who is asked, in litellm's terms. `model` without its provider: "claude-opus-4-6"."""
 
-    litellm: Any
+    litellm: ModuleType
     full_name: str  # "anthropic/claude-opus-4-6"
     provider: str
     model: str
@@ -63,7 +64,7 @@ class Parameters:
         ]
 
 
-def target_of(litellm: Any, full_name: str, address: str | None) -> LiteLLMTarget:
+def target_of(litellm: ModuleType, full_name: str, address: str | None) -> LiteLLMTarget:
     """For a provider that litellm does not know its own error follows, once it is asked."""
     try:
         model, provider, *_ = litellm.get_llm_provider(full_name)
@@ -146,7 +147,7 @@ def _follow_mapping(target: LiteLLMTarget, chosen: Parameters) -> None:
 
 def _map_parameters(target: LiteLLMTarget, values: Mapping[str, JsonValue]) -> dict[str, JsonValue] | None:
     try:
-        made: dict[str, Any] = target.litellm.utils.get_optional_params(
+        made: dict[str, JsonValue] = target.litellm.utils.get_optional_params(
             model=target.model, custom_llm_provider=target.provider, drop_params=True, **values
         )
     except Exception:  # whatever is wrong, litellm says it again when it is asked
@@ -161,11 +162,13 @@ def _names(value: JsonValue) -> Iterator[str]:
             yield from _names(item)
 
 
-def _fit_budget(chosen: Parameters, thinking: Any) -> None:
+def _fit_budget(chosen: Parameters, thinking: JsonValue) -> None:
     """Anthropic counts thinking as output and takes no budget that reaches the limit on it."""
-    budget = thinking.get("budget_tokens") if isinstance(thinking, dict) else None
     limit = chosen.values.get("max_tokens")
-    if not isinstance(budget, int) or not isinstance(limit, int) or budget < limit:
+    if not isinstance(thinking, dict) or not isinstance(limit, int):
+        return
+    budget = thinking.get("budget_tokens")
+    if not isinstance(budget, int) or budget < limit:
         return
     chosen.values.pop("reasoning_effort", None)
     chosen.values.pop("thinking", None)

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 from runner.base.text import storable, storable_value
-from runner.base.types import FILTERED, UNREADABLE, ModelReply, ToolCall, Usage
+from runner.base.types import FILTERED, UNREADABLE, JsonValue, ModelReply, ToolCall, Usage
 from runner.models.litellm.litellm_errors import EmptyReply
 from runner.models.wire.carried import FIELDS, read_carried
 
@@ -39,9 +39,9 @@ def read_reply(response: Any, model: str, usage: Usage) -> ModelReply:
     )
 
 
-def _fields_of_calls(raw: Sequence[Any], calls: Sequence[ToolCall]) -> dict[str, dict[str, Any]]:
+def _fields_of_calls(raw: Sequence[Any], calls: Sequence[ToolCall]) -> dict[str, dict[str, object]]:
     """id -> what the provider wants back with the call: Google's signature, which litellm hangs on the id as well."""
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, dict[str, object]] = {}
     for each, call in zip(raw, calls, strict=True):
         _, _, hung = str(each.id or "").partition(SIGNATURE)
         fields = getattr(each, FIELDS, None) or ({"thought_signature": hung} if hung else None)
@@ -60,11 +60,11 @@ def tool_calls(calls: Sequence[Any]) -> Iterator[ToolCall]:
         yield ToolCall(identifier, storable(str(call.function.name)), read_arguments(call.function.arguments or "{}"))
 
 
-def read_arguments(text: str) -> dict[str, Any]:
+def read_arguments(text: str) -> dict[str, JsonValue]:
     """Arguments that are no JSON object are kept as they came, under UNREADABLE. A line break in a text is taken."""
     try:
         found = json.loads(text, strict=False)
     except (ValueError, RecursionError):
         found = None
-    kept: dict[str, Any] = storable_value(found if isinstance(found, dict) else {UNREADABLE: text})
+    kept: dict[str, JsonValue] = storable_value(found if isinstance(found, dict) else {UNREADABLE: text})
     return kept

@@ -1,33 +1,27 @@
-"""What `litellm.completion` is called with for one request."""
+"""What `litellm.completion` is called with for one request: parameters, and messages as the provider wants them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
 from runner.base.types import JsonValue, ModelRequest
-from runner.models.litellm.litellm_history import CACHE_MARK, messages_for
+from runner.models.litellm.litellm_errors import NO_REASONING
 from runner.models.litellm.litellm_parameters import LiteLLMTarget, choose_parameters
-from runner.models.litellm.litellm_refusals import NO_REASONING, find_refused_parameter
 from runner.models.wire.carried import REASONING, thinks_first
 from runner.models.wire.context_overflow import Overflow
 
 
 @dataclass(frozen=True, slots=True)
 class Sending:
+    """A request, ready to be sent."""
+
     arguments: dict[str, Any]
     not_sent: tuple[str, ...]  # what was asked for and left out, each with its reason
     ours: tuple[str, ...]  # names of what the runner sends by itself and may leave out
     options: tuple[str, ...]  # names of the preset's options that are sent
-
-    def find_refused(self, error: Exception) -> str | None:
-        """What the provider refuses of this, where the request can be sent without it."""
-        return find_refused_parameter(error, self.ours)
-
-    def refused_option(self, error: Exception) -> str | None:
-        return find_refused_parameter(error, self.options)
 
     def lower_answer(self, overflow: Overflow) -> str:
         """Lowers the limit on output tokens so that prompt and answer fit, and says so; "" where that is of no use."""
@@ -43,7 +37,7 @@ class Sending:
 
 
 def prepare(
-    target: LiteLLMTarget, request: ModelRequest, options: Mapping[str, Any], refused: Mapping[str, str]
+    target: LiteLLMTarget, request: ModelRequest, options: Mapping[str, object], refused: Mapping[str, str]
 ) -> Sending:
     """`refused`: name -> the provider's words, of what it refused before. Who is asked, where and how long is not in it."""
     chosen = choose_parameters(target, request, options, refused)
@@ -68,3 +62,43 @@ def _ours(asked: Collection[str], values: Mapping[str, JsonValue], messages: lis
     bare = any(message.get("tool_calls") and REASONING not in message for message in messages)
     found = [*(name for name in named if name in asked and name in values), *bridged, *marks]
     return [*found, NO_REASONING] if bare else found
+
+
+CACHE_MARK = "cache_control"
+# They refuse unsigned reasoning in messages, in their own words: Groq's is "property 'reasoning_content' is unsupported".
+# Google and Anthropic take back what is signed.
+TAKE_NO_REASONING = frozenset({"groq", "cerebras", "mistral", "gemini", "vertex_ai", "anthropic", "bedrock", "azure"})
+
+
+def messages_for(target: LiteLLMTarget, request: ModelRequest, refused: Collection[str]) -> list[dict[str, JsonValue]]:
+    messages = deepcopy([dict(message) for message in request.messages])  # litellm changes them
+    for message in messages:
+        if not _takes_reasoning(target, message, refused):
+            message.pop(REASONING, None)
+        elif NO_REASONING in refused:
+            message.setdefault(REASONING, " ")  # the least that they take, by the source of litellm 1.106.2
+    if request.tools and target.is_claude and CACHE_MARK not in refused:
+        for place in find_cache_places(messages):
+            messages[place][CACHE_MARK] = {"type": "ephemeral"}
+    return messages
+
+
+def _takes_reasoning(target: LiteLLMTarget, message: Mapping[str, JsonValue], refused: Collection[str]) -> bool:
+    """Only with a turn that called tools, where Kimi and DeepSeek demand it. DeepSeek refuses it in any other.
+
+    Azure hosts Kimi too: a provider that demands reasoning is sent it, whatever is usual there.
+    """
+    is_usual = target.provider not in TAKE_NO_REASONING or NO_REASONING in refused
+    return bool(message.get("tool_calls")) and is_usual and REASONING not in refused
+
+
+def find_cache_places(messages: Sequence[Mapping[str, JsonValue]]) -> list[int]:
+    """Where Anthropic's cache is told to end: behind the system message, where the last request ended, and at the end.
+
+    Only a conversation with tools goes on, and reads in every turn what the one before wrote. Anthropic caches the tools
+    with the system message, and takes four marks.
+    """
+    system = [0] if messages and messages[0].get("role") == "system" else []
+    answered = [place for place, message in enumerate(messages) if message.get("role") == "assistant"]
+    before = [answered[-1] - 1] if answered else []
+    return sorted({*system, *(place for place in before if place >= 0), len(messages) - 1})

@@ -23,7 +23,8 @@ from urllib.parse import urlsplit
 import httpx
 
 from runner.base.hanging_up import HangUp
-from runner.base.types import Usage
+from runner.base.types import JsonValue, Usage
+from runner.models.wire.error_wording import iterate_causes
 from runner.models.wire.metering import UsageMeter
 from runner.models.wire.streams import BrokenStream, ErrorInStream, EventReader, Streamed, as_stream, error_in
 
@@ -136,7 +137,7 @@ def _answer(request: httpx.Request, call: BoundedCall) -> httpx.Response:
     if _habits.get(server) == _WHOLE or call.broken >= MAX_BROKEN:
         return _ask_whole(request, call, server)
     try:
-        answer = _exchange(_asking(request, streamed), call, streamed)
+        answer = _exchange(_build_streamed(request, streamed), call, streamed)
     except BrokenConnection:
         call.broken += 1
         raise
@@ -165,7 +166,7 @@ def _ask_whole(request: httpx.Request, call: BoundedCall, server: tuple[str, str
     return answer
 
 
-def _json(content: bytes) -> dict[str, Any] | None:
+def _json(content: bytes) -> dict[str, JsonValue] | None:
     try:
         found = json.loads(content)
     except (ValueError, RecursionError):
@@ -173,7 +174,7 @@ def _json(content: bytes) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def _asking(request: httpx.Request, streamed: Streamed) -> httpx.Request:
+def _build_streamed(request: httpx.Request, streamed: Streamed) -> httpx.Request:
     headers = [(name, value) for name, value in request.headers.raw if name.lower() != b"content-length"]
     url = request.url.copy_with(raw_path=streamed.path.encode("ascii"))
     return httpx.Request(request.method, url, headers=headers, content=json.dumps(streamed.body).encode())
@@ -198,7 +199,8 @@ def _exchange(request: httpx.Request, call: BoundedCall, streamed: Streamed | No
         raise TimeUp("the time for the whole call is used up")
     silence = min(call.silence_seconds * (1 if streamed else WHOLE_FACTOR), left)
     request.headers["Accept-Encoding"] = "identity"
-    request.extensions = {**request.extensions, "timeout": _timeouts(silence)}
+    timeouts = {"connect": min(CONNECT_SECONDS, silence), "read": silence, "write": silence, "pool": silence}
+    request.extensions = {**request.extensions, "timeout": timeouts}
     with HangUp(left) as hang_up, _client() as client:
         request.extensions["trace"] = partial(_watch, hang_up)
         try:
@@ -215,7 +217,7 @@ def _exchange(request: httpx.Request, call: BoundedCall, streamed: Streamed | No
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             if hang_up.is_done:
                 raise TimeUp(_NO_END) from error
-            if _is_of_certificate(error):
+            if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in iterate_causes(error)):
                 raise Unacceptable(f"the provider's certificate is not trusted: {error}") from error
             raise Away(f"cannot connect to the provider: {error or type(error).__name__}") from error
         except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError, OSError) as error:
@@ -227,20 +229,10 @@ def _exchange(request: httpx.Request, call: BoundedCall, streamed: Streamed | No
             raise BrokenConnection(f"the connection broke: {error or type(error).__name__}") from error
 
 
-def _is_of_certificate(error: BaseException | None) -> bool:
-    while error is not None and not isinstance(error, ssl.SSLCertVerificationError):
-        error = error.__cause__ or error.__context__
-    return error is not None
-
-
 def _watch(hang_up: HangUp, event: str, told: Mapping[str, Any]) -> None:
     """httpx's trace of one exchange."""
     if event == "connection.connect_tcp.complete":
         hang_up.watch(told["return_value"].get_extra_info("socket"))
-
-
-def _timeouts(silence: float) -> dict[str, float]:
-    return {"connect": min(CONNECT_SECONDS, silence), "read": silence, "write": silence, "pool": silence}
 
 
 def _client() -> httpx.Client:
@@ -263,6 +255,7 @@ def _read(answer: httpx.Response, call: BoundedCall, streamed: Streamed | None) 
     kind = answer.headers.get("content-type", "application/json")
     is_stream = streamed is not None and answer.is_success and _is_stream(kind)
     content = b"" if is_stream else b"".join(_pieces(answer))
+    reply: Mapping[str, object]
     try:
         if streamed is not None and is_stream:
             status, reply = answer.status_code, _put_together(_pieces(answer), call, streamed)
@@ -299,7 +292,7 @@ def _is_stream(content_type: str) -> bool:
     return content_type.partition(";")[0].strip().lower() in ("text/event-stream", "application/x-ndjson")
 
 
-def _reply_in(content: bytes, call: BoundedCall, streamed: Streamed | None) -> dict[str, Any] | None:
+def _reply_in(content: bytes, call: BoundedCall, streamed: Streamed | None) -> dict[str, JsonValue] | None:
     """A stream under the name of another content type, put together; None for what is passed on as it came.
 
     ErrorInStream for an error with a status of success, as OpenRouter sends it, and BrokenStream.
@@ -313,7 +306,7 @@ def _reply_in(content: bytes, call: BoundedCall, streamed: Streamed | None) -> d
     return _put_together([content], call, streamed) if streamed is not None and is_stream else None
 
 
-def _put_together(pieces: Iterable[bytes], call: BoundedCall, streamed: Streamed) -> dict[str, Any]:
+def _put_together(pieces: Iterable[bytes], call: BoundedCall, streamed: Streamed) -> dict[str, JsonValue]:
     """Keeps the usage that the stream has reported so far, in case it breaks off."""
     reader, meter = EventReader(streamed.assembler()), UsageMeter(streamed.path, "text/event-stream")
     try:

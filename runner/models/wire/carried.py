@@ -25,7 +25,7 @@ DETAILS = "reasoning_details"
 FIELDS, CALLS, SIGNATURES = "provider_specific_fields", "tool_calls", "thought_signatures"
 
 
-def read_carried(message: Any, of_calls: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any] | None:
+def read_carried(message: Any, of_calls: Mapping[str, Mapping[str, object]]) -> Mapping[str, object] | None:
     """Of litellm's message; `of_calls`: the fields of its tool calls by their ids. None where nothing is to go back."""
     fields = message.get(FIELDS) or {}
     signatures = fields.get(SIGNATURES)
@@ -43,7 +43,9 @@ def read_carried(message: Any, of_calls: Mapping[str, Mapping[str, Any]]) -> Map
     return carried if carried and len(canonical_json(carried)) <= MAX_BYTES else None
 
 
-def clean_carried(carried: Mapping[str, JsonValue] | None, clean: Callable[[Any], Any]) -> Mapping[str, Any] | None:
+def clean_carried(
+    carried: Mapping[str, object] | None, clean: Callable[[object], object]
+) -> Mapping[str, object] | None:
     """Without secrets. A signed field that would have to be changed is left out: its signature would not fit it."""
     cleaned = {name: (value, clean(value)) for name, value in (carried or {}).items()}
     return {name: after for name, (before, after) in cleaned.items() if name == REASONING or after == before} or None
@@ -54,7 +56,7 @@ def message_fields(carried: Mapping[str, JsonValue] | None) -> dict[str, JsonVal
     return {name: value for name, value in (carried or {}).items() if name != CALLS}
 
 
-def call_fields(carried: Mapping[str, Any] | None, call: str) -> dict[str, Any]:
+def call_fields(carried: Mapping[str, Mapping[str, dict[str, object]]] | None, call: str) -> dict[str, object]:
     """Fields for the tool call with this id."""
     return dict((carried or {}).get(CALLS, {}).get(call, {}))
 

@@ -74,7 +74,7 @@ def describe_error(error: BaseException, address: str | None) -> str:
     provider's, which the model's name tells. Of an address neither user, password nor query is shown. What the provider
     said may quote a key: the caller takes it out, and then cuts the text. Half a key would not be found.
     """
-    chain = list(_iterate_causes(error))
+    chain = list(iterate_causes(error))
     where = _strip_address(address) if address else ""
     if (broken := _broken(chain)) is not None:
         what, detail = broken
@@ -83,7 +83,7 @@ def describe_error(error: BaseException, address: str | None) -> str:
     return ": ".join(filter(None, (what, where, detail)))
 
 
-def _iterate_causes(error: BaseException) -> Iterator[BaseException]:
+def iterate_causes(error: BaseException) -> Iterator[BaseException]:
     """The error, and what it was made from, outermost first."""
     found: BaseException | None = error
     for _ in range(MAX_WRAPPED):

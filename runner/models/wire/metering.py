@@ -12,9 +12,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from runner.base.no_credit import says_no_credit
 from runner.base.types import Usage
 from runner.models.wire.streams import chat_usage
 
@@ -90,7 +88,7 @@ class UsageMeter:
                 self.broken = self.broken or _broken(item)
 
 
-def _anthropic(event: Mapping[str, Any], known: Mapping[str, int]) -> dict[str, int]:
+def _anthropic(event: Mapping[str, object], known: Mapping[str, int]) -> dict[str, int]:
     """A message, its start (input), or its delta (output so far, with the input again where that changed)."""
     raw = _object(_object(event, "message") or event, "usage")
     parts = {
@@ -131,7 +129,7 @@ def _gemini(event: Mapping[str, object], known: Mapping[str, int]) -> dict[str, 
     return _drop_unknown(input=sum(sent) if sent else None, cached=cached, output=sum(made) if made else None)
 
 
-_FORMATS: dict[str, Callable[[Mapping[str, Any], Mapping[str, int]], dict[str, int]]] = {
+_FORMATS: dict[str, Callable[[Mapping[str, object], Mapping[str, int]], dict[str, int]]] = {
     "/messages": _anthropic,
     "/responses": _responses,
     "/chat/completions": _chat,
@@ -154,7 +152,7 @@ def _drop_unknown(**counts: int | None) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count is not None}
 
 
-def _object(raw: Mapping[str, object], key: str) -> Mapping[str, Any]:
+def _object(raw: Mapping[str, object], key: str) -> Mapping[str, object]:
     value = raw.get(key)
     return value if isinstance(value, Mapping) else {}
 
@@ -169,3 +167,12 @@ def _counts(raw: Mapping[str, object], *keys: str) -> Iterator[int]:
         count = _count(raw, key)
         if count is not None:
             yield count
+
+
+_KINDS = ("insufficient_quota", "billing_hard_limit_reached", "billing_error")  # OpenAI by 429 and 400, Anthropic
+_WORDS = "Your credit balance is too low"  # Anthropic by 400, with the type of any other bad request
+
+
+def says_no_credit(error: Mapping[str, object]) -> bool:
+    """`error`: the object of that name in the provider's answer."""
+    return any(error.get(name) in _KINDS for name in ("type", "code")) or str(error.get("message")).startswith(_WORDS)

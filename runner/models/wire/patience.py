@@ -1,4 +1,4 @@
-"""How long a model is tried again that cannot be reached, falls silent or breaks off."""
+"""How long to try a model again that cannot be reached, falls silent or breaks off, and what its provider asks for."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 
 from runner.base.errors import ModelUnavailable, SetupError
-from runner.base.types import FailedTry, Usage
+from runner.base.types import FailedTry, Usage, sum_lost_usage
 
 log = logging.getLogger(__name__)
 
@@ -42,8 +44,9 @@ class Passing(Exception):
         self.retry_after, self.usage = retry_after, usage
 
 
-def seconds_set(variable: str, told: str | None, default: float) -> float:
-    """The value of an environment variable that holds seconds. SetupError where it is none."""
+def read_seconds(variable: str, default: float) -> float:
+    """The seconds that an environment variable holds. SetupError where it holds anything else."""
+    told = os.environ.get(variable)
     try:
         found = float(told) if told and told.strip() else default
     except ValueError:
@@ -54,8 +57,7 @@ def seconds_set(variable: str, told: str | None, default: float) -> float:
 
 
 def wait_seconds() -> float:
-    name = "SKILLGLASS_MODEL_WAIT_SECONDS"
-    return seconds_set(name, os.environ.get("SKILLGLASS_MODEL_WAIT_SECONDS"), WAIT_SECONDS)
+    return read_seconds("SKILLGLASS_MODEL_WAIT_SECONDS", WAIT_SECONDS)
 
 
 @dataclass(slots=True)
@@ -76,16 +78,13 @@ class Patience:
         pause = self._pause(failure, took)
         self.failed.append(FailedTry(failure.reason[:MAX_REASON_CHARS], took + (pause or 0.0), failure.usage))
         if pause is None:
-            raise ModelUnavailable(f"{failure.reason} (model {self.name})", failure.retry_after, self.lost_usage)
+            raise ModelUnavailable(
+                f"{failure.reason} (model {self.name})", failure.retry_after, sum_lost_usage(self.failed)
+            )
         told = failure.reason[:MAX_REASON_CHARS]
         log.warning("model %s: try %d failed, again in %.0f s: %s", self.name, len(self.failed), pause, told)
         self.sleep(pause)
         self._began = time.monotonic()
-
-    @property
-    def lost_usage(self) -> Usage | None:
-        lost = [each.usage for each in self.failed if each.usage is not None]
-        return sum(lost, Usage()) if lost else None
 
     def _pause(self, failure: Passing, took: float) -> float | None:
         """Seconds; None where waiting is over. What the provider asks for is waited for in whole or not at all."""
@@ -94,15 +93,31 @@ class Patience:
             return None
         if failure.is_away:
             left = self.wait_seconds - self._waited - took
-            pause = max(asked, min(_doubling(len(self.failed)), LOOK_AGAIN_SECONDS, max(left, 0.0)))
+            pause = max(asked, min(_compute_pause(len(self.failed)), LOOK_AGAIN_SECONDS, max(left, 0.0)))
             self._waited += took + pause
             return pause if left > 0 and pause <= left else None
         self._others += 1
         if self._others >= TRIES or asked > LONGEST_PAUSE_SECONDS:
             return None
-        return max(asked, _doubling(self._others - 1))
+        return max(asked, _compute_pause(self._others - 1))
 
 
-def _doubling(failed: int) -> float:
+def _compute_pause(failed: int) -> float:
     """Doubling from one second, each between half and the whole, so that many callers do not come back at once."""
     return min(FIRST_PAUSE_SECONDS * 2.0 ** min(failed, 16), LONGEST_PAUSE_SECONDS) * random.uniform(0.5, 1.0)
+
+
+LONGEST_SECONDS = 86_400.0
+
+
+def retry_after_seconds(told: str | None) -> float | None:
+    """Of a Retry-After header: a number of seconds, or a date (RFC 9110, 10.2.3). None where it tells neither, or so
+    long a time that nobody can mean it."""
+    text = (told or "").strip()
+    try:
+        seconds = (
+            float(text) if text[:1].isdigit() else (parsedate_to_datetime(text) - datetime.now(UTC)).total_seconds()
+        )
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return max(seconds, 0.0) if seconds < LONGEST_SECONDS else None

@@ -11,9 +11,12 @@ import codecs
 import json
 from collections.abc import Callable, Iterator, Mapping, Sized
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from runner.base.types import JsonValue
+
+# A JSON object under construction: its values are of any kind and change from piece to piece.
+Growing: TypeAlias = "dict[str, Any]"
 
 # Texts that arrive whole in each piece; all others are continued by the next piece.
 _WHOLE = frozenset({"role", "id", "type", "format", "name", "model"})
@@ -42,15 +45,17 @@ class BrokenStream(Exception):
 class ErrorInStream(Exception):
     """The provider reported an error after its status of success. `body` is that of an error response."""
 
-    def __init__(self, error: Mapping[str, JsonValue]) -> None:
+    def __init__(self, error: Mapping[str, object]) -> None:
         super().__init__("the provider reported an error in the middle of its reply")
         self.status, self.body = _status_of(error), {"type": "error", "error": dict(error)}
 
 
 class Assembler(Protocol):
-    def add(self, event: Mapping[str, Any]) -> None: ...
+    """Puts the events of one format together."""
 
-    def whole(self, is_done: bool) -> dict[str, Any]:
+    def add(self, event: Mapping[str, object]) -> None: ...
+
+    def whole(self, is_done: bool) -> Growing:
         """The reply's JSON. BrokenStream where its end is missing; `is_done`: the stream said [DONE]."""
         ...
 
@@ -60,7 +65,7 @@ class Streamed:
     """A request that asks for a stream: its path and query, its JSON body, and what puts the reply together."""
 
     path: str
-    body: Mapping[str, Any]
+    body: Mapping[str, object]
     assembler: Callable[[], Assembler]
 
 
@@ -95,7 +100,7 @@ class EventReader:
         if rest:
             self._rest.append(rest)
 
-    def whole(self) -> dict[str, Any]:
+    def whole(self) -> Growing:
         """The reply's JSON. ErrorInStream, BrokenStream."""
         self._line(b"".join(self._rest).rstrip(b"\r"))
         self._rest.clear()
@@ -142,7 +147,7 @@ class EventReader:
             raise BrokenStream(f"an event of the stream is not of its format ({type(error).__name__})") from error
 
 
-def error_in(event: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def error_in(event: Mapping[str, object]) -> Mapping[str, object] | None:
     """The error that an event reports, in the words of its provider."""
     response = event.get("response")
     for holder in (event, response if isinstance(response, Mapping) else {}):
@@ -155,7 +160,7 @@ def error_in(event: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return None
 
 
-def _status_of(error: Mapping[str, JsonValue]) -> int:
+def _status_of(error: Mapping[str, object]) -> int:
     """The status that the error would have had at the start of the reply; 502 where it has none."""
     told = str(error.get("code") or "")
     if told.isascii() and told.isdigit() and len(told) == 3 and 400 <= int(told) < 600:
@@ -171,7 +176,7 @@ class _TextPieces(list[str]):
     """A text that is still growing."""
 
 
-def _merge(kept: dict[str, Any], piece: Mapping[str, Any]) -> None:
+def _merge(kept: Growing, piece: Mapping[str, object]) -> None:
     """Texts are continued, objects merged, lists merged by the "index" of their objects, all else replaced."""
     for name, value in piece.items():
         if value is None:
@@ -193,16 +198,16 @@ def _merge(kept: dict[str, Any], piece: Mapping[str, Any]) -> None:
             kept[name] = value
 
 
-def _merge_list(kept: list[Any], pieces: list[Any]) -> None:
+def _merge_list(kept: list[Any], pieces: list[object]) -> None:
     for piece in pieces:
-        place = piece.get("index") if isinstance(piece, dict) else None
-        if place is not None and (same := _same_place(kept, place)):
-            _merge(same, piece)
-        elif isinstance(piece, dict):
-            kept.append({})
-            _merge(kept[-1], piece)
-        else:
+        if not isinstance(piece, dict):
             kept.append(piece)
+            continue
+        place = piece.get("index")
+        same = None if place is None else _same_place(kept, place)
+        if same is None:
+            kept.append(same := {})
+        _merge(same, piece)
 
 
 def _require_few(kept: Sized) -> None:
@@ -211,7 +216,7 @@ def _require_few(kept: Sized) -> None:
         raise ValueError(f"more than {MAX_PLACES:,} in one list")
 
 
-def _same_place(kept: list[Any], place: Any) -> dict[str, Any] | None:
+def _same_place(kept: list[Any], place: object) -> Growing | None:
     """The latest object with this "index"."""
     _require_few(kept)
     return next((each for each in reversed(kept) if isinstance(each, dict) and each.get("index") == place), None)
@@ -241,17 +246,17 @@ def chat_usage(event: Mapping[str, object]) -> JsonValue:
 
 class _Chat:
     def __init__(self) -> None:
-        self._reply: dict[str, Any] = {}
-        self._choices: dict[Any, dict[str, Any]] = {}
-        self._calls: dict[Any, list[dict[str, Any]]] = {}
+        self._reply: Growing = {}
+        self._choices: dict[int, Growing] = {}
+        self._calls: dict[int, list[Growing]] = {}
 
-    def add(self, event: Mapping[str, Any]) -> None:
+    def add(self, event: Mapping[str, object]) -> None:
         for choice in _objects(event.get("choices")):
             self._add(choice)
         told = {**event, "usage": chat_usage(event)}
         self._reply.update({name: value for name, value in told.items() if name != "choices" and value is not None})
 
-    def _add(self, choice: dict[str, Any]) -> None:
+    def _add(self, choice: Growing) -> None:
         place = choice.get("index") or 0
         if not isinstance(place, int):
             raise ValueError("index")
@@ -271,7 +276,7 @@ class _Chat:
         others = {name: value for name, value in choice.items() if name not in ("index", "delta", "message")}
         kept.update({name: value for name, value in others.items() if value is not None})
 
-    def whole(self, is_done: bool) -> dict[str, Any]:
+    def whole(self, is_done: bool) -> Growing:
         if not is_done and not any(choice["finish_reason"] for choice in self._choices.values()):
             raise BrokenStream("the stream ended before the reply did")
         for place, calls in self._calls.items():
@@ -281,7 +286,7 @@ class _Chat:
         return {**self._reply, "object": "chat.completion", "choices": choices}
 
 
-def _add_content(message: dict[str, Any], piece: Any) -> None:
+def _add_content(message: Growing, piece: Any) -> None:
     """A text, or parts of one: Mistral's reasoning models send their thinking as parts and their answer as text."""
     kept = message.get("content")
     if not isinstance(piece, list) and (kept is None or isinstance(kept, _TextPieces)):
@@ -292,7 +297,7 @@ def _add_content(message: dict[str, Any], piece: Any) -> None:
         message["content"] = parts
 
 
-def _join_parts(parts: list[dict[str, Any]], pieces: list[Any]) -> None:
+def _join_parts(parts: list[Growing], pieces: object) -> None:
     """Neighbours of one type are one part."""
     for piece in _objects(pieces):
         _require_few(parts)
@@ -307,14 +312,14 @@ def _join_parts(parts: list[dict[str, Any]], pieces: list[Any]) -> None:
                 _merge(last, {name: value})
 
 
-def _add_call(calls: list[dict[str, Any]], piece: dict[str, Any]) -> None:
+def _add_call(calls: list[Growing], piece: Growing) -> None:
     """Separates calls by their index or, where a server gives none or the same to all, by their ids.
 
     Where it gives no ids either, a call ends once its arguments are whole and the next name comes.
     """
     place, identifier = piece.get("index"), piece.get("id")
     given = piece.get("function")
-    function: dict[str, Any] = given if isinstance(given, dict) else {}
+    function: Growing = given if isinstance(given, dict) else {}
     _require_few(calls)
     call = _same_place(calls, place) if place is not None else calls[-1] if calls else None
     is_another = identifier and function.get("name") and call and call["id"] not in ("", identifier)
@@ -332,7 +337,7 @@ def _add_call(calls: list[dict[str, Any]], piece: dict[str, Any]) -> None:
     _merge(call, {name: value for name, value in piece.items() if name not in ("index", "id", "type", "function")})
 
 
-def _begins_anew(call: dict[str, Any], function: Mapping[str, Any]) -> bool:
+def _begins_anew(call: Growing, function: Mapping[str, object]) -> bool:
     """A name and arguments after arguments that are whole: nothing could go on with those."""
     pieces = call["function"]["arguments"]
     more = function.get("arguments")
@@ -351,12 +356,12 @@ class _Messages:
     _CONTINUED = ("text", "thinking", "signature", "content")
 
     def __init__(self) -> None:
-        self._message: dict[str, Any] = {}
-        self._blocks: dict[int, dict[str, Any]] = {}
+        self._message: Growing = {}
+        self._blocks: dict[int, Growing] = {}
         self._inputs: dict[int, list[str]] = {}
         self._has_end = False
 
-    def add(self, event: Mapping[str, Any]) -> None:
+    def add(self, event: Mapping[str, object]) -> None:
         match event:
             case {"type": "message_start", "message": dict(message)}:
                 self._message = {**message, "usage": dict(message.get("usage") or {})}
@@ -387,7 +392,7 @@ class _Messages:
                 block["citations"] = []
             block["citations"].append(delta["citation"])
 
-    def whole(self, is_done: bool) -> dict[str, Any]:
+    def whole(self, is_done: bool) -> Growing:
         if not self._has_end or not self._message:
             raise BrokenStream("the stream ended before the reply did")
         for place, pieces in self._inputs.items():
@@ -408,9 +413,9 @@ class _Responses:
 
     def __init__(self) -> None:
         self._items: list[Any] = []
-        self._response: dict[str, Any] | None = None
+        self._response: Growing | None = None
 
-    def add(self, event: Mapping[str, Any]) -> None:
+    def add(self, event: Mapping[str, object]) -> None:
         match event:
             case {"type": "response.output_item.done", "item": dict(item)}:
                 _require_few(self._items)
@@ -418,7 +423,7 @@ class _Responses:
             case {"type": "response.completed" | "response.incomplete" | "response.failed", "response": dict(response)}:
                 self._response = response
 
-    def whole(self, is_done: bool) -> dict[str, Any]:
+    def whole(self, is_done: bool) -> Growing:
         if self._response is None:
             raise BrokenStream("the stream ended before the reply did")
         return {**self._response, "output": self._response.get("output") or self._items}
@@ -428,10 +433,10 @@ class _Gemini:
     """Each event is a reply of its own with the next parts; later values stand for earlier ones, usage included."""
 
     def __init__(self) -> None:
-        self._reply: dict[str, Any] = {}
-        self._candidates: dict[Any, dict[str, Any]] = {}
+        self._reply: Growing = {}
+        self._candidates: dict[int, Growing] = {}
 
-    def add(self, event: Mapping[str, Any]) -> None:
+    def add(self, event: Mapping[str, object]) -> None:
         for candidate in _objects(event.get("candidates")):
             place = candidate.get("index") or 0
             if not isinstance(place, int):
@@ -443,14 +448,14 @@ class _Gemini:
             kept.update({name: value for name, value in candidate.items() if name != "content"})
         self._reply.update({name: value for name, value in event.items() if name != "candidates"})
 
-    def whole(self, is_done: bool) -> dict[str, Any]:
+    def whole(self, is_done: bool) -> Growing:
         ended = any(candidate.get("finishReason") for candidate in self._candidates.values())
         if not ended and "promptFeedback" not in self._reply:
             raise BrokenStream("the stream ended before the reply did")
         return {**self._reply, "candidates": [_finish_value(each) for _, each in sorted(self._candidates.items())]}
 
 
-def _add_part(parts: list[dict[str, Any]], part: dict[str, Any]) -> None:
+def _add_part(parts: list[Growing], part: Growing) -> None:
     """Pieces of one text are joined, of thoughts apart from those of the answer. A signature ends a text.
 
     A call of a tool without parameters may come without arguments; litellm refuses that.
@@ -470,24 +475,24 @@ class _Ollama:
     """Lines of JSON: /api/chat has a message, /api/generate a response; the last line tells what was used."""
 
     def __init__(self) -> None:
-        self._reply: dict[str, Any] = {}
-        self._texts: dict[str, Any] = {}
+        self._reply: Growing = {}
+        self._texts: Growing = {}
         self._has_end = False
 
-    def add(self, event: Mapping[str, Any]) -> None:
+    def add(self, event: Mapping[str, object]) -> None:
         growing = {name: value for name, value in event.items() if name in ("message", "response", "thinking")}
         _merge(self._texts, growing)
         self._reply.update({name: value for name, value in event.items() if name not in growing})
         self._has_end = self._has_end or event.get("done") is True
 
-    def whole(self, is_done: bool) -> dict[str, Any]:
+    def whole(self, is_done: bool) -> Growing:
         if not self._has_end:
             raise BrokenStream("the stream ended before the reply did")
-        texts: dict[str, Any] = _finish_value(self._texts)
+        texts: Growing = _finish_value(self._texts)
         return {**dict.fromkeys(("prompt_eval_count", "eval_count"), 0), **self._reply, **texts}  # litellm would guess
 
 
-_FORMATS: dict[str, tuple[Mapping[str, Any], Callable[[], Assembler]]] = {
+_FORMATS: dict[str, tuple[Mapping[str, object], Callable[[], Assembler]]] = {
     "/chat/completions": ({"stream": True, "stream_options": {"include_usage": True}}, _Chat),
     "/messages": ({"stream": True}, _Messages),
     "/responses": ({"stream": True}, _Responses),

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import io
+import stat
 import tarfile
 import time
 from collections.abc import Iterable, Iterator
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from runner.base.trees import Tree, TreeCaps, check_relative
 from runner.base.types import File, Files
 
 CAPS = TreeCaps()
 _FOLDER_MODE = 0o755
+_PIECE = 1 << 20  # bytes read at once
 SKIP_BYTES = 64 * 1024 * 1024  # how much of one oversized file is passed over before reading is given up
 ALL_SKIP_BYTES = 1024 * 1024 * 1024  # and of all of them: thousands of sparse files cost their maker nothing
 
@@ -71,12 +73,12 @@ class ChunkReader(io.RawIOBase):
         return count
 
 
-def unpack_file(chunks: Iterable[bytes], path: str, tree: Tree, caps: TreeCaps = CAPS) -> None:
+def unpack_file(chunks: Iterable[bytes], path: str, tree: Tree) -> None:
     """Puts the one file of a tar into `tree` as `path`. What is no file, or is too large, is named in `left_out`."""
     try:
         with _open_tar(chunks) as archive:
             entry = archive.next()
-            file = None if entry is None else _file(archive, entry, path, caps.file_bytes, tree)
+            file = None if entry is None else _file(archive, entry, path, CAPS.file_bytes, tree)
     except tarfile.TarError as error:
         tree.left_out.append(f"{path}: the archive cannot be read ({error})")
         return
@@ -164,3 +166,30 @@ def pad_entry(entry: tarfile.TarInfo, content: Iterator[bytes]) -> Iterator[byte
 
 
 END_OF_ARCHIVE = b"\0" * (2 * tarfile.BLOCKSIZE)
+
+
+def can_be_packed(path: Path) -> bool:
+    """Is it a file, a folder or a link? Pipes, sockets and devices stay behind."""
+    mode = path.lstat().st_mode
+    return stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)
+
+
+def make_entry(path: Path, name: str) -> tarfile.TarInfo:
+    """Owned by root and readable by everyone, since an image may run as another user. Without a time: it says when
+    something was unpacked and not what it is."""
+    status = path.lstat()
+    entry = tarfile.TarInfo(name)
+    if stat.S_ISLNK(status.st_mode):
+        entry.type, entry.linkname, entry.mode = tarfile.SYMTYPE, str(path.readlink()), 0o777
+    elif stat.S_ISDIR(status.st_mode):
+        entry.type, entry.mode = tarfile.DIRTYPE, 0o755
+    else:
+        entry.size, entry.mode = status.st_size, 0o755 if status.st_mode & stat.S_IXUSR else 0o644
+    return entry
+
+
+def read_pieces(path: Path) -> Iterator[bytes]:
+    """The file's content, for `pad_entry`."""
+    with path.open("rb") as stream:
+        while piece := stream.read(_PIECE):
+            yield piece

@@ -19,13 +19,15 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
+from docker import APIClient
 from docker.errors import APIError
+from docker.types import HostConfig
 
 from runner.sandboxes.docker.docker_contexts import Context
 from runner.sandboxes.docker.docker_engine import CARRIER_LABEL, LABEL, OWNER_LABEL, engine_errors, remove
-from runner.sandboxes.process_names import this_process
+from runner.sandboxes.processes import this_process
 
 LEAST_API = (1, 42)  # Docker 23.0, the first engine whose own BuildKit reads heredocs
 NO_CLIENT = "install buildx where the worker runs (Debian: docker-buildx, Docker's own packages: docker-buildx-plugin)"
@@ -56,7 +58,7 @@ def buildx() -> Path | None:
     return found or (Path(on_path) if on_path else None)
 
 
-def what_is_missing(client: Any) -> str | None:
+def what_is_missing(client: APIClient) -> str | None:
     """What to do so that images are built with BuildKit; None where nothing is missing."""
     if buildx() is None:
         return NO_CLIENT
@@ -71,7 +73,7 @@ class BuildKitBuild:
 
     def __init__(
         self,
-        client: Any,
+        client: APIClient,
         context: Context,
         name: str,
         labels: dict[str, str],
@@ -216,7 +218,7 @@ def _settings() -> Iterator[Path]:
 
 
 @contextmanager
-def _control_group(client: Any, images: tuple[str, ...], limits: dict[str, int]) -> Iterator[str | None]:
+def _control_group(client: APIClient, images: tuple[str, ...], limits: dict[str, int]) -> Iterator[str | None]:
     """The control group of a container that waits under these limits, in the first image that can run a shell.
 
     None where no image can.
@@ -235,13 +237,17 @@ def _control_group(client: Any, images: tuple[str, ...], limits: dict[str, int])
     )
     made: list[str] = []
     try:
-        yield next((group for image in images if (group := _waiting(client, image, settings, labels, made))), None)
+        yield next(
+            (group for image in images if (group := _start_waiting(client, image, settings, labels, made))), None
+        )
     finally:
         for container in made:
             remove(client, "container", container)
 
 
-def _waiting(client: Any, image: str, settings: Any, labels: dict[str, str], made: list[str]) -> str | None:
+def _start_waiting(
+    client: APIClient, image: str, settings: HostConfig, labels: dict[str, str], made: list[str]
+) -> str | None:
     """The control group of a waiting container of the image; None where it has no shell. Its id is added to `made`."""
     with engine_errors("making the container that holds a build's limits"):
         command = ["/bin/sh", "-c", _WAIT]

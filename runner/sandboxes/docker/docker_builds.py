@@ -1,4 +1,7 @@
-"""Building an image within bounds: memory, share of the processors, time, and the room left on the engine's disk."""
+"""Building an image within bounds: memory, share of the processors, time, and the room left on the engine's disk.
+
+Whose fault is a failed build? The task's, where the same files fail again; the machine's, where another try may not.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,15 @@ import shutil
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+
+import requests
+from docker import APIClient
 
 from runner.base.errors import ImageError, SandboxError
 from runner.base.types import Machine
-from runner.sandboxes.docker.docker_build_errors import build_error
 from runner.sandboxes.docker.docker_buildkit import BuildKitBuild, what_is_missing
 from runner.sandboxes.docker.docker_contexts import Context
 from runner.sandboxes.docker.docker_engine import FAILURES, engine_errors, first_line, word_engine_error
@@ -28,7 +32,12 @@ _PAUSE = 0.5  # seconds between two looks at clock and disk
 
 
 def build(
-    client: Any, context: Context, machine: Machine, name: str, labels: dict[str, str], shells: tuple[str, ...] = ()
+    client: APIClient,
+    context: Context,
+    machine: Machine,
+    name: str,
+    labels: dict[str, str],
+    shells: tuple[str, ...] = (),
 ) -> None:
     """The image under its name on the engine, built by its BuildKit or, where that is missing, by the classic builder.
 
@@ -67,7 +76,7 @@ class ClassicBuild:
 
     def __init__(
         self,
-        client: Any,
+        client: APIClient,
         context: Context,
         name: str,
         labels: dict[str, str],
@@ -76,7 +85,7 @@ class ClassicBuild:
     ) -> None:
         self.client, self.context = client, context
         self._settings = {"tag": name, "labels": labels, "container_limits": limits, "timeout": seconds}
-        self._responses: list[Any] = []
+        self._responses: list[requests.Response] = []
 
     def run(self, tell: Callable[[str], None]) -> str | None:
         hooks = self.client.hooks["response"]
@@ -89,7 +98,7 @@ class ClassicBuild:
         finally:
             hooks.remove(self._keep)
 
-    def _keep(self, response: Any, **_: object) -> None:
+    def _keep(self, response: requests.Response, **_: object) -> None:
         self._responses.append(response)
 
     def end(self) -> bool:
@@ -106,7 +115,7 @@ class BuildWatch:
     """While it is entered, a thread ends the build at its time limit or when the engine's disk runs full, whether the
     build says something or not: the engine gives up a build whose asker is gone. `breach` then says why."""
 
-    def __init__(self, client: Any, seconds: float, end: Callable[[], bool]) -> None:
+    def __init__(self, client: APIClient, seconds: float, end: Callable[[], bool]) -> None:
         self.seconds, self.end = seconds, end
         self.late = f"was not built within {seconds:g} s"
         self.breach: str | None = None
@@ -138,14 +147,14 @@ class BuildWatch:
                 return
 
 
-def _engine_folder(client: Any) -> Path | None:
+def _engine_folder(client: APIClient) -> Path | None:
     """Where the engine keeps its images, if that can be read from here."""
     with engine_errors("asking the engine for its folder"):
         folder = str(client.info().get("DockerRootDir") or "")
     return Path(folder) if folder and os.access(folder, os.R_OK | os.X_OK) else None
 
 
-def _follow(rows: Any, tell: Callable[[str], None]) -> str | None:
+def _follow(rows: Iterable[Mapping[str, object]], tell: Callable[[str], None]) -> str | None:
     """The engine's messages to the end. What it says went wrong, or None."""
     for row in rows:
         tell(str(row.get("stream") or row.get("status") or row.get("error") or ""))
@@ -182,3 +191,53 @@ class _BuildLog:
 
     def add(self, piece: str) -> None:
         self.text = (self.text + piece)[-MAX_LOG_CHARS:]
+
+
+MAX_TAIL_CHARS = 8_000  # of the log, in which a failed command tells why
+
+# What a network, a registry or a disk says that does better later.
+_PASSING = re.compile(
+    r"dial tcp|no such host|timed out|(?:i/o|read|connect|connection|gateway|request) ?timeout|tls handshake|connection (?:was )?(?:refused|reset|aborted)"
+    r"|temporary failure|could not resolve|name resolution|unreachable|unexpected eof|early eof|broken pipe"
+    r"|no space left|disk quota|too many requests|toomanyrequests|service unavailable|bad gateway|internal server error"
+    r"|hash sum mismatch|failed to fetch|unable to connect|connection error|network error|failed to establish"
+    r"|etimedout|econnreset|econnrefused|enotfound|eai_again|\b(?:error|http|status)[ :]+(?:429|50[0-4])\b",
+    re.IGNORECASE,
+)
+# What a builder says of a Dockerfile, its context or the images it names.
+_DESCRIBED = re.compile(
+    r"dockerfile parse error|unknown instruction|no build stage in current context|cannot be empty"
+    r"|(?:copy|add) failed|no source files were specified|failed to compute cache key|failed to calculate checksum"
+    r"|not found in build context|excluded by \.dockerignore|cannot copy from stage|invalid from flag|circular dependency"
+    r"|requires (?:exactly|at least)|unknown flag|only supported (?:with|if)|the --\w+ (?:option|flag) requires"
+    r"|is not allowed|invalid reference format|pull access denied|repository does not exist|manifest (?:for .* )?(?:unknown|not found)"
+    r"|failed to resolve source metadata.*: not found|no match(?:ing)? (?:for platform|manifest)"
+    r"|unterminated heredoc|file with no instructions|greater than max allowed size|invalid escape token"
+    r'|failed to process "|unsupported modifier|must have two arguments|must be of the form|should not be blank'
+    r"|cannot parse platform|invalid stage index|unsupported mount type|unexpected key '|invalid mount target"
+    r"|invalid containerport|invalid signal|invalid checksum|source can't be a url|secret \S+: not found|unset ssh forward key"
+    r"|buildkit-mount\d+/.*: no such file|: not a directory|cannot copy to non-directory"
+    r"|unable to find (?:user|group)|no matching entries in (?:passwd|group) file",
+    re.IGNORECASE | re.DOTALL,
+)
+_STEP_ENDED = re.compile(r"(?:returned a non-zero code|did not complete successfully: exit code): (\d+)", re.IGNORECASE)
+_COMMAND = re.compile(r'process ".*" did not complete successfully', re.DOTALL)  # it may name what a network says
+_KILLED = 137
+# Lines in which a builder repeats the Dockerfile: a command may name a timeout and fail for another reason.
+_REPEATED = re.compile(
+    r"^(?:#\d+ (?:\[|ERROR)| *\d+ \| | > \[|Step \d+/\d+ :|The command '|ERROR: failed to solve).*", re.MULTILINE
+)
+
+
+def build_error(message: str, said: str, log: str = "") -> ImageError | SandboxError:
+    """The error to raise, with `message` and `log`. `said` is the builder's own last word.
+
+    A command of the Dockerfile that failed is the task's fault, unless it was killed or its end speaks of the network
+    or the disk. What nobody here knows is the machine's: it is tried again.
+    """
+    if ended := _STEP_ENDED.search(said):
+        passing = int(ended[1]) == _KILLED or _PASSING.search(_REPEATED.sub("", log[-MAX_TAIL_CHARS:]))
+        return (SandboxError if passing else ImageError)(message, log)
+    said = _COMMAND.sub("", said)
+    described = _DESCRIBED.search(said) and not _PASSING.search(said)
+    return (ImageError if described else SandboxError)(message, log)

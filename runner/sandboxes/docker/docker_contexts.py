@@ -6,7 +6,6 @@ import fnmatch
 import hashlib
 import os
 import re
-import stat
 import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,12 +15,11 @@ from docker.utils.build import exclude_paths
 
 from runner.base.errors import SuiteError
 from runner.base.file_digests import FileDigests, look_at, store_for
-from runner.sandboxes.docker.docker_archive import END_OF_ARCHIVE, pad_entry
+from runner.sandboxes.docker.docker_archive import END_OF_ARCHIVE, can_be_packed, make_entry, pad_entry, read_pieces
 
 DOCKERFILE = "Dockerfile"
 IGNORE_FILES = (f"{DOCKERFILE}.dockerignore", ".dockerignore")  # the first that is there, as BuildKit has it
 MAX_CONTEXT_BYTES = 8 * 1024**3
-_PIECE = 1 << 20
 # Task folders of one suite copy a folder of skills that the released tasks do not have.
 _COPIES_SKILLS = re.compile(r"^\s*(?:COPY|ADD)\s+(?:--\S+\s+)*(?:\./)?skills/?\s", re.IGNORECASE | re.MULTILINE)
 _FROM = re.compile(r"^\s*FROM\s+(?:--\S+\s+)*(\S+)(?:\s+AS\s+(\S+))?", re.IGNORECASE | re.MULTILINE)
@@ -91,7 +89,7 @@ class Context:
                 entry.size = len(content)
                 yield from pad_entry(entry, iter((content,)))
             else:
-                yield from pad_entry(entry, _pieces(path) if entry.size else iter(()))
+                yield from pad_entry(entry, read_pieces(path) if entry.size else iter(()))
         yield END_OF_ARCHIVE
 
     def _entries(self) -> Iterator[tuple[tarfile.TarInfo, Path]]:
@@ -103,7 +101,7 @@ class Context:
             elif name in self.extra_files:
                 entry = tarfile.TarInfo(name)
             else:
-                entry = _entry(path, name)
+                entry = make_entry(path, name)
             yield entry, path
 
 
@@ -133,7 +131,7 @@ def read_context(folder: Path, blank: tuple[str, ...] = ()) -> Context:
     ignore = next((place for name in IGNORE_FILES if (place := folder / name).is_file()), folder / IGNORE_FILES[-1])
     patterns = ignore.read_text("utf-8", "replace").splitlines() if ignore.is_file() and not ignore.is_symlink() else []
     wanted = [line.strip() for line in patterns if line.strip() and not line.startswith("#")]
-    found = sorted(path for path in exclude_paths(str(folder), wanted, DOCKERFILE) if _can_be_sent(folder / path))
+    found = sorted(path for path in exclude_paths(str(folder), wanted, DOCKERFILE) if can_be_packed(folder / path))
     paths = tuple(path for path in found if not lies_in(path, blank))
     _check_size(folder, paths)
     needs_skills = _COPIES_SKILLS.search(without_heredocs(text)) and not os.path.lexists(folder / "skills")
@@ -165,31 +163,7 @@ def lies_in(path: str, folders: tuple[str, ...]) -> bool:
     return f"{path}/".startswith(tuple(f"{folder}/" for folder in folders))
 
 
-def _can_be_sent(path: Path) -> bool:
-    mode = path.lstat().st_mode
-    return stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)
-
-
 def _check_size(folder: Path, paths: tuple[str, ...]) -> None:
     size = sum((folder / path).lstat().st_size for path in paths)
     if size > MAX_CONTEXT_BYTES:
         raise SuiteError(str(folder), "size", f"at most {MAX_CONTEXT_BYTES:,} bytes", f"{size:,} bytes")
-
-
-def _entry(path: Path, name: str) -> tarfile.TarInfo:
-    """Without owner and time, which say where a suite was unpacked and not what it is."""
-    status = path.lstat()
-    entry = tarfile.TarInfo(name)
-    if stat.S_ISLNK(status.st_mode):
-        entry.type, entry.linkname, entry.mode = tarfile.SYMTYPE, str(path.readlink()), 0o777
-    elif stat.S_ISDIR(status.st_mode):
-        entry.type, entry.mode = tarfile.DIRTYPE, 0o755
-    else:
-        entry.size, entry.mode = status.st_size, 0o755 if status.st_mode & stat.S_IXUSR else 0o644
-    return entry
-
-
-def _pieces(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as stream:
-        while piece := stream.read(_PIECE):
-            yield piece

@@ -15,6 +15,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from docker import APIClient
+
 from runner.base.errors import SandboxError
 from runner.sandboxes.docker.docker_engine import FAILURES, connect
 from runner.sandboxes.processes import PROC
@@ -53,7 +55,7 @@ class DiskWatch:
         self.container, self.folders, self.lenient = container, folders, lenient
         self.limit, self.files, self.free, self.end = limit, files, free, end
         self.breach: str | None = None
-        self._client: Any = None
+        self._client: APIClient | None = None
         self._stopped = False
         self._due = threading.Event()  # the next look, or the end
         self._over = threading.Event()  # stopped, or ended
@@ -246,7 +248,7 @@ def _read_removed_file(entry: os.DirEntry[str], devices: set[int]) -> _Held | No
     return _Held(status) if is_removed else None
 
 
-def ask_engine(client: Any, container: str) -> DiskUse:
+def ask_engine(client: APIClient, container: str) -> DiskUse:
     """What the engine says the container wrote."""
     rows = client.containers(all=True, size=True, filters={"id": container})
     return DiskUse(int(rows[0].get("SizeRw") or 0) if rows else 0)

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
+import os
 import re
 import socket
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from pathlib import Path
 
 import docker
 import requests
 import urllib3
+from docker import APIClient
 from docker.errors import APIError, DockerException, NotFound
 
 from runner.base.errors import SandboxError
 from runner.base.text import cut
-from runner.sandboxes.process_names import this_process
+from runner.sandboxes.processes import this_process
 
 LABEL = "skillglass"  # on everything we make
 MARK_LABEL = "skillglass.mark"  # one per attempt: container, network and volumes of a sandbox share it
@@ -32,13 +37,25 @@ FAILURES = (DockerException, requests.RequestException, urllib3.exceptions.HTTPE
 _FULL = re.compile(r"no space left on device|disk quota exceeded", re.IGNORECASE)
 
 
-def connect(timeout: float = API_SECONDS) -> Any:
+def connect(timeout: float = API_SECONDS) -> APIClient:
     """A client of the engine that DOCKER_HOST names, or of this machine's. SandboxError when none answers."""
     try:
-        client = docker.APIClient(**docker.utils.kwargs_from_env(), version="auto", timeout=timeout)
+        client = APIClient(**docker.utils.kwargs_from_env(), version="auto", timeout=timeout)
     except (DockerException, requests.RequestException, OSError) as error:
         raise SandboxError(f"no Docker engine answers; start it or set DOCKER_HOST: {first_line(error)}") from error
     return client
+
+
+@contextmanager
+def hold_lock(name: str) -> Iterator[None]:
+    """One holder of this name at a time, among the processes of this machine."""
+    place = Path(tempfile.gettempdir(), f"{PREFIX}{os.getuid()}-{hashlib.sha256(name.encode()).hexdigest()[:16]}.lock")
+    descriptor = os.open(place, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager
@@ -98,7 +115,7 @@ def labels(mark: str, *, task: str = "", attempt: str = "") -> dict[str, str]:
 KINDS = ("container", "volume", "network")  # in this order: a container holds the others
 
 
-def list_labelled(client: Any, kind: str, wanted: list[str]) -> list[tuple[str, dict[str, str]]]:
+def list_labelled(client: APIClient, kind: str, wanted: list[str]) -> list[tuple[str, dict[str, str]]]:
     """(name or id, labels) of all of `kind` that carry the wanted labels."""
     filters = {"label": wanted}
     with engine_errors(f"listing each {kind}"):
@@ -109,7 +126,7 @@ def list_labelled(client: Any, kind: str, wanted: list[str]) -> list[tuple[str, 
         return [(row["Id"], row["Labels"] or {}) for row in client.networks(filters=filters)]
 
 
-def is_gone(client: Any, container: str) -> bool:
+def is_gone(client: APIClient, container: str) -> bool:
     """Was it removed, or is it being removed?"""
     with engine_errors("looking for the container"):
         try:
@@ -119,7 +136,7 @@ def is_gone(client: Any, container: str) -> bool:
     return bool(state.get("Dead")) or state.get("Status") == "removing"
 
 
-def remove(client: Any, kind: str, name: str) -> None:
+def remove(client: APIClient, kind: str, name: str) -> None:
     """Gone afterwards, whoever removed it. SandboxError when it stays."""
     with engine_errors(f"removing the {kind} {name[:40]}"):
         try:
@@ -137,7 +154,7 @@ def remove(client: Any, kind: str, name: str) -> None:
             _await_removal(client, name)
 
 
-def _await_removal(client: Any, container: str) -> None:
+def _await_removal(client: APIClient, container: str) -> None:
     """Until it is gone that somebody else is removing: it holds its volumes and networks as long."""
     until = time.monotonic() + client.timeout
     while time.monotonic() < until:

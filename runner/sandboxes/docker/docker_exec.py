@@ -5,14 +5,17 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import socket
 import time
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import IO
 
+from docker import APIClient
 from docker.errors import APIError, NotFound
 
+from runner.base.text import join_ends
 from runner.sandboxes.docker.docker_engine import FAILURES, engine_errors
 
 # The shell tells its process id first, then becomes the command's shell: the engine makes each command the leader of
@@ -35,6 +38,7 @@ _STANDARD_OUTPUT = 1  # in the engine's stream
 # The engine tells that a command ended up to two seconds late when an earlier one left a child that holds its output.
 _SLOWEST_NEWS = 6.0
 _LONGEST_FIRST = 4_096  # bytes; a shell that tells no process id in so many is none, and what it says is output
+_MOMENT = 0.5
 _LONGEST_PAUSE = 1.0  # between two looks at whether a silent command still runs
 
 
@@ -72,25 +76,11 @@ class CommandOutput:
 
     def text(self) -> tuple[str, bool]:
         """(as text, was something left out?)."""
-        kept = bytes(self._head) + b"".join(self._tail)
-        missing = self.total - len(kept)
-        if missing:
-            kept_tail = b"".join(self._tail)
-            head, tail = _decode(bytes(self._head)), _decode(kept_tail)
-            left_out = len(head) + len(tail) + missing - self.limit
-            return (
-                f"{head[: self.limit // 2]}\n[... {left_out:,} characters left out ...]\n{tail[-self.limit // 2 :]}",
-                True,
-            )
-        whole = _decode(kept)
-        if len(whole) <= self.limit:
-            return whole, False
-        half = self.limit // 2
-        return f"{whole[:half]}\n[... {len(whole) - 2 * half:,} characters left out ...]\n{whole[-half:]}", True
-
-
-def _decode(content: bytes) -> str:
-    return content.decode("utf-8", "replace")
+        head, tail = bytes(self._head), b"".join(self._tail)
+        missing = self.total - len(head) - len(tail)
+        if not missing:  # decoded as one: a character may lie across the two
+            head, tail = head + tail, b""
+        return join_ends(head.decode("utf-8", "replace"), tail.decode("utf-8", "replace"), missing, self.limit)
 
 
 class Frames:
@@ -126,7 +116,7 @@ class RunningCommand:
     """One command. Start it, then `follow` it to its end or its deadline."""
 
     def __init__(
-        self, client: Any, container: str, command: str, *, folder: str, user: str, environment: Mapping[str, str]
+        self, client: APIClient, container: str, command: str, *, folder: str, user: str, environment: Mapping[str, str]
     ) -> None:
         """APIError with status 409 when the container does not run."""
         self.client, self.container = client, container
@@ -175,9 +165,9 @@ class RunningCommand:
                 return False
             pause = min(2 * pause, _LONGEST_PAUSE)
 
-    def _read_rest(self, output: CommandOutput, seconds: float = 0.5) -> None:
+    def _read_rest(self, output: CommandOutput) -> None:
         """What has already been said, but no more than fits into a moment: others may be talking on."""
-        until = time.monotonic() + seconds
+        until = time.monotonic() + _MOMENT
         poll = select.poll()
         poll.register(self.stream.fileno(), select.POLLIN | select.POLLHUP | select.POLLERR)
         while time.monotonic() < until and poll.poll(50):
@@ -252,7 +242,7 @@ class RunningCommand:
         return True
 
 
-def _await_end(stream: Any, seconds: float) -> None:
+def _await_end(stream: IO[bytes] | socket.socket, seconds: float) -> None:
     """Until nobody writes to the stream any more, but no longer than that: the agent may have replaced the shell."""
     until = time.monotonic() + seconds
     poll = select.poll()

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
 import logging
 import os
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
+from docker import APIClient
 from docker.errors import APIError, ImageNotFound, NotFound
 
 from runner.base.errors import ImageError, SandboxError, SetupError
 from runner.base.types import Machine, Task
-from runner.sandboxes.docker.docker_build_errors import build_error
-from runner.sandboxes.docker.docker_builds import build
+from runner.sandboxes.docker.docker_builds import build, build_error
 from runner.sandboxes.docker.docker_contexts import Context, read_context
-from runner.sandboxes.docker.docker_engine import FAILURES, LABEL, engine_errors, first_line, word_engine_error
+from runner.sandboxes.docker.docker_engine import (
+    FAILURES,
+    LABEL,
+    engine_errors,
+    first_line,
+    hold_lock,
+    word_engine_error,
+)
 
 DEFAULT_BASE = "python:3.12-slim"
 WORKSPACE_FOLDER = "/workspace"  # where the image names no working directory
@@ -46,7 +48,7 @@ def base_name() -> str:
     return os.environ.get("SKILLGLASS_BASE_IMAGE", "").strip() or DEFAULT_BASE
 
 
-def image_for(client: Any, task: Task) -> Image:
+def image_for(client: APIClient, task: Task) -> Image:
     """The task's image, built or fetched where the engine does not have it.
 
     ImageError when a named image does not exist or a build can never succeed, SandboxError when it cannot be had or
@@ -54,16 +56,16 @@ def image_for(client: Any, task: Task) -> Image:
     """
     machine = task.machine
     if machine.image is not None and machine.context is not None:
-        return _ready_or_built(client, machine, machine.image, machine.context)
+        return _choose_image(client, machine, machine.image, machine.context)
     if machine.image is not None:
-        return _ready(client, machine.image)
+        return _find_or_fetch(client, machine.image)
     if machine.context is not None:
-        return _built(client, machine, machine.context)
-    image = _ready(client, base_name())
+        return _find_or_build(client, machine, machine.context)
+    image = _find_or_fetch(client, base_name())
     return Image(image.id, image.name, WORKSPACE_FOLDER, image.user)
 
 
-def _ready_or_built(client: Any, machine: Machine, name: str, folder: Path) -> Image:
+def _choose_image(client: APIClient, machine: Machine, name: str, folder: Path) -> Image:
     """The image of that name; where it cannot be had, one built from the task's Dockerfile. Once built it is taken again,
     without asking the registry for every trial, unless the named one has come to the engine."""
     found = _inspect(client, name)
@@ -73,22 +75,22 @@ def _ready_or_built(client: Any, machine: Machine, name: str, folder: Path) -> I
     built = _inspect(client, _name_and_digest(client, context, name)[0])
     if built is None:
         try:
-            return _ready(client, name)
+            return _find_or_fetch(client, name)
         except (SetupError, SandboxError) as error:
             log.warning("%s; it is built from the task's Dockerfile instead", error)
-            built = _built(client, machine, folder, stands_for=name)
+            built = _find_or_build(client, machine, folder, stands_for=name)
     log.warning(
         "image %s stands for %s, which cannot be had; it was built from the task's Dockerfile", built.name, name
     )
     return replace(built, stands_for=name)
 
 
-def has_image(client: Any, name: str) -> bool:
+def has_image(client: APIClient, name: str) -> bool:
     """Does the engine have it, without fetching it?"""
     return _inspect(client, name) is not None
 
 
-def _ready(client: Any, name: str) -> Image:
+def _find_or_fetch(client: APIClient, name: str) -> Image:
     found = _inspect(client, name)
     if found is None:
         _fetch(client, name)
@@ -98,7 +100,7 @@ def _ready(client: Any, name: str) -> Image:
     return found
 
 
-def _inspect(client: Any, name: str) -> Image | None:
+def _inspect(client: APIClient, name: str) -> Image | None:
     with engine_errors(f"looking for the image {name}"):
         try:
             found = client.inspect_image(name)
@@ -114,7 +116,7 @@ def _inspect(client: Any, name: str) -> Image | None:
     return Image(found["Id"], name, "/" + folder.strip("/"), "" if user.partition(":")[0] in ("0", "root") else user)
 
 
-def _fetch(client: Any, name: str) -> None:
+def _fetch(client: APIClient, name: str) -> None:
     try:
         for row in client.pull(name, stream=True, decode=True):
             if "error" in row:
@@ -139,13 +141,13 @@ def _fetch(client: Any, name: str) -> None:
 # --- building ---------------------------------------------------------------------------------------------------
 
 
-def _built(client: Any, machine: Machine, folder: Path, stands_for: str = "") -> Image:
+def _find_or_build(client: APIClient, machine: Machine, folder: Path, stands_for: str = "") -> Image:
     """The image of this context and the images it stands on, built once. Of two that build at once one waits."""
     context = read_context(folder, machine.blank_folders)
     name, digest = _name_and_digest(client, context, stands_for)
     found = _inspect(client, name)
     if found is None:
-        with _alone(name):
+        with hold_lock(name):  # elsewhere the engine's own cache keeps a second build short
             found = _inspect(client, name)
             if found is None:
                 labels = {LABEL: "1", CONTEXT_LABEL: digest} | ({STANDS_FOR_LABEL: stands_for} if stands_for else {})
@@ -156,19 +158,19 @@ def _built(client: Any, machine: Machine, folder: Path, stands_for: str = "") ->
     return found
 
 
-def _name_and_digest(client: Any, context: Context, stands_for: str) -> tuple[str, str]:
+def _name_and_digest(client: APIClient, context: Context, stands_for: str) -> tuple[str, str]:
     """An image that stands for another has a name and a label of its own: it is not what the task names."""
     bases = (*_base_ids(client, context), *((f"stands for {stands_for}",) if stands_for else ()))
     digest = context.digest(bases)
     return f"{REPOSITORY}:{digest[:32]}", digest
 
 
-def _base_ids(client: Any, context: Context) -> tuple[str, ...]:
+def _base_ids(client: APIClient, context: Context) -> tuple[str, ...]:
     """So that a base image made anew under its old name makes a new task image."""
     return tuple(found.id if (found := _inspect(client, base)) else base for base in context.bases if "$" not in base)
 
 
-def _with_a_shell(client: Any, context: Context) -> tuple[str, ...]:
+def _with_a_shell(client: APIClient, context: Context) -> tuple[str, ...]:
     """Images of the engine that may hold a build's limits, ours first: a task's base may bring a shell of its own making.
 
     BuildKit keeps what it fetches to itself, so a base that is not there is fetched where no image is.
@@ -177,19 +179,5 @@ def _with_a_shell(client: Any, context: Context) -> tuple[str, ...]:
     found = [image.id for name in (base_name(), *bases) if (image := _inspect(client, name))]
     for base in bases if not found else ():
         with suppress(SandboxError, SetupError):  # the builder says what is wrong
-            return (_ready(client, base).id,)
+            return (_find_or_fetch(client, base).id,)
     return tuple(found)
-
-
-@contextmanager
-def _alone(name: str) -> Iterator[None]:
-    """Among the processes of this machine. Elsewhere the engine's own cache keeps a second build short."""
-    place = Path(
-        tempfile.gettempdir(), f"skillglass-build-{os.getuid()}-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
-    )
-    descriptor = os.open(place, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)

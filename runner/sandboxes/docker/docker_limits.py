@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
-from typing import Any
+
+from docker import APIClient
+from docker.types import HostConfig
 
 from runner.base.types import Machine
 
@@ -32,6 +34,8 @@ _INIT = (
 
 @dataclass(frozen=True, slots=True)
 class ContainerLimits:
+    """What one container may use, beside what its task asks for."""
+
     processes: int = 1_024  # threads count too
     output_characters: int = 1_000_000  # of one command
     command_bytes: int = 100_000  # below the 128 KiB that Linux allows one argument
@@ -50,7 +54,9 @@ def init_command(roots: tuple[str, ...], users: tuple[str, ...], user: str) -> l
     return ["/bin/sh", "-c", _INIT.format(**told)]
 
 
-def host_config(client: Any, machine: Machine, limits: ContainerLimits, *, processors: int, **more: Any) -> Any:
+def host_config(
+    client: APIClient, machine: Machine, limits: ContainerLimits, *, processors: int, **more: object
+) -> HostConfig:
     """The engine's settings for one container. `more`: network_mode, mounts, dns.
 
     No log is kept of the first process: any process could write it full. A task that asks for more processors than

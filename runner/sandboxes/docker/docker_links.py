@@ -10,7 +10,7 @@ from typing import Any
 from runner.base.errors import SandboxError, SandboxRuined
 from runner.base.types import File
 from runner.sandboxes import LOGS, SOLUTION, TESTS, Sandbox
-from runner.sandboxes.links import leading_into, word_removed_links
+from runner.sandboxes.links import find_links_into, word_removed_links
 
 # The time is that of the last change, which nothing in the container can set back: links of the image are older than the
 # container. The engine remakes the folders that are left out whenever the container starts. The list may have 40,000
@@ -45,7 +45,7 @@ def remove_links(sandbox: Sandbox, since: float) -> list[str]:
         raise SandboxError(f"links cannot be looked for: {listing.output[-500:].strip()}")
     links, made = _list_links(sandbox, since)
     folders = [sandbox.path(folder) for folder in (TESTS, LOGS, SOLUTION)]
-    astray = leading_into(folders, made, links.get)
+    astray = find_links_into(folders, made, links.get)
     if astray:
         sandbox.put(LOGS, {_DOOMED: File(b"".join(os.fsencode(path) + b"\0" for path, _ in astray))})
     places = {"doomed": _place(sandbox, _DOOMED), "found": _place(sandbox, _FOUND)}

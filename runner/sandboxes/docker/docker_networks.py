@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import socket
 from dataclasses import dataclass
-from typing import Any
 
+from docker import APIClient
 from docker.errors import NotFound
 
 from runner.base.errors import SetupError
@@ -26,14 +26,14 @@ class Network:
     has_way_out: bool
 
     @property
-    def settings(self) -> dict[str, Any]:
-        return {"network_mode": self.name} | ({} if self.has_way_out else NO_NAMES)
+    def settings(self) -> dict[str, object]:
+        return {"network_mode": self.name, **({} if self.has_way_out else NO_NAMES)}
 
 
 NO_NETWORK = Network("none", None, False)
 
 
-def network_for(client: Any, *, way_out: bool, provider: bool, mark: str, labels: dict[str, str]) -> Network:
+def network_for(client: APIClient, *, way_out: bool, provider: bool, mark: str, labels: dict[str, str]) -> Network:
     """No network at all unless the task wants a way out or the agent its provider; then one for this container alone."""
     if not (way_out or provider):
         return NO_NETWORK
@@ -45,7 +45,7 @@ def network_for(client: Any, *, way_out: bool, provider: bool, mark: str, labels
     return Network(name, address and address.partition("/")[0], way_out)
 
 
-def open_gateway(client: Any, network: Network, needs: Needs) -> tuple[Gateway, str]:
+def open_gateway(client: APIClient, network: Network, needs: Needs) -> tuple[Gateway, str]:
     """The agent's way to its provider, and its address inside the sandbox. SetupError where we cannot be reached."""
     gateway = Gateway.of_needs(needs, online=network.has_way_out)
     for address in filter(None, (network.address, _own_address(client, network))):
@@ -59,7 +59,7 @@ def open_gateway(client: Any, network: Network, needs: Needs) -> tuple[Gateway, 
     )
 
 
-def _own_address(client: Any, network: Network) -> str | None:
+def _own_address(client: APIClient, network: Network) -> str | None:
     """Our own address on the network once we joined it, where we run in a container of this engine ourselves."""
     with engine_errors("joining the sandbox's network"):
         try:
@@ -72,7 +72,7 @@ def _own_address(client: Any, network: Network) -> str | None:
     return str(joined["IPAddress"]) or None
 
 
-def leave(client: Any, name: str) -> None:
+def leave(client: APIClient, name: str) -> None:
     """Lets go of a network that we joined, so that it can be removed. Nothing happens where we did not."""
     with engine_errors("leaving the sandbox's network"):
         try:

@@ -2,36 +2,40 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
-import os
 import re
 import tarfile
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
+from docker import APIClient
 from docker.errors import APIError, NotFound
 from docker.types import Mount
 
 from runner.base.errors import SetupError
-from runner.sandboxes.docker.docker_archive import END_OF_ARCHIVE, pad_entry
-from runner.sandboxes.docker.docker_engine import CARRIER_LABEL, LABEL, OWNER_LABEL, PREFIX, engine_errors, remove
+from runner.sandboxes.docker.docker_archive import END_OF_ARCHIVE, can_be_packed, make_entry, pad_entry, read_pieces
+from runner.sandboxes.docker.docker_engine import (
+    CARRIER_LABEL,
+    LABEL,
+    OWNER_LABEL,
+    PREFIX,
+    engine_errors,
+    hold_lock,
+    remove,
+)
 from runner.sandboxes.needs import Program
-from runner.sandboxes.process_names import ProcessName, this_process
+from runner.sandboxes.processes import ProcessName, this_process
 
 PROGRAM_LABEL = "skillglass.program"
 _COMPLETE = ".skillglass-complete"  # the last thing loaded: what was interrupted lacks it
-_PIECE = 1 << 20
 _LONGEST_LOAD, _PAUSE = 900.0, 0.5  # seconds: to wait for whoever loads the same program, and between two looks
 # (engine address, volume) -> when the volume was made that this process found complete
 _known: dict[tuple[str, str], str] = {}
 
 
-def program_volume(client: Any, program: Program, image: str) -> str:
+def program_volume(client: APIClient, program: Program, image: str) -> str:
     """The name of the volume that holds the program, loaded where it is not yet. `image` is any image of the engine."""
     if not program.folder.is_dir():
         raise SetupError(f"{program.folder}: {program.name} {program.version} is not installed there")
@@ -39,13 +43,13 @@ def program_volume(client: Any, program: Program, image: str) -> str:
     key = (client.base_url, name)
     with engine_errors(f"loading {program.name} {program.version} into the engine"):
         if key not in _known or _known[key] != _read_creation_time(client, name):
-            with _lock(name):
+            with hold_lock(name):
                 _load(client, program, name, image)
                 _known[key] = _read_creation_time(client, name)
     return name
 
 
-def _read_creation_time(client: Any, volume: str) -> str:
+def _read_creation_time(client: APIClient, volume: str) -> str:
     """When. Empty where there is no such volume any more; another time where it was made anew, as the engine does,
     empty, for a container that names one it does not have."""
     try:
@@ -65,21 +69,7 @@ def volume_name(program: Program) -> str:
     return f"{PREFIX}program-{readable}-{listing.hexdigest()[:16]}"
 
 
-class _lock:
-    """One loader at a time on this machine."""
-
-    def __init__(self, name: str) -> None:
-        self.place = Path(tempfile.gettempdir(), f"{name}-{os.getuid()}.lock")
-
-    def __enter__(self) -> None:
-        self.descriptor = os.open(self.place, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        fcntl.flock(self.descriptor, fcntl.LOCK_EX)
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self.descriptor)
-
-
-def _load(client: Any, program: Program, name: str, image: str) -> None:
+def _load(client: APIClient, program: Program, name: str, image: str) -> None:
     """Through a container that is never started."""
     client.create_volume(name, labels={LABEL: "1", PROGRAM_LABEL: f"{program.name} {program.version}"})
     with _carrier(client, name, image) as carrier:
@@ -91,7 +81,7 @@ def _load(client: Any, program: Program, name: str, image: str) -> None:
 
 
 @contextmanager
-def _carrier(client: Any, volume: str, image: str, container: str | None = None) -> Iterator[str]:
+def _carrier(client: APIClient, volume: str, image: str, container: str | None = None) -> Iterator[str]:
     """With the volume at /program. The engine has each name once, so a named one keeps all others of that name waiting,
     from other machines and from other workers' containers too."""
     settings = client.create_host_config(mounts=[mount(volume, "/program", read_only=False)], network_mode="none")
@@ -112,7 +102,7 @@ def _carrier(client: Any, volume: str, image: str, container: str | None = None)
         client.remove_container(made, force=True)
 
 
-def _remove_left(client: Any, container: str) -> None:
+def _remove_left(client: APIClient, container: str) -> None:
     """Of a loader that certainly ended. What another machine left is for its own sweep."""
     with suppress(NotFound):
         found = client.inspect_container(container)
@@ -121,7 +111,7 @@ def _remove_left(client: Any, container: str) -> None:
             remove(client, "container", found["Id"])  # not by name, which may be another's by now
 
 
-def _is_complete(client: Any, carrier: str) -> bool:
+def _is_complete(client: APIClient, carrier: str) -> bool:
     try:
         client.get_archive(carrier, f"/program/{_COMPLETE}")[0].close()
     except NotFound:
@@ -129,14 +119,14 @@ def _is_complete(client: Any, carrier: str) -> bool:
     return True
 
 
-def mount(volume: str, target: str, *, read_only: bool) -> Any:
+def mount(volume: str, target: str, *, read_only: bool) -> Mount:
     """Without copying what the image has at the target."""
     return Mount(target, volume, type="volume", read_only=read_only, no_copy=True)
 
 
 def _pack(folder: Path) -> Iterator[bytes]:
     for entry, path in _entries(folder):
-        yield from pad_entry(entry, _pieces(path) if entry.isreg() else iter(()))
+        yield from pad_entry(entry, read_pieces(path) if entry.isreg() else iter(()))
     yield from pad_entry(tarfile.TarInfo(_COMPLETE), iter(()))
     yield END_OF_ARCHIVE
 
@@ -144,20 +134,5 @@ def _pack(folder: Path) -> Iterator[bytes]:
 def _entries(folder: Path) -> Iterator[tuple[tarfile.TarInfo, Path]]:
     """Sorted; owned by root; readable by everyone, since an image may run as another user."""
     for path in sorted(folder.rglob("*")):
-        entry = tarfile.TarInfo(str(path.relative_to(folder)))
-        if path.is_symlink():
-            entry.type, entry.linkname, entry.mode = tarfile.SYMTYPE, str(path.readlink()), 0o777
-        elif path.is_dir():
-            entry.type, entry.mode = tarfile.DIRTYPE, 0o755
-        elif path.is_file():
-            status = path.stat()
-            entry.size, entry.mode = status.st_size, 0o755 if status.st_mode & 0o100 else 0o644
-        else:
-            continue
-        yield entry, path
-
-
-def _pieces(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as stream:
-        while piece := stream.read(_PIECE):
-            yield piece
+        if can_be_packed(path):
+            yield make_entry(path, str(path.relative_to(folder))), path

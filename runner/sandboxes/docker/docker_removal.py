@@ -1,4 +1,6 @@
-"""Removing what sandboxes had on the engine, without holding a worker: a container may hold a million files.
+"""Removing what sandboxes had on the engine, and sweeping up what belongs to nobody alive.
+
+No worker is held for it: a container may hold a million files.
 
 The engine goes on removing a container when nobody waits any more. What it does not let go of keeps its labels, so the
 next sweep finds it.
@@ -9,12 +11,15 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from docker import APIClient
 
 from runner.base.errors import SandboxError
 from runner.sandboxes.docker import docker_engine
 from runner.sandboxes.docker.docker_networks import leave
+from runner.sandboxes.processes import ProcessName
 
 PATIENCE = 10.0  # seconds for which anybody waits
 _PAUSES = (0.2, 0.5, 1.0)  # between tries
@@ -67,7 +72,7 @@ class Removal:
                     self.problems.append(str(error))
 
 
-def _remove(client: Any, kind: str, name: str) -> None:
+def _remove(client: APIClient, kind: str, name: str) -> None:
     """Tried again for a moment: the engine lets go of a container's volumes a little after the container is gone."""
     if kind == "network":
         leave(client, name)
@@ -77,3 +82,70 @@ def _remove(client: Any, kind: str, name: str) -> None:
             return
         time.sleep(pause)
     docker_engine.remove(client, kind, name)
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """A container, volume or network of one sandbox. `attempt` and `owner` are empty where the labels do not say."""
+
+    kind: str
+    name: str
+    mark: str
+    attempt: str
+    owner: str
+    task: str
+
+    @property
+    def owner_is_gone(self) -> bool:
+        """Did the process that opened it certainly end? False where we cannot know."""
+        process = ProcessName.parse(self.owner)
+        return process is not None and process.is_gone
+
+
+@dataclass(frozen=True, slots=True)
+class SweptContainers:
+    """`kept`: what may still be in use. `failed`: one line for each thing that is not gone, and why."""
+
+    removed: tuple[Leftover, ...]
+    kept: tuple[Leftover, ...]
+    failed: tuple[str, ...]
+
+
+def leftovers(client: APIClient) -> Iterator[Leftover]:
+    """Everything that carries the mark of a sandbox. Programs and images are kept for the next one: they have none."""
+    for kind in docker_engine.KINDS:
+        for name, labels in docker_engine.list_labelled(client, kind, [docker_engine.LABEL]):
+            if labels.get(docker_engine.MARK_LABEL) or labels.get(docker_engine.CARRIER_LABEL):
+                yield Leftover(
+                    kind,
+                    name,
+                    labels.get(docker_engine.MARK_LABEL, ""),
+                    labels.get(docker_engine.ATTEMPT_LABEL, ""),
+                    labels.get(docker_engine.OWNER_LABEL, ""),
+                    labels.get("skillglass.task", ""),
+                )
+
+
+def sweep(is_dead: Callable[[Leftover], bool], *, dry_run: bool = False) -> SweptContainers:
+    """Removes (or with dry_run only names) what `is_dead`. SandboxError when no engine answers."""
+    removed, kept, failed = [], [], []
+    client = docker_engine.connect()
+    try:
+        for found in leftovers(client):
+            if not is_dead(found):
+                kept.append(found)
+                continue
+            problems = [] if dry_run else _problems(found)
+            failed += problems
+            if not problems:
+                removed.append(found)
+    finally:
+        client.close()
+    return SweptContainers(tuple(removed), tuple(kept), tuple(failed))
+
+
+def _problems(found: Leftover) -> list[str]:
+    removal = Removal([(found.kind, found.name)])
+    if removal.goes_on:
+        return [f"the {found.kind} {found.name[:40]} is large: the engine is still removing it"]
+    return removal.problems

@@ -15,28 +15,29 @@ import secrets
 import socket
 import time
 from collections.abc import Mapping
-from typing import Any
 
+from docker import APIClient
 from docker.errors import APIError, NotFound
+from docker.types import Mount
 
 from runner.base.errors import SandboxError, SandboxRuined, SetupError
 from runner.base.host_variables import resolve_variables
 from runner.base.text import replace_unprintable
 from runner.base.trees import Tree, check_relative
 from runner.base.types import Files, Task
-from runner.sandboxes import LOGS, SKILLS, SOLUTION, TESTS, WORKSPACE, Completed
+from runner.sandboxes import AT_TIME_LIMIT, LOGS, SKILLS, SOLUTION, TESTS, WORKSPACE, Completed
 from runner.sandboxes.docker import docker_engine
 from runner.sandboxes.docker.docker_archive import pack_files, unpack_file, unpack_tree
 from runner.sandboxes.docker.docker_disk import DiskWatch, ask_engine, folders_of, measure_folders
 from runner.sandboxes.docker.docker_engine import PREFIX, engine_errors, word_engine_error
 from runner.sandboxes.docker.docker_exec import Executed, RunningCommand
 from runner.sandboxes.docker.docker_images import Image, image_for
-from runner.sandboxes.docker.docker_limits import LIMITS, ContainerLimits, host_config, init_command
+from runner.sandboxes.docker.docker_limits import LIMITS, host_config, init_command
 from runner.sandboxes.docker.docker_links import read_start_of_container, remove_links
 from runner.sandboxes.docker.docker_networks import Network, network_for, open_gateway
 from runner.sandboxes.docker.docker_programs import mount, program_volume
 from runner.sandboxes.docker.docker_removal import Removal, remove_marked
-from runner.sandboxes.docker.docker_skills import MAX_TOLD, clearing
+from runner.sandboxes.docker.docker_skills import MAX_TOLD, build_clearing
 from runner.sandboxes.gateway.gateway import Gateway
 from runner.sandboxes.needs import NOTHING, Needs
 
@@ -47,7 +48,6 @@ _USERS = (SKILLS_PATH, "/logs/agent")
 _NOT_RUNNING = 409
 _NO_FILE = 0x8F280000  # bits of a mode, as the engine spells it (Go's fs.ModeType)
 log = logging.getLogger(__name__)
-AT_TIME_LIMIT = "ended at the time limit"
 WENT_DOWN = "the container went down; everything that ran in it is gone"
 
 
@@ -106,16 +106,15 @@ class DockerSandbox:
 
     def __init__(
         self,
-        client: Any,
+        client: APIClient,
         task: Task,
         image: Image,
         mark: str,
         *,
         name: str,
         needs: Needs,
-        limits: ContainerLimits | None = None,
     ) -> None:
-        self.client, self.task, self.image, self.needs, self.limits = client, task, image, needs, limits or LIMITS
+        self.client, self.task, self.image, self.needs, self.limits = client, task, image, needs, LIMITS
         self.mark = mark
         self.container = ""
         self.network: Network | None = None
@@ -164,7 +163,7 @@ class DockerSandbox:
 
     def _clear_skills(self) -> None:
         """Whatever the image brings, an agent finds its library's skills and no others."""
-        command = clearing(self.image.folder, self.needs.skill_folders, self.task.machine.skills_dir)
+        command = build_clearing(self.image.folder, self.needs.skill_folders, self.task.machine.skills_dir)
         done = self._execute_bounded(command, seconds=60, environment={}, user="0")
         found = sorted({replace_unprintable(line)[:200] for line in done.text.splitlines()})[:MAX_TOLD]
         reason = self._why_ended(done)
@@ -177,7 +176,7 @@ class DockerSandbox:
             log.info("skills of image %s are left out: %s", self.image.name, ", ".join(found))
             self.handle["skills_left_out"] = found
 
-    def _mounts(self) -> list[Any]:
+    def _mounts(self) -> list[Mount]:
         mounts = []
         if self.needs.program is not None:
             volume = program_volume(self.client, self.needs.program, self.image.id)
@@ -189,7 +188,7 @@ class DockerSandbox:
             mounts += [mount(PREFIX + self.mark, place, read_only=False) for place in places]
         return mounts
 
-    def _create(self, mounts: list[Any], labels: Mapping[str, str]) -> str:
+    def _create(self, mounts: list[Mount], labels: Mapping[str, str]) -> str:
         processors = docker_engine.processors(self.client.base_url)
         network = self.network.settings if self.network else {"network_mode": "none"}
         with engine_errors(f"making a container of {self.image.name}"):

@@ -90,7 +90,7 @@ exit $left"""
 _LINE_BREAK = "! -path '*\n*'"  # a path with one would be read as two
 
 
-def clearing(working_directory: str, more: tuple[str, ...], own: str = "") -> str:
+def build_clearing(working_directory: str, more: tuple[str, ...], own: str = "") -> str:
     """The command that takes away every skill of the image; `more` are further absolute folders of skills.
 
     `own` is the folder that the task names for its skills. It may be any folder, so only what holds a SKILL.md is

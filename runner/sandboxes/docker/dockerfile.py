@@ -32,6 +32,8 @@ _UNREADABLE = re.compile(r"[$*?\[\\]|^<<|://|^git@")  # a variable, a pattern, a
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
+    """One instruction, with its continuation lines joined."""
+
     line: int  # of its beginning, from 1
     name: str  # in capitals
     rest: str  # with what goes on in further lines; documents left out

@@ -33,15 +33,15 @@ class Gateway:
     """One per attempt. Use: `start`, then read what it learned, then `close`; closing twice is harmless.
 
     requests  model calls forwarded to the provider; `failed` of them met an error
-    usage     what they used, as the provider told it; `untold` whole answers did not tell both input and output,
-              and `broken_off` ones may have used more than they told
-    close     hangs up on calls under way and counts what their answers had told until then
+    usage     what they used, as the provider reports it. `untold`: whole answers without input or output tokens.
+              `broken_off`: answers that may have used more than they report
+    close     hangs up on calls under way and counts the usage that their answers reported until then
     refusal   what `before_call` raised (BudgetSpent, ...), or ModelRefused after UNTOLD_ALLOWED untold answers where
               usage is `counted` by a budget or a limit on tokens; from then on every call is refused
     trouble   why the latest model call got no answer: ModelUnavailable or ModelRefused; None after an answer
 
     `online` says that the task has network: then tools that the provider runs itself (search, code, MCP) may be used.
-    `before_call`, `after_call` (told what one call used) and `price` are called one at a time, in a thread of their own.
+    `before_call`, `after_call` (given the usage of one call) and `price` run one at a time, in a thread of their own.
     """
 
     def __init__(
@@ -60,9 +60,7 @@ class Gateway:
         self.base = base_of(provider)
         self.requests = self.failed = self.untold = self.broken_off = 0
         self.usage = Usage()
-        self.watch: Callable[[int, Usage], None] | None = (
-            None  # told (number, usage) of each answered call, for watching
-        )
+        self.watch: Callable[[int, Usage], None] | None = None  # given number and usage of each answered call
         self.limit_reached: str | None = None  # TurnLimit or TokenLimit, once a call was refused for it
         self.refusal: Exception | None = None
         self.trouble: RunnerError | None = None
@@ -201,7 +199,7 @@ class Gateway:
             raise RequestRefused(FINAL, "this attempt is over") from error
         future.result()
 
-    def heard(self, trouble: RunnerError | None, before: RunnerError | None = None) -> None:
+    def note_outcome(self, trouble: RunnerError | None, before: RunnerError | None = None) -> None:
         """How a model call ended. One that failed is no turn: an outage must not use up the agent's turns.
 
         `before` is what its status said, where its body says more. One that we hung up on says nothing about the provider.

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from runner.base.types import JsonValue
 from runner.sandboxes.gateway.gateway_rules import FINAL, RequestRefused, Target
@@ -59,11 +58,11 @@ def _check(body: dict[str, JsonValue], target: Target, provider: Provider, onlin
     if not online:
         _refuse_network(fields, target.wire)
     if target.wire == "chat/completions" and fields.get("stream"):
-        return _telling_usage(body)
+        return _ask_for_usage(body)
     return body
 
 
-def _object(pairs: list[tuple[str, object]]) -> dict[str, Any]:
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) < len(pairs):
         raise RequestRefused(FINAL, "a name occurs twice in one object of the body")
@@ -96,7 +95,7 @@ def _require_model(fields: Mapping[str, JsonValue], target: Target, allowed: fro
         raise RequestRefused(FINAL, f"another model than this attempt's was asked for; expected {expected}")
 
 
-def _telling_usage(body: dict[str, JsonValue]) -> dict[str, JsonValue]:
+def _ask_for_usage(body: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """A streamed chat tells what it used only where it is asked to."""
     options = next((value for name, value in body.items() if _plain(name) == "streamoptions"), None)
     kept = {name: value for name, value in body.items() if _plain(name) != "streamoptions"}

@@ -10,8 +10,8 @@ from http.client import HTTPResponse
 from urllib.parse import SplitResult, parse_qsl, unquote, urlencode, urlsplit
 
 from runner.base.errors import AccountRefused, KeyRefused, ModelRefused, ModelUnavailable, RunnerError, SetupError
-from runner.base.retry_after import retry_after_seconds
 from runner.models.wire.metering import ErrorInAnswer
+from runner.models.wire.patience import retry_after_seconds
 from runner.sandboxes.needs import Provider
 
 # What a model is asked by: Anthropic, OpenAI (Responses, chat), Gemini. Everything else an account can do (files,

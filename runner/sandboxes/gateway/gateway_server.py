@@ -38,6 +38,8 @@ CHUNK = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class GatewayLimits:
+    """Sizes, times and connections of one gateway."""
+
     request_bytes: int = 32 * 1024 * 1024
     answer_bytes: int = 256 * 1024 * 1024
     request_seconds: float = 60.0  # to receive one request
@@ -63,11 +65,13 @@ class CallPolicy(Protocol):
     def key(self) -> str | None: ...
     def ask(self) -> None: ...
     def note_answer(self, metered: Metered, whole: bool = True) -> None: ...
-    def heard(self, trouble: RunnerError | None, before: RunnerError | None = None) -> None: ...
+    def note_outcome(self, trouble: RunnerError | None, before: RunnerError | None = None) -> None: ...
     def track(self, connection: socket.socket, is_open: bool) -> None: ...
 
 
 class Server(ThreadingHTTPServer):
+    """The listening socket: one thread per connection, up to a limit."""
+
     daemon_threads = True
     request_queue_size = 64
 
@@ -189,7 +193,7 @@ class _Handler(BaseHTTPRequestHandler):
         answer = self._answer(connection, request, hang_up)
         trouble = trouble_of(answer, gateway.provider) if request.is_call else None
         if request.is_call:
-            gateway.heard(trouble)
+            gateway.note_outcome(trouble)
         if answer.status in (401, 403):
             raise RequestRefused(FINAL, f"the provider answered {answer.status}: it refused the key")
         if 300 <= answer.status < 400 or answer.status < 200:
@@ -217,7 +221,7 @@ class _Handler(BaseHTTPRequestHandler):
             return connection.getresponse()
         except (OSError, http.client.HTTPException) as error:
             if request.is_call:
-                gateway.heard(ModelUnavailable(f"the provider cannot be reached: {type(error).__name__}"))
+                gateway.note_outcome(ModelUnavailable(f"the provider cannot be reached: {type(error).__name__}"))
             raise RequestRefused(502, "the provider cannot be reached") from error
 
     def _pass_on(
@@ -248,12 +252,12 @@ class _Handler(BaseHTTPRequestHandler):
             whole = True
         except BrokenOff as error:
             if request.is_call:
-                gateway.heard(ModelUnavailable(f"the provider's answer broke off: {error}"), trouble)
+                gateway.note_outcome(ModelUnavailable(f"the provider's answer broke off: {error}"), trouble)
             return
         finally:
             metered = meter.total()
             if request.is_call and meter.broken is not None and (told := trouble_told(meter.broken, answer.status)):
-                gateway.heard(told, trouble)
+                gateway.note_outcome(told, trouble)
             if request.is_call and answer.status < 300:
                 gateway.note_answer(metered, whole and meter.broken is None)
         self._chunk(mask.rest())

@@ -29,7 +29,7 @@ from runner.base.errors import ImageError, SandboxError
 from runner.base.types import Phase, TrialSlot
 from runner.engine import engine
 from runner.sandboxes import sandbox_kind
-from runner.sandboxes.process_names import ProcessName, read_start_of_process, this_machine
+from runner.sandboxes.processes import ProcessName, read_start_of_process, this_machine
 from tests.benchapp.small_rows import hold
 
 pytestmark = pytest.mark.django_db

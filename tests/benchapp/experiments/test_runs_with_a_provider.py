@@ -23,7 +23,7 @@ from benchapp.record.record_digest import record_lines
 from benchapp.record.recorded import request_of
 from runner.base.errors import SetupError
 from runner.engine.toolbox import toolbox_for
-from runner.models.prices import Prices
+from runner.models.preset import Prices
 from tests.providers.model_provider import ModelProvider
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]

@@ -15,8 +15,8 @@ from benchapp.models import Blob, JudgedUnit, Judgement, Judging, JudgingTry, Ke
 from demo.scripted import Scripted
 from runner.base.errors import ModelUnavailable, SetupError
 from runner.base.types import ModelRequest
+from runner.judging.judge_reply import TRIES
 from runner.judging.metrics import Metric
-from runner.judging.trying import TRIES
 from tests.worlds.judging_worlds import Judge, fitting, make_world, metric_of
 
 pytestmark = pytest.mark.django_db

@@ -13,7 +13,7 @@ from benchapp.models import Blob, Decision, Episode, ModelCall
 from benchapp.record.recorded import slot_of
 from inspector.pages.library.rail import describe_decision
 from inspector.web.access import local_user
-from runner.authoring.teaching import RULE, teaching_keys
+from runner.authoring.teaching import RULE, list_teaching_keys
 from runner.base.types import AuthorMode, DecisionStatus
 from tests.queries import count_queries
 from tests.worlds.factories import START, make_decision, make_episode, make_family, make_run, make_snapshot, make_trial
@@ -29,7 +29,7 @@ def decided(*said: str, findings: list[Any] | None = None, mode: str = AuthorMod
     run, family = make_run(condition="teacher-feedback"), make_family()
     episode = make_episode(run, protocol="skilllearnbench")
     trial = make_trial(episode, family.tasks.first(), success=False)
-    for key, text in zip(teaching_keys(family.key, slot_of(trial)), said, strict=False):
+    for key, text in zip(list_teaching_keys(family.key, slot_of(trial)), said, strict=False):
         _call(episode, key, "student" if key.startswith("questions/") else "teacher", text)
     return make_decision(
         episode,

@@ -17,8 +17,8 @@ from runner.authoring.teaching import (
     MAX_QUOTED_CHARS,
     NOTHING_ASKED,
     advice_of,
+    list_teaching_keys,
     questions_of,
-    teaching_keys,
 )
 from runner.base.errors import ModelUnavailable
 from runner.base.suite import Suite
@@ -182,7 +182,7 @@ def test_the_turns_between_two_rounds_stand_in_the_record_in_their_order(unit: E
             )
         ],
     ]
-    assert set(teaching_keys(FAMILY, AFTER[0])) >= {key for key, _ in calls[1:3]}
+    assert set(list_teaching_keys(FAMILY, AFTER[0])) >= {key for key, _ in calls[1:3]}
 
 
 def test_the_teacher_alone_sees_human_skills_and_what_the_verifier_said(unit: Environment) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from runner.sandboxes import local
-from runner.sandboxes.local_labels import read_labels
+from runner.sandboxes.local import read_labels
 from tests.worlds.corpora import COUNTED, plan_for
 
 ROOT = Path(__file__).parents[3]
@@ -67,7 +67,7 @@ def killed_at_work(tmp_path: Path, environment: dict[str, str]) -> None:
 
 
 def boxes(tmp_path: Path) -> list[str]:
-    return [str(label["name"]) for label in read_labels(tmp_path / "boxes", local.PREFIX)]
+    return [str(label["name"]) for label in read_labels(tmp_path / "boxes")]
 
 
 @pytest.mark.slow

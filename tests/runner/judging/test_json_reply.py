@@ -10,11 +10,9 @@ from runner.base.encoding import encode
 from runner.base.types import AuthorMode, ModelReply, ModelRequest
 from runner.evaluating.declaration import JudgeQuestion
 from runner.evaluating.judged_artifact import ask_judge
-from runner.judging.forms import form_of
 from runner.judging.judge_prompts import request_for
-from runner.judging.judge_reply import Fault, read_reply
-from runner.judging.metrics import Metric
-from runner.judging.trying import settle
+from runner.judging.judge_reply import Fault, read_reply, settle
+from runner.judging.metrics import Metric, form_of
 
 
 class Talker:

@@ -8,13 +8,11 @@ from typing import Any
 import pytest
 
 from runner.base.types import FILTERED, File, ModelReply, ModelRequest, Observation, Source, Step, ToolCall
-from runner.judging.forms import MAX_POINTS, Form, form_of
 from runner.judging.judge_prompts import fence_text, request_for
-from runner.judging.judge_reply import Fault, JudgedItem, read_reply
+from runner.judging.judge_reply import TRIES, Fault, JudgedItem, read_reply, settle
 from runner.judging.judged_skill_text import library_text, skills_of
-from runner.judging.metrics import REFERENCES, SCALES, Metric
+from runner.judging.metrics import MAX_POINTS, REFERENCES, SCALES, Form, Metric, form_of
 from runner.judging.trajectory_text import MAX_HEAD_CHARS, MAX_TAIL_CHARS, trajectory_text
-from runner.judging.trying import TRIES, settle
 
 EXECUTABILITY = form_of(Metric.EXECUTABILITY)
 COVERAGE = form_of(Metric.COVERAGE)

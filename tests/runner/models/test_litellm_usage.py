@@ -14,8 +14,7 @@ import pytest
 from runner.base.errors import KeyRefused, ModelRefused, ModelUnavailable
 from runner.base.types import ModelRequest, Usage
 from runner.models.litellm.client import LiteLLM
-from runner.models.preset import Preset
-from runner.models.prices import Prices
+from runner.models.preset import Preset, Prices
 from tests.providers.chat_provider import Provider
 
 KEY = "key-of-the-test-0123456789"

@@ -7,8 +7,8 @@ import pytest
 from runner.base.types import Usage
 from runner.models import make_model
 from runner.models.call_prices import call_cost, prices_of
+from runner.models.preset import Prices
 from runner.models.presets import read_preset_named
-from runner.models.prices import Prices
 
 
 def test_cached_input_is_part_of_the_input_and_paid_for_once() -> None:

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from runner.base.errors import ModelUnavailable
-from runner.base.retry_after import retry_after_seconds
+from runner.models.wire.patience import retry_after_seconds
 from runner.sandboxes.gateway.gateway_rules import trouble_of
 from runner.sandboxes.needs import Provider
 

@@ -9,8 +9,7 @@ import pytest
 from runner.base.types import Usage
 from runner.models import price_table_of
 from runner.models.litellm.client import LiteLLM
-from runner.models.preset import Preset
-from runner.models.prices import Prices
+from runner.models.preset import Preset, Prices
 
 PRICED, MORE, UNPRICED = Usage(10, 4, 1, 0.5), Usage(20, None, 2, 0.25), Usage(5, None, 1)
 

@@ -39,8 +39,7 @@ from runner.protocols.conditions import conditions_of
 from runner.protocols.history import fold
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.recorder import Decided, Entry, Event, Frozen, Seeded, Skipped, TrialDone
-from runner.protocols.sampling import AUTHOR_MAX_TOKENS
-from runner.protocols.steps import Ask, Freeze, RunTrial, SeedSkill
+from runner.protocols.steps import AUTHOR_MAX_TOKENS, Ask, Freeze, RunTrial, SeedSkill
 from tests.runner.small_episode import skill_text, ticking_clock
 from tests.worlds.corpora import AGNOSTIC, CONDITIONED, COUNTED, FAMILY, PRACTICE, handbook_suite, plan_for, unit_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from runner.base.errors import ImageError, SandboxError
-from runner.sandboxes.docker.docker_build_errors import build_error
+from runner.sandboxes.docker.docker_builds import build_error
 
 RUN_FAILED = 'failed to solve: process "/bin/sh -c make" did not complete successfully: exit code: '
 CLASSIC_FAILED = "The command '/bin/sh -c make' returned a non-zero code: "

@@ -24,9 +24,9 @@ from runner.sandboxes.docker.docker_contexts import read_context
 from runner.sandboxes.docker.docker_engine import CARRIER_LABEL, OWNER_LABEL, connect
 from runner.sandboxes.docker.docker_images import CONTEXT_LABEL, STANDS_FOR_LABEL, Image, image_for
 from runner.sandboxes.docker.docker_limits import ContainerLimits
+from runner.sandboxes.docker.docker_removal import sweep
 from runner.sandboxes.docker.docker_sandbox import open_sandbox
-from runner.sandboxes.docker.docker_sweep import sweep
-from runner.sandboxes.process_names import ProcessName, this_process
+from runner.sandboxes.processes import ProcessName, this_process
 from tests.conftest import SHARED_DATA
 from tests.docker_images import base_image
 from tests.runner.container_trials import TEST, ScriptAgent, attempt, container_task

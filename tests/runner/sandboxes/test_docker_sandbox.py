@@ -22,11 +22,10 @@ from runner.sandboxes import LOGS, sandbox_kind
 from runner.sandboxes.docker import docker_programs, docker_removal, docker_sandbox
 from runner.sandboxes.docker.docker_engine import connect
 from runner.sandboxes.docker.docker_limits import ContainerLimits
-from runner.sandboxes.docker.docker_removal import remove_marked
+from runner.sandboxes.docker.docker_removal import Leftover, leftovers, remove_marked, sweep
 from runner.sandboxes.docker.docker_sandbox import DockerSandbox, end_processes, open_sandbox
-from runner.sandboxes.docker.docker_sweep import Leftover, leftovers, sweep
 from runner.sandboxes.needs import Needs, Program, Provider
-from runner.sandboxes.process_names import this_process
+from runner.sandboxes.processes import this_process
 from tests.docker_images import base_image
 from tests.runner.container_trials import ANSWER, MACHINE, ScriptAgent, attempt, container_task, left_behind
 

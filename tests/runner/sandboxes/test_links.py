@@ -6,7 +6,7 @@ import pytest
 
 from runner.base.errors import SandboxRuined
 from runner.sandboxes import links
-from runner.sandboxes.links import leading_into
+from runner.sandboxes.links import find_links_into
 
 
 def test_links_that_take_too_long_to_follow_ruin_the_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -14,7 +14,7 @@ def test_links_that_take_too_long_to_follow_ruin_the_sandbox(monkeypatch: pytest
     detour = "d/../" * 800
     made = {f"/w/l{number}": f"{detour}l{number - 1}" for number in range(1, 30)}
     with pytest.raises(SandboxRuined, match="following all links takes too long"):
-        leading_into(["/tests"], made, made.get)
+        find_links_into(["/tests"], made, made.get)
 
 
 @pytest.mark.parametrize(
@@ -29,4 +29,4 @@ def test_links_that_take_too_long_to_follow_ruin_the_sandbox(monkeypatch: pytest
 )
 def test_a_link_is_followed_to_its_end(target: str, place: str) -> None:
     made = {"/w/l": target, "/w/up": ".."}
-    assert ("/w/l", place) in leading_into(["/tests"], made, made.get)
+    assert ("/w/l", place) in find_links_into(["/tests"], made, made.get)

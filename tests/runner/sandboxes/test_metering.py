@@ -10,8 +10,7 @@ import pytest
 
 from runner.base.types import Usage
 from runner.models.call_prices import call_cost
-from runner.models.preset import Preset
-from runner.models.prices import Prices
+from runner.models.preset import Preset, Prices
 from runner.models.wire.metering import Metered, UsageMeter
 
 STREAM, WHOLE = "text/event-stream; charset=utf-8", "application/json"
