@@ -28,12 +28,13 @@ def _check_references() -> Iterator[Flaw]:
     restored dump may not, and a join would pass over such a row in silence."""
     for model in apps.get_app_config("benchapp").get_models(include_auto_created=True):
         for key in (field for field in model._meta.concrete_fields if isinstance(field, ForeignKey)):
-            target = key.related_model._default_manager.filter(pk=OuterRef(key.attname))
-            lost = model._default_manager.exclude(**{f"{key.attname}__isnull": True}).exclude(Exists(target))
+            target = key.target_field.model
+            there = target._default_manager.filter(pk=OuterRef(key.attname))
+            lost = model._default_manager.exclude(**{f"{key.attname}__isnull": True}).exclude(Exists(there))
             named = "public_id" if hasattr(model, "public_id") else "pk"
             for ident, wanted in lost.order_by("pk").values_list(named, key.attname).iterator():
-                kind = str(key.related_model._meta.verbose_name)
-                yield Flaw(str(model._meta.verbose_name), str(ident), f"its {key.name}, {kind} {wanted}, is missing")
+                message = f"its {key.name}, {target._meta.verbose_name} {wanted}, is missing"
+                yield Flaw(str(model._meta.verbose_name), str(ident), message)
 
 
 def _check_blobs() -> Iterator[Flaw]:
@@ -55,15 +56,15 @@ def chunks(rows: QuerySet[Chunk]) -> Iterator[Flaw]:
         ident = f"{chunk.trajectory.public_id} #{chunk.ordinal}"
         try:
             lines = [orjson.loads(line) for line in chunk.blob.content().splitlines()]
-            rows = len(chunk.outline.content().splitlines())
+            outlined = len(chunk.outline.content().splitlines())
         except (orjson.JSONDecodeError, zstandard.ZstdError) as error:
             yield Flaw("chunk", ident, f"cannot be read: {error}")
             continue
         expected = list(range(chunk.first_step, chunk.first_step + chunk.steps_total))
         if [line.get("step_id") for line in lines] != expected:
             yield Flaw("chunk", ident, f"steps are not {chunk.first_step} to {expected[-1]}, in order")
-        if rows != chunk.steps_total:
-            yield Flaw("chunk", ident, f"its outline has {rows} rows (expected {chunk.steps_total})")
+        if outlined != chunk.steps_total:
+            yield Flaw("chunk", ident, f"its outline has {outlined} rows (expected {chunk.steps_total})")
         pieces = {digest for line in lines for digest in references(line)}
         for digest in sorted(pieces - set(chunk.pieces.values_list("digest", flat=True))):
             yield Flaw("chunk", ident, f"its long text {digest} is not among its pieces")

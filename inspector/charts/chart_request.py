@@ -13,7 +13,7 @@ from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.choices import Choices, parse_choices
 from benchapp.stats.comparing.comparison import GroupComparison, comparison_of
 from benchapp.stats.metrics.catalogue import DEFAULT_METRIC, METRICS, TABLES, table_for
-from benchapp.stats.metrics.metric import Metric
+from benchapp.stats.metrics.metric import TrialMetric
 from inspector.charts.chart import Chart
 from inspector.charts.sheet import ChartSheet
 from runner.base.types import Phase
@@ -54,7 +54,7 @@ def _table(comparison: GroupComparison, problems: list[str]) -> str:
     return table or table_for(comparison.outcomes.values())
 
 
-def _metric(comparison: GroupComparison, metrics: tuple[Metric, ...], problems: list[str]) -> Metric | None:
+def _metric(comparison: GroupComparison, metrics: tuple[TrialMetric, ...], problems: list[str]) -> TrialMetric | None:
     """The chosen one, of any table; else ESR, else the first that counts deployment, else the first."""
     name = comparison.choices.metric
     chosen = METRICS.get(name)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import BinaryIO
 
+from benchapp.imports.reading.walking import FolderEntry
 from benchapp.imports.releases.skilllearnbench_release import TaskInstance
 from benchapp.papers.released.release import Release
 from runner.base.types import Source, Step, UseKind
@@ -51,13 +52,12 @@ class OracleLog:
 def read_logs(release: Release) -> Iterator[OracleLog]:
     """One for each instance that has a log. What a log holds that cannot be read goes to the release's problems."""
     for instance in release.instances:
-        human = release.human(instance.family)
-        yield _read_log(instance, human.skills if human else None)
+        if instance.log:
+            human = release.human(instance.family)
+            yield _read_log(instance, instance.log, human.skills if human else None)
 
 
-def _read_log(instance: TaskInstance, mounted: tuple[str, ...] | None) -> OracleLog:
-    log = instance.log
-    assert log is not None  # only instances with a log are kept
+def _read_log(instance: TaskInstance, log: FolderEntry, mounted: tuple[str, ...] | None) -> OracleLog:
     read = read_trajectory(lambda: instance.root.open(log.path))
     messages = calls = 0
     used: dict[str, dict[str, None]] = {}

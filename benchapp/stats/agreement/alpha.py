@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from benchapp.stats.agreement.distances import Distance
+from benchapp.stats.agreement.distances import A, Distance
 from benchapp.stats.inference.interval import ZERO, Floats
 
-# What each reviewer said of one unit. Who said nothing is not in it.
-Unit = Mapping[Hashable, Any]
+Unit = Mapping[int, A]  # reviewer -> the answer; who gave none is not in it
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +45,7 @@ class AlphaTally:
         return int((self.counts.sum(axis=0) > 0).sum()) > 1
 
 
-def tally(units: Sequence[Unit], distance: Distance, *, clusters: Sequence[Hashable] | None = None) -> AlphaTally:
+def tally(units: Sequence[Unit[A]], distance: Distance[A], *, clusters: Sequence[Hashable] | None = None) -> AlphaTally:
     """`clusters` names the cluster of each unit, as long as `units`; without it each unit is its own."""
     names = list(range(len(units))) if clusters is None else list(clusters)
     if len(names) != len(units):
@@ -65,7 +63,7 @@ def tally(units: Sequence[Unit], distance: Distance, *, clusters: Sequence[Hasha
     return AlphaTally(counts, apart, distances.reshape(len(values), len(values)), len(paired))
 
 
-def alpha(units: Sequence[Unit], distance: Distance) -> float | None:
+def alpha(units: Sequence[Unit[A]], distance: Distance[A]) -> float | None:
     """None where no unit has two answers, or where all answers are the same."""
     return alpha_of(tally(units, distance))
 

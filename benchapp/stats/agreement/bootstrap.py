@@ -11,7 +11,7 @@ from scipy.special import stdtrit
 
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.agreement.alpha import AlphaTally, Unit, alpha_of, disagreements, tally
-from benchapp.stats.agreement.distances import Distance
+from benchapp.stats.agreement.distances import A, Distance
 from benchapp.stats.inference.interval import TAIL, ZERO, Floats, Interval
 
 RESAMPLES = 3_999  # with the sample itself 4,000, so that both tails hold whole numbers
@@ -37,7 +37,7 @@ class AgreementEstimate(Shaped):
     json_shape = JsonShape("alpha=value", "interval", "items=units", "tasks=clusters", "answers", "note")
 
 
-def estimate(units: Sequence[Unit], clusters: Sequence[Hashable], distance: Distance) -> AgreementEstimate:
+def estimate(units: Sequence[Unit[A]], clusters: Sequence[Hashable], distance: Distance[A]) -> AgreementEstimate:
     """Alpha and its 95 % interval; `clusters` names the task of each unit."""
     found = tally(units, distance, clusters=clusters)
     value = alpha_of(found)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from benchapp.stats.metrics.metric import Metric
+from benchapp.stats.metrics.metric import TrialMetric
 from benchapp.stats.metrics.rates import Rate
 from benchapp.stats.metrics.tally import TrialTally
 from runner.base.types import Phase, Role
@@ -16,28 +16,28 @@ from runner.base.types import Phase, Role
 PAPER = "SkillEvolBench, section 4.5, equation 6"
 
 METRICS = (
-    Metric(
+    TrialMetric(
         "LSR",
         "acquisition",
         "learning success: tasks passed while the library is being written",
         (Phase.ACQUISITION,),
         source=PAPER,
     ),
-    Metric(
+    TrialMetric(
         "RSR",
         "replay",
         "replay success: the same tasks again with the finished library",
         (Phase.REPLAY,),
         source=PAPER,
     ),
-    Metric(
+    TrialMetric(
         "ESR",
         "deployment",
         "evaluation success: unseen tasks with the frozen library",
         (Phase.DEPLOYMENT,),
         source=PAPER,
     ),
-    Metric(
+    TrialMetric(
         "CSSR",
         "context shift",
         "deployment tasks in another context",
@@ -45,7 +45,7 @@ METRICS = (
         Role.CONTEXT_SHIFT,
         source=PAPER,
     ),
-    Metric(
+    TrialMetric(
         "ARSR",
         "adversarial",
         "deployment tasks built against a wrong rule",
@@ -53,7 +53,7 @@ METRICS = (
         Role.ADVERSARIAL,
         source=PAPER,
     ),
-    Metric(
+    TrialMetric(
         "CompSR",
         "composition",
         "deployment tasks that need several skills",

@@ -11,13 +11,13 @@ from dataclasses import replace
 from statistics import fmean
 
 from benchapp.stats.metrics.facts import RunFacts
-from benchapp.stats.metrics.metric import FIRST_TRIES, Better, Metric, MetricUnit, RunMetric, RunValue
+from benchapp.stats.metrics.metric import FIRST_TRIES, Better, MetricUnit, RunMetric, RunValue, TrialMetric
 
 PAPER = "SkillFlow, section 2.5 and Table 1"
 
 OVER_ALL = (
-    Metric("completion", "completion", "tasks completed", FIRST_TRIES, source=PAPER),
-    Metric(
+    TrialMetric("completion", "completion", "tasks completed", FIRST_TRIES, source=PAPER),
+    TrialMetric(
         "turns",
         "turns",
         "agent turns per task; harnesses count them differently, so never compared across harnesses",
@@ -27,7 +27,7 @@ OVER_ALL = (
         better=Better.LOWER,
         source=PAPER,
     ),
-    Metric(
+    TrialMetric(
         "cost",
         "cost",
         "USD per task, of the attempt that counts; the author's calls are not in it",
@@ -37,7 +37,7 @@ OVER_ALL = (
         better=Better.LOWER,
         source=PAPER,
     ),
-    Metric(
+    TrialMetric(
         "output-tokens",
         "output tokens",
         "output tokens per task",
@@ -47,7 +47,7 @@ OVER_ALL = (
         better=Better.LOWER,
         source=PAPER,
     ),
-    Metric(
+    TrialMetric(
         "use",
         "% use",
         "tasks in which a skill was read, invoked or executed, of all tasks",
@@ -59,7 +59,7 @@ OVER_ALL = (
 )
 
 
-def _past_first(metric: Metric) -> Metric:
+def _past_first(metric: TrialMetric) -> TrialMetric:
     """The same number without the first task of each ordered episode."""
     return replace(
         metric,

@@ -7,17 +7,17 @@ instances weighs as much as one of two. With several samples an instance first g
 
 from __future__ import annotations
 
-from benchapp.stats.metrics.metric import Better, Instances, Metric, MetricUnit
+from benchapp.stats.metrics.metric import Better, Instances, MetricUnit, TrialMetric
 from runner.base.types import Phase
 
 PAPER = "SkillLearnBench, section 3.2, equation 2"
 PHASES = (Phase.EVALUATION, Phase.DEPLOYMENT)  # imported runs tell no phases; here instances follow the seal
 
 METRICS = (
-    Metric(
+    TrialMetric(
         "accuracy", "accuracy", "instances passed, per family and then over families", PHASES, source=PAPER, macro=True
     ),
-    Metric(
+    TrialMetric(
         "accuracy-seed",
         "accuracy, seed",
         "the same over seed instances, which the skills were learned from",
@@ -26,7 +26,7 @@ METRICS = (
         instances=Instances.SEED,
         macro=True,
     ),
-    Metric(
+    TrialMetric(
         "accuracy-held-out",
         "accuracy, held-out",
         "the same over instances 2 and up, which no skill was learned from",
@@ -35,7 +35,7 @@ METRICS = (
         instances=Instances.HELD_OUT,
         macro=True,
     ),
-    Metric(
+    TrialMetric(
         "solving-tokens",
         "tokens",
         "input (cached input among it) and output tokens per instance, per family and then over families",
@@ -46,7 +46,7 @@ METRICS = (
         source="SkillLearnBench, section 3.2 and Table 6",
         macro=True,
     ),
-    Metric(
+    TrialMetric(
         "usage",
         "skill usage",
         "skills used of those mounted, per instance, then per family and over families; unknown where none was mounted",

@@ -55,8 +55,8 @@ def sweeps_of(groups: Iterable[Group]) -> list[Sweep]:
     members: dict[tuple[object, ...], list[tuple[int, Group]]] = {}
     for group in groups:
         if (budget := budget_of(group.condition)) is not None:
-            experiment, condition, *others = group.identity
-            members.setdefault((experiment, base_name(condition), *others), []).append((budget, group))
+            experiment, _, *others = group.identity
+            members.setdefault((experiment, base_name(group.condition), *others), []).append((budget, group))
     found = [tuple(sorted(stops, key=lambda stop: stop[0])) for stops in members.values()]
     return [Sweep(base_name(stops[0][1].condition), stops[0][1].author_model, stops) for stops in found]
 

@@ -24,7 +24,7 @@ from benchapp.stats.learning.computed_runs import Recent
 from benchapp.stats.learning.replay_gains import ReplayResult, replay_of
 from benchapp.stats.metrics.comparability import Comparability, compare_setups
 from benchapp.stats.metrics.facts import RunFacts, facts_of
-from benchapp.stats.metrics.metric import Metric, RunMetric, RunValue, mean_of
+from benchapp.stats.metrics.metric import RunMetric, RunValue, TrialMetric, mean_of
 from benchapp.stats.metrics.noise import Noise, noise_of
 from benchapp.stats.metrics.outcomes import MEASURED, Outcomes
 from benchapp.stats.metrics.rates import Rate
@@ -43,7 +43,7 @@ class MetricCell(Shaped):
     replicates have differences, not this.
     """
 
-    metric: Metric
+    metric: TrialMetric
     rate: Rate
     value: float | None
     replicates: tuple[float | None, ...]
@@ -126,7 +126,7 @@ class GroupComparison:
 
     # --- numbers -------------------------------------------------------------------------------------------------
 
-    def cell(self, group: Group, metric: Metric) -> MetricCell:
+    def cell(self, group: Group, metric: TrialMetric) -> MetricCell:
         key = group.identity, metric.key
         if key not in self._cells:
             outcomes = self.of_group(group)
@@ -137,7 +137,7 @@ class GroupComparison:
             self._cells[key] = MetricCell(metric, rate, fmean(known) if known else None, means, interval)
         return self._cells[key]
 
-    def difference(self, group: Group, metric: Metric) -> Difference | None:
+    def difference(self, group: Group, metric: TrialMetric) -> Difference | None:
         """To its baseline, over the tasks scored on both sides. None for a baseline and where nothing can be compared."""
         key = group.identity, metric.key
         if key not in self._differences:
@@ -145,7 +145,7 @@ class GroupComparison:
             self._differences[key] = self.between(group, baseline, metric) if baseline else None
         return self._differences[key]
 
-    def describe(self, group: Group, metric: Metric) -> Difference | None:
+    def describe(self, group: Group, metric: TrialMetric) -> Difference | None:
         """The same with the secondary intervals, which describe and decide nothing."""
         key = group.identity, metric.key
         if key not in self._described:
@@ -153,23 +153,25 @@ class GroupComparison:
             self._described[key] = self.between(group, baseline, metric, describe=True) if baseline else None
         return self._described[key]
 
-    def between(self, group: Group, baseline: Group, metric: Metric, *, describe: bool = False) -> Difference | None:
+    def between(
+        self, group: Group, baseline: Group, metric: TrialMetric, *, describe: bool = False
+    ) -> Difference | None:
         found = compare(*self.sides(group, baseline, metric), describe=describe, by_family=metric.macro)
         return found.within(1.0) if found and metric.is_share else found
 
-    def sides(self, group: Group, baseline: Group, metric: Metric) -> tuple[list[TaskMeans], list[TaskMeans]]:
+    def sides(self, group: Group, baseline: Group, metric: TrialMetric) -> tuple[list[TaskMeans], list[TaskMeans]]:
         """What a difference rests on: per replicate of each side the means of its tasks."""
         phases = self._reference(baseline, metric)
         return self._task_means(group, metric, None), self._task_means(baseline, metric, phases)
 
-    def _task_means(self, group: Group, metric: Metric, phases: tuple[Phase, ...] | None) -> list[TaskMeans]:
+    def _task_means(self, group: Group, metric: TrialMetric, phases: tuple[Phase, ...] | None) -> list[TaskMeans]:
         """Remembered, because a baseline is held against every other group of its model."""
         key = group.identity, metric.key, phases
         if key not in self._means:
             self._means[key] = [metric.task_means(outcomes, phases) for outcomes in self.of_group(group)]
         return self._means[key]
 
-    def _reference(self, baseline: Group, metric: Metric) -> tuple[Phase, ...] | None:
+    def _reference(self, baseline: Group, metric: TrialMetric) -> tuple[Phase, ...] | None:
         """Replay is held against no-skill's first try at the same tasks (the paper's reference), and against the replay of
         any other baseline that has one."""
         if metric.phases != (Phase.REPLAY,):
@@ -180,7 +182,7 @@ class GroupComparison:
             return (Phase.ACQUISITION,)
         return None
 
-    def has(self, metric: Metric) -> bool:
+    def has(self, metric: TrialMetric) -> bool:
         """Is there a trial this metric covers?"""
         return any(self.cell(group, metric).rate.planned for group in self.groups.all)
 

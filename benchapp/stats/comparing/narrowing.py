@@ -13,7 +13,7 @@ from benchapp.stats.comparing.choices import Choices, QueryValues
 from benchapp.stats.comparing.comparison import comparison_of
 from benchapp.stats.comparing.selection import select_runs
 from benchapp.stats.metrics.catalogue import METRICS
-from benchapp.stats.metrics.metric import Instances, Metric
+from benchapp.stats.metrics.metric import Instances, TrialMetric
 from runner.base.types import Phase, Role
 
 OUTCOMES = ("passed", "failed", "unscored")
@@ -56,7 +56,7 @@ class Narrowing:
         return replace(self, **{name: None})
 
     @property
-    def metric(self) -> Metric | None:
+    def metric(self) -> TrialMetric | None:
         return METRICS[self.covered] if self.covered else None
 
 
@@ -90,7 +90,8 @@ def _problem(name: str, value: str) -> Iterator[str]:
 
 def trials_behind(choices: Choices, narrowing: Narrowing) -> QuerySet[Trial]:
     """In SQL, unordered. A metric's trials leave out tainted episodes, as the metric does."""
-    trials = Trial.objects.filter(episode__run__in=select_runs(choices).order_by().values("pk")).order_by()
+    runs = select_runs(choices).order_by().values("pk")
+    trials: QuerySet[Trial] = Trial.objects.filter(episode__run__in=runs).order_by()
     wanted = Q()
     for name, lookup in PLACES.items():
         value = getattr(narrowing, name)
@@ -117,8 +118,8 @@ PLACES = {
 PARENTS = {"environment": "task__family__environment", "family": "task__family", "task": "task", "phase": "phase"}
 
 
-def _select_covered(trials: QuerySet[Trial], metric: Metric, choices: Choices) -> QuerySet[Trial]:
-    """Those that `Metric.mask` keeps."""
+def _select_covered(trials: QuerySet[Trial], metric: TrialMetric, choices: Choices) -> QuerySet[Trial]:
+    """Those that `TrialMetric.mask` keeps."""
     trials = trials.filter(episode__is_tainted=False)
     if metric.phases:
         trials = trials.filter(phase__in=metric.phases)
@@ -161,7 +162,7 @@ def success_is(value: bool, choices: Choices) -> Q:
     return Q(success=value) & ~later(choices) if choices.as_of else Q(success=value)
 
 
-def outcome_is(outcome: str, choices: Choices, metric: Metric | None = None) -> Q:
+def outcome_is(outcome: str, choices: Choices, metric: TrialMetric | None = None) -> Q:
     """By the column a metric of shares counts, else by success: passed where it is 1, unscored where it is not known, as
     the record knew it at the pin."""
     field, passes = COUNTED[metric.column if metric and metric.is_share else "success"]

@@ -19,7 +19,7 @@ from benchapp.stats.inference.clusters import clusters_for, smallest_p
 from benchapp.stats.inference.difference import Difference
 from benchapp.stats.inference.holm import holm
 from benchapp.stats.metrics.catalogue import METRICS
-from benchapp.stats.metrics.metric import Metric
+from benchapp.stats.metrics.metric import TrialMetric
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Hypothesis:
 
     group: Group
     baseline: Group
-    metric: Metric
+    metric: TrialMetric
     difference: Difference | None
     holm: float | None
 
@@ -66,7 +66,7 @@ class Corrected:
     _by_place: Mapping[tuple[tuple[object, ...], str], float | None] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, comparison: GroupComparison, metrics: Iterable[Metric]) -> Corrected:
+    def of(cls, comparison: GroupComparison, metrics: Iterable[TrialMetric]) -> Corrected:
         groups = comparison.groups
         pairs = [(group, baseline) for group in groups.all if (baseline := groups.baseline_of(group)) is not None]
         declared = [(group, baseline, metric) for metric in metrics for group, baseline in pairs]
@@ -99,7 +99,7 @@ class Corrected:
         }
         return min(p for p in holm(best).values() if p is not None)
 
-    def p(self, group: Group, metric: Metric) -> float | None:
+    def p(self, group: Group, metric: TrialMetric) -> float | None:
         """None where there is no p value, and where the difference was not declared."""
         return self._by_place.get((group.identity, metric.key))
 
@@ -115,7 +115,9 @@ def _explain_needed(differences: int) -> str:
     return f"{more}{fewer}, or two learning runs or more on both sides."
 
 
-def save_comparison(choices: Choices, metrics: Iterable[Metric], *, name: str, user: User | None = None) -> Comparison:
+def save_comparison(
+    choices: Choices, metrics: Iterable[TrialMetric], *, name: str, user: User | None = None
+) -> Comparison:
     """Appends. Choices that pin no moment are pinned now; what the link had been made with gives way to what is there."""
     pinned = choices if choices.pins else choices.but(as_of=timezone.now())
     fingerprint = comparison_of(pinned).fingerprint
@@ -140,7 +142,7 @@ class Reopened:
         return comparison_of(self.choices)
 
     @cached_property
-    def metrics(self) -> tuple[Metric, ...]:
+    def metrics(self) -> tuple[TrialMetric, ...]:
         return tuple(METRICS[key] for key in self.saved.metrics if key in METRICS)
 
     @property

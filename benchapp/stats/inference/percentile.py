@@ -26,7 +26,7 @@ def by_cluster(values: Floats, cluster: Ints) -> Interval | None:
     A resample's mean is over the tasks drawn, so large clusters weigh more. None below two clusters or without spread.
     """
     _, place = np.unique(cluster, return_inverse=True)
-    return _percentile(np.bincount(place, weights=values), np.bincount(place).astype(float), "corpora")
+    return _percentile(np.bincount(place, weights=values).astype(float), np.bincount(place).astype(float), "corpora")
 
 
 def _percentile(totals: Floats, sizes: Floats, drawn: str) -> Interval | None:

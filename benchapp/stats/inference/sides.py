@@ -72,7 +72,7 @@ class Paired:
     @property
     def shares(self) -> Floats:
         """What each cluster weighs: [clusters], sum 1."""
-        return np.bincount(self.cluster, weights=self.weight)
+        return np.bincount(self.cluster, weights=self.weight).astype(np.float64)
 
     @property
     def cluster_means(self) -> Floats:

@@ -93,8 +93,10 @@ def chances_of(run: Run, trials: QuerySet[Trial] | None = None) -> list[Chance]:
     skill is, the whole run decides."""
     wanted = Trial.objects.all() if trials is None else trials
     wanted = wanted.filter(episode__run=run, episode__is_tainted=False, is_done=True)
-    facts = ("pk", "episode_id", "success", "task__family__slug", "snapshot_id", "snapshot__digest")
-    facts += ("task_revision__instruction_id",)
+    facts = (
+        *("pk", "episode_id", "success", "task__family__slug", "snapshot_id", "snapshot__digest"),
+        "task_revision__instruction_id",
+    )
     rows = list(wanted.order_by("episode__ordinal", "episode_id", "pk").values_list(*facts))
     uses = _uses(wanted)
     held = held_by({row[4] for row in rows if row[4]})

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -205,14 +205,15 @@ KIND = Case(
 )
 
 
-def _files(files: QuerySet[SnapshotFile]) -> QuerySet[SnapshotFile]:
+def _read_files(wanted: Q) -> Iterator[tuple[int, str, str, int]]:
     """(snapshot, skill, kind, bytes) of each file. Folders are told apart by exact case, which LIKE does not do everywhere.
 
     Not grouped: at ninety thousand files the database's sorting costs more than reading the rows.
     """
     heads = {f"head{length}": Substr("inside", 1, length) for length in (7, 8, 11)}
-    typed = files.order_by().annotate(inside=INSIDE).annotate(**heads).annotate(kind=KIND)
-    return typed.values_list("snapshot_id", "skill", "kind", "size")
+    files = SnapshotFile.objects.filter(wanted).order_by()
+    typed = files.annotate(inside=INSIDE).annotate(**heads).annotate(kind=KIND)
+    return typed.values_list("snapshot_id", "skill", "kind", "size").iterator(chunk_size=5000)
 
 
 def _manifests(runs: Sequence[int]) -> dict[int, LibraryContents]:
@@ -231,7 +232,7 @@ def _manifests_of(wanted: Q) -> dict[int, LibraryContents]:
     skills: dict[int, set[str]] = defaultdict(set)
     files: dict[int, dict[str, int]] = defaultdict(lambda: dict.fromkeys(FILE_KINDS, 0))
     sizes: dict[int, int] = defaultdict(int)
-    for snapshot, skill, kind, size in _files(SnapshotFile.objects.filter(wanted)).iterator(chunk_size=5000):
+    for snapshot, skill, kind, size in _read_files(wanted):
         files[snapshot][kind] += 1
         sizes[snapshot] += size
         if kind == FILE_KINDS[0]:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from benchapp.stats.benchmarks import skillevolbench_metrics, skillflow_metrics, skilllearnbench_metrics
 from benchapp.stats.metrics import passk, run_metrics
-from benchapp.stats.metrics.metric import FIRST_TRIES, Better, Metric, MetricUnit, RunMetric
+from benchapp.stats.metrics.metric import FIRST_TRIES, Better, MetricUnit, RunMetric, TrialMetric
 from benchapp.stats.metrics.outcomes import PHASES, Outcomes
 from runner.base.types import Phase
 
@@ -21,9 +21,9 @@ GRADES = (("outcome", "outcome"), ("process", "process"), ("overall", "overall")
 GRADED = "what the verifier grades as {}, 0 to 1, mean over trials; partial credit, so no count of passes"
 
 
-def _grade(column: str, name: str) -> tuple[Metric, ...]:
+def _grade(column: str, name: str) -> tuple[TrialMetric, ...]:
     """The grade in every first try, and in deployment alone."""
-    whole = Metric(
+    whole = TrialMetric(
         f"mean-{column}",
         f"mean {name}",
         GRADED.format(name) + "; first tries",
@@ -42,8 +42,8 @@ def _grade(column: str, name: str) -> tuple[Metric, ...]:
     return whole, deployed
 
 
-def _use_metric(key: str, name: str, meaning: str, column: str, unit: MetricUnit) -> Metric:
-    return Metric(key, name, meaning, (), column=column, unit=unit, better=Better.LOWER, source=RECORD)
+def _use_metric(key: str, name: str, meaning: str, column: str, unit: MetricUnit) -> TrialMetric:
+    return TrialMetric(key, name, meaning, (), column=column, unit=unit, better=Better.LOWER, source=RECORD)
 
 
 USAGE = (
@@ -84,7 +84,7 @@ USAGE = (
     ),
 )
 
-TABLES: dict[str, tuple[Metric, ...]] = {
+TABLES: dict[str, tuple[TrialMetric, ...]] = {
     "success": skillevolbench_metrics.METRICS,
     "scores": tuple(metric for column, name in GRADES for metric in _grade(column, name)),
     "skillflow": skillflow_metrics.METRICS,
@@ -92,7 +92,7 @@ TABLES: dict[str, tuple[Metric, ...]] = {
     "skillgenbench": passk.METRICS,
     "usage": USAGE,
 }
-METRICS: dict[str, Metric] = {metric.key: metric for metrics in TABLES.values() for metric in metrics}
+METRICS: dict[str, TrialMetric] = {metric.key: metric for metrics in TABLES.values() for metric in metrics}
 
 RUN_TABLES: dict[str, tuple[RunMetric, ...]] = {
     "success": run_metrics.REPLAY,

@@ -48,7 +48,7 @@ class Instances(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Metric:
+class TrialMetric:
     """`column` of `Outcomes` averaged over the trials of `phases` (none: every phase) and of `role` (None: every role).
 
     `meaning` is the definition in one line, `source` says where it comes from (paper section or released code).

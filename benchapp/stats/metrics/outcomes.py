@@ -6,12 +6,11 @@ metrics and intervals be array arithmetic.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from benchapp.stats.benchmarks.corpus_kinds import CORPORA
 from runner.base.types import Phase, Role
@@ -78,8 +77,7 @@ class Outcomes:
         """A measured column, or one of DERIVED: [n]."""
         if name in DERIVED:
             return DERIVED[name](self)
-        values: Floats = getattr(self, name)
-        return values
+        return np.asarray(getattr(self, name))
 
     @property
     def first(self) -> Mask:
@@ -92,7 +90,7 @@ class Outcomes:
             np.argsort(-self.phase[begins], kind="stable")
         ]  # where there are two phases the earlier one wins
         task[of_trial[begins]] = self.task[begins]
-        return learning & (self.task == task[of_trial])
+        return np.asarray(learning & (self.task == task[of_trial]))
 
     def where(self, mask: Mask) -> Outcomes:
         """Only the trials the mask [n] keeps."""
@@ -103,7 +101,7 @@ class Outcomes:
         """[n]: acquisition trials of tasks that are deployed too: SkillLearnBench learns on the seed instance and then counts
         it among all instances. What was tried while learning is no result of the library."""
         deployed = self.task[self.phase == PHASE_CODES[Phase.DEPLOYMENT]]
-        return (self.phase == PHASE_CODES[Phase.ACQUISITION]) & np.isin(self.task, deployed)
+        return np.asarray((self.phase == PHASE_CODES[Phase.ACQUISITION]) & np.isin(self.task, deployed))
 
     def covering(self, phases: Sequence[str] = (), role: str | None = None) -> Mask:
         """[n]: the trials of these phases (none given: all) and of this role (None: all).
@@ -155,10 +153,9 @@ def empty_outcomes() -> Outcomes:
     return Outcomes(*(np.empty(0, dtype=_dtype(str(field.type))) for field in fields(Outcomes)))
 
 
-def outcomes_from(columns: dict[str, Sequence[Any]]) -> Outcomes:
-    """From one sequence per field; None in a measured one is "not known"."""
-    arrays = {field.name: np.array(columns[field.name], dtype=_dtype(str(field.type))) for field in fields(Outcomes)}
-    return Outcomes(**arrays)
+def outcomes_from(columns: Mapping[str, ArrayLike]) -> Outcomes:
+    """From one sequence of n per field; None in a measured one is "not known"."""
+    return Outcomes(*(np.array(columns[field.name], dtype=_dtype(str(field.type))) for field in fields(Outcomes)))
 
 
 def _dtype(annotation: str) -> type:

@@ -76,7 +76,7 @@ def _tries(outcomes: Outcomes, phases: Sequence[Phase]) -> tuple[Ints, Floats]:
     """Per task: scored samples, and how many of them passed, [tasks] each."""
     mask = outcomes.covering(phases) & ~outcomes.tainted & ~np.isnan(outcomes.success)
     _, place = np.unique(outcomes.task[mask], return_inverse=True)
-    return np.bincount(place), np.bincount(place, weights=outcomes.success[mask])
+    return np.bincount(place).astype(np.int64), np.bincount(place, weights=outcomes.success[mask]).astype(np.float64)
 
 
 def _point(tries: Ints, passes: Floats, k: int) -> PassPoint:

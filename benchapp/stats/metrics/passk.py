@@ -16,7 +16,7 @@ from benchapp.stats.benchmarks.corpus_kinds import CODE, DOC
 from benchapp.stats.inference.interval import Floats, Interval, Ints
 from benchapp.stats.inference.percentile import MIN_CLUSTERS, by_cluster, by_task
 from benchapp.stats.inference.sides import Paired, TaskMeans, pair
-from benchapp.stats.metrics.metric import Metric
+from benchapp.stats.metrics.metric import TrialMetric
 from benchapp.stats.metrics.outcomes import Mask, Outcomes
 from benchapp.stats.metrics.passing import PHASES
 from benchapp.stats.metrics.rates import Rate
@@ -69,7 +69,7 @@ def tries_of(outcomes: Outcomes) -> Tries:
 
 
 @dataclass(frozen=True, slots=True)
-class SolvedMetric(Metric):
+class SolvedMetric(TrialMetric):
     """A share of tasks, not of trials: `rate` counts tasks, of which `planned` are all and `scored` the complete ones."""
 
     def tries(self, outcomes: Outcomes) -> Tries:

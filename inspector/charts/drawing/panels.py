@@ -186,8 +186,9 @@ def heatmaps(
     """The first `limit` panels, all with the same rows from the top, the same columns and the same colours."""
     shown = heats[:limit]
     names, tilt = _column_names(columns, min(across, len(shown)))
-    room = {"head": tilt or HEAD, "foot": TICKS} if len(shown) == 1 else {"foot": tilt or TICKS}
-    figure, place_of = panels([heat.title for heat in shown], across=across, height=max(2, len(rows)) * ROW, **room)
+    head, foot = (tilt or HEAD, TICKS) if len(shown) == 1 else (HEAD, tilt or TICKS)
+    height = max(2, len(rows)) * ROW
+    figure, place_of = panels([heat.title for heat in shown], across=across, height=height, head=head, foot=foot)
     for place, heat in enumerate(shown):
         figure.add_trace(_heatmap(heat, rows, columns), **place_of(place))
     below = {"tickangle": -45, "side": "top" if len(shown) == 1 else "bottom"} if tilt else {}
@@ -195,7 +196,7 @@ def heatmaps(
     labels = [short(row) for row in rows]
     figure.update_yaxes(tickvals=list(range(len(rows))), ticktext=labels, range=[len(rows) - 0.5, -0.5], **BARE)
     down = ceil(len(shown) / across)
-    inner = down * max(2, len(rows)) * ROW + (down - 1) * (room.get("head", HEAD) + room["foot"])
+    inner = down * height + (down - 1) * (head + foot)
     figure.layout.coloraxis = {**scale.axis, "colorbar": scale.bar(inner)}
     figure.layout.meta = {"min_width": BESIDE + min(across, len(shown)) * len(columns) * NARROWEST}
     return figure

@@ -12,7 +12,7 @@ from plotly import graph_objects as go
 
 from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.groups import Group
-from benchapp.stats.metrics.metric import Metric
+from benchapp.stats.metrics.metric import TrialMetric
 from benchapp.stats.metrics.outcomes import Outcomes
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
 from inspector.charts.drawing.lineup import crowd_notes, curves, facets_of
@@ -78,7 +78,7 @@ class TokensSpent:
         return found
 
 
-def spent_of(runs: Sequence[Outcomes], metric: Metric, which: str) -> TokensSpent:
+def spent_of(runs: Sequence[Outcomes], metric: TrialMetric, which: str) -> TokensSpent:
     """`which`: "output", or "all" for input and output together. Replicates are put together."""
     covered = [metric.select_covered(outcomes) for outcomes in runs]
     used = np.concatenate([each.output_tokens + (each.input_tokens if which == "all" else 0) for each in covered])
@@ -99,8 +99,8 @@ def budgets_over(amounts: Iterable[float]) -> list[int]:
 
 
 def _two_figures(amount: float, rounded: Callable[[float], int]) -> int:
-    unit = 10 ** max(0, len(str(int(amount))) - 2)
-    return int(rounded(amount / unit)) * unit
+    unit: int = 10 ** max(0, len(str(int(amount))) - 2)
+    return rounded(amount / unit) * unit
 
 
 def draw(sheet: ChartSheet) -> ChartDrawing:

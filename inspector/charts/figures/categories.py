@@ -8,7 +8,7 @@ from statistics import fmean
 
 from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.groups import Group
-from benchapp.stats.metrics.metric import Metric
+from benchapp.stats.metrics.metric import TrialMetric
 from benchapp.stats.metrics.outcomes import Outcomes
 from benchapp.stats.metrics.rates import Rate
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn, TableRow
@@ -46,7 +46,7 @@ class CategoryResult:
     runs: int
 
 
-def by_place(runs: Sequence[Outcomes], metric: Metric, column: str) -> dict[int, CategoryResult]:
+def by_place(runs: Sequence[Outcomes], metric: TrialMetric, column: str) -> dict[int, CategoryResult]:
     """Key of the environment or family -> what the metric is there, over the replicates of a group."""
     means: dict[int, list[float]] = {}
     rates: dict[int, Rate] = {}
@@ -137,7 +137,7 @@ def _block(
     return BarPanel(told.name, f"{metric.key}, {unit_of(metric.unit)}", tuple(bars), 100 if metric.is_share else None)
 
 
-def _scale_value(value: float, metric: Metric) -> float:
+def _scale_value(value: float, metric: TrialMetric) -> float:
     return 100 * value if metric.is_share else value
 
 

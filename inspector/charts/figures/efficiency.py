@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from benchapp.stats.comparing.groups import Group
-from benchapp.stats.metrics.metric import Better, Metric, MetricUnit
+from benchapp.stats.metrics.metric import Better, MetricUnit, TrialMetric
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
 from inspector.charts.drawing.arms import model_name
 from inspector.charts.drawing.chart_pairs import Axis, PairEnd, PairPanel, draw_pairs, frontier
@@ -77,7 +77,7 @@ def _own(sheet: ChartSheet, axis: Axis) -> Iterator[MarkPair]:
         yield MarkPair(base, _mark(sheet, metric, axis, group, panel))
 
 
-def _mark(sheet: ChartSheet, metric: Metric, axis: Axis, group: Group, panel: str) -> EfficiencyMark:
+def _mark(sheet: ChartSheet, metric: TrialMetric, axis: Axis, group: Group, panel: str) -> EfficiencyMark:
     """Both axes are means over the same trials, then over replicates; what was used over those that tell it."""
     reached, used = sheet.comparison.cell(group, metric), sheet.comparison.cell(group, _build_use_metric(metric, axis))
     y = None if reached.value is None else scale_value(metric, reached.value)
@@ -98,9 +98,9 @@ def _mark(sheet: ChartSheet, metric: Metric, axis: Axis, group: Group, panel: st
     return EfficiencyMark(panel, "own runs", name, group.harness, group.condition, end, *rest)
 
 
-def _build_use_metric(metric: Metric, axis: Axis) -> Metric:
+def _build_use_metric(metric: TrialMetric, axis: Axis) -> TrialMetric:
     """What the trials of this metric used."""
-    return Metric(
+    return TrialMetric(
         f"{metric.key}/{axis.column}",
         axis.title,
         f"{axis.title}, over the trials of {metric.key}",
@@ -119,7 +119,7 @@ def _build_use_metric(metric: Metric, axis: Axis) -> Metric:
 # --- table and words ---------------------------------------------------------------------------------------------
 
 
-def _table(metric: Metric | None, axis: Axis, pairs: Sequence[MarkPair]) -> ChartTable:
+def _table(metric: TrialMetric | None, axis: Axis, pairs: Sequence[MarkPair]) -> ChartTable:
     best: dict[str, list[PairEnd]] = {}
     for pair in pairs:
         best.setdefault(pair.own.panel, []).extend(mark.end for mark in pair.marks)
@@ -150,7 +150,7 @@ def _table(metric: Metric | None, axis: Axis, pairs: Sequence[MarkPair]) -> Char
     return ChartTable.of(columns, (mark for pair in pairs for mark in pair.marks))
 
 
-def _y_title(metric: Metric | None, sources: set[str]) -> str:
+def _y_title(metric: TrialMetric | None, sources: set[str]) -> str:
     if metric is None or "own runs" not in sources:
         return "completion, %"
     also = " (published: completion)" if len(sources) > 1 and metric.key != "completion" else ""

@@ -12,7 +12,7 @@ from typing import Any
 from plotly import graph_objects as go
 
 from benchapp.stats.metrics.amounts import render_signed
-from benchapp.stats.metrics.metric import Better, Metric
+from benchapp.stats.metrics.metric import Better, TrialMetric
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
 from inspector.charts.drawing.forest_rows import ForestRow, list_published_rows, own_rows, tell_apart
 from inspector.charts.drawing.palette import INK, MUTED, Style, series
@@ -57,14 +57,14 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
     )
 
 
-def _metrics(sheet: ChartSheet) -> tuple[Metric, ...]:
+def _metrics(sheet: ChartSheet) -> tuple[TrialMetric, ...]:
     """The chosen one, or all shares: differences in other units have no common axis."""
     if sheet.options.get("metrics") == "all":
         return tuple(metric for metric in sheet.metrics if metric.is_share)
     return (sheet.metric,) if sheet.metric else ()
 
 
-def _unit(metrics: Sequence[Metric]) -> str:
+def _unit(metrics: Sequence[TrialMetric]) -> str:
     return "pp" if not metrics or metrics[0].is_share else metrics[0].unit.value
 
 
@@ -255,7 +255,10 @@ def _absent(sheet: ChartSheet) -> str:
 
 
 def _notes(
-    sheet: ChartSheet, metrics: Sequence[Metric], rows: dict[str, list[ForestRow]], shown: dict[str, list[ForestRow]]
+    sheet: ChartSheet,
+    metrics: Sequence[TrialMetric],
+    rows: dict[str, list[ForestRow]],
+    shown: dict[str, list[ForestRow]],
 ) -> Iterable[str]:
     every = [row for of_metric in rows.values() for row in of_metric]
     _, shared = tell_apart(row for row in every if row.is_own)

@@ -11,9 +11,10 @@ from statistics import fmean
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.learning.library_sizes import Growth, count_growth
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
-from inspector.charts.drawing.lineup import ChartPoint, crowd_notes, curves, facets_of
+from inspector.charts.drawing.lineup import crowd_notes, curves, facets_of
 from inspector.charts.drawing.panels import lines, plain
 from inspector.charts.drawing.quantities import plural
+from inspector.charts.drawing.traces import ChartPoint
 from inspector.charts.sheet import ChartSheet
 from runner.protocols.conditions import conditions_without_library
 

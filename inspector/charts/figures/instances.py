@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from benchapp.stats.comparing.groups import Group
-from benchapp.stats.metrics.metric import Metric
+from benchapp.stats.metrics.metric import TrialMetric
 from benchapp.stats.metrics.outcomes import Outcomes
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
 from inspector.charts.drawing.bars import MAX_BARS, Bar, BarPanel, BarPart, kinds_of_part, note_crowd, stack_bars
@@ -48,7 +48,7 @@ COLUMNS = (
 )
 
 
-def kinds_of(outcomes: Outcomes, metric: Metric) -> Counter[str]:
+def kinds_of(outcomes: Outcomes, metric: TrialMetric) -> Counter[str]:
     """How many families pass "all", "some" or "none" of the trials the metric covers, in one run.
 
     "undecided": a trial has no score, and what the others did leaves open which it is. A family with a single trial
@@ -88,11 +88,11 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
     return ChartDrawing(figure, ChartTable.of(COLUMNS, rows), _notes(rows, metric))
 
 
-def _count(runs: Sequence[Outcomes], metric: Metric) -> Counter[str]:
+def _count(runs: Sequence[Outcomes], metric: TrialMetric) -> Counter[str]:
     return sum((kinds_of(outcomes, metric) for outcomes in runs), Counter())
 
 
-def _notes(rows: Sequence[FamilyCounts], metric: Metric) -> tuple[str, ...]:
+def _notes(rows: Sequence[FamilyCounts], metric: TrialMetric) -> tuple[str, ...]:
     notes = [
         f"Tasks counted: {metric.meaning}. A family stands once per replicate; with several samples of a task all count."
     ]

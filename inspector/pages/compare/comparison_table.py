@@ -15,7 +15,7 @@ from benchapp.stats.inference.difference import Difference
 from benchapp.stats.inference.shares import percent_text
 from benchapp.stats.metrics.amounts import render_change, render_metric
 from benchapp.stats.metrics.catalogue import RUN_TABLES
-from benchapp.stats.metrics.metric import Better, Metric, RunMetric
+from benchapp.stats.metrics.metric import Better, RunMetric, TrialMetric
 from inspector.charts.sheet import ChartSheet
 
 
@@ -90,7 +90,7 @@ def _list_caveats(sheet: ChartSheet, group: Group) -> Iterator[str]:
         yield f"baseline of {baseline.first.experiment.name}"
 
 
-def _cell(sheet: ChartSheet, group: Group, metric: Metric) -> DifferenceText:
+def _cell(sheet: ChartSheet, group: Group, metric: TrialMetric) -> DifferenceText:
     cell = sheet.comparison.cell(group, metric)
     if cell.value is None:
         if not cell.rate.planned:
@@ -158,7 +158,7 @@ def value_text(cell: MetricCell) -> tuple[str, str]:
     return percent_text(cell.value, 1), f"{rate.passed}/{rate.scored}{missing}"
 
 
-def delta_text(difference: Difference, metric: Metric) -> tuple[str, str]:
+def delta_text(difference: Difference, metric: TrialMetric) -> tuple[str, str]:
     """The difference and the ends of the interval about it."""
     delta = render_change(difference.delta, metric.unit)
     if difference.interval is None:
@@ -167,7 +167,7 @@ def delta_text(difference: Difference, metric: Metric) -> tuple[str, str]:
     return delta, f"{render_change(low, metric.unit)} to {render_change(high, metric.unit)}"
 
 
-def tone(difference: Difference, metric: Metric) -> str:
+def tone(difference: Difference, metric: TrialMetric) -> str:
     if not difference.excludes_zero or metric.better is Better.NEITHER:
         return ""
     return "better" if (difference.delta > 0) == (metric.better is Better.HIGHER) else "worse"

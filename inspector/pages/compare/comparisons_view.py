@@ -18,7 +18,7 @@ from benchapp.record.json_shape import JsonShape
 from benchapp.stats.comparing.choices import parse_choices
 from benchapp.stats.comparing.saved_comparisons import Corrected, Hypothesis, Reopened, save_comparison
 from benchapp.stats.metrics.catalogue import DEFAULT_METRIC
-from benchapp.stats.metrics.metric import Metric
+from benchapp.stats.metrics.metric import TrialMetric
 from inspector.charts.chart_request import build_sheet
 from inspector.pages.compare.comparison_table import delta_text
 from inspector.pages.compare.exports_view import stream_export
@@ -39,19 +39,19 @@ class SaveForm(forms.Form):
     metrics = forms.MultipleChoiceField(error_messages={"required": "Choose at least one metric to correct."})
     understood = forms.CharField(required=False)
 
-    def __init__(self, metrics: Sequence[Metric], *args: Any, **kwargs: Any) -> None:
+    def __init__(self, metrics: Sequence[TrialMetric], *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.known = {metric.key: metric for metric in metrics}
         self.fields["metrics"].choices = [(key, key) for key in self.known]  # type: ignore[attr-defined]
 
-    def chosen(self) -> list[Metric]:
+    def chosen(self) -> list[TrialMetric]:
         return [self.known[key] for key in self.cleaned_data["metrics"]]
 
     def is_understood(self) -> bool:
-        return self.cleaned_data["understood"] == join_keys(self.chosen())
+        return bool(self.cleaned_data["understood"] == join_keys(self.chosen()))
 
 
-def join_keys(metrics: Sequence[Metric]) -> str:
+def join_keys(metrics: Sequence[TrialMetric]) -> str:
     return " ".join(metric.key for metric in metrics)
 
 
@@ -67,7 +67,7 @@ def comparisons(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @needs(User.Level.REVIEWER)
-def comparison_save(request: HttpRequest) -> HttpResponseBase:
+def comparison_save(request: HttpRequest) -> HttpResponse:
     """The choices stand in the address, as on the page that led here; the name and the metrics in the form. A set that can
     find nothing is saved only after the form has said so."""
     choices, problems = parse_choices(request.GET)
@@ -86,7 +86,7 @@ def comparison_save(request: HttpRequest) -> HttpResponseBase:
     compared = [group for group in comparison.groups.all if comparison.groups.baseline_of(group)]
     context = {
         "form": form,
-        "ticked": form.data.getlist("metrics") if form.is_bound else default,  # type: ignore[union-attr]
+        "ticked": request.POST.getlist("metrics") if form.is_bound else default,
         "metrics": sheet.metrics,
         "choices": choices,
         "query": choices.query(),
