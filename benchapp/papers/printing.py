@@ -15,7 +15,7 @@ LABELS = ("row", "harness", "model", "condition", "group")
 Number = Mapping[str, Any]  # one printed number, flat
 
 
-def flatten_rows(rows: Sequence[PrintedNumber]) -> Iterator[dict[str, Any]]:
+def flatten_rows(rows: Sequence[PrintedNumber]) -> Iterator[Number]:
     """One mapping per printed number: the stored fields, the recomputed delta, k and n where known."""
     references = References(rows)
     for row in rows:

@@ -36,7 +36,7 @@ class TableColumn(Shaped):
 class TableRow:
     """One value per column: text, a number, or None for "not known". `url` leads to the trials behind it."""
 
-    values: tuple[Any, ...]
+    values: tuple[object, ...]
     url: str = ""
 
 
@@ -48,10 +48,10 @@ class ChartTable:
     @classmethod
     def of(cls, columns: Sequence[TableColumn], rows: Iterable[object]) -> ChartTable:
         """From a chart's own rows: their values column by column, and their `url` where they have one."""
-        told = (TableRow(tuple(column.value_of(row) for column in columns), getattr(row, "url", "")) for row in rows)
-        return cls(tuple(columns), tuple(told))
+        found = (TableRow(tuple(column.value_of(row) for column in columns), getattr(row, "url", "")) for row in rows)
+        return cls(tuple(columns), tuple(found))
 
-    def records(self) -> list[dict[str, Any]]:
+    def records(self) -> list[dict[str, object]]:
         keys = [column.key for column in self.columns]
         return [dict(zip(keys, row.values, strict=True)) for row in self.rows]
 

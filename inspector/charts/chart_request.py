@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
 
 from django.http import HttpRequest
 
@@ -19,7 +18,7 @@ from inspector.charts.sheet import ChartSheet
 from runner.base.types import Phase
 
 
-def sheet_of(request: HttpRequest, chart: Chart | None = None, **fixed: Any) -> ChartSheet:
+def sheet_of(request: HttpRequest, chart: Chart | None = None, **fixed: object) -> ChartSheet:
     """What this request asks to see; for one chart also its own options. `fixed`: choices the page has made itself.
 
     Nothing of an address that cannot be understood stops the page: `problems` says what was ignored.

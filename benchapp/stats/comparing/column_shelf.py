@@ -66,7 +66,7 @@ def _path(run: Run) -> Path:
 
 
 def _pack(column: Ints | Floats | Mask) -> Ints:
-    """Any column of Outcomes as 64-bit words: [n] -> [n]."""
+    """A column of Outcomes as 64-bit words: [n] -> [n]."""
     return column.view(np.int64) if column.dtype == np.float64 else column.astype(np.int64)
 
 

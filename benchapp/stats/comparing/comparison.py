@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean
-from typing import Any
 
 import numpy as np
 
@@ -259,7 +258,7 @@ def count_added_since(choices: Choices) -> int:
 
 
 # The last few comparisons of this process: a page, its charts and its exports ask for the same one after another.
-RECENT: Recent[Any, GroupComparison] = Recent(8)
+RECENT: Recent[Hashable, GroupComparison] = Recent(8)
 
 
 def forget() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
@@ -178,9 +177,9 @@ def later(choices: Choices) -> Q:
     return Q(settled_at__isnull=False, settled_at__gt=choices.as_of)
 
 
-def in_words(choices: Choices, narrowing: Narrowing) -> list[tuple[str, Any, str]]:
+def in_words(choices: Choices, narrowing: Narrowing) -> list[tuple[str, object, str]]:
     """(part of the address, its value, what it says) for everything that narrows."""
-    said = [(name, getattr(narrowing, name), _part(name, getattr(narrowing, name))) for name, _ in narrowing.pairs()]
+    said: list[tuple[str, object, str]] = [(name, value, _part(name, value)) for name, value in narrowing.pairs()]
     for name, title in CHOICES_SAID.items():
         given = getattr(choices, name)
         for value in given if isinstance(given, tuple) else (given,):

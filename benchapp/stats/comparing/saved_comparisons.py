@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 from django.http import QueryDict
 from django.utils import timezone
@@ -183,7 +182,7 @@ class Reopened:
             )
         return said
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         return {
             "id": self.saved.public_id,
             "name": self.saved.name,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from plotly import graph_objects as go
 
@@ -76,7 +75,7 @@ def curves(
     return figure
 
 
-def _spread(points: Sequence[ChartPoint], colour: str) -> dict[str, Any]:
+def _spread(points: Sequence[ChartPoint], colour: str) -> dict[str, object]:
     above = [point.spread[1] - point.y if point.spread and point.y is not None else 0 for point in points]
     below = [point.y - point.spread[0] if point.spread and point.y is not None else 0 for point in points]
     visible = any(above) or any(below)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from math import ceil
-from typing import Any
 
 from plotly import graph_objects as go
 from plotly.subplots import make_subplots
@@ -66,11 +65,11 @@ class Scale:
         return cls(-reach, reach, True, unit)
 
     @property
-    def axis(self) -> dict[str, Any]:
+    def axis(self) -> dict[str, object]:
         colours = DIVERGING if self.diverging else SEQUENTIAL
         return {"cmin": self.low, "cmax": self.high, "colorscale": colours}
 
-    def bar(self, height: float) -> dict[str, Any]:
+    def bar(self, height: float) -> dict[str, object]:
         """The bar beside panels that are `height` px tall: at their top, each of its values with the unit."""
         steps = 4 if height >= TALL_BAR else 2
         values = [self.low + (self.high - self.low) * step / steps for step in range(steps + 1)]
@@ -158,7 +157,7 @@ def _legend_lines(names: Iterable[str]) -> int:
     return ceil(sum(56 + LETTER * len(name) for name in names) / LEGEND_WIDTH)
 
 
-def _title(title: str, x: float, y: float) -> dict[str, Any]:
+def _title(title: str, x: float, y: float) -> dict[str, object]:
     """Starts where its panel starts."""
     return {
         "text": short(title, 60),

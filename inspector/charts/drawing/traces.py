@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from plotly import graph_objects as go
 
@@ -38,12 +37,12 @@ class Legend:
         return first
 
 
-def scatter(points: Sequence[ChartPoint], **more: Any) -> go.Scatter:
+def scatter(points: Sequence[ChartPoint], **more: object) -> go.Scatter:
     """Marks or a line through them, with their hover texts and their addresses. `more`: plotly's own words."""
     return plain_scatter(points, customdata=[point.url for point in points], cliponaxis=False, **more)
 
 
-def plain_scatter(points: Sequence[ChartPoint], **more: Any) -> go.Scatter:
+def plain_scatter(points: Sequence[ChartPoint], **more: object) -> go.Scatter:
     """The same for points that lead nowhere, such as published ones."""
     return go.Scatter(
         x=[point.x for point in points],
@@ -54,7 +53,7 @@ def plain_scatter(points: Sequence[ChartPoint], **more: Any) -> go.Scatter:
     )
 
 
-def connect(pairs: Sequence[tuple[ChartPoint, ChartPoint]], **line: Any) -> go.Scatter:
+def connect(pairs: Sequence[tuple[ChartPoint, ChartPoint]], **line: object) -> go.Scatter:
     """A line of its own for each pair of points, without a hover text."""
     return go.Scatter(
         x=[x for one, other in pairs for x in (one.x, other.x, None)],
@@ -66,7 +65,7 @@ def connect(pairs: Sequence[tuple[ChartPoint, ChartPoint]], **line: Any) -> go.S
     )
 
 
-def lay_rows(labels: Sequence[str], *, least: int = 0, longest: int = LONGEST) -> dict[str, Any]:
+def lay_rows(labels: Sequence[str], *, least: int = 0, longest: int = LONGEST) -> dict[str, object]:
     """The y axis of rows below each other, the first at the top, each with its label."""
     return {
         "tickvals": list(range(len(labels))),

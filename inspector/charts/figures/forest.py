@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from textwrap import wrap
-from typing import Any
 
 from plotly import graph_objects as go
 
@@ -183,12 +182,12 @@ def _say_beside(figure: go.Figure, rows: Iterable[ForestRow], places: dict[str, 
     All at once: plotly copies every annotation there is whenever it is given one more.
     """
     beside = [_beside(row, places[_name(row)]) for row in rows]
-    longest = max(len(each["text"]) for each in beside) - len("<b></b>")
+    longest = max(len(str(each["text"])) for each in beside) - len("<b></b>")
     room = 24 + LETTER * longest
     figure.update_layout(annotations=[*figure.layout.annotations, *beside], margin={"r": room})
 
 
-def _beside(row: ForestRow, place: int) -> dict[str, Any]:
+def _beside(row: ForestRow, place: int) -> dict[str, object]:
     counts = f"{row.own_count} to {row.other_count}" if row.own_count and row.other_count else ""
     return {
         "x": 1,

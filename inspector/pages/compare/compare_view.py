@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
@@ -50,7 +49,7 @@ def compare(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     return render_page(request, "compare/compare.html", data=data, context=context, as_json=False)
 
 
-def build_comparison_context(request: HttpRequest, sheet: ChartSheet, groups: Sequence[Group]) -> dict[str, Any]:
+def build_comparison_context(request: HttpRequest, sheet: ChartSheet, groups: Sequence[Group]) -> dict[str, object]:
     """What `_compared.html` needs: the verdict, the condition table, the choices and the charts."""
     comparison = sheet.comparison
     return {
@@ -79,7 +78,7 @@ def build_comparison_context(request: HttpRequest, sheet: ChartSheet, groups: Se
     }
 
 
-def groups_twin(sheet: ChartSheet, groups: Sequence[Group]) -> list[dict[str, Any]]:
+def groups_twin(sheet: ChartSheet, groups: Sequence[Group]) -> list[dict[str, object]]:
     passes = {each.group.identity: each for each in passes_of(sheet.comparison, groups)}
     endings = endings_of(run for group in groups for run in group.runs)
     profiles = {group.identity: profile for group, profile in _profiles(sheet, groups)}
@@ -94,7 +93,7 @@ def groups_twin(sheet: ChartSheet, groups: Sequence[Group]) -> list[dict[str, An
     ]
 
 
-def comparison_twin(request: HttpRequest, sheet: ChartSheet) -> dict[str, Any]:
+def comparison_twin(request: HttpRequest, sheet: ChartSheet) -> dict[str, object]:
     comparison = sheet.comparison
     return {
         "choices": comparison.choices.pairs(),
@@ -115,7 +114,7 @@ GROUP = JsonShape(
 )
 
 
-def _group_twin(sheet: ChartSheet, group: Group) -> dict[str, Any]:
+def _group_twin(sheet: ChartSheet, group: Group) -> dict[str, object]:
     comparison = sheet.comparison
     baseline = comparison.groups.baseline_of(group)
     return {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
@@ -116,7 +116,7 @@ def compared_libraries(request: HttpRequest, *, as_json: bool = False) -> HttpRe
     return render_page(request, "compare/compare_libraries.html", data=data, context=context, as_json=as_json)
 
 
-def _of_groups(groups: Sequence[Group], as_of: Any) -> list[GroupLibraries]:
+def _of_groups(groups: Sequence[Group], as_of: datetime | None) -> list[GroupLibraries]:
     """Only of the groups on the page: a history of a whole campaign takes a second to read."""
     runs = [run for group in groups for run in group.runs]
     changes = count_churn(runs, as_of)  # first: it reads the histories, which tell the final libraries too

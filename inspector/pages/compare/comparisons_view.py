@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 from uuid import UUID
 
 from django import forms
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, QueryDict
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
@@ -39,8 +38,8 @@ class SaveForm(forms.Form):
     metrics = forms.MultipleChoiceField(error_messages={"required": "Choose at least one metric to correct."})
     understood = forms.CharField(required=False)
 
-    def __init__(self, metrics: Sequence[TrialMetric], *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, metrics: Sequence[TrialMetric], data: QueryDict | None, default: Sequence[str]) -> None:
+        super().__init__(data, initial={"metrics": default})
         self.known = {metric.key: metric for metric in metrics}
         self.fields["metrics"].choices = [(key, key) for key in self.known]  # type: ignore[attr-defined]
 
@@ -76,7 +75,7 @@ def comparison_save(request: HttpRequest) -> HttpResponse:
     comparison = sheet.comparison
     default = [metric.key for metric in sheet.metrics if metric.key == DEFAULT_METRIC]
     default = default or ([sheet.metric.key] if sheet.metric else [])
-    form = SaveForm(sheet.metrics, request.POST if request.method == "POST" else None, initial={"metrics": default})
+    form = SaveForm(sheet.metrics, request.POST if request.method == "POST" else None, default)
     chosen = form.chosen() if form.is_valid() else [metric for metric in sheet.metrics if metric.key in default]
     futile = Corrected.of(comparison, chosen).futile
     if request.method == "POST" and not problems and form.is_valid() and (not futile or form.is_understood()):

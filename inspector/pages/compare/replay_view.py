@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
@@ -92,7 +91,7 @@ def _sources(noise: Noise) -> list[tuple[str, Flips]]:
     return [(said, flips) for name, said in SOURCES.items() if (flips := getattr(noise, name)).pairs]
 
 
-def _rates(pairs: ReplayPairs | None) -> dict[str, Any] | None:
+def _rates(pairs: ReplayPairs | None) -> dict[str, object] | None:
     counts = {cell: len(getattr(pairs, cell)) for cell in CELLS} if pairs else {}
     return {**counts, **RATES.read(pairs)} if pairs else None
 

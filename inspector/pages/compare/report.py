@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from django.conf import settings
 from django.contrib.staticfiles import finders
@@ -24,9 +23,9 @@ from benchapp.stats.comparing.comparison_sentences import says, verdict
 from benchapp.stats.comparing.groups import SEPARATOR, Group
 from benchapp.stats.comparing.saved_comparisons import Corrected, Reopened
 from inspector.charts import CHARTS
-from inspector.charts.chart import Chart, ChartDrawing
+from inspector.charts.chart import Chart, ChartDrawing, TableColumn
 from inspector.charts.chart_request import build_sheet
-from inspector.charts.chart_table import MAX_ROWS, numeric_columns, text_rows
+from inspector.charts.chart_table import MAX_ROWS, TextRow, numeric_columns, text_rows
 from inspector.charts.picture import picture_of
 from inspector.charts.sheet import ChartSheet
 from inspector.pages.compare.comparison_table import run_metrics, table_rows
@@ -44,11 +43,11 @@ class Plate:
     metric: str
 
     @property
-    def heads(self) -> list[tuple[Any, bool]]:
+    def heads(self) -> list[tuple[TableColumn, bool]]:
         return list(zip(self.drawing.table.columns, numeric_columns(self.drawing.table), strict=True))
 
     @property
-    def rows(self) -> list[Any]:
+    def rows(self) -> list[TextRow]:
         return text_rows(self.drawing.table)
 
     @property
@@ -163,7 +162,7 @@ def _sources(published: Sequence[PrintedNumber]) -> list[tuple[str, str]]:
 # --- what lies inside the file -----------------------------------------------------------------------------------------
 
 
-def _embed_assets(with_charts: bool) -> dict[str, Any]:
+def _embed_assets(with_charts: bool) -> dict[str, object]:
     """Style and scripts as text, and a policy that lets these scripts run, and nothing else."""
     scripts = [_bundle(), static_text("js/report.js")] if with_charts else []
     hashes = " ".join(f"'sha256-{_sha256(script)}'" for script in scripts) or "'none'"
