@@ -1,7 +1,8 @@
-"""Contents: are they there, whole, and what their digests say?"""
+"""Contents: are they there, whole, and what their digests say? Compactions: do text, spans and numbers fit together?"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import orjson
@@ -10,9 +11,11 @@ from django.apps import apps
 from django.db.models import Exists, ForeignKey, OuterRef, QuerySet
 
 from benchapp.audit.check_finding import Flaw
-from benchapp.models import Blob, Chunk, Snapshot, Trajectory
-from benchapp.record.trajectory_store import FORMAT, references
+from benchapp.models import Blob, Chunk, Compaction, Snapshot, Trajectory
+from benchapp.record.trajectory_store import FORMAT, iterate_steps, references
 from runner.base.digests import LIBRARY_FORMAT, digest_bytes, digest_json
+from runner.base.types import Span
+from runner.trajectories.compaction import COMPACTION_VERSION, render, tokens
 
 
 def check_contents() -> Iterator[Flaw]:
@@ -89,3 +92,45 @@ def _check_snapshots() -> Iterator[Flaw]:
         manifest = {path: [digest, mode] for path, digest, mode in rows}
         if digest_json([LIBRARY_FORMAT, manifest]) != snapshot.digest:
             yield Flaw("snapshot", snapshot.digest, "its files do not add up to its digest")
+
+
+MAX_REBUILT_STEPS = 5_000  # of a longer trajectory only the numbers are checked
+COMPACTION_HEADER = "# Trajectory of "
+
+
+def check_compactions() -> Iterator[Flaw]:
+    """Those of our present version; how another one cut its texts is not known any more."""
+    rows = Compaction.objects.filter(version=COMPACTION_VERSION).select_related("trajectory", "text", "spans")
+    for row in rows.order_by("id").iterator(chunk_size=100):
+        ident = f"{row.trajectory.public_id} {row.kind}"
+        try:
+            text = row.text.content().decode()
+            spans = [Span(*span) for span in json.loads(row.spans.content())]
+        except (ValueError, TypeError, zstandard.ZstdError) as error:
+            yield Flaw("compaction", ident, f"cannot be read: {error}")
+            continue
+        for message in _find_misfits(row, text, spans):
+            yield Flaw("compaction", ident, message)
+
+
+def _find_misfits(row: Compaction, text: str, spans: list[Span]) -> Iterator[str]:
+    kept, total = len({span.step for span in spans}), row.trajectory.steps_total
+    if row.tokens != (found := tokens(text)):
+        yield f"says {row.tokens:,} tokens, its text has {found:,}"
+    if row.steps_kept != kept:
+        yield f"says {row.steps_kept:,} kept steps, its spans name {kept:,}"
+    if row.steps_total != total:
+        yield f"says {row.steps_total:,} steps, its trajectory has {total:,}"
+    elif total <= MAX_REBUILT_STEPS and not _is_rebuilt(row, text, spans):
+        yield "its spans and its trajectory do not rebuild its text"
+
+
+def _is_rebuilt(row: Compaction, text: str, spans: list[Span]) -> bool:
+    """Whether the text below the header is what the spans keep. The header (title, verdict as far as it was shown) is
+    taken as it stands. A trajectory that cannot be read is no news here: its chunks were named."""
+    try:
+        rebuilt = render(spans, iterate_steps(row.trajectory), verdict=None, title="", with_checks=False)
+    except (zstandard.ZstdError, orjson.JSONDecodeError, KeyError):
+        return True
+    body = rebuilt.partition("\n\n")[2]
+    return text.startswith(COMPACTION_HEADER) and text.endswith(f"\n\n{body}")

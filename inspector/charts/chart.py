@@ -42,6 +42,8 @@ class TableRow:
 
 @dataclass(frozen=True, slots=True)
 class ChartTable:
+    """Every number of a chart: rows of one value per column."""
+
     columns: tuple[TableColumn, ...]
     rows: tuple[TableRow, ...] = ()
 

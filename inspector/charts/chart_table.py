@@ -25,6 +25,8 @@ class TextCell:
 
 @dataclass(frozen=True, slots=True)
 class TextRow:
+    """A row as the page shows it; `url` leads to the trials behind it, empty where none are."""
+
     cells: tuple[TextCell, ...]
     url: str
 

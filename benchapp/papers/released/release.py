@@ -60,6 +60,8 @@ class ReleasedLibrary:
 
 @dataclass(frozen=True, slots=True)
 class Release:
+    """A release's folder as read: libraries, task instances with a log, and what could not be taken as it stands."""
+
     libraries: tuple[ReleasedLibrary, ...]
     instances: tuple[TaskInstance, ...]
     problems: ProblemList

@@ -83,17 +83,17 @@ def bootstrap_t(found: AlphaTally, weights: Floats | None = None) -> Interval | 
     low, high = centre - ends[count - out] * error, centre - ends[out - 1] * error
     if not (np.isfinite(low) and np.isfinite(high)):
         return None
-    return _turned_back(low, high, f"bootstrap-t over tasks, {count + 1:,} resamples")
+    return _back_transform(low, high, f"bootstrap-t over tasks, {count + 1:,} resamples")
 
 
 def student(found: AlphaTally) -> Interval:
     """Student's t on the scale log(1 - alpha) with its linearised error over clusters; nothing is drawn."""
     centre, error = log_and_error(found, np.ones((1, found.clusters)))
     half = float(stdtrit(found.clusters - 1, 1 - TAIL)) * error[0]
-    return _turned_back(centre[0] - half, centre[0] + half, "Student's t over tasks, on log(1 - alpha)")
+    return _back_transform(centre[0] - half, centre[0] + half, "Student's t over tasks, on log(1 - alpha)")
 
 
-def _turned_back(low: float, high: float, method: str) -> Interval:
+def _back_transform(low: float, high: float, method: str) -> Interval:
     return Interval(float(1 - np.exp(high)), float(1 - np.exp(low)), method=method)
 
 

@@ -61,7 +61,7 @@ def sweeps_of(groups: Iterable[Group]) -> list[Sweep]:
     return [Sweep(base_name(stops[0][1].condition), stops[0][1].author_model, stops) for stops in found]
 
 
-def written_by(runs: Sequence[Run], as_of: datetime | None = None) -> dict[int, LibraryWriting]:
+def read_library_writing(runs: Sequence[Run], as_of: datetime | None = None) -> dict[int, LibraryWriting]:
     """run pk -> what its author wrote with. One query."""
     calls = ModelCall.objects.beside_attempts().filter(purpose__in=WRITING, episode__run__in=[run.pk for run in runs])
     if as_of is not None:

@@ -36,6 +36,8 @@ class ChoiceValue:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceAxis:
+    """One axis of the choices under its title, with every value that some run has."""
+
     axis: str
     title: str
     values: tuple[ChoiceValue, ...]

@@ -19,6 +19,8 @@ MAX_LENGTH = 300
 
 
 class QueryValues(Protocol):
+    """The values of an address by name, as Django's QueryDict gives them."""
+
     def getlist(self, key: str) -> list[str]: ...
 
 
@@ -81,13 +83,13 @@ def parse_choices(query: QueryValues) -> tuple[Choices, list[str]]:
         texts = [text for text in dict.fromkeys(texts) if text or (field.name == "author_model")]
         if not texts:
             continue
-        values = list(_understood(field.name, texts, problems))
+        values = list(_parse_values(field.name, texts, problems))
         if values:
             given[field.name] = tuple(values) if field.default == () else values[-1]
     return Choices().but(**given), problems
 
 
-def _understood(name: str, texts: Sequence[str], problems: list[str]) -> Iterable[object]:
+def _parse_values(name: str, texts: Sequence[str], problems: list[str]) -> Iterable[object]:
     if len(texts) > MAX_VALUES:
         problems.append(f"{name}: {len(texts)} values given, only the first {MAX_VALUES} are used")
     read, expected = READERS.get(name, (_word, f"at most {MAX_LENGTH} characters"))

@@ -24,7 +24,7 @@ def says(comparison: GroupComparison, group: Group, metric: TrialMetric) -> str:
 
 
 def difference_in_words(difference: Difference, group: Group, baseline: Group, metric: TrialMetric) -> str:
-    own, other = _apart(group, baseline)
+    own, other = _name_apart(group, baseline)
     return sentence(difference, own=own, other=other, metric=metric.key, wording=wording_of(metric))
 
 
@@ -65,7 +65,7 @@ def _differences(count: int) -> str:
     return f"{count} difference{'' if count == 1 else 's'} to the baseline"
 
 
-def _apart(group: Group, baseline: Group) -> tuple[str, str]:
+def _name_apart(group: Group, baseline: Group) -> tuple[str, str]:
     """The names that tell the two apart: conditions where they differ, else agent models."""
     if group.condition != baseline.condition:
         return group.condition, baseline.condition

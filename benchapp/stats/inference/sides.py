@@ -14,7 +14,7 @@ from benchapp.stats.inference.interval import Floats, Ints
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TaskMeans:
-    """One replicate of one condition on the tasks that were scored in it. Four columns of equal length n.
+    """One replicate of one condition on the tasks that were scored in it. Four columns, [n] each.
 
     task: unique keys, the same on both sides of a comparison. cluster: what shared a library (the episode); only who
     is together with whom counts, so keys need not agree between replicates or sides. Where nothing was shared, give

@@ -76,11 +76,11 @@ class Funnel(Shaped):
 
     @property
     def unread(self) -> TrialTally:
-        return _less(self.available, self.read)
+        return _subtract(self.available, self.read)
 
     @property
     def not_followed(self) -> TrialTally:
-        return _less(self.judged, self.followed)
+        return _subtract(self.judged, self.followed)
 
     @property
     def unknown(self) -> int:
@@ -236,6 +236,6 @@ def _tally(outcomes: Sequence[bool | None]) -> TrialTally:
     return TrialTally(len(outcomes), len(outcomes), len(scored), sum(scored))
 
 
-def _less(one: TrialTally, other: TrialTally) -> TrialTally:
+def _subtract(one: TrialTally, other: TrialTally) -> TrialTally:
     names = ("total", "done", "scored", "passed")
     return TrialTally(*(getattr(one, name) - getattr(other, name) for name in names))

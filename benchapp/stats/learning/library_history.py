@@ -94,12 +94,12 @@ def read_final_histories(runs: Iterable[Run], as_of: datetime | None = None) -> 
     Where a library has changed since `as_of`, only its history tells how it stood.
     """
     wanted = list(runs)
-    if any(KEPT.get(run) is None for run in wanted) and not _changed_after(wanted, as_of):
+    if any(KEPT.get(run) is None for run in wanted) and not _has_changed_after(wanted, as_of):
         return _endings([run.pk for run in wanted])
     return read_histories(wanted, as_of)
 
 
-def _changed_after(runs: Sequence[Run], as_of: datetime | None) -> bool:
+def _has_changed_after(runs: Sequence[Run], as_of: datetime | None) -> bool:
     if as_of is None:
         return False
     decided = Decision.objects.filter(episode__run__in=runs, decided_at__gt=as_of)
@@ -191,6 +191,29 @@ def _changes(
         episode: [change for _, change in sorted(of_episode, key=lambda pair: pair[0])]
         for episode, of_episode in placed.items()
     }
+
+
+def read_rounds_given(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, int]:
+    """trial pk -> rounds of learning behind the library its counting attempt began with; those of acquisition and evaluation.
+
+    0: no decision had changed the library yet. Decisions that changed nothing (rejected, no-op, failed) make no
+    round. Episodes without a spine (imports without a protocol) have no entry. One query; two integers per entry.
+    """
+    wanted = Q(kind=Entry.Kind.DECISION) | Q(
+        kind=Entry.Kind.TRIAL, attempt__counts=True, attempt__trial__phase__in=LEARNING
+    )
+    entries = Entry.objects.filter(wanted, episode__run__in=[run.pk for run in runs])
+    if as_of is not None:
+        entries = entries.filter(recorded_at__lte=as_of)
+    rows = entries.order_by("episode_id", "sequence").values_list("episode_id", "attempt__trial_id", "decision__round")
+    given: dict[int, int] = {}
+    rounds: dict[int, int] = {}  # episode -> rounds completed so far
+    for episode, trial, completed in rows.iterator(chunk_size=5000):
+        if trial is None:
+            rounds[episode] = completed
+        else:
+            given[trial] = rounds.get(episode, 0)
+    return given
 
 
 INSIDE = Substr("path", Length("skill") + 2)  # the path inside the skill's folder

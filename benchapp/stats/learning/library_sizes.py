@@ -14,28 +14,12 @@ from datetime import datetime
 from benchapp.models import Run
 from benchapp.stats.learning.library_history import (
     EMPTY,
-    FILE_KINDS,
     SEEDED,
     EpisodeHistory,
     read_final_histories,
     read_histories,
 )
-from benchapp.stats.learning.reuse import PhaseReuse, Reuse, SkillReuse, reuse
 from runner.base.types import DecisionStatus
-
-__all__ = [
-    "FILE_KINDS",
-    "Churn",
-    "Growth",
-    "LibrarySize",
-    "PhaseReuse",
-    "Reuse",
-    "SkillReuse",
-    "count_churn",
-    "read_final_libraries",
-    "count_growth",
-    "reuse",
-]
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,14 +123,14 @@ def replay_of(own: Iterable[Outcomes], baseline: Iterable[Outcomes] = ()) -> Rep
     With a placebo both sides cover only the tasks that both have a pair for.
     """
     runs, others = list(own), list(baseline)
-    shared = paired_tasks(runs) & paired_tasks(others)
+    shared = find_paired_tasks(runs) & find_paired_tasks(others)
     if shared:
         return ReplayResult(_total(runs, shared), _total(others, shared))
     whole = _total(runs, None)
     return ReplayResult(whole) if whole.total or whole.unpaired else None
 
 
-def paired_tasks(runs: Iterable[Outcomes]) -> set[int]:
+def find_paired_tasks(runs: Iterable[Outcomes]) -> set[int]:
     """Tasks with at least one pair in any of these runs."""
     found: set[int] = set()
     for outcomes in runs:

@@ -12,13 +12,22 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from benchapp.stats.benchmarks.corpus_kinds import CORPORA
-from runner.base.types import Phase, Role
+from runner.base.types import CorpusKind, Phase, Role
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
+# Kinds of source material that skills are generated from (SkillGenBench, section 3.1).
+CORPORA: tuple[str, ...] = ("", *(kind.value for kind in CorpusKind))  # "": none, or not told
+CODE_CORPORA = (CorpusKind.REPOSITORY.value,)  # the columns of the paper's Table 2
+DOC_CORPORA = (CorpusKind.CODE_DOCUMENT.value, CorpusKind.DOMAIN_DOCUMENT.value)
+CORPUS_NAMES = {
+    CorpusKind.REPOSITORY.value: "Code Repo",
+    CorpusKind.CODE_DOCUMENT.value: "Code Doc",
+    CorpusKind.DOMAIN_DOCUMENT.value: "Domain Doc",
+    "": "source not told",
+}
 LEARNING = (Phase.ACQUISITION, Phase.EVALUATION)  # the tasks between which a library is written
 PHASES: tuple[str, ...] = tuple(phase.value for phase in Phase)
 ROLES: tuple[str, ...] = ("", *(role.value for role in Role))  # "": the source tells none
@@ -29,7 +38,7 @@ CORPUS_CODES = {name: code for code, name in enumerate(CORPORA)}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcomes:
-    """One place per planned trial, in all columns alike. NaN: not known, never zero.
+    """One place per planned trial, in all columns alike: [n] each. NaN: not known, never zero.
 
     `trial`, `task`, `family`, `environment`, `episode` are keys of the record; -1 where there is none. `cluster` is equal
     for trials that share a library, in every run alike: the episode where one owns a library, else the family, else

@@ -62,7 +62,7 @@ def pass_curve(
     return [_mean(k, [curve[place] for curve in curves]) for place, k in enumerate(ks)]
 
 
-def solved_within(outcomes: Outcomes, k: int, phases: Sequence[Phase] = PHASES) -> tuple[int, int]:
+def count_solved_within(outcomes: Outcomes, k: int, phases: Sequence[Phase] = PHASES) -> tuple[int, int]:
     """SkillGenBench's pass@k: (tasks of which any of the first k samples passed, tasks with a scored one among them).
 
     Of a task that was tried fewer than k times the tries there are count, so with unequal tries this is a lower bound.

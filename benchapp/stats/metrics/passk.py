@@ -12,12 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchapp.stats.benchmarks.corpus_kinds import CODE, DOC
 from benchapp.stats.inference.interval import Floats, Interval, Ints
-from benchapp.stats.inference.percentile import MIN_CLUSTERS, by_cluster, by_task
+from benchapp.stats.inference.resampling import MIN_CLUSTERS, by_cluster, by_task
 from benchapp.stats.inference.sides import Paired, TaskMeans, pair
 from benchapp.stats.metrics.metric import TrialMetric
-from benchapp.stats.metrics.outcomes import Mask, Outcomes
+from benchapp.stats.metrics.outcomes import CODE_CORPORA, DOC_CORPORA, Mask, Outcomes
 from benchapp.stats.metrics.passing import PHASES
 from benchapp.stats.metrics.rates import Rate
 from runner.base.types import Phase
@@ -40,10 +39,12 @@ class Tries:
 
     @property
     def complete(self) -> Mask:
+        """[n]: every planned sample of the task is scored."""
         return np.asarray(self.scored == self.planned)
 
     @property
     def solved(self) -> Mask:
+        """[n]: at least one sample of the task passed."""
         return np.asarray(self.passed > 0)
 
     def means(self, cluster: Ints) -> TaskMeans:
@@ -112,7 +113,7 @@ SOLVED_CODE = SolvedMetric(
     "the same over tasks whose source is a repository",
     PHASES,
     source=PAPER,
-    corpora=CODE,
+    corpora=CODE_CORPORA,
 )
 SOLVED_DOC = SolvedMetric(
     "solved-doc",
@@ -120,7 +121,7 @@ SOLVED_DOC = SolvedMetric(
     "the same over tasks whose source is documents, of code or of a domain",
     PHASES,
     source=PAPER,
-    corpora=DOC,
+    corpora=DOC_CORPORA,
 )
 METRICS = (SOLVED, SOLVED_CODE, SOLVED_DOC)
 

@@ -19,6 +19,8 @@ from benchapp.stats.metrics.rates import Rate
 
 @dataclass(frozen=True, slots=True)
 class TrialTally(Shaped):
+    """How many trials are planned (`total`), have ended (`done`), are scored, and passed."""
+
     total: int = 0
     done: int = 0
     scored: int = 0

@@ -43,6 +43,8 @@ class PairEnd(ChartPoint):
 
 @dataclass(frozen=True, slots=True)
 class ConditionPair:
+    """What a model reached under the baseline, where that is known, and under a condition."""
+
     model: str
     harness: str
     base: PairEnd | None

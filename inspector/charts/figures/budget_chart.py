@@ -13,7 +13,7 @@ from plotly import graph_objects as go
 from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.metrics.metric import TrialMetric
-from benchapp.stats.metrics.outcomes import Outcomes
+from benchapp.stats.metrics.outcomes import Floats, Outcomes
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
 from inspector.charts.drawing.lineup import crowd_notes, curves, facets_of
 from inspector.charts.drawing.palette import series
@@ -64,10 +64,10 @@ class BudgetRow:
 
 @dataclass(frozen=True, slots=True)
 class TokensSpent:
-    """Scored trials of a group: tokens and success of each whose tokens are known, and how many are not."""
+    """Scored trials of a group: tokens and success (0 or 1) of the n whose tokens are known, [n] each; and how many are not."""
 
-    tokens: np.ndarray[tuple[int], np.dtype[np.float64]]
-    success: np.ndarray[tuple[int], np.dtype[np.float64]]
+    tokens: Floats
+    success: Floats
     unknown: int
 
     def within(self, budgets: Iterable[int], group: str, url: str) -> list[BudgetRow]:

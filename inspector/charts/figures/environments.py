@@ -123,7 +123,7 @@ def _notes(
 ) -> tuple[str, ...]:
     """What is averaged, what the columns are called, and how far easy and hard lie apart."""
     columns = "; ".join(place.full for place in places if place.key != place.name)
-    apart = [text for metric in metrics if (text := _apart(metric, averages))]
+    apart = [text for metric in metrics if (text := _describe_range(metric, averages))]
     return (
         "Every cell is the mean over runs (agent models and replicates alike) of the share passed there; no test is made. "
         "Choose one agent model above to see it alone.",
@@ -137,7 +137,7 @@ def _notes(
     )
 
 
-def _apart(metric: TrialMetric, averages: Iterable[Average]) -> str:
+def _describe_range(metric: TrialMetric, averages: Iterable[Average]) -> str:
     """Range of the environments' means, in points; empty below two environments."""
     means: dict[SuitePlace, list[float]] = {}
     for average in averages:

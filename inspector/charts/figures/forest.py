@@ -100,7 +100,7 @@ def _figure(rows: dict[str, list[ForestRow]], unit: str, baseline: str) -> go.Fi
     _name_rows(figure, [row for _, row in lines_of])
     figure.update_layout(barmode="overlay", showlegend=True, meta={"min_width": 700})
     if alone:
-        _say_beside(figure, next(iter(rows.values())), places)
+        _annotate_rows(figure, next(iter(rows.values())), places)
     return figure
 
 
@@ -176,18 +176,18 @@ def _range(rows: Iterable[ForestRow]) -> list[float]:
     return [low - room, high + room]
 
 
-def _say_beside(figure: go.Figure, rows: Iterable[ForestRow], places: dict[str, int]) -> None:
+def _annotate_rows(figure: go.Figure, rows: Iterable[ForestRow], places: dict[str, int]) -> None:
     """The numbers of each row at its right, as forest plots have them: a reader without a pointer needs no hover.
 
     All at once: plotly copies every annotation there is whenever it is given one more.
     """
-    beside = [_beside(row, places[_name(row)]) for row in rows]
+    beside = [_annotate(row, places[_name(row)]) for row in rows]
     longest = max(len(str(each["text"])) for each in beside) - len("<b></b>")
     room = 24 + LETTER * longest
     figure.update_layout(annotations=[*figure.layout.annotations, *beside], margin={"r": room})
 
 
-def _beside(row: ForestRow, place: int) -> dict[str, object]:
+def _annotate(row: ForestRow, place: int) -> dict[str, object]:
     counts = f"{row.own_count} to {row.other_count}" if row.own_count and row.other_count else ""
     return {
         "x": 1,

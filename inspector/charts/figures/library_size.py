@@ -23,7 +23,7 @@ from inspector.charts.drawing.palette import MUTED, Style, by_name
 from inspector.charts.drawing.panels import MAX_PANELS, lines, note_left_out, panels, plain, short
 from inspector.charts.drawing.quantities import unit_of
 from inspector.charts.drawing.traces import ChartPoint, Legend, connect, scatter
-from inspector.charts.figures.file_kinds import COUNTED, Composition, composition, kind_columns
+from inspector.charts.figures.libraries import COUNTED, Composition, composition, kind_columns
 from inspector.charts.sheet import ChartSheet
 from runner.protocols.conditions import CONDITIONS, conditions_without_library
 

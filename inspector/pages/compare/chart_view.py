@@ -12,11 +12,10 @@ from benchapp.stats.comparing.choices import Choices
 from inspector.charts import CHARTS
 from inspector.charts.cards import ChartCard, card_of
 from inspector.charts.chart import Chart, ChartTable
-from inspector.charts.chart_request import sheet_of
 from inspector.charts.chart_table import MAX_ROWS, csv_text, numeric_columns, text_rows
 from inspector.charts.drawing.palette import twins
 from inspector.charts.picture import Picture, picture_of
-from inspector.charts.sheet import ChartSheet
+from inspector.charts.sheet import ChartSheet, sheet_of
 from inspector.pages.people.comments import count_chart_comments
 from inspector.web.permalinks import build_permalink
 from inspector.web.responses import PathLink, render_page, wants_fragment
@@ -88,7 +87,7 @@ def _read_table(table: ChartTable) -> dict[str, object]:
 
 def _context(request: HttpRequest, found: Chart, sheet: ChartSheet, picture: Picture) -> dict[str, object]:
     choices = sheet.comparison.choices
-    before, behind = _beside(found, choices)
+    before, behind = _find_neighbours(found, choices)
     drawn = (f"{name}:{value}" for name, value in sheet.options.items())
     kept = [(name, value) for name, value in choices.pairs() if not _is_asked_again(found, name, value)]
     return {
@@ -116,7 +115,7 @@ def _is_asked_again(found: Chart, name: str, value: str) -> bool:
     return own_option or (name == "metric" and found.uses_metric)
 
 
-def _beside(found: Chart, choices: Choices) -> tuple[ChartCard, ChartCard]:
+def _find_neighbours(found: Chart, choices: Choices) -> tuple[ChartCard, ChartCard]:
     """The charts before and after it, in a round."""
     keys = list(CHARTS)
     place = keys.index(found.key)

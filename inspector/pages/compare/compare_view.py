@@ -11,7 +11,7 @@ from benchapp.analysis.diagnoses.profile import PROFILE_GROUPS
 from benchapp.analysis.diagnoses.profiles_by_run import LibraryProfile, average_profile, read_skills
 from benchapp.analysis.failures.run_endings import Endings, endings_of, sentences_of
 from benchapp.models import Run
-from benchapp.papers.paper_names import PAPERS
+from benchapp.papers.loading import PAPERS
 from benchapp.record.json_shape import JsonShape, encode
 from benchapp.stats.comparing.axis_facets import facets_of
 from benchapp.stats.comparing.comparison import GroupComparison
@@ -21,8 +21,7 @@ from benchapp.stats.comparing.groups import MODEL, Group
 from benchapp.stats.metrics.catalogue import TABLES
 from inspector.charts import CHARTS
 from inspector.charts.cards import cards_of
-from inspector.charts.chart_request import sheet_of
-from inspector.charts.sheet import ChartSheet
+from inspector.charts.sheet import ChartSheet, sheet_of
 from inspector.pages.compare.comparison_table import run_metrics, table_rows
 from inspector.web.permalinks import build_permalink
 from inspector.web.responses import next_url, paginate, render_page

@@ -17,7 +17,7 @@ from benchapp.models import Experiment, Trial
 from benchapp.record.json_shape import JsonShape
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import count_added_since
-from benchapp.stats.comparing.narrowing import Narrowing, in_words, later, success_is, trials_behind
+from benchapp.stats.comparing.narrowing import OUTCOMES, Narrowing, in_words, later, success_is, trials_behind
 from benchapp.stats.metrics.tally import TrialTally
 from inspector.web.responses import PageLink, next_url, paginate, render_page
 from inspector.web.text.row_shapes import TRIAL
@@ -43,7 +43,6 @@ _BESIDE = (  # columns of its episode, task and family
     *("task__key", "task__title", "task__role", "task__family__key", "task__family__name"),
 )
 _OF_TRIAL = [field.attname for field in Trial._meta.concrete_fields]
-OUTCOMES = ("passed", "failed", "unscored")
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,11 @@ from benchapp.exports.export_run import FORMATS, Export
 from benchapp.models import Comparison, User
 from benchapp.record.json_shape import JsonShape
 from benchapp.stats.comparing.choices import parse_choices
+from benchapp.stats.comparing.comparison_sentences import LEVEL
 from benchapp.stats.comparing.saved_comparisons import Corrected, Hypothesis, Reopened, save_comparison
 from benchapp.stats.metrics.catalogue import DEFAULT_METRIC
 from benchapp.stats.metrics.metric import TrialMetric
-from inspector.charts.chart_request import build_sheet
+from inspector.charts.sheet import build_sheet
 from inspector.pages.compare.comparison_table import delta_text
 from inspector.pages.compare.exports_view import stream_export
 from inspector.pages.compare.report import least_bytes, report_of
@@ -27,7 +28,6 @@ from inspector.web.responses import link_to, next_url, paginate, render_page
 from inspector.web.text.row_shapes import SETUP
 
 PER_PAGE = 50
-LEVEL = 0.05
 
 
 class SaveForm(forms.Form):

@@ -11,8 +11,7 @@ from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.learning.replay_gains import ReplayPairs, ReplayResult
 from benchapp.stats.metrics.noise import Flips, Noise
-from inspector.charts.chart_request import sheet_of
-from inspector.charts.sheet import ChartSheet
+from inspector.charts.sheet import ChartSheet, sheet_of
 from inspector.web.permalinks import build_permalink
 from inspector.web.responses import next_url, paginate, render_page
 
@@ -36,6 +35,8 @@ class ReplayCell:
 
 @dataclass(frozen=True, slots=True)
 class ReplayedGroup(Shaped):
+    """A group that replayed something: its 2x2 against acquisition, and each cell's list of trials in `squares`."""
+
     group: Group
     replay: ReplayResult
     squares: dict[str, ReplayCell]

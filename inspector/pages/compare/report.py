@@ -15,7 +15,7 @@ from django.template.loader import render_to_string
 from django.utils import timezone
 from django.utils.safestring import SafeString, mark_safe
 
-from benchapp.papers.paper_names import PAPERS
+from benchapp.papers.loading import PAPERS
 from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import GroupComparison, count_added_since
@@ -24,10 +24,9 @@ from benchapp.stats.comparing.groups import SEPARATOR, Group
 from benchapp.stats.comparing.saved_comparisons import Corrected, Reopened
 from inspector.charts import CHARTS
 from inspector.charts.chart import Chart, ChartDrawing, TableColumn
-from inspector.charts.chart_request import build_sheet
 from inspector.charts.chart_table import MAX_ROWS, TextRow, numeric_columns, text_rows
 from inspector.charts.picture import picture_of
-from inspector.charts.sheet import ChartSheet
+from inspector.charts.sheet import ChartSheet, build_sheet
 from inspector.pages.compare.comparison_table import run_metrics, table_rows
 
 BUNDLE = "vendor/plotly-cartesian-*.min.js"

@@ -1,4 +1,8 @@
-"""Families drawn again while the libraries stay: what the spread between families alone would say."""
+"""Tasks, corpora or families drawn again: percentile intervals that describe and decide nothing.
+
+Tasks and corpora: the interval that SkillGenBench prints beside pass@3 (section 4.2, appendix A.3). Families while the
+libraries stay: what the spread between families alone would say.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +12,41 @@ import numpy as np
 
 from benchapp.stats.inference.interval import TAIL, Floats, Interval, Ints
 
-RESAMPLES = 2_000
-SEED = 20_011
 LABEL = "family bootstrap, conditional on these libraries"
+RESAMPLES = 2_000  # SkillGenBench's B
+SEED = 20_011  # any number will do as long as it stays
+MIN_CLUSTERS = 5  # below, an interval from drawing whole clusters says too little to be trusted
+
+
+def by_task(values: Floats) -> Interval | None:
+    """Percentile interval of the mean of one value per task, [n], when tasks are drawn with replacement.
+
+    It takes tasks for independent, and says nothing of another learning run. None below two tasks, and where all
+    values are equal: drawing them again shows nothing else.
+    """
+    return _percentile(np.asarray(values, dtype=float), np.ones(len(values)), "tasks")
+
+
+def by_cluster(values: Floats, cluster: Ints) -> Interval | None:
+    """The same when whole clusters (corpora) are drawn with all their tasks: `values` and `cluster` are [n].
+
+    A resample's mean is over the tasks drawn, so large clusters weigh more. None below two clusters or without spread.
+    """
+    _, place = np.unique(cluster, return_inverse=True)
+    return _percentile(np.bincount(place, weights=values).astype(float), np.bincount(place).astype(float), "corpora")
+
+
+def _percentile(totals: Floats, sizes: Floats, drawn: str) -> Interval | None:
+    """`totals` and `sizes` of the m units that are drawn, [m]. How often units of one kind come up in m draws is
+    multinomial over the kinds, so nothing of the size of a resample is held."""
+    kinds, times = np.unique(np.stack((totals, sizes), axis=1), axis=0, return_counts=True)
+    units = len(totals)
+    if units < 2 or np.ptp(kinds[:, 0] / kinds[:, 1]) == 0:
+        return None
+    counts = np.random.default_rng((SEED, units)).multinomial(units, times / units, size=RESAMPLES)
+    means = (counts @ kinds[:, 0]) / (counts @ kinds[:, 1])
+    low, high = np.quantile(means, (TAIL, 1 - TAIL))
+    return Interval(float(low), float(high), method=f"bootstrap over {drawn}, percentile, {RESAMPLES:,} resamples")
 
 
 def family_bootstrap(delta: Floats, cluster: Ints, family: Ints, weight: Floats | None = None) -> Interval | None:
