@@ -99,7 +99,7 @@ COMPACTION_HEADER = "# Trajectory of "
 
 
 def check_compactions() -> Iterator[Flaw]:
-    """Those of our present version; how another one cut its texts is not known any more."""
+    """Check compactions of the present version; how older versions cut their texts is no longer known."""
     rows = Compaction.objects.filter(version=COMPACTION_VERSION).select_related("trajectory", "text", "spans")
     for row in rows.order_by("id").iterator(chunk_size=100):
         ident = f"{row.trajectory.public_id} {row.kind}"
@@ -127,7 +127,7 @@ def _find_misfits(row: Compaction, text: str, spans: list[Span]) -> Iterator[str
 
 def _is_rebuilt(row: Compaction, text: str, spans: list[Span]) -> bool:
     """Whether the text below the header is what the spans keep. The header (title, verdict as far as it was shown) is
-    taken as it stands. A trajectory that cannot be read is no news here: its chunks were named."""
+    taken as it stands. An unreadable trajectory counts as rebuilt: the check of its chunks has named it."""
     try:
         rebuilt = render(spans, iterate_steps(row.trajectory), verdict=None, title="", with_checks=False)
     except (zstandard.ZstdError, orjson.JSONDecodeError, KeyError):

@@ -117,7 +117,7 @@ def _check_marks() -> Iterator[Flaw]:
 
 
 def _check_range(mark: Mark) -> Iterator[Flaw]:
-    """A trajectory that cannot be read is no news here: its chunks were named."""
+    """Skip an unreadable trajectory: the check of its chunks has named it."""
     try:
         steps = read_whole_steps(mark.trajectory, mark.step, 1)  # type: ignore[arg-type]
     except (zstandard.ZstdError, orjson.JSONDecodeError, KeyError):
@@ -147,7 +147,7 @@ def _check_labels() -> Iterator[Flaw]:
 
 
 def _check_beside() -> Iterator[Flaw]:
-    """What stands beside the reviews: resolutions, suggestions, questions to a judge."""
+    """Resolutions, suggestions and questions to a judge."""
     used = Resolution.codes.through._default_manager.exclude(code__version=F("resolution__item__queue__version"))
     yield from flaw_each(used, "resolution", "uses a code that its queue's version has not", "resolution__public_id")
     coded = Suggestion.objects.exclude(code=None).exclude(code__version=F("item__queue__version"))

@@ -58,7 +58,7 @@ def lay_out(numbers: Sequence[Number]) -> Layout:
 
 
 def _choose_labels(numbers: Sequence[Number]) -> tuple[str, ...]:
-    """The names that tell rows apart: those that any row has, the printed label only where no other name repeats it."""
+    """Choose the names that distinguish rows: those that any row has; the printed label only if no other name repeats it."""
     names = tuple(name for name in LABELS if any(number[name] for number in numbers))
     others = tuple(name for name in names if name != "row")
     repeated = all(number["row"] in {number[name] for name in others} for number in numbers)

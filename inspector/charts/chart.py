@@ -74,8 +74,7 @@ class ChartDrawing:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """`question`: what its reader wants to know. `after`: the published figure it follows. `own` and `published`: what it
-    can draw from."""
+    """`question`: what its reader wants to know. `after`: the published figure it follows."""
 
     key: str
     title: str

@@ -55,9 +55,9 @@ class ChartSheet:
 
 
 def sheet_of(request: HttpRequest, chart: Chart | None = None, **fixed: object) -> ChartSheet:
-    """What this request asks to see; for one chart also its own options. `fixed`: choices the page has made itself.
+    """Read what this request asks for; for one chart also its own options. `fixed`: choices that the page makes itself.
 
-    Nothing of an address that cannot be understood stops the page: `problems` says what was ignored.
+    An invalid part of the address never stops the page: it is ignored, and `problems` says so.
     """
     choices, problems = parse_choices(request.GET)
     sheet = build_sheet(choices.but(**fixed), chart)
@@ -112,7 +112,7 @@ def _read_published(asked_for: Iterable[str], problems: list[str]) -> tuple[Prin
 
 
 def _options(texts: Iterable[str], chart: Chart, problems: list[str]) -> Mapping[str, str]:
-    """The chart's options with the chosen or the first value. Options of other charts are none of this one's business."""
+    """The chart's options, each with the chosen or its first value. Options of other charts are ignored."""
     options = {name: values[0] for name, values in chart.options.items()}
     for text in texts:
         name, _, value = text.partition(":")

@@ -1,4 +1,4 @@
-"""What the oracles' logs of a release tell: skills used, tool calls counted in two ways, tokens.
+"""Read the oracles' logs of a release: skills used, tool calls counted in two ways, tokens.
 
 Claude Code's stream-json has one content block a line. Upstream's evaluator keeps the last line of each message only, so that
 a message's thinking, text and earlier calls go missing; here every block counts (github.com/cxcscmu/SkillLearnBench).

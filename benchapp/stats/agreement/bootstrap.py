@@ -22,7 +22,7 @@ MIN_TASKS_DRAWN = 10  # below, resamples say too little: benchmarks/agreement_co
 
 @dataclass(frozen=True, slots=True)
 class AgreementEstimate(Shaped):
-    """An alpha with what it rests on. What is None could not be had; `note` then says why.
+    """An alpha and the data behind it. A value that cannot be computed is None; `note` gives the reason.
 
     units: with two answers or more. clusters: tasks (or what else was drawn together). answers: those that count.
     """
@@ -72,8 +72,8 @@ def interval_of(found: AlphaTally, weights: Floats | None = None) -> Interval:
 def bootstrap_t(found: AlphaTally, weights: Floats | None = None) -> Interval | None:
     """Bootstrap-t interval (Efron 1979; Hall 1992, section 3.5) on the scale log(1 - alpha), turned back.
 
-    There observed and expected disagreement part into a difference of logs, each resample is studentised by its own
-    linearised spread over clusters, and no end passes 1. None where resamples without disagreement reach into a tail. weights: [k, clusters].
+    On this scale alpha is a difference of two logs. Each resample is studentised by its own linearised spread over clusters,
+    and no end passes 1. None if resamples without disagreement reach into a tail. weights: [k, clusters].
     """
     weights = resamples(found.clusters) if weights is None else weights
     count = len(weights)
@@ -100,7 +100,7 @@ def _back_transform(low: float, high: float, method: str) -> Interval:
 def studentise(found: AlphaTally, weights: Floats) -> tuple[Floats, float, float]:
     """t of log(1 - alpha) in each reweighting, [k, clusters] -> [k]; then its centre and error in the sample itself.
 
-    A resample in which nobody disagrees lies at minus infinity, however wide its spread: it counts as the lowest.
+    A resample without disagreement lies at minus infinity, whatever its spread: it counts as the lowest.
     """
     centre, error = log_and_error(found, np.ones((1, found.clusters)))
     values, errors = log_and_error(found, weights)

@@ -32,7 +32,7 @@ class Sweep:
 
 @dataclass(frozen=True, slots=True)
 class LibraryWriting:
-    """What authors spent on libraries. output_tokens: of all their answers; None where any answer tells none."""
+    """What authors spent on libraries. output_tokens: sum over all answers; None if any answer has no usage data."""
 
     libraries: int = 0
     output_tokens: int | None = None

@@ -40,7 +40,7 @@ def take(run: Run) -> Outcomes | None:
 
 
 def keep(run: Run, outcomes: Outcomes) -> None:
-    """Written beside and renamed, so that nobody reads half a file; earlier revisions of the run go."""
+    """Write a temporary file and rename it, so that nobody reads half a file. Delete earlier revisions of the run."""
     words = np.stack([_pack(getattr(outcomes, field.name)) for field in FIELDS])
     try:
         folder().mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Groups of runs beside each other: their cells, their differences to a baseline, and what stands in the way."""
+"""Compare groups of runs: their cells, their differences to a baseline, and what makes them hard to compare."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class MetricCell(Shaped):
 
 
 class GroupComparison:
-    """Everything the compare pages and charts draw, computed when asked for and remembered.
+    """Everything the compare pages and charts show, computed on demand and cached.
 
     One query for the runs, one for trials whose columns are not at hand; all else is arithmetic.
     """
@@ -75,7 +75,7 @@ class GroupComparison:
         self._differences: dict[tuple[tuple[object, ...], str], Difference | None] = {}
 
     def under(self, choices: Choices) -> GroupComparison:
-        """The same numbers, remembered together, under choices that need no others: of a metric, a table, an option."""
+        """Reuse these numbers and their cache under choices that need no others: another metric, table or option."""
         if choices == self.choices:
             return self
         _ = self.groups, self.fingerprint  # computed before the copy, so that both have them
@@ -103,7 +103,7 @@ class GroupComparison:
 
     @property
     def revised(self) -> int:
-        """Trials of the runs shown that the record settled, or settled anew, after the pin; left out here."""
+        """Number of trials of these runs that were settled, for the first time or again, after the pin; their results are left out."""
         return len(self._later)
 
     def of_group(self, group: Group) -> list[Outcomes]:
@@ -112,8 +112,8 @@ class GroupComparison:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Twelve hex characters over which runs there are, what they are called, and all that their trials tell; equal for
-        the same picture. Author calls and libraries, which only numbers of whole runs read, are not in it."""
+        """Twelve hex characters that change with the runs, their names and the results of their trials. Author calls and
+        libraries are not part of it: only numbers of whole runs use them."""
         whole = hashlib.sha256()
         for run in sorted(self.runs, key=lambda run: run.public_id):
             named = (run.condition, run.agent_model, run.author_model, run.harness, run.replicate)

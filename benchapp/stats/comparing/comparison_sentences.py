@@ -16,7 +16,7 @@ DIGITS = {MetricUnit.USD: 4, MetricUnit.TOKENS: 0, MetricUnit.SCORE: 2}
 
 
 def says(comparison: GroupComparison, group: Group, metric: TrialMetric) -> str:
-    """Of a group's difference to its baseline, from the primary test; empty where there is none."""
+    """One sentence about a group's difference to its baseline, from the primary test; empty if there is none."""
     difference, baseline = comparison.difference(group, metric), comparison.groups.baseline_of(group)
     if difference is None or baseline is None:
         return ""
@@ -66,7 +66,7 @@ def _differences(count: int) -> str:
 
 
 def _name_apart(group: Group, baseline: Group) -> tuple[str, str]:
-    """The names that tell the two apart: conditions where they differ, else agent models."""
+    """Names that distinguish the two: their conditions if these differ, else their agent models."""
     if group.condition != baseline.condition:
         return group.condition, baseline.condition
     return group.agent_model, baseline.agent_model

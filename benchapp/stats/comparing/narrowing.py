@@ -34,7 +34,7 @@ KNOWN: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Narrowing:
-    """Each part is None where it narrows nothing. An empty text means "the record tells none": `family=`.
+    """Each part is None where it narrows nothing. An empty text selects trials without such a value: `family=`.
 
     `covered`: key of the metric whose trials these are. `environment`, `family` and `task` are keys of the suite.
     """
@@ -146,8 +146,8 @@ def rehearsal() -> Q:
 
 
 def _firsts(choices: Choices) -> list[int]:
-    """Keys of the trials of each episode's first task. The columns know them, and are at hand wherever a mark was drawn;
-    a subquery per trial would take seconds for fifty thousand."""
+    """Keys of the trials of each episode's first task. Read from the columns, which are cached wherever a chart was drawn:
+    a subquery per trial would take seconds for fifty thousand trials."""
     return [int(pk) for each in comparison_of(choices).outcomes.values() for pk in each.trial[each.first]]
 
 

@@ -41,7 +41,7 @@ class Hypothesis:
 
     @property
     def lines(self) -> list[str]:
-        """What tells the group apart beyond its condition."""
+        """What distinguishes the group beyond its condition."""
         return self.group.label.split(SEPARATOR)[1:]
 
     @property
@@ -80,7 +80,7 @@ class Corrected:
 
     @property
     def futile(self) -> str:
-        """Why no outcome of these differences could be told from chance; empty where one could, and where none is tested."""
+        """Why no outcome of these differences could be significant; empty if one could be, or if none is tested."""
         tested = [each.difference for each in self.hypotheses if each.difference is not None]
         if not tested or self._least() <= LEVEL:
             return ""
@@ -117,7 +117,7 @@ def _explain_needed(differences: int) -> str:
 def save_comparison(
     choices: Choices, metrics: Iterable[TrialMetric], *, name: str, user: User | None = None
 ) -> Comparison:
-    """Appends. Choices that pin no moment are pinned now; what the link had been made with gives way to what is there."""
+    """Save a new comparison. Pin the choices to now unless they are pinned; replace the link's fingerprint by today's."""
     pinned = choices if choices.pins else choices.but(as_of=timezone.now())
     fingerprint = comparison_of(pinned).fingerprint
     return Comparison.objects.create(
@@ -130,7 +130,7 @@ def save_comparison(
 
 
 class Reopened:
-    """A saved comparison computed again from the record, and how the record has moved on since."""
+    """A saved comparison, recomputed from the record, and what has changed in the record since."""
 
     def __init__(self, saved: Comparison) -> None:
         self.saved = saved

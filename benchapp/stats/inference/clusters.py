@@ -86,7 +86,7 @@ def sign_flip_many(values: Floats, shares: Floats | None = None) -> tuple[Floats
 
 
 def _count_beyond(patterns: int) -> int:
-    """How many subset means lie beyond each end of the interval, that end included; 0 where 95 % cannot be reached."""
+    """Count the subset means beyond each end of the interval, that end included; 0 if 95 % cannot be reached."""
     return int(TAIL * patterns + 1e-9)
 
 
@@ -163,8 +163,8 @@ def bootstrap_t_many(values: Floats, shares: Floats | None = None) -> tuple[Floa
 
 
 def _measure_resamples(centred: Floats, relative: Floats) -> tuple[Floats, Floats]:
-    """Of each resample its mean, and the mean square of what its clusters add to that: [k, RESAMPLES] each. A mean of
-    unequal clusters is a ratio, of which each resample has its own denominator."""
+    """Mean of each resample, and the mean square of its clusters' contributions: [k, RESAMPLES] each, from centred [k, m] and
+    relative [m]. A mean of unequal clusters is a ratio: each resample has its own denominator."""
     drawn, square = _resamples(len(relative)), np.square(relative)
     total = relative @ drawn
     shift = (relative * centred) @ drawn / total
@@ -182,8 +182,8 @@ def _resamples(m: int) -> Floats:
 def student_interval(values: Floats, shares: Floats | None = None) -> Interval | None:
     """Student's t interval of the weighted mean of cluster differences, [m]; None below 6 clusters or without spread.
 
-    It takes the cluster means for normal, which the sign-flip test does not ask, and is much narrower with few
-    clusters. It stands beside the sign-flip interval and decides nothing.
+    It assumes normal cluster means, which the sign-flip test does not, and is much narrower with few clusters. It is
+    shown with the sign-flip interval and decides nothing.
     """
     m = len(values)
     if not _count_beyond(min(2**m, FLIPS)) or float(np.ptp(values)) <= ZERO * float(np.abs(values).max()):

@@ -29,9 +29,9 @@ SMALLER = "degrees of freedom of the smaller side"
 
 
 def is_lopsided(own: int, other: int) -> bool:
-    """Whether Satterthwaite's degrees of freedom are not to be trusted: a side of two or three tells its own variance so
-    badly that a small one by chance lends it the freedom of the larger side. 2 against 10 then reject a true null in up
-    to 12 % of comparisons at a claimed 5 (docs/explanation/statistics.md)."""
+    """Whether Satterthwaite's degrees of freedom are unreliable: two or three values estimate their variance so badly that
+    a variance that is small by chance gets the larger side's degrees of freedom. With 2 against 10 a true null is then
+    rejected in up to 12 % of comparisons at a nominal 5 % (docs/explanation/statistics.md)."""
     return own != other and min(own, other) < ENOUGH
 
 
@@ -79,7 +79,7 @@ def _satterthwaite(parts: Floats, freedoms: object) -> tuple[Floats, Floats]:
 def student(method: str, estimate: float, error: float, freedom: float, scale: float, name: str) -> Outcome:
     """A t interval and its two-sided p value; neither where the standard error is 0.
 
-    scale: the largest value that went in, to tell a spread of 0 from the rounding of equal values.
+    scale: the largest value that went in, to distinguish a spread of 0 from the rounding of equal values.
     """
     if error <= ZERO * scale:
         return Outcome(

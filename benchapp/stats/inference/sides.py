@@ -95,8 +95,8 @@ class Paired:
 
 
 def weights_of(tasks: Ints, families: Ints, *, by_family: bool) -> Floats:
-    """What each task weighs, [n], sum 1: all the same, or all families the same and in each its tasks. A task without a
-    family is its own."""
+    """Weight of each task, [n], sum 1, from the keys tasks and families, [n]: equal per task, or equal per family and then per
+    task within it. A task without a family counts as a family of its own."""
     if not by_family:
         return np.full(len(tasks), 1 / len(tasks))
     _, place = np.unique(np.where(families >= 0, families, -2 - tasks), return_inverse=True)
@@ -140,7 +140,7 @@ def _common(columns: Sequence[Ints]) -> tuple[Ints, int]:
 
 
 def _rows(side: TaskMeans, task: Ints) -> Ints:
-    """Where each of `task` stands in the side: [n]."""
+    """Index of each of `task` [n] in the side's columns: [n]."""
     order = np.argsort(side.task)
     return np.asarray(order[np.searchsorted(side.task, task, sorter=order)])
 

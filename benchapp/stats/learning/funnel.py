@@ -35,11 +35,10 @@ class SkillReading:
 
 @dataclass(frozen=True, slots=True)
 class Chance:
-    """One skill available to one trial, and what became of that.
+    """One skill available to one trial: was it read, was it followed, did the trial pass?
 
-    `is_own`: the skill is that of the trial's family; None where no skill of the episode is named after a family, so that
-    nobody can tell whose it is. `others`: other skills of its library that the trial read. `following` is None where it was
-    not looked for or could not be.
+    `is_own`: the skill belongs to the trial's family; None if no family is named like the skill, so that its owner is unknown.
+    `others`: other skills of its library that the trial read. `following` is None if it was not computed.
     """
 
     trial: int
@@ -84,7 +83,7 @@ class Funnel(Shaped):
 
     @property
     def unknown(self) -> int:
-        """Trials that read, of which nobody can tell whether they followed."""
+        """Trials that read the skill and for which it is unknown whether they followed it."""
         return self.read.total - self.judged.total
 
 

@@ -67,7 +67,7 @@ class EpisodeHistory:
     present: LibraryContents | None
 
     def standing_at(self, moment: datetime | None) -> EpisodeHistory:
-        """As the record knew it then. A library that came without a history is taken as it is."""
+        """Cut the history at `moment`. A library without a history stays as it is."""
         if moment is None or not (self.tasks or self.changes):
             return self
         tasks = tuple(at for at in self.tasks if at <= moment)
@@ -91,7 +91,7 @@ def read_histories(runs: Iterable[Run], as_of: datetime | None = None) -> dict[i
 def read_final_histories(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, tuple[EpisodeHistory, ...]]:
     """The same with `present` alone, and without a history: two queries over a fraction of the manifests.
 
-    Where a library has changed since `as_of`, only its history tells how it stood.
+    If a library has changed since `as_of`, its state then is known from its history alone.
     """
     wanted = list(runs)
     if any(KEPT.get(run) is None for run in wanted) and not _has_changed_after(wanted, as_of):
@@ -229,7 +229,7 @@ KIND = Case(
 
 
 def _read_files(wanted: Q) -> Iterator[tuple[int, str, str, int]]:
-    """(snapshot, skill, kind, bytes) of each file. Folders are told apart by exact case, which LIKE does not do everywhere.
+    """(snapshot, skill, kind, bytes) of each file. Folder names are compared with their exact case, which LIKE does not do in every database.
 
     Not grouped: at ninety thousand files the database's sorting costs more than reading the rows.
     """
@@ -240,7 +240,7 @@ def _read_files(wanted: Q) -> Iterator[tuple[int, str, str, int]]:
 
 
 def _manifests(runs: Sequence[int]) -> dict[int, LibraryContents]:
-    """snapshot pk -> what it holds, for every library that an episode of these runs holds or held."""
+    """snapshot pk -> its contents, for every library that an episode of these runs has or had."""
     of_runs = Decision.objects.filter(episode__run__in=runs, status=DecisionStatus.APPLIED).exclude(after=F("before"))
     seeded = Entry.objects.filter(episode__run__in=runs, kind=Entry.Kind.SEED)
     present = Episode.objects.filter(run__in=runs, library__isnull=False)

@@ -1,7 +1,7 @@
-"""Looks for what a skill names in what a trial did after reading it: the only part of the funnel that loads texts.
+"""Search what a trial did after reading a skill for the names in that skill: the only part of the funnel that loads texts.
 
-Trajectories and snapshots never change, so what was found once is kept in this process. One call reads a bounded number
-of bytes; what it did not come to is told, not guessed.
+Trajectories and snapshots never change, so results are cached in this process. One call reads a bounded number of bytes;
+what it did not reach is reported, not guessed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ KEPT: Recent[_Key, tuple[Following, bool]] = Recent(MAX_KEPT)
 
 
 def look_for_following(chances: Iterable[Chance], *, max_bytes: int = MAX_BYTES) -> Looked:
-    """Of every chance that was read, where the library and the place of the reading are recorded."""
+    """Search every chance that was read, if its library and the step of the reading are recorded."""
     read = list(_place(chances))
     known = {place.key: value for place in read if (value := KEPT.get(place.key)) is not None}
     missing = [place for place in read if place.key not in known]

@@ -87,7 +87,7 @@ class TrialMetric:
         return (not self.phases or phase in self.phases) and self.role in (None, role)
 
     def mask(self, outcomes: Outcomes, phases: tuple[Phase, ...] | None = None) -> Mask:
-        """The trials it is about, [n] over all of them, tainted episodes left out; `phases` stand in for its own."""
+        """Mark the trials it covers, [n], without tainted episodes; `phases` replace its own."""
         mask = outcomes.covering(self.phases if phases is None else phases, self.role) & ~outcomes.tainted
         if self.past_first:
             mask &= outcomes.ordered & ~outcomes.first

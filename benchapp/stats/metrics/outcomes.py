@@ -44,7 +44,7 @@ class Outcomes:
     for trials that share a library, in every run alike: the episode where one owns a library, else the family, else
     the task. `phase`, `role` and `corpus` count into PHASES, ROLES and CORPORA; the
     last is the kind of source material that the task's environment has. `ordinal` is the task's place in
-    its family, from 1; 0: not told. `position` is the place inside episode and phase in the
+    its family, from 1; 0: unknown. `position` is the place inside episode and phase in the
     order of running, from 0. `library` is the key of the snapshot a trial was given, -1 where the record holds none.
     `ordered`: its episode ran its tasks one after another.
     """
@@ -127,7 +127,7 @@ class Outcomes:
         return mask
 
     def without(self, trials: Collection[int]) -> Outcomes:
-        """With these trials planned and not scored yet."""
+        """Treat these trials (keys) as planned and not scored yet."""
         gone = np.isin(self.trial, list(trials))
         if not gone.any():
             return self

@@ -53,7 +53,7 @@ class PassPoint:
 def pass_curve(
     outcomes: Outcomes | Iterable[Outcomes], ks: Sequence[int] = (1, 2, 3), phases: Sequence[Phase] = PHASES
 ) -> list[PassPoint]:
-    """pass@k of one run: its scored samples are the tries of a task, unscored ones are none. Tainted episodes are left
+    """pass@k of one run: a task's scored samples are its tries; unscored ones do not count. Tainted episodes are left
     out. Of several runs (replicates): the mean of their values, tasks and samples added up."""
     if isinstance(outcomes, Outcomes):
         tries, passes = _tries(outcomes, phases)

@@ -2,7 +2,7 @@
 
 The unit is the task, so it can be paired, drawn again and tested like any success. A task counts once all its planned
 samples are scored: one with a missing score and no pass may still be solved, and one with a pass cannot stand in for
-it. How many do not count is told wherever the number is.
+it. Every number comes with how many tasks do not count.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class SolvedMetric(TrialMetric):
         return tries.means(tries.cluster)
 
     def corpus_means(self, outcomes: Outcomes) -> TaskMeans:
-        """The same with the corpus as the cluster; a task without one stands for itself."""
+        """The same with the corpus as the cluster; a task without one is a cluster of its own."""
         tries = self.tries(outcomes)
         return tries.means(np.where(tries.corpus >= 0, tries.corpus, -2 - tries.task))
 
@@ -133,7 +133,7 @@ def samples_of(runs: Sequence[Outcomes], metric: SolvedMetric = SOLVED) -> tuple
 
 
 def name_of(samples: tuple[int, int]) -> str:
-    """What the number may be called: "pass@3" where every task had three samples, else no k stands in it."""
+    """Name of the number: "pass@3" if every task had three samples, else the range of k."""
     fewest, most = samples
     return f"pass@{most}" if fewest == most else f"pass@k, k {fewest} to {most}"
 

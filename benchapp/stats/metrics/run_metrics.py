@@ -2,7 +2,7 @@
 
 A solved task costs what the first tries of a run and its author cost over the tasks solved at first tries. Failures are paid
 for too, so every billed attempt counts: a mean over solved trials would reward an agent that fails expensively. Replays are
-left out on both sides: they solve nothing anew, and a condition that is replayed would pay for more than one that is not.
+left out on both sides: they solve no new task, and a replayed condition would pay for more than one that is not replayed.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ TASKS = "solved tasks"
 
 
 def count_solved_tasks(outcomes: Outcomes) -> int:
-    """Tasks with a passed sample in acquisition, deployment or evaluation; replays solve nothing anew."""
+    """Count tasks with a passed sample in acquisition, deployment or evaluation; a replay solves no new task."""
     mask = outcomes.covering(FIRST_TRIES) & (outcomes.success == 1)
     return len(np.unique(outcomes.task[mask]))
 

@@ -42,7 +42,7 @@ class TrialTally(Shaped):
 
     @property
     def unscored(self) -> int:
-        """Ended without a verdict that tells how."""
+        """Ended without a score."""
         return max(0, self.done - self.scored)
 
     @property

@@ -1,4 +1,4 @@
-"""Which groups stand in which panel, and as lines of what style, where one panel cannot hold them all."""
+"""Distribute groups over panels, and draw them as lines of one style per name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From points to plotly's traces: what every trace has in common, so that a chart says only what is its own."""
+"""Build plotly's traces from points: what all charts share."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def _panel(title: str, pairs: Sequence[MarkPair]) -> PairPanel:
 
 
 def _own(sheet: ChartSheet, axis: Axis) -> Iterator[MarkPair]:
-    """A pair per group that has a baseline; a lone end for one that has none and is none."""
+    """A pair per group with a baseline; a single end for a group that has none and is none itself."""
     metric, groups = sheet.metric, sheet.comparison.groups
     if metric is None:
         return
@@ -79,7 +79,7 @@ def _own(sheet: ChartSheet, axis: Axis) -> Iterator[MarkPair]:
 
 
 def _mark(sheet: ChartSheet, metric: TrialMetric, axis: Axis, group: Group, panel: str) -> EfficiencyMark:
-    """Both axes are means over the same trials, then over replicates; what was used over those that tell it."""
+    """Both axes are means over the same trials, then over replicates; usage over the trials where it is known."""
     reached, used = sheet.comparison.cell(group, metric), sheet.comparison.cell(group, _build_use_metric(metric, axis))
     y = None if reached.value is None else scale_value(metric, reached.value)
     name = model_name(group)

@@ -46,7 +46,7 @@ class GroupLibraries(Shaped):
 
     @property
     def is_library(self) -> bool:
-        """Whether there is anything to tell: an arm without skills holds empty libraries that nobody ever wrote to."""
+        """Whether there is anything to show: a condition without skills has empty libraries that nobody wrote to."""
         return bool(self.skills or self.decisions)
 
     @property

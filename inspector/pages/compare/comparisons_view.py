@@ -67,8 +67,8 @@ def comparisons(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @needs(User.Level.REVIEWER)
 def comparison_save(request: HttpRequest) -> HttpResponse:
-    """The choices stand in the address, as on the page that led here; the name and the metrics in the form. A set that can
-    find nothing is saved only after the form has said so."""
+    """The choices come from the address, the name and the metrics from the form. A set of metrics that can show nothing is
+    saved only after a warning."""
     choices, problems = parse_choices(request.GET)
     sheet = build_sheet(choices)
     problems += sheet.problems
@@ -145,7 +145,7 @@ def comparison_report(request: HttpRequest, public_id: UUID) -> HttpResponse:
 
 @require_safe
 def compare_report(request: HttpRequest) -> HttpResponse:
-    """The report of choices that nobody saved: nothing is corrected in it."""
+    """The report of unsaved choices: no correction is made."""
     choices, problems = parse_choices(request.GET)
     return report_response(report_of(choices, problems=problems), "skillglass-comparison.html")
 

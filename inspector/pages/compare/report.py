@@ -55,7 +55,7 @@ class Plate:
 
 
 def report_of(choices: Choices, *, saved: Reopened | None = None, problems: Sequence[str] = ()) -> str:
-    """`saved`: its name, its declared set and how the record moved on since stand in the report."""
+    """`saved`: add its name, its declared set and what has changed in the record since."""
     made_at = timezone.now()
     sheet = build_sheet(choices)
     plates, absent = _plates(choices)
