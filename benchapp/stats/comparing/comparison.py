@@ -69,10 +69,9 @@ class GroupComparison:
         self.runs = tuple(runs)
         self.truncated = truncated  # runs that match and are not shown: too many
         self._cells: dict[tuple[tuple[object, ...], str], MetricCell] = {}
-        self._described: dict[tuple[tuple[object, ...], str], Difference | None] = {}
         self._replays: dict[tuple[object, ...], ReplayResult | None] = {}
         self._means: dict[tuple[object, ...], list[TaskMeans]] = {}
-        self._differences: dict[tuple[tuple[object, ...], str], Difference | None] = {}
+        self._differences: dict[tuple[tuple[object, ...], str, bool], Difference | None] = {}
 
     def under(self, choices: Choices) -> GroupComparison:
         """Reuse these numbers and their cache under choices that need no others: another metric, table or option."""
@@ -136,21 +135,17 @@ class GroupComparison:
             self._cells[key] = MetricCell(metric, rate, fmean(known) if known else None, means, interval)
         return self._cells[key]
 
-    def difference(self, group: Group, metric: TrialMetric) -> Difference | None:
-        """To its baseline, over the tasks scored on both sides. None for a baseline and where nothing can be compared."""
-        key = group.identity, metric.key
+    def difference(self, group: Group, metric: TrialMetric, *, describe: bool = False) -> Difference | None:
+        """To its baseline, over the tasks scored on both sides. None for a baseline and where nothing can be compared.
+
+        `describe` adds the secondary intervals, which decide nothing.
+        """
+        key = group.identity, metric.key, describe
         if key not in self._differences:
             baseline = self.groups.baseline_of(group)
-            self._differences[key] = self.between(group, baseline, metric) if baseline else None
+            found = self.between(group, baseline, metric, describe=describe) if baseline else None
+            self._differences[key] = found
         return self._differences[key]
-
-    def describe(self, group: Group, metric: TrialMetric) -> Difference | None:
-        """The same with the secondary intervals, which describe and decide nothing."""
-        key = group.identity, metric.key
-        if key not in self._described:
-            baseline = self.groups.baseline_of(group)
-            self._described[key] = self.between(group, baseline, metric, describe=True) if baseline else None
-        return self._described[key]
 
     def between(
         self, group: Group, baseline: Group, metric: TrialMetric, *, describe: bool = False

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from plotly import graph_objects as go
 
-from inspector.charts.drawing.panels import LONGEST, short
+from inspector.charts.drawing.panels import LONGEST, plain, short
 
 LEAST_ROWS = 3  # rows below each other fill at least the height of so many
 
@@ -29,6 +29,10 @@ class Legend:
 
     def __init__(self) -> None:
         self._names: set[str] = set()
+
+    def enter(self, name: str) -> dict[str, object]:
+        """What plotly needs to list a trace of this name once, however many panels it comes in."""
+        return {"name": short(name), "legendgroup": plain(name), "showlegend": self.is_first(name)}
 
     def is_first(self, name: str) -> bool:
         """Whether this is the name's first trace; it is not from then on."""

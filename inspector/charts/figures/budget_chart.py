@@ -15,7 +15,7 @@ from benchapp.stats.comparing.groups import Group
 from benchapp.stats.metrics.metric import TrialMetric
 from benchapp.stats.metrics.outcomes import Floats, Outcomes
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
-from inspector.charts.drawing.lineup import crowd_notes, curves, facets_of
+from inspector.charts.drawing.lineup import crowd_notes, curves, split_panels
 from inspector.charts.drawing.palette import series
 from inspector.charts.drawing.panels import lines, panels, plain
 from inspector.charts.drawing.quantities import tokens
@@ -117,7 +117,7 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
         group: spent.within(budgets, group.label, sheet.trials_url(group, metric=metric))
         for group, spent in found.items()
     }
-    facets = facets_of(found)
+    facets = split_panels(found)
     figure = curves(facets, lambda group: [step.point for step in steps[group]])
     word = "tokens (input and output)" if which == "all" else "output tokens"
     figure.update_xaxes(type="log", title={"text": f"budget, {word}"}, tickvals=budgets, ticktext=list(_ticks(budgets)))

@@ -16,7 +16,7 @@ from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
 from inspector.charts.drawing.arms import model_name
 from inspector.charts.drawing.lineup import HEIGHT, MAX_LINES
 from inspector.charts.drawing.palette import Style, by_name, veil
-from inspector.charts.drawing.panels import MAX_PANELS, lines, note_left_out, panels, plain, short
+from inspector.charts.drawing.panels import MAX_PANELS, lines, note_left_out, panels, plain
 from inspector.charts.drawing.quantities import tokens
 from inspector.charts.drawing.traces import ChartPoint, Legend, scatter
 from inspector.charts.sheet import ChartSheet
@@ -159,9 +159,7 @@ def _curve(line: BudgetCurve, style: Style, named: Legend) -> go.Scatter:
     return scatter(
         points,
         mode="lines+markers",
-        name=short(line.name),
-        legendgroup=plain(line.name),
-        showlegend=named.is_first(line.name),
+        **named.enter(line.name),
         line={"color": style.colour, "dash": style.dash, "width": 2},
         marker=style.mark(8),
     )

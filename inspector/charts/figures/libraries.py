@@ -17,7 +17,7 @@ from benchapp.stats.learning.library_history import FILE_KINDS
 from benchapp.stats.learning.library_sizes import Growth, LibrarySize, count_growth, read_final_libraries
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
 from inspector.charts.drawing.bars import MAX_BARS, Bar, BarPanel, BarPart, kinds_of_part, note_crowd, stack_bars
-from inspector.charts.drawing.lineup import crowd_notes, curves, facets_of
+from inspector.charts.drawing.lineup import crowd_notes, curves, split_panels
 from inspector.charts.drawing.panels import lines, plain
 from inspector.charts.drawing.quantities import plural
 from inspector.charts.drawing.traces import ChartPoint
@@ -94,7 +94,7 @@ def draw_growth(sheet: ChartSheet) -> ChartDrawing:
     if not found:
         absent = f"None of these runs has a library whose tasks came in a recorded order. {NOT_PUBLISHED}"
         return ChartDrawing(None, ChartTable(GROWTH_COLUMNS), absent=absent)
-    facets = facets_of(found, apart=True)
+    facets = split_panels(found, apart=True)
     figure = curves(facets, lambda group: [step.point(count) for step in found[group]], corners=True)
     last = max(steps[-1].position for steps in found.values())
     figure.update_xaxes(title={"text": "tasks done"}, range=[-0.02 * last, 1.03 * last])

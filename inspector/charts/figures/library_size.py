@@ -20,16 +20,15 @@ from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
 from inspector.charts.drawing.arms import ModelPanel, arms_of
 from inspector.charts.drawing.gain import scale_value
 from inspector.charts.drawing.palette import MUTED, Style, by_name
-from inspector.charts.drawing.panels import MAX_PANELS, lines, note_left_out, panels, plain, short
+from inspector.charts.drawing.panels import MAX_PANELS, lines, note_left_out, panels, plain
 from inspector.charts.drawing.quantities import unit_of
 from inspector.charts.drawing.traces import ChartPoint, Legend, connect, scatter
-from inspector.charts.figures.libraries import COUNTED, Composition, composition, kind_columns
+from inspector.charts.figures.libraries import COUNTED, WITHOUT_LIBRARY, Composition, composition, kind_columns
 from inspector.charts.sheet import ChartSheet
-from runner.protocols.conditions import CONDITIONS, conditions_without_library
+from runner.protocols.conditions import CONDITIONS
 
 TIER3 = "-tier3"
 HEIGHT = 230  # px of a panel's inside
-WITHOUT_LIBRARY = conditions_without_library()
 NOT_PUBLISHED = "The paper's own figure is not published as numbers."
 
 COLUMNS = (
@@ -152,9 +151,7 @@ def _trace(name: str, point: ChartPoint, style: Style, named: Legend) -> go.Scat
         [point],
         mode="markers",
         marker=style.mark(11, line={"width": 2}),
-        name=short(name),
-        legendgroup=plain(name),
-        showlegend=named.is_first(name),
+        **named.enter(name),
     )
 
 

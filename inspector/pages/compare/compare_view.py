@@ -125,7 +125,7 @@ def _group_twin(sheet: ChartSheet, group: Group) -> dict[str, object]:
         "differences": {
             metric.key: {**encode(difference), "sentence": says(comparison, group, metric)}
             for metric in sheet.metrics
-            if (difference := comparison.describe(group, metric)) is not None
+            if (difference := comparison.difference(group, metric, describe=True)) is not None
         },
     }
 
