@@ -13,28 +13,19 @@ from runner.base.types import Phase
 PAPER = "SkillLearnBench, section 3.2, equation 2"
 PHASES = (Phase.EVALUATION, Phase.DEPLOYMENT)  # imported runs tell no phases; here instances follow the seal
 
+SEED = "the same over seed instances, which the skills were learned from"
+HELD_OUT = "the same over instances 2 and up, which no skill was learned from"
+FIGURE = "SkillLearnBench, Figure 2 c"
+ACCURACIES = tuple(
+    TrialMetric(key, name, meaning, PHASES, source=source, instances=instances, macro=True)
+    for key, name, meaning, source, instances in (
+        ("accuracy", "accuracy", "instances passed, per family and then over families", PAPER, Instances.ALL),
+        ("accuracy-seed", "accuracy, seed", SEED, FIGURE, Instances.SEED),
+        ("accuracy-held-out", "accuracy, held-out", HELD_OUT, FIGURE, Instances.HELD_OUT),
+    )
+)
 METRICS = (
-    TrialMetric(
-        "accuracy", "accuracy", "instances passed, per family and then over families", PHASES, source=PAPER, macro=True
-    ),
-    TrialMetric(
-        "accuracy-seed",
-        "accuracy, seed",
-        "the same over seed instances, which the skills were learned from",
-        PHASES,
-        source="SkillLearnBench, Figure 2 c",
-        instances=Instances.SEED,
-        macro=True,
-    ),
-    TrialMetric(
-        "accuracy-held-out",
-        "accuracy, held-out",
-        "the same over instances 2 and up, which no skill was learned from",
-        PHASES,
-        source="SkillLearnBench, Figure 2 c",
-        instances=Instances.HELD_OUT,
-        macro=True,
-    ),
+    *ACCURACIES,
     TrialMetric(
         "solving-tokens",
         "tokens",

@@ -23,6 +23,14 @@ def says(comparison: GroupComparison, group: Group, metric: TrialMetric) -> str:
     return difference_in_words(difference, group, baseline, metric)
 
 
+def list_sentences(
+    comparison: GroupComparison, groups: Iterable[Group], metric: TrialMetric
+) -> list[tuple[Group, str]]:
+    """One for each group with a difference to its baseline."""
+    found = ((group, says(comparison, group, metric)) for group in groups)
+    return [(group, sentence) for group, sentence in found if sentence]
+
+
 def difference_in_words(difference: Difference, group: Group, baseline: Group, metric: TrialMetric) -> str:
     own, other = _name_apart(group, baseline)
     return sentence(difference, own=own, other=other, metric=metric.key, wording=wording_of(metric))

@@ -181,13 +181,3 @@ class Reopened:
                 f" {self.saved.fingerprint}): results were settled anew, edited, or runs were deleted."
             )
         return said
-
-    def as_json(self) -> dict[str, object]:
-        return {
-            "id": self.saved.public_id,
-            "name": self.saved.name,
-            "created_at": self.saved.created_at,
-            "query": self.saved.query,
-            "metrics": self.saved.metrics,
-            "fingerprint": self.saved.fingerprint,
-        }

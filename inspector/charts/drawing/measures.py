@@ -11,7 +11,7 @@ import numpy as np
 from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.learning.library_sizes import LibrarySize, read_final_libraries
-from benchapp.stats.metrics.metric import FIRST_TRIES, MetricUnit
+from benchapp.stats.metrics.metric import FIRST_TRIES, MetricUnit, TrialMetric
 from inspector.charts.drawing.quantities import plural, unit_of
 from inspector.charts.figures.libraries import WITHOUT_LIBRARY
 from inspector.charts.sheet import ChartSheet
@@ -59,7 +59,7 @@ class ProfileMeasure:
 def own_measures(sheet: ChartSheet) -> tuple[list[str], list[ProfileMeasure]]:
     """Labels of the groups, and the measures that at least one of them has."""
     groups = sheet.comparison.groups.all
-    found = [_metric(sheet, groups)] if sheet.metric else []
+    found = [_metric(sheet, sheet.metric, groups)] if sheet.metric else []
     found.append(_over_trials(sheet, groups, "trials that read a skill", MetricUnit.SHARE, "used"))
     for name, column, unit in (
         ("turns", "turns", MetricUnit.TURNS),
@@ -71,9 +71,7 @@ def own_measures(sheet: ChartSheet) -> tuple[list[str], list[ProfileMeasure]]:
     return [group.label for group in groups], [measure for measure in found if measure.told]
 
 
-def _metric(sheet: ChartSheet, groups: Sequence[Group]) -> ProfileMeasure:
-    metric = sheet.metric
-    assert metric is not None
+def _metric(sheet: ChartSheet, metric: TrialMetric, groups: Sequence[Group]) -> ProfileMeasure:
     values = []
     for group in groups:
         cell = sheet.comparison.cell(group, metric)

@@ -101,7 +101,8 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
 
 def _own(sheet: ChartSheet, arm: ModelPanel, metrics: Sequence[TrialMetric]) -> Iterator[RelativeCell]:
     raw = arm.find(RAW)
-    assert raw is not None
+    if raw is None:
+        return
     for group, name in zip(arm.groups, arm.rows, strict=True):
         if group.condition in NO_SKILLS:
             continue

@@ -15,7 +15,7 @@ from benchapp.papers.loading import PAPERS
 from benchapp.record.json_shape import JsonShape, encode
 from benchapp.stats.comparing.axis_facets import facets_of
 from benchapp.stats.comparing.comparison import GroupComparison
-from benchapp.stats.comparing.comparison_sentences import says, verdict
+from benchapp.stats.comparing.comparison_sentences import list_sentences, says, verdict
 from benchapp.stats.comparing.group_passes import passes_of
 from benchapp.stats.comparing.groups import MODEL, Group
 from benchapp.stats.metrics.catalogue import TABLES
@@ -66,7 +66,7 @@ def build_comparison_context(request: HttpRequest, sheet: ChartSheet, groups: Se
         "run_metrics": run_metrics(sheet),
         "rows": table_rows(sheet, groups),
         "verdict": verdict(comparison, comparison.groups.all, sheet.metric) if sheet.metric else "",
-        "sentences": _sentences(sheet, groups),
+        "sentences": list_sentences(comparison, groups, sheet.metric) if sheet.metric else [],
         "endings": _endings(groups),
         "passes": passes_of(comparison, groups),
         "profiles": _profiles(sheet, groups),
@@ -137,14 +137,6 @@ def _profiles(sheet: ChartSheet, groups: Sequence[Group]) -> list[tuple[Group, L
     read = read_skills(run for group in groups for run in group.runs)
     found = [(group, average_profile([read[run.pk] for run in group.runs])) for group in groups]
     return [(group, profile) for group, profile in found if profile.libraries]
-
-
-def _sentences(sheet: ChartSheet, groups: Sequence[Group]) -> list[tuple[Group, str]]:
-    """Of the chosen metric, one per group that has a baseline."""
-    if sheet.metric is None:
-        return []
-    said = ((group, says(sheet.comparison, group, sheet.metric)) for group in groups)
-    return [(group, text) for group, text in said if text]
 
 
 def _endings(groups: Sequence[Group]) -> list[tuple[Group, tuple[str, ...]]]:

@@ -12,7 +12,6 @@ from benchapp.stats.comparing.comparison import MetricCell
 from benchapp.stats.comparing.comparison_sentences import says
 from benchapp.stats.comparing.groups import SEPARATOR, Group
 from benchapp.stats.inference.difference import Difference
-from benchapp.stats.inference.shares import percent_text
 from benchapp.stats.metrics.amounts import render_change, render_metric
 from benchapp.stats.metrics.catalogue import RUN_TABLES
 from benchapp.stats.metrics.metric import Better, RunMetric, TrialMetric
@@ -147,15 +146,13 @@ def wilson_text(cell: MetricCell) -> str:
 
 
 def value_text(cell: MetricCell) -> tuple[str, str]:
-    rate = cell.rate
+    """Value and counts. Below ten scored trials the count of passes alone: a percentage would pretend to know more."""
+    rate, metric = cell.rate, cell.metric
     missing = f" of {rate.planned}" if rate.missing else ""
-    if not cell.metric.is_share:
-        value = "unknown" if cell.value is None else render_metric(cell.value, cell.metric.unit)
-        return value, f"n {rate.scored}{missing}"
-    if rate.scored < 10 and not cell.metric.macro:  # a percentage of so few would pretend to know more than the count
+    if metric.is_share and not metric.macro and rate.scored < 10:
         return f"{rate.passed}/{rate.scored}", missing.strip()
-    assert cell.value is not None
-    return percent_text(cell.value, 1), f"{rate.passed}/{rate.scored}{missing}"
+    value = "unknown" if cell.value is None else render_metric(cell.value, metric.unit)
+    return value, f"{rate.passed}/{rate.scored}{missing}" if metric.is_share else f"n {rate.scored}{missing}"
 
 
 def delta_text(difference: Difference, metric: TrialMetric) -> tuple[str, str]:

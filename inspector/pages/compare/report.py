@@ -19,7 +19,7 @@ from benchapp.papers.loading import PAPERS
 from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import GroupComparison, count_added_since
-from benchapp.stats.comparing.comparison_sentences import says, verdict
+from benchapp.stats.comparing.comparison_sentences import list_sentences, verdict
 from benchapp.stats.comparing.groups import SEPARATOR, Group
 from benchapp.stats.comparing.saved_comparisons import Corrected, Reopened
 from inspector.charts import CHARTS
@@ -124,8 +124,8 @@ def _sentences(sheet: ChartSheet, corrected: Corrected | None) -> list[tuple[str
         return [(each.says, SEPARATOR.join(each.lines)) for each in corrected.hypotheses]
     if sheet.metric is None:
         return []
-    said = ((says(sheet.comparison, group, sheet.metric), group.label) for group in sheet.comparison.groups.all)
-    return [(text, label.partition(SEPARATOR)[2]) for text, label in said if text]
+    found = list_sentences(sheet.comparison, sheet.comparison.groups.all, sheet.metric)
+    return [(sentence, group.label.partition(SEPARATOR)[2]) for group, sentence in found]
 
 
 def _choose_groups(sheet: ChartSheet) -> list[Group]:
