@@ -76,15 +76,20 @@ def alpha_of(found: AlphaTally) -> float | None:
 
 
 def alpha_many(found: AlphaTally, weights: Floats) -> Floats:
-    """Alpha of each reweighting of the clusters, [k, clusters] -> [k]. NaN where a reweighting leaves no variation."""
+    """Alpha (no unit, at most 1) of each reweighting of the clusters; NaN where a reweighting leaves no variation.
+
+    weights: how often each cluster counts, [k, clusters]. Result: [k].
+    """
     observed, expected = disagreements(found, weights)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(1.0 - observed / np.where(expected > ZERO, expected, np.nan))
 
 
 def disagreements(found: AlphaTally, weights: Floats) -> tuple[Floats, Floats]:
-    """Observed and expected disagreement, [k, clusters] -> [k] each: mean distances of two answers of one unit, and of
-    any two answers of all."""
+    """Observed and expected disagreement, distances of 0 to 1: means over pairs of answers of one unit, and over all pairs.
+
+    weights: how often each cluster counts, [k, clusters]. Both results: [k].
+    """
     counts = weights @ found.counts
     total = counts.sum(axis=1)
     expected = ((counts @ found.distances) * counts).sum(axis=1) / (total * (total - 1))

@@ -63,7 +63,7 @@ def _why_no_interval(found: AlphaTally) -> str:
 def interval_of(found: AlphaTally, weights: Floats | None = None) -> Interval:
     """Bootstrap-t from ten tasks on; where that cannot be had, Student's t with the same error, and it says so.
 
-    `weights` replaces the resamples, [k, clusters]. Expects some disagreement, and two clusters or more.
+    weights: how often each cluster counts, in place of the resamples, [k, clusters]. Expects some disagreement, and two clusters or more.
     """
     drawn = bootstrap_t(found, weights) if found.clusters >= MIN_TASKS_DRAWN else None
     return drawn or student(found)
@@ -73,7 +73,8 @@ def bootstrap_t(found: AlphaTally, weights: Floats | None = None) -> Interval | 
     """Bootstrap-t interval (Efron 1979; Hall 1992, section 3.5) on the scale log(1 - alpha), turned back.
 
     On this scale alpha is a difference of two logs. Each resample is studentised by its own linearised spread over clusters,
-    and no end passes 1. None if resamples without disagreement reach into a tail. weights: [k, clusters].
+    and no end passes 1. None if resamples without disagreement reach into a tail.
+    weights: how often each cluster counts, [k, clusters].
     """
     weights = resamples(found.clusters) if weights is None else weights
     count = len(weights)
@@ -98,7 +99,9 @@ def _back_transform(low: float, high: float, method: str) -> Interval:
 
 
 def studentise(found: AlphaTally, weights: Floats) -> tuple[Floats, float, float]:
-    """t of log(1 - alpha) in each reweighting, [k, clusters] -> [k]; then its centre and error in the sample itself.
+    """t of log(1 - alpha) in each reweighting, [k] (in standard errors); then its centre and error in the sample itself.
+
+    weights: how often each cluster counts, [k, clusters].
 
     A resample without disagreement lies at minus infinity, whatever its spread: it counts as the lowest.
     """
@@ -113,7 +116,7 @@ def studentise(found: AlphaTally, weights: Floats) -> tuple[Floats, float, float
 def log_and_error(found: AlphaTally, weights: Floats) -> tuple[Floats, Floats]:
     """log(1 - alpha) and its standard error over clusters, from the derivative by each cluster's weight.
 
-    weights: [k, clusters]; both results: [k].
+    weights: how often each cluster counts, [k, clusters]. Both results: [k], on the log scale.
     """
     observed, expected = disagreements(found, weights)
     counts = weights @ found.counts

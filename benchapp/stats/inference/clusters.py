@@ -47,6 +47,7 @@ def sign_flip(values: Floats, shares: Floats | None = None) -> Outcome:
     (Hartigan 1969, there with equal weights).
     Test and interval agree: p <= 0.05 exactly where the interval excludes 0.
 
+    values: [m], in the metric's unit. shares: [m], sum 1; None: equal.
     The smallest p is 2 / 2**m: 0.031 with 6 clusters, and below 6 a level of 0.05 cannot be reached: no interval.
     """
     m = len(values)
@@ -70,7 +71,10 @@ def sign_flip(values: Floats, shares: Floats | None = None) -> Outcome:
 
 
 def sign_flip_many(values: Floats, shares: Floats | None = None) -> tuple[Floats, Floats, Floats]:
-    """Low and high ends and two-sided p of k comparisons, [k, m] -> [k] each. Ends are infinite below 6 clusters."""
+    """Low and high ends and two-sided p of k comparisons, [k] each. Ends are infinite below 6 clusters.
+
+    values: [k, m], in the metric's unit, as are the ends. shares: [m], sum 1; None: equal. p: 0..1.
+    """
     k, m = values.shape
     scale = np.maximum(np.abs(values).max(axis=1), np.finfo(float).tiny)
     means = _subset_means(values / scale[:, np.newaxis], _relative(m, shares))
@@ -129,6 +133,7 @@ def bootstrap_t(values: Floats, shares: Floats | None = None) -> Outcome:
     near the truth for skewed values. The p value inverts the same equal-tailed interval. Where the values, or more
     resamples than a tail holds, have no spread, there is no interval. With heavy tails it rejects too often
     (docs/explanation/statistics.md), so it decides nothing; from 20 clusters on it stands beside the sign-flip interval.
+    values: [m], in the metric's unit. shares: [m], sum 1; None: equal.
     """
     low, high, p = bootstrap_t_many(values[np.newaxis], shares)
     outcome = Outcome("bootstrap-t", _mean(values, shares))
@@ -142,7 +147,10 @@ def bootstrap_t(values: Floats, shares: Floats | None = None) -> Outcome:
 
 
 def bootstrap_t_many(values: Floats, shares: Floats | None = None) -> tuple[Floats, Floats, Floats]:
-    """Low and high ends and p of k comparisons, [k, m] -> [k] each; NaN or infinite where the spread fails."""
+    """Low and high ends and p of k comparisons, [k] each; NaN or infinite where the spread fails.
+
+    values: [k, m], in the metric's unit, as are the ends. shares: [m], sum 1; None: equal. p: 0..1.
+    """
     relative = _relative(values.shape[1], shares)
     mean = values @ relative / len(relative)
     centred = values - mean[:, np.newaxis]
@@ -183,7 +191,7 @@ def student_interval(values: Floats, shares: Floats | None = None) -> Interval |
     """Student's t interval of the weighted mean of cluster differences, [m]; None below 6 clusters or without spread.
 
     It assumes normal cluster means, which the sign-flip test does not, and is much narrower with few clusters. It is
-    shown with the sign-flip interval and decides nothing.
+    shown with the sign-flip interval and decides nothing. values: [m], in the metric's unit. shares: [m], sum 1.
     """
     m = len(values)
     if not _count_beyond(min(2**m, FLIPS)) or float(np.ptp(values)) <= ZERO * float(np.abs(values).max()):

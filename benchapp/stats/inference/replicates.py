@@ -12,7 +12,7 @@ ENOUGH = 4  # replicates of the smaller side from which Satterthwaite's degrees 
 
 
 def welch(own: Floats, other: Floats) -> Outcome:
-    """Welch's t on replicate means (Welch 1947): own [r], other [s], at least two each.
+    """Welch's t on replicate means (Welch 1947): own [r], other [s], at least two each, in the metric's unit.
 
     Covers another round of learning on these tasks. Without any spread on both sides there is no interval. With unequal
     numbers and fewer than four on a side the degrees of freedom are those of the smaller side (see `is_lopsided`).
@@ -36,7 +36,9 @@ def is_lopsided(own: int, other: int) -> bool:
 
 
 def welch_parts(own: Floats, other: Floats) -> tuple[Floats, Floats, Floats]:
-    """Difference, standard error and degrees of freedom of k comparisons: own [k, r], other [k, s].
+    """Difference, standard error and degrees of freedom of k comparisons, [k] each: own [k, r], other [k, s].
+
+    Values, differences and errors are in the metric's unit.
 
     Satterthwaite's, or where the sides are lopsided those of the smaller one, which never reject too often
     (Hsu 1938; Mickey and Brown 1966).
@@ -50,7 +52,8 @@ def welch_parts(own: Floats, other: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 def stratified(own: Floats, other: Floats, weights: Floats) -> Outcome:
-    """The same difference with the spread taken inside each cluster: own [r, m], other [s, m], weights [m] (sum 1).
+    """The same difference with the spread taken inside each cluster: own [r, m] and other [s, m] in
+    the metric's unit, weights [m] (sum 1).
 
     Much narrower with two or three replicates, and right only if the episodes of one rerun are independent.
     """
@@ -61,7 +64,7 @@ def stratified(own: Floats, other: Floats, weights: Floats) -> Outcome:
 
 
 def stratified_parts(own: Floats, other: Floats, weights: Floats) -> tuple[Floats, Floats, Floats]:
-    """As `welch_parts` for k comparisons of m clusters: own [k, r, m], other [k, s, m]."""
+    """As `welch_parts` for k comparisons of m clusters: own [k, r, m], other [k, s, m], weights [m] (sum 1)."""
     sides = [np.square(weights) * side.var(axis=1, ddof=1) / side.shape[1] for side in (own, other)]
     freedoms = np.repeat((own.shape[1] - 1, other.shape[1] - 1), len(weights))
     estimate = (own.mean(axis=1) - other.mean(axis=1)) @ weights

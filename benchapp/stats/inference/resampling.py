@@ -19,7 +19,7 @@ MIN_CLUSTERS = 5  # below, an interval from drawing whole clusters says too litt
 
 
 def by_task(values: Floats) -> Interval | None:
-    """Percentile interval of the mean of one value per task, [n], when tasks are drawn with replacement.
+    """Percentile interval of the mean of one value per task, [n], in its unit, when tasks are drawn with replacement.
 
     It takes tasks for independent, and says nothing of another learning run. None below two tasks, and where all
     values are equal: drawing them again shows nothing else.
@@ -28,7 +28,7 @@ def by_task(values: Floats) -> Interval | None:
 
 
 def by_cluster(values: Floats, cluster: Ints) -> Interval | None:
-    """The same when whole clusters (corpora) are drawn with all their tasks: `values` and `cluster` are [n].
+    """The same when whole clusters (corpora) are drawn with all their tasks: `values` and `cluster` (keys) are [n].
 
     A resample's mean is over the tasks drawn, so large clusters weigh more. None below two clusters or without spread.
     """
@@ -50,7 +50,7 @@ def _percentile(totals: Floats, sizes: Floats, drawn: str) -> Interval | None:
 
 
 def family_bootstrap(delta: Floats, cluster: Ints, family: Ints, weight: Floats | None = None) -> Interval | None:
-    """Percentile interval of the mean of `delta` [n] when families [n] are drawn again inside their clusters.
+    """Percentile interval of the mean of `delta` [n], in its unit, when families (keys, [n]) are drawn again in their clusters.
 
     cluster: [n], numbered from 0 without a gap; a family that several clusters name is one in each. weight: of each task
     in the mean, [n]; None: all the same.

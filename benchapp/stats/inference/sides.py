@@ -66,7 +66,7 @@ class Paired:
 
     @property
     def delta(self) -> Floats:
-        """Own minus other for each task, over the means of the replicates: [n]."""
+        """Own minus other for each task, over the means of the replicates: [n], in the metric's unit."""
         return np.asarray(self.own.mean(axis=0) - self.other.mean(axis=0))
 
     @property
@@ -76,11 +76,11 @@ class Paired:
 
     @property
     def cluster_means(self) -> Floats:
-        """Mean of `delta` in each cluster: [clusters]. Weighed by `shares` they give the mean over tasks again."""
+        """Mean of `delta` in each cluster: [clusters], in the metric's unit. Weighed by `shares` they give the mean over tasks again."""
         return self.in_clusters(self.delta)
 
     def in_clusters(self, values: Floats) -> Floats:
-        """Mean of one value per task in each cluster: [n] -> [clusters]."""
+        """Mean of one value per task in each cluster: [n] -> [clusters], in the unit of `values`."""
         return np.asarray(np.bincount(self.cluster, weights=self.weight * values) / self.shares)
 
     @property

@@ -83,7 +83,7 @@ class Outcomes:
         return len(self.trial)
 
     def column(self, name: str) -> Floats:
-        """A measured column, or one of DERIVED: [n]."""
+        """A measured column, or one of DERIVED: [n], in the unit its name says; success and used: 0 or 1, grades: 0..1."""
         if name in DERIVED:
             return DERIVED[name](self)
         return np.asarray(getattr(self, name))
