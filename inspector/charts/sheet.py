@@ -1,23 +1,17 @@
-"""What a chart draws from, and how the address of a page chooses it: comparison, metrics, published numbers laid over."""
+"""What a chart draws from: a comparison, the chosen metrics, and the published numbers laid over."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from urllib.parse import urlencode
 
-from django.http import HttpRequest
 from django.urls import reverse
 
-from benchapp.papers.loading import list_papers, read_published_rows
 from benchapp.papers.published_rows import PrintedNumber
-from benchapp.stats.comparing.choices import Choices, parse_choices
-from benchapp.stats.comparing.comparison import GroupComparison, comparison_of
+from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.groups import Group
-from benchapp.stats.metrics.catalogue import DEFAULT_METRIC, METRICS, TABLES, table_for
 from benchapp.stats.metrics.metric import TrialMetric
-from inspector.charts.chart import Chart
-from runner.base.types import Phase
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,74 +46,3 @@ class ChartSheet:
         changes |= {"metric": metric.key if metric else "", "published": ()}
         pairs = self.comparison.choices.but(**changes).pairs()
         return f"{reverse('compare-trials')}?{urlencode([*pairs, *narrower.items()])}"
-
-
-def sheet_of(request: HttpRequest, chart: Chart | None = None, **fixed: object) -> ChartSheet:
-    """Read what this request asks for; for one chart also its own options. `fixed`: choices that the page makes itself.
-
-    An invalid part of the address never stops the page: it is ignored, and `problems` says so.
-    """
-    choices, problems = parse_choices(request.GET)
-    sheet = build_sheet(choices.but(**fixed), chart)
-    return replace(sheet, problems=(*problems, *sheet.problems))
-
-
-def build_sheet(choices: Choices, chart: Chart | None = None) -> ChartSheet:
-    comparison = comparison_of(choices)
-    problems: list[str] = []
-    table = _table(comparison, problems)
-    metrics = tuple(metric for metric in TABLES[table] if comparison.has(metric))
-    return ChartSheet(
-        comparison=comparison,
-        table=table,
-        metrics=metrics,
-        metric=_metric(comparison, metrics, problems),
-        published=_read_published(choices.published, problems),
-        options=_options(choices.option, chart, problems) if chart else {},
-        problems=tuple(problems),
-    )
-
-
-def _table(comparison: GroupComparison, problems: list[str]) -> str:
-    """The chosen one, else the one that fits the runs."""
-    table = comparison.choices.table
-    if table and table not in TABLES:
-        problems.append(f"table: {table[:80]!r} ignored, expected one of {', '.join(TABLES)}")
-        table = ""
-    return table or table_for(comparison.outcomes.values())
-
-
-def _metric(comparison: GroupComparison, metrics: tuple[TrialMetric, ...], problems: list[str]) -> TrialMetric | None:
-    """The chosen one, of any table; else ESR, else the first that counts deployment, else the first."""
-    name = comparison.choices.metric
-    chosen = METRICS.get(name)
-    if chosen is not None and (chosen in metrics or comparison.has(chosen)):
-        return chosen
-    if name:
-        told = ", ".join(metric.key for metric in metrics) or "none, there are no trials"
-        problems.append(f"metric: {name[:80]!r} ignored, these runs have {told}")
-    default = [metric for metric in metrics if metric.key == DEFAULT_METRIC]
-    deployed = [metric for metric in metrics if metric.phase == Phase.DEPLOYMENT]
-    return next(iter((*default, *deployed, *metrics)), None)
-
-
-def _read_published(asked_for: Iterable[str], problems: list[str]) -> tuple[PrintedNumber, ...]:
-    known = list_papers()
-    for name in asked_for:
-        if name not in known:
-            problems.append(f"published: {name[:80]!r} ignored, expected one of {', '.join(known)}")
-    return tuple(row for name in asked_for if name in known for row in read_published_rows(name))
-
-
-def _options(texts: Iterable[str], chart: Chart, problems: list[str]) -> Mapping[str, str]:
-    """The chart's options, each with the chosen or its first value. Options of other charts are ignored."""
-    options = {name: values[0] for name, values in chart.options.items()}
-    for text in texts:
-        name, _, value = text.partition(":")
-        if name not in chart.options:
-            continue
-        if value in chart.options[name]:
-            options[name] = value
-        else:
-            problems.append(f"option: {text[:80]!r} ignored, expected {name}: {', '.join(chart.options[name])}")
-    return options

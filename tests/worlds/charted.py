@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from benchapp.stats.comparing.choices import parse_choices
 from inspector.charts.chart import Chart, ChartDrawing
-from inspector.charts.sheet import build_sheet
+from inspector.charts.chart_request import build_sheet
 
 
 def drawn(chart: Chart, query: str = "") -> ChartDrawing:

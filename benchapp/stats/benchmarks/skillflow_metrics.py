@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 from statistics import fmean
 
+from benchapp.stats.metrics.facts import RunFacts
 from benchapp.stats.metrics.metric import FIRST_TRIES, Better, MetricUnit, RunMetric, RunValue, TrialMetric
-from benchapp.stats.metrics.run_metrics import RunFacts
 
 PAPER = "SkillFlow, section 2.5 and Table 1"
 

@@ -22,11 +22,11 @@ from benchapp.stats.inference.sides import TaskMeans
 from benchapp.stats.learning.computed_runs import Recent
 from benchapp.stats.learning.replay_gains import ReplayResult, replay_of
 from benchapp.stats.metrics.comparability import Comparability, compare_setups
+from benchapp.stats.metrics.facts import RunFacts, facts_of
 from benchapp.stats.metrics.metric import RunMetric, RunValue, TrialMetric, mean_of
 from benchapp.stats.metrics.noise import Noise, noise_of
 from benchapp.stats.metrics.outcomes import MEASURED, Outcomes
 from benchapp.stats.metrics.rates import Rate
-from benchapp.stats.metrics.run_metrics import RunFacts, facts_of
 from benchapp.stats.metrics.tally import TrialTally
 from runner.base.types import Phase
 

@@ -16,7 +16,7 @@ from benchapp.stats.metrics.rates import Rate
 from runner.base.types import Phase, Role
 
 if TYPE_CHECKING:
-    from benchapp.stats.metrics.run_metrics import RunFacts
+    from benchapp.stats.metrics.facts import RunFacts
 
 
 FIRST_TRIES = (Phase.ACQUISITION, Phase.DEPLOYMENT, Phase.EVALUATION)  # a replay meets its tasks a second time

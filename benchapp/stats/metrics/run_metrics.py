@@ -7,50 +7,20 @@ left out on both sides: they solve no new task, and a replayed condition would p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Callable
 from statistics import fmean
 
 import numpy as np
 
-from benchapp.models import Run
-from benchapp.stats.learning.library_sizes import Churn, LibrarySize, count_churn, read_final_libraries
 from benchapp.stats.learning.replay_gains import RETEST, pairs_of
+from benchapp.stats.metrics.facts import RunFacts
 from benchapp.stats.metrics.metric import FIRST_TRIES, Better, MetricUnit, RunMetric, RunValue
 from benchapp.stats.metrics.outcomes import Outcomes
 from benchapp.stats.metrics.passing import pass_curve
-from benchapp.stats.metrics.spending import RunSpending, spending_of
+from benchapp.stats.metrics.spending import RunSpending
 from runner.base.types import DecisionStatus
 
 CODE = "SkillEvolBench's released report (evolution_replay)"
-
-
-@dataclass(frozen=True, slots=True)
-class RunFacts:
-    """All that the numbers of one run are computed from. `libraries`: of its episodes that own one and are not tainted."""
-
-    outcomes: Outcomes
-    libraries: tuple[LibrarySize, ...]
-    churn: Churn
-    spending: RunSpending
-
-
-def facts_of(
-    runs: Sequence[Run], outcomes: Mapping[int, Outcomes], as_of: datetime | None = None
-) -> dict[int, RunFacts]:
-    """run pk -> facts; `outcomes`: run pk -> trials. Six queries at most, whatever the number of runs."""
-    changed = count_churn(runs, as_of)  # first: it reads the histories, which tell the final libraries too
-    libraries, spent = read_final_libraries(runs, as_of), spending_of(runs, as_of)
-    return {
-        run.pk: RunFacts(
-            outcomes[run.pk],
-            tuple(library for library in libraries[run.pk] if not library.tainted),
-            changed[run.pk],
-            spent[run.pk],
-        )
-        for run in runs
-    }
 
 
 def recovery(facts: RunFacts) -> RunValue:

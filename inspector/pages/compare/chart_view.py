@@ -12,10 +12,11 @@ from benchapp.stats.comparing.choices import Choices
 from inspector.charts import CHARTS
 from inspector.charts.cards import ChartCard, card_of
 from inspector.charts.chart import Chart, ChartTable
+from inspector.charts.chart_request import sheet_of
 from inspector.charts.chart_table import MAX_ROWS, csv_text, numeric_columns, text_rows
 from inspector.charts.drawing.palette import twins
 from inspector.charts.picture import Picture, picture_of
-from inspector.charts.sheet import ChartSheet, sheet_of
+from inspector.charts.sheet import ChartSheet
 from inspector.pages.people.comments import count_chart_comments
 from inspector.web.permalinks import build_permalink
 from inspector.web.responses import PathLink, render_page, wants_fragment

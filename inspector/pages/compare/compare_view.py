@@ -21,7 +21,8 @@ from benchapp.stats.comparing.groups import MODEL, Group
 from benchapp.stats.metrics.catalogue import TABLES
 from inspector.charts import CHARTS
 from inspector.charts.cards import cards_of
-from inspector.charts.sheet import ChartSheet, sheet_of
+from inspector.charts.chart_request import sheet_of
+from inspector.charts.sheet import ChartSheet
 from inspector.pages.compare.comparison_table import run_metrics, table_rows
 from inspector.web.permalinks import build_permalink
 from inspector.web.responses import next_url, paginate, render_page

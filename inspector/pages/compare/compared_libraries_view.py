@@ -15,7 +15,7 @@ from benchapp.stats.comparing.groups import Group
 from benchapp.stats.learning.library_history import FILE_KINDS
 from benchapp.stats.learning.library_sizes import Churn, LibrarySize, count_churn, read_final_libraries
 from benchapp.stats.learning.reuse import PhaseReuse, Reuse, SkillReuse, reuse
-from inspector.charts.sheet import sheet_of
+from inspector.charts.chart_request import sheet_of
 from inspector.web.permalinks import build_permalink
 from inspector.web.responses import next_url, paginate, render_page
 from runner.base.types import DecisionStatus, Phase

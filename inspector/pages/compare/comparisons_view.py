@@ -19,7 +19,7 @@ from benchapp.stats.comparing.comparison_sentences import LEVEL
 from benchapp.stats.comparing.saved_comparisons import Corrected, Hypothesis, Reopened, save_comparison
 from benchapp.stats.metrics.catalogue import DEFAULT_METRIC
 from benchapp.stats.metrics.metric import TrialMetric
-from inspector.charts.sheet import build_sheet
+from inspector.charts.chart_request import build_sheet
 from inspector.pages.compare.comparison_table import delta_text
 from inspector.pages.compare.exports_view import stream_export
 from inspector.pages.compare.report import least_bytes, report_of

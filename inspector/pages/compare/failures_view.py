@@ -24,7 +24,7 @@ from benchapp.stats.comparing.groups import Group
 from benchapp.stats.metrics.agent_ends import AgentEnd
 from benchapp.stats.metrics.outcomes import CORPUS_NAMES
 from benchapp.stats.metrics.passk import SOLVED
-from inspector.charts.sheet import sheet_of
+from inspector.charts.chart_request import sheet_of
 from inspector.web.permalinks import build_permalink
 from inspector.web.responses import link_to, next_url, paginate, render_page
 

@@ -11,7 +11,8 @@ from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.learning.replay_gains import ReplayPairs, ReplayResult
 from benchapp.stats.metrics.noise import Flips, Noise
-from inspector.charts.sheet import ChartSheet, sheet_of
+from inspector.charts.chart_request import sheet_of
+from inspector.charts.sheet import ChartSheet
 from inspector.web.permalinks import build_permalink
 from inspector.web.responses import next_url, paginate, render_page
 

@@ -24,9 +24,10 @@ from benchapp.stats.comparing.groups import SEPARATOR, Group
 from benchapp.stats.comparing.saved_comparisons import Corrected, Reopened
 from inspector.charts import CHARTS
 from inspector.charts.chart import Chart, ChartDrawing, TableColumn
+from inspector.charts.chart_request import build_sheet
 from inspector.charts.chart_table import MAX_ROWS, TextRow, numeric_columns, text_rows
 from inspector.charts.picture import picture_of
-from inspector.charts.sheet import ChartSheet, build_sheet
+from inspector.charts.sheet import ChartSheet
 from inspector.pages.compare.comparison_table import run_metrics, table_rows
 
 BUNDLE = "vendor/plotly-cartesian-*.min.js"

@@ -25,7 +25,7 @@ from benchapp.stats.comparing.columns import outcomes_of, settled_after
 from benchapp.stats.metrics.outcomes import Outcomes
 from benchapp.stats.metrics.spending import RunSpending, Spending, spending_of
 from benchapp.stats.metrics.tally import TrialTally
-from inspector.charts.sheet import sheet_of
+from inspector.charts.chart_request import sheet_of
 from inspector.pages.compare.compare_view import build_comparison_context, comparison_twin, groups_twin
 from inspector.web.responses import link_to, next_url, paginate, render_page
 

@@ -7,9 +7,9 @@ import pytest
 from benchapp.models import Trial
 from benchapp.papers.loading import read_published_rows
 from benchapp.stats.comparing.choices import Choices
+from inspector.charts.chart_request import build_sheet
 from inspector.charts.drawing.forest_rows import list_published_rows
 from inspector.charts.figures.forest import CHART
-from inspector.charts.sheet import build_sheet
 from tests.worlds.charted import drawn
 from tests.worlds.factories import make_experiment, make_learning_run, make_suite
 

@@ -17,9 +17,9 @@ from plotly import graph_objects as go
 from benchapp.models import Run
 from benchapp.stats.comparing.choices import Choices
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn, TableRow
+from inspector.charts.chart_request import build_sheet
 from inspector.charts.chart_table import MAX_ROWS, csv_text, text_rows, value_text
 from inspector.charts.picture import KEPT, Picture, figure_json, picture_of
-from inspector.charts.sheet import build_sheet
 from tests.worlds.factories import make_experiment, make_learning_run, make_suite
 
 REPOSITORY = Path(__file__).resolve().parents[3]
