@@ -27,10 +27,10 @@ from scipy.stats import binom
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchapp.stats.inference.clusters import bootstrap_t_many, sign_flip_many  # noqa: E402
-from benchapp.stats.inference.families import family_draws  # noqa: E402
 from benchapp.stats.inference.interval import TAIL, Floats  # noqa: E402
 from benchapp.stats.inference.proportions import newcombe_paired, pairs  # noqa: E402
 from benchapp.stats.inference.replicates import stratified_parts, welch_parts  # noqa: E402
+from benchapp.stats.inference.resampling import family_draws  # noqa: E402
 from benchapp.stats.inference.shares import wilson  # noqa: E402
 
 FAMILY_SD = 0.5

@@ -7,13 +7,11 @@ from collections.abc import Iterator
 from django.core.exceptions import ObjectDoesNotExist
 
 from benchapp.audit.check_finding import Flaw, Unchecked
-from benchapp.audit.codebook_check import check_codebooks
-from benchapp.audit.compaction_check import check_compactions
-from benchapp.audit.content_check import check_contents
+from benchapp.audit.content_check import check_compactions, check_contents
 from benchapp.audit.episode_check import check_episode
 from benchapp.audit.probe_check import check_probes
 from benchapp.audit.protocol_check import ProtocolCheck
-from benchapp.audit.review_check import check_reviews
+from benchapp.audit.review_check import check_codebooks, check_reviews
 from benchapp.audit.trial_check import check_trials
 from benchapp.models import Episode
 

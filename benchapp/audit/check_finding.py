@@ -1,12 +1,14 @@
-"""What a check has to say."""
+"""The findings of a check."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
+
+M = TypeVar("M", bound=Model)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,7 @@ class Unchecked(_Remark):
     __slots__ = ()
 
 
-def flaw_each(rows: QuerySet[Any], kind: str, message: str, ident: str = "public_id") -> Iterator[Flaw]:
+def flaw_each(rows: QuerySet[M], kind: str, message: str, ident: str = "public_id") -> Iterator[Flaw]:
     """One flaw per row, named by the public id found along `ident`."""
     for found in rows.order_by("pk").values_list(ident, flat=True).iterator():
         yield Flaw(kind, str(found), message)

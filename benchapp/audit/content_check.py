@@ -1,7 +1,8 @@
-"""Contents: are they there, whole, and what their digests say?"""
+"""Contents: are they there, whole, and what their digests say? Compactions: do text, spans and numbers fit together?"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import orjson
@@ -10,9 +11,11 @@ from django.apps import apps
 from django.db.models import Exists, ForeignKey, OuterRef, QuerySet
 
 from benchapp.audit.check_finding import Flaw
-from benchapp.models import Blob, Chunk, Snapshot, Trajectory
-from benchapp.record.trajectory_store import FORMAT, references
+from benchapp.models import Blob, Chunk, Compaction, Snapshot, Trajectory
+from benchapp.record.trajectory_store import FORMAT, iterate_steps, references
 from runner.base.digests import LIBRARY_FORMAT, digest_bytes, digest_json
+from runner.base.types import Span
+from runner.trajectories.compaction import COMPACTION_VERSION, render, tokens
 
 
 def check_contents() -> Iterator[Flaw]:
@@ -28,12 +31,13 @@ def _check_references() -> Iterator[Flaw]:
     restored dump may not, and a join would pass over such a row in silence."""
     for model in apps.get_app_config("benchapp").get_models(include_auto_created=True):
         for key in (field for field in model._meta.concrete_fields if isinstance(field, ForeignKey)):
-            target = key.related_model._default_manager.filter(pk=OuterRef(key.attname))
-            lost = model._default_manager.exclude(**{f"{key.attname}__isnull": True}).exclude(Exists(target))
+            target = key.target_field.model
+            there = target._default_manager.filter(pk=OuterRef(key.attname))
+            lost = model._default_manager.exclude(**{f"{key.attname}__isnull": True}).exclude(Exists(there))
             named = "public_id" if hasattr(model, "public_id") else "pk"
             for ident, wanted in lost.order_by("pk").values_list(named, key.attname).iterator():
-                kind = str(key.related_model._meta.verbose_name)
-                yield Flaw(str(model._meta.verbose_name), str(ident), f"its {key.name}, {kind} {wanted}, is missing")
+                message = f"its {key.name}, {target._meta.verbose_name} {wanted}, is missing"
+                yield Flaw(str(model._meta.verbose_name), str(ident), message)
 
 
 def _check_blobs() -> Iterator[Flaw]:
@@ -55,15 +59,15 @@ def chunks(rows: QuerySet[Chunk]) -> Iterator[Flaw]:
         ident = f"{chunk.trajectory.public_id} #{chunk.ordinal}"
         try:
             lines = [orjson.loads(line) for line in chunk.blob.content().splitlines()]
-            rows = len(chunk.outline.content().splitlines())
+            outlined = len(chunk.outline.content().splitlines())
         except (orjson.JSONDecodeError, zstandard.ZstdError) as error:
             yield Flaw("chunk", ident, f"cannot be read: {error}")
             continue
         expected = list(range(chunk.first_step, chunk.first_step + chunk.steps_total))
         if [line.get("step_id") for line in lines] != expected:
             yield Flaw("chunk", ident, f"steps are not {chunk.first_step} to {expected[-1]}, in order")
-        if rows != chunk.steps_total:
-            yield Flaw("chunk", ident, f"its outline has {rows} rows (expected {chunk.steps_total})")
+        if outlined != chunk.steps_total:
+            yield Flaw("chunk", ident, f"its outline has {outlined} rows (expected {chunk.steps_total})")
         pieces = {digest for line in lines for digest in references(line)}
         for digest in sorted(pieces - set(chunk.pieces.values_list("digest", flat=True))):
             yield Flaw("chunk", ident, f"its long text {digest} is not among its pieces")
@@ -88,3 +92,45 @@ def _check_snapshots() -> Iterator[Flaw]:
         manifest = {path: [digest, mode] for path, digest, mode in rows}
         if digest_json([LIBRARY_FORMAT, manifest]) != snapshot.digest:
             yield Flaw("snapshot", snapshot.digest, "its files do not add up to its digest")
+
+
+MAX_REBUILT_STEPS = 5_000  # of a longer trajectory only the numbers are checked
+COMPACTION_HEADER = "# Trajectory of "
+
+
+def check_compactions() -> Iterator[Flaw]:
+    """Check compactions of the present version; how older versions cut their texts is no longer known."""
+    rows = Compaction.objects.filter(version=COMPACTION_VERSION).select_related("trajectory", "text", "spans")
+    for row in rows.order_by("id").iterator(chunk_size=100):
+        ident = f"{row.trajectory.public_id} {row.kind}"
+        try:
+            text = row.text.content().decode()
+            spans = [Span(*span) for span in json.loads(row.spans.content())]
+        except (ValueError, TypeError, zstandard.ZstdError) as error:
+            yield Flaw("compaction", ident, f"cannot be read: {error}")
+            continue
+        for message in _find_misfits(row, text, spans):
+            yield Flaw("compaction", ident, message)
+
+
+def _find_misfits(row: Compaction, text: str, spans: list[Span]) -> Iterator[str]:
+    kept, total = len({span.step for span in spans}), row.trajectory.steps_total
+    if row.tokens != (found := tokens(text)):
+        yield f"says {row.tokens:,} tokens, its text has {found:,}"
+    if row.steps_kept != kept:
+        yield f"says {row.steps_kept:,} kept steps, its spans name {kept:,}"
+    if row.steps_total != total:
+        yield f"says {row.steps_total:,} steps, its trajectory has {total:,}"
+    elif total <= MAX_REBUILT_STEPS and not _is_rebuilt(row, text, spans):
+        yield "its spans and its trajectory do not rebuild its text"
+
+
+def _is_rebuilt(row: Compaction, text: str, spans: list[Span]) -> bool:
+    """Whether the text below the header is what the spans keep. The header (title, verdict as far as it was shown) is
+    taken as it stands. An unreadable trajectory counts as rebuilt: the check of its chunks has named it."""
+    try:
+        rebuilt = render(spans, iterate_steps(row.trajectory), verdict=None, title="", with_checks=False)
+    except (zstandard.ZstdError, orjson.JSONDecodeError, KeyError):
+        return True
+    body = rebuilt.partition("\n\n")[2]
+    return text.startswith(COMPACTION_HEADER) and text.endswith(f"\n\n{body}")

@@ -1,4 +1,7 @@
-"""Reviews: does every place, slot, mark, label and answer belong to the item and the version it speaks of?"""
+"""Codebooks: is every frozen version what it was when frozen, and does it follow from the one before it?
+
+Reviews: does every place, slot, mark, label and answer belong to the item and the version it speaks of?
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,9 @@ from django.db.models import Count, Exists, F, OuterRef, Q, Sum
 
 from benchapp.audit.check_finding import Flaw, flaw_each
 from benchapp.models import (
+    CodebookVersion,
+    CodeExample,
+    CodeOrigin,
     Decision,
     Entry,
     JudgeCall,
@@ -21,8 +27,10 @@ from benchapp.models import (
     Review,
     Slot,
     Suggestion,
+    Trajectory,
 )
 from benchapp.record.trajectory_store import read_whole_steps
+from benchapp.review.codebooks.codebook_versions import digest_of
 from runner.trajectories.fields import fields
 
 NEAR = 1e-6  # relative: weights are sums of floats
@@ -110,7 +118,7 @@ def _check_marks() -> Iterator[Flaw]:
 
 
 def _check_range(mark: Mark) -> Iterator[Flaw]:
-    """A trajectory that cannot be read is no news here: its chunks were named."""
+    """Skip an unreadable trajectory: the check of its chunks has named it."""
     try:
         steps = read_whole_steps(mark.trajectory, mark.step, 1)  # type: ignore[arg-type]
     except (zstandard.ZstdError, orjson.JSONDecodeError, KeyError):
@@ -140,7 +148,7 @@ def _check_labels() -> Iterator[Flaw]:
 
 
 def _check_beside() -> Iterator[Flaw]:
-    """What stands beside the reviews: resolutions, suggestions, questions to a judge."""
+    """Resolutions, suggestions and questions to a judge."""
     used = Resolution.codes.through._default_manager.exclude(code__version=F("resolution__item__queue__version"))
     yield from flaw_each(used, "resolution", "uses a code that its queue's version has not", "resolution__public_id")
     coded = Suggestion.objects.exclude(code=None).exclude(code__version=F("item__queue__version"))
@@ -186,3 +194,54 @@ def _check_uncarried() -> Iterator[Flaw]:
         if late:
             message = f"{late:,} submitted reviews of the queue before were not carried over to it"
             yield Flaw("queue", str(queue.public_id), message)
+
+
+def check_codebooks() -> Iterator[Flaw]:
+    for version in CodebookVersion.objects.select_related("codebook", "previous").order_by("pk").iterator(100):
+        for message in _check_version(version):
+            yield Flaw("codebook version", str(version.public_id), message)
+    yield from _check_origins()
+    yield from _check_examples()
+
+
+def _check_version(version: CodebookVersion) -> Iterator[str]:
+    parents = dict(version.codes.values_list("pk", "parent"))
+    circling = sum(_is_circling(code, parents) for code in parents)
+    if circling:
+        yield f"{circling:,} of its codes lie below themselves or below a code of another version"
+    elif version.is_frozen and (found := digest_of(version)) != version.digest:
+        yield f"was frozen with digest {version.digest or 'none'}, its codes have {found}"
+    before = version.previous
+    if before is None:
+        return
+    if before.codebook_id != version.codebook_id or before.number >= version.number:
+        yield f"follows {before}, which is no earlier version of its codebook"
+    if not before.is_frozen:
+        yield f"follows {before}, which was never frozen"
+
+
+def _is_circling(code: int, parents: dict[int, int | None]) -> bool:
+    """Whether the way up from the code never ends at the top of its version."""
+    at: int | None = code
+    for _ in parents:
+        if at not in parents:
+            return True
+        if (at := parents[at]) is None:
+            return False
+    return True
+
+
+def _check_origins() -> Iterator[Flaw]:
+    strangers = CodeOrigin.objects.exclude(before__version=F("code__version__previous"))
+    orphans = CodeOrigin.objects.filter(code__version__previous=None)
+    for origin in (strangers | orphans).distinct().select_related("code", "before__version__codebook").order_by("pk"):
+        came = f"{origin.before} of {origin.before.version}"
+        yield Flaw("code", str(origin.code.public_id), f"is said to come from {came}, which is not the version before")
+
+
+def _check_examples() -> Iterator[Flaw]:
+    """Those in a step: some trajectory of their trial must have it, a superseded one included."""
+    there = Trajectory.objects.filter(attempt__trial=OuterRef("trial"), steps_total__gte=OuterRef("step"))
+    stepped = CodeExample.objects.exclude(step=None)
+    for example in stepped.exclude(Exists(there)).order_by("pk").iterator():
+        yield Flaw("code example", str(example.public_id), f"stands in step {example.step}, which its trial has not")

@@ -37,12 +37,12 @@ def _check_setups() -> Iterator[Flaw]:
 
 
 def _check_attempts() -> Iterator[Flaw]:
-    crowded = Trial.objects.annotate(counting=Count("attempts", filter=Q(attempts__counts=True))).filter(counting__gt=1)
-    for trial in crowded.iterator():
-        yield Flaw("trial", str(trial.public_id), f"{trial.counting} attempts count (expected at most one)")
-    voices = Attempt.objects.annotate(primary=Count("verdicts", filter=Q(verdicts__is_primary=True)))
-    for attempt in voices.filter(primary__gt=1).iterator():
-        yield Flaw("attempt", str(attempt.public_id), f"{attempt.primary} primary verdicts (expected at most one)")
+    counted = Trial.objects.annotate(total=Count("attempts", filter=Q(attempts__counts=True)))
+    for ident, total in counted.filter(total__gt=1).values_list("public_id", "total").iterator():
+        yield Flaw("trial", str(ident), f"{total} attempts count (expected at most one)")
+    voiced = Attempt.objects.annotate(total=Count("verdicts", filter=Q(verdicts__is_primary=True)))
+    for ident, total in voiced.filter(total__gt=1).values_list("public_id", "total").iterator():
+        yield Flaw("attempt", str(ident), f"{total} primary verdicts (expected at most one)")
 
 
 def _check_trials() -> Iterator[Flaw]:

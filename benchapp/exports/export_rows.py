@@ -15,7 +15,7 @@ from benchapp.stats.comparing.groups import Group
 from benchapp.stats.comparing.narrowing import Narrowing, trials_behind
 from benchapp.stats.comparing.saved_comparisons import Corrected
 from benchapp.stats.metrics.catalogue import RUN_METRICS
-from benchapp.stats.metrics.metric import Metric, RunMetric
+from benchapp.stats.metrics.metric import RunMetric, TrialMetric
 
 Row = tuple[Any, ...]
 
@@ -92,7 +92,7 @@ def plain(value: Any) -> Any:
     return str(value) if isinstance(value, UUID) else value
 
 
-def aggregate_rows(comparison: GroupComparison, metrics: tuple[Metric, ...]) -> Iterator[Row]:
+def aggregate_rows(comparison: GroupComparison, metrics: tuple[TrialMetric, ...]) -> Iterator[Row]:
     for group in comparison.groups.all:
         for metric in metrics:
             cell = comparison.cell(group, metric)
@@ -136,7 +136,7 @@ def _run_aggregate(comparison: GroupComparison, group: Group, metric: RunMetric)
 
 
 def difference_rows(
-    comparison: GroupComparison, metrics: tuple[Metric, ...], corrected: Corrected | None = None
+    comparison: GroupComparison, metrics: tuple[TrialMetric, ...], corrected: Corrected | None = None
 ) -> Iterator[Row]:
     """`corrected`: the declared set of a saved comparison, for p_holm."""
     for group in comparison.groups.all:
@@ -147,7 +147,7 @@ def difference_rows(
 
 
 def _difference(
-    comparison: GroupComparison, group: Group, baseline: Group, metric: Metric, corrected: Corrected | None
+    comparison: GroupComparison, group: Group, baseline: Group, metric: TrialMetric, corrected: Corrected | None
 ) -> Row:
     found = comparison.difference(group, metric)
     assert found is not None

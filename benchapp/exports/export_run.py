@@ -18,7 +18,7 @@ from benchapp.stats.comparing.comparison import GroupComparison, comparison_of
 from benchapp.stats.comparing.narrowing import Narrowing
 from benchapp.stats.comparing.saved_comparisons import Corrected
 from benchapp.stats.metrics.catalogue import TABLES, table_for
-from benchapp.stats.metrics.metric import Metric
+from benchapp.stats.metrics.metric import TrialMetric
 
 FORMATS: Mapping[str, str] = {
     "csv": "text/csv; charset=utf-8",
@@ -35,7 +35,7 @@ class Export:
     what: str
     choices: Choices
     narrowing: Narrowing = Narrowing()
-    declared: tuple[Metric, ...] = ()
+    declared: tuple[TrialMetric, ...] = ()
 
     @property
     def fields(self) -> tuple[Column, ...]:
@@ -85,7 +85,7 @@ class Export:
             target.writelines(self.pieces(form))
 
 
-def metrics_of(comparison: GroupComparison) -> tuple[Metric, ...]:
+def metrics_of(comparison: GroupComparison) -> tuple[TrialMetric, ...]:
     """Those of the chosen table, or of the one that fits the runs, that the runs have trials for."""
     chosen = comparison.choices.table
     table = chosen if chosen in TABLES else table_for(comparison.outcomes.values())

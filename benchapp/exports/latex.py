@@ -8,7 +8,7 @@ from benchapp.stats.comparing.comparison import GroupComparison, MetricCell
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.difference import Difference
 from benchapp.stats.inference.shares import MIN_FOR_INTERVAL, percent_text
-from benchapp.stats.metrics.metric import Metric, MetricUnit
+from benchapp.stats.metrics.metric import MetricUnit, TrialMetric
 
 ESCAPES = {
     "\\": r"\textbackslash{}",
@@ -37,7 +37,7 @@ def escape(text: str) -> str:
     return "".join(ESCAPES.get(character, character) for character in shown)
 
 
-def condition_table(comparison: GroupComparison, metrics: Sequence[Metric]) -> str:
+def condition_table(comparison: GroupComparison, metrics: Sequence[TrialMetric]) -> str:
     r"""A `table` of groups x metrics. Needs \usepackage{booktabs}, and a Unicode engine for names beyond ASCII.
 
     Each group takes two lines: values with k/n, and beneath them the difference to its baseline with the 95 % interval.
@@ -64,11 +64,11 @@ def condition_table(comparison: GroupComparison, metrics: Sequence[Metric]) -> s
     return "\n".join([*lines, r"\end{table}", ""])
 
 
-def _has_trials(comparison: GroupComparison, group: Group, metrics: Sequence[Metric]) -> bool:
+def _has_trials(comparison: GroupComparison, group: Group, metrics: Sequence[TrialMetric]) -> bool:
     return any(comparison.cell(group, metric).rate.planned for metric in metrics)
 
 
-def _group(comparison: GroupComparison, group: Group, metrics: Sequence[Metric]) -> list[str]:
+def _group(comparison: GroupComparison, group: Group, metrics: Sequence[TrialMetric]) -> list[str]:
     name = escape(group.label) + _marks(comparison, group)
     values = " & ".join([name, *(_value(comparison.cell(group, metric)) for metric in metrics)])
     if comparison.groups.baseline_of(group) is None:
@@ -87,7 +87,7 @@ def _value(cell: MetricCell) -> str:
     return count if is_count else f"{percent_text(cell.value, 1)} ({count})"
 
 
-def _difference(difference: Difference | None, metric: Metric) -> str:
+def _difference(difference: Difference | None, metric: TrialMetric) -> str:
     if difference is None:
         return ""
     delta = _render_signed(difference.delta, metric)
@@ -97,14 +97,14 @@ def _difference(difference: Difference | None, metric: Metric) -> str:
     return rf"\textbf{{{delta}}} {ends}" if difference.excludes_zero else f"{delta} {ends}"
 
 
-def _render_signed(value: float, metric: Metric) -> str:
+def _render_signed(value: float, metric: TrialMetric) -> str:
     text = _amount(abs(value), metric)
     if not any(digit in text for digit in "123456789"):
         return f"${text}$"
     return f"${'+' if value > 0 else '-'}{text}$"
 
 
-def _amount(value: float, metric: Metric) -> str:
+def _amount(value: float, metric: TrialMetric) -> str:
     if metric.is_share:
         return f"{100 * value:.1f}"
     digits = {MetricUnit.USD: 4, MetricUnit.SCORE: 2}.get(metric.unit, 0 if abs(value) >= 100 else 1)
@@ -136,7 +136,7 @@ def _notes(comparison: GroupComparison, groups: Sequence[Group]) -> list[str]:
     return notes
 
 
-def _caption(comparison: GroupComparison, metrics: Sequence[Metric]) -> str:
+def _caption(comparison: GroupComparison, metrics: Sequence[TrialMetric]) -> str:
     shares = any(metric.is_share for metric in metrics)
     said = ["Share of scored tasks that passed, in \\%, with counts." if shares else "Means, with counts."]
     units = dict.fromkeys(metric.unit.value for metric in metrics if not metric.is_share)

@@ -16,19 +16,19 @@ from benchapp.judges.judged_units import PHASES
 from benchapp.models import Run
 from benchapp.stats.benchmarks.skilllearnbench_metrics import METRICS
 from benchapp.stats.comparing.columns import outcomes_of
-from benchapp.stats.metrics.metric import Metric
+from benchapp.stats.metrics.metric import TrialMetric
 from benchapp.stats.metrics.outcomes import Outcomes
 from benchapp.stats.metrics.rates import Rate
 
 KEYS = ("accuracy", "accuracy-seed", "accuracy-held-out", "solving-tokens")
-COLUMNS: tuple[Metric, ...] = tuple(replace(metric, phases=PHASES) for metric in METRICS if metric.key in KEYS)
+COLUMNS: tuple[TrialMetric, ...] = tuple(replace(metric, phases=PHASES) for metric in METRICS if metric.key in KEYS)
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredOutcome:
     """`mean`: accuracy 0..1, or tokens. `rate`: the trials behind an accuracy."""
 
-    metric: Metric
+    metric: TrialMetric
     mean: float | None
     rate: Rate | None
 

@@ -1,4 +1,4 @@
-"""What a printed delta should be by the columns it stands beside. Computed, never stored."""
+"""Recompute printed deltas from the columns of their own table. Computed, never stored."""
 
 from __future__ import annotations
 

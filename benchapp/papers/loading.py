@@ -1,8 +1,9 @@
-"""Reads the reference data beside this module: one CSV file per table or text, named `<paper>-<table>.csv`."""
+"""Reads the reference data of the papers beside this module: one CSV file per table or text, `<paper>-<table>.csv`."""
 
 from __future__ import annotations
 
 import csv
+from collections.abc import Mapping
 from dataclasses import fields
 from fractions import Fraction
 from functools import cache
@@ -11,6 +12,12 @@ from pathlib import Path
 
 from benchapp.papers.published_rows import PrintedNumber
 
+PAPERS: Mapping[str, str] = {  # key that its rows carry -> name
+    "skillevolbench": "SkillEvolBench",
+    "skillflow": "SkillFlow",
+    "skilllearnbench": "SkillLearnBench",
+    "skillgenbench": "SkillGenBench",
+}
 DATA = Path(__file__).parent / "data"
 COLUMNS = tuple(field.name for field in fields(PrintedNumber))
 REQUIRED = ("paper", "table", "row", "metric", "unit")

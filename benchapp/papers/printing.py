@@ -15,7 +15,7 @@ LABELS = ("row", "harness", "model", "condition", "group")
 Number = Mapping[str, Any]  # one printed number, flat
 
 
-def flatten_rows(rows: Sequence[PrintedNumber]) -> Iterator[dict[str, Any]]:
+def flatten_rows(rows: Sequence[PrintedNumber]) -> Iterator[Number]:
     """One mapping per printed number: the stored fields, the recomputed delta, k and n where known."""
     references = References(rows)
     for row in rows:
@@ -58,7 +58,7 @@ def lay_out(numbers: Sequence[Number]) -> Layout:
 
 
 def _choose_labels(numbers: Sequence[Number]) -> tuple[str, ...]:
-    """The names that tell rows apart: those that any row has, the printed label only where no other name repeats it."""
+    """Choose the names that distinguish rows: those that any row has; the printed label only if no other name repeats it."""
     names = tuple(name for name in LABELS if any(number[name] for number in numbers))
     others = tuple(name for name in names if name != "row")
     repeated = all(number["row"] in {number[name] for name in others} for number in numbers)

@@ -1,4 +1,4 @@
-"""The charts of the compare pages, by key. A new one is a module in `figures` with a `CHART`, and its place in `_ALL`."""
+"""The charts of the compare pages, by key. A new one is a `Chart` in a module of `figures`, and its place in `_ALL`."""
 
 from __future__ import annotations
 
@@ -8,18 +8,16 @@ from inspector.charts.figures import (
     categories,
     efficiency,
     environments,
-    file_kinds,
     forest,
     gains,
     generation,
-    growth,
     instances,
+    libraries,
     library_size,
     pass_at_k,
     profiles,
     relative,
     rounds,
-    seed_heldout,
     tokens,
 )
 
@@ -31,11 +29,11 @@ _ALL: tuple[Chart, ...] = (
     efficiency.CHART,
     gains.CHART,
     categories.CHART,
-    instances.CHART,
-    seed_heldout.CHART,
+    instances.INSTANCES_CHART,
+    instances.SEED_CHART,
     rounds.CHART,
-    growth.CHART,
-    file_kinds.CHART,
+    libraries.GROWTH_CHART,
+    libraries.KINDS_CHART,
     profiles.CHART,
     pass_at_k.CHART,
     budget_chart.CHART,

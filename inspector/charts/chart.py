@@ -36,22 +36,24 @@ class TableColumn(Shaped):
 class TableRow:
     """One value per column: text, a number, or None for "not known". `url` leads to the trials behind it."""
 
-    values: tuple[Any, ...]
+    values: tuple[object, ...]
     url: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ChartTable:
+    """Every number of a chart: rows of one value per column."""
+
     columns: tuple[TableColumn, ...]
     rows: tuple[TableRow, ...] = ()
 
     @classmethod
     def of(cls, columns: Sequence[TableColumn], rows: Iterable[object]) -> ChartTable:
         """From a chart's own rows: their values column by column, and their `url` where they have one."""
-        told = (TableRow(tuple(column.value_of(row) for column in columns), getattr(row, "url", "")) for row in rows)
-        return cls(tuple(columns), tuple(told))
+        found = (TableRow(tuple(column.value_of(row) for column in columns), getattr(row, "url", "")) for row in rows)
+        return cls(tuple(columns), tuple(found))
 
-    def records(self) -> list[dict[str, Any]]:
+    def records(self) -> list[dict[str, object]]:
         keys = [column.key for column in self.columns]
         return [dict(zip(keys, row.values, strict=True)) for row in self.rows]
 
@@ -72,8 +74,7 @@ class ChartDrawing:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """`question`: what its reader wants to know. `after`: the published figure it follows. `own` and `published`: what it
-    can draw from."""
+    """`question`: what its reader wants to know. `after`: the published figure it follows."""
 
     key: str
     title: str

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
 
 from django.http import HttpRequest
 
@@ -13,16 +12,16 @@ from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.choices import Choices, parse_choices
 from benchapp.stats.comparing.comparison import GroupComparison, comparison_of
 from benchapp.stats.metrics.catalogue import DEFAULT_METRIC, METRICS, TABLES, table_for
-from benchapp.stats.metrics.metric import Metric
+from benchapp.stats.metrics.metric import TrialMetric
 from inspector.charts.chart import Chart
 from inspector.charts.sheet import ChartSheet
 from runner.base.types import Phase
 
 
-def sheet_of(request: HttpRequest, chart: Chart | None = None, **fixed: Any) -> ChartSheet:
-    """What this request asks to see; for one chart also its own options. `fixed`: choices the page has made itself.
+def sheet_of(request: HttpRequest, chart: Chart | None = None, **fixed: object) -> ChartSheet:
+    """Read what this request asks for; for one chart also its own options. `fixed`: choices that the page makes itself.
 
-    Nothing of an address that cannot be understood stops the page: `problems` says what was ignored.
+    An invalid part of the address never stops the page: it is ignored, and `problems` says so.
     """
     choices, problems = parse_choices(request.GET)
     sheet = build_sheet(choices.but(**fixed), chart)
@@ -54,7 +53,7 @@ def _table(comparison: GroupComparison, problems: list[str]) -> str:
     return table or table_for(comparison.outcomes.values())
 
 
-def _metric(comparison: GroupComparison, metrics: tuple[Metric, ...], problems: list[str]) -> Metric | None:
+def _metric(comparison: GroupComparison, metrics: tuple[TrialMetric, ...], problems: list[str]) -> TrialMetric | None:
     """The chosen one, of any table; else ESR, else the first that counts deployment, else the first."""
     name = comparison.choices.metric
     chosen = METRICS.get(name)
@@ -77,7 +76,7 @@ def _read_published(asked_for: Iterable[str], problems: list[str]) -> tuple[Prin
 
 
 def _options(texts: Iterable[str], chart: Chart, problems: list[str]) -> Mapping[str, str]:
-    """The chart's options with the chosen or the first value. Options of other charts are none of this one's business."""
+    """The chart's options, each with the chosen or its first value. Options of other charts are ignored."""
     options = {name: values[0] for name, values in chart.options.items()}
     for text in texts:
         name, _, value = text.partition(":")

@@ -6,7 +6,6 @@ import csv
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from io import StringIO
-from typing import Any
 
 from benchapp.exports.spreadsheet import unrun
 from benchapp.stats.inference.shares import percent_text
@@ -26,6 +25,8 @@ class TextCell:
 
 @dataclass(frozen=True, slots=True)
 class TextRow:
+    """A row as the page shows it; `url` leads to the trials behind it, empty where none are."""
+
     cells: tuple[TextCell, ...]
     url: str
 
@@ -52,11 +53,11 @@ def numeric_columns(table: ChartTable) -> list[bool]:
     return [_all_numbers([value for value in column if value is not None]) for column in columns]
 
 
-def _all_numbers(values: list[Any]) -> bool:
+def _all_numbers(values: list[object]) -> bool:
     return bool(values) and all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
 
 
-def value_text(value: Any, unit: str = "") -> str:
+def value_text(value: object, unit: str = "") -> str:
     """Percentages and points with one digit, points with their sign; others with two behind the point, below one with four."""
     if value is None or value == "":
         return ""
@@ -97,6 +98,6 @@ def _head(column: TableColumn) -> str:
     return unrun(f"{column.key} ({column.unit})" if column.unit else column.key)
 
 
-def _guard_cells(values: Iterable[Any]) -> list[Any]:
+def _guard_cells(values: Iterable[object]) -> list[object]:
     """Unknown as an empty cell; text that a spreadsheet would run gets an apostrophe in front."""
     return ["" if value is None else unrun(value) if isinstance(value, str) else value for value in values]

@@ -41,7 +41,7 @@ KEPT: Recent[Hashable, Picture] = Recent(MAX_BYTES, _count_bytes)
 
 
 def picture_of(chart: Chart, sheet: ChartSheet) -> Picture:
-    """Drawn anew when a run of the comparison was revised, or when anything was chosen differently."""
+    """Draw the chart, or take it from the cache if neither the runs nor the choices have changed."""
     key = _key(chart, sheet)
     found = KEPT.get(key)
     if found is None:

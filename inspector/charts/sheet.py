@@ -11,7 +11,7 @@ from django.urls import reverse
 from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.groups import Group
-from benchapp.stats.metrics.metric import Metric
+from benchapp.stats.metrics.metric import TrialMetric
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +24,19 @@ class ChartSheet:
 
     comparison: GroupComparison
     table: str
-    metrics: tuple[Metric, ...]
-    metric: Metric | None
+    metrics: tuple[TrialMetric, ...]
+    metric: TrialMetric | None
     published: tuple[PrintedNumber, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
 
     def trials_url(
-        self, group: Group | None = None, *, metric: Metric | None = None, condition: str | None = None, **narrower: str
+        self,
+        group: Group | None = None,
+        *,
+        metric: TrialMetric | None = None,
+        condition: str | None = None,
+        **narrower: str,
     ) -> str:
         """The list of trials behind a mark: of a group or of a condition in all groups, a metric, and any of environment,
         family, task, role, phase (keys) and outcome (passed, failed, unscored)."""

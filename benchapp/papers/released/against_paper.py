@@ -72,10 +72,10 @@ def _explain(tally: Tally, letter: str, cell: PrintedNumber, shares: Sequence[Pr
         reasons.append(f"no counts of the {tally.skills} skills here give the row{told}")
     else:
         reasons.append(f"printed is {printed} of {tally.skills}, here {tally.patterns[letter]}")
-    if letter == "B" and tally.copied_with_code():
-        reasons.append(f"{tally.copied_with_code()} of {tally.patterns['B']} are copies of a human skill")
-    if letter == "B" and tally.code_elsewhere():
-        reasons.append(f"{tally.code_elsewhere()} of {tally.patterns['B']} have code but no scripts/ folder")
+    if letter == "B" and tally.count_copied_with_code():
+        reasons.append(f"{tally.count_copied_with_code()} of {tally.patterns['B']} are copies of a human skill")
+    if letter == "B" and tally.count_code_elsewhere():
+        reasons.append(f"{tally.count_code_elsewhere()} of {tally.patterns['B']} have code but no scripts/ folder")
     return "; ".join(reasons)
 
 

@@ -10,8 +10,7 @@ from benchapp.analysis.diagnoses.hits import GROUPS, SEVERITIES, LibraryRule, Lo
 from benchapp.papers.printed_cells import Cells
 from benchapp.papers.printing import align_columns
 from benchapp.papers.released.against_paper import Beside, count_paper_libraries
-from benchapp.papers.released.examined_tally import LINT, Tally
-from benchapp.papers.released.leak_meter import COPIED
+from benchapp.papers.released.examined_tally import COPIED, LINT, Tally
 from benchapp.papers.released.oracle_logs import OracleLog
 from benchapp.papers.released.release import HUMAN
 from benchapp.papers.skilllearnbench import METHODS, MODELS, TASKS
@@ -25,6 +24,8 @@ _ODD = ("frontmatter", "skill-file")
 
 @dataclass(frozen=True, slots=True)
 class ExaminedTable:
+    """A table for a terminal: every cell is text, every row as wide as `columns`; `notes` stand below."""
+
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]

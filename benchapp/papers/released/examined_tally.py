@@ -1,9 +1,14 @@
-"""What was found in the libraries of one method, counted."""
+"""What was found in the libraries of one method, counted, and how much of them stands in the human skills of their tasks.
+
+The release's own contamination: generated skills that are copies of the reference, and paths such as
+/root/.claude/skills/<human skill>/... that an author can only have seen inside the container (github.com/cxcscmu/SkillLearnBench).
+"""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,11 +16,51 @@ from benchapp.analysis.diagnoses.diagnosis import Diagnosis, diagnose
 from benchapp.analysis.diagnoses.held_against import Sources, Spoken
 from benchapp.analysis.diagnoses.hits import LocatedHit
 from benchapp.analysis.diagnoses.library_contract_rules import CONTRACT
-from benchapp.papers.released.leak_meter import Meter, measure_leaks
 from benchapp.papers.released.release import Release, ReleasedLibrary
+from runner.authoring.contract.skill_file import SKILL_FILE
 from runner.authoring.pattern import PATTERNS, has_code
+from runner.authoring.word_overlap import leaks, overlap
 
 LINT = frozenset(rule.id for rule in CONTRACT)
+
+
+COPIED = 0.5  # more than this share of its runs of eight words
+
+
+@dataclass(frozen=True, slots=True)
+class Meter:
+    """Of one SKILL.md. `share` of its runs of eight words stand in a text of the task's human skills; None: it has none.
+
+    shares: more than chance gives (runner.authoring.word_overlap). cites: absolute paths into a human skill's folder.
+    """
+
+    path: str
+    share: float | None
+    longest: int
+    shares: bool
+    cites: tuple[str, ...]
+
+    @property
+    def is_copied(self) -> bool:
+        return self.share is not None and self.share > COPIED
+
+
+def measure_leaks(library: ReleasedLibrary, human: ReleasedLibrary) -> Iterator[Meter]:
+    """One for each skill; words of the task's instruction are left out where it is known."""
+    texts, sources = library.texts(), list(human.texts().values())
+    known = [library.instruction] if library.instruction else []
+    names = {path.partition("/")[0] for path in human.files}
+    for skill in library.skills:
+        text = texts.get(f"{skill}/{SKILL_FILE}", "")
+        found = overlap(text, sources, ignoring=known)
+        cites = tuple(dict.fromkeys(match.group() for match in _compile_places(names).finditer(text)))
+        yield Meter(f"{library.name}/{skill}", found.share, found.longest, leaks(found), cites)
+
+
+def _compile_places(names: set[str]) -> re.Pattern[str]:
+    """An absolute path with a folder of skills and, in it, one of these."""
+    either = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
+    return re.compile(rf"(?<![\w.~/-])~?/(?:[\w.-]{{1,80}}/){{0,8}}skills?/(?:{either})(?![\w-])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +83,8 @@ def examine(library: ReleasedLibrary, release: Release) -> Examined:
 
 @dataclass
 class Tally:
+    """The libraries of one method, or of one model's part of it, with what was found in them added up."""
+
     name: str
     examined: list[Examined]
 
@@ -80,7 +127,7 @@ class Tally:
         """Skills that these findings are in."""
         return len({(name, each.path.partition("/")[0]) for name, each in found})
 
-    def code_elsewhere(self) -> int:
+    def count_code_elsewhere(self) -> int:
         """Skills of pattern B whose code lies outside a folder scripts/."""
         return sum(
             not any(path.startswith("scripts/") for path in _list_code(each.library, facts.skill))
@@ -89,7 +136,7 @@ class Tally:
             if facts.pattern == "B"
         )
 
-    def copied_with_code(self) -> int:
+    def count_copied_with_code(self) -> int:
         """Skills of pattern B that are copies of a human skill."""
         copied = {meter.path for meter in self.meters if meter.is_copied}
         return sum(

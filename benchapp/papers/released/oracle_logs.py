@@ -1,4 +1,4 @@
-"""What the oracles' logs of a release tell: skills used, tool calls counted in two ways, tokens.
+"""Read the oracles' logs of a release: skills used, tool calls counted in two ways, tokens.
 
 Claude Code's stream-json has one content block a line. Upstream's evaluator keeps the last line of each message only, so that
 a message's thinking, text and earlier calls go missing; here every block counts (github.com/cxcscmu/SkillLearnBench).
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import BinaryIO
 
+from benchapp.imports.reading.walking import FolderEntry
 from benchapp.imports.releases.skilllearnbench_release import TaskInstance
 from benchapp.papers.released.release import Release
 from runner.base.types import Source, Step, UseKind
@@ -51,13 +52,12 @@ class OracleLog:
 def read_logs(release: Release) -> Iterator[OracleLog]:
     """One for each instance that has a log. What a log holds that cannot be read goes to the release's problems."""
     for instance in release.instances:
-        human = release.human(instance.family)
-        yield _read_log(instance, human.skills if human else None)
+        if instance.log:
+            human = release.human(instance.family)
+            yield _read_log(instance, instance.log, human.skills if human else None)
 
 
-def _read_log(instance: TaskInstance, mounted: tuple[str, ...] | None) -> OracleLog:
-    log = instance.log
-    assert log is not None  # only instances with a log are kept
+def _read_log(instance: TaskInstance, log: FolderEntry, mounted: tuple[str, ...] | None) -> OracleLog:
     read = read_trajectory(lambda: instance.root.open(log.path))
     messages = calls = 0
     used: dict[str, dict[str, None]] = {}

@@ -10,6 +10,7 @@ from benchapp.analysis.diagnoses.library_shelf import read_text
 from benchapp.imports.problems import ProblemList
 from benchapp.imports.reading.walking import Root
 from benchapp.imports.releases import skilllearnbench_release
+from benchapp.imports.releases.skilllearnbench_release import TaskInstance
 from benchapp.papers.skilllearnbench import METHODS
 from benchapp.record.textual_change import has_nul
 from runner.authoring.contract.skill_file import SKILL_FILE
@@ -59,8 +60,10 @@ class ReleasedLibrary:
 
 @dataclass(frozen=True, slots=True)
 class Release:
+    """A release's folder as read: libraries, task instances with a log, and what could not be taken as it stands."""
+
     libraries: tuple[ReleasedLibrary, ...]
-    instances: tuple[skilllearnbench_release.TaskInstance, ...]
+    instances: tuple[TaskInstance, ...]
     problems: ProblemList
 
     def human(self, task: str) -> ReleasedLibrary | None:
@@ -93,7 +96,8 @@ def read_release(folder: Path) -> Release:
                 _read_instruction(root, folder, task),
             )
         )
-    instances = tuple(trial for trial in found.trials if isinstance(trial, skilllearnbench_release.TaskInstance))
+    trials: tuple[object, ...] = found.trials
+    instances = tuple(trial for trial in trials if isinstance(trial, TaskInstance))
     return Release(tuple(libraries), instances, problems)
 
 

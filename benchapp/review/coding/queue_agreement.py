@@ -22,7 +22,7 @@ from benchapp.review.coding.answer_overlap import Answered, OverlapAnswer, Step,
 from benchapp.stats.agreement.alpha import Unit
 from benchapp.stats.agreement.bootstrap import AgreementEstimate, estimate
 from benchapp.stats.agreement.confusion import Cell, confusion
-from benchapp.stats.agreement.distances import Distance, masi_distance, nominal_distance
+from benchapp.stats.agreement.distances import A, Distance, masi_distance, nominal_distance
 from benchapp.stats.agreement.kappa import CodeAgreement, Counted, code_agreement, count_agreed, pairs
 
 Occasion = AgreementReport.Occasion
@@ -105,7 +105,7 @@ class Agreement(Shaped):
 
     def list_cells(self) -> list[dict[str, object]]:
         """By public ids, in a fixed order."""
-        names: dict[Hashable, str] = {code.pk: str(code.public_id) for code, _ in self.by_code}
+        names: dict[int | None, str] = {code.pk: str(code.public_id) for code, _ in self.by_code}
         cells = [(names.get(a), names.get(b), n) for (a, b), n in self.confusion.items()]
         return [{"code": a, "with": b, "pairs": n} for a, b, n in sorted(cells, key=str)]
 
@@ -148,11 +148,11 @@ def measure_agreement(queue: Queue, items: Sequence[Answered], codes: Sequence[C
     )
 
 
-def _unit(answers: Sequence[OverlapAnswer]) -> Unit:
+def _unit(answers: Sequence[OverlapAnswer]) -> Unit[frozenset[int]]:
     return {answer.reviewer: answer.codes for answer in answers}
 
 
-def _measure(units: Sequence[Unit], clusters: Sequence[Hashable], distance: Distance) -> QuestionAgreement:
+def _measure(units: Sequence[Unit[A]], clusters: Sequence[Hashable], distance: Distance[A]) -> QuestionAgreement:
     return QuestionAgreement(estimate(units, clusters, distance), count_agreed(units))
 
 

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from benchapp.stats.agreement.distances import Distance
+from benchapp.stats.agreement.distances import A, Distance
 from benchapp.stats.inference.interval import ZERO, Floats
 
-# What each reviewer said of one unit. Who said nothing is not in it.
-Unit = Mapping[Hashable, Any]
+Unit = Mapping[int, A]  # reviewer -> the answer; who gave none is not in it
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +45,7 @@ class AlphaTally:
         return int((self.counts.sum(axis=0) > 0).sum()) > 1
 
 
-def tally(units: Sequence[Unit], distance: Distance, *, clusters: Sequence[Hashable] | None = None) -> AlphaTally:
+def tally(units: Sequence[Unit[A]], distance: Distance[A], *, clusters: Sequence[Hashable] | None = None) -> AlphaTally:
     """`clusters` names the cluster of each unit, as long as `units`; without it each unit is its own."""
     names = list(range(len(units))) if clusters is None else list(clusters)
     if len(names) != len(units):
@@ -65,7 +63,7 @@ def tally(units: Sequence[Unit], distance: Distance, *, clusters: Sequence[Hasha
     return AlphaTally(counts, apart, distances.reshape(len(values), len(values)), len(paired))
 
 
-def alpha(units: Sequence[Unit], distance: Distance) -> float | None:
+def alpha(units: Sequence[Unit[A]], distance: Distance[A]) -> float | None:
     """None where no unit has two answers, or where all answers are the same."""
     return alpha_of(tally(units, distance))
 
@@ -78,15 +76,20 @@ def alpha_of(found: AlphaTally) -> float | None:
 
 
 def alpha_many(found: AlphaTally, weights: Floats) -> Floats:
-    """Alpha of each reweighting of the clusters, [k, clusters] -> [k]. NaN where a reweighting leaves no variation."""
+    """Alpha (no unit, at most 1) of each reweighting of the clusters; NaN where a reweighting leaves no variation.
+
+    weights: how often each cluster counts, [k, clusters]. Result: [k].
+    """
     observed, expected = disagreements(found, weights)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(1.0 - observed / np.where(expected > ZERO, expected, np.nan))
 
 
 def disagreements(found: AlphaTally, weights: Floats) -> tuple[Floats, Floats]:
-    """Observed and expected disagreement, [k, clusters] -> [k] each: mean distances of two answers of one unit, and of
-    any two answers of all."""
+    """Observed and expected disagreement, distances of 0 to 1: means over pairs of answers of one unit, and over all pairs.
+
+    weights: how often each cluster counts, [k, clusters]. Both results: [k].
+    """
     counts = weights @ found.counts
     total = counts.sum(axis=1)
     expected = ((counts @ found.distances) * counts).sum(axis=1) / (total * (total - 1))

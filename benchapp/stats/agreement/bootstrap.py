@@ -11,7 +11,7 @@ from scipy.special import stdtrit
 
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.agreement.alpha import AlphaTally, Unit, alpha_of, disagreements, tally
-from benchapp.stats.agreement.distances import Distance
+from benchapp.stats.agreement.distances import A, Distance
 from benchapp.stats.inference.interval import TAIL, ZERO, Floats, Interval
 
 RESAMPLES = 3_999  # with the sample itself 4,000, so that both tails hold whole numbers
@@ -22,7 +22,7 @@ MIN_TASKS_DRAWN = 10  # below, resamples say too little: benchmarks/agreement_co
 
 @dataclass(frozen=True, slots=True)
 class AgreementEstimate(Shaped):
-    """An alpha with what it rests on. What is None could not be had; `note` then says why.
+    """An alpha and the data behind it. A value that cannot be computed is None; `note` gives the reason.
 
     units: with two answers or more. clusters: tasks (or what else was drawn together). answers: those that count.
     """
@@ -37,7 +37,7 @@ class AgreementEstimate(Shaped):
     json_shape = JsonShape("alpha=value", "interval", "items=units", "tasks=clusters", "answers", "note")
 
 
-def estimate(units: Sequence[Unit], clusters: Sequence[Hashable], distance: Distance) -> AgreementEstimate:
+def estimate(units: Sequence[Unit[A]], clusters: Sequence[Hashable], distance: Distance[A]) -> AgreementEstimate:
     """Alpha and its 95 % interval; `clusters` names the task of each unit."""
     found = tally(units, distance, clusters=clusters)
     value = alpha_of(found)
@@ -63,7 +63,7 @@ def _why_no_interval(found: AlphaTally) -> str:
 def interval_of(found: AlphaTally, weights: Floats | None = None) -> Interval:
     """Bootstrap-t from ten tasks on; where that cannot be had, Student's t with the same error, and it says so.
 
-    `weights` replaces the resamples, [k, clusters]. Expects some disagreement, and two clusters or more.
+    weights: how often each cluster counts, in place of the resamples, [k, clusters]. Expects some disagreement, and two clusters or more.
     """
     drawn = bootstrap_t(found, weights) if found.clusters >= MIN_TASKS_DRAWN else None
     return drawn or student(found)
@@ -72,8 +72,9 @@ def interval_of(found: AlphaTally, weights: Floats | None = None) -> Interval:
 def bootstrap_t(found: AlphaTally, weights: Floats | None = None) -> Interval | None:
     """Bootstrap-t interval (Efron 1979; Hall 1992, section 3.5) on the scale log(1 - alpha), turned back.
 
-    There observed and expected disagreement part into a difference of logs, each resample is studentised by its own
-    linearised spread over clusters, and no end passes 1. None where resamples without disagreement reach into a tail. weights: [k, clusters].
+    On this scale alpha is a difference of two logs. Each resample is studentised by its own linearised spread over clusters,
+    and no end passes 1. None if resamples without disagreement reach into a tail.
+    weights: how often each cluster counts, [k, clusters].
     """
     weights = resamples(found.clusters) if weights is None else weights
     count = len(weights)
@@ -83,24 +84,26 @@ def bootstrap_t(found: AlphaTally, weights: Floats | None = None) -> Interval | 
     low, high = centre - ends[count - out] * error, centre - ends[out - 1] * error
     if not (np.isfinite(low) and np.isfinite(high)):
         return None
-    return _turned_back(low, high, f"bootstrap-t over tasks, {count + 1:,} resamples")
+    return _back_transform(low, high, f"bootstrap-t over tasks, {count + 1:,} resamples")
 
 
 def student(found: AlphaTally) -> Interval:
     """Student's t on the scale log(1 - alpha) with its linearised error over clusters; nothing is drawn."""
     centre, error = log_and_error(found, np.ones((1, found.clusters)))
     half = float(stdtrit(found.clusters - 1, 1 - TAIL)) * error[0]
-    return _turned_back(centre[0] - half, centre[0] + half, "Student's t over tasks, on log(1 - alpha)")
+    return _back_transform(centre[0] - half, centre[0] + half, "Student's t over tasks, on log(1 - alpha)")
 
 
-def _turned_back(low: float, high: float, method: str) -> Interval:
+def _back_transform(low: float, high: float, method: str) -> Interval:
     return Interval(float(1 - np.exp(high)), float(1 - np.exp(low)), method=method)
 
 
 def studentise(found: AlphaTally, weights: Floats) -> tuple[Floats, float, float]:
-    """t of log(1 - alpha) in each reweighting, [k, clusters] -> [k]; then its centre and error in the sample itself.
+    """t of log(1 - alpha) in each reweighting, [k] (in standard errors); then its centre and error in the sample itself.
 
-    A resample in which nobody disagrees lies at minus infinity, however wide its spread: it counts as the lowest.
+    weights: how often each cluster counts, [k, clusters].
+
+    A resample without disagreement lies at minus infinity, whatever its spread: it counts as the lowest.
     """
     centre, error = log_and_error(found, np.ones((1, found.clusters)))
     values, errors = log_and_error(found, weights)
@@ -113,7 +116,7 @@ def studentise(found: AlphaTally, weights: Floats) -> tuple[Floats, float, float
 def log_and_error(found: AlphaTally, weights: Floats) -> tuple[Floats, Floats]:
     """log(1 - alpha) and its standard error over clusters, from the derivative by each cluster's weight.
 
-    weights: [k, clusters]; both results: [k].
+    weights: how often each cluster counts, [k, clusters]. Both results: [k], on the log scale.
     """
     observed, expected = disagreements(found, weights)
     counts = weights @ found.counts

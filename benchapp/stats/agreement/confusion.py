@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from benchapp.stats.agreement.alpha import Unit
 from benchapp.stats.agreement.kappa import pairs
 
 NONE = None  # the row and column of "no code left to stand against it"
-Cell = tuple[Hashable, Hashable]
+Cell = tuple[int | None, int | None]  # keys of two codes
 
 
-def cells_of(one: frozenset[Hashable], other: frozenset[Hashable]) -> Iterator[Cell]:
+def cells_of(one: frozenset[int], other: frozenset[int]) -> Iterator[Cell]:
     """The cells that a pair of code sets counts in, each once.
 
     A code in both counts on the diagonal. What only one of them has stands against what only the other has: every such
@@ -24,12 +24,12 @@ def cells_of(one: frozenset[Hashable], other: frozenset[Hashable]) -> Iterator[C
     left, right = one - other, other - one
     if not one and not other:
         yield NONE, NONE
-    for a in left or ({NONE} if right else ()):
+    for a in left or ({NONE} if right else set[None]()):
         for b in right or {NONE}:
             yield a, b
 
 
-def confusion(units: Sequence[Unit]) -> Counter[Cell]:
+def confusion(units: Sequence[Unit[frozenset[int]]]) -> Counter[Cell]:
     """How many pairs of reviews count in each cell. Reviewers have no order: (a, b) and (b, a) hold the same number."""
     found: Counter[Cell] = Counter()
     for one, other in pairs(units):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import TypeVar
 
-Distance = Callable[[Any, Any], float]
+A = TypeVar("A", bound=Hashable)  # an answer
+Distance = Callable[[A, A], float]
 
 
 def nominal_distance(one: Hashable, other: Hashable) -> float:
@@ -13,7 +14,7 @@ def nominal_distance(one: Hashable, other: Hashable) -> float:
     return 0.0 if one == other else 1.0
 
 
-def masi_distance(one: frozenset[Hashable], other: frozenset[Hashable]) -> float:
+def masi_distance(one: frozenset[A], other: frozenset[A]) -> float:
     """1 - J * M of two sets (Passonneau 2006, "Measuring Agreement on Set-Valued Items", LREC).
 
     J is Jaccard's share (common / all). M is 1 for equal sets, 2/3 where one holds the other, 1/3 where they overlap

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.agreement.alpha import Unit, alpha
-from benchapp.stats.agreement.distances import nominal_distance
+from benchapp.stats.agreement.distances import A, nominal_distance
 
 COHEN = "Cohen's kappa"
 KRIPPENDORFF = "Krippendorff's alpha, nominal"
@@ -43,18 +43,18 @@ class CodeAgreement(Shaped):
     note: str = ""
 
 
-def pairs(units: Sequence[Unit]) -> list[tuple[Any, Any]]:
+def pairs(units: Sequence[Unit[A]]) -> list[tuple[A, A]]:
     """The answers of every two reviewers of one unit."""
     return [pair for unit in units for pair in combinations(unit.values(), 2)]
 
 
-def count_agreed(units: Sequence[Unit]) -> Counted:
+def count_agreed(units: Sequence[Unit[A]]) -> Counted:
     """Pairs of answers that are equal, of all pairs."""
     found = pairs(units)
     return Counted(sum(one == other for one, other in found), len(found))
 
 
-def code_agreement(units: Sequence[Unit], code: Hashable) -> CodeAgreement:
+def code_agreement(units: Sequence[Unit[frozenset[int]]], code: int) -> CodeAgreement:
     """Units whose answers are sets of codes, [those with two answers or more]; kappa where the same two people gave
     all of them, else Krippendorff's nominal alpha, which takes any number of reviewers and missing answers."""
     double = [{who: code in codes for who, codes in unit.items()} for unit in units if len(unit) > 1]
@@ -71,7 +71,7 @@ def code_agreement(units: Sequence[Unit], code: Hashable) -> CodeAgreement:
     )
 
 
-def coefficient_of(units: Sequence[Unit]) -> tuple[str, float | None]:
+def coefficient_of(units: Sequence[Unit[A]]) -> tuple[str, float | None]:
     """Which coefficient suits who answered, and its value; None where the answers do not vary."""
     people = {frozenset(unit) for unit in units}
     if len(people) == 1 and len(next(iter(people))) == 2:
@@ -79,17 +79,15 @@ def coefficient_of(units: Sequence[Unit]) -> tuple[str, float | None]:
     return KRIPPENDORFF, alpha(units, nominal_distance)
 
 
-def cohen_kappa(units: Sequence[Unit]) -> float | None:
+def cohen_kappa(units: Sequence[Unit[A]]) -> float | None:
     """Cohen (1960), for units that the same two people answered: (agreed - by chance) / (1 - by chance), where chance
     keeps each person's own frequencies. None where chance alone agrees always."""
     if not units:
         return None
     one, other = sorted(units[0], key=str)
-    answers = [(unit[one], unit[other]) for unit in units]
-    n = len(answers)
-    values = {value for pair in answers for value in pair}
-    firsts, seconds = [a for a, _ in answers], [b for _, b in answers]
-    chance = sum(firsts.count(value) * seconds.count(value) for value in values)
+    answers, n = [(unit[one], unit[other]) for unit in units], len(units)
+    firsts, seconds = Counter(a for a, _ in answers), Counter(b for _, b in answers)
+    chance = sum(count * seconds[value] for value, count in firsts.items())
     if chance == n * n:
         return None
     return (sum(a == b for a, b in answers) / n - chance / n**2) / (1 - chance / n**2)

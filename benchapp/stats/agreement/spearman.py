@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from benchapp.stats.inference.interval import Floats
+
 
 def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """Pearson's correlation of the ranks, -1..1. None where there are fewer than two pairs or one side never varies."""
+    """Pearson's correlation of the ranks of n pairs, -1..1; both sides are [n], in any unit. None where there are fewer than two pairs or one side never varies."""
     if len(first) != len(second):
         raise ValueError(f"{len(first)} and {len(second)} values: expected pairs")
     if len(first) < 2:
@@ -19,8 +21,8 @@ def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
     return float((x * y).sum()) / scale if scale else None
 
 
-def _ranks(values: Sequence[float]) -> np.ndarray:
-    """From 1; equal values share the mean of the ranks they take up."""
+def _ranks(values: Sequence[float]) -> Floats:
+    """Ranks from 1, [n] -> [n]; equal values share the mean of the ranks they take up."""
     _, place, counts = np.unique(np.asarray(values, dtype=float), return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
-    return (last - (counts - 1) / 2)[place]
+    return np.asarray((last - (counts - 1) / 2)[place])

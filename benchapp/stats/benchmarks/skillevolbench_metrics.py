@@ -8,59 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from benchapp.stats.metrics.metric import Metric
+from benchapp.stats.metrics.metric import TrialMetric
 from benchapp.stats.metrics.rates import Rate
 from benchapp.stats.metrics.tally import TrialTally
 from runner.base.types import Phase, Role
 
 PAPER = "SkillEvolBench, section 4.5, equation 6"
+LEARNING = "learning success: tasks passed while the library is being written"
 
-METRICS = (
-    Metric(
-        "LSR",
-        "acquisition",
-        "learning success: tasks passed while the library is being written",
-        (Phase.ACQUISITION,),
-        source=PAPER,
-    ),
-    Metric(
-        "RSR",
-        "replay",
-        "replay success: the same tasks again with the finished library",
-        (Phase.REPLAY,),
-        source=PAPER,
-    ),
-    Metric(
-        "ESR",
-        "deployment",
-        "evaluation success: unseen tasks with the frozen library",
-        (Phase.DEPLOYMENT,),
-        source=PAPER,
-    ),
-    Metric(
-        "CSSR",
-        "context shift",
-        "deployment tasks in another context",
-        (Phase.DEPLOYMENT,),
-        Role.CONTEXT_SHIFT,
-        source=PAPER,
-    ),
-    Metric(
-        "ARSR",
-        "adversarial",
-        "deployment tasks built against a wrong rule",
-        (Phase.DEPLOYMENT,),
-        Role.ADVERSARIAL,
-        source=PAPER,
-    ),
-    Metric(
-        "CompSR",
-        "composition",
-        "deployment tasks that need several skills",
-        (Phase.DEPLOYMENT,),
-        Role.COMPOSITION,
-        source=PAPER,
-    ),
+METRICS = tuple(
+    TrialMetric(key, name, meaning, (phase,), role, source=PAPER)
+    for key, name, phase, role, meaning in (
+        ("LSR", "acquisition", Phase.ACQUISITION, None, LEARNING),
+        ("RSR", "replay", Phase.REPLAY, None, "replay success: the same tasks again with the finished library"),
+        ("ESR", "deployment", Phase.DEPLOYMENT, None, "evaluation success: unseen tasks with the frozen library"),
+        ("CSSR", "context shift", Phase.DEPLOYMENT, Role.CONTEXT_SHIFT, "deployment tasks in another context"),
+        ("ARSR", "adversarial", Phase.DEPLOYMENT, Role.ADVERSARIAL, "deployment tasks built against a wrong rule"),
+        ("CompSR", "composition", Phase.DEPLOYMENT, Role.COMPOSITION, "deployment tasks that need several skills"),
+    )
 )
 
 

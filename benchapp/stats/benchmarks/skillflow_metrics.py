@@ -11,55 +11,26 @@ from dataclasses import replace
 from statistics import fmean
 
 from benchapp.stats.metrics.facts import RunFacts
-from benchapp.stats.metrics.metric import FIRST_TRIES, Better, Metric, MetricUnit, RunMetric, RunValue
+from benchapp.stats.metrics.metric import FIRST_TRIES, Better, MetricUnit, RunMetric, RunValue, TrialMetric
 
 PAPER = "SkillFlow, section 2.5 and Table 1"
 
-OVER_ALL = (
-    Metric("completion", "completion", "tasks completed", FIRST_TRIES, source=PAPER),
-    Metric(
-        "turns",
-        "turns",
-        "agent turns per task; harnesses count them differently, so never compared across harnesses",
-        FIRST_TRIES,
-        column="turns",
-        unit=MetricUnit.TURNS,
-        better=Better.LOWER,
-        source=PAPER,
-    ),
-    Metric(
-        "cost",
-        "cost",
-        "USD per task, of the attempt that counts; the author's calls are not in it",
-        FIRST_TRIES,
-        column="cost_usd",
-        unit=MetricUnit.USD,
-        better=Better.LOWER,
-        source=PAPER,
-    ),
-    Metric(
-        "output-tokens",
-        "output tokens",
-        "output tokens per task",
-        FIRST_TRIES,
-        column="output_tokens",
-        unit=MetricUnit.TOKENS,
-        better=Better.LOWER,
-        source=PAPER,
-    ),
-    Metric(
-        "use",
-        "% use",
-        "tasks in which a skill was read, invoked or executed, of all tasks",
-        FIRST_TRIES,
-        column="used",
-        better=Better.NEITHER,
-        source=PAPER,
-    ),
+TURNS = "agent turns per task; harnesses count them differently, so never compared across harnesses"
+COST = "USD per task, of the attempt that counts; the author's calls are not in it"
+USE = "tasks in which a skill was read, invoked or executed, of all tasks"
+OVER_ALL = tuple(
+    TrialMetric(key, name, meaning, FIRST_TRIES, column=column, unit=unit, better=better, source=PAPER)
+    for key, name, meaning, column, unit, better in (
+        ("completion", "completion", "tasks completed", "success", MetricUnit.SHARE, Better.HIGHER),
+        ("turns", "turns", TURNS, "turns", MetricUnit.TURNS, Better.LOWER),
+        ("cost", "cost", COST, "cost_usd", MetricUnit.USD, Better.LOWER),
+        ("output-tokens", "output tokens", "output tokens per task", "output_tokens", MetricUnit.TOKENS, Better.LOWER),
+        ("use", "% use", USE, "used", MetricUnit.SHARE, Better.NEITHER),
+    )
 )
 
 
-def _past_first(metric: Metric) -> Metric:
+def _past_first(metric: TrialMetric) -> TrialMetric:
     """The same number without the first task of each ordered episode."""
     return replace(
         metric,

@@ -7,35 +7,26 @@ instances weighs as much as one of two. With several samples an instance first g
 
 from __future__ import annotations
 
-from benchapp.stats.metrics.metric import Better, Instances, Metric, MetricUnit
+from benchapp.stats.metrics.metric import Better, Instances, MetricUnit, TrialMetric
 from runner.base.types import Phase
 
 PAPER = "SkillLearnBench, section 3.2, equation 2"
 PHASES = (Phase.EVALUATION, Phase.DEPLOYMENT)  # imported runs tell no phases; here instances follow the seal
 
+SEED = "the same over seed instances, which the skills were learned from"
+HELD_OUT = "the same over instances 2 and up, which no skill was learned from"
+FIGURE = "SkillLearnBench, Figure 2 c"
+ACCURACIES = tuple(
+    TrialMetric(key, name, meaning, PHASES, source=source, instances=instances, macro=True)
+    for key, name, meaning, source, instances in (
+        ("accuracy", "accuracy", "instances passed, per family and then over families", PAPER, Instances.ALL),
+        ("accuracy-seed", "accuracy, seed", SEED, FIGURE, Instances.SEED),
+        ("accuracy-held-out", "accuracy, held-out", HELD_OUT, FIGURE, Instances.HELD_OUT),
+    )
+)
 METRICS = (
-    Metric(
-        "accuracy", "accuracy", "instances passed, per family and then over families", PHASES, source=PAPER, macro=True
-    ),
-    Metric(
-        "accuracy-seed",
-        "accuracy, seed",
-        "the same over seed instances, which the skills were learned from",
-        PHASES,
-        source="SkillLearnBench, Figure 2 c",
-        instances=Instances.SEED,
-        macro=True,
-    ),
-    Metric(
-        "accuracy-held-out",
-        "accuracy, held-out",
-        "the same over instances 2 and up, which no skill was learned from",
-        PHASES,
-        source="SkillLearnBench, Figure 2 c",
-        instances=Instances.HELD_OUT,
-        macro=True,
-    ),
-    Metric(
+    *ACCURACIES,
+    TrialMetric(
         "solving-tokens",
         "tokens",
         "input (cached input among it) and output tokens per instance, per family and then over families",
@@ -46,7 +37,7 @@ METRICS = (
         source="SkillLearnBench, section 3.2 and Table 6",
         macro=True,
     ),
-    Metric(
+    TrialMetric(
         "usage",
         "skill usage",
         "skills used of those mounted, per instance, then per family and over families; unknown where none was mounted",

@@ -32,7 +32,7 @@ class Sweep:
 
 @dataclass(frozen=True, slots=True)
 class LibraryWriting:
-    """What authors spent on libraries. output_tokens: of all their answers; None where any answer tells none."""
+    """What authors spent on libraries. output_tokens: sum over all answers; None if any answer has no usage data."""
 
     libraries: int = 0
     output_tokens: int | None = None
@@ -55,13 +55,13 @@ def sweeps_of(groups: Iterable[Group]) -> list[Sweep]:
     members: dict[tuple[object, ...], list[tuple[int, Group]]] = {}
     for group in groups:
         if (budget := budget_of(group.condition)) is not None:
-            experiment, condition, *others = group.identity
-            members.setdefault((experiment, base_name(condition), *others), []).append((budget, group))
+            experiment, _, *others = group.identity
+            members.setdefault((experiment, base_name(group.condition), *others), []).append((budget, group))
     found = [tuple(sorted(stops, key=lambda stop: stop[0])) for stops in members.values()]
     return [Sweep(base_name(stops[0][1].condition), stops[0][1].author_model, stops) for stops in found]
 
 
-def written_by(runs: Sequence[Run], as_of: datetime | None = None) -> dict[int, LibraryWriting]:
+def read_library_writing(runs: Sequence[Run], as_of: datetime | None = None) -> dict[int, LibraryWriting]:
     """run pk -> what its author wrote with. One query."""
     calls = ModelCall.objects.beside_attempts().filter(purpose__in=WRITING, episode__run__in=[run.pk for run in runs])
     if as_of is not None:

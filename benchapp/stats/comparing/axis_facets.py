@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC
-from typing import Any
+from datetime import UTC, datetime
 
 from benchapp.models import Run
 from benchapp.stats.comparing.choices import Choices
@@ -37,6 +36,8 @@ class ChoiceValue:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceAxis:
+    """One axis of the choices under its title, with every value that some run has."""
+
     axis: str
     title: str
     values: tuple[ChoiceValue, ...]
@@ -48,19 +49,19 @@ class ChoiceAxis:
 
 def facets_of(choices: Choices) -> list[ChoiceAxis]:
     """One query over the runs' own columns. An axis with a single value is left out unless something of it is chosen."""
-    rows = list(Run.objects.standing().order_by("id").values_list(*READ))
-    rows = [row for row in rows if _in_time(row, choices)]
+    runs = Run.objects.standing().order_by("id").values_list(*READ)
+    rows = [row for row in runs if _in_time(row[CREATED], choices)]
     facets = [_facet(place, axis, rows, choices) for place, axis in enumerate(AXES)]
     return [facet for facet in facets if len(facet.values) > 1 or facet.chosen]
 
 
-def _facet(place: int, axis: str, rows: Iterable[tuple[Any, ...]], choices: Choices) -> ChoiceAxis:
+def _facet(place: int, axis: str, rows: Iterable[tuple[object, ...]], choices: Choices) -> ChoiceAxis:
     chosen = getattr(choices, axis)
-    counts: Counter[Any] = Counter()
-    labels: dict[Any, str] = {}
+    counts: Counter[object] = Counter()
+    labels: dict[object, str] = {}
     for row in rows:
         value = row[place]
-        labels.setdefault(value, row[NAME] if axis == "experiment" else _label(axis, value))
+        labels.setdefault(value, str(row[NAME]) if axis == "experiment" else _label(axis, value))
         counts[value] += _passes(row, choices, but=axis)
     values = [
         ChoiceValue("" if value is None else str(value), labels[value], counts[value], value in chosen)
@@ -71,20 +72,20 @@ def _facet(place: int, axis: str, rows: Iterable[tuple[Any, ...]], choices: Choi
     return ChoiceAxis(axis, AXES[axis], (*values, *absent))
 
 
-def _passes(row: tuple[Any, ...], choices: Choices, *, but: str) -> bool:
+def _passes(row: tuple[object, ...], choices: Choices, *, but: str) -> bool:
     return all(
         not (wanted := getattr(choices, axis)) or row[place] in wanted for place, axis in enumerate(AXES) if axis != but
     )
 
 
-def _in_time(row: tuple[Any, ...], choices: Choices) -> bool:
-    day = row[CREATED].astimezone(UTC).date()
+def _in_time(created: datetime, choices: Choices) -> bool:
+    day = created.astimezone(UTC).date()
     return (
-        (choices.as_of is None or row[CREATED] <= choices.as_of)
+        (choices.as_of is None or created <= choices.as_of)
         and (choices.since is None or day >= choices.since)
         and (choices.until is None or day <= choices.until)
     )
 
 
-def _label(axis: str, value: Any) -> str:
+def _label(axis: str, value: object) -> str:
     return "none" if axis == "author_model" and value == "" else str(value)

@@ -19,6 +19,8 @@ MAX_LENGTH = 300
 
 
 class QueryValues(Protocol):
+    """The values of an address by name, as Django's QueryDict gives them."""
+
     def getlist(self, key: str) -> list[str]: ...
 
 
@@ -55,7 +57,7 @@ class Choices:
     def but(self, **changes: Any) -> Choices:
         return replace(self, **changes)
 
-    def query(self, **changes: Any) -> str:
+    def query(self, **changes: object) -> str:
         """The query string of these choices with some changed, always in the same order; defaults are left out."""
         return urlencode([(name, text) for name, text in self.but(**changes).pairs()])
 
@@ -67,27 +69,27 @@ class Choices:
             for value in (given if isinstance(given, tuple) else (given,))
         ]
 
-    def key(self) -> tuple[Any, ...]:
+    def key(self) -> tuple[object, ...]:
         """Equal for choices that need the same numbers."""
         return tuple(getattr(self, field.name) for field in fields(self) if field.name not in NOT_NUMBERS)
 
 
 def parse_choices(query: QueryValues) -> tuple[Choices, list[str]]:
     """The choices of an address, and one sentence per part of it that could not be understood and is ignored."""
-    given: dict[str, Any] = {}
+    given: dict[str, object] = {}
     problems: list[str] = []
     for field in fields(Choices):
         texts = [text.strip() for text in query.getlist(field.name)]
         texts = [text for text in dict.fromkeys(texts) if text or (field.name == "author_model")]
         if not texts:
             continue
-        values = list(_understood(field.name, texts, problems))
+        values = list(_parse_values(field.name, texts, problems))
         if values:
             given[field.name] = tuple(values) if field.default == () else values[-1]
-    return Choices(**given), problems
+    return Choices().but(**given), problems
 
 
-def _understood(name: str, texts: Sequence[str], problems: list[str]) -> Iterable[Any]:
+def _parse_values(name: str, texts: Sequence[str], problems: list[str]) -> Iterable[object]:
     if len(texts) > MAX_VALUES:
         problems.append(f"{name}: {len(texts)} values given, only the first {MAX_VALUES} are used")
     read, expected = READERS.get(name, (_word, f"at most {MAX_LENGTH} characters"))
@@ -135,7 +137,7 @@ def _moment(text: str) -> datetime | None:
     )  # a pin in the future would let everything in that is still to come
 
 
-READERS: dict[str, tuple[Callable[[str], Any], str]] = {
+READERS: dict[str, tuple[Callable[[str], object], str]] = {
     "experiment": (_uuid, "the id of an experiment"),
     "replicate": (_replicate, "a whole number"),
     "since": (_date, "a day such as 2026-03-31"),

@@ -17,7 +17,7 @@ import numpy as np
 from django.conf import settings
 
 from benchapp.models import Run
-from benchapp.stats.metrics.outcomes import Outcomes, outcomes_from
+from benchapp.stats.metrics.outcomes import Floats, Ints, Mask, Outcomes, outcomes_from
 
 logger = logging.getLogger(__name__)
 FIELDS = fields(Outcomes)
@@ -40,7 +40,7 @@ def take(run: Run) -> Outcomes | None:
 
 
 def keep(run: Run, outcomes: Outcomes) -> None:
-    """Written beside and renamed, so that nobody reads half a file; earlier revisions of the run go."""
+    """Write a temporary file and rename it, so that nobody reads half a file. Delete earlier revisions of the run."""
     words = np.stack([_pack(getattr(outcomes, field.name)) for field in FIELDS])
     try:
         folder().mkdir(parents=True, exist_ok=True)
@@ -65,11 +65,11 @@ def _path(run: Run) -> Path:
     return folder() / f"{run.public_id}-{run.revision}-{LAYOUT}.npy"
 
 
-def _pack(column: np.ndarray) -> np.ndarray:
-    """Any column of Outcomes as 64-bit words: [n] -> [n]."""
+def _pack(column: Ints | Floats | Mask) -> Ints:
+    """A column of Outcomes as 64-bit words: [n] -> [n]."""
     return column.view(np.int64) if column.dtype == np.float64 else column.astype(np.int64)
 
 
-def _unpack(row: np.ndarray, kind: str) -> np.ndarray:
-    """The words [n] as the column they were."""
-    return {"Floats": row.view(np.float64), "Mask": row.astype(bool)}.get(kind, row)
+def _unpack(row: Ints, kind: str) -> Ints | Floats:
+    """The words [n] as the column [n] they were; of a mask the 0 and 1."""
+    return row.view(np.float64) if kind == "Floats" else row

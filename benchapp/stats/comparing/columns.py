@@ -46,7 +46,7 @@ NUMBERS = {  # lookup -> column; a duration in seconds is one of the columns of 
 TRIAL = ("episode_id", "pk", "task_id", "phase", "sample", "snapshot_id", "is_done", "success", *NUMBERS)
 TRIAL_COLUMNS = ("episode", "trial", "task", "phase", "sample", "library", "done", "success", *NUMBERS.values())
 
-
+Row = Sequence[Any]  # values as the database gives them: of one row, or of one column
 KEPT: RunCache[Outcomes] = RunCache(MAX_KEPT, len)
 
 
@@ -67,14 +67,14 @@ def _take_or_read(runs: list[Run]) -> dict[int, Outcomes]:
 
 
 def settled_after(runs: Iterable[Run], moment: datetime) -> set[int]:
-    """Keys of trials of these runs that the record settled, or settled anew, after that moment."""
+    """Keys of trials of these runs that were settled, for the first time or again, after that moment."""
     later = Trial.objects.filter(episode__run__in=[run.pk for run in runs], settled_at__gt=moment)
     return set(later.values_list("pk", flat=True))
 
 
 def _read(runs: Sequence[Run]) -> dict[int, Outcomes]:
     episodes = Episode.objects.filter(run__in=[run.pk for run in runs])
-    facts = {pk: told for pk, *told in episodes.values_list(*EPISODE)}
+    facts = {pk: rest for pk, *rest in episodes.values_list(*EPISODE)}
     in_order = Trial.objects.filter(episode__in=episodes).order_by(
         "episode__run_id", "episode_id", "phase", F("finished_at").asc(nulls_last=True), "pk"
     )
@@ -83,7 +83,7 @@ def _read(runs: Sequence[Run]) -> dict[int, Outcomes]:
     return {run: _columns(found, facts, tasks) for run, found in by_run.items()}
 
 
-def _rows(trials: QuerySet[Trial]) -> Iterator[tuple[Any, ...]]:
+def _rows(trials: QuerySet[Trial]) -> Iterator[Row]:
     """As the database gives them. Numbers need no conversion of Django's, which would cost as much as the query."""
     with connection.cursor() as cursor:
         cursor.execute(*trials.values_list(*TRIAL).query.sql_with_params())
@@ -91,16 +91,14 @@ def _rows(trials: QuerySet[Trial]) -> Iterator[tuple[Any, ...]]:
             yield from found
 
 
-def _tasks(keys: set[int]) -> dict[int, tuple[Any, ...]]:
+def _tasks(keys: set[int]) -> dict[int, Row]:
     found = Task.objects.order_by()
     found = found.filter(pk__in=keys) if len(keys) <= MAX_NAMED else found
-    return {pk: tuple(told) for pk, *told in found.values_list(*TASK)}
+    return {pk: rest for pk, *rest in found.values_list(*TASK)}
 
 
-def _columns(
-    rows: list[tuple[Any, ...]], episodes: Mapping[int, Sequence[Any]], tasks: Mapping[int, Sequence[Any]]
-) -> Outcomes:
-    columns: dict[str, Sequence[Any]] = dict(zip(TRIAL_COLUMNS, zip(*rows, strict=True), strict=True))
+def _columns(rows: list[Row], episodes: Mapping[int, Row], tasks: Mapping[int, Row]) -> Outcomes:
+    columns: dict[str, Row] = dict(zip(TRIAL_COLUMNS, zip(*rows, strict=True), strict=True))
     _, keys, columns["ordered"], columns["tainted"] = zip(*(episodes[pk] for pk in columns["episode"]), strict=True)
     family, environment, kind, role, columns["ordinal"] = zip(*(tasks[pk] for pk in columns["task"]), strict=True)
     columns["cluster"] = list(map(_cluster, columns["ordered"], keys, family, columns["task"]))

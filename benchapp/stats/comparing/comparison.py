@@ -1,14 +1,13 @@
-"""Groups of runs beside each other: their cells, their differences to a baseline, and what stands in the way."""
+"""Compare groups of runs: their cells, their differences to a baseline, and what makes them hard to compare."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean
-from typing import Any
 
 import numpy as np
 
@@ -24,7 +23,7 @@ from benchapp.stats.learning.computed_runs import Recent
 from benchapp.stats.learning.replay_gains import ReplayResult, replay_of
 from benchapp.stats.metrics.comparability import Comparability, compare_setups
 from benchapp.stats.metrics.facts import RunFacts, facts_of
-from benchapp.stats.metrics.metric import Metric, RunMetric, RunValue, mean_of
+from benchapp.stats.metrics.metric import RunMetric, RunValue, TrialMetric, mean_of
 from benchapp.stats.metrics.noise import Noise, noise_of
 from benchapp.stats.metrics.outcomes import MEASURED, Outcomes
 from benchapp.stats.metrics.rates import Rate
@@ -43,7 +42,7 @@ class MetricCell(Shaped):
     replicates have differences, not this.
     """
 
-    metric: Metric
+    metric: TrialMetric
     rate: Rate
     value: float | None
     replicates: tuple[float | None, ...]
@@ -60,7 +59,7 @@ class MetricCell(Shaped):
 
 
 class GroupComparison:
-    """Everything the compare pages and charts draw, computed when asked for and remembered.
+    """Everything the compare pages and charts show, computed on demand and cached.
 
     One query for the runs, one for trials whose columns are not at hand; all else is arithmetic.
     """
@@ -70,13 +69,12 @@ class GroupComparison:
         self.runs = tuple(runs)
         self.truncated = truncated  # runs that match and are not shown: too many
         self._cells: dict[tuple[tuple[object, ...], str], MetricCell] = {}
-        self._described: dict[tuple[tuple[object, ...], str], Difference | None] = {}
         self._replays: dict[tuple[object, ...], ReplayResult | None] = {}
         self._means: dict[tuple[object, ...], list[TaskMeans]] = {}
-        self._differences: dict[tuple[tuple[object, ...], str], Difference | None] = {}
+        self._differences: dict[tuple[tuple[object, ...], str, bool], Difference | None] = {}
 
     def under(self, choices: Choices) -> GroupComparison:
-        """The same numbers, remembered together, under choices that need no others: of a metric, a table, an option."""
+        """Reuse these numbers and their cache under choices that need no others: another metric, table or option."""
         if choices == self.choices:
             return self
         _ = self.groups, self.fingerprint  # computed before the copy, so that both have them
@@ -104,7 +102,7 @@ class GroupComparison:
 
     @property
     def revised(self) -> int:
-        """Trials of the runs shown that the record settled, or settled anew, after the pin; left out here."""
+        """Number of trials of these runs that were settled, for the first time or again, after the pin; their results are left out."""
         return len(self._later)
 
     def of_group(self, group: Group) -> list[Outcomes]:
@@ -113,8 +111,8 @@ class GroupComparison:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Twelve hex characters over which runs there are, what they are called, and all that their trials tell; equal for
-        the same picture. Author calls and libraries, which only numbers of whole runs read, are not in it."""
+        """Twelve hex characters that change with the runs, their names and the results of their trials. Author calls and
+        libraries are not part of it: only numbers of whole runs use them."""
         whole = hashlib.sha256()
         for run in sorted(self.runs, key=lambda run: run.public_id):
             named = (run.condition, run.agent_model, run.author_model, run.harness, run.replicate)
@@ -126,7 +124,7 @@ class GroupComparison:
 
     # --- numbers -------------------------------------------------------------------------------------------------
 
-    def cell(self, group: Group, metric: Metric) -> MetricCell:
+    def cell(self, group: Group, metric: TrialMetric) -> MetricCell:
         key = group.identity, metric.key
         if key not in self._cells:
             outcomes = self.of_group(group)
@@ -137,39 +135,37 @@ class GroupComparison:
             self._cells[key] = MetricCell(metric, rate, fmean(known) if known else None, means, interval)
         return self._cells[key]
 
-    def difference(self, group: Group, metric: Metric) -> Difference | None:
-        """To its baseline, over the tasks scored on both sides. None for a baseline and where nothing can be compared."""
-        key = group.identity, metric.key
+    def difference(self, group: Group, metric: TrialMetric, *, describe: bool = False) -> Difference | None:
+        """To its baseline, over the tasks scored on both sides. None for a baseline and where nothing can be compared.
+
+        `describe` adds the secondary intervals, which decide nothing.
+        """
+        key = group.identity, metric.key, describe
         if key not in self._differences:
             baseline = self.groups.baseline_of(group)
-            self._differences[key] = self.between(group, baseline, metric) if baseline else None
+            found = self.between(group, baseline, metric, describe=describe) if baseline else None
+            self._differences[key] = found
         return self._differences[key]
 
-    def describe(self, group: Group, metric: Metric) -> Difference | None:
-        """The same with the secondary intervals, which describe and decide nothing."""
-        key = group.identity, metric.key
-        if key not in self._described:
-            baseline = self.groups.baseline_of(group)
-            self._described[key] = self.between(group, baseline, metric, describe=True) if baseline else None
-        return self._described[key]
-
-    def between(self, group: Group, baseline: Group, metric: Metric, *, describe: bool = False) -> Difference | None:
+    def between(
+        self, group: Group, baseline: Group, metric: TrialMetric, *, describe: bool = False
+    ) -> Difference | None:
         found = compare(*self.sides(group, baseline, metric), describe=describe, by_family=metric.macro)
         return found.within(1.0) if found and metric.is_share else found
 
-    def sides(self, group: Group, baseline: Group, metric: Metric) -> tuple[list[TaskMeans], list[TaskMeans]]:
+    def sides(self, group: Group, baseline: Group, metric: TrialMetric) -> tuple[list[TaskMeans], list[TaskMeans]]:
         """What a difference rests on: per replicate of each side the means of its tasks."""
         phases = self._reference(baseline, metric)
         return self._task_means(group, metric, None), self._task_means(baseline, metric, phases)
 
-    def _task_means(self, group: Group, metric: Metric, phases: tuple[Phase, ...] | None) -> list[TaskMeans]:
+    def _task_means(self, group: Group, metric: TrialMetric, phases: tuple[Phase, ...] | None) -> list[TaskMeans]:
         """Remembered, because a baseline is held against every other group of its model."""
         key = group.identity, metric.key, phases
         if key not in self._means:
             self._means[key] = [metric.task_means(outcomes, phases) for outcomes in self.of_group(group)]
         return self._means[key]
 
-    def _reference(self, baseline: Group, metric: Metric) -> tuple[Phase, ...] | None:
+    def _reference(self, baseline: Group, metric: TrialMetric) -> tuple[Phase, ...] | None:
         """Replay is held against no-skill's first try at the same tasks (the paper's reference), and against the replay of
         any other baseline that has one."""
         if metric.phases != (Phase.REPLAY,):
@@ -180,7 +176,7 @@ class GroupComparison:
             return (Phase.ACQUISITION,)
         return None
 
-    def has(self, metric: Metric) -> bool:
+    def has(self, metric: TrialMetric) -> bool:
         """Is there a trial this metric covers?"""
         return any(self.cell(group, metric).rate.planned for group in self.groups.all)
 
@@ -257,7 +253,7 @@ def count_added_since(choices: Choices) -> int:
 
 
 # The last few comparisons of this process: a page, its charts and its exports ask for the same one after another.
-RECENT: Recent[Any, GroupComparison] = Recent(8)
+RECENT: Recent[Hashable, GroupComparison] = Recent(8)
 
 
 def forget() -> None:

@@ -9,31 +9,39 @@ from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.difference import Difference
 from benchapp.stats.inference.sentences import SHARES, DifferenceWording, amounts, sentence
-from benchapp.stats.metrics.metric import Metric, MetricUnit
+from benchapp.stats.metrics.metric import MetricUnit, TrialMetric
 
 LEVEL = 0.05
 DIGITS = {MetricUnit.USD: 4, MetricUnit.TOKENS: 0, MetricUnit.SCORE: 2}
 
 
-def says(comparison: GroupComparison, group: Group, metric: Metric) -> str:
-    """Of a group's difference to its baseline, from the primary test; empty where there is none."""
+def says(comparison: GroupComparison, group: Group, metric: TrialMetric) -> str:
+    """One sentence about a group's difference to its baseline, from the primary test; empty if there is none."""
     difference, baseline = comparison.difference(group, metric), comparison.groups.baseline_of(group)
     if difference is None or baseline is None:
         return ""
     return difference_in_words(difference, group, baseline, metric)
 
 
-def difference_in_words(difference: Difference, group: Group, baseline: Group, metric: Metric) -> str:
-    own, other = _apart(group, baseline)
+def list_sentences(
+    comparison: GroupComparison, groups: Iterable[Group], metric: TrialMetric
+) -> list[tuple[Group, str]]:
+    """One for each group with a difference to its baseline."""
+    found = ((group, says(comparison, group, metric)) for group in groups)
+    return [(group, sentence) for group, sentence in found if sentence]
+
+
+def difference_in_words(difference: Difference, group: Group, baseline: Group, metric: TrialMetric) -> str:
+    own, other = _name_apart(group, baseline)
     return sentence(difference, own=own, other=other, metric=metric.key, wording=wording_of(metric))
 
 
-def wording_of(metric: Metric) -> DifferenceWording:
+def wording_of(metric: TrialMetric) -> DifferenceWording:
     wording = SHARES if metric.is_share else amounts(metric.unit.value, DIGITS.get(metric.unit, 1))
     return replace(wording, verb=None, over="families") if metric.macro else wording
 
 
-def verdict(comparison: GroupComparison, groups: Iterable[Group], metric: Metric) -> str:
+def verdict(comparison: GroupComparison, groups: Iterable[Group], metric: TrialMetric) -> str:
     """How many groups differ from their baseline in this metric by more than chance would usually give."""
     found = [found for group in groups if (found := comparison.difference(group, metric)) is not None]
     tested = [difference for difference in found if difference.method != "none"]
@@ -65,8 +73,8 @@ def _differences(count: int) -> str:
     return f"{count} difference{'' if count == 1 else 's'} to the baseline"
 
 
-def _apart(group: Group, baseline: Group) -> tuple[str, str]:
-    """The names that tell the two apart: conditions where they differ, else agent models."""
+def _name_apart(group: Group, baseline: Group) -> tuple[str, str]:
+    """Names that distinguish the two: their conditions if these differ, else their agent models."""
     if group.condition != baseline.condition:
         return group.condition, baseline.condition
     return group.agent_model, baseline.agent_model

@@ -16,8 +16,8 @@ UNFINISHED = "unfinished"
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The replicates of one cell of one experiment. `label` tells it apart from the other groups beside it.
-    `is_unfinished`: a run of it has trials that did not end; the label says so."""
+    """The replicates of one cell of one experiment. `label` distinguishes it from the other groups of a comparison.
+    `is_unfinished`: one of its runs has trials that have not ended; the label says so."""
 
     runs: tuple[Run, ...]
     label: str = ""
@@ -94,11 +94,10 @@ class Groups:
         return cls(tuple(labelled), baseline, places)
 
     def baseline_of(self, group: Group) -> Group | None:
-        """The group that is equal in all but what the baseline names. None for the baseline itself and where there is none.
+        """Find the group that differs in nothing but what the baseline names. None for the baseline itself, or without one.
 
-        The same experiment is looked into first, then, when the suite is known, the others of that suite. Of several the one
-        with the same author model is meant, and none where that leaves a choice; a single one may have another author, as
-        no-skill has none.
+        Search the same experiment first, then other experiments of the same suite. If several groups match, take the one with
+        the same author model, or none if that is ambiguous. A single match may have another author: no-skill has none.
         """
         condition, model = group.condition, group.agent_model
         if self.baseline.startswith(MODEL):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
@@ -13,7 +12,7 @@ from benchapp.stats.comparing.choices import Choices, QueryValues
 from benchapp.stats.comparing.comparison import comparison_of
 from benchapp.stats.comparing.selection import select_runs
 from benchapp.stats.metrics.catalogue import METRICS
-from benchapp.stats.metrics.metric import Instances, Metric
+from benchapp.stats.metrics.metric import Instances, TrialMetric
 from runner.base.types import Phase, Role
 
 OUTCOMES = ("passed", "failed", "unscored")
@@ -35,7 +34,7 @@ KNOWN: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Narrowing:
-    """Each part is None where it narrows nothing. An empty text means "the record tells none": `family=`.
+    """Each part is None where it narrows nothing. An empty text selects trials without such a value: `family=`.
 
     `covered`: key of the metric whose trials these are. `environment`, `family` and `task` are keys of the suite.
     """
@@ -56,7 +55,7 @@ class Narrowing:
         return replace(self, **{name: None})
 
     @property
-    def metric(self) -> Metric | None:
+    def metric(self) -> TrialMetric | None:
         return METRICS[self.covered] if self.covered else None
 
 
@@ -90,7 +89,8 @@ def _problem(name: str, value: str) -> Iterator[str]:
 
 def trials_behind(choices: Choices, narrowing: Narrowing) -> QuerySet[Trial]:
     """In SQL, unordered. A metric's trials leave out tainted episodes, as the metric does."""
-    trials = Trial.objects.filter(episode__run__in=select_runs(choices).order_by().values("pk")).order_by()
+    runs = select_runs(choices).order_by().values("pk")
+    trials: QuerySet[Trial] = Trial.objects.filter(episode__run__in=runs).order_by()
     wanted = Q()
     for name, lookup in PLACES.items():
         value = getattr(narrowing, name)
@@ -117,8 +117,8 @@ PLACES = {
 PARENTS = {"environment": "task__family__environment", "family": "task__family", "task": "task", "phase": "phase"}
 
 
-def _select_covered(trials: QuerySet[Trial], metric: Metric, choices: Choices) -> QuerySet[Trial]:
-    """Those that `Metric.mask` keeps."""
+def _select_covered(trials: QuerySet[Trial], metric: TrialMetric, choices: Choices) -> QuerySet[Trial]:
+    """Those that `TrialMetric.mask` keeps."""
     trials = trials.filter(episode__is_tainted=False)
     if metric.phases:
         trials = trials.filter(phase__in=metric.phases)
@@ -146,8 +146,8 @@ def rehearsal() -> Q:
 
 
 def _firsts(choices: Choices) -> list[int]:
-    """Keys of the trials of each episode's first task. The columns know them, and are at hand wherever a mark was drawn;
-    a subquery per trial would take seconds for fifty thousand."""
+    """Keys of the trials of each episode's first task. Read from the columns, which are cached wherever a chart was drawn:
+    a subquery per trial would take seconds for fifty thousand trials."""
     return [int(pk) for each in comparison_of(choices).outcomes.values() for pk in each.trial[each.first]]
 
 
@@ -161,7 +161,7 @@ def success_is(value: bool, choices: Choices) -> Q:
     return Q(success=value) & ~later(choices) if choices.as_of else Q(success=value)
 
 
-def outcome_is(outcome: str, choices: Choices, metric: Metric | None = None) -> Q:
+def outcome_is(outcome: str, choices: Choices, metric: TrialMetric | None = None) -> Q:
     """By the column a metric of shares counts, else by success: passed where it is 1, unscored where it is not known, as
     the record knew it at the pin."""
     field, passes = COUNTED[metric.column if metric and metric.is_share else "success"]
@@ -177,9 +177,9 @@ def later(choices: Choices) -> Q:
     return Q(settled_at__isnull=False, settled_at__gt=choices.as_of)
 
 
-def in_words(choices: Choices, narrowing: Narrowing) -> list[tuple[str, Any, str]]:
+def in_words(choices: Choices, narrowing: Narrowing) -> list[tuple[str, object, str]]:
     """(part of the address, its value, what it says) for everything that narrows."""
-    said = [(name, getattr(narrowing, name), _part(name, getattr(narrowing, name))) for name, _ in narrowing.pairs()]
+    said: list[tuple[str, object, str]] = [(name, value, _part(name, value)) for name, value in narrowing.pairs()]
     for name, title in CHOICES_SAID.items():
         given = getattr(choices, name)
         for value in given if isinstance(given, tuple) else (given,):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 from django.http import QueryDict
 from django.utils import timezone
@@ -19,7 +18,7 @@ from benchapp.stats.inference.clusters import clusters_for, smallest_p
 from benchapp.stats.inference.difference import Difference
 from benchapp.stats.inference.holm import holm
 from benchapp.stats.metrics.catalogue import METRICS
-from benchapp.stats.metrics.metric import Metric
+from benchapp.stats.metrics.metric import TrialMetric
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +27,7 @@ class Hypothesis:
 
     group: Group
     baseline: Group
-    metric: Metric
+    metric: TrialMetric
     difference: Difference | None
     holm: float | None
 
@@ -42,7 +41,7 @@ class Hypothesis:
 
     @property
     def lines(self) -> list[str]:
-        """What tells the group apart beyond its condition."""
+        """What distinguishes the group beyond its condition."""
         return self.group.label.split(SEPARATOR)[1:]
 
     @property
@@ -66,7 +65,7 @@ class Corrected:
     _by_place: Mapping[tuple[tuple[object, ...], str], float | None] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, comparison: GroupComparison, metrics: Iterable[Metric]) -> Corrected:
+    def of(cls, comparison: GroupComparison, metrics: Iterable[TrialMetric]) -> Corrected:
         groups = comparison.groups
         pairs = [(group, baseline) for group in groups.all if (baseline := groups.baseline_of(group)) is not None]
         declared = [(group, baseline, metric) for metric in metrics for group, baseline in pairs]
@@ -81,7 +80,7 @@ class Corrected:
 
     @property
     def futile(self) -> str:
-        """Why no outcome of these differences could be told from chance; empty where one could, and where none is tested."""
+        """Why no outcome of these differences could be significant; empty if one could be, or if none is tested."""
         tested = [each.difference for each in self.hypotheses if each.difference is not None]
         if not tested or self._least() <= LEVEL:
             return ""
@@ -99,7 +98,7 @@ class Corrected:
         }
         return min(p for p in holm(best).values() if p is not None)
 
-    def p(self, group: Group, metric: Metric) -> float | None:
+    def p(self, group: Group, metric: TrialMetric) -> float | None:
         """None where there is no p value, and where the difference was not declared."""
         return self._by_place.get((group.identity, metric.key))
 
@@ -115,8 +114,10 @@ def _explain_needed(differences: int) -> str:
     return f"{more}{fewer}, or two learning runs or more on both sides."
 
 
-def save_comparison(choices: Choices, metrics: Iterable[Metric], *, name: str, user: User | None = None) -> Comparison:
-    """Appends. Choices that pin no moment are pinned now; what the link had been made with gives way to what is there."""
+def save_comparison(
+    choices: Choices, metrics: Iterable[TrialMetric], *, name: str, user: User | None = None
+) -> Comparison:
+    """Save a new comparison. Pin the choices to now unless they are pinned; replace the link's fingerprint by today's."""
     pinned = choices if choices.pins else choices.but(as_of=timezone.now())
     fingerprint = comparison_of(pinned).fingerprint
     return Comparison.objects.create(
@@ -129,7 +130,7 @@ def save_comparison(choices: Choices, metrics: Iterable[Metric], *, name: str, u
 
 
 class Reopened:
-    """A saved comparison computed again from the record, and how the record has moved on since."""
+    """A saved comparison, recomputed from the record, and what has changed in the record since."""
 
     def __init__(self, saved: Comparison) -> None:
         self.saved = saved
@@ -140,7 +141,7 @@ class Reopened:
         return comparison_of(self.choices)
 
     @cached_property
-    def metrics(self) -> tuple[Metric, ...]:
+    def metrics(self) -> tuple[TrialMetric, ...]:
         return tuple(METRICS[key] for key in self.saved.metrics if key in METRICS)
 
     @property
@@ -180,13 +181,3 @@ class Reopened:
                 f" {self.saved.fingerprint}): results were settled anew, edited, or runs were deleted."
             )
         return said
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "id": self.saved.public_id,
-            "name": self.saved.name,
-            "created_at": self.saved.created_at,
-            "query": self.saved.query,
-            "metrics": self.saved.metrics,
-            "fingerprint": self.saved.fingerprint,
-        }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 
 from django.db.models import Q, QuerySet
 
@@ -49,5 +49,5 @@ def filter_added(choices: Choices) -> QuerySet[Run]:
     return runs.filter(created_at__gt=choices.as_of) if choices.as_of else runs.none()
 
 
-def _start(day: object) -> datetime:
-    return datetime.combine(day, time.min, UTC)  # type: ignore[arg-type]
+def _start(day: date) -> datetime:
+    return datetime.combine(day, time.min, UTC)

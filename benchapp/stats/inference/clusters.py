@@ -1,7 +1,8 @@
 """Differences between conditions whose tasks share libraries: the cluster (episode) is the unit.
 
 Everything works on `values`, the mean difference of each cluster, and on `shares`, what each of them weighs in the mean
-that is reported: [m], sum 1; None: all the same. The `_many` functions take k comparisons of m clusters at once, [k, m],
+that is reported: [m], sum 1; None: all the same. Values, means and ends of intervals are in the metric's unit (a share:
+-1..1). The `_many` functions take k comparisons of m clusters at once, [k, m],
 with the same random numbers for all of them: results depend on the data alone.
 """
 
@@ -46,6 +47,7 @@ def sign_flip(values: Floats, shares: Floats | None = None) -> Outcome:
     (Hartigan 1969, there with equal weights).
     Test and interval agree: p <= 0.05 exactly where the interval excludes 0.
 
+    values: [m], in the metric's unit. shares: [m], sum 1; None: equal.
     The smallest p is 2 / 2**m: 0.031 with 6 clusters, and below 6 a level of 0.05 cannot be reached: no interval.
     """
     m = len(values)
@@ -54,7 +56,7 @@ def sign_flip(values: Floats, shares: Floats | None = None) -> Outcome:
     low, high, p = sign_flip_many(values[np.newaxis], shares)
     name = f"sign-flip on cluster means, {'all' if m <= ENUMERATED else 'random'} {patterns:,} patterns"
     outcome = Outcome("sign-flip", _mean(values, shares), p=float(p[0]), smallest_p=smallest_p(m))
-    if not _kept_out(patterns):
+    if not _count_beyond(patterns):
         return replace(
             outcome, method="none", note=f"{m} {'cluster' if m == 1 else 'clusters'}, too few for an interval"
         )
@@ -69,7 +71,10 @@ def sign_flip(values: Floats, shares: Floats | None = None) -> Outcome:
 
 
 def sign_flip_many(values: Floats, shares: Floats | None = None) -> tuple[Floats, Floats, Floats]:
-    """Low and high ends and two-sided p of k comparisons, [k, m] -> [k] each. Ends are infinite below 6 clusters."""
+    """Low and high ends and two-sided p of k comparisons, [k] each. Ends are infinite below 6 clusters.
+
+    values: [k, m], in the metric's unit, as are the ends. shares: [m], sum 1; None: equal. p: 0..1.
+    """
     k, m = values.shape
     scale = np.maximum(np.abs(values).max(axis=1), np.finfo(float).tiny)
     means = _subset_means(values / scale[:, np.newaxis], _relative(m, shares))
@@ -77,15 +82,15 @@ def sign_flip_many(values: Floats, shares: Floats | None = None) -> tuple[Floats
     patterns = means.shape[1] + 1
     above, below = np.count_nonzero(means >= 0, axis=1), np.count_nonzero(means <= 0, axis=1)
     p = np.minimum(1.0, 2 * (1 + np.minimum(above, below)) / patterns)
-    out = _kept_out(patterns)
+    out = _count_beyond(patterns)
     if not out:
         return np.full(k, -np.inf), np.full(k, np.inf), p
     ends = np.partition(means, (out - 1, means.shape[1] - out), axis=1)
     return ends[:, out - 1] * scale, ends[:, -out] * scale, p
 
 
-def _kept_out(patterns: int) -> int:
-    """How many subset means lie beyond each end of the interval, that end included; 0 where 95 % cannot be reached."""
+def _count_beyond(patterns: int) -> int:
+    """Count the subset means beyond each end of the interval, that end included; 0 if 95 % cannot be reached."""
     return int(TAIL * patterns + 1e-9)
 
 
@@ -116,7 +121,7 @@ def _subsets(m: int) -> Floats:
 
 
 def _draw_subsets(m: int, count: int, rng: np.random.Generator) -> Floats:
-    """The same for `count` random non-empty subsets. m is large enough for 64 spare draws to make up for empty ones."""
+    """The same for `count` random non-empty subsets, [m, count]. m is large enough for 64 spare draws to make up for empty ones."""
     members = rng.integers(0, 2, size=(m, count + 64), dtype=np.int8)
     return members[:, members.any(axis=0)][:, :count].astype(float)
 
@@ -128,6 +133,7 @@ def bootstrap_t(values: Floats, shares: Floats | None = None) -> Outcome:
     near the truth for skewed values. The p value inverts the same equal-tailed interval. Where the values, or more
     resamples than a tail holds, have no spread, there is no interval. With heavy tails it rejects too often
     (docs/explanation/statistics.md), so it decides nothing; from 20 clusters on it stands beside the sign-flip interval.
+    values: [m], in the metric's unit. shares: [m], sum 1; None: equal.
     """
     low, high, p = bootstrap_t_many(values[np.newaxis], shares)
     outcome = Outcome("bootstrap-t", _mean(values, shares))
@@ -141,18 +147,21 @@ def bootstrap_t(values: Floats, shares: Floats | None = None) -> Outcome:
 
 
 def bootstrap_t_many(values: Floats, shares: Floats | None = None) -> tuple[Floats, Floats, Floats]:
-    """Low and high ends and p of k comparisons, [k, m] -> [k] each; NaN or infinite where the spread fails."""
+    """Low and high ends and p of k comparisons, [k] each; NaN or infinite where the spread fails.
+
+    values: [k, m], in the metric's unit, as are the ends. shares: [m], sum 1; None: equal. p: 0..1.
+    """
     relative = _relative(values.shape[1], shares)
     mean = values @ relative / len(relative)
     centred = values - mean[:, np.newaxis]
     variance = np.square(relative * centred).mean(axis=1)
     variance[np.ptp(values, axis=1) <= ZERO * np.abs(values).max(axis=1)] = np.nan  # all equal but for rounding
-    shift, spread = _redrawn(centred, relative)
+    shift, spread = _measure_resamples(centred, relative)
     flat = spread <= ZERO * variance[:, np.newaxis]
     with np.errstate(divide="ignore", invalid="ignore"):
         t = shift / np.sqrt(np.where(flat, 0.0, spread))  # infinite where a resample of equal values is off the mean
         observed = mean / np.sqrt(variance)
-    out = _kept_out(RESAMPLES + 1)
+    out = _count_beyond(RESAMPLES + 1)
     ends = np.partition(t, (out - 1, RESAMPLES - out), axis=1)
     tails = np.minimum((t >= observed[:, np.newaxis]).sum(axis=1), (t <= observed[:, np.newaxis]).sum(axis=1))
     error = np.sqrt(variance)
@@ -161,9 +170,9 @@ def bootstrap_t_many(values: Floats, shares: Floats | None = None) -> tuple[Floa
     return low, high, np.minimum(1.0, 2 * (1 + tails) / (RESAMPLES + 1))
 
 
-def _redrawn(centred: Floats, relative: Floats) -> tuple[Floats, Floats]:
-    """Of each resample its mean, and the mean square of what its clusters add to that: [k, RESAMPLES] each. A mean of
-    unequal clusters is a ratio, of which each resample has its own denominator."""
+def _measure_resamples(centred: Floats, relative: Floats) -> tuple[Floats, Floats]:
+    """Mean of each resample, and the mean square of its clusters' contributions: [k, RESAMPLES] each, from centred [k, m] and
+    relative [m]. A mean of unequal clusters is a ratio: each resample has its own denominator."""
     drawn, square = _resamples(len(relative)), np.square(relative)
     total = relative @ drawn
     shift = (relative * centred) @ drawn / total
@@ -181,11 +190,11 @@ def _resamples(m: int) -> Floats:
 def student_interval(values: Floats, shares: Floats | None = None) -> Interval | None:
     """Student's t interval of the weighted mean of cluster differences, [m]; None below 6 clusters or without spread.
 
-    It takes the cluster means for normal, which the sign-flip test does not ask, and is much narrower with few
-    clusters. It stands beside the sign-flip interval and decides nothing.
+    It assumes normal cluster means, which the sign-flip test does not, and is much narrower with few clusters. It is
+    shown with the sign-flip interval and decides nothing. values: [m], in the metric's unit. shares: [m], sum 1.
     """
     m = len(values)
-    if not _kept_out(min(2**m, FLIPS)) or float(np.ptp(values)) <= ZERO * float(np.abs(values).max()):
+    if not _count_beyond(min(2**m, FLIPS)) or float(np.ptp(values)) <= ZERO * float(np.abs(values).max()):
         return None
     mean, relative = _mean(values, shares), _relative(m, shares)
     error = float(np.sqrt(np.square(relative * (values - mean)).mean() / (m - 1)))

@@ -9,13 +9,11 @@ import numpy as np
 
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.inference.clusters import bootstrap_t, sign_flip, student_interval
-from benchapp.stats.inference.families import family_bootstrap
 from benchapp.stats.inference.interval import Interval, Outcome
 from benchapp.stats.inference.proportions import newcombe_paired, pairs
 from benchapp.stats.inference.replicates import MIN_REPLICATES, stratified, welch
+from benchapp.stats.inference.resampling import family_bootstrap
 from benchapp.stats.inference.sides import Paired, TaskMeans, pair
-
-__all__ = ["BOOTSTRAP_FROM", "Difference", "Interval", "TaskMeans", "compare"]
 
 BOOTSTRAP_FROM = 20  # clusters from which the bootstrap-t interval stands beside, instead of Student's
 

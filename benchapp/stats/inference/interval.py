@@ -1,4 +1,4 @@
-"""What a test gives back: an interval, a p value, and what could not be had and why."""
+"""The result of a test: an interval, a p value, and why one of them is missing."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Interval(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One test on one set of numbers. What is None could not be had; `note` then says why.
+    """The result of one test. A value that cannot be computed is None; `note` gives the reason.
 
     estimate: what the interval is about. smallest_p: the smallest p value this test can give on so many units.
     """

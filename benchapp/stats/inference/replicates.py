@@ -12,7 +12,7 @@ ENOUGH = 4  # replicates of the smaller side from which Satterthwaite's degrees 
 
 
 def welch(own: Floats, other: Floats) -> Outcome:
-    """Welch's t on replicate means (Welch 1947): own [r], other [s], at least two each.
+    """Welch's t on replicate means (Welch 1947): own [r], other [s], at least two each, in the metric's unit.
 
     Covers another round of learning on these tasks. Without any spread on both sides there is no interval. With unequal
     numbers and fewer than four on a side the degrees of freedom are those of the smaller side (see `is_lopsided`).
@@ -29,14 +29,16 @@ SMALLER = "degrees of freedom of the smaller side"
 
 
 def is_lopsided(own: int, other: int) -> bool:
-    """Whether Satterthwaite's degrees of freedom are not to be trusted: a side of two or three tells its own variance so
-    badly that a small one by chance lends it the freedom of the larger side. 2 against 10 then reject a true null in up
-    to 12 % of comparisons at a claimed 5 (docs/explanation/statistics.md)."""
+    """Whether Satterthwaite's degrees of freedom are unreliable: two or three values estimate their variance so badly that
+    a variance that is small by chance gets the larger side's degrees of freedom. With 2 against 10 a true null is then
+    rejected in up to 12 % of comparisons at a nominal 5 % (docs/explanation/statistics.md)."""
     return own != other and min(own, other) < ENOUGH
 
 
 def welch_parts(own: Floats, other: Floats) -> tuple[Floats, Floats, Floats]:
-    """Difference, standard error and degrees of freedom of k comparisons: own [k, r], other [k, s].
+    """Difference, standard error and degrees of freedom of k comparisons, [k] each: own [k, r], other [k, s].
+
+    Values, differences and errors are in the metric's unit.
 
     Satterthwaite's, or where the sides are lopsided those of the smaller one, which never reject too often
     (Hsu 1938; Mickey and Brown 1966).
@@ -50,7 +52,8 @@ def welch_parts(own: Floats, other: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 def stratified(own: Floats, other: Floats, weights: Floats) -> Outcome:
-    """The same difference with the spread taken inside each cluster: own [r, m], other [s, m], weights [m] (sum 1).
+    """The same difference with the spread taken inside each cluster: own [r, m] and other [s, m] in
+    the metric's unit, weights [m] (sum 1).
 
     Much narrower with two or three replicates, and right only if the episodes of one rerun are independent.
     """
@@ -61,7 +64,7 @@ def stratified(own: Floats, other: Floats, weights: Floats) -> Outcome:
 
 
 def stratified_parts(own: Floats, other: Floats, weights: Floats) -> tuple[Floats, Floats, Floats]:
-    """As `welch_parts` for k comparisons of m clusters: own [k, r, m], other [k, s, m]."""
+    """As `welch_parts` for k comparisons of m clusters: own [k, r, m], other [k, s, m], weights [m] (sum 1)."""
     sides = [np.square(weights) * side.var(axis=1, ddof=1) / side.shape[1] for side in (own, other)]
     freedoms = np.repeat((own.shape[1] - 1, other.shape[1] - 1), len(weights))
     estimate = (own.mean(axis=1) - other.mean(axis=1)) @ weights
@@ -79,7 +82,7 @@ def _satterthwaite(parts: Floats, freedoms: object) -> tuple[Floats, Floats]:
 def student(method: str, estimate: float, error: float, freedom: float, scale: float, name: str) -> Outcome:
     """A t interval and its two-sided p value; neither where the standard error is 0.
 
-    scale: the largest value that went in, to tell a spread of 0 from the rounding of equal values.
+    scale: the largest value that went in, to distinguish a spread of 0 from the rounding of equal values.
     """
     if error <= ZERO * scale:
         return Outcome(

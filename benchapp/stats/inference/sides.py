@@ -14,7 +14,7 @@ from benchapp.stats.inference.interval import Floats, Ints
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TaskMeans:
-    """One replicate of one condition on the tasks that were scored in it. Four columns of equal length n.
+    """One replicate of one condition on the tasks that were scored in it. Four columns, [n] each.
 
     task: unique keys, the same on both sides of a comparison. cluster: what shared a library (the episode); only who
     is together with whom counts, so keys need not agree between replicates or sides. Where nothing was shared, give
@@ -66,21 +66,21 @@ class Paired:
 
     @property
     def delta(self) -> Floats:
-        """Own minus other for each task, over the means of the replicates: [n]."""
+        """Own minus other for each task, over the means of the replicates: [n], in the metric's unit."""
         return np.asarray(self.own.mean(axis=0) - self.other.mean(axis=0))
 
     @property
     def shares(self) -> Floats:
         """What each cluster weighs: [clusters], sum 1."""
-        return np.bincount(self.cluster, weights=self.weight)
+        return np.bincount(self.cluster, weights=self.weight).astype(np.float64)
 
     @property
     def cluster_means(self) -> Floats:
-        """Mean of `delta` in each cluster: [clusters]. Weighed by `shares` they give the mean over tasks again."""
+        """Mean of `delta` in each cluster: [clusters], in the metric's unit. Weighed by `shares` they give the mean over tasks again."""
         return self.in_clusters(self.delta)
 
     def in_clusters(self, values: Floats) -> Floats:
-        """Mean of one value per task in each cluster: [n] -> [clusters]."""
+        """Mean of one value per task in each cluster: [n] -> [clusters], in the unit of `values`."""
         return np.asarray(np.bincount(self.cluster, weights=self.weight * values) / self.shares)
 
     @property
@@ -95,8 +95,8 @@ class Paired:
 
 
 def weights_of(tasks: Ints, families: Ints, *, by_family: bool) -> Floats:
-    """What each task weighs, [n], sum 1: all the same, or all families the same and in each its tasks. A task without a
-    family is its own."""
+    """Weight of each task, [n], sum 1, from the keys tasks and families, [n]: equal per task, or equal per family and then per
+    task within it. A task without a family counts as a family of its own."""
     if not by_family:
         return np.full(len(tasks), 1 / len(tasks))
     _, place = np.unique(np.where(families >= 0, families, -2 - tasks), return_inverse=True)
@@ -140,7 +140,7 @@ def _common(columns: Sequence[Ints]) -> tuple[Ints, int]:
 
 
 def _rows(side: TaskMeans, task: Ints) -> Ints:
-    """Where each of `task` stands in the side: [n]."""
+    """Index of each of `task` [n] in the side's columns: [n]."""
     order = np.argsort(side.task)
     return np.asarray(order[np.searchsorted(side.task, task, sorter=order)])
 

@@ -30,8 +30,8 @@ class Stratum:
 
 @dataclass(frozen=True, slots=True)
 class StratifiedTest:
-    """`p`: two-sided. `smallest`: the p that all passed against none passed would give; above LEVEL nothing that could
-    have been seen would have told the sides apart."""
+    """`p`: two-sided. `smallest`: the p of the most extreme result (all passed against none passed); above LEVEL no
+    result could have been significant."""
 
     p: float
     smallest: float

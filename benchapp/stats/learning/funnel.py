@@ -35,11 +35,10 @@ class SkillReading:
 
 @dataclass(frozen=True, slots=True)
 class Chance:
-    """One skill available to one trial, and what became of that.
+    """One skill available to one trial: was it read, was it followed, did the trial pass?
 
-    `is_own`: the skill is that of the trial's family; None where no skill of the episode is named after a family, so that
-    nobody can tell whose it is. `others`: other skills of its library that the trial read. `following` is None where it was
-    not looked for or could not be.
+    `is_own`: the skill belongs to the trial's family; None if no family is named like the skill, so that its owner is unknown.
+    `others`: other skills of its library that the trial read. `following` is None if it was not computed.
     """
 
     trial: int
@@ -76,15 +75,15 @@ class Funnel(Shaped):
 
     @property
     def unread(self) -> TrialTally:
-        return _less(self.available, self.read)
+        return _subtract(self.available, self.read)
 
     @property
     def not_followed(self) -> TrialTally:
-        return _less(self.judged, self.followed)
+        return _subtract(self.judged, self.followed)
 
     @property
     def unknown(self) -> int:
-        """Trials that read, of which nobody can tell whether they followed."""
+        """Trials that read the skill and for which it is unknown whether they followed it."""
         return self.read.total - self.judged.total
 
 
@@ -93,8 +92,10 @@ def chances_of(run: Run, trials: QuerySet[Trial] | None = None) -> list[Chance]:
     skill is, the whole run decides."""
     wanted = Trial.objects.all() if trials is None else trials
     wanted = wanted.filter(episode__run=run, episode__is_tainted=False, is_done=True)
-    facts = ("pk", "episode_id", "success", "task__family__slug", "snapshot_id", "snapshot__digest")
-    facts += ("task_revision__instruction_id",)
+    facts = (
+        *("pk", "episode_id", "success", "task__family__slug", "snapshot_id", "snapshot__digest"),
+        "task_revision__instruction_id",
+    )
     rows = list(wanted.order_by("episode__ordinal", "episode_id", "pk").values_list(*facts))
     uses = _uses(wanted)
     held = held_by({row[4] for row in rows if row[4]})
@@ -234,6 +235,6 @@ def _tally(outcomes: Sequence[bool | None]) -> TrialTally:
     return TrialTally(len(outcomes), len(outcomes), len(scored), sum(scored))
 
 
-def _less(one: TrialTally, other: TrialTally) -> TrialTally:
+def _subtract(one: TrialTally, other: TrialTally) -> TrialTally:
     names = ("total", "done", "scored", "passed")
     return TrialTally(*(getattr(one, name) - getattr(other, name) for name in names))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -67,7 +67,7 @@ class EpisodeHistory:
     present: LibraryContents | None
 
     def standing_at(self, moment: datetime | None) -> EpisodeHistory:
-        """As the record knew it then. A library that came without a history is taken as it is."""
+        """Cut the history at `moment`. A library without a history stays as it is."""
         if moment is None or not (self.tasks or self.changes):
             return self
         tasks = tuple(at for at in self.tasks if at <= moment)
@@ -91,15 +91,15 @@ def read_histories(runs: Iterable[Run], as_of: datetime | None = None) -> dict[i
 def read_final_histories(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, tuple[EpisodeHistory, ...]]:
     """The same with `present` alone, and without a history: two queries over a fraction of the manifests.
 
-    Where a library has changed since `as_of`, only its history tells how it stood.
+    If a library has changed since `as_of`, its state then is known from its history alone.
     """
     wanted = list(runs)
-    if any(KEPT.get(run) is None for run in wanted) and not _changed_after(wanted, as_of):
+    if any(KEPT.get(run) is None for run in wanted) and not _has_changed_after(wanted, as_of):
         return _endings([run.pk for run in wanted])
     return read_histories(wanted, as_of)
 
 
-def _changed_after(runs: Sequence[Run], as_of: datetime | None) -> bool:
+def _has_changed_after(runs: Sequence[Run], as_of: datetime | None) -> bool:
     if as_of is None:
         return False
     decided = Decision.objects.filter(episode__run__in=runs, decided_at__gt=as_of)
@@ -193,6 +193,29 @@ def _changes(
     }
 
 
+def read_rounds_given(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, int]:
+    """trial pk -> rounds of learning behind the library its counting attempt began with; those of acquisition and evaluation.
+
+    0: no decision had changed the library yet. Decisions that changed nothing (rejected, no-op, failed) make no
+    round. Episodes without a spine (imports without a protocol) have no entry. One query; two integers per entry.
+    """
+    wanted = Q(kind=Entry.Kind.DECISION) | Q(
+        kind=Entry.Kind.TRIAL, attempt__counts=True, attempt__trial__phase__in=LEARNING
+    )
+    entries = Entry.objects.filter(wanted, episode__run__in=[run.pk for run in runs])
+    if as_of is not None:
+        entries = entries.filter(recorded_at__lte=as_of)
+    rows = entries.order_by("episode_id", "sequence").values_list("episode_id", "attempt__trial_id", "decision__round")
+    given: dict[int, int] = {}
+    rounds: dict[int, int] = {}  # episode -> rounds completed so far
+    for episode, trial, completed in rows.iterator(chunk_size=5000):
+        if trial is None:
+            rounds[episode] = completed
+        else:
+            given[trial] = rounds.get(episode, 0)
+    return given
+
+
 INSIDE = Substr("path", Length("skill") + 2)  # the path inside the skill's folder
 KIND = Case(
     When(inside="SKILL.md", then=Value(FILE_KINDS[0])),
@@ -205,18 +228,19 @@ KIND = Case(
 )
 
 
-def _files(files: QuerySet[SnapshotFile]) -> QuerySet[SnapshotFile]:
-    """(snapshot, skill, kind, bytes) of each file. Folders are told apart by exact case, which LIKE does not do everywhere.
+def _read_files(wanted: Q) -> Iterator[tuple[int, str, str, int]]:
+    """(snapshot, skill, kind, bytes) of each file. Folder names are compared with their exact case, which LIKE does not do in every database.
 
     Not grouped: at ninety thousand files the database's sorting costs more than reading the rows.
     """
     heads = {f"head{length}": Substr("inside", 1, length) for length in (7, 8, 11)}
-    typed = files.order_by().annotate(inside=INSIDE).annotate(**heads).annotate(kind=KIND)
-    return typed.values_list("snapshot_id", "skill", "kind", "size")
+    files = SnapshotFile.objects.filter(wanted).order_by()
+    typed = files.annotate(inside=INSIDE).annotate(**heads).annotate(kind=KIND)
+    return typed.values_list("snapshot_id", "skill", "kind", "size").iterator(chunk_size=5000)
 
 
 def _manifests(runs: Sequence[int]) -> dict[int, LibraryContents]:
-    """snapshot pk -> what it holds, for every library that an episode of these runs holds or held."""
+    """snapshot pk -> its contents, for every library that an episode of these runs has or had."""
     of_runs = Decision.objects.filter(episode__run__in=runs, status=DecisionStatus.APPLIED).exclude(after=F("before"))
     seeded = Entry.objects.filter(episode__run__in=runs, kind=Entry.Kind.SEED)
     present = Episode.objects.filter(run__in=runs, library__isnull=False)
@@ -231,7 +255,7 @@ def _manifests_of(wanted: Q) -> dict[int, LibraryContents]:
     skills: dict[int, set[str]] = defaultdict(set)
     files: dict[int, dict[str, int]] = defaultdict(lambda: dict.fromkeys(FILE_KINDS, 0))
     sizes: dict[int, int] = defaultdict(int)
-    for snapshot, skill, kind, size in _files(SnapshotFile.objects.filter(wanted)).iterator(chunk_size=5000):
+    for snapshot, skill, kind, size in _read_files(wanted):
         files[snapshot][kind] += 1
         sizes[snapshot] += size
         if kind == FILE_KINDS[0]:

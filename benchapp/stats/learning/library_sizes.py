@@ -1,7 +1,7 @@
 """Libraries in numbers: how large they are, how they grew, what changed in them, and who used them.
 
-A skill is a folder with a SKILL.md, told apart by its folder's name inside one episode: two episodes may each have a
-skill of the same name, and these are two. Counts follow SkillFlow (#skills, section 2.5 and Table 1) and SkillEvolBench Figure 5.
+A skill is a folder with a SKILL.md, identified by its folder's name within one episode: skills of the same name in two
+episodes count as two. Counts follow SkillFlow (#skills, section 2.5 and Table 1) and SkillEvolBench Figure 5.
 """
 
 from __future__ import annotations
@@ -14,28 +14,12 @@ from datetime import datetime
 from benchapp.models import Run
 from benchapp.stats.learning.library_history import (
     EMPTY,
-    FILE_KINDS,
     SEEDED,
     EpisodeHistory,
     read_final_histories,
     read_histories,
 )
-from benchapp.stats.learning.reuse import PhaseReuse, Reuse, SkillReuse, reuse
 from runner.base.types import DecisionStatus
-
-__all__ = [
-    "FILE_KINDS",
-    "Churn",
-    "Growth",
-    "LibrarySize",
-    "PhaseReuse",
-    "Reuse",
-    "SkillReuse",
-    "count_churn",
-    "read_final_libraries",
-    "count_growth",
-    "reuse",
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +61,7 @@ class Churn:
 
     `ever` skills = `seeded` (given before an author touched them) + `found` (there without a change that brought them,
     as in imports) + `created`; `retained` are in the final library, `deleted` are not. Lines and files are those of
-    applied decisions. `recorded`: episodes that tell how their library came about.
+    applied decisions. `recorded`: episodes with a recorded history of their library.
     """
 
     episodes: int = 0

@@ -9,6 +9,7 @@ Source: SkillEvolBench section 4.5 (RSR); recovery, regression and the four coun
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -100,13 +101,8 @@ def pairs_of(outcomes: Outcomes, tasks: Iterable[int] | None = None) -> ReplayPa
     if tasks is not None:
         wanted &= np.isin(outcomes.task, list(tasks))
     before = _read_scored(outcomes, wanted & outcomes.covering((Phase.ACQUISITION,)))
-    again = np.flatnonzero(wanted & outcomes.covering((Phase.REPLAY,)))
-    cells: dict[tuple[bool, bool], list[int]] = {
-        (False, True): [],
-        (True, True): [],
-        (True, False): [],
-        (False, False): [],
-    }
+    again = np.flatnonzero(wanted & outcomes.covering((Phase.REPLAY,))).tolist()
+    cells: dict[tuple[bool, bool], list[int]] = defaultdict(list)
     unpaired = 0
     for place in again:
         first = before.get(_slot(outcomes, place))
@@ -115,7 +111,10 @@ def pairs_of(outcomes: Outcomes, tasks: Iterable[int] | None = None) -> ReplayPa
             unpaired += 1
         else:
             cells[first, bool(success)].append(int(outcomes.trial[place]))
-    return ReplayPairs(*(tuple(trials) for trials in cells.values()), unpaired=unpaired)
+    fail_pass, pass_pass, pass_fail, fail_fail = (
+        tuple(cells[place]) for place in ((False, True), (True, True), (True, False), (False, False))
+    )
+    return ReplayPairs(fail_pass, pass_pass, pass_fail, fail_fail, unpaired)
 
 
 def replay_of(own: Iterable[Outcomes], baseline: Iterable[Outcomes] = ()) -> ReplayResult | None:
@@ -124,14 +123,14 @@ def replay_of(own: Iterable[Outcomes], baseline: Iterable[Outcomes] = ()) -> Rep
     With a placebo both sides cover only the tasks that both have a pair for.
     """
     runs, others = list(own), list(baseline)
-    shared = paired_tasks(runs) & paired_tasks(others)
+    shared = find_paired_tasks(runs) & find_paired_tasks(others)
     if shared:
         return ReplayResult(_total(runs, shared), _total(others, shared))
     whole = _total(runs, None)
     return ReplayResult(whole) if whole.total or whole.unpaired else None
 
 
-def paired_tasks(runs: Iterable[Outcomes]) -> set[int]:
+def find_paired_tasks(runs: Iterable[Outcomes]) -> set[int]:
     """Tasks with at least one pair in any of these runs."""
     found: set[int] = set()
     for outcomes in runs:
@@ -153,7 +152,8 @@ def _slot(outcomes: Outcomes, place: int) -> TrialKey:
 
 
 def _read_scored(outcomes: Outcomes, mask: Mask) -> dict[TrialKey, bool]:
-    places = np.flatnonzero(mask & ~np.isnan(outcomes.success))
+    """Slot -> success of the scored trials that the mask [n] keeps."""
+    places = np.flatnonzero(mask & ~np.isnan(outcomes.success)).tolist()
     return {_slot(outcomes, place): bool(outcomes.success[place]) for place in places}
 
 

@@ -7,7 +7,7 @@ harnesses, so these numbers are not compared across them. "Later trials that rea
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -89,7 +89,7 @@ def _read(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, Reuse
 
 
 def _phases(trials: QuerySet[Trial], uses: QuerySet[SkillUse]) -> dict[int, dict[str, PhaseReuse]]:
-    read_own = {(run, phase): count for run, phase, count in _reading_their_own(uses)}
+    own = dict(_count_own_readings(uses))
     counted = (
         trials.order_by()
         .values_list("episode__run_id", "phase")
@@ -101,23 +101,21 @@ def _phases(trials: QuerySet[Trial], uses: QuerySet[SkillUse]) -> dict[int, dict
         )
     )
     found: dict[int, dict[str, PhaseReuse]] = defaultdict(dict)
-    for run, phase, *counts in counted:
-        found[run][phase] = PhaseReuse(*counts, read_own=read_own.get((run, phase), 0))
+    for run, phase, total, searched, given, reading in counted:
+        found[run][phase] = PhaseReuse(total, searched, given, reading, own.get((run, phase), 0))
     return found
 
 
-def _reading_their_own(uses: QuerySet[SkillUse]) -> QuerySet[SkillUse]:
-    """(run, phase, trials) rows. The library is the snapshot; where none is recorded, what was seen to be mounted."""
+def _count_own_readings(uses: QuerySet[SkillUse]) -> Iterator[tuple[tuple[int, str], int]]:
+    """((run, phase), trials). The library is the snapshot; where none is recorded, what was seen to be mounted."""
     in_snapshot = SnapshotFile.objects.filter(snapshot=OuterRef("attempt__trial__snapshot"), skill=OuterRef("skill"))
     seen_mounted = SkillUse.objects.filter(attempt=OuterRef("attempt"), skill=OuterRef("skill"), kind=UseKind.MOUNTED)
     own = Exists(in_snapshot) | (Q(attempt__trial__snapshot__isnull=True) & Exists(seen_mounted))
-    return (
-        uses.filter(READ)
-        .filter(own)
-        .order_by()
-        .values_list("attempt__trial__episode__run_id", "attempt__trial__phase")
-        .annotate(reading=Count("attempt__trial", distinct=True))
+    rows = (
+        uses.filter(READ).filter(own).order_by().values_list("attempt__trial__episode__run_id", "attempt__trial__phase")
     )
+    for run, phase, count in rows.annotate(reading=Count("attempt__trial", distinct=True)):
+        yield (run, phase), count
 
 
 def _skills(uses: QuerySet[SkillUse]) -> dict[int, list[SkillReuse]]:

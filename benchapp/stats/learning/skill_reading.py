@@ -1,7 +1,7 @@
-"""Looks for what a skill names in what a trial did after reading it: the only part of the funnel that loads texts.
+"""Search what a trial did after reading a skill for the names in that skill: the only part of the funnel that loads texts.
 
-Trajectories and snapshots never change, so what was found once is kept in this process. One call reads a bounded number
-of bytes; what it did not come to is told, not guessed.
+Trajectories and snapshots never change, so results are cached in this process. One call reads a bounded number of bytes;
+what it did not reach is reported, not guessed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAX_TRAJECTORY_BYTES = 8 * 1024 * 1024  # of one of them, from its beginning
 MAX_KEPT = 50_000  # (trial, skill) pairs in memory; some hundred bytes each
 MAX_TRAJECTORIES = 5_000  # that one call reads
 
-_Key = tuple[str, int | None, str, str, str]
+_Key = tuple[str, int, str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,26 +40,34 @@ KEPT: Recent[_Key, tuple[Following, bool]] = Recent(MAX_KEPT)
 
 
 def look_for_following(chances: Iterable[Chance], *, max_bytes: int = MAX_BYTES) -> Looked:
-    """Of every chance that was read, where the library and the place of the reading are recorded."""
-    read = [chance for chance in chances if _is_placed(chance)]
-    known = {key: value for chance in read if (value := KEPT.get(key := _key(chance))) is not None}
-    missing = [chance for chance in read if _key(chance) not in known]
-    plan = _plan({chance.reading.trajectory for chance in missing if chance.reading}, max_bytes)
-    known.update(_look([chance for chance in missing if chance.reading.trajectory in plan.owners], plan))
-    found = {(chance.trial, chance.skill): known[_key(chance)][0] for chance in read if _key(chance) in known}
-    left = sum(chance.reading.trajectory in plan.left for chance in missing if chance.reading)
+    """Search every chance that was read, if its library and the step of the reading are recorded."""
+    read = list(_place(chances))
+    known = {place.key: value for place in read if (value := KEPT.get(place.key)) is not None}
+    missing = [place for place in read if place.key not in known]
+    plan = _plan({place.trajectory for place in missing}, max_bytes)
+    known.update(_look([place for place in missing if place.trajectory in plan.owners], plan))
+    found = {(place.chance.trial, place.chance.skill): known[place.key][0] for place in read if place.key in known}
+    left = sum(place.trajectory in plan.left for place in missing)
     return Looked(found, left, sum(was_cut for _, was_cut in known.values()))
 
 
-def _is_placed(chance: Chance) -> bool:
-    reading = chance.reading
-    return bool(reading and reading.step and reading.trajectory and chance.snapshot)
+@dataclass(frozen=True, slots=True)
+class _PlacedReading:
+    """A chance that was read at a known step of a known trajectory, from a known snapshot."""
+
+    chance: Chance
+    key: _Key
+    trajectory: int
+    step: int
+    snapshot: int
 
 
-def _key(chance: Chance) -> _Key:
-    reading = chance.reading
-    assert reading is not None
-    return reading.digest, reading.step, chance.library, chance.skill, chance.instruction
+def _place(chances: Iterable[Chance]) -> Iterator[_PlacedReading]:
+    for chance in chances:
+        reading, snapshot = chance.reading, chance.snapshot
+        if reading and reading.step and reading.trajectory and snapshot:
+            key = reading.digest, reading.step, chance.library, chance.skill, chance.instruction
+            yield _PlacedReading(chance, key, reading.trajectory, reading.step, snapshot)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +84,7 @@ class _ReadingPlan:
         return set(self.chunks.values())
 
 
-def _plan(wanted: Iterable[int | None], max_bytes: int) -> _ReadingPlan:
+def _plan(wanted: Iterable[int], max_bytes: int) -> _ReadingPlan:
     sizes: dict[int, list[tuple[int, int]]] = defaultdict(list)
     rows = Chunk.objects.filter(trajectory__in=list(wanted)).order_by("trajectory_id", "ordinal")
     for trajectory, chunk, size in rows.values_list("trajectory_id", "pk", "blob__size"):
@@ -98,23 +106,21 @@ def _plan(wanted: Iterable[int | None], max_bytes: int) -> _ReadingPlan:
     return _ReadingPlan(chunks, frozenset(cut), frozenset(left))
 
 
-def _look(chances: Sequence[Chance], plan: _ReadingPlan) -> dict[_Key, tuple[Following, bool]]:
-    cues = _cues(chances)
-    instructions = _texts({chance.instruction for chance in chances if chance.instruction})
-    by_trajectory: dict[int | None, list[Chance]] = defaultdict(list)
-    for chance in chances:
-        by_trajectory[chance.reading.trajectory if chance.reading else None].append(chance)
+def _look(places: Sequence[_PlacedReading], plan: _ReadingPlan) -> dict[_Key, tuple[Following, bool]]:
+    cues = _cues({(place.snapshot, place.chance.skill) for place in places})
+    instructions = _texts({place.chance.instruction for place in places if place.chance.instruction})
+    by_trajectory: dict[int, list[_PlacedReading]] = defaultdict(list)
+    for place in places:
+        by_trajectory[place.trajectory].append(place)
     answers: dict[_Key, tuple[Following, bool]] = {}
     for trajectory, steps in _trajectories(plan):
-        for chance in by_trajectory[trajectory]:
-            assert chance.reading is not None
-            assert chance.reading.step is not None
-            assert chance.snapshot is not None
-            names, told = cues[chance.snapshot, chance.skill], instructions.get(chance.instruction, "")
-            found = following(names, steps, read_at=chance.reading.step, instruction=told)
-            answers[_key(chance)] = found, trajectory in plan.cut
+        for place in by_trajectory[trajectory]:
+            names = cues[place.snapshot, place.chance.skill]
+            instruction = instructions.get(place.chance.instruction, "")
+            found = following(names, steps, read_at=place.step, instruction=instruction)
+            answers[place.key] = found, trajectory in plan.cut
             if trajectory not in plan.cut:
-                KEPT.put(_key(chance), answers[_key(chance)])
+                KEPT.put(place.key, answers[place.key])
     return answers
 
 
@@ -133,9 +139,8 @@ def _trajectories(plan: _ReadingPlan) -> Iterator[tuple[int, list[Step]]]:
         yield present, steps
 
 
-def _cues(chances: Iterable[Chance]) -> dict[tuple[int, str], tuple[str, ...]]:
+def _cues(wanted: set[tuple[int, str]]) -> dict[tuple[int, str], tuple[str, ...]]:
     """(snapshot, skill) -> its cues. Equal texts are read and searched once."""
-    wanted = {(chance.snapshot, chance.skill) for chance in chances if chance.snapshot is not None}
     rows = SnapshotFile.objects.filter(
         snapshot__in={snapshot for snapshot, _ in wanted}, skill__in={skill for _, skill in wanted}
     )

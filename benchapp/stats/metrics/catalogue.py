@@ -10,20 +10,22 @@ from dataclasses import replace
 
 from benchapp.stats.benchmarks import skillevolbench_metrics, skillflow_metrics, skilllearnbench_metrics
 from benchapp.stats.metrics import passk, run_metrics
-from benchapp.stats.metrics.metric import FIRST_TRIES, Better, Metric, MetricUnit, RunMetric
+from benchapp.stats.metrics.metric import FIRST_TRIES, Better, MetricUnit, RunMetric, TrialMetric
 from benchapp.stats.metrics.outcomes import PHASES, Outcomes
 from runner.base.types import Phase
 
-__all__ = ["DEFAULT_METRIC", "FIRST_TRIES", "METRICS", "RUN_METRICS", "RUN_TABLES", "TABLES", "table_for"]
-
 RECORD = "the record: mean over the trials that tell it"
 GRADES = (("outcome", "outcome"), ("process", "process"), ("overall", "overall"))
+INPUT = "input tokens per trial, cached ones among them"
+CACHED = "input tokens read from a cache, per trial"
+SECONDS = "seconds from start to end of the attempt that counts"
+READ = "skills read, invoked or executed in a trial"
 GRADED = "what the verifier grades as {}, 0 to 1, mean over trials; partial credit, so no count of passes"
 
 
-def _grade(column: str, name: str) -> tuple[Metric, ...]:
+def _grade(column: str, name: str) -> tuple[TrialMetric, ...]:
     """The grade in every first try, and in deployment alone."""
-    whole = Metric(
+    whole = TrialMetric(
         f"mean-{column}",
         f"mean {name}",
         GRADED.format(name) + "; first tries",
@@ -42,49 +44,20 @@ def _grade(column: str, name: str) -> tuple[Metric, ...]:
     return whole, deployed
 
 
-def _use_metric(key: str, name: str, meaning: str, column: str, unit: MetricUnit) -> Metric:
-    return Metric(key, name, meaning, (), column=column, unit=unit, better=Better.LOWER, source=RECORD)
-
-
-USAGE = (
-    _use_metric(
-        "input-per-trial", "input", "input tokens per trial, cached ones among them", "input_tokens", MetricUnit.TOKENS
-    ),
-    _use_metric(
-        "cached-per-trial",
-        "cached input",
-        "input tokens read from a cache, per trial",
-        "cached_tokens",
-        MetricUnit.TOKENS,
-    ),
-    _use_metric("output-per-trial", "output", "output tokens per trial", "output_tokens", MetricUnit.TOKENS),
-    _use_metric("cost-per-trial", "cost", "USD per trial, of the attempt that counts", "cost_usd", MetricUnit.USD),
-    _use_metric(
-        "seconds-per-trial",
-        "time",
-        "seconds from start to end of the attempt that counts",
-        "seconds",
-        MetricUnit.SECONDS,
-    ),
-    replace(
-        _use_metric(
-            "mounted-per-trial", "skills mounted", "skills a trial was given", "skills_mounted", MetricUnit.SKILLS
-        ),
-        better=Better.NEITHER,
-    ),
-    replace(
-        _use_metric(
-            "read-per-trial",
-            "skills read",
-            "skills read, invoked or executed in a trial",
-            "skills_read",
-            MetricUnit.SKILLS,
-        ),
-        better=Better.NEITHER,
-    ),
+USAGE = tuple(
+    TrialMetric(f"{key}-per-trial", name, meaning, (), column=column, unit=unit, better=better, source=RECORD)
+    for key, name, meaning, column, unit, better in (
+        ("input", "input", INPUT, "input_tokens", MetricUnit.TOKENS, Better.LOWER),
+        ("cached", "cached input", CACHED, "cached_tokens", MetricUnit.TOKENS, Better.LOWER),
+        ("output", "output", "output tokens per trial", "output_tokens", MetricUnit.TOKENS, Better.LOWER),
+        ("cost", "cost", "USD per trial, of the attempt that counts", "cost_usd", MetricUnit.USD, Better.LOWER),
+        ("seconds", "time", SECONDS, "seconds", MetricUnit.SECONDS, Better.LOWER),
+        ("mounted", "skills mounted", "skills a trial was given", "skills_mounted", MetricUnit.SKILLS, Better.NEITHER),
+        ("read", "skills read", READ, "skills_read", MetricUnit.SKILLS, Better.NEITHER),
+    )
 )
 
-TABLES: dict[str, tuple[Metric, ...]] = {
+TABLES: dict[str, tuple[TrialMetric, ...]] = {
     "success": skillevolbench_metrics.METRICS,
     "scores": tuple(metric for column, name in GRADES for metric in _grade(column, name)),
     "skillflow": skillflow_metrics.METRICS,
@@ -92,7 +65,7 @@ TABLES: dict[str, tuple[Metric, ...]] = {
     "skillgenbench": passk.METRICS,
     "usage": USAGE,
 }
-METRICS: dict[str, Metric] = {metric.key: metric for metrics in TABLES.values() for metric in metrics}
+METRICS: dict[str, TrialMetric] = {metric.key: metric for metrics in TABLES.values() for metric in metrics}
 
 RUN_TABLES: dict[str, tuple[RunMetric, ...]] = {
     "success": run_metrics.REPLAY,

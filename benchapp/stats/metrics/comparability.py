@@ -17,7 +17,7 @@ VERSIONS = {"agent.model_version": "agent.model", "author.model_version": "autho
 
 @dataclass(frozen=True, slots=True)
 class Comparability:
-    """`differs`: names of setup entries that are not equal everywhere. `unknown`: runs that tell no setup at all."""
+    """`differs`: names of setup entries that are not equal everywhere. `unknown`: runs without a recorded setup."""
 
     differs: tuple[str, ...]
     unknown: int
@@ -38,7 +38,7 @@ def compare_setups(runs: Iterable[Run]) -> Comparability:
 
 
 def _differs(name: str, setups: list[dict[str, object]]) -> bool:
-    """Is this entry unequal anywhere; a version, among setups that agree in what it is the version of?"""
+    """Does this entry differ anywhere? A version is compared only among setups of the same model."""
     of = VERSIONS.get(name)
     values = {(canonical_json(setup.get(of)) if of else b"", canonical_json(setup.get(name))) for setup in setups}
     return len(values) > len({owner for owner, _ in values})

@@ -23,6 +23,8 @@ FIRST_TRIES = (Phase.ACQUISITION, Phase.DEPLOYMENT, Phase.EVALUATION)  # a repla
 
 
 class MetricUnit(StrEnum):
+    """What a metric's values count in; as the record has them, before they are written for a page."""
+
     SHARE = "share"  # 0..1, a count of passes, shown in percent
     SCORE = "score"  # 0..1, a mean of grades
     TURNS = "turns"
@@ -34,6 +36,8 @@ class MetricUnit(StrEnum):
 
 
 class Better(StrEnum):
+    """Which direction of a metric is a gain; NEITHER where more is no better than less."""
+
     HIGHER = "higher"
     LOWER = "lower"
     NEITHER = ""
@@ -48,7 +52,7 @@ class Instances(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Metric:
+class TrialMetric:
     """`column` of `Outcomes` averaged over the trials of `phases` (none: every phase) and of `role` (None: every role).
 
     `meaning` is the definition in one line, `source` says where it comes from (paper section or released code).
@@ -83,7 +87,7 @@ class Metric:
         return (not self.phases or phase in self.phases) and self.role in (None, role)
 
     def mask(self, outcomes: Outcomes, phases: tuple[Phase, ...] | None = None) -> Mask:
-        """The trials it is about, [n] over all of them, tainted episodes left out; `phases` stand in for its own."""
+        """Mark the trials it covers, [n], without tainted episodes; `phases` replace its own."""
         mask = outcomes.covering(self.phases if phases is None else phases, self.role) & ~outcomes.tainted
         if self.past_first:
             mask &= outcomes.ordered & ~outcomes.first
@@ -141,7 +145,7 @@ class Metric:
         return float(tasks.value @ weights_of(tasks.task, tasks.family, by_family=True))
 
     def task_means(self, outcomes: Outcomes, phases: tuple[Phase, ...] | None = None) -> TaskMeans:
-        """Per task the mean over its samples that have a value; tasks without one are left out."""
+        """Per task the mean over its samples that have a value, [tasks], in the metric's unit; tasks without one are left out."""
         values = outcomes.column(self.column)
         known = np.flatnonzero(self.mask(outcomes, phases) & ~np.isnan(values))
         tasks, first, place = np.unique(outcomes.task[known], return_index=True, return_inverse=True)
@@ -175,7 +179,7 @@ def mean_of(values: Sequence[RunValue]) -> RunValue:
 class RunMetric:
     """A number of a whole run that is no mean over trials, and so has no task to be paired by: shown without a test.
 
-    `compute` takes the facts of one run (`benchapp.stats.metrics.facts`).
+    `compute` takes the facts of one run (`benchapp.stats.metrics.run_metrics`).
     """
 
     key: str

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from benchapp.models import Run, Square, Trial
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.benchmarks.skillevolbench_metrics import METRICS
-from benchapp.stats.metrics.metric import Metric
+from benchapp.stats.metrics.metric import TrialMetric
 from benchapp.stats.metrics.rates import Rate
 from runner.base.types import Phase
 
 BASELINE = "no-skill"
 
-# (phase, role, task pk, sample) -> success
-Outcomes = Mapping[tuple[str, str, int, int], bool]
+Successes = Mapping[tuple[str, str, int, int], bool]  # (phase, role, task pk, sample) -> success
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,24 +60,26 @@ def outcomes_of(squares: Iterable[Square]) -> dict[tuple[str, str, int, int], bo
 def stored_outcomes(run: Run) -> dict[tuple[str, str, int, int], bool]:
     rows = Trial.objects.filter(episode__run=run, episode__is_tainted=False).scored()
     return {
-        tuple(place): success
-        for *place, success in rows.values_list("phase", "task__role", "task_id", "sample", "success")
+        (phase, role, task, sample): bool(success)
+        for phase, role, task, sample, success in rows.values_list(
+            "phase", "task__role", "task_id", "sample", "success"
+        )
     }
 
 
-def beside(own: Outcomes, sibling: Outcomes) -> dict[str, BesideNoSkill]:
+def beside(own: Successes, sibling: Successes) -> dict[str, BesideNoSkill]:
     """metric key -> comparison, for each metric with at least one task scored on both sides."""
     found = {metric.key: _compare(metric, own, sibling) for metric in METRICS}
     return {key: comparison for key, comparison in found.items() if comparison is not None}
 
 
-def _compare(metric: Metric, own: Outcomes, sibling: Outcomes) -> BesideNoSkill | None:
+def _compare(metric: TrialMetric, own: Successes, sibling: Successes) -> BesideNoSkill | None:
     """Replay meets the sibling's replay, or, where it replays nothing, its first try at the same tasks."""
-    for phase in (metric.phase, Phase.ACQUISITION) if metric.phase == Phase.REPLAY else (metric.phase,):
+    for phase in (*metric.phases, Phase.ACQUISITION) if metric.phases == (Phase.REPLAY,) else metric.phases:
         pairs = [
-            (passed, sibling[phase.value, role, *slot])
-            for (own_phase, role, *slot), passed in own.items()
-            if metric.covers(own_phase, role) and (phase.value, role, *slot) in sibling
+            (passed, theirs)
+            for (own_phase, role, task, sample), passed in own.items()
+            if metric.covers(own_phase, role) and (theirs := sibling.get((phase.value, role, task, sample))) is not None
         ]
         if pairs:
             mine, theirs = (sum(side) for side in zip(*pairs, strict=True))

@@ -6,20 +6,28 @@ metrics and intervals be array arithmetic.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from benchapp.stats.benchmarks.corpus_kinds import CORPORA
-from runner.base.types import Phase, Role
+from runner.base.types import CorpusKind, Phase, Role
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
+# Kinds of source material that skills are generated from (SkillGenBench, section 3.1).
+CORPORA: tuple[str, ...] = ("", *(kind.value for kind in CorpusKind))  # "": none, or not told
+CODE_CORPORA = (CorpusKind.REPOSITORY.value,)  # the columns of the paper's Table 2
+DOC_CORPORA = (CorpusKind.CODE_DOCUMENT.value, CorpusKind.DOMAIN_DOCUMENT.value)
+CORPUS_NAMES = {
+    CorpusKind.REPOSITORY.value: "Code Repo",
+    CorpusKind.CODE_DOCUMENT.value: "Code Doc",
+    CorpusKind.DOMAIN_DOCUMENT.value: "Domain Doc",
+    "": "source not told",
+}
 LEARNING = (Phase.ACQUISITION, Phase.EVALUATION)  # the tasks between which a library is written
 PHASES: tuple[str, ...] = tuple(phase.value for phase in Phase)
 ROLES: tuple[str, ...] = ("", *(role.value for role in Role))  # "": the source tells none
@@ -30,13 +38,13 @@ CORPUS_CODES = {name: code for code, name in enumerate(CORPORA)}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcomes:
-    """One place per planned trial, in all columns alike. NaN: not known, never zero.
+    """One place per planned trial, in all columns alike: [n] each. NaN: not known, never zero.
 
     `trial`, `task`, `family`, `environment`, `episode` are keys of the record; -1 where there is none. `cluster` is equal
     for trials that share a library, in every run alike: the episode where one owns a library, else the family, else
     the task. `phase`, `role` and `corpus` count into PHASES, ROLES and CORPORA; the
     last is the kind of source material that the task's environment has. `ordinal` is the task's place in
-    its family, from 1; 0: not told. `position` is the place inside episode and phase in the
+    its family, from 1; 0: unknown. `position` is the place inside episode and phase in the
     order of running, from 0. `library` is the key of the snapshot a trial was given, -1 where the record holds none.
     `ordered`: its episode ran its tasks one after another.
     """
@@ -75,11 +83,10 @@ class Outcomes:
         return len(self.trial)
 
     def column(self, name: str) -> Floats:
-        """A measured column, or one of DERIVED: [n]."""
+        """A measured column, or one of DERIVED: [n], in the unit its name says; success and used: 0 or 1, grades: 0..1."""
         if name in DERIVED:
             return DERIVED[name](self)
-        values: Floats = getattr(self, name)
-        return values
+        return np.asarray(getattr(self, name))
 
     @property
     def first(self) -> Mask:
@@ -92,7 +99,7 @@ class Outcomes:
             np.argsort(-self.phase[begins], kind="stable")
         ]  # where there are two phases the earlier one wins
         task[of_trial[begins]] = self.task[begins]
-        return learning & (self.task == task[of_trial])
+        return np.asarray(learning & (self.task == task[of_trial]))
 
     def where(self, mask: Mask) -> Outcomes:
         """Only the trials the mask [n] keeps."""
@@ -103,7 +110,7 @@ class Outcomes:
         """[n]: acquisition trials of tasks that are deployed too: SkillLearnBench learns on the seed instance and then counts
         it among all instances. What was tried while learning is no result of the library."""
         deployed = self.task[self.phase == PHASE_CODES[Phase.DEPLOYMENT]]
-        return (self.phase == PHASE_CODES[Phase.ACQUISITION]) & np.isin(self.task, deployed)
+        return np.asarray((self.phase == PHASE_CODES[Phase.ACQUISITION]) & np.isin(self.task, deployed))
 
     def covering(self, phases: Sequence[str] = (), role: str | None = None) -> Mask:
         """[n]: the trials of these phases (none given: all) and of this role (None: all).
@@ -120,7 +127,7 @@ class Outcomes:
         return mask
 
     def without(self, trials: Collection[int]) -> Outcomes:
-        """With these trials planned and not scored yet."""
+        """Treat these trials (keys) as planned and not scored yet."""
         gone = np.isin(self.trial, list(trials))
         if not gone.any():
             return self
@@ -155,10 +162,9 @@ def empty_outcomes() -> Outcomes:
     return Outcomes(*(np.empty(0, dtype=_dtype(str(field.type))) for field in fields(Outcomes)))
 
 
-def outcomes_from(columns: dict[str, Sequence[Any]]) -> Outcomes:
-    """From one sequence per field; None in a measured one is "not known"."""
-    arrays = {field.name: np.array(columns[field.name], dtype=_dtype(str(field.type))) for field in fields(Outcomes)}
-    return Outcomes(**arrays)
+def outcomes_from(columns: Mapping[str, ArrayLike]) -> Outcomes:
+    """From one sequence of n per field; None in a measured one is "not known"."""
+    return Outcomes(*(np.array(columns[field.name], dtype=_dtype(str(field.type))) for field in fields(Outcomes)))
 
 
 def _dtype(annotation: str) -> type:

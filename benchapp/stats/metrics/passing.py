@@ -53,7 +53,7 @@ class PassPoint:
 def pass_curve(
     outcomes: Outcomes | Iterable[Outcomes], ks: Sequence[int] = (1, 2, 3), phases: Sequence[Phase] = PHASES
 ) -> list[PassPoint]:
-    """pass@k of one run: its scored samples are the tries of a task, unscored ones are none. Tainted episodes are left
+    """pass@k of one run: a task's scored samples are its tries; unscored ones do not count. Tainted episodes are left
     out. Of several runs (replicates): the mean of their values, tasks and samples added up."""
     if isinstance(outcomes, Outcomes):
         tries, passes = _tries(outcomes, phases)
@@ -62,7 +62,7 @@ def pass_curve(
     return [_mean(k, [curve[place] for curve in curves]) for place, k in enumerate(ks)]
 
 
-def solved_within(outcomes: Outcomes, k: int, phases: Sequence[Phase] = PHASES) -> tuple[int, int]:
+def count_solved_within(outcomes: Outcomes, k: int, phases: Sequence[Phase] = PHASES) -> tuple[int, int]:
     """SkillGenBench's pass@k: (tasks of which any of the first k samples passed, tasks with a scored one among them).
 
     Of a task that was tried fewer than k times the tries there are count, so with unequal tries this is a lower bound.
@@ -76,7 +76,7 @@ def _tries(outcomes: Outcomes, phases: Sequence[Phase]) -> tuple[Ints, Floats]:
     """Per task: scored samples, and how many of them passed, [tasks] each."""
     mask = outcomes.covering(phases) & ~outcomes.tainted & ~np.isnan(outcomes.success)
     _, place = np.unique(outcomes.task[mask], return_inverse=True)
-    return np.bincount(place), np.bincount(place, weights=outcomes.success[mask])
+    return np.bincount(place).astype(np.int64), np.bincount(place, weights=outcomes.success[mask]).astype(np.float64)
 
 
 def _point(tries: Ints, passes: Floats, k: int) -> PassPoint:

@@ -2,7 +2,7 @@
 
 The unit is the task, so it can be paired, drawn again and tested like any success. A task counts once all its planned
 samples are scored: one with a missing score and no pass may still be solved, and one with a pass cannot stand in for
-it. How many do not count is told wherever the number is.
+it. Every number comes with how many tasks do not count.
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchapp.stats.benchmarks.corpus_kinds import CODE, DOC
 from benchapp.stats.inference.interval import Floats, Interval, Ints
-from benchapp.stats.inference.percentile import MIN_CLUSTERS, by_cluster, by_task
+from benchapp.stats.inference.resampling import MIN_CLUSTERS, by_cluster, by_task
 from benchapp.stats.inference.sides import Paired, TaskMeans, pair
-from benchapp.stats.metrics.metric import Metric
-from benchapp.stats.metrics.outcomes import Mask, Outcomes
+from benchapp.stats.metrics.metric import TrialMetric
+from benchapp.stats.metrics.outcomes import CODE_CORPORA, DOC_CORPORA, Mask, Outcomes
 from benchapp.stats.metrics.passing import PHASES
 from benchapp.stats.metrics.rates import Rate
 from runner.base.types import Phase
@@ -40,10 +39,12 @@ class Tries:
 
     @property
     def complete(self) -> Mask:
+        """[n]: every planned sample of the task is scored."""
         return np.asarray(self.scored == self.planned)
 
     @property
     def solved(self) -> Mask:
+        """[n]: at least one sample of the task passed."""
         return np.asarray(self.passed > 0)
 
     def means(self, cluster: Ints) -> TaskMeans:
@@ -69,7 +70,7 @@ def tries_of(outcomes: Outcomes) -> Tries:
 
 
 @dataclass(frozen=True, slots=True)
-class SolvedMetric(Metric):
+class SolvedMetric(TrialMetric):
     """A share of tasks, not of trials: `rate` counts tasks, of which `planned` are all and `scored` the complete ones."""
 
     def tries(self, outcomes: Outcomes) -> Tries:
@@ -94,7 +95,7 @@ class SolvedMetric(Metric):
         return tries.means(tries.cluster)
 
     def corpus_means(self, outcomes: Outcomes) -> TaskMeans:
-        """The same with the corpus as the cluster; a task without one stands for itself."""
+        """The same with the corpus as the cluster; a task without one is a cluster of its own."""
         tries = self.tries(outcomes)
         return tries.means(np.where(tries.corpus >= 0, tries.corpus, -2 - tries.task))
 
@@ -112,7 +113,7 @@ SOLVED_CODE = SolvedMetric(
     "the same over tasks whose source is a repository",
     PHASES,
     source=PAPER,
-    corpora=CODE,
+    corpora=CODE_CORPORA,
 )
 SOLVED_DOC = SolvedMetric(
     "solved-doc",
@@ -120,7 +121,7 @@ SOLVED_DOC = SolvedMetric(
     "the same over tasks whose source is documents, of code or of a domain",
     PHASES,
     source=PAPER,
-    corpora=DOC,
+    corpora=DOC_CORPORA,
 )
 METRICS = (SOLVED, SOLVED_CODE, SOLVED_DOC)
 
@@ -132,7 +133,7 @@ def samples_of(runs: Sequence[Outcomes], metric: SolvedMetric = SOLVED) -> tuple
 
 
 def name_of(samples: tuple[int, int]) -> str:
-    """What the number may be called: "pass@3" where every task had three samples, else no k stands in it."""
+    """Name of the number: "pass@3" if every task had three samples, else the range of k."""
     fewest, most = samples
     return f"pass@{most}" if fewest == most else f"pass@k, k {fewest} to {most}"
 

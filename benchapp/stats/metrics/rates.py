@@ -12,7 +12,7 @@ from benchapp.stats.inference.shares import MIN_FOR_INTERVAL, wilson
 class Rate(Shaped):
     """`passed` of `scored`; `planned` counts every trial the plan holds, scored or not.
 
-    Missing is not zero: a trial without a verdict stands in `planned` and in no percentage.
+    Missing is not zero: a trial without a verdict counts in `planned` and in no percentage.
     """
 
     passed: int = 0

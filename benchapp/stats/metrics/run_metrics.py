@@ -1,15 +1,23 @@
-"""Numbers of a whole run that are no mean over its trials: replay, passes among tries, the bill, the library."""
+"""Numbers of a whole run that are no mean over its trials: replay, passes among tries, the bill, the library.
+
+A solved task costs what the first tries of a run and its author cost over the tasks solved at first tries. Failures are paid
+for too, so every billed attempt counts: a mean over solved trials would reward an agent that fails expensively. Replays are
+left out on both sides: they solve no new task, and a replayed condition would pay for more than one that is not replayed.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from statistics import fmean
 
+import numpy as np
+
 from benchapp.stats.learning.replay_gains import RETEST, pairs_of
 from benchapp.stats.metrics.facts import RunFacts
-from benchapp.stats.metrics.metric import Better, MetricUnit, RunMetric, RunValue
+from benchapp.stats.metrics.metric import FIRST_TRIES, Better, MetricUnit, RunMetric, RunValue
+from benchapp.stats.metrics.outcomes import Outcomes
 from benchapp.stats.metrics.passing import pass_curve
-from benchapp.stats.metrics.solving import cost_per_solved, tokens_per_solved
+from benchapp.stats.metrics.spending import RunSpending
 from runner.base.types import DecisionStatus
 
 CODE = "SkillEvolBench's released report (evolution_replay)"
@@ -76,6 +84,41 @@ PASSING = tuple(
     for k in (1, 2, 3)
 )
 
+TASKS = "solved tasks"
+
+
+def count_solved_tasks(outcomes: Outcomes) -> int:
+    """Count tasks with a passed sample in acquisition, deployment or evaluation; a replay solves no new task."""
+    mask = outcomes.covering(FIRST_TRIES) & (outcomes.success == 1)
+    return len(np.unique(outcomes.task[mask]))
+
+
+def cost_per_solved(outcomes: Outcomes, spending: RunSpending) -> RunValue:
+    """USD: cost of all billed attempts at first tries and of author calls / solved tasks."""
+    unknown = spending.unknown_cost
+    reason = f"the cost of {unknown:,} attempts or calls is not known" if unknown else ""
+    return _per_solved(outcomes, spending.cost_usd, reason)
+
+
+def tokens_per_solved(outcomes: Outcomes, spending: RunSpending) -> RunValue:
+    """Tokens, input and output of the same / solved tasks."""
+    reason = "some attempts or calls tell no tokens" if spending.tokens is None and spending.first_tries.things else ""
+    return _per_solved(outcomes, spending.tokens, reason)
+
+
+def _per_solved(outcomes: Outcomes, total: float | None, reason: str) -> RunValue:
+    solved = count_solved_tasks(outcomes)
+    if outcomes.tainted.any():
+        reason = "a trial was skipped: the bill of its episode cannot be left out with its results"
+    elif not reason and total is None:
+        reason = "nothing was run"
+    elif not reason and not solved:
+        reason = "no task was solved"
+    if reason or total is None:
+        return RunValue(None, solved, TASKS, reason)
+    return RunValue(total / solved, solved, TASKS)
+
+
 SOLVING = (
     RunMetric(
         "cost-per-solved",
@@ -112,7 +155,7 @@ def _of_libraries(number: Callable[[RunFacts], list[int]]) -> Callable[[RunFacts
     return mean
 
 
-def accepted(facts: RunFacts) -> RunValue:
+def measure_accepted(facts: RunFacts) -> RunValue:
     """Applied decisions / all decisions."""
     decisions = facts.churn.decisions
     total = sum(decisions.values())
@@ -147,6 +190,6 @@ LIBRARY = (
         MetricUnit.SHARE,
         Better.NEITHER,
         "SkillEvolBench's released report (revision_acceptance_rate)",
-        accepted,
+        measure_accepted,
     ),
 )

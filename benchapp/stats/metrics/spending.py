@@ -1,4 +1,4 @@
-"""What runs used: tokens and cost of every attempt that was billed, whether it counted or not, of author and judge calls."""
+"""What runs used: tokens and cost of every billed attempt, whether it counted or not, and of author and judge calls."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from runner.engine.host_calls import JUDGE
 
 @dataclass(frozen=True, slots=True)
 class Spending(Shaped):
-    """Sums over what is known; `*_known` of `things` say how many told all of it. None: nothing told."""
+    """Sums over known usage; `*_known` count the `things` whose usage is fully known. None: no usage data at all."""
 
     things: int = 0  # attempts, or calls
     input_known: int = 0
@@ -48,9 +48,9 @@ def _add(one: float | None, other: float | None) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class RunSpending(Shaped):
-    """Of one run: `first_tries` and `replays`, the attempts at its tasks; `author`, the calls that wrote its library; `judge`,
-    the calls that told whether artifacts are right. Replays and judges are what measuring cost: part of the bill, and of
-    no method's cost, because no replay solves a task that counts."""
+    """Usage of one run. `first_tries` and `replays`: attempts at its tasks; `author`: calls that wrote its library; `judge`:
+    calls that judged artifacts. Replays and judges are the cost of measuring: part of the bill, and not of a method's cost,
+    because no replay solves a task that counts."""
 
     first_tries: Spending = Spending()
     author: Spending = Spending()
@@ -77,12 +77,12 @@ class RunSpending(Shaped):
 
     @property
     def unknown_cost(self) -> int:
-        """First tries and calls of the author that tell no cost."""
+        """First tries and author calls of unknown cost."""
         return sum(part.things - part.cost_known for part in (self.first_tries, self.author))
 
     @property
     def tokens(self) -> int | None:
-        """Input, cached input among it, and output of first tries and author; None where anything of theirs tells none."""
+        """Input, cached input among it, and output of first tries and author; None if any of them has no usage data."""
         parts = [part for part in (self.first_tries, self.author) if part.things]
         if not self.first_tries.things or any(part.tokens_known < part.things for part in parts):
             return None
@@ -102,12 +102,12 @@ SUMS = {
 
 
 def known_part(rows: QuerySet[Attempt] | QuerySet[ModelCall], name: str) -> Combinable:
-    """The number of each row, or the known part of it: only attempts may know a part."""
+    """The number of each row, or its known part: only attempts can be known in part."""
     return Coalesce(name, BOUND_OF[name]) if rows.model is Attempt else F(name)
 
 
 def spent_by(rows: QuerySet[Attempt] | QuerySet[ModelCall], *fields: str) -> dict[Any, Spending]:
-    """Value of the field, or values of several as a tuple -> what its attempts or calls used, in one grouped query."""
+    """Value of the field, or tuple of several values -> usage of its attempts or calls, in one grouped query."""
     sums, n = {**SUMS, "cost": Sum(known_part(rows, "cost_usd"))}, len(fields)
     told = rows.order_by().values_list(*fields).annotate(**sums)
     return {each[0] if n == 1 else each[:n]: Spending(*each[n:]) for each in told}
@@ -119,9 +119,9 @@ KEPT: RunCache[RunSpending] = RunCache(
 
 
 def spending_of(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, RunSpending]:
-    """run pk -> what it used, every run given. With `as_of`, without what was settled or begun after it.
+    """run pk -> its usage, for every run given. `as_of` leaves out what was settled or begun later.
 
-    Two grouped queries for all whose numbers are not at hand.
+    Two grouped queries for all runs that are not cached.
     """
     if as_of is not None:
         return _read_spending(list(runs), as_of)
@@ -148,10 +148,10 @@ def _read_spending(runs: list[Run], as_of: datetime | None = None) -> dict[int, 
 
 
 def _agents_spending(runs: Iterable[Run], as_of: datetime | None) -> dict[tuple[int, bool], Spending]:
-    """(run pk, is it replay?) -> what these attempts used: every execution that was billed, interrupted and unscored ones
-    too. One query.
+    """(run pk, is it replay?) -> usage of these attempts: every billed execution, interrupted and unscored ones too.
+    One query.
 
-    With `as_of`, an attempt whose trial was settled anew later goes with its trial.
+    With `as_of`, an attempt is left out if its trial was settled again later.
     """
     attempts = Attempt.objects.billed().filter(trial__episode__run__in=[run.pk for run in runs])
     if as_of is not None:

@@ -19,6 +19,8 @@ from benchapp.stats.metrics.rates import Rate
 
 @dataclass(frozen=True, slots=True)
 class TrialTally(Shaped):
+    """How many trials are planned (`total`), have ended (`done`), are scored, and passed."""
+
     total: int = 0
     done: int = 0
     scored: int = 0
@@ -40,7 +42,7 @@ class TrialTally(Shaped):
 
     @property
     def unscored(self) -> int:
-        """Ended without a verdict that tells how."""
+        """Ended without a score."""
         return max(0, self.done - self.scored)
 
     @property

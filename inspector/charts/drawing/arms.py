@@ -23,7 +23,7 @@ class ModelPanel:
 
 
 def names_of(groups: Sequence[Group]) -> dict[tuple[object, ...], str]:
-    """What to call each of these groups, by its identity, where all stand in one panel: as short as they stay apart."""
+    """Short unique names of these groups for one panel, by the group's identity."""
     arms = arms_of(groups)
     return {
         group.identity: row if len(arms) == 1 else f"{row} · {arm.title}"
@@ -33,7 +33,7 @@ def names_of(groups: Sequence[Group]) -> dict[tuple[object, ...], str]:
 
 
 def arms_of(groups: Sequence[Group]) -> list[ModelPanel]:
-    """In the order in which they come. Give only the groups that are drawn: facts in which they agree are not told."""
+    """In the order of `groups`. Give only the groups that are drawn: facts in which all agree are left out of titles."""
     members: dict[tuple[object, ...], list[Group]] = {}
     for group in groups:
         members.setdefault((group.first.experiment_id, group.agent_model, group.harness), []).append(group)

@@ -43,6 +43,8 @@ class PairEnd(ChartPoint):
 
 @dataclass(frozen=True, slots=True)
 class ConditionPair:
+    """What a model reached under the baseline, where that is known, and under a condition."""
+
     model: str
     harness: str
     base: PairEnd | None
@@ -191,7 +193,5 @@ def _trace(
         textposition=[label.place for label in beside],
         textfont={"color": MUTED, "size": 10},
         marker=(style.open if is_base else style).mark(9, line={"width": 2 if is_base else 0}),
-        name=short(name),
-        legendgroup=plain(name),
-        showlegend=named.is_first(name),
+        **named.enter(name),
     )

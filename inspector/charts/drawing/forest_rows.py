@@ -9,7 +9,7 @@ from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.comparison_sentences import says
 from benchapp.stats.comparing.groups import MODEL, SEPARATOR, Group
 from benchapp.stats.inference.difference import Difference
-from benchapp.stats.metrics.metric import Metric
+from benchapp.stats.metrics.metric import TrialMetric
 from inspector.charts.sheet import ChartSheet
 
 METHODS = {
@@ -56,7 +56,7 @@ class ForestRow:
         return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
 
 
-def own_rows(sheet: ChartSheet, metric: Metric) -> list[ForestRow]:
+def own_rows(sheet: ChartSheet, metric: TrialMetric) -> list[ForestRow]:
     """One per group that has a baseline and shares a scored task with it, in the order of the comparison."""
     found = []
     for group in sheet.comparison.groups.all:
@@ -75,7 +75,7 @@ def tell_apart(rows: Iterable[ForestRow]) -> tuple[list[str], list[str]]:
     return names, [part for part in labels[0][1:] if part in shared] if labels else []
 
 
-def _own(sheet: ChartSheet, group: Group, baseline: Group, metric: Metric, difference: Difference) -> ForestRow:
+def _own(sheet: ChartSheet, group: Group, baseline: Group, metric: TrialMetric, difference: Difference) -> ForestRow:
     scale = 100 if metric.is_share else 1
     interval = difference.interval
     own, other = difference.replicates
@@ -112,7 +112,7 @@ def _clean(value: float) -> float:
     return round(value, 10)
 
 
-def _count(mean: float, of: int, metric: Metric) -> str:
+def _count(mean: float, of: int, metric: TrialMetric) -> str:
     """ "18/30" where the mean is of passes; task means over several samples may have no such k."""
     k = mean * of
     if not metric.is_share or metric.macro:

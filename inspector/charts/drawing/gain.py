@@ -11,7 +11,7 @@ from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.sides import Paired, pair
 from benchapp.stats.metrics.amounts import render_signed
-from benchapp.stats.metrics.metric import Metric
+from benchapp.stats.metrics.metric import TrialMetric
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class GainSide:
     total: float
     of: int
 
-    def write(self, metric: Metric) -> str:
+    def write(self, metric: TrialMetric) -> str:
         """ "18/30" for a share, else the mean with its unit."""
         if metric.is_share and metric.macro:
             return f"{100 * self.value:.1f} %"
@@ -46,7 +46,7 @@ class Gain:
         return self.own.value - self.other.value
 
 
-def pair_groups(comparison: GroupComparison, group: Group, other: Group, metric: Metric) -> Paired | None:
+def pair_groups(comparison: GroupComparison, group: Group, other: Group, metric: TrialMetric) -> Paired | None:
     """The two sides lined up on the tasks both were scored on; None where they share none."""
     return pair(*comparison.sides(group, other, metric), by_family=metric.macro)
 
@@ -62,17 +62,17 @@ def gain_of(paired: Paired, mask: NDArray[np.bool_] | None = None) -> Gain:
     return Gain(sides[0], sides[1], int(kept.sum()), paired.replicates)
 
 
-def difference_unit(metric: Metric) -> str:
+def difference_unit(metric: TrialMetric) -> str:
     """Of a difference."""
     return "pp" if metric.is_share else metric.unit.value
 
 
-def scale_value(metric: Metric, value: float) -> float:
+def scale_value(metric: TrialMetric, value: float) -> float:
     """A share in percent, else as it is; free of the noise behind the tenth digit."""
     return round(100 * value if metric.is_share else value, 10)
 
 
-def write_difference(metric: Metric, delta: float) -> str:
+def write_difference(metric: TrialMetric, delta: float) -> str:
     """For inside a cell."""
     value = scale_value(metric, delta)
     digits = 1 if metric.is_share or 10 <= abs(value) < 1000 else 0 if abs(value) >= 1000 else 2

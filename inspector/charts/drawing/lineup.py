@@ -1,17 +1,16 @@
-"""Which groups stand in which panel, and as lines of what style, where one panel cannot hold them all."""
+"""Distribute groups over panels, and draw them as lines of one style per name."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from plotly import graph_objects as go
 
 from benchapp.stats.comparing.groups import Group
 from inspector.charts.drawing.arms import arms_of
 from inspector.charts.drawing.palette import by_name, veil
-from inspector.charts.drawing.panels import MAX_PANELS, note_left_out, panels, plain, short
+from inspector.charts.drawing.panels import MAX_PANELS, note_left_out, panels
 from inspector.charts.drawing.traces import ChartPoint, Legend, scatter
 
 MAX_LINES = 8  # in one panel; more cannot be told apart
@@ -26,7 +25,7 @@ class LinePanel:
     lines: tuple[tuple[str, Group], ...]
 
 
-def facets_of(groups: Iterable[Group], *, apart: bool = False) -> list[LinePanel]:
+def split_panels(groups: Iterable[Group], *, apart: bool = False) -> list[LinePanel]:
     """All groups in one panel while they are few, else a panel per model with a line for each condition. `apart`: a panel
     per group while these are few, for lines that would cover one another."""
     found = list(groups)
@@ -64,9 +63,7 @@ def curves(
             trace = scatter(
                 points,
                 mode="lines+markers",
-                name=short(name),
-                legendgroup=plain(name),
-                showlegend=named.is_first(name),
+                **named.enter(name),
                 line={"color": style.colour, "dash": style.dash, "width": 2, "shape": "hv" if corners else "linear"},
                 marker=style.mark(8),
                 error_y=_spread(points, veil(style.colour, 0.5)) if len(facet.lines) == 1 else None,
@@ -76,7 +73,7 @@ def curves(
     return figure
 
 
-def _spread(points: Sequence[ChartPoint], colour: str) -> dict[str, Any]:
+def _spread(points: Sequence[ChartPoint], colour: str) -> dict[str, object]:
     above = [point.spread[1] - point.y if point.spread and point.y is not None else 0 for point in points]
     below = [point.y - point.spread[0] if point.spread and point.y is not None else 0 for point in points]
     visible = any(above) or any(below)

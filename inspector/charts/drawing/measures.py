@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
@@ -11,11 +11,9 @@ import numpy as np
 from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.learning.library_sizes import LibrarySize, read_final_libraries
-from benchapp.stats.metrics.catalogue import FIRST_TRIES
-from benchapp.stats.metrics.metric import MetricUnit
-from benchapp.stats.metrics.outcomes import Floats, Outcomes
+from benchapp.stats.metrics.metric import FIRST_TRIES, MetricUnit, TrialMetric
 from inspector.charts.drawing.quantities import plural, unit_of
-from inspector.charts.figures.growth import WITHOUT_LIBRARY
+from inspector.charts.figures.libraries import WITHOUT_LIBRARY
 from inspector.charts.sheet import ChartSheet
 
 PAPER = "skilllearnbench"
@@ -61,21 +59,19 @@ class ProfileMeasure:
 def own_measures(sheet: ChartSheet) -> tuple[list[str], list[ProfileMeasure]]:
     """Labels of the groups, and the measures that at least one of them has."""
     groups = sheet.comparison.groups.all
-    found = [_metric(sheet, groups)] if sheet.metric else []
-    found.append(_over_trials(sheet, groups, "trials that read a skill", MetricUnit.SHARE, _read))
+    found = [_metric(sheet, sheet.metric, groups)] if sheet.metric else []
+    found.append(_over_trials(sheet, groups, "trials that read a skill", MetricUnit.SHARE, "used"))
     for name, column, unit in (
         ("turns", "turns", MetricUnit.TURNS),
         ("output tokens", "output_tokens", MetricUnit.TOKENS),
         ("cost", "cost_usd", MetricUnit.USD),
     ):
-        found.append(_over_trials(sheet, groups, f"{name} per trial", unit, _Column(column)))
+        found.append(_over_trials(sheet, groups, f"{name} per trial", unit, column))
     found.append(_skills(sheet, groups))
     return [group.label for group in groups], [measure for measure in found if measure.told]
 
 
-def _metric(sheet: ChartSheet, groups: Sequence[Group]) -> ProfileMeasure:
-    metric = sheet.metric
-    assert metric is not None
+def _metric(sheet: ChartSheet, metric: TrialMetric, groups: Sequence[Group]) -> ProfileMeasure:
     values = []
     for group in groups:
         cell = sheet.comparison.cell(group, metric)
@@ -85,29 +81,15 @@ def _metric(sheet: ChartSheet, groups: Sequence[Group]) -> ProfileMeasure:
     return ProfileMeasure(f"{metric.key}, {metric.name}", metric.unit, unit_of(metric.unit), tuple(values))
 
 
-@dataclass(frozen=True, slots=True)
-class _Column:
-    name: str
-
-    def __call__(self, outcomes: Outcomes) -> Floats:
-        return outcomes.column(self.name)
-
-
-def _read(outcomes: Outcomes) -> Floats:
-    """[n]: 1 where a skill was read, invoked or executed, 0 where none was, NaN where nobody knows."""
-    read = outcomes.skills_read
-    return np.where(np.isnan(read), np.nan, (read > 0).astype(np.float64))
-
-
 def _over_trials(
-    sheet: ChartSheet, groups: Sequence[Group], name: str, unit: MetricUnit, values_of: Callable[[Outcomes], Floats]
+    sheet: ChartSheet, groups: Sequence[Group], name: str, unit: MetricUnit, column: str
 ) -> ProfileMeasure:
     """The mean over first tries, per replicate and then over replicates; tainted episodes left out."""
     values = []
     for group in groups:
         means, count = [], 0
         for outcomes in sheet.comparison.of_group(group):
-            found = values_of(outcomes)[outcomes.covering(FIRST_TRIES) & ~outcomes.tainted]
+            found = outcomes.column(column)[outcomes.covering(FIRST_TRIES) & ~outcomes.tainted]
             known = found[~np.isnan(found)]
             count += len(known)
             if len(known):

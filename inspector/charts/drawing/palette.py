@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from benchapp.stats.comparing.choices import NO_SKILL
 
@@ -66,7 +65,7 @@ class Style:
     symbol: str
     dash: str
 
-    def mark(self, size: int, **more: Any) -> dict[str, Any]:
+    def mark(self, size: int, **more: object) -> dict[str, object]:
         """As plotly's marker, `size` px wide."""
         return {"color": self.colour, "symbol": self.symbol, "size": size, **more}
 
@@ -98,7 +97,7 @@ def twins() -> dict[str, str]:
     return {**SURFACES, **dict(SERIES), **DARK_SCALES}
 
 
-def axis(**more: Any) -> dict[str, Any]:
+def axis(**more: object) -> dict[str, object]:
     """What every axis has in common; titles stand small beside it, lines are drawn for values only."""
     return {
         "gridcolor": GRID,
@@ -112,9 +111,9 @@ def axis(**more: Any) -> dict[str, Any]:
     }
 
 
-def layout(**more: Any) -> dict[str, Any]:
+def layout(**more: object) -> dict[str, object]:
     """The layout all figures start from. No title: the page has it. The page adds its own font families."""
-    base: dict[str, Any] = {
+    base: dict[str, object] = {
         "template": {
             "layout": {"xaxis": axis(), "yaxis": axis()},
             "data": {"heatmap": [{"type": "heatmap", "textfont": {"color": INK}}]},

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from math import ceil
-from typing import Any
 
 from plotly import graph_objects as go
 from plotly.subplots import make_subplots
@@ -66,11 +65,11 @@ class Scale:
         return cls(-reach, reach, True, unit)
 
     @property
-    def axis(self) -> dict[str, Any]:
+    def axis(self) -> dict[str, object]:
         colours = DIVERGING if self.diverging else SEQUENTIAL
         return {"cmin": self.low, "cmax": self.high, "colorscale": colours}
 
-    def bar(self, height: float) -> dict[str, Any]:
+    def bar(self, height: float) -> dict[str, object]:
         """The bar beside panels that are `height` px tall: at their top, each of its values with the unit."""
         steps = 4 if height >= TALL_BAR else 2
         values = [self.low + (self.high - self.low) * step / steps for step in range(steps + 1)]
@@ -158,7 +157,7 @@ def _legend_lines(names: Iterable[str]) -> int:
     return ceil(sum(56 + LETTER * len(name) for name in names) / LEGEND_WIDTH)
 
 
-def _title(title: str, x: float, y: float) -> dict[str, Any]:
+def _title(title: str, x: float, y: float) -> dict[str, object]:
     """Starts where its panel starts."""
     return {
         "text": short(title, 60),
@@ -186,8 +185,9 @@ def heatmaps(
     """The first `limit` panels, all with the same rows from the top, the same columns and the same colours."""
     shown = heats[:limit]
     names, tilt = _column_names(columns, min(across, len(shown)))
-    room = {"head": tilt or HEAD, "foot": TICKS} if len(shown) == 1 else {"foot": tilt or TICKS}
-    figure, place_of = panels([heat.title for heat in shown], across=across, height=max(2, len(rows)) * ROW, **room)
+    head, foot = (tilt or HEAD, TICKS) if len(shown) == 1 else (HEAD, tilt or TICKS)
+    height = max(2, len(rows)) * ROW
+    figure, place_of = panels([heat.title for heat in shown], across=across, height=height, head=head, foot=foot)
     for place, heat in enumerate(shown):
         figure.add_trace(_heatmap(heat, rows, columns), **place_of(place))
     below = {"tickangle": -45, "side": "top" if len(shown) == 1 else "bottom"} if tilt else {}
@@ -195,7 +195,7 @@ def heatmaps(
     labels = [short(row) for row in rows]
     figure.update_yaxes(tickvals=list(range(len(rows))), ticktext=labels, range=[len(rows) - 0.5, -0.5], **BARE)
     down = ceil(len(shown) / across)
-    inner = down * max(2, len(rows)) * ROW + (down - 1) * (room.get("head", HEAD) + room["foot"])
+    inner = down * height + (down - 1) * (head + foot)
     figure.layout.coloraxis = {**scale.axis, "colorbar": scale.bar(inner)}
     figure.layout.meta = {"min_width": BESIDE + min(across, len(shown)) * len(columns) * NARROWEST}
     return figure

@@ -1,4 +1,4 @@
-"""Names of the environments and families that outcomes tell apart by key: two queries, however many runs there are."""
+"""Names of the environments and families that outcomes hold as keys: one query each, however many runs there are."""
 
 from __future__ import annotations
 

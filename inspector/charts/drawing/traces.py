@@ -1,14 +1,13 @@
-"""From points to plotly's traces: what every trace has in common, so that a chart says only what is its own."""
+"""Build plotly's traces from points: what all charts share."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from plotly import graph_objects as go
 
-from inspector.charts.drawing.panels import LONGEST, short
+from inspector.charts.drawing.panels import LONGEST, plain, short
 
 LEAST_ROWS = 3  # rows below each other fill at least the height of so many
 
@@ -31,6 +30,10 @@ class Legend:
     def __init__(self) -> None:
         self._names: set[str] = set()
 
+    def enter(self, name: str) -> dict[str, object]:
+        """What plotly needs to list a trace of this name once, however many panels it comes in."""
+        return {"name": short(name), "legendgroup": plain(name), "showlegend": self.is_first(name)}
+
     def is_first(self, name: str) -> bool:
         """Whether this is the name's first trace; it is not from then on."""
         first = name not in self._names
@@ -38,12 +41,12 @@ class Legend:
         return first
 
 
-def scatter(points: Sequence[ChartPoint], **more: Any) -> go.Scatter:
+def scatter(points: Sequence[ChartPoint], **more: object) -> go.Scatter:
     """Marks or a line through them, with their hover texts and their addresses. `more`: plotly's own words."""
     return plain_scatter(points, customdata=[point.url for point in points], cliponaxis=False, **more)
 
 
-def plain_scatter(points: Sequence[ChartPoint], **more: Any) -> go.Scatter:
+def plain_scatter(points: Sequence[ChartPoint], **more: object) -> go.Scatter:
     """The same for points that lead nowhere, such as published ones."""
     return go.Scatter(
         x=[point.x for point in points],
@@ -54,7 +57,7 @@ def plain_scatter(points: Sequence[ChartPoint], **more: Any) -> go.Scatter:
     )
 
 
-def connect(pairs: Sequence[tuple[ChartPoint, ChartPoint]], **line: Any) -> go.Scatter:
+def connect(pairs: Sequence[tuple[ChartPoint, ChartPoint]], **line: object) -> go.Scatter:
     """A line of its own for each pair of points, without a hover text."""
     return go.Scatter(
         x=[x for one, other in pairs for x in (one.x, other.x, None)],
@@ -66,7 +69,7 @@ def connect(pairs: Sequence[tuple[ChartPoint, ChartPoint]], **line: Any) -> go.S
     )
 
 
-def lay_rows(labels: Sequence[str], *, least: int = 0, longest: int = LONGEST) -> dict[str, Any]:
+def lay_rows(labels: Sequence[str], *, least: int = 0, longest: int = LONGEST) -> dict[str, object]:
     """The y axis of rows below each other, the first at the top, each with its label."""
     return {
         "tickvals": list(range(len(labels))),

@@ -12,10 +12,10 @@ from plotly import graph_objects as go
 
 from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.groups import Group
-from benchapp.stats.metrics.metric import Metric
-from benchapp.stats.metrics.outcomes import Outcomes
+from benchapp.stats.metrics.metric import TrialMetric
+from benchapp.stats.metrics.outcomes import Floats, Outcomes
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
-from inspector.charts.drawing.lineup import crowd_notes, curves, facets_of
+from inspector.charts.drawing.lineup import crowd_notes, curves, split_panels
 from inspector.charts.drawing.palette import series
 from inspector.charts.drawing.panels import lines, panels, plain
 from inspector.charts.drawing.quantities import tokens
@@ -64,10 +64,10 @@ class BudgetRow:
 
 @dataclass(frozen=True, slots=True)
 class TokensSpent:
-    """Scored trials of a group: tokens and success of each whose tokens are known, and how many are not."""
+    """Scored trials of a group: tokens and success (0 or 1) of the n whose tokens are known, [n] each; and how many are not."""
 
-    tokens: np.ndarray[tuple[int], np.dtype[np.float64]]
-    success: np.ndarray[tuple[int], np.dtype[np.float64]]
+    tokens: Floats
+    success: Floats
     unknown: int
 
     def within(self, budgets: Iterable[int], group: str, url: str) -> list[BudgetRow]:
@@ -78,7 +78,7 @@ class TokensSpent:
         return found
 
 
-def spent_of(runs: Sequence[Outcomes], metric: Metric, which: str) -> TokensSpent:
+def spent_of(runs: Sequence[Outcomes], metric: TrialMetric, which: str) -> TokensSpent:
     """`which`: "output", or "all" for input and output together. Replicates are put together."""
     covered = [metric.select_covered(outcomes) for outcomes in runs]
     used = np.concatenate([each.output_tokens + (each.input_tokens if which == "all" else 0) for each in covered])
@@ -99,8 +99,8 @@ def budgets_over(amounts: Iterable[float]) -> list[int]:
 
 
 def _two_figures(amount: float, rounded: Callable[[float], int]) -> int:
-    unit = 10 ** max(0, len(str(int(amount))) - 2)
-    return int(rounded(amount / unit)) * unit
+    unit: int = 10 ** max(0, len(str(int(amount))) - 2)
+    return rounded(amount / unit) * unit
 
 
 def draw(sheet: ChartSheet) -> ChartDrawing:
@@ -117,7 +117,7 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
         group: spent.within(budgets, group.label, sheet.trials_url(group, metric=metric))
         for group, spent in found.items()
     }
-    facets = facets_of(found)
+    facets = split_panels(found)
     figure = curves(facets, lambda group: [step.point for step in steps[group]])
     word = "tokens (input and output)" if which == "all" else "output tokens"
     figure.update_xaxes(type="log", title={"text": f"budget, {word}"}, tickvals=budgets, ticktext=list(_ticks(budgets)))

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from statistics import fmean
 
 from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.groups import Group
-from benchapp.stats.metrics.metric import Metric
+from benchapp.stats.metrics.metric import TrialMetric
 from benchapp.stats.metrics.outcomes import Outcomes
 from benchapp.stats.metrics.rates import Rate
-from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn, TableRow
+from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
 from inspector.charts.drawing.bars import LOOKS, MAX_BARS, Bar, BarPanel, BarPart, Look, note_crowd, rows_of, stack_bars
 from inspector.charts.drawing.palette import BACKGROUND, MUTED
 from inspector.charts.drawing.panels import MAX_PANELS, lines, note_left_out, plain
@@ -26,7 +27,7 @@ OWN, BASELINE, PUBLISHED = "own runs", "baseline", "published"
 KINDS = {OWN: LOOKS[0], BASELINE: Look(MUTED, "-", BACKGROUND), PUBLISHED: LOOKS[1]}
 COLUMNS = (
     TableColumn("category", "Category"),
-    TableColumn("group", "Group"),
+    TableColumn("group", "Group", read=lambda row: f"{row.group} ({row.model})" if row.model else row.group),
     TableColumn("source", "Source"),
     TableColumn("value", "Value"),
     TableColumn("unit", "Unit"),
@@ -38,151 +39,140 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True)
-class CategoryResult:
-    """One group in one category. `value`: the mean of the replicates' means, in the metric's unit."""
+class CategoryRow:
+    """One group, or one printed line, in one category. `value`: as shown, in `unit`; `after` stands behind its bar."""
 
+    category: str
+    group: str
+    source: str
+    kind: str
     value: float | None
-    rate: Rate
-    runs: int
+    unit: str
+    after: str
+    hover: str
+    url: str = ""
+    passed: int | None = None
+    scored: int | None = None
+    planned: int | None = None
+    runs: int | None = None
+    model: str = ""
 
-
-def by_place(runs: Sequence[Outcomes], metric: Metric, column: str) -> dict[int, CategoryResult]:
-    """Key of the environment or family -> what the metric is there, over the replicates of a group."""
-    means: dict[int, list[float]] = {}
-    rates: dict[int, Rate] = {}
-    for outcomes in runs:
-        for place, rate, mean in metric.parts(outcomes, column):
-            rates[place] = rates.get(place, Rate()) + rate
-            if mean is not None:
-                means.setdefault(place, []).append(mean)
-    return {
-        place: CategoryResult(fmean(means[place]) if place in means else None, rate, len(means.get(place, [])))
-        for place, rate in rates.items()
-    }
+    @property
+    def bar(self) -> Bar:
+        parts = () if self.value is None else (BarPart(self.kind, self.value, "", self.hover, self.url),)
+        return Bar(self.group, parts, self.after)
 
 
 def draw(sheet: ChartSheet) -> ChartDrawing:
-    if sheet.metric is None and not select_printed(sheet):
+    by, metric, printed = sheet.options.get("by", "environment"), sheet.metric, _list_printed_rows(sheet)
+    if metric is None and not printed:
         return ChartDrawing(None, ChartTable(COLUMNS), absent="No trial of these runs is covered by a metric.")
-    by = sheet.options.get("by", "environment")
-    found = (
-        {group.identity: _find_results(sheet, group, by) for group in sheet.comparison.groups.all}
-        if sheet.metric
-        else {}
-    )
-    names = _names(by, {place for each in found.values() for place in each})
-    published = _by_category(select_printed(sheet))
-    if not names and not published:
-        return ChartDrawing(
-            None, ChartTable(COLUMNS), absent=f"The tasks of these runs belong to no {by} that the record knows."
-        )
-    groups = [group for group in sheet.comparison.groups.all if found.get(group.identity)]
-    limit = MAX_BARS if len(names) <= 2 else MAX_BARS_OF_MANY
-    own = [_block(sheet, place, told, groups, found, by, limit) for place, told in names.items()]
-    laid_over = [_draw_printed_panel(category, rows) for category, rows in published.items()]
-    drawn = own[: MAX_PANELS - len(laid_over)] if laid_over else own
+    own = _list_own_rows(sheet, metric, by) if metric else {}
+    if not own and not printed:
+        absent = f"The tasks of these runs belong to no {by} that the record knows."
+        return ChartDrawing(None, ChartTable(COLUMNS), absent=absent)
+    groups = [group for group in sheet.comparison.groups.all if any(group in rows for rows in own.values())]
+    limit = MAX_BARS if len(own) <= 2 else MAX_BARS_OF_MANY
+    laid_over = [
+        BarPanel(f"{category} (published)", "accuracy, %, as printed", tuple(row.bar for row in rows), 100)
+        for category, rows in printed.items()
+    ]
+    panels = _build_panels(metric, own, groups[:limit]) if metric else []
+    drawn = panels[: MAX_PANELS - len(laid_over)] if laid_over else panels
     figure = stack_bars(rows_of(2, drawn, laid_over), KINDS, share_x=not laid_over or not own)
-    table = ChartTable(COLUMNS, (*_rows(sheet, names, groups, found, by), *_list_printed_rows(published)))
-    notes = (*_notes(sheet, by, len(names), bool(published)), *note_crowd(len(groups), "groups", limit))
+    table = ChartTable.of(COLUMNS, chain(*(rows.values() for rows in own.values()), *printed.values()))
+    notes = (*_notes(sheet, by, len(own), bool(printed)), *note_crowd(len(groups), "groups", limit))
     return ChartDrawing(figure, table, notes)
 
 
-def select_printed(sheet: ChartSheet) -> list[PrintedNumber]:
-    return [row for row in sheet.published if row.paper == PAPER and row.table == TABLE and row.group]
+def _list_own_rows(sheet: ChartSheet, metric: TrialMetric, by: str) -> dict[SuitePlace, dict[Group, CategoryRow]]:
+    """By place in the order of the suite, then by group in that of the comparison; without groups that have no trial there."""
+    groups = sheet.comparison.groups.all
+    found = {group: measure_places(sheet.comparison.of_group(group), metric, by) for group in groups}
+    read = read_environments if by == "environment" else read_families
+    places = read({key for of_group in found.values() for key in of_group})
+    return {
+        place: {
+            group: _build_row(sheet, metric, group, place, *of_group[key])
+            for group, of_group in found.items()
+            if key in of_group
+        }
+        for key, place in places.items()
+    }
 
 
-def _find_results(sheet: ChartSheet, group: Group, by: str) -> dict[int, CategoryResult]:
-    assert sheet.metric is not None
-    return by_place(sheet.comparison.of_group(group), sheet.metric, by)
-
-
-def _names(by: str, places: set[int]) -> dict[int, SuitePlace]:
-    """In the order of the suite."""
-    return read_environments(places) if by == "environment" else read_families(places)
-
-
-def _by_category(rows: Iterable[PrintedNumber]) -> dict[str, list[PrintedNumber]]:
-    found: dict[str, list[PrintedNumber]] = {}
-    for row in rows:
-        found.setdefault(row.group, []).append(row)
+def measure_places(runs: Sequence[Outcomes], metric: TrialMetric, by: str) -> dict[int, tuple[Rate, list[float]]]:
+    """Key of the environment or family -> counts over the replicates of a group, and the mean of each that has one."""
+    found: dict[int, tuple[Rate, list[float]]] = {}
+    for outcomes in runs:
+        for place, rate, mean in metric.parts(outcomes, by):
+            total, means = found.get(place, (Rate(), []))
+            found[place] = total + rate, means if mean is None else [*means, mean]
     return found
 
 
-def _block(
-    sheet: ChartSheet,
-    place: int,
-    told: SuitePlace,
-    groups: Sequence[Group],
-    found: Mapping[tuple[object, ...], Mapping[int, CategoryResult]],
-    by: str,
-    limit: int,
-) -> BarPanel:
-    assert sheet.metric is not None
-    metric, bars = sheet.metric, []
-    for group in groups[:limit]:
-        one = found[group.identity].get(place)
-        kind = BASELINE if sheet.comparison.groups.is_baseline(group) else OWN
-        if one is None or one.value is None:
-            bars.append(Bar(group.label, (), "no trial" if one is None else f"0 of {one.rate.planned} scored"))
-            continue
-        text = write_value(one.value, metric.unit)
-        count = f"{one.rate.passed}/{one.rate.scored}" if metric.is_share else f"n {one.rate.scored}"
-        hover = lines(
-            plain(told.name), plain(group.label), f"{metric.key} {text}", f"{count} {metric.counted}, {one.runs} runs"
+def _build_row(
+    sheet: ChartSheet, metric: TrialMetric, group: Group, place: SuitePlace, rate: Rate, means: Sequence[float]
+) -> CategoryRow:
+    value = fmean(means) if means else None
+    text = write_value(value, metric.unit)
+    count = f"{rate.passed}/{rate.scored}" if metric.is_share else f"n {rate.scored}"
+    counted = f"{count} {metric.counted}, {len(means)} runs"
+    return CategoryRow(
+        place.name,
+        group.label,
+        "own",
+        BASELINE if sheet.comparison.groups.is_baseline(group) else OWN,
+        100 * value if value is not None and metric.is_share else value,
+        unit_of(metric.unit),
+        f"0 of {rate.planned} scored" if value is None else f"{text} · {count}",
+        lines(plain(place.name), plain(group.label), f"{metric.key} {text}", counted),
+        sheet.trials_url(group, metric=metric, **{place.kind: place.key}),
+        rate.passed if metric.is_share else None,
+        rate.scored,
+        rate.planned,
+        len(means),
+    )
+
+
+def _build_panels(
+    metric: TrialMetric, own: dict[SuitePlace, dict[Group, CategoryRow]], groups: Sequence[Group]
+) -> list[BarPanel]:
+    axis, whole = f"{metric.key}, {unit_of(metric.unit)}", 100 if metric.is_share else None
+    return [
+        BarPanel(
+            place.name,
+            axis,
+            tuple(rows[group].bar if group in rows else Bar(group.label, (), "no trial") for group in groups),
+            whole,
         )
-        url = sheet.trials_url(group, metric=metric, **{by: told.key})
-        bars.append(
-            Bar(group.label, (BarPart(kind, _scale_value(one.value, metric), "", hover, url),), f"{text} · {count}")
-        )
-    return BarPanel(told.name, f"{metric.key}, {unit_of(metric.unit)}", tuple(bars), 100 if metric.is_share else None)
-
-
-def _scale_value(value: float, metric: Metric) -> float:
-    return 100 * value if metric.is_share else value
-
-
-def _draw_printed_panel(category: str, rows: Sequence[PrintedNumber]) -> BarPanel:
-    bars = [
-        Bar(row.row, (), "blank")
-        if row.value is None
-        else Bar(row.row, (_draw_printed_part(category, row),), f"{row.printed} %")
-        for row in rows
+        for place, rows in own.items()
     ]
-    return BarPanel(f"{category} (published)", "accuracy, %, as printed", tuple(bars), 100)
 
 
-def _draw_printed_part(category: str, row: PrintedNumber) -> BarPart:
-    source = f"SkillLearnBench, {row.table}" + (f", {row.model}" if row.model else "")
-    return BarPart(PUBLISHED, row.value, "", lines(plain(category), plain(row.row), f"{row.printed} %", plain(source)))
+def _list_printed_rows(sheet: ChartSheet) -> dict[str, list[CategoryRow]]:
+    """By category, in the order of the paper."""
+    found: dict[str, list[CategoryRow]] = {}
+    for row in sheet.published:
+        if row.paper == PAPER and row.table == TABLE and row.group:
+            found.setdefault(row.group, []).append(_build_printed_row(row))
+    return found
 
 
-def _rows(
-    sheet: ChartSheet,
-    names: Mapping[int, SuitePlace],
-    groups: Sequence[Group],
-    found: Mapping[tuple[object, ...], Mapping[int, CategoryResult]],
-    by: str,
-) -> Iterable[TableRow]:
-    assert sheet.metric is not None or not names
-    for place, told in names.items():
-        for group in groups:
-            one = found[group.identity].get(place)
-            if one is None or sheet.metric is None:
-                continue
-            metric, rate = sheet.metric, one.rate
-            value = None if one.value is None else _scale_value(one.value, metric)
-            passed = rate.passed if metric.is_share else None
-            numbers = (value, unit_of(metric.unit), passed, rate.scored, rate.planned, one.runs)
-            url = sheet.trials_url(group, metric=metric, **{by: told.key})
-            yield TableRow((told.name, group.label, "own", *numbers), url)
-
-
-def _list_printed_rows(published: Mapping[str, Sequence[PrintedNumber]]) -> Iterable[TableRow]:
-    for category, rows in published.items():
-        for row in rows:
-            label = f"{row.row} ({row.model})" if row.model else row.row
-            source = f"SkillLearnBench, {row.table}"
-            yield TableRow((category, label, source, row.value, row.unit, None, None, None, None))
+def _build_printed_row(row: PrintedNumber) -> CategoryRow:
+    source = f"SkillLearnBench, {row.table}"
+    by_model = f"{source}, {row.model}" if row.model else source
+    return CategoryRow(
+        row.group,
+        row.row,
+        source,
+        PUBLISHED,
+        row.value,
+        row.unit,
+        "blank" if row.value is None else f"{row.printed} %",
+        lines(plain(row.group), plain(row.row), f"{row.printed} %", plain(by_model)),
+        model=row.model,
+    )
 
 
 def _notes(sheet: ChartSheet, by: str, panels_total: int, published: bool) -> tuple[str, ...]:

@@ -6,15 +6,16 @@ released code: over both ends of all pairs, less used and more solved first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
+from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.groups import Group
-from benchapp.stats.metrics.metric import Better, Metric, MetricUnit
+from benchapp.stats.metrics.metric import Better, MetricUnit, TrialMetric
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
 from inspector.charts.drawing.arms import model_name
-from inspector.charts.drawing.chart_pairs import Axis, PairEnd, PairPanel, draw_pairs, frontier
+from inspector.charts.drawing.chart_pairs import Axis, ConditionPair, PairEnd, PairPanel, draw_pairs, frontier
 from inspector.charts.drawing.gain import scale_value
-from inspector.charts.drawing.marks import PAPER, EfficiencyMark, MarkPair, list_published_pairs, write_usage
 from inspector.charts.drawing.panels import lines, note_left_out, plain
 from inspector.charts.drawing.quantities import unit_of
 from inspector.charts.sheet import ChartSheet
@@ -64,7 +65,7 @@ def _panel(title: str, pairs: Sequence[MarkPair]) -> PairPanel:
 
 
 def _own(sheet: ChartSheet, axis: Axis) -> Iterator[MarkPair]:
-    """A pair per group that has a baseline; a lone end for one that has none and is none."""
+    """A pair per group with a baseline; a single end for a group that has none and is none itself."""
     metric, groups = sheet.metric, sheet.comparison.groups
     if metric is None:
         return
@@ -77,8 +78,8 @@ def _own(sheet: ChartSheet, axis: Axis) -> Iterator[MarkPair]:
         yield MarkPair(base, _mark(sheet, metric, axis, group, panel))
 
 
-def _mark(sheet: ChartSheet, metric: Metric, axis: Axis, group: Group, panel: str) -> EfficiencyMark:
-    """Both axes are means over the same trials, then over replicates; what was used over those that tell it."""
+def _mark(sheet: ChartSheet, metric: TrialMetric, axis: Axis, group: Group, panel: str) -> EfficiencyMark:
+    """Both axes are means over the same trials, then over replicates; usage over the trials where it is known."""
     reached, used = sheet.comparison.cell(group, metric), sheet.comparison.cell(group, _build_use_metric(metric, axis))
     y = None if reached.value is None else scale_value(metric, reached.value)
     name = model_name(group)
@@ -98,9 +99,9 @@ def _mark(sheet: ChartSheet, metric: Metric, axis: Axis, group: Group, panel: st
     return EfficiencyMark(panel, "own runs", name, group.harness, group.condition, end, *rest)
 
 
-def _build_use_metric(metric: Metric, axis: Axis) -> Metric:
+def _build_use_metric(metric: TrialMetric, axis: Axis) -> TrialMetric:
     """What the trials of this metric used."""
-    return Metric(
+    return TrialMetric(
         f"{metric.key}/{axis.column}",
         axis.title,
         f"{axis.title}, over the trials of {metric.key}",
@@ -119,7 +120,7 @@ def _build_use_metric(metric: Metric, axis: Axis) -> Metric:
 # --- table and words ---------------------------------------------------------------------------------------------
 
 
-def _table(metric: Metric | None, axis: Axis, pairs: Sequence[MarkPair]) -> ChartTable:
+def _table(metric: TrialMetric | None, axis: Axis, pairs: Sequence[MarkPair]) -> ChartTable:
     best: dict[str, list[PairEnd]] = {}
     for pair in pairs:
         best.setdefault(pair.own.panel, []).extend(mark.end for mark in pair.marks)
@@ -150,7 +151,7 @@ def _table(metric: Metric | None, axis: Axis, pairs: Sequence[MarkPair]) -> Char
     return ChartTable.of(columns, (mark for pair in pairs for mark in pair.marks))
 
 
-def _y_title(metric: Metric | None, sources: set[str]) -> str:
+def _y_title(metric: TrialMetric | None, sources: set[str]) -> str:
     if metric is None or "own runs" not in sources:
         return "completion, %"
     also = " (published: completion)" if len(sources) > 1 and metric.key != "completion" else ""
@@ -179,6 +180,94 @@ def _absent(sheet: ChartSheet, axis: Axis, anything: bool) -> str:
         return "No run is chosen, and no published number is laid over."
     other = " or ".join(each.title for each in AXES.values() if each is not axis)
     return f"None of the chosen runs tells both a result and any {axis.title} above zero. Choose {other}."
+
+
+PAPER = "skillflow"
+BASELINE = "no-skill"
+OURS = {"k tokens": 1000.0}  # units of the paper in ours
+
+
+@dataclass(frozen=True, slots=True)
+class EfficiencyMark:
+    """One end with its place in the table."""
+
+    panel: str
+    source: str
+    model: str
+    harness: str
+    condition: str
+    end: PairEnd
+    known: int | None = None  # trials that tell what they used
+    passed: int | None = None
+    scored: int | None = None
+    planned: int | None = None
+
+    @property
+    def url(self) -> str:
+        return self.end.url
+
+
+@dataclass(frozen=True, slots=True)
+class MarkPair:
+    """The baseline's end and the condition's own of one model, with their rows of the table."""
+
+    base: EfficiencyMark | None
+    own: EfficiencyMark
+
+    @property
+    def marks(self) -> list[EfficiencyMark]:
+        return [mark for mark in (self.base, self.own) if mark is not None]
+
+    @property
+    def pair(self) -> ConditionPair:
+        return ConditionPair(self.own.model, self.own.harness, self.base.end if self.base else None, self.own.end)
+
+
+def write_usage(axis: Axis, value: float | None) -> str:
+    if value is None:
+        return f"{axis.title}: unknown"
+    amount = f"{value:,.0f}" if axis.unit == "tokens" else f"{value:,.4g}"
+    return f"{axis.title}: {amount} {axis.unit}"
+
+
+def list_published_pairs(rows: Sequence[PrintedNumber], axis: Axis) -> Iterator[MarkPair]:
+    """SkillFlow's Table 1: every model vanilla and with evolving skills."""
+    printed = {
+        (row.harness, row.model, row.condition, row.metric): row
+        for row in rows
+        if row.paper == PAPER and row.table == "Table 1" and not row.group
+    }
+    for harness, model, condition, metric in printed:
+        if metric == "completion" and condition != BASELINE:
+            panel = f"{condition} · {harness} · published" if axis.key == "turns" else f"{condition} · published"
+            place = panel, "SkillFlow, Table 1", model, harness
+            yield MarkPair(
+                _build_printed_mark(printed, place, BASELINE, axis),
+                _build_printed_mark(printed, place, condition, axis),
+            )
+
+
+def _build_printed_mark(
+    printed: Mapping[tuple[str, str, str, str], PrintedNumber],
+    place: tuple[str, str, str, str],
+    condition: str,
+    axis: Axis,
+) -> EfficiencyMark:
+    _, source, model, harness = place
+    reached = printed.get((harness, model, condition, "completion"))
+    used = printed.get((harness, model, condition, axis.key))
+    x = used.value * OURS.get(used.unit, 1.0) if used and used.value is not None else None
+    y = reached.value if reached else None
+    counts = f" ({reached.k}/{reached.n})" if reached and reached.k is not None else ""
+    hover = lines(
+        f"<b>{plain(model)}</b>, {plain(harness)}",
+        plain(condition),
+        f"completion {reached.printed} %{counts}" if reached else "completion not printed",
+        write_usage(axis, x),
+        f"published: {source}",
+    )
+    counted = (reached.k, reached.n, reached.n) if reached else (None, None, None)
+    return EfficiencyMark(*place, condition, PairEnd(x, y, hover), None, *counted)
 
 
 CHART = Chart(

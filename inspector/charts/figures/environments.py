@@ -11,7 +11,7 @@ from statistics import fmean
 
 from benchapp.models import Run
 from benchapp.stats.inference.shares import percent_text
-from benchapp.stats.metrics.metric import Metric
+from benchapp.stats.metrics.metric import TrialMetric
 from benchapp.stats.metrics.rates import Rate
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
 from inspector.charts.drawing.panels import Heat, HeatCell, Scale, heatmaps, lines, note_left_out, plain
@@ -42,7 +42,7 @@ PRINTED = (
 class Average:
     """One metric of one condition in one environment: counts and mean per run that has a trial there."""
 
-    metric: Metric
+    metric: TrialMetric
     condition: str
     place: SuitePlace
     url: str
@@ -82,9 +82,9 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
     )
 
 
-def _averages(sheet: ChartSheet, metrics: Sequence[Metric]) -> tuple[list[Average], list[SuitePlace]]:
+def _averages(sheet: ChartSheet, metrics: Sequence[TrialMetric]) -> tuple[list[Average], list[SuitePlace]]:
     """With the environments in the order of the suite."""
-    found: dict[tuple[Metric, str, int], list[tuple[Run, Rate, float | None]]] = {}
+    found: dict[tuple[TrialMetric, str, int], list[tuple[Run, Rate, float | None]]] = {}
     for metric in metrics:
         for run in sheet.comparison.runs:
             for environment, rate, mean in metric.parts(sheet.comparison.outcomes[run.pk], "environment"):
@@ -99,7 +99,7 @@ def _averages(sheet: ChartSheet, metrics: Sequence[Metric]) -> tuple[list[Averag
     return averages, list(places.values())
 
 
-def _cells(metric: Metric, averages: Iterable[Average]) -> Iterator[tuple[tuple[str, str], HeatCell]]:
+def _cells(metric: TrialMetric, averages: Iterable[Average]) -> Iterator[tuple[tuple[str, str], HeatCell]]:
     for average in averages:
         if average.metric == metric:
             yield (average.condition, average.place.label), _cell(average)
@@ -118,10 +118,12 @@ def _cell(average: Average) -> HeatCell:
     return HeatCell(value, percent_text(value / 100, 0), hover, average.url)
 
 
-def _notes(metrics: Sequence[Metric], averages: Sequence[Average], places: Sequence[SuitePlace]) -> tuple[str, ...]:
+def _notes(
+    metrics: Sequence[TrialMetric], averages: Sequence[Average], places: Sequence[SuitePlace]
+) -> tuple[str, ...]:
     """What is averaged, what the columns are called, and how far easy and hard lie apart."""
     columns = "; ".join(place.full for place in places if place.key != place.name)
-    apart = [text for metric in metrics if (text := _apart(metric, averages))]
+    apart = [text for metric in metrics if (text := _describe_range(metric, averages))]
     return (
         "Every cell is the mean over runs (agent models and replicates alike) of the share passed there; no test is made. "
         "Choose one agent model above to see it alone.",
@@ -135,7 +137,7 @@ def _notes(metrics: Sequence[Metric], averages: Sequence[Average], places: Seque
     )
 
 
-def _apart(metric: Metric, averages: Iterable[Average]) -> str:
+def _describe_range(metric: TrialMetric, averages: Iterable[Average]) -> str:
     """Range of the environments' means, in points; empty below two environments."""
     means: dict[SuitePlace, list[float]] = {}
     for average in averages:

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from textwrap import wrap
-from typing import Any
 
 from plotly import graph_objects as go
 
 from benchapp.stats.metrics.amounts import render_signed
-from benchapp.stats.metrics.metric import Better, Metric
+from benchapp.stats.metrics.metric import Better, TrialMetric
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
 from inspector.charts.drawing.forest_rows import ForestRow, list_published_rows, own_rows, tell_apart
 from inspector.charts.drawing.palette import INK, MUTED, Style, series
@@ -57,14 +56,14 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
     )
 
 
-def _metrics(sheet: ChartSheet) -> tuple[Metric, ...]:
+def _metrics(sheet: ChartSheet) -> tuple[TrialMetric, ...]:
     """The chosen one, or all shares: differences in other units have no common axis."""
     if sheet.options.get("metrics") == "all":
         return tuple(metric for metric in sheet.metrics if metric.is_share)
     return (sheet.metric,) if sheet.metric else ()
 
 
-def _unit(metrics: Sequence[Metric]) -> str:
+def _unit(metrics: Sequence[TrialMetric]) -> str:
     return "pp" if not metrics or metrics[0].is_share else metrics[0].unit.value
 
 
@@ -101,7 +100,7 @@ def _figure(rows: dict[str, list[ForestRow]], unit: str, baseline: str) -> go.Fi
     _name_rows(figure, [row for _, row in lines_of])
     figure.update_layout(barmode="overlay", showlegend=True, meta={"min_width": 700})
     if alone:
-        _say_beside(figure, next(iter(rows.values())), places)
+        _annotate_rows(figure, next(iter(rows.values())), places)
     return figure
 
 
@@ -177,18 +176,18 @@ def _range(rows: Iterable[ForestRow]) -> list[float]:
     return [low - room, high + room]
 
 
-def _say_beside(figure: go.Figure, rows: Iterable[ForestRow], places: dict[str, int]) -> None:
+def _annotate_rows(figure: go.Figure, rows: Iterable[ForestRow], places: dict[str, int]) -> None:
     """The numbers of each row at its right, as forest plots have them: a reader without a pointer needs no hover.
 
     All at once: plotly copies every annotation there is whenever it is given one more.
     """
-    beside = [_beside(row, places[_name(row)]) for row in rows]
-    longest = max(len(each["text"]) for each in beside) - len("<b></b>")
+    beside = [_annotate(row, places[_name(row)]) for row in rows]
+    longest = max(len(str(each["text"])) for each in beside) - len("<b></b>")
     room = 24 + LETTER * longest
     figure.update_layout(annotations=[*figure.layout.annotations, *beside], margin={"r": room})
 
 
-def _beside(row: ForestRow, place: int) -> dict[str, Any]:
+def _annotate(row: ForestRow, place: int) -> dict[str, object]:
     counts = f"{row.own_count} to {row.other_count}" if row.own_count and row.other_count else ""
     return {
         "x": 1,
@@ -255,7 +254,10 @@ def _absent(sheet: ChartSheet) -> str:
 
 
 def _notes(
-    sheet: ChartSheet, metrics: Sequence[Metric], rows: dict[str, list[ForestRow]], shown: dict[str, list[ForestRow]]
+    sheet: ChartSheet,
+    metrics: Sequence[TrialMetric],
+    rows: dict[str, list[ForestRow]],
+    shown: dict[str, list[ForestRow]],
 ) -> Iterable[str]:
     every = [row for of_metric in rows.values() for row in of_metric]
     _, shared = tell_apart(row for row in every if row.is_own)

@@ -13,7 +13,7 @@ from statistics import fmean
 from plotly import graph_objects as go
 
 from benchapp.stats.comparing.groups import Group
-from benchapp.stats.metrics.metric import Better, Metric
+from benchapp.stats.metrics.metric import Better, TrialMetric
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
 from inspector.charts.drawing.arms import names_of
 from inspector.charts.drawing.gain import (
@@ -46,7 +46,7 @@ class Tile:
     group: Group
     place: SuitePlace
     gains: tuple[Gain, ...]
-    metric: Metric
+    metric: TrialMetric
     url: str
 
     @property
@@ -74,13 +74,13 @@ class Tile:
     @property
     def reached(self) -> str:
         """What both sides reached: counts for a share, else means over the families."""
+        sides = [(side, self._sides(side)) for side in ("own", "other")]
         if not self.metric.is_share:
-            own, other = (fmean(each.value for each in self._sides(side)) for side in ("own", "other"))
+            own, other = (fmean(each.value for each in of_side) for _, of_side in sides)
             return f"{own:,.4g} against {other:,.4g} {self.metric.unit.value}"
-        own, other = (
-            f"{sum(each.total for each in self._sides(side)):.4g}/{self.count(side)}" for side in ("own", "other")
+        return " against ".join(
+            f"{sum(each.total for each in of_side):.4g}/{self.count(side)}" for side, of_side in sides
         )
-        return f"{own} against {other}"
 
 
 Families = Mapping[int, Gain]  # by primary key
@@ -104,7 +104,7 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
     return ChartDrawing(figure, table, tuple(_notes(metric, by_family, len(groups), len(places))))
 
 
-def _pairs(sheet: ChartSheet, metric: Metric) -> Iterator[tuple[Group, Group, Families]]:
+def _pairs(sheet: ChartSheet, metric: TrialMetric) -> Iterator[tuple[Group, Group, Families]]:
     """Every group that has a baseline, with its difference in each family that both sides have a scored task in."""
     for group in sheet.comparison.groups.all:
         baseline = sheet.comparison.groups.baseline_of(group)
@@ -114,7 +114,7 @@ def _pairs(sheet: ChartSheet, metric: Metric) -> Iterator[tuple[Group, Group, Fa
             yield group, baseline, {family: gain_of(paired, paired.family == family) for family in families}
 
 
-def _by_family(sheet: ChartSheet, metric: Metric, pairs: Pairs, names: Names) -> list[Tile]:
+def _by_family(sheet: ChartSheet, metric: TrialMetric, pairs: Pairs, names: Names) -> list[Tile]:
     """In the order of the suite; tasks that stand in no family are left out."""
     places = read_families({family for *_, families in pairs for family in families if family >= 0})
     return [
@@ -125,14 +125,13 @@ def _by_family(sheet: ChartSheet, metric: Metric, pairs: Pairs, names: Names) ->
     ]
 
 
-def _by_environment(sheet: ChartSheet, metric: Metric, pairs: Pairs, names: Names) -> list[Tile]:
+def _by_environment(sheet: ChartSheet, metric: TrialMetric, pairs: Pairs, names: Names) -> list[Tile]:
     families_seen = read_families({family for *_, families in pairs for family in families if family >= 0})
     within = {family: place.within for family, place in families_seen.items()}
-    places: dict[int | None, SuitePlace] = dict(read_environments(key for key in within.values() if key is not None))
-    if None in within.values():
-        places[None] = NONE
+    found = read_environments(key for key in within.values() if key is not None)
+    places: list[tuple[int | None, SuitePlace]] = [*found.items(), *([(None, NONE)] if None in within.values() else [])]
     tiles = []
-    for environment, place in places.items():
+    for environment, place in places:
         for group, baseline, families in pairs:
             gains = [gain for family, gain in families.items() if family in within and within[family] == environment]
             if gains:
@@ -141,7 +140,7 @@ def _by_environment(sheet: ChartSheet, metric: Metric, pairs: Pairs, names: Name
 
 
 def _figure(
-    metric: Metric, tiles: Sequence[Tile], groups: Sequence[str], places: Sequence[str], by_family: bool
+    metric: TrialMetric, tiles: Sequence[Tile], groups: Sequence[str], places: Sequence[str], by_family: bool
 ) -> go.Figure:
     """Rows are what there is most room for downwards: groups beside few environments, families under few groups."""
     cells = {(tile.name, tile.place.label): _cell(tile) for tile in tiles}
@@ -156,7 +155,7 @@ def _figure(
 
 def _tile(
     sheet: ChartSheet,
-    metric: Metric,
+    metric: TrialMetric,
     names: Names,
     group: Group,
     baseline: Group,
@@ -182,7 +181,7 @@ def _cell(tile: Tile) -> HeatCell:
     return HeatCell(scale_value(metric, tile.delta), text, hover, tile.url)
 
 
-def _columns(metric: Metric | None, by_family: bool) -> tuple[TableColumn, ...]:
+def _columns(metric: TrialMetric | None, by_family: bool) -> tuple[TableColumn, ...]:
     unit = unit_of(metric.unit) if metric else "%"
     return (
         TableColumn("place", "family" if by_family else "environment", read=lambda row: row.place.full),
@@ -205,7 +204,7 @@ def _columns(metric: Metric | None, by_family: bool) -> tuple[TableColumn, ...]:
     )
 
 
-def _notes(metric: Metric, by_family: bool, groups: int, places: int) -> Iterator[str]:
+def _notes(metric: TrialMetric, by_family: bool, groups: int, places: int) -> Iterator[str]:
     kind = (
         "A cell is one family"
         if by_family
@@ -222,7 +221,7 @@ def _notes(metric: Metric, by_family: bool, groups: int, places: int) -> Iterato
     yield NOT_PUBLISHED
 
 
-def _absent(sheet: ChartSheet, metric: Metric) -> str:
+def _absent(sheet: ChartSheet, metric: TrialMetric) -> str:
     baseline = sheet.comparison.choices.baseline
     if not sheet.comparison.runs:
         return f"No run is chosen. {NOT_PUBLISHED}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from plotly import graph_objects as go
 
-from benchapp.stats.comparing.author_budgets import LibraryWriting, Sweep, sweeps_of, written_by
+from benchapp.stats.comparing.author_budgets import LibraryWriting, Sweep, read_library_writing, sweeps_of
 from benchapp.stats.comparing.groups import Group, experiment_names
 from benchapp.stats.inference.interval import Interval
 from benchapp.stats.metrics.passk import SOLVED, DrawnMean, draw_mean, name_of, samples_of
@@ -16,7 +16,7 @@ from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
 from inspector.charts.drawing.arms import model_name
 from inspector.charts.drawing.lineup import HEIGHT, MAX_LINES
 from inspector.charts.drawing.palette import Style, by_name, veil
-from inspector.charts.drawing.panels import MAX_PANELS, lines, note_left_out, panels, plain, short
+from inspector.charts.drawing.panels import MAX_PANELS, lines, note_left_out, panels, plain
 from inspector.charts.drawing.quantities import tokens
 from inspector.charts.drawing.traces import ChartPoint, Legend, scatter
 from inspector.charts.sheet import ChartSheet
@@ -62,6 +62,8 @@ class BudgetStop:
 
 @dataclass(frozen=True, slots=True)
 class BudgetCurve:
+    """One sweep: its name, the panel it stands in (its author), and its stops by rising budget."""
+
     name: str
     panel: str
     stops: tuple[BudgetStop, ...]
@@ -81,7 +83,7 @@ def _lines(sheet: ChartSheet) -> list[BudgetCurve]:
     comparison = sheet.comparison
     sweeps = sweeps_of(comparison.groups.all)
     runs = [run for sweep in sweeps for _, group in sweep.stops for run in group.runs]
-    written = written_by(runs, comparison.choices.as_of) if runs else {}
+    written = read_library_writing(runs, comparison.choices.as_of) if runs else {}
     names = _names(sweeps)
     return [
         BudgetCurve(
@@ -117,12 +119,12 @@ def _stop(
         name_of(samples_of(runs)),
         comparison.cell(group, SOLVED).rate,
         draw_mean(runs),
-        _together([written.get(run.pk, LibraryWriting()) for run in group.runs]),
+        _add_up([written.get(run.pk, LibraryWriting()) for run in group.runs]),
         sheet.trials_url(group, metric=SOLVED),
     )
 
 
-def _together(found: Sequence[LibraryWriting]) -> LibraryWriting:
+def _add_up(found: Sequence[LibraryWriting]) -> LibraryWriting:
     known = [each.output_tokens for each in found if each.libraries]
     told = [each for each in known if each is not None]
     return LibraryWriting(
@@ -157,9 +159,7 @@ def _curve(line: BudgetCurve, style: Style, named: Legend) -> go.Scatter:
     return scatter(
         points,
         mode="lines+markers",
-        name=short(line.name),
-        legendgroup=plain(line.name),
-        showlegend=named.is_first(line.name),
+        **named.enter(line.name),
         line={"color": style.colour, "dash": style.dash, "width": 2},
         marker=style.mark(8),
     )

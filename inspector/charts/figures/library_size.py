@@ -15,21 +15,20 @@ from benchapp.stats.comparing.choices import NO_SKILL
 from benchapp.stats.comparing.comparison import MetricCell
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.learning.library_sizes import LibrarySize, read_final_libraries
-from benchapp.stats.metrics.metric import Metric
+from benchapp.stats.metrics.metric import TrialMetric
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
 from inspector.charts.drawing.arms import ModelPanel, arms_of
 from inspector.charts.drawing.gain import scale_value
 from inspector.charts.drawing.palette import MUTED, Style, by_name
-from inspector.charts.drawing.panels import MAX_PANELS, lines, note_left_out, panels, plain, short
+from inspector.charts.drawing.panels import MAX_PANELS, lines, note_left_out, panels, plain
 from inspector.charts.drawing.quantities import unit_of
 from inspector.charts.drawing.traces import ChartPoint, Legend, connect, scatter
-from inspector.charts.figures.file_kinds import COUNTED, Composition, composition, kind_columns
+from inspector.charts.figures.libraries import COUNTED, WITHOUT_LIBRARY, Composition, composition, kind_columns
 from inspector.charts.sheet import ChartSheet
-from runner.protocols.conditions import CONDITIONS, conditions_without_library
+from runner.protocols.conditions import CONDITIONS
 
 TIER3 = "-tier3"
 HEIGHT = 230  # px of a panel's inside
-WITHOUT_LIBRARY = conditions_without_library()
 NOT_PUBLISHED = "The paper's own figure is not published as numbers."
 
 COLUMNS = (
@@ -100,7 +99,7 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
 
 
 def _rows(
-    sheet: ChartSheet, metric: Metric, arm: ModelPanel, libraries: Mapping[int, Sequence[LibrarySize]]
+    sheet: ChartSheet, metric: TrialMetric, arm: ModelPanel, libraries: Mapping[int, Sequence[LibrarySize]]
 ) -> Iterator[SizeRow]:
     """Of every group of the arm that has a library; empty ones count."""
     for group, name in zip(arm.groups, arm.rows, strict=True):
@@ -114,7 +113,7 @@ def _has_value(rows: Sequence[SizeRow]) -> bool:
     return any(row.value is not None for row in rows)
 
 
-def _figure(sheet: ChartSheet, metric: Metric, arms: Sequence[tuple[ModelPanel, Sequence[SizeRow]]]) -> go.Figure:
+def _figure(sheet: ChartSheet, metric: TrialMetric, arms: Sequence[tuple[ModelPanel, Sequence[SizeRow]]]) -> go.Figure:
     shown_arms = arms[:MAX_PANELS]
     styles = by_name(mechanism(row.group.condition) for _, rows in arms for row in rows)
     figure, place_of = panels([arm.title for arm, _ in shown_arms], across=3, height=HEIGHT, legend=styles)
@@ -138,7 +137,7 @@ def _figure(sheet: ChartSheet, metric: Metric, arms: Sequence[tuple[ModelPanel, 
     return figure
 
 
-def _no_skill(sheet: ChartSheet, metric: Metric, group: Group) -> ChartPoint | None:
+def _no_skill(sheet: ChartSheet, metric: TrialMetric, group: Group) -> ChartPoint | None:
     cell = sheet.comparison.cell(group, metric)
     if cell.value is None:
         return None
@@ -152,9 +151,7 @@ def _trace(name: str, point: ChartPoint, style: Style, named: Legend) -> go.Scat
         [point],
         mode="markers",
         marker=style.mark(11, line={"width": 2}),
-        name=short(name),
-        legendgroup=plain(name),
-        showlegend=named.is_first(name),
+        **named.enter(name),
     )
 
 
@@ -178,12 +175,12 @@ def _counts(cell: MetricCell, group: Group) -> str:
     return f"{plain(metric.key)} {mean} ({counted}{runs})"
 
 
-def _columns(metric: Metric) -> tuple[TableColumn, ...]:
+def _columns(metric: TrialMetric) -> tuple[TableColumn, ...]:
     value = TableColumn("value", metric.key, unit_of(metric.unit))
     return tuple(value if column.key == "value" else column for column in COLUMNS)
 
 
-def _notes(metric: Metric, total: int) -> tuple[str, ...]:
+def _notes(metric: TrialMetric, total: int) -> tuple[str, ...]:
     return (
         "Filled marks: conditions that demand tier-3 files (references, scripts, assets). Open marks: all others.",
         f"Lines lead from the no-skill run of the same model. {', '.join(COUNTED)} count; a run's libraries are added up; "

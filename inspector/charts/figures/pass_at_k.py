@@ -12,9 +12,9 @@ from plotly import graph_objects as go
 from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.metrics.outcomes import Outcomes
-from benchapp.stats.metrics.passing import LIMITS, PassPoint, pass_curve, solved_within
+from benchapp.stats.metrics.passing import LIMITS, PassPoint, count_solved_within, pass_curve
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
-from inspector.charts.drawing.lineup import crowd_notes, curves, facets_of
+from inspector.charts.drawing.lineup import crowd_notes, curves, split_panels
 from inspector.charts.drawing.palette import MUTED
 from inspector.charts.drawing.panels import lines, panels, plain
 from inspector.charts.drawing.quantities import plural
@@ -78,7 +78,7 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
     )
     if not found:
         return ChartDrawing(_draw_printed(published), table, (NOT_PUBLISHED, LIMITS[0]))
-    facets = facets_of(found)
+    facets = split_panels(found)
     figure = curves(facets, lambda group: [row.point for row in found[group]])
     if published and len(facets) == 1:
         _lay_over(figure, published)
@@ -96,7 +96,7 @@ def curve_of(sheet: ChartSheet, group: Group) -> list[PassRow]:
 
 
 def _row(group: Group, runs: Sequence[Outcomes], point: PassPoint, url: str) -> PassRow:
-    counted = [solved_within(outcomes, point.k) for outcomes in runs]
+    counted = [count_solved_within(outcomes, point.k) for outcomes in runs]
     passed, tried = (sum(column) for column in zip(*counted, strict=True))
     numbers = (100 * point.value, point.tasks, point.samples, point.left_out, passed, tried)
     return PassRow(group.label, "own", point.k, *numbers, url)

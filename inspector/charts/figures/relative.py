@@ -12,7 +12,7 @@ from statistics import fmean
 from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.metrics.amounts import render_signed
-from benchapp.stats.metrics.metric import Metric
+from benchapp.stats.metrics.metric import TrialMetric
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
 from inspector.charts.drawing.arms import ModelPanel, arms_of
 from inspector.charts.drawing.gain import Gain, GainSide, gain_of, pair_groups, scale_value, write_difference
@@ -99,9 +99,10 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
     return ChartDrawing(figure, table, (*_notes(len(arms) - len(with_raw), bool(with_raw)), *left))
 
 
-def _own(sheet: ChartSheet, arm: ModelPanel, metrics: Sequence[Metric]) -> Iterator[RelativeCell]:
+def _own(sheet: ChartSheet, arm: ModelPanel, metrics: Sequence[TrialMetric]) -> Iterator[RelativeCell]:
     raw = arm.find(RAW)
-    assert raw is not None
+    if raw is None:
+        return
     for group, name in zip(arm.groups, arm.rows, strict=True):
         if group.condition in NO_SKILLS:
             continue
@@ -113,17 +114,16 @@ def _own(sheet: ChartSheet, arm: ModelPanel, metrics: Sequence[Metric]) -> Itera
                 cell = HeatCell(hover=lines(head, plain(why)), url=url)
                 yield RelativeCell(arm.title, "own runs", name, metric.key, cell, note=why)
                 continue
-            sides = [_numbers(metric, side) for side in (gain.own, gain.other)]
-            yield RelativeCell(
-                arm.title, "own runs", name, metric.key, _cell(head, metric, gain, url), *sides, gain.tasks
-            )
+            own, other = _numbers(metric, gain.own), _numbers(metric, gain.other)
+            cell = _cell(head, metric, gain, url)
+            yield RelativeCell(arm.title, "own runs", name, metric.key, cell, own, other, gain.tasks)
 
 
-def _numbers(metric: Metric, side: GainSide) -> Numbers:
+def _numbers(metric: TrialMetric, side: GainSide) -> Numbers:
     return scale_value(metric, side.value), round(side.total, 10), side.of
 
 
-def _compare_groups(sheet: ChartSheet, group: Group, raw: Group, metric: Metric) -> tuple[Gain | None, str]:
+def _compare_groups(sheet: ChartSheet, group: Group, raw: Group, metric: TrialMetric) -> tuple[Gain | None, str]:
     """The difference, or why there is none."""
     for side in (group, raw):
         if not sheet.comparison.cell(side, metric).rate.scored:
@@ -132,7 +132,7 @@ def _compare_groups(sheet: ChartSheet, group: Group, raw: Group, metric: Metric)
     return (gain_of(paired), "") if paired else (None, "no task was scored on both sides")
 
 
-def _cell(head: str, metric: Metric, gain: Gain, url: str) -> HeatCell:
+def _cell(head: str, metric: TrialMetric, gain: Gain, url: str) -> HeatCell:
     counts = f"{gain.own.write(metric)} against {gain.other.write(metric)} on the same {gain.tasks} tasks"
     runs = f"replicates: {gain.replicates[0]} against {gain.replicates[1]}" if max(gain.replicates) > 1 else ""
     text = write_difference(metric, gain.delta)

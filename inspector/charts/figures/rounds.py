@@ -13,7 +13,7 @@ import numpy as np
 from plotly import graph_objects as go
 
 from benchapp.stats.comparing.groups import Group
-from benchapp.stats.learning.library_rounds import read_rounds_given
+from benchapp.stats.learning.library_history import read_rounds_given
 from benchapp.stats.metrics.outcomes import LEARNING, Floats, Ints, Mask, Outcomes
 from benchapp.stats.metrics.rates import Rate
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
@@ -52,7 +52,7 @@ class AtRound:
 
 @dataclass(frozen=True, slots=True)
 class Acquired:
-    """Trials of acquisition and evaluation of all replicates of a group as columns, tainted episodes left out. NaN: not scored."""
+    """Trials of acquisition and evaluation of all replicates of a group as columns, [n] each, tainted episodes left out. NaN: not scored."""
 
     trial: Ints
     task: Ints

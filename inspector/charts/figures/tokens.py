@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.metrics.spending import Spending, spending_of
-from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn, TableRow
+from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
 from inspector.charts.drawing.bars import (
     MAX_BARS,
     Bar,
@@ -29,6 +30,7 @@ AGENT, AUTHOR = "agent", "author"
 KINDS = kinds_of_part(FRESH, CACHED, UNTOLD, OUTPUT, AGENT, AUTHOR)
 THINGS = {AGENT: "attempt", AUTHOR: "call"}
 PAPER, TABLE = "skilllearnbench", "Table 6"  # solving tokens per instance
+PRINTED = "Published: tokens of solving alone, per instance, averaged over the paper's models; not per run."
 COLUMNS = (
     TableColumn("group", "group"),
     TableColumn("who", "who"),
@@ -45,166 +47,160 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True)
-class TokenShare:
-    """What the agent or the author of a group used, all replicates added up."""
+class TokenRow:
+    """What the agent or the author of a group used per run, all replicates added up, or a printed line.
 
+    `bar` has the tokens; `things` counts attempts or calls of all runs, `tokens_known` and `cost_known` those that tell.
+    """
+
+    group: str
     who: str
-    runs: int
-    spent: Spending
+    source: str
+    input: float | None
+    cached: float | None
+    output: float | None
+    bar: Bar
+    runs: int | None = None
+    things: int | None = None
+    tokens_known: int | None = None
+    cost_known: int | None = None
+    cost: float | None = None
+    url: str = ""
 
-    def per_run(self, total: float | None) -> float | None:
-        return None if total is None else total / self.runs
-
-
-def shares_of(sheet: ChartSheet) -> dict[Group, tuple[TokenShare, TokenShare]]:
-    """Agent and author of every group for which an attempt or a call was billed."""
-    comparison = sheet.comparison
-    spent = spending_of(comparison.runs, comparison.choices.as_of)
-    found = {}
-    for group in comparison.groups.all:
-        of_runs = [spent[run.pk] for run in group.runs if run.pk in spent]
-        agent = TokenShare(AGENT, group.replicates, sum((each.agent for each in of_runs), Spending()))
-        author = TokenShare(AUTHOR, group.replicates, sum((each.author for each in of_runs), Spending()))
-        if agent.spent.things or author.spent.things:
-            found[group] = agent, author
-    return found
+    @property
+    def cost_part(self) -> BarPart | None:
+        if self.cost is None:
+            return None
+        told = _count_known(self.cost_known or 0, self.things or 0, self.who)
+        hover = lines(*_head(self.group, self.who, self.runs), f"{usd(self.cost)} per run", told)
+        return BarPart(self.who, self.cost, str(usd(self.cost)), hover, self.url)
 
 
 def draw(sheet: ChartSheet) -> ChartDrawing:
-    found = shares_of(sheet)
-    published = find_printed_tokens(sheet)
-    if not found and not published:
-        return ChartDrawing(
-            None, ChartTable(COLUMNS), absent="No attempt and no author call of these runs has been recorded."
-        )
-    shown = list(found.items())[:MAX_BARS]
-    own = []
+    own, printed = list_own_rows(sheet), _list_printed_rows(sheet.published)
+    if not own and not printed:
+        absent = "No attempt and no author call of these runs has been recorded."
+        return ChartDrawing(None, ChartTable(COLUMNS), absent=absent)
+    shown = own[:MAX_BARS]
+    panels = []
     if shown:
-        own = [
-            BarPanel("Agent", "tokens per run", tuple(_token_bar(sheet, group, agent) for group, (agent, _) in shown)),
-            BarPanel(
-                "Author", "tokens per run", tuple(_token_bar(sheet, group, author) for group, (_, author) in shown)
-            ),
+        panels = [
+            BarPanel(title, "tokens per run", tuple(row.bar for row in rows))
+            for title, rows in zip(("Agent", "Author"), zip(*shown, strict=True), strict=True)
         ]
-    priced = any(share.spent.cost_usd is not None for _, shares in shown for share in shares)
+    priced = any(row.cost is not None for row in chain(*shown))
     if priced:
-        costs = tuple(_cost_bar(sheet, group, shares) for group, shares in shown)
-        own.append(BarPanel("Cost", "USD per run", costs))
-    figure = stack_bars(rows_of(len(own) or 1, own, _draw_printed_panels(published)), KINDS, across=len(own) or 1)
-    rows = (
-        *(_row(sheet, group, share) for group, shares in found.items() for share in shares if share.spent.things),
-        *_list_printed_rows(published),
+        panels.append(BarPanel("Cost", "USD per run", tuple(map(_build_cost_bar, shown))))
+    laid_over = BarPanel(
+        "Published: SkillLearnBench, solving", "tokens per instance, as printed", tuple(row.bar for row in printed)
     )
-    unpriced = ("No attempt and no call of these runs tells a cost.",) if own and not priced else ()
-    return ChartDrawing(figure, ChartTable(COLUMNS, rows), (*unpriced, *_notes(len(found), bool(published))))
+    across = len(panels) or 1
+    figure = stack_bars(rows_of(across, panels, [laid_over] if printed else []), KINDS, across=across)
+    rows = (*(row for row in chain(*own) if row.things), *printed)
+    unpriced = ("No attempt and no call of these runs tells a cost.",) if panels and not priced else ()
+    return ChartDrawing(figure, ChartTable.of(COLUMNS, rows), (*unpriced, *_notes(len(own), bool(printed))))
 
 
-def _token_bar(sheet: ChartSheet, group: Group, share: TokenShare) -> Bar:
-    spent = share.spent
+def list_own_rows(sheet: ChartSheet) -> list[tuple[TokenRow, TokenRow]]:
+    """Agent and author of every group for which an attempt or a call was billed."""
+    comparison = sheet.comparison
+    spent = spending_of(comparison.runs, comparison.choices.as_of)
+    found = []
+    for group in comparison.groups.all:
+        of_runs = [spent[run.pk] for run in group.runs if run.pk in spent]
+        agent = sum((each.agent for each in of_runs), Spending())
+        author = sum((each.author for each in of_runs), Spending())
+        if agent.things or author.things:
+            url = sheet.trials_url(group)
+            found.append((_build_row(group, AGENT, agent, url), _build_row(group, AUTHOR, author, url)))
+    return found
+
+
+def _build_row(group: Group, who: str, spent: Spending, url: str) -> TokenRow:
+    amounts = (spent.input_tokens, spent.cached_tokens, spent.output_tokens, spent.cost_usd)
+    fresh, cached, output, cost = (None if total is None else total / group.replicates for total in amounts)
+    return TokenRow(
+        group.label,
+        who,
+        "own",
+        fresh,
+        cached,
+        output,
+        _build_bar(group, who, spent, url if who == AGENT else ""),
+        group.replicates,
+        spent.things,
+        spent.tokens_known,
+        spent.cost_known,
+        cost,
+        url,
+    )
+
+
+def _build_bar(group: Group, who: str, spent: Spending, url: str) -> Bar:
     if not spent.tokens_known:
-        return Bar(group.label, (), _nothing(share))
+        return Bar(group.label, (), "unknown" if spent.things else f"no {THINGS[who]}")
     cached, total = spent.cached_tokens, spent.input_tokens
-    amounts: list[tuple[str, float | None]] = [(OUTPUT, spent.output_tokens)]
-    if cached is None or total is None:
-        amounts.insert(0, (UNTOLD, total))
-    else:
-        amounts = [(FRESH, max(0, total - cached)), (CACHED, cached), *amounts]
-    url = sheet.trials_url(group) if share.who == AGENT else ""
-    parts = []
-    for name, amount in amounts:
-        if amount:
-            each = amount / share.runs
-            told = _of(spent.tokens_known, share)
-            parts.append(
-                BarPart(name, each, tokens(each), lines(*_who(group, share), f"{each:,.0f} {name}", told), url)
-            )
-    whole = sum(part.value or 0 for part in parts)
-    return Bar(group.label, tuple(parts), tokens(whole) + _partly(spent.tokens_known, spent.things))
+    amounts: list[tuple[str, float | None]] = [(UNTOLD, total)]
+    if cached is not None and total is not None:
+        amounts = [(FRESH, max(0, total - cached)), (CACHED, cached)]
+    head, told = _head(group.label, who, group.replicates), _count_known(spent.tokens_known, spent.things, who)
+    means = [(name, total / group.replicates) for name, total in (*amounts, (OUTPUT, spent.output_tokens)) if total]
+    parts = tuple(
+        BarPart(name, mean, tokens(mean), lines(*head, f"{mean:,.0f} {name}", told), url) for name, mean in means
+    )
+    return Bar(group.label, parts, tokens(sum(mean for _, mean in means)) + _partly(spent.tokens_known, spent.things))
 
 
-def _cost_bar(sheet: ChartSheet, group: Group, shares: Sequence[TokenShare]) -> Bar:
-    parts = []
-    for share in shares:
-        cost = share.per_run(share.spent.cost_usd)
-        if cost is not None:
-            hover = lines(*_who(group, share), f"{usd(cost)} per run", _of(share.spent.cost_known, share))
-            parts.append(BarPart(share.who, cost, str(usd(cost)), hover, sheet.trials_url(group)))
-    known, things = (sum(getattr(share.spent, name) for share in shares) for name in ("cost_known", "things"))
+def _build_cost_bar(rows: Sequence[TokenRow]) -> Bar:
+    parts = tuple(part for row in rows if (part := row.cost_part))
     if not parts:
-        return Bar(group.label, (), "unknown")
-    return Bar(group.label, tuple(parts), str(usd(sum(part.value or 0 for part in parts))) + _partly(known, things))
-
-
-def _nothing(share: TokenShare) -> str:
-    if share.spent.things:
-        return "unknown"
-    return "no call" if share.who == AUTHOR else "no attempt"
+        return Bar(rows[0].group, (), "unknown")
+    known, things = sum(row.cost_known or 0 for row in rows), sum(row.things or 0 for row in rows)
+    return Bar(rows[0].group, parts, str(usd(sum(part.value or 0 for part in parts))) + _partly(known, things))
 
 
 def _partly(known: int, things: int) -> str:
     return f" of {known:,}/{things:,}" if known < things else ""
 
 
-def _who(group: Group, share: TokenShare) -> tuple[str, str]:
-    return plain(group.label), f"{share.who}, per run over {plural(share.runs, 'run')}"
+def _head(group: str, who: str, runs: int | None) -> tuple[str, str]:
+    return plain(group), f"{who}, per run over {plural(runs or 0, 'run')}"
 
 
-def _of(known: int, share: TokenShare) -> str:
-    return f"told by {known:,} of {plural(share.spent.things, THINGS[share.who])}"
+def _count_known(known: int, things: int, who: str) -> str:
+    return f"told by {known:,} of {plural(things, THINGS[who])}"
 
 
-def _row(sheet: ChartSheet, group: Group, share: TokenShare) -> TableRow:
-    spent = share.spent
-    amounts = [share.per_run(value) for value in (spent.input_tokens, spent.cached_tokens, spent.output_tokens)]
-    cost = share.per_run(spent.cost_usd)
-    values = (group.label, share.who, share.runs, spent.things, spent.tokens_known, *amounts, spent.cost_known, cost)
-    return TableRow((*values, "own"), sheet.trials_url(group))
-
-
-def find_printed_tokens(sheet: ChartSheet) -> dict[str, dict[str, PrintedNumber]]:
-    """Label -> metric -> printed number of thousands of tokens."""
-    found: dict[str, dict[str, PrintedNumber]] = {}
-    for row in sheet.published:
+def _list_printed_rows(published: Sequence[PrintedNumber]) -> list[TokenRow]:
+    """One per method, of the table's thousands of tokens."""
+    cells: dict[str, dict[str, PrintedNumber]] = {}
+    for row in published:
         if row.paper == PAPER and row.table == TABLE and row.unit == "k tokens":
-            found.setdefault(row.row, {})[row.metric] = row
-    return found
+            cells.setdefault(row.row, {})[row.metric] = row
+    return [_build_printed_row(label, of_label) for label, of_label in cells.items()]
 
 
-def _draw_printed_panels(published: Mapping[str, Mapping[str, PrintedNumber]]) -> list[BarPanel]:
-    if not published:
-        return []
-    bars = []
-    for label, cells in published.items():
-        parts = tuple(
-            BarPart(name, 1000 * cell.value, cell.printed, lines(plain(label), f"{cell.printed} {name}"))
-            for name, metric in ((UNTOLD, "input_tokens"), (OUTPUT, "output_tokens"))
-            if (cell := cells.get(metric)) and cell.value is not None
-        )
-        total = cells.get("tokens")
-        bars.append(Bar(label, parts, total.printed if total else ""))
-    return [BarPanel("Published: SkillLearnBench, solving", "tokens per instance, as printed", tuple(bars))]
-
-
-def _list_printed_rows(published: Mapping[str, Mapping[str, PrintedNumber]]) -> Iterable[TableRow]:
-    for label, cells in published.items():
-        amounts = [
-            1000 * cell.value if (cell := cells.get(metric)) and cell.value is not None else None
-            for metric in ("input_tokens", "output_tokens")
-        ]
-        values = (label, AGENT, None, None, None, amounts[0], None, amounts[1], None, None)
-        yield TableRow((*values, f"SkillLearnBench, {TABLE}; per instance, not per run"))
+def _build_printed_row(label: str, cells: dict[str, PrintedNumber]) -> TokenRow:
+    counts = {metric: 1000 * cell.value for metric, cell in cells.items() if cell.value is not None}
+    parts = tuple(
+        BarPart(name, counts[metric], cell.printed, lines(plain(label), f"{cell.printed} {name}"))
+        for name, metric in ((UNTOLD, "input_tokens"), (OUTPUT, "output_tokens"))
+        if metric in counts and (cell := cells[metric])
+    )
+    source = f"SkillLearnBench, {TABLE}; per instance, not per run"
+    bar = Bar(label, parts, cells["tokens"].printed if "tokens" in cells else "")
+    return TokenRow(label, AGENT, source, counts.get("input_tokens"), None, counts.get("output_tokens"), bar)
 
 
 def _notes(groups_total: int, published: bool) -> tuple[str, ...]:
-    notes = (
+    return (
         "Every billed attempt and every author call counts, whether or not its result did; the mean over the runs of a "
         "group. Phases differ between conditions (replay), and with them what a run has to pay.",
         "Unknown is unknown: a sum that not all attempts or calls told says of how many it is, and is too low by the rest. Where only some attempts tell "
         "what came from the cache, the others' input counts as not cached.",
+        *([PRINTED] if published else []),
+        *note_crowd(groups_total, "groups"),
     )
-    if published:
-        notes += ("Published: tokens of solving alone, per instance, averaged over the paper's models; not per run.",)
-    return (*notes, *note_crowd(groups_total, "groups"))
 
 
 CHART = Chart(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import orjson
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -53,7 +51,7 @@ def _chart(key: str) -> Chart:
     return CHARTS[key]
 
 
-def _read_twin(request: HttpRequest, found: Chart, sheet: ChartSheet, picture: Picture) -> dict[str, Any]:
+def _read_twin(request: HttpRequest, found: Chart, sheet: ChartSheet, picture: Picture) -> dict[str, object]:
     """`figure` is plotly's, in the light colours; `dark` gives the twin of each."""
     comparison, drawing = sheet.comparison, picture.drawing
     pin = build_permalink(request, comparison)
@@ -80,7 +78,7 @@ def _read_twin(request: HttpRequest, found: Chart, sheet: ChartSheet, picture: P
     }
 
 
-def _read_table(table: ChartTable) -> dict[str, Any]:
+def _read_table(table: ChartTable) -> dict[str, object]:
     links = [PathLink(row.url) if row.url else None for row in table.rows]
     return {
         "columns": table.columns,
@@ -88,9 +86,9 @@ def _read_table(table: ChartTable) -> dict[str, Any]:
     }
 
 
-def _context(request: HttpRequest, found: Chart, sheet: ChartSheet, picture: Picture) -> dict[str, Any]:
+def _context(request: HttpRequest, found: Chart, sheet: ChartSheet, picture: Picture) -> dict[str, object]:
     choices = sheet.comparison.choices
-    before, behind = _beside(found, choices)
+    before, behind = _find_neighbours(found, choices)
     drawn = (f"{name}:{value}" for name, value in sheet.options.items())
     kept = [(name, value) for name, value in choices.pairs() if not _is_asked_again(found, name, value)]
     return {
@@ -118,7 +116,7 @@ def _is_asked_again(found: Chart, name: str, value: str) -> bool:
     return own_option or (name == "metric" and found.uses_metric)
 
 
-def _beside(found: Chart, choices: Choices) -> tuple[ChartCard, ChartCard]:
+def _find_neighbours(found: Chart, choices: Choices) -> tuple[ChartCard, ChartCard]:
     """The charts before and after it, in a round."""
     keys = list(CHARTS)
     place = keys.index(found.key)
@@ -126,7 +124,7 @@ def _beside(found: Chart, choices: Choices) -> tuple[ChartCard, ChartCard]:
     return card_of(before, choices), card_of(behind, choices)
 
 
-def _table_context(found: Chart, table: ChartTable) -> dict[str, Any]:
+def _table_context(found: Chart, table: ChartTable) -> dict[str, object]:
     return {
         "chart": found,
         "heads": list(zip(table.columns, numeric_columns(table), strict=True)),

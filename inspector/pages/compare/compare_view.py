@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
@@ -12,11 +11,11 @@ from benchapp.analysis.diagnoses.profile import PROFILE_GROUPS
 from benchapp.analysis.diagnoses.profiles_by_run import LibraryProfile, average_profile, read_skills
 from benchapp.analysis.failures.run_endings import Endings, endings_of, sentences_of
 from benchapp.models import Run
-from benchapp.papers.paper_names import PAPERS
+from benchapp.papers.loading import PAPERS
 from benchapp.record.json_shape import JsonShape, encode
 from benchapp.stats.comparing.axis_facets import facets_of
 from benchapp.stats.comparing.comparison import GroupComparison
-from benchapp.stats.comparing.comparison_sentences import says, verdict
+from benchapp.stats.comparing.comparison_sentences import list_sentences, says, verdict
 from benchapp.stats.comparing.group_passes import passes_of
 from benchapp.stats.comparing.groups import MODEL, Group
 from benchapp.stats.metrics.catalogue import TABLES
@@ -50,7 +49,7 @@ def compare(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     return render_page(request, "compare/compare.html", data=data, context=context, as_json=False)
 
 
-def build_comparison_context(request: HttpRequest, sheet: ChartSheet, groups: Sequence[Group]) -> dict[str, Any]:
+def build_comparison_context(request: HttpRequest, sheet: ChartSheet, groups: Sequence[Group]) -> dict[str, object]:
     """What `_compared.html` needs: the verdict, the condition table, the choices and the charts."""
     comparison = sheet.comparison
     return {
@@ -68,7 +67,7 @@ def build_comparison_context(request: HttpRequest, sheet: ChartSheet, groups: Se
         "run_metrics": run_metrics(sheet),
         "rows": table_rows(sheet, groups),
         "verdict": verdict(comparison, comparison.groups.all, sheet.metric) if sheet.metric else "",
-        "sentences": _sentences(sheet, groups),
+        "sentences": list_sentences(comparison, groups, sheet.metric) if sheet.metric else [],
         "endings": _endings(groups),
         "passes": passes_of(comparison, groups),
         "profiles": _profiles(sheet, groups),
@@ -79,7 +78,7 @@ def build_comparison_context(request: HttpRequest, sheet: ChartSheet, groups: Se
     }
 
 
-def groups_twin(sheet: ChartSheet, groups: Sequence[Group]) -> list[dict[str, Any]]:
+def groups_twin(sheet: ChartSheet, groups: Sequence[Group]) -> list[dict[str, object]]:
     passes = {each.group.identity: each for each in passes_of(sheet.comparison, groups)}
     endings = endings_of(run for group in groups for run in group.runs)
     profiles = {group.identity: profile for group, profile in _profiles(sheet, groups)}
@@ -94,7 +93,7 @@ def groups_twin(sheet: ChartSheet, groups: Sequence[Group]) -> list[dict[str, An
     ]
 
 
-def comparison_twin(request: HttpRequest, sheet: ChartSheet) -> dict[str, Any]:
+def comparison_twin(request: HttpRequest, sheet: ChartSheet) -> dict[str, object]:
     comparison = sheet.comparison
     return {
         "choices": comparison.choices.pairs(),
@@ -115,7 +114,7 @@ GROUP = JsonShape(
 )
 
 
-def _group_twin(sheet: ChartSheet, group: Group) -> dict[str, Any]:
+def _group_twin(sheet: ChartSheet, group: Group) -> dict[str, object]:
     comparison = sheet.comparison
     baseline = comparison.groups.baseline_of(group)
     return {
@@ -127,7 +126,7 @@ def _group_twin(sheet: ChartSheet, group: Group) -> dict[str, Any]:
         "differences": {
             metric.key: {**encode(difference), "sentence": says(comparison, group, metric)}
             for metric in sheet.metrics
-            if (difference := comparison.describe(group, metric)) is not None
+            if (difference := comparison.difference(group, metric, describe=True)) is not None
         },
     }
 
@@ -139,14 +138,6 @@ def _profiles(sheet: ChartSheet, groups: Sequence[Group]) -> list[tuple[Group, L
     read = read_skills(run for group in groups for run in group.runs)
     found = [(group, average_profile([read[run.pk] for run in group.runs])) for group in groups]
     return [(group, profile) for group, profile in found if profile.libraries]
-
-
-def _sentences(sheet: ChartSheet, groups: Sequence[Group]) -> list[tuple[Group, str]]:
-    """Of the chosen metric, one per group that has a baseline."""
-    if sheet.metric is None:
-        return []
-    said = ((group, says(sheet.comparison, group, sheet.metric)) for group in groups)
-    return [(group, text) for group, text in said if text]
 
 
 def _endings(groups: Sequence[Group]) -> list[tuple[Group, tuple[str, ...]]]:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.comparing.groups import Group
-from benchapp.stats.learning.library_sizes import FILE_KINDS, Churn, LibrarySize, count_churn, read_final_libraries
+from benchapp.stats.learning.library_history import FILE_KINDS
+from benchapp.stats.learning.library_sizes import Churn, LibrarySize, count_churn, read_final_libraries
 from benchapp.stats.learning.reuse import PhaseReuse, Reuse, SkillReuse, reuse
 from inspector.charts.chart_request import sheet_of
 from inspector.web.permalinks import build_permalink
@@ -45,7 +46,7 @@ class GroupLibraries(Shaped):
 
     @property
     def is_library(self) -> bool:
-        """Whether there is anything to tell: an arm without skills holds empty libraries that nobody ever wrote to."""
+        """Whether there is anything to show: a condition without skills has empty libraries that nobody wrote to."""
         return bool(self.skills or self.decisions)
 
     @property
@@ -116,7 +117,7 @@ def compared_libraries(request: HttpRequest, *, as_json: bool = False) -> HttpRe
     return render_page(request, "compare/compare_libraries.html", data=data, context=context, as_json=as_json)
 
 
-def _of_groups(groups: Sequence[Group], as_of: Any) -> list[GroupLibraries]:
+def _of_groups(groups: Sequence[Group], as_of: datetime | None) -> list[GroupLibraries]:
     """Only of the groups on the page: a history of a whole campaign takes a second to read."""
     runs = [run for group in groups for run in group.runs]
     changes = count_churn(runs, as_of)  # first: it reads the histories, which tell the final libraries too

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import urlencode
-from uuid import UUID
 
 from django.db.models import Count, F, Q, QuerySet
 from django.db.models.expressions import OrderBy
@@ -19,12 +17,13 @@ from benchapp.models import Experiment, Trial
 from benchapp.record.json_shape import JsonShape
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import count_added_since
-from benchapp.stats.comparing.narrowing import Narrowing, in_words, later, success_is, trials_behind
+from benchapp.stats.comparing.narrowing import OUTCOMES, Narrowing, in_words, later, success_is, trials_behind
 from benchapp.stats.metrics.tally import TrialTally
 from inspector.web.responses import PageLink, next_url, paginate, render_page
 from inspector.web.text.row_shapes import TRIAL
 from runner.base.types import Phase
 
+PAGE = "compare/compare_trials.html"
 PER_PAGE = 100
 SORTS = {
     "run": ("episode__run_id",),
@@ -44,7 +43,6 @@ _BESIDE = (  # columns of its episode, task and family
     *("task__key", "task__title", "task__role", "task__family__key", "task__family__name"),
 )
 _OF_TRIAL = [field.attname for field in Trial._meta.concrete_fields]
-OUTCOMES = ("passed", "failed", "unscored")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +93,8 @@ def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpRespo
             f"sort: {sort[:80]!r} is not known, expected one of {', '.join(SORTS)}, or -{next(iter(SORTS))}"
         )
     if problems:
-        data: dict[str, Any] = {"problems": problems, "trials": []}
-        return render_page(
-            request, "compare/compare_trials.html", data=data, context={"page": None}, as_json=as_json, status=400
-        )
+        data = {"problems": problems, "trials": list[object]()}
+        return render_page(request, PAGE, data=data, context={"page": None}, as_json=as_json, status=400)
     trials = trials_behind(choices, narrowing)
     tally = _tally(trials, choices)
     page = paginate(request, _TrialTotals(_sort_trials(trials, sort), tally.total), per_page=PER_PAGE)  # type: ignore[arg-type]
@@ -131,7 +127,7 @@ def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpRespo
         "compare_url": f"{reverse('compare')}?{choices.but(metric=narrowing.covered or '').query()}",
         "export_query": here,
     }
-    return render_page(request, "compare/compare_trials.html", data=data, context=context, as_json=as_json)
+    return render_page(request, PAGE, data=data, context=context, as_json=as_json)
 
 
 def _count_later(trials: QuerySet[Trial], choices: Choices) -> int:
@@ -182,7 +178,7 @@ def _is_later(trial: Trial, choices: Choices) -> bool:
     return bool(choices.as_of and trial.settled_at and trial.settled_at > choices.as_of)
 
 
-def _trial_twin(shown: ListedTrial) -> dict[str, Any]:
+def _trial_twin(shown: ListedTrial) -> dict[str, object]:
     trial = shown.trial
     found = TRIAL.read(trial)
     if shown.later:
@@ -225,14 +221,14 @@ def _chips(choices: Choices, narrowing: Narrowing) -> list[FilterChip]:
     return chips
 
 
-def _experiment_names(choices: Choices) -> dict[UUID, str]:
+def _experiment_names(choices: Choices) -> Mapping[object, str]:
     if not choices.experiment:
         return {}
     standing = Experiment.objects.standing().filter(public_id__in=choices.experiment)
     return dict(standing.values_list("public_id", "name"))
 
 
-def _without(choices: Choices, narrowing: Narrowing, name: str, value: Any) -> str:
+def _without(choices: Choices, narrowing: Narrowing, name: str, value: object) -> str:
     if name in dict(narrowing.pairs()):
         return _address(choices, narrowing.without(name))
     given = getattr(choices, name)

@@ -12,10 +12,9 @@ from benchapp.stats.comparing.comparison import MetricCell
 from benchapp.stats.comparing.comparison_sentences import says
 from benchapp.stats.comparing.groups import SEPARATOR, Group
 from benchapp.stats.inference.difference import Difference
-from benchapp.stats.inference.shares import percent_text
 from benchapp.stats.metrics.amounts import render_change, render_metric
 from benchapp.stats.metrics.catalogue import RUN_TABLES
-from benchapp.stats.metrics.metric import Better, Metric, RunMetric
+from benchapp.stats.metrics.metric import Better, RunMetric, TrialMetric
 from inspector.charts.sheet import ChartSheet
 
 
@@ -90,7 +89,7 @@ def _list_caveats(sheet: ChartSheet, group: Group) -> Iterator[str]:
         yield f"baseline of {baseline.first.experiment.name}"
 
 
-def _cell(sheet: ChartSheet, group: Group, metric: Metric) -> DifferenceText:
+def _cell(sheet: ChartSheet, group: Group, metric: TrialMetric) -> DifferenceText:
     cell = sheet.comparison.cell(group, metric)
     if cell.value is None:
         if not cell.rate.planned:
@@ -147,18 +146,16 @@ def wilson_text(cell: MetricCell) -> str:
 
 
 def value_text(cell: MetricCell) -> tuple[str, str]:
-    rate = cell.rate
+    """Value and counts. Below ten scored trials the count of passes alone: a percentage would pretend to know more."""
+    rate, metric = cell.rate, cell.metric
     missing = f" of {rate.planned}" if rate.missing else ""
-    if not cell.metric.is_share:
-        value = "unknown" if cell.value is None else render_metric(cell.value, cell.metric.unit)
-        return value, f"n {rate.scored}{missing}"
-    if rate.scored < 10 and not cell.metric.macro:  # a percentage of so few would pretend to know more than the count
+    if metric.is_share and not metric.macro and rate.scored < 10:
         return f"{rate.passed}/{rate.scored}", missing.strip()
-    assert cell.value is not None
-    return percent_text(cell.value, 1), f"{rate.passed}/{rate.scored}{missing}"
+    value = "unknown" if cell.value is None else render_metric(cell.value, metric.unit)
+    return value, f"{rate.passed}/{rate.scored}{missing}" if metric.is_share else f"n {rate.scored}{missing}"
 
 
-def delta_text(difference: Difference, metric: Metric) -> tuple[str, str]:
+def delta_text(difference: Difference, metric: TrialMetric) -> tuple[str, str]:
     """The difference and the ends of the interval about it."""
     delta = render_change(difference.delta, metric.unit)
     if difference.interval is None:
@@ -167,7 +164,7 @@ def delta_text(difference: Difference, metric: Metric) -> tuple[str, str]:
     return delta, f"{render_change(low, metric.unit)} to {render_change(high, metric.unit)}"
 
 
-def tone(difference: Difference, metric: Metric) -> str:
+def tone(difference: Difference, metric: TrialMetric) -> str:
     if not difference.excludes_zero or metric.better is Better.NEITHER:
         return ""
     return "better" if (difference.delta > 0) == (metric.better is Better.HIGHER) else "worse"

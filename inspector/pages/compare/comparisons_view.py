@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 from uuid import UUID
 
 from django import forms
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, QueryDict
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
@@ -16,9 +15,10 @@ from benchapp.exports.export_run import FORMATS, Export
 from benchapp.models import Comparison, User
 from benchapp.record.json_shape import JsonShape
 from benchapp.stats.comparing.choices import parse_choices
+from benchapp.stats.comparing.comparison_sentences import LEVEL
 from benchapp.stats.comparing.saved_comparisons import Corrected, Hypothesis, Reopened, save_comparison
 from benchapp.stats.metrics.catalogue import DEFAULT_METRIC
-from benchapp.stats.metrics.metric import Metric
+from benchapp.stats.metrics.metric import TrialMetric
 from inspector.charts.chart_request import build_sheet
 from inspector.pages.compare.comparison_table import delta_text
 from inspector.pages.compare.exports_view import stream_export
@@ -28,7 +28,6 @@ from inspector.web.responses import link_to, next_url, paginate, render_page
 from inspector.web.text.row_shapes import SETUP
 
 PER_PAGE = 50
-LEVEL = 0.05
 
 
 class SaveForm(forms.Form):
@@ -39,19 +38,19 @@ class SaveForm(forms.Form):
     metrics = forms.MultipleChoiceField(error_messages={"required": "Choose at least one metric to correct."})
     understood = forms.CharField(required=False)
 
-    def __init__(self, metrics: Sequence[Metric], *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, metrics: Sequence[TrialMetric], data: QueryDict | None, default: Sequence[str]) -> None:
+        super().__init__(data, initial={"metrics": default})
         self.known = {metric.key: metric for metric in metrics}
         self.fields["metrics"].choices = [(key, key) for key in self.known]  # type: ignore[attr-defined]
 
-    def chosen(self) -> list[Metric]:
+    def chosen(self) -> list[TrialMetric]:
         return [self.known[key] for key in self.cleaned_data["metrics"]]
 
     def is_understood(self) -> bool:
-        return self.cleaned_data["understood"] == join_keys(self.chosen())
+        return bool(self.cleaned_data["understood"] == join_keys(self.chosen()))
 
 
-def join_keys(metrics: Sequence[Metric]) -> str:
+def join_keys(metrics: Sequence[TrialMetric]) -> str:
     return " ".join(metric.key for metric in metrics)
 
 
@@ -67,16 +66,16 @@ def comparisons(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @needs(User.Level.REVIEWER)
-def comparison_save(request: HttpRequest) -> HttpResponseBase:
-    """The choices stand in the address, as on the page that led here; the name and the metrics in the form. A set that can
-    find nothing is saved only after the form has said so."""
+def comparison_save(request: HttpRequest) -> HttpResponse:
+    """The choices come from the address, the name and the metrics from the form. A set of metrics that can show nothing is
+    saved only after a warning."""
     choices, problems = parse_choices(request.GET)
     sheet = build_sheet(choices)
     problems += sheet.problems
     comparison = sheet.comparison
     default = [metric.key for metric in sheet.metrics if metric.key == DEFAULT_METRIC]
     default = default or ([sheet.metric.key] if sheet.metric else [])
-    form = SaveForm(sheet.metrics, request.POST if request.method == "POST" else None, initial={"metrics": default})
+    form = SaveForm(sheet.metrics, request.POST if request.method == "POST" else None, default)
     chosen = form.chosen() if form.is_valid() else [metric for metric in sheet.metrics if metric.key in default]
     futile = Corrected.of(comparison, chosen).futile
     if request.method == "POST" and not problems and form.is_valid() and (not futile or form.is_understood()):
@@ -86,7 +85,7 @@ def comparison_save(request: HttpRequest) -> HttpResponseBase:
     compared = [group for group in comparison.groups.all if comparison.groups.baseline_of(group)]
     context = {
         "form": form,
-        "ticked": form.data.getlist("metrics") if form.is_bound else default,  # type: ignore[union-attr]
+        "ticked": request.POST.getlist("metrics") if form.is_bound else default,
         "metrics": sheet.metrics,
         "choices": choices,
         "query": choices.query(),
@@ -146,7 +145,7 @@ def comparison_report(request: HttpRequest, public_id: UUID) -> HttpResponse:
 
 @require_safe
 def compare_report(request: HttpRequest) -> HttpResponse:
-    """The report of choices that nobody saved: nothing is corrected in it."""
+    """The report of unsaved choices: no correction is made."""
     choices, problems = parse_choices(request.GET)
     return report_response(report_of(choices, problems=problems), "skillglass-comparison.html")
 

@@ -19,10 +19,10 @@ from benchapp.models import User
 from benchapp.record.json_shape import JsonShape
 from benchapp.record.redaction import redact_text
 from benchapp.review.blinding import closed_trials
-from benchapp.stats.benchmarks.corpus_kinds import NAMES
 from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.metrics.agent_ends import AgentEnd
+from benchapp.stats.metrics.outcomes import CORPUS_NAMES
 from benchapp.stats.metrics.passk import SOLVED
 from inspector.charts.chart_request import sheet_of
 from inspector.web.permalinks import build_permalink
@@ -41,6 +41,8 @@ class RefusedTrial:
 
 @dataclass(frozen=True, slots=True)
 class FailureCell:
+    """One class of one row: refusals it is the first class of, their share of the row, and those it is a `further` one of."""
+
     count: int
     share: float | None
     further: int
@@ -56,7 +58,7 @@ def failures(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     every = list(_list_refused_trials(comparison, found))
     shown = [each for each in every if each.refused.pk not in closed]
     refused = [each.refused for each in shown]
-    rows, groups = count_by_source(refused, NAMES), _by_group(shown)
+    rows, groups = count_by_source(refused, CORPUS_NAMES), _by_group(shown)
     asked = {name: request.GET[name] for name in ("class", "source") if name in request.GET}
     page = paginate(request, [each for each in shown if _is_asked(each, asked)], per_page=PER_PAGE)
     pin = build_permalink(request, comparison)
@@ -82,7 +84,7 @@ def failures(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "pin": pin,
         "page": page,
         "asked": asked,
-        "asked_source": NAMES.get(asked.get("source", ""), ""),
+        "asked_source": CORPUS_NAMES.get(asked.get("source", ""), ""),
         "columns": COLUMNS,
         "by_source": [(row, _cells(comparison, row, "source")) for row in rows],
         "all_sources": _all(comparison, refused) if len(rows) > 1 else None,

@@ -9,9 +9,8 @@ from functools import cache
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from benchapp.papers.errata import Erratum, read_errata
-from benchapp.papers.loading import read_published_rows
-from benchapp.papers.paper_names import PAPERS
+from benchapp.papers.errata import read_errata
+from benchapp.papers.loading import PAPERS, read_published_rows
 from benchapp.papers.printing import Number, flatten_rows, lay_out
 from inspector.web.responses import render_page
 
@@ -33,7 +32,7 @@ def published(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     table = request.GET.get("table", "")
     table = table if table in tables else tables[0]
     shown = [number for number in numbers if number["table"] == table]
-    found = _findings(paper)
+    found = read_errata(paper)
     data = {
         "paper": paper,
         "table": table,
@@ -60,11 +59,6 @@ def published(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 @cache
 def _numbers(paper: str) -> tuple[Number, ...]:
     return tuple(flatten_rows(read_published_rows(paper)))
-
-
-@cache
-def _findings(paper: str) -> tuple[Erratum, ...]:
-    return read_errata(paper)
 
 
 def _count_printed(numbers: Iterable[Number]) -> int:

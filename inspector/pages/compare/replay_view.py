@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
@@ -37,6 +36,8 @@ class ReplayCell:
 
 @dataclass(frozen=True, slots=True)
 class ReplayedGroup(Shaped):
+    """A group that replayed something: its 2x2 against acquisition, and each cell's list of trials in `squares`."""
+
     group: Group
     replay: ReplayResult
     squares: dict[str, ReplayCell]
@@ -92,7 +93,7 @@ def _sources(noise: Noise) -> list[tuple[str, Flips]]:
     return [(said, flips) for name, said in SOURCES.items() if (flips := getattr(noise, name)).pairs]
 
 
-def _rates(pairs: ReplayPairs | None) -> dict[str, Any] | None:
+def _rates(pairs: ReplayPairs | None) -> dict[str, object] | None:
     counts = {cell: len(getattr(pairs, cell)) for cell in CELLS} if pairs else {}
     return {**counts, **RATES.read(pairs)} if pairs else None
 

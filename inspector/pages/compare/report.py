@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from django.conf import settings
 from django.contrib.staticfiles import finders
@@ -16,17 +15,17 @@ from django.template.loader import render_to_string
 from django.utils import timezone
 from django.utils.safestring import SafeString, mark_safe
 
-from benchapp.papers.paper_names import PAPERS
+from benchapp.papers.loading import PAPERS
 from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import GroupComparison, count_added_since
-from benchapp.stats.comparing.comparison_sentences import says, verdict
+from benchapp.stats.comparing.comparison_sentences import list_sentences, verdict
 from benchapp.stats.comparing.groups import SEPARATOR, Group
 from benchapp.stats.comparing.saved_comparisons import Corrected, Reopened
 from inspector.charts import CHARTS
-from inspector.charts.chart import Chart, ChartDrawing
+from inspector.charts.chart import Chart, ChartDrawing, TableColumn
 from inspector.charts.chart_request import build_sheet
-from inspector.charts.chart_table import MAX_ROWS, numeric_columns, text_rows
+from inspector.charts.chart_table import MAX_ROWS, TextRow, numeric_columns, text_rows
 from inspector.charts.picture import picture_of
 from inspector.charts.sheet import ChartSheet
 from inspector.pages.compare.comparison_table import run_metrics, table_rows
@@ -44,11 +43,11 @@ class Plate:
     metric: str
 
     @property
-    def heads(self) -> list[tuple[Any, bool]]:
+    def heads(self) -> list[tuple[TableColumn, bool]]:
         return list(zip(self.drawing.table.columns, numeric_columns(self.drawing.table), strict=True))
 
     @property
-    def rows(self) -> list[Any]:
+    def rows(self) -> list[TextRow]:
         return text_rows(self.drawing.table)
 
     @property
@@ -57,7 +56,7 @@ class Plate:
 
 
 def report_of(choices: Choices, *, saved: Reopened | None = None, problems: Sequence[str] = ()) -> str:
-    """`saved`: its name, its declared set and how the record moved on since stand in the report."""
+    """`saved`: add its name, its declared set and what has changed in the record since."""
     made_at = timezone.now()
     sheet = build_sheet(choices)
     plates, absent = _plates(choices)
@@ -126,8 +125,8 @@ def _sentences(sheet: ChartSheet, corrected: Corrected | None) -> list[tuple[str
         return [(each.says, SEPARATOR.join(each.lines)) for each in corrected.hypotheses]
     if sheet.metric is None:
         return []
-    said = ((says(sheet.comparison, group, sheet.metric), group.label) for group in sheet.comparison.groups.all)
-    return [(text, label.partition(SEPARATOR)[2]) for text, label in said if text]
+    found = list_sentences(sheet.comparison, sheet.comparison.groups.all, sheet.metric)
+    return [(sentence, group.label.partition(SEPARATOR)[2]) for group, sentence in found]
 
 
 def _choose_groups(sheet: ChartSheet) -> list[Group]:
@@ -163,7 +162,7 @@ def _sources(published: Sequence[PrintedNumber]) -> list[tuple[str, str]]:
 # --- what lies inside the file -----------------------------------------------------------------------------------------
 
 
-def _embed_assets(with_charts: bool) -> dict[str, Any]:
+def _embed_assets(with_charts: bool) -> dict[str, object]:
     """Style and scripts as text, and a policy that lets these scripts run, and nothing else."""
     scripts = [_bundle(), static_text("js/report.js")] if with_charts else []
     hashes = " ".join(f"'sha256-{_sha256(script)}'" for script in scripts) or "'none'"

@@ -11,8 +11,7 @@ from django.utils import timezone
 
 from benchapp.audit import findings
 from benchapp.audit.check_finding import Flaw
-from benchapp.audit.codebook_check import check_codebooks
-from benchapp.audit.review_check import check_reviews
+from benchapp.audit.review_check import check_codebooks, check_reviews
 from benchapp.models import (
     Code,
     CodebookVersion,

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from benchapp.stats.inference.clusters import sign_flip
-from benchapp.stats.inference.difference import Difference, TaskMeans, compare
+from benchapp.stats.inference.difference import Difference, compare
+from benchapp.stats.inference.sides import TaskMeans
 
 
 def side(values: list[float], per_cluster: int = 1, per_family: int = 1) -> TaskMeans:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchapp.stats.inference.families import LABEL, family_bootstrap, family_draws
+from benchapp.stats.inference.resampling import LABEL, family_bootstrap, family_draws
 
 
 def test_it_keeps_the_mean_and_has_the_variance_of_a_stratified_sample() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from benchapp.stats.inference.difference import Difference, Interval
+from benchapp.stats.inference.difference import Difference
+from benchapp.stats.inference.interval import Interval
 from benchapp.stats.inference.sentences import SHARES, DifferenceWording, amounts, sentence
 
 BASE = Difference(

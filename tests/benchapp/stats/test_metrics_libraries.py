@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from benchapp.models import Decision, Entry, Episode, Run, Seeding, Snapshot
-from benchapp.stats.learning.library_history import KEPT
-from benchapp.stats.learning.library_sizes import FILE_KINDS, count_churn, count_growth, read_final_libraries
+from benchapp.stats.learning.library_history import FILE_KINDS, KEPT
+from benchapp.stats.learning.library_sizes import count_churn, count_growth, read_final_libraries
 from tests.worlds.factories import (
     START,
     add_entry,

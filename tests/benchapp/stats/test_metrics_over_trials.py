@@ -12,7 +12,7 @@ from hypothesis import given, settings
 
 from benchapp.stats.metrics import passk
 from benchapp.stats.metrics.catalogue import METRICS, TABLES, table_for
-from benchapp.stats.metrics.metric import Metric
+from benchapp.stats.metrics.metric import TrialMetric
 from tests.benchapp.stats.plain_rows import Row, as_columns, is_rehearsal, plain_row, runs_of_rows
 
 Value = Callable[[Row], float | None]
@@ -282,7 +282,7 @@ def test_every_metric_says_what_it_is() -> None:
     for metric in METRICS.values():
         assert metric.meaning, metric.key
         assert metric.source, metric.key
-        assert isinstance(metric, Metric)
+        assert isinstance(metric, TrialMetric)
 
 
 def test_it_keeps_nothing_of_an_empty_run() -> None:

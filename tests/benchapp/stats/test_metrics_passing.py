@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchapp.stats.metrics.passing import pass_at_k, pass_curve, solved_within
+from benchapp.stats.metrics.passing import count_solved_within, pass_at_k, pass_curve
 from tests.benchapp.stats.plain_rows import Row, as_columns, plain_row, runs_of_rows
 
 
@@ -57,7 +57,7 @@ def test_a_curve_is_the_mean_over_the_tasks_with_enough_tries(rows: list[Row]) -
 def test_solved_within_takes_the_first_k_samples(rows: list[Row], k: int) -> None:
     early = {task: [row for row in tries if row["sample"] < k] for task, tries in scored_tries(rows).items()}
     solved = sum(any(row["success"] for row in tries) for tries in early.values())
-    assert solved_within(as_columns(rows), k) == (solved, sum(bool(tries) for tries in early.values()))
+    assert count_solved_within(as_columns(rows), k) == (solved, sum(bool(tries) for tries in early.values()))
 
 
 def test_both_definitions_agree_where_every_task_was_tried_k_times() -> None:
@@ -68,13 +68,13 @@ def test_both_definitions_agree_where_every_task_was_tried_k_times() -> None:
     ]
     outcomes = as_columns(rows)
     assert [point.value for point in pass_curve(outcomes)] == pytest.approx([1 / 6, 1 / 3, 1 / 2])
-    assert solved_within(outcomes, 3) == (1, 2)
+    assert count_solved_within(outcomes, 3) == (1, 2)
 
 
 def test_with_fewer_tries_than_k_only_the_unbiased_one_refuses() -> None:
     outcomes = as_columns([plain_row(1, phase="deployment", success=False)])
     assert isnan(pass_curve(outcomes, (3,))[0].value)
-    assert solved_within(outcomes, 3) == (0, 1)
+    assert count_solved_within(outcomes, 3) == (0, 1)
 
 
 def test_replicates_are_averaged_and_not_pooled_as_tries() -> None:

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from benchapp.models import Episode, Run
-from benchapp.stats.learning.library_sizes import PhaseReuse, SkillReuse, reuse
+from benchapp.stats.learning.reuse import PhaseReuse, SkillReuse, reuse
 from tests.worlds.factories import (
     make_episode,
     make_learning_run,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 
-from benchapp.stats.metrics.solving import cost_per_solved, solved_tasks, tokens_per_solved
+from benchapp.stats.metrics.run_metrics import cost_per_solved, count_solved_tasks, tokens_per_solved
 from benchapp.stats.metrics.spending import RunSpending, Spending
 from tests.benchapp.stats.plain_rows import Row, as_columns, is_rehearsal, plain_row, runs_of_rows
 
@@ -17,7 +17,7 @@ SOLVED_TWO = [plain_row(1, success=True), plain_row(2, task=2, success=True), pl
 @settings(deadline=None, max_examples=40)
 def test_it_counts_each_solved_task_once(rows: list[Row]) -> None:
     solved = {r["task"] for r in rows if r["success"] and r["phase"] != "replay" and not is_rehearsal(r, rows)}
-    assert solved_tasks(as_columns(rows)) == len(solved)
+    assert count_solved_tasks(as_columns(rows)) == len(solved)
 
 
 def test_failures_and_the_author_are_paid_for() -> None:

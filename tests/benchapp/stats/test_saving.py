@@ -13,7 +13,7 @@ from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import comparison_of
 from benchapp.stats.comparing.saved_comparisons import Corrected, Reopened, save_comparison
 from benchapp.stats.metrics.catalogue import METRICS
-from benchapp.stats.metrics.metric import Metric
+from benchapp.stats.metrics.metric import TrialMetric
 from runner.base.types import Phase
 from tests.worlds.factories import make_episode, make_experiment, make_run, make_suite
 
@@ -52,7 +52,7 @@ def make_three(environments: int = 6, **fields: object) -> Experiment:
     return experiment
 
 
-def saved(*metrics: Metric, **choices: object) -> Reopened:
+def saved(*metrics: TrialMetric, **choices: object) -> Reopened:
     return Reopened(save_comparison(Choices(**choices), metrics, name="three"))
 
 

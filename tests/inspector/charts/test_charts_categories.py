@@ -83,7 +83,7 @@ def test_it_lays_the_printed_categories_over() -> None:
 def test_it_says_that_tasks_have_no_category() -> None:
     make_trial(make_unordered_episode(), phase="evaluation")
     assert "belong to no environment" in drawn(categories.CHART).absent
-    assert "belong to no family" in drawn(instances.CHART).absent
+    assert "belong to no family" in drawn(instances.INSTANCES_CHART).absent
 
 
 def test_it_sorts_families_by_what_they_passed() -> None:
@@ -98,7 +98,7 @@ def test_it_sorts_families_by_what_they_passed() -> None:
     }
     for condition, (deployment, _) in kinds.items():
         make_learning_run(experiment, condition=condition, outcomes=(F, F, F, *deployment, F, F, F))
-    drawing = drawn(instances.CHART, "metric=ESR")
+    drawing = drawn(instances.INSTANCES_CHART, "metric=ESR")
     found = {
         record["group"]: next(kind for kind in instances.KINDS if record[kind]) for record in drawing.table.records()
     }
@@ -109,10 +109,10 @@ def test_it_sorts_families_by_what_they_passed() -> None:
 
 def test_it_needs_a_metric_that_counts_passes() -> None:
     make_pair()
-    assert "counts passed tasks" in drawn(instances.CHART, "metric=turns").absent
+    assert "counts passed tasks" in drawn(instances.INSTANCES_CHART, "metric=turns").absent
 
 
-@pytest.mark.parametrize("chart", [categories.CHART, instances.CHART], ids=lambda chart: chart.key)
+@pytest.mark.parametrize("chart", [categories.CHART, instances.INSTANCES_CHART], ids=lambda chart: chart.key)
 def test_it_asks_no_more_for_more_runs(chart: object) -> None:
     experiment = make_pair()
     few = queries_of(chart)

@@ -7,19 +7,8 @@ from typing import Any
 import pytest
 
 from benchapp.models import Environment, Family
+from inspector.charts import CHARTS as ALL
 from inspector.charts.chart import Chart
-from inspector.charts.figures import (
-    budget_chart,
-    categories,
-    file_kinds,
-    growth,
-    instances,
-    pass_at_k,
-    profiles,
-    rounds,
-    seed_heldout,
-    tokens,
-)
 from tests.worlds.charted import drawn
 from tests.worlds.factories import make_experiment, make_learning_run, make_suite
 
@@ -27,8 +16,8 @@ pytestmark = pytest.mark.django_db
 
 T, F = True, False
 HOSTILE = '<a href="javascript:alert(1)">&amp;</a>'
-ALL = (budget_chart, categories, file_kinds, growth, instances, pass_at_k, profiles, rounds, seed_heldout, tokens)
-CHARTS = [module.CHART for module in ALL]
+KEYS = "budget categories file-kinds growth instances pass-at-k profiles rounds seed-heldout tokens".split()
+CHARTS = [ALL[key] for key in KEYS]
 AXES = {  # chart -> which of a trace's columns holds numbers that the table must have
     "budget": "y",
     "categories": "x",

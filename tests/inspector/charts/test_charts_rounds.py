@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchapp.models import Episode, Run, Trial
-from benchapp.stats.learning.library_rounds import read_rounds_given
+from benchapp.stats.learning.library_history import read_rounds_given
 from inspector.charts.figures.rounds import CHART
 from tests.worlds.charted import drawn, queries_of
 from tests.worlds.copies import built_once

@@ -13,7 +13,7 @@ from benchapp.experiments.launch import launch
 from benchapp.experiments.work import advance
 from benchapp.experiments.work.operations import skip
 from benchapp.models import Episode, Experiment, Run, Trial
-from benchapp.stats.learning.library_rounds import read_rounds_given
+from benchapp.stats.learning.library_history import read_rounds_given
 from benchapp.stats.learning.library_sizes import count_churn, count_growth, read_final_libraries
 
 pytestmark = pytest.mark.django_db

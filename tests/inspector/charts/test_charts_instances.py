@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from benchapp.models import Family, Run
-from inspector.charts.figures.seed_heldout import CHART
+from inspector.charts.figures.instances import SEED_CHART
 from tests.worlds.charted import drawn, queries_of
 from tests.worlds.factories import make_episode, make_learning_run, make_run, make_suite, make_task, make_trial
 
@@ -29,7 +29,7 @@ def make_families(run: Run, *families: Sequence[bool | None]) -> None:
 def test_it_averages_families_that_were_scored_on_both_sides() -> None:
     run = make_run(condition="one-shot")
     make_families(run, (T, T, F), (F, T), (T, None), (None, F))
-    (record,) = drawn(CHART).table.records()
+    (record,) = drawn(SEED_CHART).table.records()
     assert (record["seed"], record["held_out"], record["difference"]) == (50.0, 75.0, 25.0)
     assert (record["families"], record["left_out"]) == (2, 2)
     assert (record["seed_trials"], record["held_out_trials"]) == (2, 3)
@@ -37,7 +37,7 @@ def test_it_averages_families_that_were_scored_on_both_sides() -> None:
 
 def test_it_draws_both_sides_at_their_values() -> None:
     make_families(make_run(condition="one-shot"), (T, T, F), (F, T))
-    marks = {trace.name: trace for trace in drawn(CHART).figure.data if trace.name}
+    marks = {trace.name: trace for trace in drawn(SEED_CHART).figure.data if trace.name}
     assert list(marks["seed instance"].x) == [50.0]
     assert list(marks["held-out instances"].x) == [75.0]
     assert "2 families, 3 scored trials" in marks["held-out instances"].hovertext[0]
@@ -45,7 +45,7 @@ def test_it_draws_both_sides_at_their_values() -> None:
 
 def test_it_is_no_question_for_tasks_with_roles() -> None:
     make_learning_run(environments=1)
-    drawing = drawn(CHART)
+    drawing = drawn(SEED_CHART)
     assert drawing.figure is None
     assert "another question" in drawing.absent
     assert "not published as numbers" in drawing.absent
@@ -54,6 +54,6 @@ def test_it_is_no_question_for_tasks_with_roles() -> None:
 def test_it_asks_nothing_of_the_database_for_more_families() -> None:
     run = make_run()
     make_families(run, (T, F))
-    few = queries_of(CHART)
+    few = queries_of(SEED_CHART)
     make_families(run, *[(T, F)] * 6)
-    assert queries_of(CHART) == few
+    assert queries_of(SEED_CHART) == few

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchapp.models import Episode, Run
-from inspector.charts.figures import file_kinds, growth
+from inspector.charts.figures import libraries
 from tests.worlds.charted import drawn, queries_of
 from tests.worlds.factories import (
     freeze,
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
 
 def test_it_counts_the_skills_after_each_task() -> None:
     make_learning_run(environments=2, families=2)  # a skill comes with the first task of each family
-    drawing = drawn(growth.CHART)
+    drawing = drawn(libraries.GROWTH_CHART)
     (line,) = drawing.figure.data
     assert list(line.x) == [0, 1, 2, 3, 4, 5, 6]
     assert list(line.y) == [0, 1, 1, 1, 2, 2, 2]
@@ -35,26 +35,26 @@ def test_it_says_the_range_over_episodes() -> None:
     run = make_learning_run(environments=2, families=2)
     other = make_learning_run(run.experiment, suite=make_suite(environments=1, families=1), replicate=2)
     assert other.experiment == run.experiment
-    after_four = drawn(growth.CHART).table.records()[4]
+    after_four = drawn(libraries.GROWTH_CHART).table.records()[4]
     assert (after_four["position"], after_four["episodes"]) == (4, 2)
-    after_three = drawn(growth.CHART).table.records()[3]
+    after_three = drawn(libraries.GROWTH_CHART).table.records()[3]
     assert (after_three["lowest"], after_three["highest"], after_three["episodes"]) == (1, 1, 3)
 
 
 def test_it_counts_skills_ever_held_when_asked() -> None:
     run = make_learning_run(environments=1, families=2)
-    drawing = drawn(growth.CHART, "option=count:ever")
+    drawing = drawn(libraries.GROWTH_CHART, "option=count:ever")
     assert drawing.figure.layout.yaxis.title.text == "skills ever held"
     assert [record["ever"] for record in drawing.table.records()] == list(drawing.figure.data[0].y)
     Episode.objects.filter(run=run).update(is_tainted=True)
     Run.objects.filter(pk=run.pk).touch()
-    assert "has a library whose tasks came in a recorded order" in drawn(growth.CHART).absent
+    assert "has a library whose tasks came in a recorded order" in drawn(libraries.GROWTH_CHART).absent
 
 
 def test_it_draws_no_library_for_conditions_that_have_none() -> None:
     experiment = make_learning_run(environments=1).experiment
     make_learning_run(experiment, condition="no-skill")
-    drawing = drawn(growth.CHART)
+    drawing = drawn(libraries.GROWTH_CHART)
     assert {record["group"] for record in drawing.table.records()} == {"selfgen-always"}
     assert any("no-skill" in note for note in drawing.notes)
 
@@ -76,7 +76,7 @@ def run_with(files: dict[str, str], **fields: object) -> None:
 
 def test_it_counts_files_by_kind_and_puts_the_counts_into_the_bars() -> None:
     run_with(FILES)
-    drawing = drawn(file_kinds.CHART)
+    drawing = drawn(libraries.KINDS_CHART)
     (record,) = drawing.table.records()
     kinds = {"skill_md": 2, "references": 2, "scripts": 1, "assets": 0, "other": 1}
     assert {kind: record[kind] for kind in kinds} == kinds
@@ -90,18 +90,18 @@ def test_it_averages_over_the_replicates_that_have_a_library() -> None:
     run_with(FILES, experiment=experiment)
     run_with({"a/SKILL.md": "# A\n"}, experiment=experiment, replicate=2)
     make_run(experiment, replicate=3)  # has not begun: no library is not an empty one
-    (record,) = drawn(file_kinds.CHART).table.records()
+    (record,) = drawn(libraries.KINDS_CHART).table.records()
     assert (record["skill_md"], record["files"], record["runs"]) == (1.5, 3.5, 2)
 
 
 def test_it_says_that_libraries_are_empty() -> None:
     run_with({})
-    drawing = drawn(file_kinds.CHART)
+    drawing = drawn(libraries.KINDS_CHART)
     assert drawing.figure is None
     assert "has a library with a file in it" in drawing.absent
 
 
-@pytest.mark.parametrize("chart", [growth.CHART, file_kinds.CHART], ids=lambda chart: chart.key)
+@pytest.mark.parametrize("chart", [libraries.GROWTH_CHART, libraries.KINDS_CHART], ids=lambda chart: chart.key)
 def test_it_asks_no_more_for_more_libraries(chart: object) -> None:
     run = make_learning_run(environments=1)
     few = queries_of(chart)
