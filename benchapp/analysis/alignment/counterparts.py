@@ -44,16 +44,11 @@ def find_counterparts(trial: Trial, *, without: QuerySet[Trial], most: int = MOS
     `trial` as `Trial.objects.for_detail` gives it. Of the others only what `SHOWN` names is read: all trials of the task
     are sorted with it.
     """
-    found = (
-        Trial.objects.filter(task=trial.task_id, is_done=True, episode__run__experiment__deleted_at=None)
-        .exclude(pk=trial.pk)
-        .exclude(pk__in=without.values("pk"))
-        .annotate(closeness=_closeness(trial))
-        .select_related("episode__run__experiment")
-        .only(*SHOWN)
-        .order_by("closeness", F("episode__run__condition"), "pk")
-    )
-    return [Counterpart(other, WORDS[other.closeness]) for other in found[:most]]
+    standing = Trial.objects.filter(task=trial.task_id, is_done=True, episode__run__experiment__deleted_at=None)
+    others: QuerySet[Trial] = standing.exclude(pk=trial.pk).exclude(pk__in=without.values("pk"))
+    ranked = others.annotate(closeness=_closeness(trial)).select_related("episode__run__experiment").only(*SHOWN)
+    closest = ranked.order_by("closeness", F("episode__run__condition"), "pk")
+    return [Counterpart(other, WORDS[other.closeness]) for other in closest[:most]]
 
 
 def _closeness(trial: Trial) -> Case:

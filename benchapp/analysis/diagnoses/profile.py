@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypedDict
 
 from benchapp.analysis.diagnoses.library_shelf import Shelf
 from benchapp.record.json_shape import Shaped
@@ -52,6 +53,16 @@ _COMPILED = {
 }
 SAFETY = ("concise", "no risky command", "no leak found")
 PROFILE_GROUPS = (*_CUES, "safety")
+
+
+class StoredSkill(TypedDict):
+    """`SkillFacts` as a diagnosis stores them."""
+
+    skill: str
+    pattern: str
+    files: int
+    words: int
+    cues: dict[str, dict[str, bool]]
 
 
 @dataclass(frozen=True, slots=True)

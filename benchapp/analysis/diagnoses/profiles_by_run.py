@@ -10,11 +10,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any
 
 from django.db.models import Count, F
 
-from benchapp.analysis.diagnoses.profile import PROFILE_GROUPS
+from benchapp.analysis.diagnoses.profile import PROFILE_GROUPS, StoredSkill
 from benchapp.models import Episode, LibraryDiagnosis, Run
 from benchapp.record.json_shape import JsonShape, Shaped
 
@@ -46,7 +45,7 @@ class LibraryProfile(Shaped):
 class SkillsRead:
     """The skills of one run's libraries, as their diagnoses tell them."""
 
-    skills: tuple[Mapping[str, Any], ...] = ()
+    skills: tuple[StoredSkill, ...] = ()
     read: int = 0
     libraries: int = 0
 
@@ -57,7 +56,7 @@ def read_skills(runs: Iterable[Run]) -> dict[int, SkillsRead]:
     standing = Episode.objects.filter(run__in=wanted, is_tainted=False, library__files_total__gt=0)
     libraries = dict(standing.order_by().values_list("run").annotate(Count("pk")))
     rows = LibraryDiagnosis.objects.filter(episode__in=standing, snapshot=F("episode__library"))
-    found: dict[int, list[list[Mapping[str, Any]]]] = defaultdict(list)
+    found: dict[int, list[list[StoredSkill]]] = defaultdict(list)
     for run, skills in rows.values_list("episode__run", "skills"):
         found[run].append(skills)
     return {

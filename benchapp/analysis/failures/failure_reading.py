@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 from uuid import UUID
 
 from django.db.models import OuterRef, QuerySet, Subquery
@@ -150,7 +150,7 @@ def _read_checks(verdicts: set[int]) -> Mapping[int, tuple[CheckMessage, ...]]:
     return {verdict: tuple(said) for verdict, said in found.items()}
 
 
-def _failed_checks(verdicts: Sequence[int]) -> QuerySet[Check, tuple[Any, ...]]:
+def _failed_checks(verdicts: Sequence[int]) -> QuerySet[Check, tuple[int, str, int, str, str]]:
     """With both ends of a long message: a stage's marker begins it, a test runner says at its end what was wrong."""
     checks = Check.objects.filter(verdict__in=verdicts).exclude(status__in=[CheckStatus.PASSED, CheckStatus.SKIPPED])
     ends = Length("message"), Left("message", BEGINNING_CHARS), Right("message", MESSAGE_CHARS)

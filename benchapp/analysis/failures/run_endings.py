@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
@@ -163,6 +162,7 @@ def sentences_of(runs: Sequence[Endings]) -> tuple[str, ...]:
 
 
 KEPT: RunCache[Endings] = RunCache(500)
+EndedTrials = tuple[str, bool, bool, int]  # what ended them, do they tell calls, did they call, how many
 
 
 def endings_of(runs: Iterable[Run]) -> dict[int, Endings]:
@@ -174,18 +174,18 @@ def endings_of(runs: Iterable[Run]) -> dict[int, Endings]:
 
 def _read(runs: Sequence[Run]) -> dict[int, Endings]:
     pks = [run.pk for run in runs]
-    trials: dict[int, list[tuple[str, bool, bool, int]]] = defaultdict(list)
-    for run, *row in _trials(pks):
-        trials[run].append(tuple(row))  # type: ignore[arg-type]
+    trials: dict[int, list[EndedTrials]] = defaultdict(list)
+    for run, kind, tells, called, count in _count_trials(pks):
+        trials[run].append((kind, tells, called, count))
     answers: dict[int, list[AuthorAnswers]] = defaultdict(list)
-    for run, *numbers in _answers(pks):
-        answers[run].append(AuthorAnswers(*numbers))
+    for row in _count_answers(pks):
+        answers[row[0]].append(AuthorAnswers(*row[1:]))
     with_skills = Episode.objects.filter(run__in=pks, library__skills_total__gt=0).order_by()
     skilled = set(with_skills.values_list("run_id", flat=True).distinct())
     return {run.pk: _endings(trials[run.pk], tuple(answers[run.pk]), run.pk in skilled) for run in runs}
 
 
-def _endings(rows: Sequence[tuple[str, bool, bool, int]], answers: tuple[AuthorAnswers, ...], skills: bool) -> Endings:
+def _endings(rows: Sequence[EndedTrials], answers: tuple[AuthorAnswers, ...], skills: bool) -> Endings:
     ends: Counter[AgentEnd] = Counter()
     for kind, _, _, count in rows:
         if (end := end_of(kind)) is not None:
@@ -200,7 +200,7 @@ def _endings(rows: Sequence[tuple[str, bool, bool, int]], answers: tuple[AuthorA
     )
 
 
-def _trials(runs: Sequence[int]) -> QuerySet[Trial, Any]:
+def _count_trials(runs: Sequence[int]) -> QuerySet[Trial, tuple[int, str, bool, bool, int]]:
     """(run, type of what ended it, does its trajectory tell calls, has it one, how many trials)."""
     attempt = {"trajectory__attempt__trial": OuterRef("pk"), "trajectory__attempt__counts": True}
     chunks = Chunk.objects.filter(**attempt, trajectory__is_superseded=False)
@@ -211,7 +211,7 @@ def _trials(runs: Sequence[int]) -> QuerySet[Trial, Any]:
     return marked.values_list("episode__run", "exception_type", "told", "called").annotate(count=Count("pk"))
 
 
-def _answers(runs: Sequence[int]) -> QuerySet[Decision, Any]:
+def _count_answers(runs: Sequence[int]) -> QuerySet[Decision, tuple[int, str, int, int, int, int]]:
     """(run, family, answers, usable ones, applied ones, skipped ones)."""
     decisions = Decision.objects.filter(episode__run__in=runs).order_by("family__ordinal", "family__key")
     return decisions.values_list("episode__run", "family__key").annotate(

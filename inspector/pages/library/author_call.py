@@ -6,7 +6,6 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import orjson
 
@@ -191,8 +190,8 @@ def open_author_call(episode: Episode, query: Mapping[str, str]) -> AuthorCall |
     return AuthorCall(
         decision=decision,
         show=show or "call",
-        prompt=parse_prompt(orjson.loads(contents[call.request_id])) if call else None,
-        reply=_parse_reply(orjson.loads(contents[call.reply_id])) if call and call.reply_id else None,
+        prompt=parse_prompt(contents[call.request_id]) if call else None,
+        reply=_parse_reply(contents[call.reply_id]) if call and call.reply_id else None,
         patch=decision.read_patch(),
         evidence=evidence,
         chosen=_read_trajectory(chosen, query) if chosen else None,
@@ -211,9 +210,10 @@ def _choose_evidence(evidence: Sequence[DecisionEvidence], asked: str) -> Decisi
 # --- the call -----------------------------------------------------------------------------------------------------
 
 
-def parse_prompt(raw: Mapping[str, Any]) -> Prompt:
-    """`raw`: the JSON of a ModelRequest. Whatever a message holds besides text is shown as JSON."""
-    texts = tuple(_read_content(message) for message in raw.get("messages") or ())
+def parse_prompt(request: bytes) -> Prompt:
+    """`request`: a ModelRequest as JSON. Whatever a message holds besides text is shown as JSON."""
+    raw = orjson.loads(request)
+    texts = tuple(_read_content(message.get("content")) for message in raw.get("messages") or ())
     length = sum(map(len, texts))
     messages = tuple(
         Message(str(message.get("role", "?")), len(text), tuple(_split_sections(text, length)))
@@ -225,8 +225,7 @@ def parse_prompt(raw: Mapping[str, Any]) -> Prompt:
     return Prompt(messages, texts, tuple(settings + ([("tools", ", ".join(tools))] if tools else [])), length)
 
 
-def _read_content(message: Mapping[str, Any]) -> str:
-    content = message.get("content")
+def _read_content(content: object) -> str:
     if isinstance(content, str):
         return content
     if isinstance(content, list) and all(
@@ -264,7 +263,8 @@ def _find_starts(text: str) -> Iterator[int]:
         at += len(line) + 1
 
 
-def _parse_reply(raw: Mapping[str, Any]) -> Reply:
+def _parse_reply(reply: bytes) -> Reply:
+    raw = orjson.loads(reply)
     text = str(raw.get("text") or "")
     return Reply(
         text,

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from django.db.models import Count
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from benchapp.models import Run
 from benchapp.record.json_shape import JsonShape
 from inspector.pages.library.blame import AGES, BlamedFile, LineOrigin, open_blame
-from inspector.pages.library.library_view import chosen_episode
+from inspector.pages.library.library_view import choose_episode
 from inspector.pages.library.probe import RESULT
 from inspector.web.responses import PageLink, link_to, render_page
 from inspector.web.subject import of_run
@@ -21,11 +18,10 @@ from inspector.web.text.row_shapes import RUN_HEAD
 @require_safe
 @of_run
 def blame(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
-    episodes = list(run.episodes.select_related("library", "family").annotate(decisions_total=Count("decisions")))
-    episode = chosen_episode(episodes, request.GET.get("episode", ""))
+    episodes, episode = choose_episode(run, request.GET.get("episode", ""))
     found = open_blame(run, episode, request.GET) if episode else None
 
-    def twin() -> dict[str, Any]:
+    def twin() -> dict[str, object]:
         return {
             "run": RUN_HEAD.read(run),
             "episode": episode,
@@ -44,7 +40,7 @@ def blame(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRespo
     return render_page(request, "library/blame.html", data=twin, context=context, as_json=as_json)
 
 
-def _origin_twin(run: Run, found: BlamedFile, origin: LineOrigin) -> dict[str, Any]:
+def _origin_twin(run: Run, found: BlamedFile, origin: LineOrigin) -> dict[str, object]:
     decision = origin.decision
     told = None
     if decision is not None:
@@ -71,7 +67,7 @@ LINE = JsonShape(
 )
 
 
-def _twin(run: Run, found: BlamedFile) -> dict[str, Any]:
+def _twin(run: Run, found: BlamedFile) -> dict[str, object]:
     return {
         "at": found.state.key,
         "states": [state.key for state in found.rail.states],

@@ -10,7 +10,6 @@ import base64
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from django.conf import settings
 from django.template.loader import render_to_string
@@ -23,7 +22,7 @@ from inspector.pages.compare.report import static_text
 from inspector.pages.library.changes import FileChange, ShownFile, Version, draw_changes, read_contents
 from inspector.pages.library.library import TimeMachine, open_time_machine
 from inspector.pages.library.provenance import ShownTrial
-from inspector.pages.trials.trial import Inspection, choose_attempt, inspect_trial
+from inspector.pages.trials.trial import LongText, choose_attempt, inspect_trial
 from inspector.pages.trials.verdict import VerdictView, verdicts_of
 from inspector.web.text.drawn_steps import PAGE_STEPS, StepView, draw_steps, list_uses_by_step
 from inspector.web.text.excerpt import EvidenceExcerpt
@@ -79,7 +78,7 @@ class CapsuleChange:
     decision: Decision
     summary: str
     error: str
-    findings: tuple[dict[str, Any], ...]
+    findings: tuple[object, ...]
     files: tuple[ShownFile, ...]
     files_left_out: int
     evidence: tuple[ShownTrial, ...]
@@ -101,7 +100,6 @@ def build_trial_capsule(trial: Trial, claim: str) -> Capsule:
     account = _read_account(trial, redactor)
     decisions = list(trial.decisions.select_related(*DECISION_WITH).order_by("number"))
     changes = [_read_change(run, episode, decision, redactor) for decision in decisions[:MAX_DECISIONS]]
-    inspection = inspect_trial(trial, {"view": "rough"})  # its instruction; steps are drawn by the account
     return _seal(
         run,
         episode,
@@ -111,7 +109,7 @@ def build_trial_capsule(trial: Trial, claim: str) -> Capsule:
         changes=changes,
         account=account,
         of="trial",
-        inspection=inspection,
+        instruction=inspect_trial(trial, {"view": "rough"}).instruction,  # steps are drawn by the account
         decisions_left_out=max(0, len(decisions) - MAX_DECISIONS),
     )
 
@@ -129,7 +127,7 @@ def _seal(
     changes: list[CapsuleChange],
     account: Account | None,
     of: str,
-    inspection: Inspection | None = None,
+    instruction: LongText | None = None,
     decisions_left_out: int = 0,
 ) -> Capsule:
     style = static_text("css/report.css") + static_text("css/capsule.css")
@@ -144,7 +142,7 @@ def _seal(
         "changes": changes,
         "decisions_left_out": decisions_left_out,
         "account": account,
-        "instruction": _redact_piece(inspection, redactor),
+        "instruction": instruction and replace(instruction, text=redactor.text(instruction.text)),
         "digests": list(_unique_digests(run, episode, changes, account)),
         "taken_out": redactor.counts.total(),
         "version": settings.VERSION,
@@ -153,13 +151,6 @@ def _seal(
     }
     text = render_to_string("library/capsule.html", context)
     return Capsule(text, hashlib.sha256(text.encode()).hexdigest())
-
-
-def _redact_piece(inspection: Inspection | None, redactor: Redactor) -> dict[str, Any] | None:
-    if inspection is None or inspection.instruction is None:
-        return None
-    piece = inspection.instruction
-    return {"text": redactor.text(piece.text), "left_out": piece.left_out}
 
 
 # --- a trial ----------------------------------------------------------------------------------------------------

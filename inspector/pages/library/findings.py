@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 from urllib.parse import urlencode
 
 from django.core.paginator import Page
@@ -16,7 +15,7 @@ from django.urls import reverse
 from benchapp.analysis.diagnoses.diagnosis import RULES, RULES_VERSION
 from benchapp.analysis.diagnoses.hits import GROUPS, LibraryRule
 from benchapp.analysis.diagnoses.library_shelf import read_text
-from benchapp.analysis.diagnoses.profile import PROFILE_GROUPS
+from benchapp.analysis.diagnoses.profile import PROFILE_GROUPS, StoredSkill
 from benchapp.analysis.lineage.library_states import LibraryState
 from benchapp.models import Blob, Episode, LibraryDiagnosis, LibraryFinding, Run, SnapshotFile, Trial
 from benchapp.record.textual_change import has_nul
@@ -133,7 +132,7 @@ class FindingsPage:
         return self.rows.filter(group=self.group) if self.group else self.rows
 
     @cached_property
-    def skills(self) -> list[dict[str, Any]]:
+    def skills(self) -> list[dict[str, object]]:
         return [_skill_row(facts) for facts in self.diagnosis.skills] if self.diagnosis else []
 
     @property
@@ -193,10 +192,10 @@ def _count_findings(diagnosis: LibraryDiagnosis | None) -> int:
     return sum(count for _, count in _count_severities(diagnosis))
 
 
-def _skill_row(facts: Mapping[str, Any]) -> dict[str, Any]:
+def _skill_row(facts: StoredSkill) -> dict[str, object]:
     groups = []
     for group in PROFILE_GROUPS:
-        cues: Mapping[str, bool] = facts["cues"].get(group, {})
+        cues = facts["cues"].get(group, {})
         groups.append(
             {
                 "group": group,

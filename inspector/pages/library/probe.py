@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+
+from django.http import QueryDict
 
 from benchapp.analysis.lineage.hunks import Hunk
 from benchapp.experiments.probe_results import CONTROL, NO_SKILL, ORIGINAL, SIDES, ProbeResult, read_results
@@ -30,11 +31,6 @@ MAX_HUNKS = 60
 MAX_LINES = 24  # of one side of a hunk
 MAX_LINE = 400  # characters
 SIDE_WORDS = {CONTROL: "nothing taken back", ORIGINAL: "the run itself", NO_SKILL: "no-skill"}
-
-
-class ProbeQuery(Protocol):
-    def get(self, key: str, default: str = "") -> str: ...
-    def getlist(self, key: str) -> list[str]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +60,7 @@ class ProbePage:
         return len(self.choice.hunks) - len(self.hunks) if self.choice else 0
 
 
-def read_asked(query: ProbeQuery) -> tuple[AskedProbe, str]:
+def read_asked(query: QueryDict) -> tuple[AskedProbe, str]:
     """What an address or a form asks for, and what of it is no number."""
     decision, times = query.get("decision", ""), query.get("times", "")
     asked = AskedProbe(
@@ -82,7 +78,7 @@ def _parse_number(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else None
 
 
-def open_probe_page(episode: Episode, query: ProbeQuery) -> ProbePage:
+def open_probe_page(episode: Episode, query: QueryDict) -> ProbePage:
     """`?times=` asks for the estimate as well, which reads the suite."""
     asked, problem = read_asked(query)
     results, has_older = _read_results(episode, asked.decision)
@@ -153,7 +149,7 @@ def read_probes_by_decision(episode: Episode) -> dict[int, list[ProbeResult]]:
     return found
 
 
-def read_probes_of_run(run: Run) -> dict[str, Any]:
+def read_probes_of_run(run: Run) -> dict[str, object]:
     """For a run's page: the newest probes of its libraries, and whether there are older ones."""
     probes = Probe.objects.standing().filter(origin__run=run)
     found = list(probes[: MAX_LISTED + 1]) if probes.exists() else []
@@ -179,6 +175,7 @@ RESULT = JsonShape(
     ("tests", lambda result: {side: TEST.read(test) for side, test in result.tests.items()}),
     ("tasks", lambda result: TASK_LINE.read_all(result.lines)),
 )
+PREVIEW = JsonShape("trials", "estimate=estimate.whole")
 PAGE = JsonShape(
     "problem?",
     ("states", lambda page: [state.key for state in page.choice.states] if page.choice else []),
@@ -190,9 +187,8 @@ PAGE = JsonShape(
     ("probes", lambda page: RESULT.read_all(page.results)),
     "has_older_probes=has_older",
 )
-PREVIEW = JsonShape("trials", "estimate=estimate.whole")
 
 
-def _hunks(page: ProbePage) -> Iterator[dict[str, Any]]:
+def _hunks(page: ProbePage) -> Iterator[dict[str, object]]:
     for hunk in page.choice.hunks if page.choice else ():
         yield {**hunk.as_json(), "taken_back": hunk.id in page.asked.revert}

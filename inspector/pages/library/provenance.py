@@ -103,7 +103,7 @@ def read_evidence(decision: Decision) -> list[ShownTrial]:
     excerpts = {
         found.compaction.pk: found for found in read_excerpts([row.compaction for row in rows if row.compaction])
     }
-    return [ShownTrial(row.trial, excerpts.get(row.compaction_id)) for row in rows]
+    return [ShownTrial(row.trial, excerpts.get(row.compaction_id or 0)) for row in rows]
 
 
 def read_verdict_seen(decision: Decision) -> VerdictView | None:

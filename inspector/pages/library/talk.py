@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import orjson
 
@@ -57,6 +56,6 @@ def talk_before(decision: Decision) -> tuple[TalkTurn, ...]:
 
 
 def _turn(call: ModelCall, contents: Mapping[str, bytes], is_held_back: bool) -> TalkTurn:
-    request: Mapping[str, Any] = orjson.loads(contents[call.request_id])
-    reply: Mapping[str, Any] = orjson.loads(contents[call.reply_id]) if call.reply_id else {}
+    request = orjson.loads(contents[call.request_id])
+    reply = orjson.loads(contents[call.reply_id]) if call.reply_id else {}
     return TalkTurn(call, str(reply.get("text") or ""), len(request.get("messages") or ()), is_held_back)

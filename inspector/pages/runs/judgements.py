@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from django.db.models import Count, QuerySet
 
@@ -190,11 +189,11 @@ def _counts(found: Counter[str]) -> tuple[tuple[str, str, int], ...]:
     return tuple((status, words, found[status]) for status, words in STATUS_WORDS.items() if found[status])
 
 
-def _ending_twin(ending: Ending) -> dict[str, Any]:
+def _ending_twin(ending: Ending) -> dict[str, object]:
     return {**ENDING.read(ending), **{status: count for status, _, count in ending.counts}}
 
 
-def _line_twin(line: TaskLine) -> dict[str, Any]:
+def _line_twin(line: TaskLine) -> dict[str, object]:
     judged = {str(measure.key): mean and MEAN.read(mean) for measure, mean in zip(MEASURES, line.means, strict=True)}
     outcomes = {each.metric.key: OUTCOME.read(each) for each in line.outcomes}
     return {"task": line.name, **judged, **outcomes}

@@ -84,7 +84,7 @@ def judged_unit(request: HttpRequest, public_id: UUID, unit_id: UUID, *, as_json
     return render_page(request, "runs/judged_unit.html", data=data, context=context, as_json=as_json)
 
 
-def _try(row: JudgingTry) -> dict[str, Any]:
+def _try(row: JudgingTry) -> dict[str, object]:
     request, reply = _content(row.request), _content(row.reply)
     messages = [message for message in request.get("messages", []) if isinstance(message, dict)]
     return {

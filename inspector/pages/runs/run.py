@@ -18,7 +18,7 @@ PHASE_TITLES = {
 # As time goes: the library is written, sealed, used; replay looks back.
 PHASE_ORDER = [phase.value for phase in PHASE_TITLES]
 ROLE_ORDER = [role.value for role in Role]
-SHORT_ROLES = {
+SHORT_ROLES: Mapping[str, str] = {
     Role.CANONICAL: "can",
     Role.ENRICHED: "enr",
     Role.VARIANT: "var",
@@ -192,11 +192,11 @@ def count_retests(squares: Iterable[Square]) -> RetestCounts | None:
         outcomes[square.phase, square.episode_id, square.task_id, square.sample] = square.success
     counts = {(False, True): 0, (False, False): 0, (True, True): 0, (True, False): 0}
     unpaired = replayed = 0
-    for (phase, *slot), after in outcomes.items():
+    for (phase, episode, task, sample), after in outcomes.items():
         if phase != Phase.REPLAY:
             continue
         replayed += 1
-        before = outcomes.get((Phase.ACQUISITION.value, *slot))
+        before = outcomes.get((Phase.ACQUISITION.value, episode, task, sample))
         if before is None or after is None:
             unpaired += 1
         else:

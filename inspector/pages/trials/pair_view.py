@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 from uuid import UUID
 
 from django.core.paginator import Page, Paginator
@@ -29,9 +28,9 @@ def pair(request: HttpRequest, public_id: UUID, other_id: UUID, *, as_json: bool
         if closed := refuse_closed(request, trial=trial, as_json=as_json):
             return closed
     if problem := _problem(left, right, request.GET):
-        data = {"problem": problem, "next": None}
-        context = {"section": "trial", "left_trial": left, "right_trial": right}
-        return render_page(request, "trials/pair_refused.html", data=data, context=context, as_json=as_json, status=400)
+        refused = {"problem": problem, "next": None}
+        both = {"section": "trial", "left_trial": left, "right_trial": right}
+        return render_page(request, "trials/pair_refused.html", data=refused, context=both, as_json=as_json, status=400)
     this = build_pair(left, right, request.GET)
     pointed = _find_pointed(request, this)
     page = _page(request, this, pointed)
@@ -112,7 +111,7 @@ def _build_swap_query(query: Mapping[str, str]) -> str:
 # --- the twin ---------------------------------------------------------------------------------------------------
 
 
-def _twin(request: HttpRequest, this: TrialPair, page: Page[PairUnit], units: list[PairUnit]) -> dict[str, Any]:
+def _twin(request: HttpRequest, this: TrialPair, page: Page[PairUnit], units: list[PairUnit]) -> dict[str, object]:
     alignment, parting = this.alignment, this.parting
     return {
         "problem": "",
@@ -145,13 +144,13 @@ def _same_revision(this: TrialPair) -> bool | None:
     return revisions[0] == revisions[1]
 
 
-def _tokens_by_step(half: Half) -> Any:
+def _tokens_by_step(half: Half) -> list[int] | None:
     """None where no step tells any."""
     is_told = any(any(part is not None for part in step) for step in half.side.tokens)
     return sums(half.side.tokens) if is_told else None
 
 
-def _row_twin(rows: tuple[AlignedRow, ...], place: int | None) -> dict[str, Any] | None:
+def _row_twin(rows: tuple[AlignedRow, ...], place: int | None) -> dict[str, object] | None:
     return None if place is None else {"row": place + 1, **PARTING.read(rows[place])}
 
 

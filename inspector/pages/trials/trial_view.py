@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, cast
+from typing import cast
 from uuid import UUID
 
 from django import forms
@@ -48,7 +48,7 @@ def trial(request: HttpRequest, found: Trial, *, as_json: bool = False) -> HttpR
     beside = find_counterparts(found, without=closed_trials(cast(User, request.user)))
     live = live_steps(inspection.attempt) if inspection.trajectory is None else None
 
-    def twin() -> dict[str, Any]:
+    def twin() -> dict[str, object]:
         return {
             **FACTS.read(found),
             **INSPECTION.read(inspection),
@@ -139,19 +139,19 @@ def _trajectory(found: Trial, public_id: UUID | None) -> Trajectory:
 # --- the twin ---------------------------------------------------------------------------------------------------
 
 
-def _beside_twin(found: Trial, beside: Counterpart) -> dict[str, Any]:
+def _beside_twin(found: Trial, beside: Counterpart) -> dict[str, object]:
     url = PageLink("compare-pair-json", found.public_id, beside.trial.public_id)
     return {"id": beside.trial, "why": beside.why, "status": beside.trial.status, "url": url}
 
 
-def _steps_twin(stored: Sequence[StoredStep]) -> list[dict[str, Any]]:
+def _steps_twin(stored: Sequence[StoredStep]) -> list[dict[str, object]]:
     """Every field with its length; a text over its share of the page is cut, and `length` tells."""
     total = sum(1 for found in stored for _ in fields(found.step))
     limit = min(JSON_CHARS, JSON_PAGE_CHARS // max(total, 1))
     return [{**STEP.read(found.step), "fields": list(_fields_twin(found, limit))} for found in stored]
 
 
-def _fields_twin(stored: StoredStep, limit: int) -> Iterator[dict[str, Any]]:
+def _fields_twin(stored: StoredStep, limit: int) -> Iterator[dict[str, object]]:
     for name, text in fields(stored.step):
         yield {"name": name, "text": text[:limit], "length": stored.long.get(name, len(text))}
 
@@ -161,7 +161,7 @@ def _library_link(decision: Decision) -> PageLink:
     return PageLink("library-json", episode.run.public_id, episode=episode.public_id, decision=decision.number)
 
 
-def _compactions_twin(this: Inspection) -> list[dict[str, Any]]:
+def _compactions_twin(this: Inspection) -> list[dict[str, object]]:
     return [{"kind": kind, **COMPACTION.read(one)} for kind, one in this.compactions.items()]
 
 
