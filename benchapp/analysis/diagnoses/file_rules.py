@@ -6,8 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from itertools import combinations
 
-from benchapp.analysis.diagnoses.held_against import Sources
-from benchapp.analysis.diagnoses.hits import LibraryHit, LibraryRule
+from benchapp.analysis.diagnoses.hits import LibraryHit, LibraryRule, Sources
 from benchapp.analysis.diagnoses.library_shelf import Shelf
 from runner.authoring.copied import shingles_of, words_of
 

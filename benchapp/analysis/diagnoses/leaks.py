@@ -10,8 +10,7 @@ import re
 from collections.abc import Iterator
 
 from benchapp.analysis.diagnoses.constants import Constant, find_constants
-from benchapp.analysis.diagnoses.held_against import Sighting, Sources
-from benchapp.analysis.diagnoses.hits import LibraryHit, LibraryRule, Severity
+from benchapp.analysis.diagnoses.hits import LibraryHit, LibraryRule, Severity, Sighting, Sources
 from benchapp.analysis.diagnoses.library_shelf import Shelf
 from runner.authoring.copied import CopySource, words_of
 

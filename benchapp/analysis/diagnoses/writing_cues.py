@@ -8,8 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from itertools import islice
 
-from benchapp.analysis.diagnoses.held_against import Sources
-from benchapp.analysis.diagnoses.hits import LibraryHit, LibraryRule
+from benchapp.analysis.diagnoses.hits import LibraryHit, LibraryRule, Sources
 from benchapp.analysis.diagnoses.library_shelf import Shelf, ShelfText
 
 MAX_HITS = 5  # of one pattern in one file

@@ -7,7 +7,7 @@ nothing else spoke.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 from uuid import UUID
@@ -15,11 +15,19 @@ from uuid import UUID
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.db.models.functions import Left, Length, Right
 
-from benchapp.analysis.failures.classification import CheckMessage, Classified, Missing, VerifierRefusal, classify
+from benchapp.analysis.failures.classification import (
+    CheckMessage,
+    Classified,
+    FailureClass,
+    Missing,
+    VerifierRefusal,
+    classify,
+)
 from benchapp.analysis.failures.quotes import keep_answers
 from benchapp.analysis.trial_rules.course import course_of
 from benchapp.analysis.trial_rules.trial_facts import BEGINNING_CHARS, CHECKS, MESSAGE_CHARS, OUTPUT_CHARS
 from benchapp.models import Blob, Check, Chunk, Run, Trial, Verdict
+from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.trajectory_store import read_windows
 from benchapp.stats.learning.computed_runs import RunCache
 from benchapp.stats.metrics.agent_ends import AgentEnd, end_of
@@ -190,3 +198,51 @@ def _last_chunks(trials: Sequence[int]) -> QuerySet[Chunk]:
 
 def _slice(things: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     return (things[start : start + size] for start in range(0, len(things), size))
+
+
+# --- counted, as in SkillGenBench's figure 6: a row per source, counts with shares in its cells ------------------------
+
+
+UNCLASSIFIED = "unclassified"
+COLUMNS: tuple[str, ...] = (*(failure.value for failure in FailureClass), UNCLASSIFIED)
+
+
+@dataclass(frozen=True, slots=True)
+class FailureRow(Shaped):
+    """`counts`: one per column, by the primary class. `further`: refusals that show the class beside another primary one."""
+
+    key: str
+    title: str
+    counts: tuple[int, ...]
+    further: tuple[int, ...]
+
+    json_shape = JsonShape(
+        *("key", "title"),
+        ("primary", lambda row: dict(zip(COLUMNS, row.counts, strict=True))),
+        ("beside_another", lambda row: dict(zip(COLUMNS, row.further, strict=True))),
+        "total",
+    )
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts)
+
+
+def choose_column(refused: RefusedRow) -> str:
+    primary = refused.classified.primary
+    return primary.value if primary else UNCLASSIFIED
+
+
+def count_row(key: str, title: str, refused: Iterable[RefusedRow]) -> FailureRow:
+    counts: Counter[Hashable] = Counter()
+    further: Counter[Hashable] = Counter()
+    for each in refused:
+        counts[choose_column(each)] += 1
+        further.update(failure.value for failure in each.classified.others)
+    return FailureRow(key, title, tuple(counts[name] for name in COLUMNS), tuple(further[name] for name in COLUMNS))
+
+
+def count_by_source(refused: Sequence[RefusedRow], names: dict[str, str]) -> list[FailureRow]:
+    """One row per source that has a refusal, in the order of `names`, which are their titles."""
+    found = [(key, title, [each for each in refused if each.source == key]) for key, title in names.items()]
+    return [count_row(key, title, own) for key, title, own in found if own]

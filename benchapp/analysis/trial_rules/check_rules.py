@@ -6,8 +6,7 @@ import math
 import re
 from collections.abc import Iterator
 
-from benchapp.analysis.failures.classification import classify
-from benchapp.analysis.failures.failure_classes import FailureClass
+from benchapp.analysis.failures.classification import FailureClass, classify
 from benchapp.analysis.failures.failure_patterns import ASSERTED, EXPECTED_GOT, number
 from benchapp.analysis.failures.quotes import find_answers, words_around
 from benchapp.analysis.trial_rules.rule_finding import FindingPlace, Reason

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 
 import orjson
 
-from benchapp.models import Blob, Compaction, Decision, DecisionEvidence, Episode
+from benchapp.models import Blob, Compaction, Decision, DecisionEvidence, Episode, ModelCall
+from benchapp.record.recorded import slot_of
 from benchapp.record.trajectory_store import StoredStep, read_page
-from inspector.pages.library.talk import TalkTurn, talk_before
 from inspector.pages.trials.trial import StepWindow, parse_window
+from inspector.web.subject import find_neighbours
 from inspector.web.text.drawn_steps import read_reasons, reading_order
 from inspector.web.text.visible import one_line, visible
+from runner.authoring.teaching import RULE, teaching_keys
 from runner.base.types import Patch
 from runner.trajectories.compaction import CHARS_PER_TOKEN
 from runner.trajectories.fields import fields
@@ -177,8 +179,8 @@ def open_author_call(episode: Episode, query: Mapping[str, str]) -> AuthorCall |
         return None
     asked = query.get("decision", "")
     number = next((found for found in numbers if str(found) == asked), numbers[-1])
-    place = numbers.index(number)
-    near = {row.number: row for row in rows.filter(number__in=numbers[max(0, place - 1) : place + 2])}
+    previous, following = find_neighbours(numbers, number)
+    near = {row.number: row for row in rows.filter(number__in=[number, previous, following])}
     decision = near[number]
     evidence = tuple(
         decision.evidence.select_related("trial__task", "compaction__trajectory__attempt").order_by("ordinal")
@@ -195,8 +197,8 @@ def open_author_call(episode: Episode, query: Mapping[str, str]) -> AuthorCall |
         patch=decision.read_patch(),
         evidence=evidence,
         chosen=_read_trajectory(chosen, query) if chosen else None,
-        previous=near.get(numbers[place - 1]) if place else None,
-        following=near.get(numbers[place + 1]) if place + 1 < len(numbers) else None,
+        previous=near.get(previous or 0),
+        following=near.get(following or 0),
         talk=talk_before(decision) if show == "call" else (),
     )
 
@@ -346,3 +348,55 @@ def _join_runs(steps: Sequence[int], total: int) -> list[StepRun]:
         StepRun(first, last, (first - 1) * scale, max((last - first + 1) * scale, 2.0))
         for first, last in ends[:MAX_RUNS]
     ]
+
+
+# --- the talk before ---------------------------------------------------------------------------------------------------
+
+
+MAX_SAID = 200_000  # characters of one turn on the page
+
+
+@dataclass(frozen=True, slots=True)
+class TalkTurn:
+    """One answered call. `messages`: how many its prompt has; each is a text of its own, as the reply is."""
+
+    call: ModelCall
+    said: str  # exactly
+    messages: int
+    is_held_back: bool
+
+    @property
+    def shown(self) -> str:
+        return visible(self.said[:MAX_SAID])
+
+    @property
+    def left_out(self) -> int:
+        return max(0, len(self.said) - MAX_SAID)
+
+    @property
+    def places(self) -> range:
+        return range(1, self.messages + 1)
+
+
+def talk_before(decision: Decision) -> tuple[TalkTurn, ...]:
+    """In the order of the calls; empty where nobody taught. Needs the decision's family and trial with its task."""
+    if decision.after_trial is None:
+        return ()
+    keys = teaching_keys(decision.family.key, slot_of(decision.after_trial))
+    calls = list(
+        ModelCall.objects.filter(episode=decision.episode_id, key__in=keys, status=ModelCall.Status.ANSWERED).order_by(
+            "id"
+        )
+    )
+    held_back = sum(finding.get("rule") == RULE for finding in decision.findings)
+    refused = set(keys[1 : 1 + held_back])  # the first is the student's; the teacher's tries follow
+    contents = Blob.objects.read_many(
+        [digest for call in calls for digest in (call.request_id, call.reply_id) if digest]
+    )
+    return tuple(_turn(call, contents, call.key in refused) for call in calls)
+
+
+def _turn(call: ModelCall, contents: Mapping[str, bytes], is_held_back: bool) -> TalkTurn:
+    request = orjson.loads(contents[call.request_id])
+    reply = orjson.loads(contents[call.reply_id]) if call.reply_id else {}
+    return TalkTurn(call, str(reply.get("text") or ""), len(request.get("messages") or ()), is_held_back)

@@ -21,8 +21,8 @@ from benchapp.record.trajectory_store import read_steps
 from inspector.pages.compare.report import static_text
 from inspector.pages.library.changes import FileChange, ShownFile, Version, draw_changes, read_contents
 from inspector.pages.library.library import TimeMachine, open_time_machine
-from inspector.pages.library.provenance import ShownTrial
-from inspector.pages.trials.trial import LongText, choose_attempt, inspect_trial
+from inspector.pages.library.rail import ShownTrial
+from inspector.pages.trials.trial import LongText, choose_attempt, choose_trajectory, inspect_trial
 from inspector.pages.trials.verdict import VerdictView, verdicts_of
 from inspector.web.text.drawn_steps import PAGE_STEPS, StepView, draw_steps, list_uses_by_step
 from inspector.web.text.excerpt import EvidenceExcerpt
@@ -161,8 +161,7 @@ def _read_account(trial: Trial, redactor: Redactor) -> Account:
     attempts = list(trial.attempts.order_by("number"))
     attempt = choose_attempt(attempts, "")
     verdicts = verdicts_of(attempt, clean=lambda text: visible(redactor.text(text)))
-    rows = list(attempt.trajectories.filter(is_superseded=False)) if attempt else []
-    trajectory = next((row for row in rows if row.kind == "main"), rows[0] if rows else None)
+    trajectory = choose_trajectory(list(attempt.trajectories.filter(is_superseded=False)) if attempt else [], "")
     uses = list(attempt.skill_uses.order_by("step", "id")[:200]) if attempt else []
     total = trajectory.steps_total if trajectory else 0
     half = MAX_STEPS if total <= MAX_STEPS else MAX_STEPS // 2

@@ -20,6 +20,7 @@ from benchapp.analysis.lineage.library_states import LibraryState
 from benchapp.models import Blob, Episode, LibraryDiagnosis, LibraryFinding, Run, SnapshotFile, Trial
 from benchapp.record.textual_change import has_nul
 from inspector.pages.library.rail import Rail, open_rail
+from inspector.web.subject import find_neighbours
 from inspector.web.text.visible import visible
 
 PER_PAGE = 40
@@ -147,17 +148,11 @@ class FindingsPage:
 
     @property
     def previous(self) -> LibraryState | None:
-        return self._beside(-1)
+        return find_neighbours(self.filled, self.state)[0]
 
     @property
     def following(self) -> LibraryState | None:
-        return self._beside(1)
-
-    def _beside(self, by: int) -> LibraryState | None:
-        if self.state not in self.filled:
-            return None
-        place = self.filled.index(self.state) + by
-        return self.filled[place] if 0 <= place < len(self.filled) else None
+        return find_neighbours(self.filled, self.state)[1]
 
     @cached_property
     def trend(self) -> list[FindingsColumn]:

@@ -1,12 +1,16 @@
-"""The grid of a run: families down, phases and roles across, one square per trial. Rows in, dataclasses out."""
+"""The page of a run: cards of rates, the grid (families down, phases and roles across, one square per trial), the aside.
+Rows in, dataclasses out."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from benchapp.models import Episode, Square
+from benchapp.stats.benchmarks import skillevolbench_metrics
+from benchapp.stats.metrics.no_skill_sibling import BesideNoSkill
+from benchapp.stats.metrics.rates import Rate
 from runner.base.types import Phase, Role, UseKind
 
 PHASE_TITLES = {
@@ -235,3 +239,66 @@ def find_bypasses(
         if is_for_it and not given & read.get(square.pk, set()):
             found.append(square)
     return found
+
+
+# --- the cards at the head ---------------------------------------------------------------------------------------------
+
+
+# metric key -> name and meaning, where a library is made first and tried afterwards.
+_LEARNED_FIRST = {
+    "LSR": ("while learning", "trials that the library was learned from, before its seal: no result of it"),
+    "ESR": ("after the seal", "trials with the sealed library; what it was learned from may be among their tasks"),
+}
+LEARNED_FIRST = frozenset({"skilllearnbench", "skillgenbench", "skillgenbench-agnostic"})
+
+
+@dataclass(frozen=True, slots=True)
+class RateCard:
+    key: str  # of the metric, in the record's twin
+    short: str  # the paper's own letters, where it is the paper's metric
+    name: str
+    meaning: str
+    rate: Rate | None
+    beside: BesideNoSkill | None
+    beside_word: str = ""  # what the sibling's number is, where it is not the same
+    is_pooled: bool = False  # trials of one task, again and again: no independent draws, so they carry no interval
+    note: str = ""
+
+
+def cards_of(
+    rates: Mapping[str, Rate], compared: Mapping[str, BesideNoSkill], protocols: frozenset[str], *, samples: int
+) -> list[RateCard]:
+    """`protocols`: of the run's episodes; "" where an import tells none. `samples`: the most that any
+    task has after the seal."""
+    if protocols and protocols <= LEARNED_FIRST:
+        return list(_list_first_cards(rates, compared, samples > 1))
+    has_roles = not protocols or not protocols.isdisjoint({"skillevolbench", ""})
+    return [
+        RateCard(
+            metric.key,
+            metric.key,
+            metric.name,
+            metric.meaning,
+            rates.get(metric.key),
+            found,
+            _word(metric.phase, found),
+        )
+        for metric in skillevolbench_metrics.METRICS
+        if metric.key in rates or has_roles
+        for found in [compared.get(metric.key)]
+    ]
+
+
+def _list_first_cards(
+    rates: Mapping[str, Rate], compared: Mapping[str, BesideNoSkill], pooled: bool
+) -> Iterator[RateCard]:
+    for key, (name, meaning) in _LEARNED_FIRST.items():
+        if key in rates:
+            repeats = key == "LSR" or pooled
+            note = "" if key == "LSR" or not pooled else "trials, several of each task"
+            yield RateCard(key, "", name, meaning, rates[key], compared.get(key), is_pooled=repeats, note=note)
+
+
+def _word(phase: str | None, found: BesideNoSkill | None) -> str:
+    """The reference of the replay rate is no-skill's first try at the same tasks."""
+    return "LSR" if found is not None and found.phase != phase else ""

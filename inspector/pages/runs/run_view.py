@@ -37,8 +37,15 @@ from benchapp.stats.metrics.spending import RunSpending, spending_of
 from benchapp.stats.metrics.tally import TrialTally, tally_by
 from inspector.pages.jobs.budget import BudgetPart, budget_of
 from inspector.pages.library.probe import read_probes_of_run
-from inspector.pages.runs.run import LibraryFacts, Lines, RetestCounts, build_grid, count_retests, find_bypasses
-from inspector.pages.runs.run_cards import cards_of
+from inspector.pages.runs.run import (
+    LibraryFacts,
+    Lines,
+    RetestCounts,
+    build_grid,
+    cards_of,
+    count_retests,
+    find_bypasses,
+)
 from inspector.web.forms import TrialListForm
 from inspector.web.responses import PageLink, address_of_any, next_url, paginate, render_page, wants_fragment
 from inspector.web.text.live_step import in_a_line, without_closed

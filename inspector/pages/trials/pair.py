@@ -14,10 +14,16 @@ from benchapp.models import Attempt, Trajectory, Trial
 from benchapp.record.trajectory_store import read_picked
 from benchapp.stats.metrics.comparability import Comparability, compare_setups
 from inspector.pages.trials.outline import ROW_CHARS
-from inspector.pages.trials.pair_endings import CheckPair, SkillPair, pair_checks, pair_skills
-from inspector.pages.trials.pair_fields import FieldPair, pair_fields
+from inspector.pages.trials.pair_fields import CheckPair, FieldPair, SkillPair, pair_checks, pair_fields, pair_skills
 from inspector.pages.trials.token_curves import Curves, curves_of
-from inspector.pages.trials.trial import MAX_SKILL_STEPS, SkillUsage, build_skill_usages, list_skill_steps
+from inspector.pages.trials.trial import (
+    MAX_SKILL_STEPS,
+    SkillUsage,
+    build_skill_usages,
+    choose_attempt,
+    choose_trajectory,
+    list_skill_steps,
+)
 from inspector.pages.trials.verdict import VerdictView, verdicts_of
 from inspector.web.text.drawn_steps import StepView, draw_steps
 from inspector.web.text.visible import one_line, visible
@@ -257,10 +263,9 @@ def _half(letter: str, label: str, trial: Trial, asked: str) -> Half:
     attempts = list(trial.attempts.order_by("number"))
     found = list(Trajectory.objects.filter(attempt__trial=trial, is_superseded=False).order_by("ordinal", "id"))
     chosen = next((each for each in found if str(each.public_id) == asked), None)
-    counting = next((each for each in attempts if each.counts), attempts[-1] if attempts else None)
-    attempt = next((each for each in attempts if chosen and each.pk == chosen.attempt_id), counting)
+    attempt = next((each for each in attempts if chosen and each.pk == chosen.attempt_id), choose_attempt(attempts, ""))
     own = [each for each in found if attempt and each.attempt_id == attempt.pk]
-    trajectory = chosen or next((each for each in own if each.kind == "main"), own[0] if own else None)
+    trajectory = chosen or choose_trajectory(own, "")
     uses = list(attempt.skill_uses.order_by("step", "id")[:MAX_SKILL_STEPS]) if attempt else []
     verdicts = verdicts_of(attempt)
     return Half(

@@ -14,11 +14,11 @@ from benchapp.record.trajectory_store import StoredStep, read_page
 from benchapp.stats.learning.funnel import held_by
 from inspector.pages.trials.outline import Outline, read_outline_around
 from inspector.pages.trials.verdict import CheckLine, VerdictView, verdicts_of
-from inspector.web.subject import choose_row
+from inspector.web.subject import choose_row, find_neighbours
 from inspector.web.text.drawn_steps import PAGE_STEPS, StepView, draw_steps, fit_one_page, list_uses_by_step
 from inspector.web.text.excerpt import EvidenceExcerpt, KeptStep, count_kept_steps, read_excerpts
 from inspector.web.text.visible import visible
-from runner.base.types import CompactionKind, Phase, UseKind
+from runner.base.types import CompactionKind, Phase, TrajectoryKind, UseKind
 
 VIEWS = ("full", "rich", "rough")
 MAX_SKILL_STEPS = 2_000
@@ -134,7 +134,7 @@ def inspect_trial(trial: Trial, query: Mapping[str, str]) -> Inspection:
     attempts = list(trial.attempts.order_by("number"))
     attempt = choose_attempt(attempts, query.get("attempt", ""))
     trajectories = list(attempt.trajectories.filter(is_superseded=False).select_related("parent")) if attempt else []
-    trajectory = choose_row(trajectories, query.get("trajectory", ""), lambda one: one.kind == "main")
+    trajectory = choose_trajectory(trajectories, query.get("trajectory", ""))
     uses = list(attempt.skill_uses.order_by("step", "id")[:MAX_SKILL_STEPS]) if attempt else []
     window = parse_window(trajectory.steps_total if trajectory else 0, query)
     compactions = {found.kind: found for found in trajectory.compactions.order_by("id")} if trajectory else {}
@@ -181,6 +181,11 @@ def choose_attempt(attempts: Sequence[Attempt], number: str) -> Attempt | None:
     asked = (attempt for attempt in attempts if str(attempt.number) == number)
     counting = (attempt for attempt in attempts if attempt.counts)
     return next(asked, None) or next(counting, None) or (attempts[-1] if attempts else None)
+
+
+def choose_trajectory(trajectories: Sequence[Trajectory], public_id: str) -> Trajectory | None:
+    """The one asked for; else the main one; else the first."""
+    return choose_row(trajectories, public_id, lambda one: one.kind == TrajectoryKind.MAIN)
 
 
 def parse_window(total: int, query: Mapping[str, str]) -> StepWindow:
@@ -260,10 +265,8 @@ def _find_siblings(trial: Trial) -> tuple[list[Trial], Trial | None, Trial | Non
         return [], before.first(), after.first()
     found = list(same.filter(task__family=trial.task.family_id).order_by("id")[:500])
     found.sort(key=lambda other: (_PHASES.get(other.phase, 9), other.task.ordinal, other.sample, other.pk))
-    place = next((index for index, other in enumerate(found) if other.pk == trial.pk), None)
-    if place is None:
+    if trial not in found:
         return [], None, None
+    place = found.index(trial)
     start = max(0, min(place - MAX_SIBLINGS // 2, len(found) - MAX_SIBLINGS))
-    before_it = found[place - 1] if place else None
-    after_it = found[place + 1] if place + 1 < len(found) else None
-    return found[start : start + MAX_SIBLINGS], before_it, after_it
+    return found[start : start + MAX_SIBLINGS], *find_neighbours(found, trial)

@@ -7,18 +7,19 @@ from typing import cast
 from uuid import UUID
 
 from django import forms
-from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, render
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_safe
 
 from benchapp.analysis.alignment.counterparts import Counterpart, find_counterparts
+from benchapp.exports.atif_file import atif_pieces, standing_trajectories
 from benchapp.models import Blob, Decision, Trajectory, Trial, User
 from benchapp.record.json_shape import JsonShape, encode
 from benchapp.record.recorded import BOUND_OF
 from benchapp.record.trajectory_store import StoredStep, read_field
 from benchapp.review.blinding import closed_trials
 from inspector.pages.people.comments import count_step_comments
-from inspector.pages.trials.live_trial import live_steps
+from inspector.pages.trials.live_trial import live_steps, steps_since
 from inspector.pages.trials.trial import Inspection, choose_attempt, inspect_trial
 from inspector.web.responses import PageLink, link_to, render_page
 from inspector.web.subject import of_trial
@@ -114,6 +115,32 @@ def text(request: HttpRequest, found: Trial, name: str) -> HttpResponse:
     if digest is None:
         raise Http404("no such text")
     return HttpResponse(visible(Blob.objects.read_text(digest)), "text/plain; charset=utf-8")
+
+
+@require_safe
+@of_trial
+def trajectory_file(request: HttpRequest, trial: Trial) -> HttpResponse | StreamingHttpResponse:
+    """An ATIF document of the attempt that counts, or of `?attempt=`. 404 where it recorded no step."""
+    attempts = list(trial.attempts.order_by("number").prefetch_related("trajectories"))
+    attempt = choose_attempt(attempts, request.GET.get("attempt", ""))
+    trajectories = standing_trajectories(attempt) if attempt else []
+    if attempt is None or not trajectories:
+        raise Http404("this attempt recorded no step")
+    response = StreamingHttpResponse(atif_pieces(attempt, trajectories), content_type="application/json")
+    response["Content-Disposition"] = f'attachment; filename="trajectory-{attempt.public_id}.json"'
+    return response
+
+
+@require_safe
+@of_trial
+def live_trial(request: HttpRequest, found: Trial) -> HttpResponse:
+    """A fragment for htmx; anybody else is sent to the page it belongs to."""
+    if not request.htmx:  # type: ignore[attr-defined]
+        return redirect(found)
+    number = request.GET.get("attempt", "")
+    attempt = get_object_or_404(found.attempts, number=int(number) if number.isdecimal() and len(number) < 6 else 0)
+    context = {"live": steps_since(attempt, request.GET.get("after", "")), "this_trial": found, "is_more": True}
+    return render(request, "trials/_live_more.html", context)
 
 
 def _read_kept_query(this: Inspection) -> list[tuple[str, object]]:
