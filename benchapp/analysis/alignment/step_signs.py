@@ -50,23 +50,23 @@ def build_sign(step: Step, pieces: Mapping[str, Sequence[str]] | None = None) ->
     calls = [tool_call_text(call) for call in step.tool_calls]
     results = [observation.content for observation in step.observations]
     acts = calls or [step.message]
-    about = [" ".join(_values(call)) for call in step.tool_calls[:MAX_TEXTS]]
+    about = [" ".join(_list_values(call)) for call in step.tool_calls[:MAX_TEXTS]]
     return StepSign(
         source=step.source.value,
         tools=tuple(call.name for call in step.tool_calls),
-        action=_digest([*acts, *pieces.get("tool_calls" if calls else "message", ())]),
-        result=_digest([*results, *pieces.get("observation", ())]),
-        action_words=_bitmap(about or acts),
-        result_words=_bitmap(results),
+        action=_compute_digest([*acts, *pieces.get("tool_calls" if calls else "message", ())]),
+        result=_compute_digest([*results, *pieces.get("observation", ())]),
+        action_words=_hash_words(about or acts),
+        result_words=_hash_words(results),
     )
 
 
-def _values(call: ToolCall) -> list[str]:
+def _list_values(call: ToolCall) -> list[str]:
     """What it was called with. The names of arguments are the tool's and make no two calls more alike."""
     return [value if isinstance(value, str) else str(value) for _, value in sorted(call.arguments.items())]
 
 
-def _digest(texts: Iterable[str]) -> str:
+def _compute_digest(texts: Iterable[str]) -> str:
     found = blake2b(digest_size=12)
     for text in texts:
         content = text.encode("utf-8", "surrogatepass")
@@ -74,7 +74,7 @@ def _digest(texts: Iterable[str]) -> str:
     return found.hexdigest()
 
 
-def _bitmap(texts: Sequence[str]) -> int:
+def _hash_words(texts: Sequence[str]) -> int:
     """A bit for every word. Two texts without a word in common share a bit only by chance."""
     bits = 0
     for text in texts[:MAX_TEXTS]:
@@ -106,7 +106,7 @@ def measure_likeness(left: StepSign, right: StepSign) -> int:
         return count_shared(left.action_words, right.action_words, WHOLE - 1)
     if not left.tools or not right.tools:
         return 0
-    tools = TOOLS if left.tools == right.tools else _shared_tools(left.tools, right.tools)
+    tools = TOOLS if left.tools == right.tools else _count_shared_tools(left.tools, right.tools)
     action = ACTION if is_same_action else count_shared(left.action_words, right.action_words, ACTION - 1)
     return tools + action + count_shared(left.result_words, right.result_words, RESULT - 1)
 
@@ -117,6 +117,6 @@ def count_shared(left: int, right: int, most: int) -> int:
     return most * (left & right).bit_count() // either if either else most
 
 
-def _shared_tools(left: tuple[str, ...], right: tuple[str, ...]) -> int:
+def _count_shared_tools(left: tuple[str, ...], right: tuple[str, ...]) -> int:
     mine, theirs = Counter(left), Counter(right)
     return TOOLS * (mine & theirs).total() // (mine | theirs).total()

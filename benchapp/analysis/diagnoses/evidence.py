@@ -157,7 +157,7 @@ class DiagnosisEvidence:
                         self.introduced.setdefault(place.constant, state.sequence)
         if not self.introduced:
             return
-        wanted = {constant: _spellings(constant) for constant in self.introduced}
+        wanted = {constant: _list_spellings(constant) for constant in self.introduced}
         for witness in self.witnesses:
             for constant, step, name in _find_first_places(witness.trial, wanted):
                 sighting = Sighting(
@@ -242,7 +242,7 @@ def _cut_to_room(spoken: Iterable[Spoken]) -> Iterator[Spoken]:
         left -= len(each.text)
 
 
-def _spellings(constant: Constant) -> tuple[str, ...]:
+def _list_spellings(constant: Constant) -> tuple[str, ...]:
     if constant.kind == "number" and constant.text.isdigit():
         return constant.text, f"{int(constant.text):,}"
     return (constant.text,)

@@ -90,10 +90,10 @@ def count_skill_cues(shelf: Shelf, skill: str, broken: Mapping[str, frozenset[st
         "no leak found": not any(skill in broken.get(rule, ()) for rule in leaks),
     }
     files = [path for path in shelf.files if path.startswith(f"{skill}/")]
-    return SkillFacts(skill, _pattern(shelf, skill), len(files), len(head.split()), cues)
+    return SkillFacts(skill, _find_pattern(shelf, skill), len(files), len(head.split()), cues)
 
 
-def _pattern(shelf: Shelf, skill: str) -> Pattern:
+def _find_pattern(shelf: Shelf, skill: str) -> Pattern:
     """Files that an import names as left out count; of a SKILL.md whose frontmatter does not parse, its whole text."""
     paths = [path.partition("/")[2] for path in (*shelf.files, *shelf.omitted) if path.startswith(f"{skill}/")]
     parsed = shelf.parsed.get(skill)

@@ -76,10 +76,10 @@ def average_profile(read: Sequence[SkillsRead]) -> LibraryProfile:
 
 def score_axes(cues: Mapping[str, Mapping[str, bool]]) -> tuple[float, ...]:
     """One skill on the six axes; a group that an earlier version of the rules did not know counts as without cues."""
-    return tuple(_axis(group, cues.get(group, {})) for group in PROFILE_GROUPS)
+    return tuple(_score_axis(group, cues.get(group, {})) for group in PROFILE_GROUPS)
 
 
-def _axis(group: str, cues: Mapping[str, bool]) -> float:
+def _score_axis(group: str, cues: Mapping[str, bool]) -> float:
     apart = APART.get(group, ())
     together = [float(there) for cue, there in cues.items() if cue not in apart]
     diagnostics = [fmean(together)] if together else []

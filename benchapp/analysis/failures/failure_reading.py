@@ -151,14 +151,14 @@ def _read_checks(verdicts: set[int]) -> Mapping[int, tuple[CheckMessage, ...]]:
     """verdict pk -> its failed checks."""
     found: dict[int, list[CheckMessage]] = defaultdict(list)
     for keys in _slice(sorted(verdicts), KEYS):
-        for verdict, name, length, beginning, end in _failed_checks(keys).iterator():
+        for verdict, name, length, beginning, end in _select_failed_checks(keys).iterator():
             message = end if length <= MESSAGE_CHARS else f"{beginning}\n{end}"
             if len(found[verdict]) < CHECKS:
                 found[verdict].append(CheckMessage(name, keep_answers(message)))
     return {verdict: tuple(said) for verdict, said in found.items()}
 
 
-def _failed_checks(verdicts: Sequence[int]) -> QuerySet[Check, tuple[int, str, int, str, str]]:
+def _select_failed_checks(verdicts: Sequence[int]) -> QuerySet[Check, tuple[int, str, int, str, str]]:
     """With both ends of a long message: a stage's marker begins it, a test runner says at its end what was wrong."""
     checks = Check.objects.filter(verdict__in=verdicts).exclude(status__in=[CheckStatus.PASSED, CheckStatus.SKIPPED])
     ends = Length("message"), Left("message", BEGINNING_CHARS), Right("message", MESSAGE_CHARS)
@@ -175,17 +175,17 @@ def _read_outputs(failed: Sequence[_Failed]) -> Iterator[tuple[_Failed, str]]:
 def _read_missing_at_the_end(trials: Sequence[int]) -> Iterator[tuple[int, tuple[Missing, ...]]]:
     """trial pk -> what its last steps did not find."""
     for part in _slice(trials, SLICE):
-        chunks = list(_last_chunks(part))
-        windows = [(chunk, _first_step(chunk), LAST_STEPS) for chunk in chunks]
+        chunks = list(_select_last_chunks(part))
+        windows = [(chunk, _find_first_step(chunk), LAST_STEPS) for chunk in chunks]
         for chunk, steps in zip(chunks, read_windows(windows), strict=True):
             yield chunk.trajectory.attempt.trial_id, course_of(stored.step for stored in steps).most_missing
 
 
-def _first_step(chunk: Chunk) -> int:
+def _find_first_step(chunk: Chunk) -> int:
     return max(chunk.first_step, chunk.first_step + chunk.steps_total - LAST_STEPS)
 
 
-def _last_chunks(trials: Sequence[int]) -> QuerySet[Chunk]:
+def _select_last_chunks(trials: Sequence[int]) -> QuerySet[Chunk]:
     of_trajectory = Chunk.objects.filter(trajectory=OuterRef("trajectory")).order_by("-ordinal")
     return Chunk.objects.filter(
         trajectory__attempt__trial__in=trials,

@@ -182,10 +182,10 @@ def _read(runs: Sequence[Run]) -> dict[int, Endings]:
         answers[row[0]].append(AuthorAnswers(*row[1:]))
     with_skills = Episode.objects.filter(run__in=pks, library__skills_total__gt=0).order_by()
     skilled = set(with_skills.values_list("run_id", flat=True).distinct())
-    return {run.pk: _endings(trials[run.pk], tuple(answers[run.pk]), run.pk in skilled) for run in runs}
+    return {run.pk: _count_endings(trials[run.pk], tuple(answers[run.pk]), run.pk in skilled) for run in runs}
 
 
-def _endings(rows: Sequence[EndedTrials], answers: tuple[AuthorAnswers, ...], skills: bool) -> Endings:
+def _count_endings(rows: Sequence[EndedTrials], answers: tuple[AuthorAnswers, ...], skills: bool) -> Endings:
     ends: Counter[AgentEnd] = Counter()
     for kind, _, _, count in rows:
         if (end := end_of(kind)) is not None:

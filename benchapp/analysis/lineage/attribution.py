@@ -112,7 +112,7 @@ def count_later_trials(trials: Sequence[tuple[WorkedTrial, bool | None]], baseli
     groups: dict[tuple[str, str], list[tuple[WorkedTrial, bool | None]]] = defaultdict(list)
     for trial, read in trials:
         groups[trial.phase, trial.role].append((trial, read))
-    ordered = sorted(groups, key=lambda key: (_place(key[0], _PHASES), _place(key[1], _ROLES), key))
+    ordered = sorted(groups, key=lambda key: (_rank(key[0], _PHASES), _rank(key[1], _ROLES), key))
     return LaterTrials(
         count_endings(trials, baseline), {key: count_endings(groups[key], baseline) for key in ordered}, tuple(trials)
     )
@@ -165,7 +165,7 @@ def count_rate(trials: Iterable[WorkedTrial]) -> Rate:
     return Rate(sum(scored), len(scored), len(outcomes))
 
 
-def _place(key: str, order: Sequence[str]) -> int:
+def _rank(key: str, order: Sequence[str]) -> int:
     return order.index(key) if key in order else len(order)
 
 

@@ -135,11 +135,11 @@ def looks_failed(text: str) -> bool:
 def last_error(text: str) -> str:
     """The last line that is an error, without what surrounds it; empty where there is none."""
     found = ""
-    for match in _error_lines(text):
+    for match in _find_error_lines(text):
         found = match
     return cut_quote(found)
 
 
-def _error_lines(text: str) -> Iterator[str]:
+def _find_error_lines(text: str) -> Iterator[str]:
     for match in _ERROR_LINES.finditer(text):
         yield match.group()

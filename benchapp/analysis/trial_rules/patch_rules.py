@@ -50,10 +50,10 @@ def over_specific(facts: PatchFacts) -> Reason | None:
     Cannot see: constants met only in a trajectory; procedures that are narrow without naming a constant; tasks whose
     instruction is not recorded.
     """
-    seen = _constants("\n".join(facts.shown)) - _constants("\n".join(facts.others)) - _COMMON
+    seen = _collect_constants("\n".join(facts.shown)) - _collect_constants("\n".join(facts.others)) - _COMMON
     for path, text in facts.added.items():
         for line in text.splitlines():
-            if found := sorted(_constants(line) & seen):
+            if found := sorted(_collect_constants(line) & seen):
                 return Reason(
                     f"{path} says {', '.join(found[:4])}, as one task that was shown does and no other of the family.",
                     "author",
@@ -94,7 +94,7 @@ def clutter(facts: PatchFacts) -> Reason | None:
     return None
 
 
-def _constants(text: str) -> set[str]:
+def _collect_constants(text: str) -> set[str]:
     return set(_find_constants(text))
 
 

@@ -81,7 +81,7 @@ def facts_of(trial: Trial) -> TrialFacts:
         return TrialFacts(success=trial.success)
     verdict = attempt.verdicts.filter(is_primary=True).select_related("output").first()
     checks = verdict.checks.exclude(status=CheckStatus.PASSED).exclude(status=CheckStatus.SKIPPED) if verdict else ()
-    mounted, read = _skills(attempt, knows_mounted=trial.skills_mounted is not None)
+    mounted, read = _read_skills(attempt, knows_mounted=trial.skills_mounted is not None)
     main = attempt.trajectories.filter(is_superseded=False, kind="main").first()
     return TrialFacts(
         success=trial.success,
@@ -97,24 +97,24 @@ def facts_of(trial: Trial) -> TrialFacts:
         mounted=mounted,
         read=read,
         course=course_of(iterate_steps(main)) if main else None,
-        source=_source(trial),
+        source=_find_source(trial),
     )
 
 
-def _source(trial: Trial) -> str:
+def _find_source(trial: Trial) -> str:
     family = trial.task.family
     return family.environment.kind if family and family.environment else ""
 
 
-def _skills(
+def _read_skills(
     attempt: Attempt, *, knows_mounted: bool
 ) -> tuple[frozenset[str] | None, tuple[tuple[str, int | None], ...]]:
     uses = list(attempt.skill_uses.order_by("step", "id").values_list("skill", "kind", "step"))
     mounted = frozenset(skill for skill, kind, _ in uses if kind == UseKind.MOUNTED)
-    return (mounted if knows_mounted else None), tuple(_first_uses(uses))
+    return (mounted if knows_mounted else None), tuple(_find_first_uses(uses))
 
 
-def _first_uses(uses: Iterable[Sequence[object]]) -> list[tuple[str, int | None]]:
+def _find_first_uses(uses: Iterable[Sequence[object]]) -> list[tuple[str, int | None]]:
     first: dict[str, int | None] = {}
     for skill, kind, step in uses:
         if kind != UseKind.MOUNTED:

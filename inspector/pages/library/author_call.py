@@ -393,10 +393,10 @@ def talk_before(decision: Decision) -> tuple[TalkTurn, ...]:
     contents = Blob.objects.read_many(
         [digest for call in calls for digest in (call.request_id, call.reply_id) if digest]
     )
-    return tuple(_turn(call, contents, call.key in refused) for call in calls)
+    return tuple(_read_turn(call, contents, call.key in refused) for call in calls)
 
 
-def _turn(call: ModelCall, contents: Mapping[str, bytes], is_held_back: bool) -> TalkTurn:
+def _read_turn(call: ModelCall, contents: Mapping[str, bytes], is_held_back: bool) -> TalkTurn:
     request = orjson.loads(contents[call.request_id])
     reply = orjson.loads(contents[call.reply_id]) if call.reply_id else {}
     return TalkTurn(call, str(reply.get("text") or ""), len(request.get("messages") or ()), is_held_back)

@@ -26,7 +26,7 @@ JSON_CHARS = 400_000  # of one text in the twin; the whole is at the text's own 
 @require_safe
 @of_run
 def author_call(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
-    episode = _episode(run, request.GET.get("episode", ""))
+    episode = _choose_episode(run, request.GET.get("episode", ""))
     this = open_author_call(episode, request.GET) if episode else None
     if this and this.chosen and (closed := refuse_closed(request, trial=this.chosen.evidence.trial, as_json=as_json)):
         return closed
@@ -46,10 +46,10 @@ def author_text(request: HttpRequest, run: Run, call_id: UUID, part: str) -> Htt
     """One text of a call, whole and exactly as recorded: `reply`, or the number of a message from 1 on."""
     readable = Q(decisions__isnull=False) | Q(purpose__in=PURPOSES)
     call = get_object_or_404(ModelCall.objects.filter(readable, episode__run=run).distinct(), public_id=call_id)
-    return HttpResponse(_text(call, part), "text/plain; charset=utf-8")
+    return HttpResponse(_read_text(call, part), "text/plain; charset=utf-8")
 
 
-def _text(call: ModelCall, part: str) -> str:
+def _read_text(call: ModelCall, part: str) -> str:
     if part == "reply" and call.reply_id:
         return str(orjson.loads(Blob.objects.read(call.reply_id)).get("text") or "")
     texts = parse_prompt(Blob.objects.read(call.request_id)).texts
@@ -58,7 +58,7 @@ def _text(call: ModelCall, part: str) -> str:
     raise Http404("no such text")
 
 
-def _episode(run: Run, public_id: str) -> Episode | None:
+def _choose_episode(run: Run, public_id: str) -> Episode | None:
     """The one asked for; else the first with a decision; else the first."""
     authored = set(run.episodes.exclude(decisions=None))
     return choose_row(list(run.episodes.all()), public_id, lambda episode: episode in authored)

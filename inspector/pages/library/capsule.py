@@ -132,6 +132,10 @@ def _seal(
 ) -> Capsule:
     style = static_text("css/report.css") + static_text("css/capsule.css")
     hashed = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    digests: dict[str, Digest] = {}  # each once, under its first name
+    for found in _list_digests(run, episode, changes, account):
+        if found.digest:
+            digests.setdefault(found.digest, found)
     context = {
         "title": visible(title),
         "claim": visible(redactor.text(claim.strip()[:MAX_CLAIM])),
@@ -143,7 +147,7 @@ def _seal(
         "decisions_left_out": decisions_left_out,
         "account": account,
         "instruction": instruction and replace(instruction, text=redactor.text(instruction.text)),
-        "digests": list(_unique_digests(run, episode, changes, account)),
+        "digests": list(digests.values()),
         "taken_out": redactor.counts.total(),
         "version": settings.VERSION,
         "policy": f"default-src 'none'; style-src 'sha256-{hashed}'; base-uri 'none'; form-action 'none'",
@@ -232,20 +236,10 @@ def _redact_evidence(shown: ShownTrial, redactor: Redactor) -> ShownTrial:
 # --- digests ----------------------------------------------------------------------------------------------------
 
 
-def _unique_digests(
-    run: Run, episode: Episode, changes: Sequence[CapsuleChange], account: Account | None
-) -> Iterator[Digest]:
-    """What a reader with the record can hold this file against, each once."""
-    seen: set[str] = set()
-    for found in _list_digests(run, episode, changes, account):
-        if found.digest and found.digest not in seen:
-            seen.add(found.digest)
-            yield found
-
-
 def _list_digests(
     run: Run, episode: Episode, changes: Sequence[CapsuleChange], account: Account | None
 ) -> Iterator[Digest]:
+    """What a reader with the record can hold this file against."""
     yield Digest("setup", run.setup_digest, "the run's setup at launch, as canonical JSON")
     for change in changes:
         yield from _list_change_digests(change)

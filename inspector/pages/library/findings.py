@@ -87,7 +87,7 @@ class FindingsPage:
 
     @property
     def diagnosis(self) -> LibraryDiagnosis | None:
-        return self.diagnoses.get(self.state.snapshot.pk) if self.state.snapshot else None
+        return self._find_diagnosis(self.state)
 
     @property
     def is_stale(self) -> bool:
@@ -115,18 +115,17 @@ class FindingsPage:
 
     @property
     def withheld(self) -> int:
-        kept = self.diagnosis.alarms + self.diagnosis.warnings + self.diagnosis.notes if self.diagnosis else 0
-        return kept - self.counts.total()
+        return sum(count for _, count in _count_severities(self.diagnosis)) - self.counts.total()
 
     @property
     def facets(self) -> list[tuple[str, str, int, int]]:
         """(group, word, findings, alarms) of the groups that have any."""
-        found: list[tuple[str, str, int, int]] = []
-        for group, word in GROUPS.items():
-            count = sum(count for (one, _), count in self.counts.items() if one == group)
-            if count:
-                found.append((group, word, count, self.counts[group, "alarm"]))
-        return found
+        totals: Counter[str] = Counter()
+        for (group, _), count in self.counts.items():
+            totals[group] += count
+        return [
+            (group, word, totals[group], self.counts[group, "alarm"]) for group, word in GROUPS.items() if totals[group]
+        ]
 
     @property
     def chosen(self) -> QuerySet[LibraryFinding]:
@@ -134,7 +133,7 @@ class FindingsPage:
 
     @cached_property
     def skills(self) -> list[dict[str, object]]:
-        return [_skill_row(facts) for facts in self.diagnosis.skills] if self.diagnosis else []
+        return [_build_skill_row(facts) for facts in self.diagnosis.skills] if self.diagnosis else []
 
     @property
     def patterns(self) -> list[tuple[str, int]]:
@@ -156,18 +155,19 @@ class FindingsPage:
 
     @cached_property
     def trend(self) -> list[FindingsColumn]:
-        most = max((_count_findings(self._diagnosis(state)) for state in self.filled), default=0) or 1
-        return [self._column(place, state, most) for place, state in enumerate(self.filled)]
+        read = [self._find_diagnosis(state) for state in self.filled]
+        most = max((sum(count for _, count in _count_severities(each)) for each in read), default=0) or 1
+        return [self._draw_column(place, state, most) for place, state in enumerate(self.filled)]
 
     @property
     def chart_width(self) -> int:
         return max(1, len(self.filled)) * STEP
 
-    def _diagnosis(self, state: LibraryState) -> LibraryDiagnosis | None:
+    def _find_diagnosis(self, state: LibraryState) -> LibraryDiagnosis | None:
         return self.diagnoses.get(state.snapshot.pk) if state.snapshot else None
 
-    def _column(self, place: int, state: LibraryState, most: int) -> FindingsColumn:
-        diagnosis, bars, y = self._diagnosis(state), [], CHART_HEIGHT
+    def _draw_column(self, place: int, state: LibraryState, most: int) -> FindingsColumn:
+        diagnosis, bars, y = self._find_diagnosis(state), [], CHART_HEIGHT
         for severity, count in _count_severities(diagnosis):
             if count:
                 height = max(MIN_BAR, round(count / most * (CHART_HEIGHT - 14)))
@@ -183,11 +183,7 @@ def _count_severities(diagnosis: LibraryDiagnosis | None) -> Iterable[tuple[str,
     return (("alarm", diagnosis.alarms), ("warning", diagnosis.warnings), ("note", diagnosis.notes))
 
 
-def _count_findings(diagnosis: LibraryDiagnosis | None) -> int:
-    return sum(count for _, count in _count_severities(diagnosis))
-
-
-def _skill_row(facts: StoredSkill) -> dict[str, object]:
+def _build_skill_row(facts: StoredSkill) -> dict[str, object]:
     groups = []
     for group in PROFILE_GROUPS:
         cues = facts["cues"].get(group, {})

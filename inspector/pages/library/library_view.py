@@ -108,7 +108,7 @@ def _hunks_twin(shown: ShownFile) -> list[dict[str, object]]:
     ]
 
 
-def _text(excerpt: EvidenceExcerpt | None) -> str | None:
+def _join_text(excerpt: EvidenceExcerpt | None) -> str | None:
     if excerpt is None:
         return None
     return "\n\n".join(
@@ -116,7 +116,7 @@ def _text(excerpt: EvidenceExcerpt | None) -> str | None:
     )
 
 
-def _compaction(excerpt: EvidenceExcerpt | None) -> dict[str, object]:
+def _compaction_twin(excerpt: EvidenceExcerpt | None) -> dict[str, object]:
     return COMPACTION.read(excerpt.compaction) if excerpt else {"compaction": None}
 
 
@@ -156,7 +156,7 @@ MACHINE = JsonShape(
     (
         "evidence",
         lambda machine: [
-            {"trial": shown.trial, "text": _text(shown.excerpt), **_compaction(shown.excerpt)}
+            {"trial": shown.trial, "text": _join_text(shown.excerpt), **_compaction_twin(shown.excerpt)}
             for shown in machine.evidence
         ],
     ),

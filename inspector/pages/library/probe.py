@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from django.db.models import QuerySet
 from django.http import QueryDict
 
 from benchapp.analysis.lineage.hunks import Hunk
@@ -123,8 +125,14 @@ def _read_results(episode: Episode, decision: int | None) -> tuple[tuple[ProbeRe
     probes = Probe.objects.standing().filter(origin=episode)
     if decision is not None:
         probes = probes.filter(decision__number=decision)
-    found = list(probes[: MAX_SHOWN + 1])
-    return tuple(_sort_controls_last(read_results(found[:MAX_SHOWN]))), len(found) > MAX_SHOWN
+    results, has_older = _read_newest(probes, MAX_SHOWN)
+    return tuple(_sort_controls_last(results)), has_older
+
+
+def _read_newest(probes: QuerySet[Probe], limit: int) -> tuple[list[ProbeResult], bool]:
+    """The results of the newest, and whether there are older ones."""
+    found = list(probes[: limit + 1])
+    return (read_results(found[:limit]) if found else []), len(found) > limit
 
 
 def _sort_controls_last(results: Iterable[ProbeResult]) -> list[ProbeResult]:
@@ -133,27 +141,24 @@ def _sort_controls_last(results: Iterable[ProbeResult]) -> list[ProbeResult]:
 
 def read_probes_about(decision: Decision | None) -> list[ProbeResult]:
     """The newest probes of a decision, for the pages that tell what became of it."""
-    about = Probe.objects.standing().filter(decision=decision)
-    found = list(about[:MAX_SHOWN]) if decision is not None and about.exists() else []
-    return _sort_controls_last(read_results(found)) if found else []
+    if decision is None:
+        return []
+    return _sort_controls_last(_read_newest(Probe.objects.standing().filter(decision=decision), MAX_SHOWN)[0])
 
 
 def read_probes_by_decision(episode: Episode) -> dict[int, list[ProbeResult]]:
     """Decision pk -> its probes, for the ledger of a library: the newest of the episode."""
-    about = Probe.objects.standing().filter(origin=episode).exclude(decision=None)
-    probes = list(about[:MAX_IN_LEDGER]) if about.exists() else []
-    found: dict[int, list[ProbeResult]] = {}
-    for result in _sort_controls_last(read_results(probes)) if probes else ():
-        assert result.probe.decision_id is not None
-        found.setdefault(result.probe.decision_id, []).append(result)
+    results, _ = _read_newest(Probe.objects.standing().filter(origin=episode).exclude(decision=None), MAX_IN_LEDGER)
+    found: dict[int, list[ProbeResult]] = defaultdict(list)
+    for result in _sort_controls_last(results):
+        found[result.probe.decision_id or 0].append(result)
     return found
 
 
 def read_probes_of_run(run: Run) -> dict[str, object]:
     """For a run's page: the newest probes of its libraries, and whether there are older ones."""
-    probes = Probe.objects.standing().filter(origin__run=run)
-    found = list(probes[: MAX_LISTED + 1]) if probes.exists() else []
-    return {"probes": read_results(found[:MAX_LISTED]) if found else [], "older_probes": len(found) > MAX_LISTED}
+    results, has_older = _read_newest(Probe.objects.standing().filter(origin__run=run), MAX_LISTED)
+    return {"probes": results, "older_probes": has_older}
 
 
 # --- the twin -----------------------------------------------------------------------------------------------------

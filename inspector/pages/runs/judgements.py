@@ -114,7 +114,7 @@ class JudgementsPage:
     def endings(self) -> list[Ending]:
         found, against = endings(self.judging), contradictions(self.judging)
         return [
-            Ending(metric, found[metric].total(), _counts(found[metric]), against.get(metric, 0))
+            Ending(metric, found[metric].total(), _count_statuses(found[metric]), against.get(metric, 0))
             for metric in ASKED_METRICS
             if metric in found
         ]
@@ -134,7 +134,10 @@ class JudgementsPage:
         alike = read_judged_rows(replicates_of(self.judging))
         replicates = over_replicates(alike) if len(alike) > 1 else {}
         named = [(str(measure.key), measure.name) for measure in MEASURES] + [("accuracy", "accuracy")]
-        lines = [SpreadLine(name, _several(samples.get(key)), _several(replicates.get(key))) for key, name in named]
+        lines = [
+            SpreadLine(name, _keep_repeated(samples.get(key)), _keep_repeated(replicates.get(key)))
+            for key, name in named
+        ]
         return [line for line in lines if line.samples or line.replicates]
 
     # --- the questions, one by one ------------------------------------------------------------------------------
@@ -181,11 +184,11 @@ class JudgementsPage:
         return tuple(mean_over_tasks(found.get(measure.key, ())) for measure in MEASURES)
 
 
-def _several(spread: Spread | None) -> Spread | None:
+def _keep_repeated(spread: Spread | None) -> Spread | None:
     return spread if spread is not None and spread.n > 1 else None
 
 
-def _counts(found: Counter[str]) -> tuple[tuple[str, str, int], ...]:
+def _count_statuses(found: Counter[str]) -> tuple[tuple[str, str, int], ...]:
     return tuple((status, words, found[status]) for status, words in STATUS_WORDS.items() if found[status])
 
 

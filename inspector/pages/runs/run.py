@@ -116,12 +116,12 @@ def build_grid(squares: Iterable[Square], episodes: Mapping[int, Episode], facts
         names[square.family_id] = "no family" if square.family is None else square.family
         row = rows.setdefault(square.episode_id, {}).setdefault(square.family_id, defaultdict(list))
         row[square.phase, square.role].append(square)
-    columns = _columns({place for families in rows.values() for row in families.values() for place in row})
-    groups = [_group(episodes[key], families, names, columns, facts) for key, families in rows.items()]
-    return Grid(_heads(columns), columns, groups)
+    columns = _order_columns({place for families in rows.values() for row in families.values() for place in row})
+    groups = [_build_group(episodes[key], families, names, columns, facts) for key, families in rows.items()]
+    return Grid(_count_heads(columns), columns, groups)
 
 
-def _columns(places: Iterable[tuple[str, str]]) -> list[GridColumn]:
+def _order_columns(places: Iterable[tuple[str, str]]) -> list[GridColumn]:
     ordered = sorted(places, key=lambda place: (_rank(PHASE_ORDER, place[0]), _rank(ROLE_ORDER, place[1]), place))
     phases = [phase for phase, _ in ordered]
     return [
@@ -134,14 +134,14 @@ def _rank(order: Sequence[str], word: str) -> int:
     return order.index(word) if word in order else len(order)
 
 
-def _heads(columns: Sequence[GridColumn]) -> list[PhaseHead]:
+def _count_heads(columns: Sequence[GridColumn]) -> list[PhaseHead]:
     spans: dict[str, int] = defaultdict(int)
     for column in columns:
         spans[column.phase] += 1
     return [PhaseHead(PHASE_TITLES.get(Phase(phase), phase), span) for phase, span in spans.items()]
 
 
-def _group(
+def _build_group(
     episode: Episode,
     rows: Rows,
     names: Mapping[int | None, str],
@@ -281,7 +281,7 @@ def cards_of(
             metric.meaning,
             rates.get(metric.key),
             found,
-            _word(metric.phase, found),
+            _choose_word(metric.phase, found),
         )
         for metric in skillevolbench_metrics.METRICS
         if metric.key in rates or has_roles
@@ -299,6 +299,6 @@ def _list_first_cards(
             yield RateCard(key, "", name, meaning, rates[key], compared.get(key), is_pooled=repeats, note=note)
 
 
-def _word(phase: str | None, found: BesideNoSkill | None) -> str:
+def _choose_word(phase: str | None, found: BesideNoSkill | None) -> str:
     """The reference of the replay rate is no-skill's first try at the same tasks."""
     return "LSR" if found is not None and found.phase != phase else ""

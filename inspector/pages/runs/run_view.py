@@ -148,7 +148,7 @@ def _grid_page(
 def _build_context(facts: GridFacts) -> dict[str, object]:
     """What the page says of these facts."""
     found = facts.run
-    grid = build_grid(facts.squares, found.episodes.select_related("environment").in_bulk(), _library_facts(found))
+    grid = build_grid(facts.squares, found.episodes.select_related("environment").in_bulk(), _read_library_facts(found))
     samples = (square.sample for square in facts.squares if square.phase == Phase.DEPLOYMENT)
     protocols = frozenset(group.episode.protocol for group in grid.groups)
     return {
@@ -209,7 +209,7 @@ def _list_page(request: HttpRequest, found: Run, tally: TrialTally, *, as_json: 
 # --- queries ----------------------------------------------------------------------------------------------------
 
 
-def _library_facts(found: Run) -> LibraryFacts:
+def _read_library_facts(found: Run) -> LibraryFacts:
     """Seals, rounds, and what decisions and curated skills did to each family, in two queries."""
     entries = Entry.objects.filter(episode__run=found, kind__in=[Entry.Kind.FREEZE, Entry.Kind.SEED])
     seals: dict[int, str] = {}
@@ -253,7 +253,7 @@ def _sum_delays(found: Run) -> dict[str, float] | None:
     }
 
 
-def _uses_of_failed(found: Run) -> Iterable[tuple[int, str, str]]:
+def _select_uses_of_failed(found: Run) -> Iterable[tuple[int, str, str]]:
     counting = SkillUse.objects.filter(attempt__counts=True, attempt__trial__episode__run=found)
     failed = counting.filter(attempt__trial__success=False).order_by()
     return failed.values_list("attempt__trial_id", "skill", "kind").distinct()
@@ -262,7 +262,7 @@ def _uses_of_failed(found: Run) -> Iterable[tuple[int, str, str]]:
 def _find_failed_bypasses(found: Run, squares: list[Square]) -> list[Square]:
     failed = (square for square in squares if square.success is False)
     held = held_by({square.snapshot_id for square in failed if square.snapshot_id})
-    return find_bypasses(squares, _uses_of_failed(found), held)
+    return find_bypasses(squares, _select_uses_of_failed(found), held)
 
 
 # --- the twin ---------------------------------------------------------------------------------------------------

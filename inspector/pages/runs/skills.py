@@ -170,13 +170,13 @@ def open_funnel(run: Run, query: Mapping[str, str], trials: QuerySet[Trial]) -> 
     in_table = [chance for chance in every if asked.whose == "all" or chance.is_for_it]
     skills = by_skill(in_table, asked.least)
     lists = select_bypassed(chosen), select_read_and_failed(chosen), rivals(chosen)
-    rows = _trials(lists)
+    rows = _read_trials(lists)
     held = held_by({episode.library_id for episode in episodes.values() if episode.library_id})
     return FunnelPage(
         asked=asked,
         funnel=funnel,
         stages=stages_of(funnel),
-        skills=tuple(_skill_row(found, episodes, held) for found in skills[:MAX_SKILLS]),
+        skills=tuple(_build_row(found, episodes, held) for found in skills[:MAX_SKILLS]),
         skills_left_out=max(0, len(skills) - MAX_SKILLS),
         episodes=len({found.episode for found in skills}),
         knows_own=knows_own,
@@ -185,7 +185,7 @@ def open_funnel(run: Run, query: Mapping[str, str], trials: QuerySet[Trial]) -> 
         rivals=_list_trials("rivals", lists[2], rows),
         unsearched=looked.left,
         cut=looked.cut,
-        cues=_cues(chosen) if asked.skill else (),
+        cues=_count_cues(chosen) if asked.skill else (),
         phases=tuple(phase.value for phase in Phase if phase.value in phases),
     )
 
@@ -213,13 +213,13 @@ def _choose(every: Sequence[Chance], asked: FunnelChoices, episodes: Mapping[int
     return [chance for chance in every if is_wanted(chance)]
 
 
-def _skill_row(found: SkillFunnel, episodes: Mapping[int, Episode], held: Mapping[int, set[str]]) -> SkillRow:
+def _build_row(found: SkillFunnel, episodes: Mapping[int, Episode], held: Mapping[int, set[str]]) -> SkillRow:
     episode = episodes[found.episode]
     is_held = found.skill in held.get(episode.library_id or 0, ())
     return SkillRow(found, visible(found.skill), episode, stages_of(found.funnel), is_held)
 
 
-def _trials(groups: Iterable[Sequence[Chance]]) -> dict[int, Trial]:
+def _read_trials(groups: Iterable[Sequence[Chance]]) -> dict[int, Trial]:
     """The trials that are drawn, and the public ids of the others, in one query."""
     wanted = {chance.trial for group in groups for chance in group}
     rows = Trial.objects.filter(pk__in=wanted).select_related("task__family", "episode")
@@ -250,7 +250,7 @@ def _list_trials(name: str, chances: Sequence[Chance], trials: Mapping[int, Tria
     )
 
 
-def _cues(chances: Iterable[Chance]) -> tuple[tuple[str, int, int], ...]:
+def _count_cues(chances: Iterable[Chance]) -> tuple[tuple[str, int, int], ...]:
     """What the skill names, and in how many of the trials that could tell a later action names it too."""
     found: dict[str, list[int]] = {}
     for chance in chances:

@@ -50,17 +50,17 @@ def pair_fields(left: StepView, right: StepView, stored: tuple[StoredStep, Store
     views = [{view.name: view for view in step.fields} for step in (left, right)]
     compared = _collect_compared(stored[0])
     return tuple(
-        _pair(
+        _pair_texts(
             name,
             (views[0].get(name), views[1].get(name)),
-            (_whole(name, texts[0], stored[0]), _whole(name, texts[1], stored[1])),
+            (_find_whole(name, texts[0], stored[0]), _find_whole(name, texts[1], stored[1])),
             compared=name.partition("/")[0] in compared,
         )
-        for name in _names(views)
+        for name in _order_names(views)
     )
 
 
-def _names(views: Sequence[Mapping[str, FieldView]]) -> list[str]:
+def _order_names(views: Sequence[Mapping[str, FieldView]]) -> list[str]:
     """A field that only the right step has comes after the one it follows there."""
     names = list(views[0])
     before = ""
@@ -78,12 +78,12 @@ def _collect_compared(stored: StoredStep) -> set[str]:
     return {*acts, "observations"}
 
 
-def _whole(name: str, texts: Mapping[str, str], stored: StoredStep) -> str | None:
+def _find_whole(name: str, texts: Mapping[str, str], stored: StoredStep) -> str | None:
     """The text where it is at hand in full."""
     return None if name in stored.long else texts.get(name)
 
 
-def _pair(
+def _pair_texts(
     name: str,
     views: tuple[FieldView | None, FieldView | None],
     texts: tuple[str | None, str | None],
@@ -96,10 +96,10 @@ def _pair(
         return FieldPair(name, *views, is_same)
     if name.startswith("tool_calls/"):  # the tool stands in the label
         left, right = (text.partition("\n")[2] for text in (left, right))
-    return FieldPair(name, *views, is_same=False, lines=tuple(_lines(left, right)))
+    return FieldPair(name, *views, is_same=False, lines=tuple(_draw_lines(left, right)))
 
 
-def _lines(left: str, right: str) -> list[RowPair | Equal]:
+def _draw_lines(left: str, right: str) -> list[RowPair | Equal]:
     """The lines around the differences. Texts that share no line at all have none."""
     diff = diff_file("text", *(f"{text.rstrip(chr(10))}\n".encode("utf-8", "replace") for text in (left, right)))
     if not any(row.sign == "same" for block in diff.blocks for row in block.rows) and diff.added != diff.removed:
@@ -142,7 +142,7 @@ class SkillPair:
 def pair_checks(left: VerdictView | None, right: VerdictView | None) -> list[CheckPair]:
     """Those that ended differently first, then those that one side names; else in the verifier's order. A name used twice
     is held apart."""
-    mine, theirs = _statuses(left), _statuses(right)
+    mine, theirs = _list_statuses(left), _list_statuses(right)
     pairs = [
         CheckPair(visible(key[1]), GROUP_WORDS[CheckGroup(key[0])], mine.get(key), theirs.get(key))
         for key in dict.fromkeys([*mine, *theirs])
@@ -150,7 +150,7 @@ def pair_checks(left: VerdictView | None, right: VerdictView | None) -> list[Che
     return sorted(pairs, key=lambda pair: (not pair.differs, not pair.is_one_sided))
 
 
-def _statuses(view: VerdictView | None) -> dict[tuple[str, str, int], str]:
+def _list_statuses(view: VerdictView | None) -> dict[tuple[str, str, int], str]:
     found: dict[tuple[str, str, int], str] = {}
     for check in view.verdict.checks.all() if view else ():
         again = 0

@@ -53,7 +53,7 @@ def trial(request: HttpRequest, found: Trial, *, as_json: bool = False) -> HttpR
         return {
             **FACTS.read(found),
             **INSPECTION.read(inspection),
-            "next": _next(request, inspection),
+            "next": _build_next(request, inspection),
             "live": [step for _, step in live.published] if live else None,
             "compare_with": [_beside_twin(found, each) for each in beside],
         }
@@ -83,7 +83,7 @@ def field(request: HttpRequest, found: Trial) -> HttpResponse:
     if not form.is_valid():
         raise Http404("no such piece")
     asked = form.cleaned_data
-    trajectory = _trajectory(found, asked["trajectory"])
+    trajectory = _find_trajectory(found, asked["trajectory"])
     start, end = asked["start"] or 0, asked["end"]
     try:
         text = read_field(trajectory, asked["step"], asked["field"], start, end)
@@ -153,7 +153,7 @@ def _read_kept_query(this: Inspection) -> list[tuple[str, object]]:
     return kept
 
 
-def _trajectory(found: Trial, public_id: UUID | None) -> Trajectory:
+def _find_trajectory(found: Trial, public_id: UUID | None) -> Trajectory:
     trajectories = Trajectory.objects.filter(attempt__trial=found)
     if public_id:
         return get_object_or_404(trajectories, public_id=public_id)
@@ -192,7 +192,7 @@ def _compactions_twin(this: Inspection) -> list[dict[str, object]]:
     return [{"kind": kind, **COMPACTION.read(one)} for kind, one in this.compactions.items()]
 
 
-def _next(request: HttpRequest, this: Inspection) -> str | None:
+def _build_next(request: HttpRequest, this: Inspection) -> str | None:
     if this.window.next is None or this.view != "full":
         return None
     query = request.GET.copy()
