@@ -11,6 +11,8 @@ from benchapp.analysis.alignment.step_signs import StepSign
 
 
 class RowKind(StrEnum):
+    """How the two sides of a row relate."""
+
     SAME = "same"  # did the same and got the same
     CHANGED = "changed"  # belong together; the action or the result differs
     LEFT = "left"  # only on the left
@@ -18,6 +20,8 @@ class RowKind(StrEnum):
 
 
 class DifferingPart(StrEnum):
+    """In what two steps of a row differ."""
+
     GIVEN = "given"  # the prompt, or whatever else was not the agent's doing
     ACTION = "action"  # what the agent called, or that it called anything here
     RESULT = "result"

@@ -58,6 +58,8 @@ class Witness:
 
 @dataclass(frozen=True, slots=True)
 class SeenConstant:
+    """Where a trial showed a constant, with the trial's place on the spine and its family."""
+
     sighting: Sighting
     sequence: int | None
     family: int | None

@@ -199,7 +199,8 @@ def classify(refusal: VerifierRefusal) -> Classified:
     order = get_order(refusal.source)
     by_check = [(said, find_signs_of_check(said.check, said.message)) for said in refusal.checks]
     votes = _count_votes([each for each in by_check if each[1]], order)
-    further = (list(find_signs(refusal.output)), _find_in_exception(refusal.exception), _find_stubborn(refusal))
+    in_exception = [replace(sign, why=f"{sign.why} (exception)") for sign in find_signs(refusal.exception)]
+    further = (list(find_signs(refusal.output)), in_exception, _find_stubborn(refusal))
     signs = [sign for _, found in by_check for sign in found] + [sign for group in further for sign in group]
     primary: FailureClass | None
     if votes:
@@ -222,10 +223,6 @@ def _choose_class(found: tuple[Sign, ...], order: tuple[FailureClass, ...]) -> F
     """Of the words of one check; of its stage where no word speaks."""
     words = [sign for sign in found if sign.end] or list(found)
     return min((sign.failure for sign in words), key=order.index)
-
-
-def _find_in_exception(exception: str) -> list[Sign]:
-    return [replace(sign, why=f"{sign.why} (exception)") for sign in find_signs(exception)]
 
 
 def _find_stubborn(refusal: VerifierRefusal) -> list[Sign]:

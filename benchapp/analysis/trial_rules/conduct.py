@@ -81,9 +81,7 @@ def incomplete_verification(facts: TrialFacts) -> Reason | None:
     Cannot see: a program that checks and prints its own result; looking that was of no use, which counts as looking.
     """
     course = facts.course
-    if not (facts.failed and course and course.changed) or max(course.looked, course.tested) > course.changed:
-        return None
-    if course.looked == course.changed or course.tested == course.changed:
+    if not (facts.failed and course and course.changed) or max(course.looked, course.tested) >= course.changed:
         return None
     return Reason("Nothing was looked at after the last change.", "agent", course.change_place)
 

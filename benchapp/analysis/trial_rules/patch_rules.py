@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from benchapp.analysis.failures.quotes import cut_quote
@@ -95,9 +95,4 @@ def clutter(facts: PatchFacts) -> Reason | None:
 
 
 def _collect_constants(text: str) -> set[str]:
-    return set(_find_constants(text))
-
-
-def _find_constants(text: str) -> Iterator[str]:
-    for match in _CONSTANT.finditer(text):
-        yield match.group()
+    return {match.group() for match in _CONSTANT.finditer(text)}

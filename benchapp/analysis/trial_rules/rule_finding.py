@@ -65,6 +65,8 @@ BLIND = "Cannot see:"  # what follows it in a rule's docstring names its blind s
 
 @dataclass(frozen=True, slots=True)
 class Reason:
+    """Why a rule speaks, who failed where the facts tell, and where to look."""
+
     text: str
     attribution: str = ""
     place: FindingPlace | None = None

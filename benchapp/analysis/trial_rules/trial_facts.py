@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from benchapp.analysis.failures.classification import CheckMessage, VerifierRefusal
@@ -109,14 +108,12 @@ def _find_source(trial: Trial) -> str:
 def _read_skills(
     attempt: Attempt, *, knows_mounted: bool
 ) -> tuple[frozenset[str] | None, tuple[tuple[str, int | None], ...]]:
-    uses = list(attempt.skill_uses.order_by("step", "id").values_list("skill", "kind", "step"))
-    mounted = frozenset(skill for skill, kind, _ in uses if kind == UseKind.MOUNTED)
-    return (mounted if knows_mounted else None), tuple(_find_first_uses(uses))
-
-
-def _find_first_uses(uses: Iterable[Sequence[object]]) -> list[tuple[str, int | None]]:
+    """(the skills mounted, each skill used with its first step)."""
+    mounted: set[str] = set()
     first: dict[str, int | None] = {}
-    for skill, kind, step in uses:
-        if kind != UseKind.MOUNTED:
-            first.setdefault(str(skill), step if isinstance(step, int) else None)
-    return list(first.items())
+    for skill, kind, step in attempt.skill_uses.order_by("step", "id").values_list("skill", "kind", "step"):
+        if kind == UseKind.MOUNTED:
+            mounted.add(skill)
+        else:
+            first.setdefault(skill, step)
+    return (frozenset(mounted) if knows_mounted else None), tuple(first.items())

@@ -55,6 +55,8 @@ class PromptSection:
 
 @dataclass(frozen=True, slots=True)
 class Message:
+    """One message of a prompt; `length` in characters."""
+
     role: str
     length: int
     sections: tuple[PromptSection, ...]
@@ -72,6 +74,8 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
+    """What the model answered."""
+
     text: str  # exactly
     shown: str
     reasoning: str
@@ -98,6 +102,8 @@ class SeenPassage:
 
 @dataclass(frozen=True, slots=True)
 class SeenField:
+    """One field of a step, as a sequence of seen and unseen passages."""
+
     name: str
     kind: str  # message, reasoning, call, result
     label: str
@@ -153,6 +159,8 @@ class SeenTrajectory:
 
 @dataclass(frozen=True, slots=True)
 class AuthorCall:
+    """The page: one decision, the call that made it, and the evidence before it."""
+
     decision: Decision
     show: str
     prompt: Prompt | None

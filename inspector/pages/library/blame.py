@@ -219,8 +219,7 @@ def _read_rows(files: Sequence[FileChange], path: str, lineage: Lineage) -> tupl
         return (), "The library is empty."
     if lineage.too_big:
         return (), f"This library is too big to trace line by line: {lineage.too_big:,} bytes in all its states."
-    version = next(change.new for change in files if change.path == path)
-    assert version is not None
+    version = next(change.latest for change in files if change.path == path)
     content = read_contents([version])[version.digest]
     if is_binary(content):
         return (), f"Binary file, {len(content):,} bytes: it has no lines."

@@ -22,12 +22,7 @@ def blame(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRespo
     found = open_blame(run, episode, request.GET) if episode else None
 
     def twin() -> dict[str, object]:
-        return {
-            "run": RUN_HEAD.read(run),
-            "episode": episode,
-            **(_twin(run, found) if found else {}),
-            "next": None,
-        }
+        return {"run": RUN_HEAD.read(run), "episode": episode, **(_twin(run, found) if found else {}), "next": None}
 
     context = {
         "section": "run",

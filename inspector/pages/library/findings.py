@@ -49,6 +49,8 @@ class FindingLine:
 
 @dataclass(frozen=True, slots=True)
 class ShownFinding:
+    """One finding with its lines around it."""
+
     finding: LibraryFinding
     rule: LibraryRule | None  # None: of a rule that this version no longer has
     lines: tuple[FindingLine, ...]
@@ -77,6 +79,8 @@ BAR, STEP, MIN_BAR = 26, 44, 3
 
 @dataclass(frozen=True)
 class FindingsPage:
+    """The findings of one state of a library, filtered and counted."""
+
     run: Run
     episode: Episode
     rail: Rail

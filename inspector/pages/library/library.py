@@ -186,9 +186,7 @@ def _choose_files(
 def _draw_document(change: FileChange | None, view: str) -> DrawnDocument | None:
     if change is None:
         return None
-    version = change.new or change.old
-    assert version is not None
-    content = read_contents([version])[version.digest]
+    content = read_contents([change.latest])[change.latest.digest]
     if is_binary(content):
         return DrawnDocument(change, note=f"Binary file, {len(content):,} bytes, not shown.")
     if view == "rendered" and change.path.endswith((".md", ".markdown")):

@@ -62,9 +62,9 @@ def library_file(request: HttpRequest, run: Run) -> HttpResponse:
     asked = request.GET.get("episode", "")
     episode = next((each for each in run.episodes.select_related("library") if str(each.public_id) == asked), None)
     chosen = find_chosen_file(episode, run, request.GET) if episode else None
-    version = (chosen.new or chosen.old) if chosen else None
-    if version is None:
+    if chosen is None:
         raise Http404("no such file")
+    version = chosen.latest
     content = read_contents([version])[version.digest]
     if is_binary(content):
         name = version.digest[:16]

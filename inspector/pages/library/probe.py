@@ -37,6 +37,8 @@ SIDE_WORDS = {CONTROL: "nothing taken back", ORIGINAL: "the run itself", NO_SKIL
 
 @dataclass(frozen=True, slots=True)
 class ShownHunk:
+    """A hunk that can be taken back, drawn in a bounded number of lines."""
+
     hunk: Hunk
     is_taken: bool
     lines: tuple[tuple[str, str], ...]  # (sign, text)

@@ -31,12 +31,7 @@ def probe(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRespo
     if request.method == "POST":
         return _launch(request, episode)
     page = open_probe_page(episode, request.GET)
-    data = {
-        "run": RUN_HEAD.read(run),
-        "episode": episode,
-        **PAGE.read(page),
-        "next": None,
-    }
+    data = {"run": RUN_HEAD.read(run), "episode": episode, **PAGE.read(page), "next": None}
     context = {
         "this_run": run,
         "this_episode": episode,

@@ -86,6 +86,8 @@ class RailStop:
 
 @dataclass(frozen=True, slots=True)
 class Rail:
+    """The states of a library and the stops between them, in order."""
+
     states: tuple[LibraryState, ...]
     stops: tuple[RailStop, ...]
 
@@ -172,7 +174,8 @@ def open_rail(run: Run, episode: Episode) -> Rail:
 def build_rail(history: LibraryHistory, *, seeded: str = CURATED) -> Rail:
     """`seeded`: the word for what comes in without an author."""
     start = history.states[0]
-    first = RailStop("start", _describe_start(start), "○", "", start, start)
+    word = "Library at the start" if start.snapshot and start.snapshot.files_total else "Empty library"
+    first = RailStop("start", word, "○", "", start, start)
     return Rail(history.states, (first, *(_make_stop(step, seeded) for step in history.steps)))
 
 
@@ -199,10 +202,6 @@ def find_stops_beside(rail: Rail, selection: Selection) -> tuple[RailStop | None
     if selection.stop in stops:
         return find_neighbours(stops, selection.stop)
     return None, next((stop for stop in stops if stop.before is selection.after), None)
-
-
-def _describe_start(state: LibraryState) -> str:
-    return "Library at the start" if state.snapshot and state.snapshot.files_total else "Empty library"
 
 
 def _make_stop(step: LibraryStep, seeded: str) -> RailStop:

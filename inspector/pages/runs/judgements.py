@@ -52,6 +52,8 @@ class TaskLine:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
+    """How the questions of one metric ended."""
+
     metric: Metric
     total: int
     counts: tuple[tuple[str, str, int], ...]  # status, its words, units
@@ -64,6 +66,8 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class SpreadLine:
+    """One measure's spread over samples and over replicates."""
+
     name: str
     samples: Spread | None
     replicates: Spread | None
@@ -75,6 +79,8 @@ class SpreadLine:
 
 @dataclass(frozen=True)
 class JudgementsPage:
+    """One judging pass of a run, read part by part as the page asks."""
+
     run: Run
     judging: Judging
     query: Mapping[str, str]

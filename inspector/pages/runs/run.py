@@ -34,6 +34,8 @@ SHORT_ROLES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class GridColumn:
+    """One role in one phase."""
+
     phase: str
     role: str
     is_edge: bool  # the first of its phase
@@ -49,6 +51,8 @@ class GridColumn:
 
 @dataclass(frozen=True, slots=True)
 class PhaseHead:
+    """The head over a phase's columns."""
+
     title: str
     span: int
 
@@ -64,12 +68,16 @@ class Lines:
 
 @dataclass(frozen=True, slots=True)
 class GridCell:
+    """A family's trials in one column."""
+
     column: GridColumn
     squares: Sequence[Square]
 
 
 @dataclass(frozen=True, slots=True)
 class FamilyRow:
+    """One family of an episode, across all columns."""
+
     name: str
     cells: Sequence[GridCell]
     lines: Lines | None
@@ -77,6 +85,8 @@ class FamilyRow:
 
 @dataclass(frozen=True, slots=True)
 class EpisodeGroup:
+    """The rows of one episode, with its seal and rounds."""
+
     episode: Episode
     rows: Sequence[FamilyRow]
     seal: str = ""
@@ -85,6 +95,8 @@ class EpisodeGroup:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
+    """The whole table."""
+
     phases: Sequence[PhaseHead]
     columns: Sequence[GridColumn]
     groups: Sequence[EpisodeGroup]
@@ -254,6 +266,8 @@ LEARNED_FIRST = frozenset({"skilllearnbench", "skillgenbench", "skillgenbench-ag
 
 @dataclass(frozen=True, slots=True)
 class RateCard:
+    """One rate at the head of the page, beside no-skill's."""
+
     key: str  # of the metric, in the record's twin
     short: str  # the paper's own letters, where it is the paper's metric
     name: str

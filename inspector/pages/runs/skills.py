@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.db.models import QuerySet
@@ -101,6 +101,8 @@ class FunnelLine:
 
 @dataclass(frozen=True, slots=True)
 class TrialList:
+    """A bounded list of trials, with the totals of all."""
+
     name: str
     rows: tuple[FunnelLine, ...]
     total: int  # trials
@@ -115,6 +117,8 @@ class TrialList:
 
 @dataclass(frozen=True, slots=True)
 class SkillRow(Shaped):
+    """One skill of the table."""
+
     found: SkillFunnel
     name: str
     episode: Episode
@@ -131,6 +135,8 @@ class SkillRow(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class FunnelPage(Shaped):
+    """The page: the stages, the skills, and the lists of trials."""
+
     asked: FunnelChoices
     funnel: Funnel
     stages: tuple[FunnelStage, ...]
@@ -203,14 +209,13 @@ def stages_of(funnel: Funnel) -> tuple[FunnelStage, ...]:
 
 
 def _choose(every: Sequence[Chance], asked: FunnelChoices, episodes: Mapping[int, Episode]) -> list[Chance]:
-    def is_wanted(chance: Chance) -> bool:
-        if asked.whose == "own" and not chance.is_for_it:
-            return False
-        if asked.skill and chance.skill != asked.skill:
-            return False
-        return not asked.episode or str(episodes[chance.episode].public_id) == asked.episode
-
-    return [chance for chance in every if is_wanted(chance)]
+    return [
+        chance
+        for chance in every
+        if (asked.whose != "own" or chance.is_for_it)
+        and asked.skill in ("", chance.skill)
+        and asked.episode in ("", str(episodes[chance.episode].public_id))
+    ]
 
 
 def _build_row(found: SkillFunnel, episodes: Mapping[int, Episode], held: Mapping[int, set[str]]) -> SkillRow:
@@ -231,8 +236,7 @@ def _list_trials(name: str, chances: Sequence[Chance], trials: Mapping[int, Tria
     groups: dict[int, list[Chance]] = {}
     for chance in chances:
         groups.setdefault(chance.trial, []).append(chance)
-    order: Callable[[int], bool] = lambda pk: trials[pk].success is not False  # noqa: E731
-    ordered = sorted(groups, key=order)
+    ordered = sorted(groups, key=lambda pk: trials[pk].success is not False)
     rows = []
     for pk in ordered[:MAX_LISTED]:
         group = sorted(groups[pk], key=lambda each: not each.is_own)

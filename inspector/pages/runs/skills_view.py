@@ -22,10 +22,6 @@ def skills(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResp
     closed_rows = closed_trials(cast(User, request.user))
     told = Trial.objects.exclude(pk__in=closed_rows.filter(episode__run=run).values("pk"))
     page = open_funnel(run, request.GET, told)
-    data = {
-        "run": RUN_HEAD.read(run),
-        **encode(page),
-        "next": None,
-    }
+    data = {"run": RUN_HEAD.read(run), **encode(page), "next": None}
     context = {"section": "run", "this_run": run, "this": page, "shares": SHARES}
     return render_page(request, "runs/skills.html", data=data, context=context, as_json=as_json)

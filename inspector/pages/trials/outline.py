@@ -27,6 +27,8 @@ _SHELL = re.compile(r"""^(?:/bin/|/usr/bin/)?(?:ba|z)?sh -l?c +['"]?""")
 
 @dataclass(frozen=True, slots=True)
 class OutlineRow:
+    """One step in a line."""
+
     number: int
     source: str
     tool: str
@@ -45,6 +47,8 @@ class StripMark:
 
 @dataclass(frozen=True, slots=True)
 class Outline:
+    """The strip, the rows around the shown page, and the ways to errors."""
+
     rows: tuple[OutlineRow, ...]
     total: int
     errors_total: int

@@ -144,6 +144,8 @@ class PairMark:
 
 @dataclass(frozen=True, slots=True)
 class TrialPair:
+    """The page: both trials, how their steps align, and what each had been given."""
+
     left: Half
     right: Half
     alignment: Alignment

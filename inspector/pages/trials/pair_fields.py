@@ -134,6 +134,8 @@ class CheckPair:
 
 @dataclass(frozen=True, slots=True)
 class SkillPair:
+    """One skill on both sides; None where that side does not know it."""
+
     slug: str
     left: SkillUsage | None
     right: SkillUsage | None

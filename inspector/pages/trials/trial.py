@@ -72,7 +72,7 @@ class SkillUsage(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class LongText:
-    """A bounded beginning of a longer text."""
+    """A bounded piece of a longer text; `left_out`: characters."""
 
     text: str
     left_out: int = 0
@@ -80,6 +80,8 @@ class LongText:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
+    """The page of one trial for one address."""
+
     trial: Trial
     attempts: tuple[Attempt, ...]
     attempt: Attempt | None
@@ -145,6 +147,7 @@ def inspect_trial(trial: Trial, query: Mapping[str, str]) -> Inspection:
     steps = fit_one_page(draw_steps(stored, skills=by_step, kept=_read_kept(compactions, stored)), window.step)
     window = window.of(steps)
     verdicts = verdicts_of(attempt)
+    instruction = trial.task_revision.instruction_id if trial.task_revision else None
     siblings, previous, following = _find_siblings(trial)
     return Inspection(
         trial=trial,
@@ -158,13 +161,14 @@ def inspect_trial(trial: Trial, query: Mapping[str, str]) -> Inspection:
         steps=tuple(steps),
         outline=read_outline_around(trajectory, window.first, window.count, by_step) if trajectory else None,
         compactions=compactions,
-        excerpt=_read_excerpt(compactions, view),
+        excerpt=read_excerpts([compactions[view]])[0] if view in compactions else None,
         skills=tuple(build_skill_usages(uses)),
         held=frozenset(held_by({trial.snapshot_id}).get(trial.snapshot_id, ())) if trial.snapshot_id else frozenset(),
         next_skill=next((step for step in sorted(by_step) if step > window.last), None),
         verdicts=tuple(verdicts),
-        output=_read_output(verdicts),
-        instruction=_read_instruction(trial),
+        # Its end: that is where a verifier says what it concluded.
+        output=_read_long(verdicts[0].verdict.output_id if verdicts else None, slice(-MAX_OUTPUT, None)),
+        instruction=_read_long(instruction, slice(MAX_INSTRUCTION)),
         siblings=tuple(siblings),
         previous=previous,
         following=following,
@@ -235,26 +239,13 @@ def _read_kept(compactions: Mapping[str, Compaction], stored: Sequence[StoredSte
     return count_kept_steps(orjson.loads(Blob.objects.read(rich.spans_id)))
 
 
-def _read_excerpt(compactions: Mapping[str, Compaction], view: str) -> EvidenceExcerpt | None:
-    found = compactions.get(view)
-    return read_excerpts([found])[0] if found else None
-
-
-def _read_output(verdicts: Sequence[VerdictView]) -> LongText | None:
-    """The end of the primary verdict's output: that is where a verifier says what it concluded."""
-    blob = verdicts[0].verdict.output_id if verdicts else None
+def _read_long(blob: str | None, bounds: slice) -> LongText | None:
+    """What lies within the bounds of the text with this digest."""
     if blob is None:
         return None
     text = Blob.objects.read_text(blob)
-    return LongText(visible(text[-MAX_OUTPUT:]), max(0, len(text) - MAX_OUTPUT))
-
-
-def _read_instruction(trial: Trial) -> LongText | None:
-    blob = trial.task_revision.instruction_id if trial.task_revision else None
-    if blob is None:
-        return None
-    text = Blob.objects.read_text(blob)
-    return LongText(visible(text[:MAX_INSTRUCTION]), max(0, len(text) - MAX_INSTRUCTION))
+    shown = text[bounds]
+    return LongText(visible(shown), len(text) - len(shown))
 
 
 def _find_siblings(trial: Trial) -> tuple[list[Trial], Trial | None, Trial | None]:

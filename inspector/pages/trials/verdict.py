@@ -23,6 +23,8 @@ _ORDER = {CheckStatus.ERROR: 0, CheckStatus.FAILED: 1, CheckStatus.SKIPPED: 2, C
 
 @dataclass(frozen=True, slots=True)
 class CheckLine:
+    """One check with as much of its message as the page draws."""
+
     name: str
     status: str
     message: str
