@@ -211,8 +211,8 @@ class DiagnosisEvidence:
     def _outputs(self, before: Sequence[Witness]) -> Iterator[Spoken]:
         """What verifiers printed, from its end."""
         trials = {witness.trial.pk: witness.trial for witness in before}
-        told = [(trial, blob) for trial, blob in self._printed if trial in trials][-MAX_OUTPUTS:]
-        for trial, blob in told:
+        latest = [(trial, blob) for trial, blob in self._printed if trial in trials][-MAX_OUTPUTS:]
+        for trial, blob in latest:
             if blob not in self._output_texts:
                 self._output_texts[blob] = Blob.objects.read_text(blob)[-MAX_OUTPUT_CHARS:]
             said = f"what the verifier of {trials[trial].task.title} printed"

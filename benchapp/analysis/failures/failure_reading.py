@@ -34,7 +34,7 @@ from benchapp.stats.metrics.agent_ends import AgentEnd, end_of
 from runner.base.types import CheckStatus, TrajectoryKind
 
 T = TypeVar("T")
-MAX_REFUSED = 5_000  # trials of one run that are classed; of more the first, and how many were left is told
+MAX_REFUSED = 5_000  # trials of one run that are classed; of more, the first; the page says how many were left
 LAST_STEPS = 40  # of the trajectory, where nothing else speaks
 SLICE = 100  # outputs or chunks in memory at once
 KEYS = 500  # in one query
@@ -101,8 +101,8 @@ def _read(runs: Sequence[Run]) -> dict[int, Failures]:
     classified = {pk: found for part in _slice(shown, KEYS) for pk, found in _classify_all(part).items()}
     refused: dict[int, list[RefusedRow]] = defaultdict(list)
     for each in shown:
-        told = RefusedRow(each.public_id, each.pk, each.task, each.source, each.sample, classified[each.pk])
-        refused[each.run].append(told)
+        row = RefusedRow(each.public_id, each.pk, each.task, each.source, each.sample, classified[each.pk])
+        refused[each.run].append(row)
     return {run.pk: Failures(tuple(refused[run.pk]), ends[run.pk], left.get(run.pk, 0)) for run in runs}
 
 

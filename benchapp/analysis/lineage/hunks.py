@@ -48,7 +48,7 @@ class Hunk(Shaped):
     before: File | None = None  # the whole file, where `kind` is not "lines"
     after: File | None = None
 
-    json_shape = JsonShape("id", "path", "place", "did=told")
+    json_shape = JsonShape("id", "path", "place", "did")
 
     @property
     def id(self) -> str:
@@ -66,7 +66,7 @@ class Hunk(Shaped):
         return f"line {first}" if last == first else f"lines {first}-{last}" if last > first else f"before line {first}"
 
     @property
-    def told(self) -> str:
+    def did(self) -> str:
         """What the decision did here."""
         return {
             "lines": f"{len(self.removed)} removed, {len(self.added)} added",

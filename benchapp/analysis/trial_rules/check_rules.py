@@ -97,7 +97,7 @@ def _classify(facts: TrialFacts, failure: FailureClass, says: str) -> Reason | N
 
 
 def _find_matches(facts: TrialFacts, *patterns: re.Pattern[str]) -> Iterator[re.Match[str]]:
-    for text in facts.told:
+    for text in facts.verifier_texts:
         for pattern in patterns:
             yield from find_answers(pattern, text)
 

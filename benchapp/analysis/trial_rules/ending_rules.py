@@ -70,7 +70,7 @@ def verifier_toolchain(facts: TrialFacts) -> Reason | None:
         return None
     if facts.exception_type.startswith("Verifier"):
         return Reason(_render_exception(facts), "verifier")
-    for text in (*facts.told, facts.output):
+    for text in (*facts.verifier_texts, facts.output):
         if match := _VERIFIER_TOOL.search(text) or _VERIFIER_SETUP.search(text):
             return Reason("The verifier's own tool failed.", "verifier", FindingPlace(None, words_around(match)))
     errors = [check for check in facts.checks if check.status == CheckStatus.ERROR]

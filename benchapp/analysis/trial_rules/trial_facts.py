@@ -47,8 +47,8 @@ class TrialFacts:
         return self.success is False
 
     @property
-    def told(self) -> tuple[str, ...]:
-        """What the verifier told: messages of failed checks, else the end of its output; of pytest's only the answers."""
+    def verifier_texts(self) -> tuple[str, ...]:
+        """The verifier's words: messages of failed checks, else the end of its output; of pytest's only the answers."""
         messages = [check.message for check in self.checks if check.message] or [self.output] * bool(self.output)
         return tuple(map(keep_answers, messages))
 

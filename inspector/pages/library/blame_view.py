@@ -37,11 +37,11 @@ def blame(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRespo
 
 def _origin_twin(run: Run, found: BlamedFile, origin: LineOrigin) -> dict[str, object]:
     decision = origin.decision
-    told = None
+    made_by = None
     if decision is not None:
         url = PageLink("library-json", run.public_id, episode=found.episode.public_id, decision=decision.number)
-        told = {**DECISION.read(decision), "url": url}
-    return {"state": origin.state.key, "word": origin.word, "decision": told, **COUNTED.read(origin)}
+        made_by = {**DECISION.read(decision), "url": url}
+    return {"state": origin.state.key, "word": origin.word, "decision": made_by, **COUNTED.read(origin)}
 
 
 DECISION = JsonShape("id=public_id", "number", "operation_type", "summary")

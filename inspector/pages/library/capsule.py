@@ -265,8 +265,8 @@ def _list_change_digests(change: CapsuleChange) -> Iterator[Digest]:
     for place, shown in enumerate(change.evidence, start=1):
         if shown.excerpt is not None:
             found = shown.excerpt.compaction
-            told = f"the {found.kind} compaction ({found.version}) as the author read it"
-            yield Digest(f"evidence {place} of {name}", found.text_id, told)
+            what = f"the {found.kind} compaction ({found.version}) as the author read it"
+            yield Digest(f"evidence {place} of {name}", found.text_id, what)
     for file in change.files:
         if file.change.new is not None and not change.machine.is_proposal:
             yield Digest(visible(file.change.path)[:120], file.change.new.digest, f"this file after {name}")

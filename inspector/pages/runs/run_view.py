@@ -243,13 +243,13 @@ def _select_unscored(found: Run) -> QuerySet[Attempt]:
 def _sum_delays(found: Run) -> dict[str, float] | None:
     """How long agents waited for models in vain; None where no call failed."""
     held_up = Trajectory.objects.filter(attempt__trial__episode__run=found, extra__has_key="provider_delay")
-    told = [delay for row in held_up.only("extra") if (delay := row.provider_delay)]
-    if not told:
+    delays = [delay for row in held_up.only("extra") if (delay := row.provider_delay)]
+    if not delays:
         return None
     return {
-        "attempts": len(told),
-        "failed_tries": sum(tries for tries, _ in told),
-        "seconds": sum(seconds for _, seconds in told),
+        "attempts": len(delays),
+        "failed_tries": sum(tries for tries, _ in delays),
+        "seconds": sum(seconds for _, seconds in delays),
     }
 
 

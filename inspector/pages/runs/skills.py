@@ -162,7 +162,7 @@ class FunnelPage(Shaped):
 
 
 def open_funnel(run: Run, query: Mapping[str, str], trials: QuerySet[Trial]) -> FunnelPage:
-    """The page for a query string. `trials`: those that may be told of."""
+    """The page for a query string. `trials`: those that this reader may see."""
     asked = FunnelChoices.of(query)
     phases = tuple(trials.filter(episode__run=run).order_by().values_list("phase", flat=True).distinct())
     wanted = trials.filter(phase=asked.phase) if asked.phase else trials

@@ -87,8 +87,10 @@ def read_outline_around(trajectory: Trajectory, first: int, count: int, skill_st
     skills = set(skill_steps)
     total = trajectory.steps_total
     chunks = [
-        _Chunk(own, own + steps - 1, told.get("tools", {}), told.get("errors", ()), told.get("errors_total", 0))
-        for own, steps, told in trajectory.chunks.values_list("first_step", "steps_total", "summary")
+        _Chunk(
+            own, own + steps - 1, summary.get("tools", {}), summary.get("errors", ()), summary.get("errors_total", 0)
+        )
+        for own, steps, summary in trajectory.chunks.values_list("first_step", "steps_total", "summary")
     ]
     start = max(1, min(first - (WINDOW - count) // 2, total - WINDOW + 1))
     rows = read_outline(trajectory, start, WINDOW) if total else []

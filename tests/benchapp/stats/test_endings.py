@@ -61,7 +61,7 @@ def test_trials_without_a_tool_call_are_counted_where_their_trajectory_tells() -
     work(episode)  # no trajectory to read
     work(episode, TALK, source_format="plain-text")  # paragraphs: whether it called a tool is unknown
     seen = found(episode)
-    assert (seen.trials, seen.told, seen.silent) == (6, 4, 3)
+    assert (seen.trials, seen.observed, seen.silent) == (6, 4, 3)
     assert seen.sentences == ("3 of 4 trials never called a tool.",)  # the type that ended them is not said again
 
 
