@@ -39,7 +39,7 @@ from inspector.pages.review.results import agreement_view, results_view
 from inspector.pages.review.suggestions import suggestions_view
 from inspector.pages.runs import judgements_view, run_view, skills_view
 from inspector.pages.search import search_view
-from inspector.pages.trials import live_trial_view, pair_view, trajectory_file_view, trial_view
+from inspector.pages.trials import pair_view, trial_view
 from inspector.web import health_view
 from inspector.web.responses import twin
 
@@ -68,11 +68,11 @@ urlpatterns: list[URLPattern] = [
     *twin("runs/<uuid:public_id>/library/probe/", probe_view.probe, "probe"),
     # /trials/<id>/
     *twin("trials/<uuid:public_id>/", trial_view.trial, "trial"),
-    path("trials/<uuid:public_id>/live/", live_trial_view.live_trial, name="trial-live"),
+    path("trials/<uuid:public_id>/live/", trial_view.live_trial, name="trial-live"),
     path("trials/<uuid:public_id>/field/", trial_view.field, name="trial-field"),
     path("trials/<uuid:public_id>/<slug:name>.txt", trial_view.text, name="trial-text"),
     *twin("trials/<uuid:public_id>/compare/<uuid:other_id>/", pair_view.pair, "compare-pair"),
-    path("trials/<uuid:public_id>/trajectory.json", trajectory_file_view.trajectory_file, name="trial-trajectory"),
+    path("trials/<uuid:public_id>/trajectory.json", trial_view.trajectory_file, name="trial-trajectory"),
     path("trials/<uuid:public_id>/capsule/", capsule_view.trial_capsule, name="trial-capsule"),
     # /compare/
     *twin("compare/", compare_view.compare, "compare"),

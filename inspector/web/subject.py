@@ -16,6 +16,7 @@ from inspector.web.closed_pages import refuse_closed
 
 View = Callable[..., HttpResponseBase]
 Row = TypeVar("Row", bound=Model)
+T = TypeVar("T")
 
 
 def of_run(view: View) -> View:
@@ -47,3 +48,11 @@ def choose_row(rows: Sequence[Row], public_id: str, *preferred: Callable[[Row], 
     next; else the first row; None where there is none."""
     wanted = (lambda row: str(row.public_id) == public_id, *preferred, lambda row: True)  # type: ignore[attr-defined]
     return next((row for holds in wanted for row in rows if holds(row)), None)
+
+
+def find_neighbours(rows: Sequence[T], row: T | None) -> tuple[T | None, T | None]:
+    """The rows before and after this one: None at an end, and twice where it is not among them."""
+    if row is None or row not in rows:
+        return None, None
+    place = rows.index(row)
+    return (rows[place - 1] if place else None), (rows[place + 1] if place + 1 < len(rows) else None)

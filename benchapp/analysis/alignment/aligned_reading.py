@@ -57,14 +57,14 @@ def _read(trajectory: Trajectory) -> AlignedSide:
     for stored, pieces in iterate_beginning(trajectory, steps=MAX_STEPS, chunks=MAX_CHUNKS):
         step, usage = stored.step, stored.step.usage
         signs.append(build_sign(step, pieces))
-        lines.append(_line(step))
+        lines.append(_render_line(step))
         tokens.append((usage.input_tokens, usage.output_tokens) if usage else (None, None))
         if any(observation.is_error for observation in step.observations):
             errors.add(step.number)
     return AlignedSide(tuple(signs), tuple(lines), tuple(tokens), frozenset(errors), trajectory.steps_total)
 
 
-def _line(step: Step) -> str:
+def _render_line(step: Step) -> str:
     """What the step did, where it did something: what it said about it is no part of the alignment."""
     about = next((text for call in step.tool_calls if (text := subject(call))), "")
     return " ".join(about[:MAX_LINE_CHARS].split()) or first_text(step)

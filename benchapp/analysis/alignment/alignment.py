@@ -11,6 +11,8 @@ from benchapp.analysis.alignment.step_signs import StepSign
 
 
 class RowKind(StrEnum):
+    """How the two sides of a row relate."""
+
     SAME = "same"  # did the same and got the same
     CHANGED = "changed"  # belong together; the action or the result differs
     LEFT = "left"  # only on the left
@@ -18,6 +20,8 @@ class RowKind(StrEnum):
 
 
 class DifferingPart(StrEnum):
+    """In what two steps of a row differ."""
+
     GIVEN = "given"  # the prompt, or whatever else was not the agent's doing
     ACTION = "action"  # what the agent called, or that it called anything here
     RESULT = "result"
@@ -105,15 +109,17 @@ def build_rows(
     rows: list[AlignedRow] = []
     at, beside = 0, 0
     for one, other in [*pairs, (len(left), len(right))]:
-        rows += (AlignedRow(place, None, RowKind.LEFT, (_part_of(left[place]),)) for place in range(at, one))
-        rows += (AlignedRow(None, place, RowKind.RIGHT, (_part_of(right[place]),)) for place in range(beside, other))
+        rows += (AlignedRow(place, None, RowKind.LEFT, (_choose_part(left[place]),)) for place in range(at, one))
+        rows += (
+            AlignedRow(None, place, RowKind.RIGHT, (_choose_part(right[place]),)) for place in range(beside, other)
+        )
         if one < len(left):
             rows.append(_make_row(one, other, left[one], right[other]))
         at, beside = one + 1, other + 1
     return tuple(rows)
 
 
-def _part_of(sign: StepSign) -> DifferingPart:
+def _choose_part(sign: StepSign) -> DifferingPart:
     """What the step is, where it stands alone or differs."""
     return DifferingPart.GIVEN if sign.is_given else DifferingPart.ACTION if sign.tools else DifferingPart.WORDS
 
@@ -121,7 +127,7 @@ def _part_of(sign: StepSign) -> DifferingPart:
 def _make_row(left: int, right: int, one: StepSign, other: StepSign) -> AlignedRow:
     differs = []
     if one.action != other.action or one.tools != other.tools:
-        differs.append(_part_of(one))
+        differs.append(_choose_part(one))
     if one.result != other.result:
         differs.append(DifferingPart.RESULT)
     return AlignedRow(left, right, RowKind.CHANGED if differs else RowKind.SAME, tuple(differs))

@@ -44,19 +44,14 @@ def find_counterparts(trial: Trial, *, without: QuerySet[Trial], most: int = MOS
     `trial` as `Trial.objects.for_detail` gives it. Of the others only what `SHOWN` names is read: all trials of the task
     are sorted with it.
     """
-    found = (
-        Trial.objects.filter(task=trial.task_id, is_done=True, episode__run__experiment__deleted_at=None)
-        .exclude(pk=trial.pk)
-        .exclude(pk__in=without.values("pk"))
-        .annotate(closeness=_closeness(trial))
-        .select_related("episode__run__experiment")
-        .only(*SHOWN)
-        .order_by("closeness", F("episode__run__condition"), "pk")
-    )
-    return [Counterpart(other, WORDS[other.closeness]) for other in found[:most]]
+    standing = Trial.objects.filter(task=trial.task_id, is_done=True, episode__run__experiment__deleted_at=None)
+    others: QuerySet[Trial] = standing.exclude(pk=trial.pk).exclude(pk__in=without.values("pk"))
+    ranked = others.annotate(closeness=_rank_closeness(trial)).select_related("episode__run__experiment").only(*SHOWN)
+    closest = ranked.order_by("closeness", F("episode__run__condition"), "pk")
+    return [Counterpart(other, WORDS[other.closeness]) for other in closest[:most]]
 
 
-def _closeness(trial: Trial) -> Case:
+def _rank_closeness(trial: Trial) -> Case:
     run = trial.episode.run
     same_slot = Q(phase=trial.phase, sample=trial.sample)
     same_arm = Q(
@@ -69,7 +64,7 @@ def _closeness(trial: Trial) -> Case:
         OTHER_PHASE: Q(episode=trial.episode_id, sample=trial.sample) & ~Q(phase=trial.phase),
         OTHER_SAMPLE: Q(episode=trial.episode_id, phase=trial.phase),
         OTHER_REPLICATE: same_slot & same_arm & same_author & Q(episode__run__condition=run.condition),
-        BASELINE: Q(phase__in=_baseline_phases(trial.phase), sample=trial.sample)
+        BASELINE: Q(phase__in=_list_baseline_phases(trial.phase), sample=trial.sample)
         & same_arm
         & Q(episode__run__condition=NO_SKILL),
         OTHER_CONDITION: same_slot & same_arm,
@@ -79,6 +74,6 @@ def _closeness(trial: Trial) -> Case:
     return Case(*whens, default=Value(ELSEWHERE), output_field=IntegerField())
 
 
-def _baseline_phases(phase: str) -> list[str]:
+def _list_baseline_phases(phase: str) -> list[str]:
     """A baseline seldom replays: its first try at the task stands for it."""
     return [phase, Phase.ACQUISITION] if phase == Phase.REPLAY else [phase]

@@ -17,8 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from benchapp.analysis.alignment.alignment import Alignment, build_rows
-from benchapp.analysis.alignment.likeness import LEAST, measure_likeness
-from benchapp.analysis.alignment.step_signs import StepSign
+from benchapp.analysis.alignment.step_signs import LEAST, StepSign, measure_likeness
 
 MAX_CELLS = 250_000
 MAX_DEPTH = 8  # how often anchors are looked for between anchors

@@ -1,11 +1,15 @@
 """What an alignment knows of a step: digests that tell equality, and words that tell likeness. A few hundred bytes.
 
-Equality is exact, likeness is a heuristic: words of bounded pieces, hashed into a bitmap.
+Equality is exact. Likeness, from 0 to 1000, is a heuristic over words of bounded pieces, hashed into a bitmap, and named so
+wherever it decides what a reader sees. It has three parts: the same tools (200), words in common of what they were called
+with (600), and of what came back (200): the same tool with the same short result is not yet the same step. Prompts are not
+the agent's doing and belong together whatever they say, so that a longer prompt is one difference.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -46,23 +50,23 @@ def build_sign(step: Step, pieces: Mapping[str, Sequence[str]] | None = None) ->
     calls = [tool_call_text(call) for call in step.tool_calls]
     results = [observation.content for observation in step.observations]
     acts = calls or [step.message]
-    about = [" ".join(_values(call)) for call in step.tool_calls[:MAX_TEXTS]]
+    about = [" ".join(_list_values(call)) for call in step.tool_calls[:MAX_TEXTS]]
     return StepSign(
         source=step.source.value,
         tools=tuple(call.name for call in step.tool_calls),
-        action=_digest([*acts, *pieces.get("tool_calls" if calls else "message", ())]),
-        result=_digest([*results, *pieces.get("observation", ())]),
-        action_words=_bitmap(about or acts),
-        result_words=_bitmap(results),
+        action=_compute_digest([*acts, *pieces.get("tool_calls" if calls else "message", ())]),
+        result=_compute_digest([*results, *pieces.get("observation", ())]),
+        action_words=_hash_words(about or acts),
+        result_words=_hash_words(results),
     )
 
 
-def _values(call: ToolCall) -> list[str]:
+def _list_values(call: ToolCall) -> list[str]:
     """What it was called with. The names of arguments are the tool's and make no two calls more alike."""
     return [value if isinstance(value, str) else str(value) for _, value in sorted(call.arguments.items())]
 
 
-def _digest(texts: Iterable[str]) -> str:
+def _compute_digest(texts: Iterable[str]) -> str:
     found = blake2b(digest_size=12)
     for text in texts:
         content = text.encode("utf-8", "surrogatepass")
@@ -70,7 +74,7 @@ def _digest(texts: Iterable[str]) -> str:
     return found.hexdigest()
 
 
-def _bitmap(texts: Sequence[str]) -> int:
+def _hash_words(texts: Sequence[str]) -> int:
     """A bit for every word. Two texts without a word in common share a bit only by chance."""
     bits = 0
     for text in texts[:MAX_TEXTS]:
@@ -78,3 +82,41 @@ def _bitmap(texts: Sequence[str]) -> int:
         for word in set(_WORDS.findall(piece)):
             bits |= 1 << (crc32(word.encode("utf-8", "surrogatepass")) % BITS)
     return bits
+
+
+# --- how alike two steps are -------------------------------------------------------------------------------------------
+
+
+WHOLE = 1_000
+LEAST = 450  # less alike, and two steps do not belong together
+TOOLS, ACTION, RESULT = 200, 600, 200
+GIVEN = 500  # what two prompts have for being prompts
+
+
+def measure_likeness(left: StepSign, right: StepSign) -> int:
+    """Symmetric; WHOLE only for steps that did the same and got the same."""
+    if left.source != right.source:
+        return 0
+    is_same_action = left.action == right.action and left.tools == right.tools
+    if is_same_action and left.result == right.result:
+        return WHOLE
+    if left.is_given:
+        return GIVEN + count_shared(left.action_words, right.action_words, WHOLE - GIVEN - 1)
+    if not left.tools and not right.tools:
+        return count_shared(left.action_words, right.action_words, WHOLE - 1)
+    if not left.tools or not right.tools:
+        return 0
+    tools = TOOLS if left.tools == right.tools else _count_shared_tools(left.tools, right.tools)
+    action = ACTION if is_same_action else count_shared(left.action_words, right.action_words, ACTION - 1)
+    return tools + action + count_shared(left.result_words, right.result_words, RESULT - 1)
+
+
+def count_shared(left: int, right: int, most: int) -> int:
+    """The words in both, of the words in either, scaled to `most`. Two texts without words are alike."""
+    either = (left | right).bit_count()
+    return most * (left & right).bit_count() // either if either else most
+
+
+def _count_shared_tools(left: tuple[str, ...], right: tuple[str, ...]) -> int:
+    mine, theirs = Counter(left), Counter(right)
+    return TOOLS * (mine & theirs).total() // (mine | theirs).total()

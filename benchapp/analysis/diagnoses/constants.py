@@ -8,11 +8,15 @@ from typing import NamedTuple
 
 
 class Constant(NamedTuple):
+    """A particular text, as compared with others."""
+
     kind: str  # path, id, number
     text: str
 
 
 class ConstantPlace(NamedTuple):
+    """A constant and where it stands, in characters."""
+
     constant: Constant
     start: int
     end: int

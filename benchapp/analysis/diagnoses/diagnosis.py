@@ -6,8 +6,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 
 from benchapp.analysis.diagnoses.file_rules import FILES
-from benchapp.analysis.diagnoses.held_against import Sources
-from benchapp.analysis.diagnoses.hits import SEVERITIES, LibraryHit, LibraryRule, LocatedHit
+from benchapp.analysis.diagnoses.hits import SEVERITIES, LibraryHit, LibraryRule, LocatedHit, Sources
 from benchapp.analysis.diagnoses.leaks import LEAKS
 from benchapp.analysis.diagnoses.library_contract_rules import CONTRACT
 from benchapp.analysis.diagnoses.library_shelf import MAX_TEXT, Shelf
@@ -50,7 +49,12 @@ def diagnose(files: Files, sources: Sources) -> Diagnosis:
             else:
                 left_out[rule.id] += 1
     found.sort(
-        key=lambda each: (SEVERITIES.index(each.severity), list(RULES).index(each.rule.id), each.path, each.start)
+        key=lambda each: (
+            SEVERITIES.index(each.severity),
+            list(RULES).index(each.rule.id),
+            each.hit.path,
+            each.hit.start,
+        )
     )
     frozen = {rule: frozenset(skills) for rule, skills in broken.items()}
     facts = tuple(count_skill_cues(shelf, skill, frozen) for skill in shelf.skills)
@@ -62,16 +66,4 @@ def _resolve_hit(shelf: Shelf, rule: LibraryRule, hit: LibraryHit) -> LocatedHit
     text = shelf.texts.get(hit.path)
     line = text.line(hit.start) if text and hit.end > hit.start else 0
     quote = text.text[hit.start : hit.end][:MAX_QUOTE].replace("\0", "\N{REPLACEMENT CHARACTER}") if text else ""
-    return LocatedHit(
-        rule,
-        hit.severity or rule.severity,
-        hit.path,
-        hit.start,
-        hit.end,
-        line,
-        quote,
-        hit.says,
-        hit.trial,
-        hit.step,
-        hit.field,
-    )
+    return LocatedHit(rule, hit, line, quote)

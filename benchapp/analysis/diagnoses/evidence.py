@@ -15,7 +15,7 @@ from itertools import chain
 from django.db.models import Min, Q, QuerySet
 
 from benchapp.analysis.diagnoses.constants import Constant, find_constants
-from benchapp.analysis.diagnoses.held_against import Sighting, Sources, Spoken
+from benchapp.analysis.diagnoses.hits import Sighting, Sources, Spoken
 from benchapp.analysis.diagnoses.library_shelf import Shelf
 from benchapp.analysis.lineage.library_states import NamedLibrary
 from benchapp.models import (
@@ -58,6 +58,8 @@ class Witness:
 
 @dataclass(frozen=True, slots=True)
 class SeenConstant:
+    """Where a trial showed a constant, with the trial's place on the spine and its family."""
+
     sighting: Sighting
     sequence: int | None
     family: int | None
@@ -157,7 +159,7 @@ class DiagnosisEvidence:
                         self.introduced.setdefault(place.constant, state.sequence)
         if not self.introduced:
             return
-        wanted = {constant: _spellings(constant) for constant in self.introduced}
+        wanted = {constant: _list_spellings(constant) for constant in self.introduced}
         for witness in self.witnesses:
             for constant, step, name in _find_first_places(witness.trial, wanted):
                 sighting = Sighting(
@@ -209,8 +211,8 @@ class DiagnosisEvidence:
     def _outputs(self, before: Sequence[Witness]) -> Iterator[Spoken]:
         """What verifiers printed, from its end."""
         trials = {witness.trial.pk: witness.trial for witness in before}
-        told = [(trial, blob) for trial, blob in self._printed if trial in trials][-MAX_OUTPUTS:]
-        for trial, blob in told:
+        latest = [(trial, blob) for trial, blob in self._printed if trial in trials][-MAX_OUTPUTS:]
+        for trial, blob in latest:
             if blob not in self._output_texts:
                 self._output_texts[blob] = Blob.objects.read_text(blob)[-MAX_OUTPUT_CHARS:]
             said = f"what the verifier of {trials[trial].task.title} printed"
@@ -242,7 +244,7 @@ def _cut_to_room(spoken: Iterable[Spoken]) -> Iterator[Spoken]:
         left -= len(each.text)
 
 
-def _spellings(constant: Constant) -> tuple[str, ...]:
+def _list_spellings(constant: Constant) -> tuple[str, ...]:
     if constant.kind == "number" and constant.text.isdigit():
         return constant.text, f"{int(constant.text):,}"
     return (constant.text,)

@@ -6,8 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from itertools import combinations
 
-from benchapp.analysis.diagnoses.held_against import Sources
-from benchapp.analysis.diagnoses.hits import LibraryHit, LibraryRule
+from benchapp.analysis.diagnoses.hits import LibraryHit, LibraryRule, Sources
 from benchapp.analysis.diagnoses.library_shelf import Shelf
 from runner.authoring.copied import shingles_of, words_of
 
@@ -16,7 +15,7 @@ ALIKE = 0.5  # Jaccard over word shingles of whole skills from which two are cal
 COMMON = 40  # a shingle in more skills is boilerplate and left out of the count of pairs
 
 
-def dead_files(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
+def find_dead_files(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
     """Neither SKILL.md nor any other text of the skill names the file, not even by its bare name."""
     for path in shelf.files:
         skill, _, inner = path.partition("/")
@@ -33,13 +32,13 @@ def dead_files(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
         )
 
 
-def empty_files(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
+def find_empty_files(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
     for path, file in shelf.files.items():
         if not file.content.strip() and not path.endswith("__init__.py"):
             yield LibraryHit(path, 0, 0, "The file is empty")
 
 
-def near_duplicates(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
+def find_near_duplicates(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
     sets = {
         skill: set(shingles_of([word.text for text in shelf.of(skill) for word in words_of(text.text)], SHINGLE))
         for skill in shelf.skills
@@ -64,13 +63,13 @@ def near_duplicates(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
 
 
 FILES = (
-    LibraryRule("dead-file", "files", "note", "No other file of its skill names it.", dead_files),
-    LibraryRule("empty-file", "files", "note", "The file is empty.", empty_files, is_heuristic=False),
+    LibraryRule("dead-file", "files", "note", "No other file of its skill names it.", find_dead_files),
+    LibraryRule("empty-file", "files", "note", "The file is empty.", find_empty_files, is_heuristic=False),
     LibraryRule(
         "near-duplicate",
         "duplicates",
         "warning",
         f"Two skills share at least {ALIKE:.0%} of their runs of {SHINGLE} words (exact Jaccard).",
-        near_duplicates,
+        find_near_duplicates,
     ),
 )

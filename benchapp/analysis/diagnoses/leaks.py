@@ -10,8 +10,7 @@ import re
 from collections.abc import Iterator
 
 from benchapp.analysis.diagnoses.constants import Constant, find_constants
-from benchapp.analysis.diagnoses.held_against import Sighting, Sources
-from benchapp.analysis.diagnoses.hits import LibraryHit, LibraryRule, Severity
+from benchapp.analysis.diagnoses.hits import LibraryHit, LibraryRule, Severity, Sighting, Sources
 from benchapp.analysis.diagnoses.library_shelf import Shelf
 from runner.authoring.copied import CopySource, words_of
 
@@ -33,7 +32,7 @@ _ABOUT_CHECKING = re.compile(
 )
 
 
-def episode_constants(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
+def find_episode_constants(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
     for text in shelf.texts.values():
         shown: dict[object, int] = {}
         for constant, start, end in find_constants(text.text):
@@ -73,7 +72,7 @@ def _weigh_sighting(sighting: Sighting, sources: Sources) -> Severity | None:
 _KINDS = {"path": "A path", "id": "An id, date or address", "number": "A number"}
 
 
-def hidden_checks(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
+def find_hidden_checks(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
     names = {spoken.text.lower(): spoken for spoken in sources.hidden_checks if _is_telling(spoken.text)}
     if not names:
         return
@@ -88,7 +87,7 @@ def _is_telling(name: str) -> bool:
     return len(name) >= MIN_NAME and ("_" in name or name.count(" ") >= 2 or "::" in name)
 
 
-def verifier_text(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
+def find_verifier_text(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
     """Words that the task's own instruction has are no leak: every agent is told them."""
     corpus = CopySource.of((each.text for each in sources.verifier_texts), VERIFIER_WORDS).without(sources.public_texts)
     for text in shelf.texts.values():
@@ -99,7 +98,7 @@ def verifier_text(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
             yield LibraryHit(text.path, run.start, run.end, says, source.trial, severity=weight)
 
 
-def reference_text(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
+def find_reference_text(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
     """A few words of common code are weak; a long run, or a file of which much is shared, is not."""
     corpus = CopySource.of((each.text for each in sources.references), REFERENCE_WORDS).without(sources.public_texts)
     for text in shelf.texts.values() if corpus.shingles else ():
@@ -114,7 +113,7 @@ def reference_text(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
             yield LibraryHit(text.path, run.start, run.end, says, severity="note" if weak else None)
 
 
-def talk_of_checking(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
+def find_talk_of_checking(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
     for text in shelf.texts.values():
         for match in _ABOUT_CHECKING.finditer(text.text):
             yield LibraryHit(text.path, match.start(), match.end(), "Speaks of how the work is checked")
@@ -127,14 +126,14 @@ LEAKS = (
         "alarm",
         "A path, id or number that the trials of exactly one task show, and those of no other task looked through. Paths "
         "count only where another task of the family was looked through too.",
-        episode_constants,
+        find_episode_constants,
     ),
     LibraryRule(
         "hidden-check-name",
         "leak",
         "alarm",
         "The name of a check that agents are not shown.",
-        hidden_checks,
+        find_hidden_checks,
         is_heuristic=False,
     ),
     LibraryRule(
@@ -142,16 +141,16 @@ LEAKS = (
         "leak",
         "alarm",
         f"At least {VERIFIER_WORDS} words in a row that a verifier wrote.",
-        verifier_text,
+        find_verifier_text,
     ),
     LibraryRule(
         "reference-text",
         "leak",
         "alarm",
         f"At least {REFERENCE_WORDS} words in a row that a curated or human skill of the same family has.",
-        reference_text,
+        find_reference_text,
     ),
     LibraryRule(
-        "talk-of-checking", "leak", "warning", "Speaks of tests, graders or reference answers.", talk_of_checking
+        "talk-of-checking", "leak", "warning", "Speaks of tests, graders or reference answers.", find_talk_of_checking
     ),
 )

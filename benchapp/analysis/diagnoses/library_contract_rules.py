@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from benchapp.analysis.diagnoses.held_against import Sources
-from benchapp.analysis.diagnoses.hits import Group, LibraryHit, LibraryRule
+from benchapp.analysis.diagnoses.hits import Group, LibraryHit, LibraryRule, Sources
 from benchapp.analysis.diagnoses.library_shelf import Shelf, ShelfText
 from runner.authoring.contract.contract_rules import RULES
 from runner.authoring.contract.lint import lint

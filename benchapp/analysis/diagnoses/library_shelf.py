@@ -21,6 +21,8 @@ def read_text(content: bytes) -> str:
 
 @dataclass(frozen=True)
 class ShelfText:
+    """One file's text; a path begins with the skill's folder."""
+
     path: str
     text: str
 

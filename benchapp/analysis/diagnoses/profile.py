@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypedDict
 
 from benchapp.analysis.diagnoses.library_shelf import Shelf
 from benchapp.record.json_shape import Shaped
@@ -54,6 +55,16 @@ SAFETY = ("concise", "no risky command", "no leak found")
 PROFILE_GROUPS = (*_CUES, "safety")
 
 
+class StoredSkill(TypedDict):
+    """`SkillFacts` as a diagnosis stores them."""
+
+    skill: str
+    pattern: str
+    files: int
+    words: int
+    cues: dict[str, dict[str, bool]]
+
+
 @dataclass(frozen=True, slots=True)
 class SkillFacts(Shaped):
     """cues: group -> {cue: is it there}."""
@@ -79,10 +90,10 @@ def count_skill_cues(shelf: Shelf, skill: str, broken: Mapping[str, frozenset[st
         "no leak found": not any(skill in broken.get(rule, ()) for rule in leaks),
     }
     files = [path for path in shelf.files if path.startswith(f"{skill}/")]
-    return SkillFacts(skill, _pattern(shelf, skill), len(files), len(head.split()), cues)
+    return SkillFacts(skill, _find_pattern(shelf, skill), len(files), len(head.split()), cues)
 
 
-def _pattern(shelf: Shelf, skill: str) -> Pattern:
+def _find_pattern(shelf: Shelf, skill: str) -> Pattern:
     """Files that an import names as left out count; of a SKILL.md whose frontmatter does not parse, its whole text."""
     paths = [path.partition("/")[2] for path in (*shelf.files, *shelf.omitted) if path.startswith(f"{skill}/")]
     parsed = shelf.parsed.get(skill)

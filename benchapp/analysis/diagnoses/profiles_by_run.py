@@ -10,11 +10,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any
 
 from django.db.models import Count, F
 
-from benchapp.analysis.diagnoses.profile import PROFILE_GROUPS
+from benchapp.analysis.diagnoses.profile import PROFILE_GROUPS, StoredSkill
 from benchapp.models import Episode, LibraryDiagnosis, Run
 from benchapp.record.json_shape import JsonShape, Shaped
 
@@ -46,7 +45,7 @@ class LibraryProfile(Shaped):
 class SkillsRead:
     """The skills of one run's libraries, as their diagnoses tell them."""
 
-    skills: tuple[Mapping[str, Any], ...] = ()
+    skills: tuple[StoredSkill, ...] = ()
     read: int = 0
     libraries: int = 0
 
@@ -57,7 +56,7 @@ def read_skills(runs: Iterable[Run]) -> dict[int, SkillsRead]:
     standing = Episode.objects.filter(run__in=wanted, is_tainted=False, library__files_total__gt=0)
     libraries = dict(standing.order_by().values_list("run").annotate(Count("pk")))
     rows = LibraryDiagnosis.objects.filter(episode__in=standing, snapshot=F("episode__library"))
-    found: dict[int, list[list[Mapping[str, Any]]]] = defaultdict(list)
+    found: dict[int, list[list[StoredSkill]]] = defaultdict(list)
     for run, skills in rows.values_list("episode__run", "skills"):
         found[run].append(skills)
     return {
@@ -77,10 +76,10 @@ def average_profile(read: Sequence[SkillsRead]) -> LibraryProfile:
 
 def score_axes(cues: Mapping[str, Mapping[str, bool]]) -> tuple[float, ...]:
     """One skill on the six axes; a group that an earlier version of the rules did not know counts as without cues."""
-    return tuple(_axis(group, cues.get(group, {})) for group in PROFILE_GROUPS)
+    return tuple(_score_axis(group, cues.get(group, {})) for group in PROFILE_GROUPS)
 
 
-def _axis(group: str, cues: Mapping[str, bool]) -> float:
+def _score_axis(group: str, cues: Mapping[str, bool]) -> float:
     apart = APART.get(group, ())
     together = [float(there) for cue, there in cues.items() if cue not in apart]
     diagnostics = [fmean(together)] if together else []

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from benchapp.analysis.diagnoses.diagnosis import RULES_VERSION, Diagnosis, diagnose
 from benchapp.analysis.diagnoses.evidence import DiagnosisEvidence
-from benchapp.analysis.diagnoses.held_against import Sources
+from benchapp.analysis.diagnoses.hits import Sources
 from benchapp.analysis.lineage.library_states import NamedLibrary, read_named_libraries
 from benchapp.models import Blob, Episode, LibraryDiagnosis, LibraryFinding, Snapshot, SnapshotFile, Trial
 from runner.base.types import File, Files
@@ -54,7 +54,9 @@ def _read_files(snapshots: Iterable[Snapshot]) -> dict[int, Files]:
 
 
 def _store(episode: Episode, state: NamedLibrary, diagnosis: Diagnosis, sources: Sources, digest: str) -> None:
-    trials = Trial.objects.in_bulk(list({each.trial for each in diagnosis.found if each.trial}), field_name="public_id")
+    trials = Trial.objects.in_bulk(
+        list({each.hit.trial for each in diagnosis.found if each.hit.trial}), field_name="public_id"
+    )
     by_id = {str(public_id): trial for public_id, trial in trials.items()}
     with transaction.atomic():
         LibraryDiagnosis.objects.filter(episode=episode, snapshot=state.snapshot).delete()
@@ -82,15 +84,15 @@ def _store(episode: Episode, state: NamedLibrary, diagnosis: Diagnosis, sources:
                 rule=found.rule.id,
                 group=found.rule.group,
                 severity=found.severity,
-                path=found.path,
-                start=found.start,
-                end=found.end,
+                path=found.hit.path,
+                start=found.hit.start,
+                end=found.hit.end,
                 line=found.line,
                 quote=found.quote,
-                says=found.says,
-                trial=by_id.get(found.trial),
-                step=found.step,
-                field=found.field,
+                says=found.hit.says,
+                trial=by_id.get(found.hit.trial),
+                step=found.hit.step,
+                field=found.hit.field,
             )
             for ordinal, found in enumerate(diagnosis.found)
         )

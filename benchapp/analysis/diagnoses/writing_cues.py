@@ -8,8 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from itertools import islice
 
-from benchapp.analysis.diagnoses.held_against import Sources
-from benchapp.analysis.diagnoses.hits import LibraryHit, LibraryRule
+from benchapp.analysis.diagnoses.hits import LibraryHit, LibraryRule, Sources
 from benchapp.analysis.diagnoses.library_shelf import Shelf, ShelfText
 
 MAX_HITS = 5  # of one pattern in one file
@@ -66,8 +65,8 @@ def find_unpinned(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
                 yield LibraryHit(text.path, match.start(1), match.end(1), "Installs without saying which version")
 
 
-def unclosed_fence(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
-    for text in _prose(shelf):
+def find_unclosed_fence(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
+    for text in _list_prose(shelf):
         opened: re.Match[str] | None = None
         for match in _FENCE.finditer(text.text):
             mark = match.group(1)
@@ -83,7 +82,7 @@ def _is_bare(text: str, match: re.Match[str]) -> bool:
     return not text[match.end() : (text + "\n").index("\n", match.end())].strip()
 
 
-def broken_python(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
+def find_broken_python(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
     for text in shelf.texts.values():
         if not text.path.endswith(".py") or len(text.text) > PARSED_CHARS:
             continue
@@ -94,7 +93,7 @@ def broken_python(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
             yield LibraryHit(text.path, start, end, f"Python cannot read it: {str(error)[:200]}")
 
 
-def too_long(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
+def find_long_skills(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
     for skill in shelf.skills:
         words = len(shelf.head(skill).text.split())
         if words > LONG_WORDS:
@@ -103,7 +102,7 @@ def too_long(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
             )
 
 
-def _prose(shelf: Shelf) -> Iterator[ShelfText]:
+def _list_prose(shelf: Shelf) -> Iterator[ShelfText]:
     return (text for text in shelf.texts.values() if text.path.endswith(".md"))
 
 
@@ -124,10 +123,10 @@ WRITING = (
         _find_pattern(_PLACEHOLDER, "A gap that was left"),
     ),
     LibraryRule(
-        "code-fence", "procedure", "warning", "A block of code is not closed.", unclosed_fence, is_heuristic=False
+        "code-fence", "procedure", "warning", "A block of code is not closed.", find_unclosed_fence, is_heuristic=False
     ),
     LibraryRule(
-        "script-broken", "procedure", "warning", "A Python file does not parse.", broken_python, is_heuristic=False
+        "script-broken", "procedure", "warning", "A Python file does not parse.", find_broken_python, is_heuristic=False
     ),
     LibraryRule(
         "vague-instruction",
@@ -153,5 +152,5 @@ WRITING = (
         "Speaks to the agent over the heads of its user or prompt.",
         _find_pattern(_STEERING, "Speaks over the head of the user or the prompt"),
     ),
-    LibraryRule("too-long", "safety", "note", f"A SKILL.md of more than {LONG_WORDS:,} words.", too_long),
+    LibraryRule("too-long", "safety", "note", f"A SKILL.md of more than {LONG_WORDS:,} words.", find_long_skills),
 )

@@ -7,26 +7,34 @@ nothing else spoke.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 from uuid import UUID
 
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.db.models.functions import Left, Length, Right
 
-from benchapp.analysis.failures.classification import CheckMessage, Classified, Missing, VerifierRefusal, classify
+from benchapp.analysis.failures.classification import (
+    CheckMessage,
+    Classified,
+    FailureClass,
+    Missing,
+    VerifierRefusal,
+    classify,
+)
 from benchapp.analysis.failures.quotes import keep_answers
 from benchapp.analysis.trial_rules.course import course_of
 from benchapp.analysis.trial_rules.trial_facts import BEGINNING_CHARS, CHECKS, MESSAGE_CHARS, OUTPUT_CHARS
 from benchapp.models import Blob, Check, Chunk, Run, Trial, Verdict
+from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.trajectory_store import read_windows
 from benchapp.stats.learning.computed_runs import RunCache
 from benchapp.stats.metrics.agent_ends import AgentEnd, end_of
 from runner.base.types import CheckStatus, TrajectoryKind
 
 T = TypeVar("T")
-MAX_REFUSED = 5_000  # trials of one run that are classed; of more the first, and how many were left is told
+MAX_REFUSED = 5_000  # trials of one run that are classed; of more, the first; the page says how many were left
 LAST_STEPS = 40  # of the trajectory, where nothing else speaks
 SLICE = 100  # outputs or chunks in memory at once
 KEYS = 500  # in one query
@@ -93,8 +101,8 @@ def _read(runs: Sequence[Run]) -> dict[int, Failures]:
     classified = {pk: found for part in _slice(shown, KEYS) for pk, found in _classify_all(part).items()}
     refused: dict[int, list[RefusedRow]] = defaultdict(list)
     for each in shown:
-        told = RefusedRow(each.public_id, each.pk, each.task, each.source, each.sample, classified[each.pk])
-        refused[each.run].append(told)
+        row = RefusedRow(each.public_id, each.pk, each.task, each.source, each.sample, classified[each.pk])
+        refused[each.run].append(row)
     return {run.pk: Failures(tuple(refused[run.pk]), ends[run.pk], left.get(run.pk, 0)) for run in runs}
 
 
@@ -143,14 +151,14 @@ def _read_checks(verdicts: set[int]) -> Mapping[int, tuple[CheckMessage, ...]]:
     """verdict pk -> its failed checks."""
     found: dict[int, list[CheckMessage]] = defaultdict(list)
     for keys in _slice(sorted(verdicts), KEYS):
-        for verdict, name, length, beginning, end in _failed_checks(keys).iterator():
+        for verdict, name, length, beginning, end in _select_failed_checks(keys).iterator():
             message = end if length <= MESSAGE_CHARS else f"{beginning}\n{end}"
             if len(found[verdict]) < CHECKS:
                 found[verdict].append(CheckMessage(name, keep_answers(message)))
     return {verdict: tuple(said) for verdict, said in found.items()}
 
 
-def _failed_checks(verdicts: Sequence[int]) -> QuerySet[Check, tuple[Any, ...]]:
+def _select_failed_checks(verdicts: Sequence[int]) -> QuerySet[Check, tuple[int, str, int, str, str]]:
     """With both ends of a long message: a stage's marker begins it, a test runner says at its end what was wrong."""
     checks = Check.objects.filter(verdict__in=verdicts).exclude(status__in=[CheckStatus.PASSED, CheckStatus.SKIPPED])
     ends = Length("message"), Left("message", BEGINNING_CHARS), Right("message", MESSAGE_CHARS)
@@ -167,17 +175,17 @@ def _read_outputs(failed: Sequence[_Failed]) -> Iterator[tuple[_Failed, str]]:
 def _read_missing_at_the_end(trials: Sequence[int]) -> Iterator[tuple[int, tuple[Missing, ...]]]:
     """trial pk -> what its last steps did not find."""
     for part in _slice(trials, SLICE):
-        chunks = list(_last_chunks(part))
-        windows = [(chunk, _first_step(chunk), LAST_STEPS) for chunk in chunks]
+        chunks = list(_select_last_chunks(part))
+        windows = [(chunk, _find_first_step(chunk), LAST_STEPS) for chunk in chunks]
         for chunk, steps in zip(chunks, read_windows(windows), strict=True):
             yield chunk.trajectory.attempt.trial_id, course_of(stored.step for stored in steps).most_missing
 
 
-def _first_step(chunk: Chunk) -> int:
+def _find_first_step(chunk: Chunk) -> int:
     return max(chunk.first_step, chunk.first_step + chunk.steps_total - LAST_STEPS)
 
 
-def _last_chunks(trials: Sequence[int]) -> QuerySet[Chunk]:
+def _select_last_chunks(trials: Sequence[int]) -> QuerySet[Chunk]:
     of_trajectory = Chunk.objects.filter(trajectory=OuterRef("trajectory")).order_by("-ordinal")
     return Chunk.objects.filter(
         trajectory__attempt__trial__in=trials,
@@ -190,3 +198,51 @@ def _last_chunks(trials: Sequence[int]) -> QuerySet[Chunk]:
 
 def _slice(things: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     return (things[start : start + size] for start in range(0, len(things), size))
+
+
+# --- counted, as in SkillGenBench's figure 6: a row per source, counts with shares in its cells ------------------------
+
+
+UNCLASSIFIED = "unclassified"
+COLUMNS: tuple[str, ...] = (*(failure.value for failure in FailureClass), UNCLASSIFIED)
+
+
+@dataclass(frozen=True, slots=True)
+class FailureRow(Shaped):
+    """`counts`: one per column, by the primary class. `further`: refusals that show the class beside another primary one."""
+
+    key: str
+    title: str
+    counts: tuple[int, ...]
+    further: tuple[int, ...]
+
+    json_shape = JsonShape(
+        *("key", "title"),
+        ("primary", lambda row: dict(zip(COLUMNS, row.counts, strict=True))),
+        ("beside_another", lambda row: dict(zip(COLUMNS, row.further, strict=True))),
+        "total",
+    )
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts)
+
+
+def choose_column(refused: RefusedRow) -> str:
+    primary = refused.classified.primary
+    return primary.value if primary else UNCLASSIFIED
+
+
+def count_row(key: str, title: str, refused: Iterable[RefusedRow]) -> FailureRow:
+    counts: Counter[Hashable] = Counter()
+    further: Counter[Hashable] = Counter()
+    for each in refused:
+        counts[choose_column(each)] += 1
+        further.update(failure.value for failure in each.classified.others)
+    return FailureRow(key, title, tuple(counts[name] for name in COLUMNS), tuple(further[name] for name in COLUMNS))
+
+
+def count_by_source(refused: Sequence[RefusedRow], names: dict[str, str]) -> list[FailureRow]:
+    """One row per source that has a refusal, in the order of `names`, which are their titles."""
+    found = [(key, title, [each for each in refused if each.source == key]) for key, title in names.items()]
+    return [count_row(key, title, own) for key, title, own in found if own]

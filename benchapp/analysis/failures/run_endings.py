@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
@@ -63,11 +62,11 @@ class AuthorAnswers:
 
 @dataclass(frozen=True, slots=True)
 class Endings(Shaped):
-    """Of one run, or of several added up. trials: that ended. told: of these, the ones whose trajectory tells calls; silent:
-    without any. skills: some library of it holds one. open: it goes on."""
+    """Of one run, or of several added up. trials: that ended. observed: of these, the ones whose trajectory
+    records calls; silent: of these, the ones without any. skills: a library of it holds one. is_open: it goes on."""
 
     trials: int = 0
-    told: int = 0
+    observed: int = 0
     silent: int = 0
     ends: Mapping[AgentEnd, int] = field(default_factory=dict)
     answers: tuple[AuthorAnswers, ...] = ()
@@ -76,7 +75,7 @@ class Endings(Shaped):
 
     json_shape = JsonShape(
         "trials",
-        ("never_called_a_tool", JsonShape("count=silent", "of=told").read),
+        ("never_called_a_tool", JsonShape("count=silent", "of=observed").read),
         ("ends", lambda found: {end.value: found.ends[end] for end in AgentEnd if found.ends.get(end)}),
         ("author_answers", JsonShape("total=asked", "usable", "skipped=left_out").read),
         *("equals_no_skill", "sentences"),
@@ -85,7 +84,7 @@ class Endings(Shaped):
     def __add__(self, other: Endings) -> Endings:
         return Endings(
             self.trials + other.trials,
-            self.told + other.told,
+            self.observed + other.observed,
             self.silent + other.silent,
             Counter(self.ends) + Counter(other.ends),
             _add_answers(self.answers, other.answers),
@@ -133,8 +132,8 @@ class Endings(Shaped):
             yield f"An operator skipped {self.left_out} author answer{'' if self.left_out == 1 else 's'}."
 
     def _of_agents(self) -> Iterator[str]:
-        if self.silent and self.silent >= LEAST_SHARE * self.told:
-            yield f"{self.silent} of {self.told} trials never called a tool."
+        if self.silent and self.silent >= LEAST_SHARE * self.observed:
+            yield f"{self.silent} of {self.observed} trials never called a tool."
         for end, words in SAID.items():
             count = self.ends.get(end, 0)
             if end is AgentEnd.NO_CALL and count <= self.silent:
@@ -163,6 +162,7 @@ def sentences_of(runs: Sequence[Endings]) -> tuple[str, ...]:
 
 
 KEPT: RunCache[Endings] = RunCache(500)
+EndedTrials = tuple[str, bool, bool, int]  # what ended them, are calls recorded, were there any, how many
 
 
 def endings_of(runs: Iterable[Run]) -> dict[int, Endings]:
@@ -174,44 +174,44 @@ def endings_of(runs: Iterable[Run]) -> dict[int, Endings]:
 
 def _read(runs: Sequence[Run]) -> dict[int, Endings]:
     pks = [run.pk for run in runs]
-    trials: dict[int, list[tuple[str, bool, bool, int]]] = defaultdict(list)
-    for run, *row in _trials(pks):
-        trials[run].append(tuple(row))  # type: ignore[arg-type]
+    trials: dict[int, list[EndedTrials]] = defaultdict(list)
+    for run, kind, observed, called, count in _count_trials(pks):
+        trials[run].append((kind, observed, called, count))
     answers: dict[int, list[AuthorAnswers]] = defaultdict(list)
-    for run, *numbers in _answers(pks):
-        answers[run].append(AuthorAnswers(*numbers))
+    for row in _count_answers(pks):
+        answers[row[0]].append(AuthorAnswers(*row[1:]))
     with_skills = Episode.objects.filter(run__in=pks, library__skills_total__gt=0).order_by()
     skilled = set(with_skills.values_list("run_id", flat=True).distinct())
-    return {run.pk: _endings(trials[run.pk], tuple(answers[run.pk]), run.pk in skilled) for run in runs}
+    return {run.pk: _count_endings(trials[run.pk], tuple(answers[run.pk]), run.pk in skilled) for run in runs}
 
 
-def _endings(rows: Sequence[tuple[str, bool, bool, int]], answers: tuple[AuthorAnswers, ...], skills: bool) -> Endings:
+def _count_endings(rows: Sequence[EndedTrials], answers: tuple[AuthorAnswers, ...], skills: bool) -> Endings:
     ends: Counter[AgentEnd] = Counter()
     for kind, _, _, count in rows:
         if (end := end_of(kind)) is not None:
             ends[end] += count
     return Endings(
         trials=sum(count for *_, count in rows),
-        told=sum(count for _, told, _, count in rows if told),
-        silent=sum(count for _, told, called, count in rows if told and not called),
+        observed=sum(count for _, observed, _, count in rows if observed),
+        silent=sum(count for _, observed, called, count in rows if observed and not called),
         ends=ends,
         answers=answers,
         skills=skills,
     )
 
 
-def _trials(runs: Sequence[int]) -> QuerySet[Trial, Any]:
-    """(run, type of what ended it, does its trajectory tell calls, has it one, how many trials)."""
+def _count_trials(runs: Sequence[int]) -> QuerySet[Trial, tuple[int, str, bool, bool, int]]:
+    """(run, type of what ended it, does its trajectory record calls, has it one, how many trials)."""
     attempt = {"trajectory__attempt__trial": OuterRef("pk"), "trajectory__attempt__counts": True}
     chunks = Chunk.objects.filter(**attempt, trajectory__is_superseded=False)
     telling = chunks.exclude(trajectory__source_format=PLAIN_TEXT)
     telling = telling.exclude(trajectory__attempt__trial__episode__run__harness__in=WITHOUT_MODEL)
     ended = Trial.objects.filter(episode__run__in=runs, is_done=True).order_by()
-    marked = ended.annotate(told=Exists(telling), called=Exists(telling.exclude(summary__tools={})))
-    return marked.values_list("episode__run", "exception_type", "told", "called").annotate(count=Count("pk"))
+    marked = ended.annotate(observed=Exists(telling), called=Exists(telling.exclude(summary__tools={})))
+    return marked.values_list("episode__run", "exception_type", "observed", "called").annotate(count=Count("pk"))
 
 
-def _answers(runs: Sequence[int]) -> QuerySet[Decision, Any]:
+def _count_answers(runs: Sequence[int]) -> QuerySet[Decision, tuple[int, str, int, int, int, int]]:
     """(run, family, answers, usable ones, applied ones, skipped ones)."""
     decisions = Decision.objects.filter(episode__run__in=runs).order_by("family__ordinal", "family__key")
     return decisions.values_list("episode__run", "family__key").annotate(

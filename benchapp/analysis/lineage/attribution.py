@@ -1,6 +1,8 @@
 """Counts how later trials ended whose library held certain lines. Association, not effect: they differ in more than that.
 
-Pure but for `read_no_skill`, the one query of the baseline.
+Pure but for `read_no_skill`, the one query of the baseline. In the ledger a trial counts for a decision while at least one
+line that the decision wrote stands in the library the trial was given, and read means that it read a skill in which such a
+line stands. So a trial counts for several decisions.
 """
 
 from __future__ import annotations
@@ -110,7 +112,7 @@ def count_later_trials(trials: Sequence[tuple[WorkedTrial, bool | None]], baseli
     groups: dict[tuple[str, str], list[tuple[WorkedTrial, bool | None]]] = defaultdict(list)
     for trial, read in trials:
         groups[trial.phase, trial.role].append((trial, read))
-    ordered = sorted(groups, key=lambda key: (_place(key[0], _PHASES), _place(key[1], _ROLES), key))
+    ordered = sorted(groups, key=lambda key: (_rank(key[0], _PHASES), _rank(key[1], _ROLES), key))
     return LaterTrials(
         count_endings(trials, baseline), {key: count_endings(groups[key], baseline) for key in ordered}, tuple(trials)
     )
@@ -163,5 +165,42 @@ def count_rate(trials: Iterable[WorkedTrial]) -> Rate:
     return Rate(sum(scored), len(scored), len(outcomes))
 
 
-def _place(key: str, order: Sequence[str]) -> int:
+def _rank(key: str, order: Sequence[str]) -> int:
     return order.index(key) if key in order else len(order)
+
+
+# --- the ledger: a row for each decision that changed the library ------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerRow(Shaped):
+    """`written`: lines it wrote; `standing`: of those, lines of the library's last state. Families are the tasks'."""
+
+    state: int
+    written: int
+    standing: int
+    all: LaterTrials
+    same_family: Ended
+    other_families: Ended
+    deployment: Mapping[str, Ended]  # by role
+
+    json_shape = JsonShape(
+        *("lines_written=written", "lines_standing=standing", NOTE, "all=all.total"),
+        *("same_family", "other_families"),
+        ("deployment", lambda row: {role or "no role": ended for role, ended in row.deployment.items()}),
+    )
+
+
+def count_ledger_row(lineage: Lineage, state: int, family: int | None, baseline: Baseline) -> LedgerRow:
+    """The row of the decision or seeding that made this state. `family`: the one that it was made for."""
+    trials = list_trials_with_lines(lineage, lambda at: lineage.holding[at].get(state, frozenset()), born=state)
+    found = count_later_trials(trials, baseline)
+    written = [line for line in lineage.blame.lines if line.born == state]
+    return LedgerRow(
+        state,
+        len(written),
+        sum(line.last == len(lineage.snapshots) - 1 for line in written),
+        found,
+        *split_by_family(trials, family, baseline),
+        {role: ended for (phase, role), ended in found.groups.items() if phase == Phase.DEPLOYMENT},
+    )

@@ -48,7 +48,7 @@ class Hunk(Shaped):
     before: File | None = None  # the whole file, where `kind` is not "lines"
     after: File | None = None
 
-    json_shape = JsonShape("id", "path", "place", "did=told")
+    json_shape = JsonShape("id", "path", "place", "did")
 
     @property
     def id(self) -> str:
@@ -61,14 +61,12 @@ class Hunk(Shaped):
     def place(self) -> str:
         """For people: "lines 3-5", of the state after the decision."""
         if self.kind != "lines":
-            return {"added": "the whole file", "deleted": "the whole file", "content": "the whole file"}.get(
-                self.kind, "the mode"
-            )
+            return "the mode" if self.kind == "mode" else "the whole file"
         first, last = self.new[0] + 1, self.new[1]
         return f"line {first}" if last == first else f"lines {first}-{last}" if last > first else f"before line {first}"
 
     @property
-    def told(self) -> str:
+    def did(self) -> str:
         """What the decision did here."""
         return {
             "lines": f"{len(self.removed)} removed, {len(self.added)} added",
@@ -118,13 +116,9 @@ def _split_file(path: str, before: File | None, after: File | None) -> list[Hunk
     if _is_one_piece(before.content, after.content):
         return [*found, Hunk(path, "content", before=before, after=after)]
     old, new = split_lines(before.content), split_lines(after.content)
-    return [
-        *found,
-        *(
-            Hunk(path, "lines", (i1, i2), (j1, j2), tuple(old[i1:i2]), tuple(new[j1:j2]))
-            for _, i1, i2, j1, j2 in find_changed_runs(old, new)
-        ),
-    ]
+    for _, i1, i2, j1, j2 in find_changed_runs(old, new):
+        found.append(Hunk(path, "lines", (i1, i2), (j1, j2), tuple(old[i1:i2]), tuple(new[j1:j2])))
+    return found
 
 
 def _is_one_piece(old: bytes, new: bytes) -> bool:
@@ -141,12 +135,11 @@ def _carry(hunk: Hunk, line: Sequence[NamedFiles]) -> tuple[tuple[int, int], Hun
         old, new = earlier.files[hunk.path], later.files.get(hunk.path)
         if new is None:
             raise HunkGone(_explain_gone(hunk, line, f"{later.key} removed the file"))
-        moved = (
-            span if old.content == new.content else _follow(span, split_lines(old.content), split_lines(new.content))
-        )
-        if moved is None:
-            raise HunkGone(_explain_gone(hunk, line, f"{later.key} changed those lines"))
-        span = moved
+        if old.content != new.content:
+            moved = _follow(span, split_lines(old.content), split_lines(new.content))
+            if moved is None:
+                raise HunkGone(_explain_gone(hunk, line, f"{later.key} changed those lines"))
+            span = moved
     return span, hunk
 
 
@@ -162,10 +155,8 @@ def _follow(span: tuple[int, int], old: list[bytes], new: list[bytes]) -> tuple[
         if start < end:
             holds = i1 <= start and end <= i2
         else:
-            after_start, before_end = (
-                i1 < start or (start == j1 == 0),
-                start < i2 or (i2 == len(old) and j2 == len(new)),
-            )
+            after_start = i1 < start or (start == j1 == 0)
+            before_end = start < i2 or (i2 == len(old) and j2 == len(new))
             holds = i1 <= start <= i2 and after_start and before_end
         if holds:
             return start - i1 + j1, end - i1 + j1
@@ -188,13 +179,11 @@ def _take_back_file(hunk: Hunk, line: Sequence[NamedFiles], files: dict[str, Fil
         if hunk.kind != "mode" and found != hunk.after:
             did = "brought it back" if hunk.after is None else "removed it" if found is None else "changed it"
             raise HunkGone(_explain_gone(hunk, line, f"{later.key} {did}"))
-    if hunk.kind == "added":
+    if hunk.before is None:  # the file came in
         del files[hunk.path]
     elif hunk.kind == "mode":
-        assert hunk.before is not None
         files[hunk.path] = replace(files[hunk.path], mode=hunk.before.mode)
     else:
-        assert hunk.before is not None
         files[hunk.path] = hunk.before
 
 

@@ -66,7 +66,7 @@ def read_lineage(run: Run, episode: Episode, states: Sequence[LibraryState]) -> 
 
 
 def _read(episode: Episode, states: Sequence[LibraryState]) -> Lineage:
-    snapshots = tuple(state.snapshot and state.snapshot.pk for state in states)
+    snapshots = tuple(state.snapshot.pk if state.snapshot else None for state in states)
     files: dict[int, dict[str, str]] = defaultdict(dict)
     sizes: dict[str, int] = {}
     rows = SnapshotFile.objects.filter(snapshot__in={pk for pk in snapshots if pk is not None}).order_by("path")
@@ -93,9 +93,10 @@ def _read_trials(episode: Episode, states: Sequence[LibraryState]) -> list[Worke
     for trial, skill in uses.order_by().values_list("attempt__trial_id", "skill"):
         read[trial].add(skill)
     rows = trials.order_by("finished_at", "id").values_list(
+        "snapshot_id",
+        "skills_read",
         "pk",
         "public_id",
-        "snapshot_id",
         "task_id",
         "task__title",
         "task_revision_id",
@@ -104,17 +105,14 @@ def _read_trials(episode: Episode, states: Sequence[LibraryState]) -> list[Worke
         "phase",
         "status",
         "success",
-        "skills_read",
     )
     return [
         WorkedTrial(
-            _find_state_at(states, standing[snapshot], places.get(pk)),
-            frozenset(read[pk]) if known is not None or pk in read else None,
-            pk,
-            public_id,
-            *rest,
+            _find_state_at(states, standing[row[0] or 0], places.get(row[2])),
+            frozenset(read[row[2]]) if row[1] is not None or row[2] in read else None,
+            *row[2:],
         )
-        for pk, public_id, snapshot, *rest, known in rows
+        for row in rows
     ]
 
 

@@ -34,14 +34,14 @@ def match_lines(old: Sequence[bytes], new: Sequence[bytes]) -> list[int | None]:
         start += 1
     found: list[int | None] = [*range(start), *[None] * (len(new) - start)]
     if (len(old) - start) * (len(new) - start) <= MAX_CELLS:
-        for old_place, new_place in _common(old[start:], new[start:]):
+        for old_place, new_place in _find_common(old[start:], new[start:]):
             found[start + new_place] = start + old_place
     return found
 
 
-def _common(old: Sequence[bytes], new: Sequence[bytes]) -> list[tuple[int, int]]:
+def _find_common(old: Sequence[bytes], new: Sequence[bytes]) -> list[tuple[int, int]]:
     """(old place, new place) of the common lines, from the last to the first."""
-    rows = _rises(old, new)
+    rows = _compute_rises(old, new)
     pairs = []
     row, column = len(old), len(new)
     while row and column:
@@ -55,7 +55,7 @@ def _common(old: Sequence[bytes], new: Sequence[bytes]) -> list[tuple[int, int]]
     return pairs
 
 
-def _rises(old: Sequence[bytes], new: Sequence[bytes]) -> list[int]:
+def _compute_rises(old: Sequence[bytes], new: Sequence[bytes]) -> list[int]:
     """Row i, bit j: whether the longest common subsequence of old[:i] and new[:j + 1] is longer than with new[:j]."""
     places: dict[bytes, int] = {}
     for place, line in enumerate(new):
@@ -83,14 +83,14 @@ def match_files(before: Mapping[str, str], after: Mapping[str, str], contents: M
     """new path -> the move that brought it. `before`, `after`: path -> digest; `contents` of what `find_undecided` names."""
     gone, come = _list_exchanged(before, after)
     pairs = [
-        (_alike(before[old], after[new], contents), old, new)
+        (_measure_likeness(before[old], after[new], contents), old, new)
         for old in gone
         for new in come
         if before[old] == after[new] or len(gone) * len(come) <= MAX_PAIRS
     ]
     taken: set[tuple[str, str]] = set()
     found = {}
-    for alike, old, new in sorted(pairs, key=lambda pair: (-pair[0], *_unlike_names(*pair[1:]), pair[1], pair[2])):
+    for alike, old, new in sorted(pairs, key=lambda pair: (-pair[0], *_compare_names(*pair[1:]), pair[1], pair[2])):
         if alike >= ALIKE and ("old", old) not in taken and ("new", new) not in taken:
             taken |= {("old", old), ("new", new)}
             found[new] = Move(old, new, alike)
@@ -109,7 +109,7 @@ def _list_exchanged(before: Mapping[str, str], after: Mapping[str, str]) -> tupl
     return sorted(before.keys() - after.keys()), sorted(after.keys() - before.keys())
 
 
-def _alike(old: str, new: str, contents: Mapping[str, bytes]) -> float:
+def _measure_likeness(old: str, new: str, contents: Mapping[str, bytes]) -> float:
     if old == new:
         return 1.0
     first, second = (contents.get(digest, b"") for digest in (old, new))
@@ -117,7 +117,7 @@ def _alike(old: str, new: str, contents: Mapping[str, bytes]) -> float:
     if min(len(first), len(second)) < ALIKE * longer or not longer:
         return 0.0
     return count_common_bytes(split_bare_lines(first), split_bare_lines(second)) / max(
-        _weight(split_bare_lines(first)), _weight(split_bare_lines(second))
+        _count_bytes(split_bare_lines(first)), _count_bytes(split_bare_lines(second))
     )
 
 
@@ -127,10 +127,10 @@ def count_common_bytes(old: Iterable[bytes], new: Iterable[bytes]) -> int:
     return sum(count * (len(line) + 1) for line, count in both.items())
 
 
-def _weight(lines: Sequence[bytes]) -> int:
+def _count_bytes(lines: Sequence[bytes]) -> int:
     return sum(len(line) + 1 for line in lines)
 
 
-def _unlike_names(old: str, new: str) -> tuple[bool, bool]:
+def _compare_names(old: str, new: str) -> tuple[bool, bool]:
     """Among equals: the same path inside another skill first, then the same file name."""
     return old.partition("/")[2] != new.partition("/")[2], old.rpartition("/")[2] != new.rpartition("/")[2]

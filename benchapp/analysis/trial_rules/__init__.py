@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from benchapp.analysis.trial_rules import check_rules, conduct, ending_rules, patch_rules, skill_use_rules
+from benchapp.analysis.trial_rules import check_rules, conduct, ending_rules, patch_rules
 from benchapp.analysis.trial_rules.rule_finding import TrialFinding, TrialRule
 
 RULES_VERSION = "rules/2"
 
 TRIAL_RULES: tuple[TrialRule, ...] = (
-    TrialRule("silent-bypass", ("silent bypass", "missed invocation"), skill_use_rules.silent_bypass),
-    TrialRule("read-and-failed", ("loaded, misapplied",), skill_use_rules.read_and_failed),
-    TrialRule("skill-missing", ("not available",), skill_use_rules.skill_missing),
+    TrialRule("silent-bypass", ("silent bypass", "missed invocation"), conduct.silent_bypass),
+    TrialRule("read-and-failed", ("loaded, misapplied",), conduct.read_and_failed),
+    TrialRule("skill-missing", ("not available",), conduct.skill_missing),
     TrialRule("agent-timeout", ("agent timeout",), ending_rules.agent_timeout),
     TrialRule("context-exhausted", ("context exhausted",), ending_rules.context_exhausted),
     TrialRule("harness-failure", ("harness/infra",), ending_rules.harness_failure),

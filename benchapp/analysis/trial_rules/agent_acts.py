@@ -62,20 +62,20 @@ def acts_of(call: ToolCall) -> Acts:
     if tool in DONE_TOOLS:
         return Acts(declares_done=True)
     if tool in EDITORS:
-        return Acts(looks=True) if call.arguments.get("command") == "view" else Acts(changes=_subject(call))
+        return Acts(looks=True) if call.arguments.get("command") == "view" else Acts(changes=_name_subject(call))
     if tool in WRITING_TOOLS:
-        return Acts(changes=_subject(call))
+        return Acts(changes=_name_subject(call))
     if tool in READING_TOOLS:
         return Acts(looks=True)
-    return _acts_of_commands(list(_commands(call)))
+    return _read_commands(list(_list_commands(call)))
 
 
-def _acts_of_commands(commands: list[str]) -> Acts:
+def _read_commands(commands: list[str]) -> Acts:
     changes, looks, after, tests = "", False, False, False
     for command in commands:
         if match := _REDIRECTED.search(command):
             changes, after = match.group(), False
-        for act, words in _deeds(command):
+        for act, words in _list_deeds(command):
             if act == "change":
                 changes, after = words, False
             elif act == "test":
@@ -85,14 +85,14 @@ def _acts_of_commands(commands: list[str]) -> Acts:
     return Acts(changes, looks, bool(changes) and after, tests)
 
 
-def _deeds(command: str) -> Iterator[tuple[str, str]]:
+def _list_deeds(command: str) -> Iterator[tuple[str, str]]:
     """(change, look or test, the program) of a command line, in order."""
     inline = _INLINE.search(command)
     for invocation in invocations(command):
         program = posixpath.basename(invocation.program)
         words = " ".join((program, *invocation.arguments[:6]))[:200]
         if INTERPRETERS.match(program):
-            if deed := _deed_of_interpreter(invocation, command if inline else ""):
+            if deed := _classify_interpreter(invocation, command if inline else ""):
                 yield deed, words
         elif program in TESTERS or _TESTING_NAME.search(program):
             yield "test", words
@@ -104,7 +104,7 @@ def _deeds(command: str) -> Iterator[tuple[str, str]]:
             yield "change", words
 
 
-def _deed_of_interpreter(invocation: Invocation, inline: str) -> str:
+def _classify_interpreter(invocation: Invocation, inline: str) -> str:
     """A program given inline looks, unless it writes; one that asserts tests. A file of its own changes something.
 
     Empty where there is neither: a shell whose script could not be taken apart.
@@ -128,7 +128,7 @@ def _edits_in_place(invocation: Invocation) -> bool:
     )
 
 
-def _commands(call: ToolCall) -> Iterator[str]:
+def _list_commands(call: ToolCall) -> Iterator[str]:
     for key in COMMAND_KEYS:
         value = call.arguments.get(key)
         if isinstance(value, str):
@@ -138,7 +138,7 @@ def _commands(call: ToolCall) -> Iterator[str]:
             yield words[-1] if len(words) > 2 else " ".join(words)
 
 
-def _subject(call: ToolCall) -> str:
+def _name_subject(call: ToolCall) -> str:
     for key in ("file_path", "path", "filename", "absolute_path"):
         if isinstance(value := call.arguments.get(key), str):
             return f"{call.name} {value}"

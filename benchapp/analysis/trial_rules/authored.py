@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from django.db.models import QuerySet
+
 from benchapp.analysis.trial_rules.patch_rules import PatchFacts
 from benchapp.models import Blob, Decision, Episode, Snapshot, Task, TaskRevision
 from benchapp.record.textual_change import find_changed_runs
@@ -65,16 +67,14 @@ def _describe_skills(texts: dict[str, str]) -> dict[str, str]:
     return found
 
 
-def _read_instructions(shown: set[int], family: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _read_instructions(shown: set[int], family: QuerySet[Task]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """(of the tasks shown, of the family's other tasks), the latest revision of each."""
-    others = set(family.values_list("pk", flat=True)) - shown  # type: ignore[attr-defined]
-    return _read_latest(shown), _read_latest(others)
+    return _read_latest(shown), _read_latest(set(family.values_list("pk", flat=True)) - shown)
 
 
 def _read_latest(tasks: set[int]) -> tuple[str, ...]:
-    rows = (
-        TaskRevision.objects.filter(task__in=tasks).exclude(instruction=None).order_by("task", "-id")
-    )  # reversed below, so that the latest stays
+    rows = TaskRevision.objects.filter(task__in=tasks).exclude(instruction=None).order_by("task", "-id")
+    # Reversed, so that the latest stays.
     latest = dict(rows.values_list("task_id", "instruction_id")[:INSTRUCTIONS][::-1])
     texts = Blob.objects.read_texts(latest.values())
     return tuple(texts[blob] for blob in latest.values())

@@ -6,8 +6,7 @@ import math
 import re
 from collections.abc import Iterator
 
-from benchapp.analysis.failures.classification import classify
-from benchapp.analysis.failures.failure_classes import FailureClass
+from benchapp.analysis.failures.classification import FailureClass, classify
 from benchapp.analysis.failures.failure_patterns import ASSERTED, EXPECTED_GOT, number
 from benchapp.analysis.failures.quotes import find_answers, words_around
 from benchapp.analysis.trial_rules.rule_finding import FindingPlace, Reason
@@ -26,11 +25,11 @@ def numeric_mismatch(facts: TrialFacts) -> Reason | None:
     """
     if not facts.failed:
         return None
-    for match in _matches(facts, EXPECTED_GOT, ASSERTED):
+    for match in _find_matches(facts, EXPECTED_GOT, ASSERTED):
         expected, got = number(match["expected"]), number(match["got"] or "")
         if expected is None or got is None or expected == got:
             continue
-        return Reason(f"Expected {expected:g}, got {got:g}{_relation(expected, got)}.", "", _place(match))
+        return Reason(f"Expected {expected:g}, got {got:g}{_describe_relation(expected, got)}.", "", _place(match))
     return _classify(facts, FailureClass.NUMERIC, "A computed value is wrong")
 
 
@@ -41,7 +40,7 @@ def missing_recalculation(facts: TrialFacts) -> Reason | None:
     """
     if not facts.failed:
         return None
-    for match in _matches(facts, _UNCALCULATED, EXPECTED_GOT):
+    for match in _find_matches(facts, _UNCALCULATED, EXPECTED_GOT):
         empty = match.re is _UNCALCULATED or match["none"] is not None
         if empty and _CELL.search(match.string):
             return Reason(
@@ -97,8 +96,8 @@ def _classify(facts: TrialFacts, failure: FailureClass, says: str) -> Reason | N
     return Reason(f"{says}: {sign.why}{main}.", "", FindingPlace(sign.step, sign.quote))
 
 
-def _matches(facts: TrialFacts, *patterns: re.Pattern[str]) -> Iterator[re.Match[str]]:
-    for text in facts.told:
+def _find_matches(facts: TrialFacts, *patterns: re.Pattern[str]) -> Iterator[re.Match[str]]:
+    for text in facts.verifier_texts:
         for pattern in patterns:
             yield from find_answers(pattern, text)
 
@@ -107,7 +106,7 @@ def _place(match: re.Match[str]) -> FindingPlace:
     return FindingPlace(None, words_around(match))
 
 
-def _relation(expected: float, got: float) -> str:
+def _describe_relation(expected: float, got: float) -> str:
     if not expected or not got:
         return ""
     if math.isclose(expected, -got, rel_tol=1e-3):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from benchapp.analysis.failures.classification import Missing
@@ -70,14 +70,11 @@ class Course:
         if step.is_copied_context:
             return
         if step.source is Source.AGENT:
-            self._take_words(step)
+            if step.message.strip():
+                self.closing = FindingPlace(step.number, step.message)
             self._take_acts(step)
         for observation in step.observations:
             self._take_result(step, observation)
-
-    def _take_words(self, step: Step) -> None:
-        if step.message.strip():
-            self.closing = FindingPlace(step.number, step.message)
 
     def _take_acts(self, step: Step) -> None:
         for call in step.tool_calls:
@@ -135,11 +132,6 @@ def looks_failed(text: str) -> bool:
 def last_error(text: str) -> str:
     """The last line that is an error, without what surrounds it; empty where there is none."""
     found = ""
-    for match in _error_lines(text):
-        found = match
-    return cut_quote(found)
-
-
-def _error_lines(text: str) -> Iterator[str]:
     for match in _ERROR_LINES.finditer(text):
-        yield match.group()
+        found = match.group()
+    return cut_quote(found)

@@ -31,7 +31,7 @@ def agent_timeout(facts: TrialFacts) -> Reason | None:
         return None
     if re.match(r"Verifier|Environment", facts.exception_type):
         return None
-    return Reason(_render_exception(facts), "", _last_step(facts))
+    return Reason(_render_exception(facts), "", _find_last_step(facts))
 
 
 def context_exhausted(facts: TrialFacts) -> Reason | None:
@@ -42,7 +42,7 @@ def context_exhausted(facts: TrialFacts) -> Reason | None:
     if facts.success:
         return None
     if _CONTEXT.search(f"{facts.exception_type} {facts.exception_message}"):
-        return Reason(_render_exception(facts), "agent", _last_step(facts))
+        return Reason(_render_exception(facts), "agent", _find_last_step(facts))
     course = facts.course
     if course and course.context_full and (course.context_full.step or 0) >= course.steps_total - 2:
         return Reason("The context was full at the end.", "agent", course.context_full)
@@ -70,7 +70,7 @@ def verifier_toolchain(facts: TrialFacts) -> Reason | None:
         return None
     if facts.exception_type.startswith("Verifier"):
         return Reason(_render_exception(facts), "verifier")
-    for text in (*facts.told, facts.output):
+    for text in (*facts.verifier_texts, facts.output):
         if match := _VERIFIER_TOOL.search(text) or _VERIFIER_SETUP.search(text):
             return Reason("The verifier's own tool failed.", "verifier", FindingPlace(None, words_around(match)))
     errors = [check for check in facts.checks if check.status == CheckStatus.ERROR]
@@ -84,5 +84,5 @@ def _render_exception(facts: TrialFacts) -> str:
     return f"{facts.exception_type}: {message}" if message else facts.exception_type
 
 
-def _last_step(facts: TrialFacts) -> FindingPlace | None:
+def _find_last_step(facts: TrialFacts) -> FindingPlace | None:
     return FindingPlace(facts.course.steps_total, "") if facts.course and facts.course.steps_total else None

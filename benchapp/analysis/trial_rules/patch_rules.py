@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from benchapp.analysis.failures.quotes import cut_quote
@@ -50,10 +50,10 @@ def over_specific(facts: PatchFacts) -> Reason | None:
     Cannot see: constants met only in a trajectory; procedures that are narrow without naming a constant; tasks whose
     instruction is not recorded.
     """
-    seen = _constants("\n".join(facts.shown)) - _constants("\n".join(facts.others)) - _COMMON
+    seen = _collect_constants("\n".join(facts.shown)) - _collect_constants("\n".join(facts.others)) - _COMMON
     for path, text in facts.added.items():
         for line in text.splitlines():
-            if found := sorted(_constants(line) & seen):
+            if found := sorted(_collect_constants(line) & seen):
                 return Reason(
                     f"{path} says {', '.join(found[:4])}, as one task that was shown does and no other of the family.",
                     "author",
@@ -94,10 +94,5 @@ def clutter(facts: PatchFacts) -> Reason | None:
     return None
 
 
-def _constants(text: str) -> set[str]:
-    return set(_find_constants(text))
-
-
-def _find_constants(text: str) -> Iterator[str]:
-    for match in _CONSTANT.finditer(text):
-        yield match.group()
+def _collect_constants(text: str) -> set[str]:
+    return {match.group() for match in _CONSTANT.finditer(text)}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from benchapp.analysis.failures.quotes import cut_quote
 
@@ -38,7 +37,7 @@ class TrialRule:
 
     key: str
     codes: tuple[str, ...]
-    judge: Callable[[Any], Reason | None]
+    judge: Callable[..., Reason | None]
 
     @property
     def documentation(self) -> str:
@@ -53,7 +52,7 @@ class TrialRule:
     def cannot_see(self) -> str:
         return self.documentation.partition(BLIND)[2].strip()
 
-    def apply(self, facts: Any) -> TrialFinding | None:
+    def apply(self, facts: object) -> TrialFinding | None:
         reason = self.judge(facts)
         if reason is None:
             return None
@@ -66,6 +65,8 @@ BLIND = "Cannot see:"  # what follows it in a rule's docstring names its blind s
 
 @dataclass(frozen=True, slots=True)
 class Reason:
+    """Why a rule speaks, who failed where the facts tell, and where to look."""
+
     text: str
     attribution: str = ""
     place: FindingPlace | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from benchapp.analysis.failures.classification import CheckMessage, VerifierRefusal
@@ -48,8 +47,8 @@ class TrialFacts:
         return self.success is False
 
     @property
-    def told(self) -> tuple[str, ...]:
-        """What the verifier told: messages of failed checks, else the end of its output; of pytest's only the answers."""
+    def verifier_texts(self) -> tuple[str, ...]:
+        """The verifier's words: messages of failed checks, else the end of its output; of pytest's only the answers."""
         messages = [check.message for check in self.checks if check.message] or [self.output] * bool(self.output)
         return tuple(map(keep_answers, messages))
 
@@ -81,7 +80,7 @@ def facts_of(trial: Trial) -> TrialFacts:
         return TrialFacts(success=trial.success)
     verdict = attempt.verdicts.filter(is_primary=True).select_related("output").first()
     checks = verdict.checks.exclude(status=CheckStatus.PASSED).exclude(status=CheckStatus.SKIPPED) if verdict else ()
-    mounted, read = _skills(attempt, knows_mounted=trial.skills_mounted is not None)
+    mounted, read = _read_skills(attempt, knows_mounted=trial.skills_mounted is not None)
     main = attempt.trajectories.filter(is_superseded=False, kind="main").first()
     return TrialFacts(
         success=trial.success,
@@ -97,26 +96,24 @@ def facts_of(trial: Trial) -> TrialFacts:
         mounted=mounted,
         read=read,
         course=course_of(iterate_steps(main)) if main else None,
-        source=_source(trial),
+        source=_find_source(trial),
     )
 
 
-def _source(trial: Trial) -> str:
+def _find_source(trial: Trial) -> str:
     family = trial.task.family
     return family.environment.kind if family and family.environment else ""
 
 
-def _skills(
+def _read_skills(
     attempt: Attempt, *, knows_mounted: bool
 ) -> tuple[frozenset[str] | None, tuple[tuple[str, int | None], ...]]:
-    uses = list(attempt.skill_uses.order_by("step", "id").values_list("skill", "kind", "step"))
-    mounted = frozenset(skill for skill, kind, _ in uses if kind == UseKind.MOUNTED)
-    return (mounted if knows_mounted else None), tuple(_first_uses(uses))
-
-
-def _first_uses(uses: Iterable[Sequence[object]]) -> list[tuple[str, int | None]]:
+    """(the skills mounted, each skill used with its first step)."""
+    mounted: set[str] = set()
     first: dict[str, int | None] = {}
-    for skill, kind, step in uses:
-        if kind != UseKind.MOUNTED:
-            first.setdefault(str(skill), step if isinstance(step, int) else None)
-    return list(first.items())
+    for skill, kind, step in attempt.skill_uses.order_by("step", "id").values_list("skill", "kind", "step"):
+        if kind == UseKind.MOUNTED:
+            mounted.add(skill)
+        else:
+            first.setdefault(skill, step)
+    return (frozenset(mounted) if knows_mounted else None), tuple(first.items())

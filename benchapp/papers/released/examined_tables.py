@@ -151,7 +151,9 @@ def tabulate_leak_places(tallies: Sequence[Tally]) -> ExaminedTable:
 def tabulate_odd_skills(tallies: Sequence[Tally]) -> ExaminedTable:
     """Skills that no harness reads as they stand: frontmatter that does not parse, no SKILL.md."""
     found = [(path, each) for tally in tallies for path, each in tally.found if each.rule.id in _ODD]
-    rows = tuple((f"{path}/{each.path}", str(each.line or UNKNOWN), each.says) for path, each in found[:MAX_PLACES])
+    rows = tuple(
+        (f"{path}/{each.hit.path}", str(each.line or UNKNOWN), each.hit.says) for path, each in found[:MAX_PLACES]
+    )
     notes = ("They are counted in every table.", *_note_left_out(found)) if found else ()
     return ExaminedTable("Odd skills", ("file", "line", "what"), rows, notes)
 

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from benchapp.analysis.diagnoses.diagnosis import Diagnosis, diagnose
-from benchapp.analysis.diagnoses.held_against import Sources, Spoken
-from benchapp.analysis.diagnoses.hits import LocatedHit
+from benchapp.analysis.diagnoses.hits import LocatedHit, Sources, Spoken
 from benchapp.analysis.diagnoses.library_contract_rules import CONTRACT
 from benchapp.papers.released.release import Release, ReleasedLibrary
 from runner.authoring.contract.skill_file import SKILL_FILE
@@ -125,7 +124,7 @@ class Tally:
 
     def places(self, found: Iterable[tuple[str, LocatedHit]]) -> int:
         """Skills that these findings are in."""
-        return len({(name, each.path.partition("/")[0]) for name, each in found})
+        return len({(name, each.hit.path.partition("/")[0]) for name, each in found})
 
     def count_code_elsewhere(self) -> int:
         """Skills of pattern B whose code lies outside a folder scripts/."""

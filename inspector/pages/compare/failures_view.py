@@ -12,9 +12,17 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from benchapp.analysis.failures.failure_classes import CLASSES_VERSION
-from benchapp.analysis.failures.failure_reading import Failures, RefusedRow, read_failures
-from benchapp.analysis.failures.failure_table import COLUMNS, FailureRow, choose_column, count_by_source, count_row
+from benchapp.analysis.failures.classification import CLASSES_VERSION
+from benchapp.analysis.failures.failure_reading import (
+    COLUMNS,
+    FailureRow,
+    Failures,
+    RefusedRow,
+    choose_column,
+    count_by_source,
+    count_row,
+    read_failures,
+)
 from benchapp.models import User
 from benchapp.record.json_shape import JsonShape
 from benchapp.record.redaction import redact_text

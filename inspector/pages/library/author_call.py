@@ -6,16 +6,17 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import orjson
 
-from benchapp.models import Blob, Compaction, Decision, DecisionEvidence, Episode
+from benchapp.models import Blob, Compaction, Decision, DecisionEvidence, Episode, ModelCall
+from benchapp.record.recorded import slot_of
 from benchapp.record.trajectory_store import StoredStep, read_page
-from inspector.pages.library.talk import TalkTurn, talk_before
 from inspector.pages.trials.trial import StepWindow, parse_window
+from inspector.web.subject import find_neighbours
 from inspector.web.text.drawn_steps import read_reasons, reading_order
 from inspector.web.text.visible import one_line, visible
+from runner.authoring.teaching import RULE, list_teaching_keys
 from runner.base.types import Patch
 from runner.trajectories.compaction import CHARS_PER_TOKEN
 from runner.trajectories.fields import fields
@@ -54,6 +55,8 @@ class PromptSection:
 
 @dataclass(frozen=True, slots=True)
 class Message:
+    """One message of a prompt; `length` in characters."""
+
     role: str
     length: int
     sections: tuple[PromptSection, ...]
@@ -71,6 +74,8 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
+    """What the model answered."""
+
     text: str  # exactly
     shown: str
     reasoning: str
@@ -97,6 +102,8 @@ class SeenPassage:
 
 @dataclass(frozen=True, slots=True)
 class SeenField:
+    """One field of a step, as a sequence of seen and unseen passages."""
+
     name: str
     kind: str  # message, reasoning, call, result
     label: str
@@ -152,6 +159,8 @@ class SeenTrajectory:
 
 @dataclass(frozen=True, slots=True)
 class AuthorCall:
+    """The page: one decision, the call that made it, and the evidence before it."""
+
     decision: Decision
     show: str
     prompt: Prompt | None
@@ -178,8 +187,8 @@ def open_author_call(episode: Episode, query: Mapping[str, str]) -> AuthorCall |
         return None
     asked = query.get("decision", "")
     number = next((found for found in numbers if str(found) == asked), numbers[-1])
-    place = numbers.index(number)
-    near = {row.number: row for row in rows.filter(number__in=numbers[max(0, place - 1) : place + 2])}
+    previous, following = find_neighbours(numbers, number)
+    near = {row.number: row for row in rows.filter(number__in=[number, previous, following])}
     decision = near[number]
     evidence = tuple(
         decision.evidence.select_related("trial__task", "compaction__trajectory__attempt").order_by("ordinal")
@@ -191,13 +200,13 @@ def open_author_call(episode: Episode, query: Mapping[str, str]) -> AuthorCall |
     return AuthorCall(
         decision=decision,
         show=show or "call",
-        prompt=parse_prompt(orjson.loads(contents[call.request_id])) if call else None,
-        reply=_parse_reply(orjson.loads(contents[call.reply_id])) if call and call.reply_id else None,
+        prompt=parse_prompt(contents[call.request_id]) if call else None,
+        reply=_parse_reply(contents[call.reply_id]) if call and call.reply_id else None,
         patch=decision.read_patch(),
         evidence=evidence,
         chosen=_read_trajectory(chosen, query) if chosen else None,
-        previous=near.get(numbers[place - 1]) if place else None,
-        following=near.get(numbers[place + 1]) if place + 1 < len(numbers) else None,
+        previous=near.get(previous or 0),
+        following=near.get(following or 0),
         talk=talk_before(decision) if show == "call" else (),
     )
 
@@ -211,9 +220,10 @@ def _choose_evidence(evidence: Sequence[DecisionEvidence], asked: str) -> Decisi
 # --- the call -----------------------------------------------------------------------------------------------------
 
 
-def parse_prompt(raw: Mapping[str, Any]) -> Prompt:
-    """`raw`: the JSON of a ModelRequest. Whatever a message holds besides text is shown as JSON."""
-    texts = tuple(_read_content(message) for message in raw.get("messages") or ())
+def parse_prompt(request: bytes) -> Prompt:
+    """`request`: a ModelRequest as JSON. Whatever a message holds besides text is shown as JSON."""
+    raw = orjson.loads(request)
+    texts = tuple(_read_content(message.get("content")) for message in raw.get("messages") or ())
     length = sum(map(len, texts))
     messages = tuple(
         Message(str(message.get("role", "?")), len(text), tuple(_split_sections(text, length)))
@@ -225,8 +235,7 @@ def parse_prompt(raw: Mapping[str, Any]) -> Prompt:
     return Prompt(messages, texts, tuple(settings + ([("tools", ", ".join(tools))] if tools else [])), length)
 
 
-def _read_content(message: Mapping[str, Any]) -> str:
-    content = message.get("content")
+def _read_content(content: object) -> str:
     if isinstance(content, str):
         return content
     if isinstance(content, list) and all(
@@ -264,7 +273,8 @@ def _find_starts(text: str) -> Iterator[int]:
         at += len(line) + 1
 
 
-def _parse_reply(raw: Mapping[str, Any]) -> Reply:
+def _parse_reply(reply: bytes) -> Reply:
+    raw = orjson.loads(reply)
     text = str(raw.get("text") or "")
     return Reply(
         text,
@@ -346,3 +356,55 @@ def _join_runs(steps: Sequence[int], total: int) -> list[StepRun]:
         StepRun(first, last, (first - 1) * scale, max((last - first + 1) * scale, 2.0))
         for first, last in ends[:MAX_RUNS]
     ]
+
+
+# --- the talk before ---------------------------------------------------------------------------------------------------
+
+
+MAX_SAID = 200_000  # characters of one turn on the page
+
+
+@dataclass(frozen=True, slots=True)
+class TalkTurn:
+    """One answered call. `messages`: how many its prompt has; each is a text of its own, as the reply is."""
+
+    call: ModelCall
+    said: str  # exactly
+    messages: int
+    is_held_back: bool
+
+    @property
+    def shown(self) -> str:
+        return visible(self.said[:MAX_SAID])
+
+    @property
+    def left_out(self) -> int:
+        return max(0, len(self.said) - MAX_SAID)
+
+    @property
+    def places(self) -> range:
+        return range(1, self.messages + 1)
+
+
+def talk_before(decision: Decision) -> tuple[TalkTurn, ...]:
+    """In the order of the calls; empty where nobody taught. Needs the decision's family and trial with its task."""
+    if decision.after_trial is None:
+        return ()
+    keys = list_teaching_keys(decision.family.key, slot_of(decision.after_trial))
+    calls = list(
+        ModelCall.objects.filter(episode=decision.episode_id, key__in=keys, status=ModelCall.Status.ANSWERED).order_by(
+            "id"
+        )
+    )
+    held_back = sum(finding.get("rule") == RULE for finding in decision.findings)
+    refused = set(keys[1 : 1 + held_back])  # the first is the student's; the teacher's tries follow
+    contents = Blob.objects.read_many(
+        [digest for call in calls for digest in (call.request_id, call.reply_id) if digest]
+    )
+    return tuple(_read_turn(call, contents, call.key in refused) for call in calls)
+
+
+def _read_turn(call: ModelCall, contents: Mapping[str, bytes], is_held_back: bool) -> TalkTurn:
+    request = orjson.loads(contents[call.request_id])
+    reply = orjson.loads(contents[call.reply_id]) if call.reply_id else {}
+    return TalkTurn(call, str(reply.get("text") or ""), len(request.get("messages") or ()), is_held_back)

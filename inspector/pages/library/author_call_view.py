@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 from uuid import UUID
 
 import orjson
@@ -17,7 +16,7 @@ from benchapp.record.json_shape import JsonShape
 from inspector.pages.library.author_call import MAX_SECTION, AuthorCall, open_author_call, parse_prompt
 from inspector.web.closed_pages import refuse_closed
 from inspector.web.responses import PageLink, render_page
-from inspector.web.subject import of_run
+from inspector.web.subject import choose_row, of_run
 from inspector.web.text.row_shapes import RUN_HEAD
 from runner.engine.author_calls import PURPOSES
 
@@ -27,7 +26,7 @@ JSON_CHARS = 400_000  # of one text in the twin; the whole is at the text's own 
 @require_safe
 @of_run
 def author_call(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
-    episode = _episode(run, request.GET.get("episode", ""))
+    episode = _choose_episode(run, request.GET.get("episode", ""))
     this = open_author_call(episode, request.GET) if episode else None
     if this and this.chosen and (closed := refuse_closed(request, trial=this.chosen.evidence.trial, as_json=as_json)):
         return closed
@@ -47,33 +46,31 @@ def author_text(request: HttpRequest, run: Run, call_id: UUID, part: str) -> Htt
     """One text of a call, whole and exactly as recorded: `reply`, or the number of a message from 1 on."""
     readable = Q(decisions__isnull=False) | Q(purpose__in=PURPOSES)
     call = get_object_or_404(ModelCall.objects.filter(readable, episode__run=run).distinct(), public_id=call_id)
-    return HttpResponse(_text(call, part), "text/plain; charset=utf-8")
+    return HttpResponse(_read_text(call, part), "text/plain; charset=utf-8")
 
 
-def _text(call: ModelCall, part: str) -> str:
+def _read_text(call: ModelCall, part: str) -> str:
     if part == "reply" and call.reply_id:
         return str(orjson.loads(Blob.objects.read(call.reply_id)).get("text") or "")
-    texts = parse_prompt(orjson.loads(Blob.objects.read(call.request_id))).texts
+    texts = parse_prompt(Blob.objects.read(call.request_id)).texts
     if part.isdecimal() and 1 <= int(part[:6]) <= len(texts):
         return texts[int(part) - 1]
     raise Http404("no such text")
 
 
-def _episode(run: Run, public_id: str) -> Episode | None:
+def _choose_episode(run: Run, public_id: str) -> Episode | None:
     """The one asked for; else the first with a decision; else the first."""
-    episodes = list(run.episodes.order_by("ordinal", "id"))
-    asked = next((episode for episode in episodes if str(episode.public_id) == public_id), None)
-    if asked:
-        return asked
-    authored = run.episodes.exclude(decisions=None).order_by("ordinal", "id").first()
-    return authored or next(iter(episodes), None)
+    authored = set(run.episodes.exclude(decisions=None))
+    return choose_row(list(run.episodes.all()), public_id, lambda episode: episode in authored)
 
 
-def _prompt_twin(run: Run, this: AuthorCall) -> Iterator[dict[str, Any]]:
+def _prompt_twin(run: Run, this: AuthorCall) -> Iterator[dict[str, object]]:
     prompt, call = this.prompt, this.decision.call
-    for place, message in enumerate(prompt.messages if prompt else (), start=1):
-        whole = PageLink("author-text", run.public_id, call.public_id, str(place)) if call else None
-        yield {**MESSAGE.read(message), "text": prompt.texts[place - 1][:JSON_CHARS], "whole": whole}
+    if prompt is None or call is None:
+        return
+    for place, (message, text) in enumerate(zip(prompt.messages, prompt.texts, strict=True), start=1):
+        whole = PageLink("author-text", run.public_id, call.public_id, str(place))
+        yield {**MESSAGE.read(message), "text": text[:JSON_CHARS], "whole": whole}
 
 
 CALL = JsonShape(
@@ -102,5 +99,5 @@ SHOWN = JsonShape(
 )
 
 
-def _twin(run: Run, this: AuthorCall) -> dict[str, Any]:
+def _twin(run: Run, this: AuthorCall) -> dict[str, object]:
     return {**DECISION.read(this), "prompt": list(_prompt_twin(run, this)), **SHOWN.read(this)}

@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from benchapp.analysis.lineage.attribution import LaterTrials, count_later_trials, list_trials_with_lines
-from benchapp.analysis.lineage.ledger import LedgerRow, count_ledger_row
+from benchapp.analysis.lineage.attribution import (
+    LaterTrials,
+    LedgerRow,
+    count_later_trials,
+    count_ledger_row,
+    list_trials_with_lines,
+)
 from benchapp.analysis.lineage.library_states import LibraryState
 from benchapp.analysis.lineage.line_history import Lineage
 from benchapp.analysis.lineage.line_matching import Move
@@ -22,8 +27,8 @@ from inspector.pages.library.changes import (
     read_versions,
 )
 from inspector.pages.library.probe import read_probes_about, read_probes_by_decision
-from inspector.pages.library.provenance import LibraryCourse, ShownTrial, open_course, read_evidence
-from inspector.pages.library.rail import Rail, RailStop
+from inspector.pages.library.rail import LibraryCourse, Rail, RailStop, ShownTrial, open_course, read_evidence
+from inspector.web.subject import find_neighbours
 from inspector.web.text.diff import DiffRow, draw_source_rows, explain_no_rows, is_binary
 from inspector.web.text.excerpt import Segment
 
@@ -146,11 +151,11 @@ class BlamedFile:
 
     @property
     def previous(self) -> LibraryState | None:
-        return self.rail.states[self.place - 1] if self.place else None
+        return find_neighbours(self.rail.states, self.state)[0]
 
     @property
     def following(self) -> LibraryState | None:
-        return self.rail.states[self.place + 1] if self.place + 1 < len(self.rail.states) else None
+        return find_neighbours(self.rail.states, self.state)[1]
 
 
 def open_blame(run: Run, episode: Episode, query: Mapping[str, str]) -> BlamedFile:
@@ -214,8 +219,7 @@ def _read_rows(files: Sequence[FileChange], path: str, lineage: Lineage) -> tupl
         return (), "The library is empty."
     if lineage.too_big:
         return (), f"This library is too big to trace line by line: {lineage.too_big:,} bytes in all its states."
-    version = next(change.new for change in files if change.path == path)
-    assert version is not None
+    version = next(change.latest for change in files if change.path == path)
     content = read_contents([version])[version.digest]
     if is_binary(content):
         return (), f"Binary file, {len(content):,} bytes: it has no lines."

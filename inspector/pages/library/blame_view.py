@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from django.db.models import Count
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from benchapp.models import Run
 from benchapp.record.json_shape import JsonShape
 from inspector.pages.library.blame import AGES, BlamedFile, LineOrigin, open_blame
-from inspector.pages.library.library_view import chosen_episode
+from inspector.pages.library.library_view import choose_episode
 from inspector.pages.library.probe import RESULT
 from inspector.web.responses import PageLink, link_to, render_page
 from inspector.web.subject import of_run
@@ -21,17 +18,11 @@ from inspector.web.text.row_shapes import RUN_HEAD
 @require_safe
 @of_run
 def blame(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
-    episodes = list(run.episodes.select_related("library", "family").annotate(decisions_total=Count("decisions")))
-    episode = chosen_episode(episodes, request.GET.get("episode", ""))
+    episodes, episode = choose_episode(run, request.GET.get("episode", ""))
     found = open_blame(run, episode, request.GET) if episode else None
 
-    def twin() -> dict[str, Any]:
-        return {
-            "run": RUN_HEAD.read(run),
-            "episode": episode,
-            **(_twin(run, found) if found else {}),
-            "next": None,
-        }
+    def twin() -> dict[str, object]:
+        return {"run": RUN_HEAD.read(run), "episode": episode, **(_twin(run, found) if found else {}), "next": None}
 
     context = {
         "section": "run",
@@ -44,13 +35,13 @@ def blame(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRespo
     return render_page(request, "library/blame.html", data=twin, context=context, as_json=as_json)
 
 
-def _origin_twin(run: Run, found: BlamedFile, origin: LineOrigin) -> dict[str, Any]:
+def _origin_twin(run: Run, found: BlamedFile, origin: LineOrigin) -> dict[str, object]:
     decision = origin.decision
-    told = None
+    made_by = None
     if decision is not None:
         url = PageLink("library-json", run.public_id, episode=found.episode.public_id, decision=decision.number)
-        told = {**DECISION.read(decision), "url": url}
-    return {"state": origin.state.key, "word": origin.word, "decision": told, **COUNTED.read(origin)}
+        made_by = {**DECISION.read(decision), "url": url}
+    return {"state": origin.state.key, "word": origin.word, "decision": made_by, **COUNTED.read(origin)}
 
 
 DECISION = JsonShape("id=public_id", "number", "operation_type", "summary")
@@ -71,7 +62,7 @@ LINE = JsonShape(
 )
 
 
-def _twin(run: Run, found: BlamedFile) -> dict[str, Any]:
+def _twin(run: Run, found: BlamedFile) -> dict[str, object]:
     return {
         "at": found.state.key,
         "states": [state.key for state in found.rail.states],

@@ -10,7 +10,6 @@ import base64
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from django.conf import settings
 from django.template.loader import render_to_string
@@ -22,8 +21,8 @@ from benchapp.record.trajectory_store import read_steps
 from inspector.pages.compare.report import static_text
 from inspector.pages.library.changes import FileChange, ShownFile, Version, draw_changes, read_contents
 from inspector.pages.library.library import TimeMachine, open_time_machine
-from inspector.pages.library.provenance import ShownTrial
-from inspector.pages.trials.trial import Inspection, choose_attempt, inspect_trial
+from inspector.pages.library.rail import ShownTrial
+from inspector.pages.trials.trial import LongText, choose_attempt, choose_trajectory, inspect_trial
 from inspector.pages.trials.verdict import VerdictView, verdicts_of
 from inspector.web.text.drawn_steps import PAGE_STEPS, StepView, draw_steps, list_uses_by_step
 from inspector.web.text.excerpt import EvidenceExcerpt
@@ -79,7 +78,7 @@ class CapsuleChange:
     decision: Decision
     summary: str
     error: str
-    findings: tuple[dict[str, Any], ...]
+    findings: tuple[object, ...]
     files: tuple[ShownFile, ...]
     files_left_out: int
     evidence: tuple[ShownTrial, ...]
@@ -101,7 +100,6 @@ def build_trial_capsule(trial: Trial, claim: str) -> Capsule:
     account = _read_account(trial, redactor)
     decisions = list(trial.decisions.select_related(*DECISION_WITH).order_by("number"))
     changes = [_read_change(run, episode, decision, redactor) for decision in decisions[:MAX_DECISIONS]]
-    inspection = inspect_trial(trial, {"view": "rough"})  # its instruction; steps are drawn by the account
     return _seal(
         run,
         episode,
@@ -111,7 +109,7 @@ def build_trial_capsule(trial: Trial, claim: str) -> Capsule:
         changes=changes,
         account=account,
         of="trial",
-        inspection=inspection,
+        instruction=inspect_trial(trial, {"view": "rough"}).instruction,  # steps are drawn by the account
         decisions_left_out=max(0, len(decisions) - MAX_DECISIONS),
     )
 
@@ -129,11 +127,15 @@ def _seal(
     changes: list[CapsuleChange],
     account: Account | None,
     of: str,
-    inspection: Inspection | None = None,
+    instruction: LongText | None = None,
     decisions_left_out: int = 0,
 ) -> Capsule:
     style = static_text("css/report.css") + static_text("css/capsule.css")
     hashed = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    digests: dict[str, Digest] = {}  # each once, under its first name
+    for found in _list_digests(run, episode, changes, account):
+        if found.digest:
+            digests.setdefault(found.digest, found)
     context = {
         "title": visible(title),
         "claim": visible(redactor.text(claim.strip()[:MAX_CLAIM])),
@@ -144,8 +146,8 @@ def _seal(
         "changes": changes,
         "decisions_left_out": decisions_left_out,
         "account": account,
-        "instruction": _redact_piece(inspection, redactor),
-        "digests": list(_unique_digests(run, episode, changes, account)),
+        "instruction": instruction and replace(instruction, text=redactor.text(instruction.text)),
+        "digests": list(digests.values()),
         "taken_out": redactor.counts.total(),
         "version": settings.VERSION,
         "policy": f"default-src 'none'; style-src 'sha256-{hashed}'; base-uri 'none'; form-action 'none'",
@@ -153,13 +155,6 @@ def _seal(
     }
     text = render_to_string("library/capsule.html", context)
     return Capsule(text, hashlib.sha256(text.encode()).hexdigest())
-
-
-def _redact_piece(inspection: Inspection | None, redactor: Redactor) -> dict[str, Any] | None:
-    if inspection is None or inspection.instruction is None:
-        return None
-    piece = inspection.instruction
-    return {"text": redactor.text(piece.text), "left_out": piece.left_out}
 
 
 # --- a trial ----------------------------------------------------------------------------------------------------
@@ -170,8 +165,7 @@ def _read_account(trial: Trial, redactor: Redactor) -> Account:
     attempts = list(trial.attempts.order_by("number"))
     attempt = choose_attempt(attempts, "")
     verdicts = verdicts_of(attempt, clean=lambda text: visible(redactor.text(text)))
-    rows = list(attempt.trajectories.filter(is_superseded=False)) if attempt else []
-    trajectory = next((row for row in rows if row.kind == "main"), rows[0] if rows else None)
+    trajectory = choose_trajectory(list(attempt.trajectories.filter(is_superseded=False)) if attempt else [], "")
     uses = list(attempt.skill_uses.order_by("step", "id")[:200]) if attempt else []
     total = trajectory.steps_total if trajectory else 0
     half = MAX_STEPS if total <= MAX_STEPS else MAX_STEPS // 2
@@ -242,20 +236,10 @@ def _redact_evidence(shown: ShownTrial, redactor: Redactor) -> ShownTrial:
 # --- digests ----------------------------------------------------------------------------------------------------
 
 
-def _unique_digests(
-    run: Run, episode: Episode, changes: Sequence[CapsuleChange], account: Account | None
-) -> Iterator[Digest]:
-    """What a reader with the record can hold this file against, each once."""
-    seen: set[str] = set()
-    for found in _list_digests(run, episode, changes, account):
-        if found.digest and found.digest not in seen:
-            seen.add(found.digest)
-            yield found
-
-
 def _list_digests(
     run: Run, episode: Episode, changes: Sequence[CapsuleChange], account: Account | None
 ) -> Iterator[Digest]:
+    """What a reader with the record can hold this file against."""
     yield Digest("setup", run.setup_digest, "the run's setup at launch, as canonical JSON")
     for change in changes:
         yield from _list_change_digests(change)
@@ -281,8 +265,8 @@ def _list_change_digests(change: CapsuleChange) -> Iterator[Digest]:
     for place, shown in enumerate(change.evidence, start=1):
         if shown.excerpt is not None:
             found = shown.excerpt.compaction
-            told = f"the {found.kind} compaction ({found.version}) as the author read it"
-            yield Digest(f"evidence {place} of {name}", found.text_id, told)
+            what = f"the {found.kind} compaction ({found.version}) as the author read it"
+            yield Digest(f"evidence {place} of {name}", found.text_id, what)
     for file in change.files:
         if file.change.new is not None and not change.machine.is_proposal:
             yield Digest(visible(file.change.path)[:120], file.change.new.digest, f"this file after {name}")

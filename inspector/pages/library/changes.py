@@ -55,8 +55,15 @@ class FileChange:
         return {"A": "added", "M": "modified", "D": "deleted", "": "unchanged"}[self.status]
 
     @property
+    def latest(self) -> Version:
+        """As the later side has it, else as the earlier one had it."""
+        if found := self.new or self.old:
+            return found
+        raise LookupError(f"{self.path} is on neither side")
+
+    @property
     def size(self) -> int:
-        return (self.new or self.old).size  # type: ignore[union-attr]
+        return self.latest.size
 
     @property
     def mode_note(self) -> str:

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 from urllib.parse import urlencode
 
 from django.core.paginator import Page
@@ -16,11 +15,12 @@ from django.urls import reverse
 from benchapp.analysis.diagnoses.diagnosis import RULES, RULES_VERSION
 from benchapp.analysis.diagnoses.hits import GROUPS, LibraryRule
 from benchapp.analysis.diagnoses.library_shelf import read_text
-from benchapp.analysis.diagnoses.profile import PROFILE_GROUPS
+from benchapp.analysis.diagnoses.profile import PROFILE_GROUPS, StoredSkill
 from benchapp.analysis.lineage.library_states import LibraryState
 from benchapp.models import Blob, Episode, LibraryDiagnosis, LibraryFinding, Run, SnapshotFile, Trial
 from benchapp.record.textual_change import has_nul
 from inspector.pages.library.rail import Rail, open_rail
+from inspector.web.subject import find_neighbours
 from inspector.web.text.visible import visible
 
 PER_PAGE = 40
@@ -49,6 +49,8 @@ class FindingLine:
 
 @dataclass(frozen=True, slots=True)
 class ShownFinding:
+    """One finding with its lines around it."""
+
     finding: LibraryFinding
     rule: LibraryRule | None  # None: of a rule that this version no longer has
     lines: tuple[FindingLine, ...]
@@ -77,6 +79,8 @@ BAR, STEP, MIN_BAR = 26, 44, 3
 
 @dataclass(frozen=True)
 class FindingsPage:
+    """The findings of one state of a library, filtered and counted."""
+
     run: Run
     episode: Episode
     rail: Rail
@@ -87,7 +91,7 @@ class FindingsPage:
 
     @property
     def diagnosis(self) -> LibraryDiagnosis | None:
-        return self.diagnoses.get(self.state.snapshot.pk) if self.state.snapshot else None
+        return self._find_diagnosis(self.state)
 
     @property
     def is_stale(self) -> bool:
@@ -115,26 +119,25 @@ class FindingsPage:
 
     @property
     def withheld(self) -> int:
-        kept = self.diagnosis.alarms + self.diagnosis.warnings + self.diagnosis.notes if self.diagnosis else 0
-        return kept - self.counts.total()
+        return sum(count for _, count in _count_severities(self.diagnosis)) - self.counts.total()
 
     @property
     def facets(self) -> list[tuple[str, str, int, int]]:
         """(group, word, findings, alarms) of the groups that have any."""
-        found: list[tuple[str, str, int, int]] = []
-        for group, word in GROUPS.items():
-            count = sum(count for (one, _), count in self.counts.items() if one == group)
-            if count:
-                found.append((group, word, count, self.counts[group, "alarm"]))
-        return found
+        totals: Counter[str] = Counter()
+        for (group, _), count in self.counts.items():
+            totals[group] += count
+        return [
+            (group, word, totals[group], self.counts[group, "alarm"]) for group, word in GROUPS.items() if totals[group]
+        ]
 
     @property
     def chosen(self) -> QuerySet[LibraryFinding]:
         return self.rows.filter(group=self.group) if self.group else self.rows
 
     @cached_property
-    def skills(self) -> list[dict[str, Any]]:
-        return [_skill_row(facts) for facts in self.diagnosis.skills] if self.diagnosis else []
+    def skills(self) -> list[dict[str, object]]:
+        return [_build_skill_row(facts) for facts in self.diagnosis.skills] if self.diagnosis else []
 
     @property
     def patterns(self) -> list[tuple[str, int]]:
@@ -148,32 +151,27 @@ class FindingsPage:
 
     @property
     def previous(self) -> LibraryState | None:
-        return self._beside(-1)
+        return find_neighbours(self.filled, self.state)[0]
 
     @property
     def following(self) -> LibraryState | None:
-        return self._beside(1)
-
-    def _beside(self, by: int) -> LibraryState | None:
-        if self.state not in self.filled:
-            return None
-        place = self.filled.index(self.state) + by
-        return self.filled[place] if 0 <= place < len(self.filled) else None
+        return find_neighbours(self.filled, self.state)[1]
 
     @cached_property
     def trend(self) -> list[FindingsColumn]:
-        most = max((_count_findings(self._diagnosis(state)) for state in self.filled), default=0) or 1
-        return [self._column(place, state, most) for place, state in enumerate(self.filled)]
+        read = [self._find_diagnosis(state) for state in self.filled]
+        most = max((sum(count for _, count in _count_severities(each)) for each in read), default=0) or 1
+        return [self._draw_column(place, state, most) for place, state in enumerate(self.filled)]
 
     @property
     def chart_width(self) -> int:
         return max(1, len(self.filled)) * STEP
 
-    def _diagnosis(self, state: LibraryState) -> LibraryDiagnosis | None:
+    def _find_diagnosis(self, state: LibraryState) -> LibraryDiagnosis | None:
         return self.diagnoses.get(state.snapshot.pk) if state.snapshot else None
 
-    def _column(self, place: int, state: LibraryState, most: int) -> FindingsColumn:
-        diagnosis, bars, y = self._diagnosis(state), [], CHART_HEIGHT
+    def _draw_column(self, place: int, state: LibraryState, most: int) -> FindingsColumn:
+        diagnosis, bars, y = self._find_diagnosis(state), [], CHART_HEIGHT
         for severity, count in _count_severities(diagnosis):
             if count:
                 height = max(MIN_BAR, round(count / most * (CHART_HEIGHT - 14)))
@@ -189,14 +187,10 @@ def _count_severities(diagnosis: LibraryDiagnosis | None) -> Iterable[tuple[str,
     return (("alarm", diagnosis.alarms), ("warning", diagnosis.warnings), ("note", diagnosis.notes))
 
 
-def _count_findings(diagnosis: LibraryDiagnosis | None) -> int:
-    return sum(count for _, count in _count_severities(diagnosis))
-
-
-def _skill_row(facts: Mapping[str, Any]) -> dict[str, Any]:
+def _build_skill_row(facts: StoredSkill) -> dict[str, object]:
     groups = []
     for group in PROFILE_GROUPS:
-        cues: Mapping[str, bool] = facts["cues"].get(group, {})
+        cues = facts["cues"].get(group, {})
         groups.append(
             {
                 "group": group,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import cast
 from uuid import UUID
 
 from django.contrib import messages
-from django.db.models import F
+from django.db.models import OuterRef, Subquery
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_POST, require_safe
@@ -27,7 +27,10 @@ from inspector.web.text.row_shapes import RUN_HEAD
 @require_safe
 @of_run
 def findings(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
-    episodes = _episodes(run)
+    present = LibraryDiagnosis.objects.filter(episode=OuterRef("pk"), snapshot=OuterRef("library"))
+    with_library = select_with_library(run.episodes.select_related("library", "family", "run"))
+    # None where no rule has read the present library.
+    episodes = list(with_library.annotate(alarms=Subquery(present.values("alarms")[:1])))
     episode = choose_row(episodes, request.GET.get("episode", ""), lambda each: each.alarms)
     user = cast(User, request.user)
     opened = open_findings(run, episode, request.GET, closed_trials(user)) if episode else None
@@ -74,18 +77,7 @@ def findings_ask(request: HttpRequest, public_id: UUID) -> HttpResponse:
     return redirect("findings", run.public_id)
 
 
-def _episodes(run: Run) -> list[Episode]:
-    """With the alarms of each one's present library; None where no rule has read it."""
-    episodes = run.episodes.select_related("library", "family", "run")
-    rows = LibraryDiagnosis.objects.filter(episode__run=run, snapshot=F("episode__library"))
-    alarms = dict(rows.values_list("episode", "alarms"))
-    found = list(select_with_library(episodes).order_by("ordinal", "id"))
-    for episode in found:
-        episode.alarms = alarms.get(episode.pk)
-    return found
-
-
-def _findings_twin(request: HttpRequest, shown: Sequence[ShownFinding]) -> list[dict[str, Any]]:
+def _findings_twin(request: HttpRequest, shown: Sequence[ShownFinding]) -> list[dict[str, object]]:
     return [{**FINDING.read(each), "url": request.build_absolute_uri(each.file_url)} for each in shown]
 
 

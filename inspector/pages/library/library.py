@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from benchapp.analysis.lineage.ledger import LedgerRow
+from benchapp.analysis.lineage.attribution import LedgerRow
 from benchapp.models import Decision, Episode, Run
 from inspector.pages.library.changes import (
     PAGE_FILES,
@@ -17,8 +17,19 @@ from inspector.pages.library.changes import (
     read_changes,
     read_contents,
 )
-from inspector.pages.library.provenance import ShownTrial, Users, open_course, read_evidence, read_verdict_seen
-from inspector.pages.library.rail import Rail, RailStop, Selection, find_neighbours, open_rail, select
+from inspector.pages.library.rail import (
+    Rail,
+    RailStop,
+    Selection,
+    ShownTrial,
+    Users,
+    find_stops_beside,
+    open_course,
+    open_rail,
+    read_evidence,
+    read_verdict_seen,
+    select,
+)
 from inspector.pages.trials.verdict import VerdictView
 from inspector.web.text.diff import DiffRow, draw_source_rows, explain_no_rows, is_binary
 from inspector.web.text.markdown import MAX_CHARS, render_markdown, split_frontmatter
@@ -110,7 +121,7 @@ def open_time_machine(run: Run, episode: Episode, query: Mapping[str, str]) -> T
     shown = _choose_files(changes, changed, chosen, view)
     document = _draw_document(chosen or _choose_first(changed or changes), view) if not shown else None
     decision = selection.decision
-    previous, following = find_neighbours(rail, selection)
+    previous, following = find_stops_beside(rail, selection)
     tab = query.get("tab", "")
     text = None if is_proposal else chosen or _choose_first(changed or changes)  # a refused patch was never mounted
     return TimeMachine(
@@ -175,9 +186,7 @@ def _choose_files(
 def _draw_document(change: FileChange | None, view: str) -> DrawnDocument | None:
     if change is None:
         return None
-    version = change.new or change.old
-    assert version is not None
-    content = read_contents([version])[version.digest]
+    content = read_contents([change.latest])[change.latest.digest]
     if is_binary(content):
         return DrawnDocument(change, note=f"Binary file, {len(content):,} bytes, not shown.")
     if view == "rendered" and change.path.endswith((".md", ".markdown")):

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from django.db.models import Count
+from django.db.models import Count, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
@@ -27,14 +26,11 @@ VIEW_WORDS = {"unified": "Unified", "split": "Split", "rendered": "Rendered", "s
 @require_safe
 @of_run
 def library(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
-    episodes = list(
-        run.episodes.select_related("library", "family", "environment").annotate(decisions_total=Count("decisions"))
-    )
-    episode = chosen_episode(episodes, request.GET.get("episode", ""))
+    episodes, episode = choose_episode(run, request.GET.get("episode", ""))
     machine = open_time_machine(run, episode, request.GET) if episode else None
     probed = read_probes_about(machine.decision) if machine else []
 
-    def twin() -> dict[str, Any]:
+    def twin() -> dict[str, object]:
         return {
             "run": RUN_HEAD.read(run),
             "episodes": EPISODE.read_all(episodes),
@@ -66,9 +62,9 @@ def library_file(request: HttpRequest, run: Run) -> HttpResponse:
     asked = request.GET.get("episode", "")
     episode = next((each for each in run.episodes.select_related("library") if str(each.public_id) == asked), None)
     chosen = find_chosen_file(episode, run, request.GET) if episode else None
-    version = (chosen.new or chosen.old) if chosen else None
-    if version is None:
+    if chosen is None:
         raise Http404("no such file")
+    version = chosen.latest
     content = read_contents([version])[version.digest]
     if is_binary(content):
         name = version.digest[:16]
@@ -85,9 +81,12 @@ def _count_comments(run: Run, machine: TimeMachine) -> CommentedLines:
     return count_line_comments(run, {"episode": str(machine.episode.public_id), **state, "view": machine.view})
 
 
-def chosen_episode(episodes: Sequence[Episode], public_id: str) -> Episode | None:
-    """The one asked for; else the first where an author worked; else the first with a library; else the first."""
-    return choose_row(
+def choose_episode(run: Run, public_id: str) -> tuple[Sequence[Episode], Episode | None]:
+    """All episodes, with `decisions_total`, and the one to show: the one asked for; else the first where an author
+    worked; else the first with a library; else the first."""
+    related: QuerySet[Episode] = run.episodes.select_related("library", "family", "environment")
+    episodes = list(related.annotate(decisions_total=Count("decisions")))
+    return episodes, choose_row(
         episodes,
         public_id,
         lambda episode: episode.decisions_total,
@@ -98,7 +97,7 @@ def chosen_episode(episodes: Sequence[Episode], public_id: str) -> Episode | Non
 # --- the twin ---------------------------------------------------------------------------------------------------
 
 
-def _hunks_twin(shown: ShownFile) -> list[dict[str, Any]]:
+def _hunks_twin(shown: ShownFile) -> list[dict[str, object]]:
     return [
         {
             "heading": "Frontmatter" if block.is_frontmatter else block.heading,
@@ -109,7 +108,7 @@ def _hunks_twin(shown: ShownFile) -> list[dict[str, Any]]:
     ]
 
 
-def _text(excerpt: EvidenceExcerpt | None) -> str | None:
+def _join_text(excerpt: EvidenceExcerpt | None) -> str | None:
     if excerpt is None:
         return None
     return "\n\n".join(
@@ -117,7 +116,7 @@ def _text(excerpt: EvidenceExcerpt | None) -> str | None:
     )
 
 
-def _compaction(excerpt: EvidenceExcerpt | None) -> dict[str, Any]:
+def _compaction_twin(excerpt: EvidenceExcerpt | None) -> dict[str, object]:
     return COMPACTION.read(excerpt.compaction) if excerpt else {"compaction": None}
 
 
@@ -157,7 +156,7 @@ MACHINE = JsonShape(
     (
         "evidence",
         lambda machine: [
-            {"trial": shown.trial, "text": _text(shown.excerpt), **_compaction(shown.excerpt)}
+            {"trial": shown.trial, "text": _join_text(shown.excerpt), **_compaction_twin(shown.excerpt)}
             for shown in machine.evidence
         ],
     ),

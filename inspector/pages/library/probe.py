@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+
+from django.db.models import QuerySet
+from django.http import QueryDict
 
 from benchapp.analysis.lineage.hunks import Hunk
 from benchapp.experiments.probe_results import CONTROL, NO_SKILL, ORIGINAL, SIDES, ProbeResult, read_results
@@ -32,13 +35,10 @@ MAX_LINE = 400  # characters
 SIDE_WORDS = {CONTROL: "nothing taken back", ORIGINAL: "the run itself", NO_SKILL: "no-skill"}
 
 
-class ProbeQuery(Protocol):
-    def get(self, key: str, default: str = "") -> str: ...
-    def getlist(self, key: str) -> list[str]: ...
-
-
 @dataclass(frozen=True, slots=True)
 class ShownHunk:
+    """A hunk that can be taken back, drawn in a bounded number of lines."""
+
     hunk: Hunk
     is_taken: bool
     lines: tuple[tuple[str, str], ...]  # (sign, text)
@@ -64,7 +64,7 @@ class ProbePage:
         return len(self.choice.hunks) - len(self.hunks) if self.choice else 0
 
 
-def read_asked(query: ProbeQuery) -> tuple[AskedProbe, str]:
+def read_asked(query: QueryDict) -> tuple[AskedProbe, str]:
     """What an address or a form asks for, and what of it is no number."""
     decision, times = query.get("decision", ""), query.get("times", "")
     asked = AskedProbe(
@@ -82,7 +82,7 @@ def _parse_number(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else None
 
 
-def open_probe_page(episode: Episode, query: ProbeQuery) -> ProbePage:
+def open_probe_page(episode: Episode, query: QueryDict) -> ProbePage:
     """`?times=` asks for the estimate as well, which reads the suite."""
     asked, problem = read_asked(query)
     results, has_older = _read_results(episode, asked.decision)
@@ -127,8 +127,14 @@ def _read_results(episode: Episode, decision: int | None) -> tuple[tuple[ProbeRe
     probes = Probe.objects.standing().filter(origin=episode)
     if decision is not None:
         probes = probes.filter(decision__number=decision)
-    found = list(probes[: MAX_SHOWN + 1])
-    return tuple(_sort_controls_last(read_results(found[:MAX_SHOWN]))), len(found) > MAX_SHOWN
+    results, has_older = _read_newest(probes, MAX_SHOWN)
+    return tuple(_sort_controls_last(results)), has_older
+
+
+def _read_newest(probes: QuerySet[Probe], limit: int) -> tuple[list[ProbeResult], bool]:
+    """The results of the newest, and whether there are older ones."""
+    found = list(probes[: limit + 1])
+    return (read_results(found[:limit]) if found else []), len(found) > limit
 
 
 def _sort_controls_last(results: Iterable[ProbeResult]) -> list[ProbeResult]:
@@ -137,27 +143,24 @@ def _sort_controls_last(results: Iterable[ProbeResult]) -> list[ProbeResult]:
 
 def read_probes_about(decision: Decision | None) -> list[ProbeResult]:
     """The newest probes of a decision, for the pages that tell what became of it."""
-    about = Probe.objects.standing().filter(decision=decision)
-    found = list(about[:MAX_SHOWN]) if decision is not None and about.exists() else []
-    return _sort_controls_last(read_results(found)) if found else []
+    if decision is None:
+        return []
+    return _sort_controls_last(_read_newest(Probe.objects.standing().filter(decision=decision), MAX_SHOWN)[0])
 
 
 def read_probes_by_decision(episode: Episode) -> dict[int, list[ProbeResult]]:
     """Decision pk -> its probes, for the ledger of a library: the newest of the episode."""
-    about = Probe.objects.standing().filter(origin=episode).exclude(decision=None)
-    probes = list(about[:MAX_IN_LEDGER]) if about.exists() else []
-    found: dict[int, list[ProbeResult]] = {}
-    for result in _sort_controls_last(read_results(probes)) if probes else ():
-        assert result.probe.decision_id is not None
-        found.setdefault(result.probe.decision_id, []).append(result)
+    results, _ = _read_newest(Probe.objects.standing().filter(origin=episode).exclude(decision=None), MAX_IN_LEDGER)
+    found: dict[int, list[ProbeResult]] = defaultdict(list)
+    for result in _sort_controls_last(results):
+        found[result.probe.decision_id or 0].append(result)
     return found
 
 
-def read_probes_of_run(run: Run) -> dict[str, Any]:
+def read_probes_of_run(run: Run) -> dict[str, object]:
     """For a run's page: the newest probes of its libraries, and whether there are older ones."""
-    probes = Probe.objects.standing().filter(origin__run=run)
-    found = list(probes[: MAX_LISTED + 1]) if probes.exists() else []
-    return {"probes": read_results(found[:MAX_LISTED]) if found else [], "older_probes": len(found) > MAX_LISTED}
+    results, has_older = _read_newest(Probe.objects.standing().filter(origin__run=run), MAX_LISTED)
+    return {"probes": results, "older_probes": has_older}
 
 
 # --- the twin -----------------------------------------------------------------------------------------------------
@@ -179,6 +182,7 @@ RESULT = JsonShape(
     ("tests", lambda result: {side: TEST.read(test) for side, test in result.tests.items()}),
     ("tasks", lambda result: TASK_LINE.read_all(result.lines)),
 )
+PREVIEW = JsonShape("trials", "estimate=estimate.whole")
 PAGE = JsonShape(
     "problem?",
     ("states", lambda page: [state.key for state in page.choice.states] if page.choice else []),
@@ -190,9 +194,8 @@ PAGE = JsonShape(
     ("probes", lambda page: RESULT.read_all(page.results)),
     "has_older_probes=has_older",
 )
-PREVIEW = JsonShape("trials", "estimate=estimate.whole")
 
 
-def _hunks(page: ProbePage) -> Iterator[dict[str, Any]]:
+def _hunks(page: ProbePage) -> Iterator[dict[str, object]]:
     for hunk in page.choice.hunks if page.choice else ():
         yield {**hunk.as_json(), "taken_back": hunk.id in page.asked.revert}

@@ -31,12 +31,7 @@ def probe(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRespo
     if request.method == "POST":
         return _launch(request, episode)
     page = open_probe_page(episode, request.GET)
-    data = {
-        "run": RUN_HEAD.read(run),
-        "episode": episode,
-        **PAGE.read(page),
-        "next": None,
-    }
+    data = {"run": RUN_HEAD.read(run), "episode": episode, **PAGE.read(page), "next": None}
     context = {
         "this_run": run,
         "this_episode": episode,
@@ -69,15 +64,17 @@ def _launch(request: HttpRequest, episode: Episode) -> HttpResponse:
         probes = [launch_probe(each, reason=reason, by=by) for each in wanted]
     except RunnerError as error:
         messages.error(request, f"Nothing was launched. {error}")
-        return redirect(_address(episode, asked))
+        return redirect(_build_address(episode, asked))
     trials = sum(each.trials for each in wanted)
     beside = " and, beside it, the round with nothing taken back" if len(probes) > 1 else ""
     messages.success(request, f"Launched: {probes[0]}{beside}; {trials} trials. What they show is counted here.")
     decision = probes[0].decision
-    return redirect(_address(episode, AskedProbe(decision=decision.number if decision else None), estimated=False))
+    return redirect(
+        _build_address(episode, AskedProbe(decision=decision.number if decision else None), estimated=False)
+    )
 
 
-def _address(episode: Episode, asked: AskedProbe, *, estimated: bool = True) -> str:
+def _build_address(episode: Episode, asked: AskedProbe, *, estimated: bool = True) -> str:
     pairs = [("episode", str(episode.public_id))]
     pairs += [("state", asked.state)] if asked.state else []
     pairs += [("decision", str(asked.decision))] if asked.decision is not None else []

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from django.db.models import Count, QuerySet
 
@@ -53,6 +52,8 @@ class TaskLine:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
+    """How the questions of one metric ended."""
+
     metric: Metric
     total: int
     counts: tuple[tuple[str, str, int], ...]  # status, its words, units
@@ -65,6 +66,8 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class SpreadLine:
+    """One measure's spread over samples and over replicates."""
+
     name: str
     samples: Spread | None
     replicates: Spread | None
@@ -76,6 +79,8 @@ class SpreadLine:
 
 @dataclass(frozen=True)
 class JudgementsPage:
+    """One judging pass of a run, read part by part as the page asks."""
+
     run: Run
     judging: Judging
     query: Mapping[str, str]
@@ -115,7 +120,7 @@ class JudgementsPage:
     def endings(self) -> list[Ending]:
         found, against = endings(self.judging), contradictions(self.judging)
         return [
-            Ending(metric, found[metric].total(), _counts(found[metric]), against.get(metric, 0))
+            Ending(metric, found[metric].total(), _count_statuses(found[metric]), against.get(metric, 0))
             for metric in ASKED_METRICS
             if metric in found
         ]
@@ -135,7 +140,10 @@ class JudgementsPage:
         alike = read_judged_rows(replicates_of(self.judging))
         replicates = over_replicates(alike) if len(alike) > 1 else {}
         named = [(str(measure.key), measure.name) for measure in MEASURES] + [("accuracy", "accuracy")]
-        lines = [SpreadLine(name, _several(samples.get(key)), _several(replicates.get(key))) for key, name in named]
+        lines = [
+            SpreadLine(name, _keep_repeated(samples.get(key)), _keep_repeated(replicates.get(key)))
+            for key, name in named
+        ]
         return [line for line in lines if line.samples or line.replicates]
 
     # --- the questions, one by one ------------------------------------------------------------------------------
@@ -182,19 +190,19 @@ class JudgementsPage:
         return tuple(mean_over_tasks(found.get(measure.key, ())) for measure in MEASURES)
 
 
-def _several(spread: Spread | None) -> Spread | None:
+def _keep_repeated(spread: Spread | None) -> Spread | None:
     return spread if spread is not None and spread.n > 1 else None
 
 
-def _counts(found: Counter[str]) -> tuple[tuple[str, str, int], ...]:
+def _count_statuses(found: Counter[str]) -> tuple[tuple[str, str, int], ...]:
     return tuple((status, words, found[status]) for status, words in STATUS_WORDS.items() if found[status])
 
 
-def _ending_twin(ending: Ending) -> dict[str, Any]:
+def _ending_twin(ending: Ending) -> dict[str, object]:
     return {**ENDING.read(ending), **{status: count for status, _, count in ending.counts}}
 
 
-def _line_twin(line: TaskLine) -> dict[str, Any]:
+def _line_twin(line: TaskLine) -> dict[str, object]:
     judged = {str(measure.key): mean and MEAN.read(mean) for measure, mean in zip(MEASURES, line.means, strict=True)}
     outcomes = {each.metric.key: OUTCOME.read(each) for each in line.outcomes}
     return {"task": line.name, **judged, **outcomes}

@@ -62,7 +62,7 @@ def judged_unit(request: HttpRequest, public_id: UUID, unit_id: UUID, *, as_json
         return closed
     if trial is not None and closed_trials(cast(User, request.user)).filter(pk=trial.pk).exists():
         raise Http404("closed to a blind reviewer")
-    tries = [_try(row) for row in unit.tries.select_related("request", "reply")]
+    tries = [_build_try(row) for row in unit.tries.select_related("request", "reply")]
     data = {
         "run": RUN_HEAD.read(run),
         "judging": JUDGED_BY.read(unit.judging),
@@ -84,8 +84,8 @@ def judged_unit(request: HttpRequest, public_id: UUID, unit_id: UUID, *, as_json
     return render_page(request, "runs/judged_unit.html", data=data, context=context, as_json=as_json)
 
 
-def _try(row: JudgingTry) -> dict[str, Any]:
-    request, reply = _content(row.request), _content(row.reply)
+def _build_try(row: JudgingTry) -> dict[str, object]:
+    request, reply = _read_content(row.request), _read_content(row.reply)
     messages = [message for message in request.get("messages", []) if isinstance(message, dict)]
     return {
         "number": row.number,
@@ -103,7 +103,7 @@ def _try(row: JudgingTry) -> dict[str, Any]:
     }
 
 
-def _content(blob: Blob | None) -> dict[str, Any]:
+def _read_content(blob: Blob | None) -> dict[str, Any]:
     value = orjson.loads(blob.content()) if blob else {}
     return value if isinstance(value, dict) else {}
 

@@ -1,12 +1,16 @@
-"""The grid of a run: families down, phases and roles across, one square per trial. Rows in, dataclasses out."""
+"""The page of a run: cards of rates, the grid (families down, phases and roles across, one square per trial), the aside.
+Rows in, dataclasses out."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from benchapp.models import Episode, Square
+from benchapp.stats.benchmarks import skillevolbench_metrics
+from benchapp.stats.metrics.no_skill_sibling import BesideNoSkill
+from benchapp.stats.metrics.rates import Rate
 from runner.base.types import Phase, Role, UseKind
 
 PHASE_TITLES = {
@@ -18,7 +22,7 @@ PHASE_TITLES = {
 # As time goes: the library is written, sealed, used; replay looks back.
 PHASE_ORDER = [phase.value for phase in PHASE_TITLES]
 ROLE_ORDER = [role.value for role in Role]
-SHORT_ROLES = {
+SHORT_ROLES: Mapping[str, str] = {
     Role.CANONICAL: "can",
     Role.ENRICHED: "enr",
     Role.VARIANT: "var",
@@ -30,6 +34,8 @@ SHORT_ROLES = {
 
 @dataclass(frozen=True, slots=True)
 class GridColumn:
+    """One role in one phase."""
+
     phase: str
     role: str
     is_edge: bool  # the first of its phase
@@ -45,6 +51,8 @@ class GridColumn:
 
 @dataclass(frozen=True, slots=True)
 class PhaseHead:
+    """The head over a phase's columns."""
+
     title: str
     span: int
 
@@ -60,12 +68,16 @@ class Lines:
 
 @dataclass(frozen=True, slots=True)
 class GridCell:
+    """A family's trials in one column."""
+
     column: GridColumn
     squares: Sequence[Square]
 
 
 @dataclass(frozen=True, slots=True)
 class FamilyRow:
+    """One family of an episode, across all columns."""
+
     name: str
     cells: Sequence[GridCell]
     lines: Lines | None
@@ -73,6 +85,8 @@ class FamilyRow:
 
 @dataclass(frozen=True, slots=True)
 class EpisodeGroup:
+    """The rows of one episode, with its seal and rounds."""
+
     episode: Episode
     rows: Sequence[FamilyRow]
     seal: str = ""
@@ -81,6 +95,8 @@ class EpisodeGroup:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
+    """The whole table."""
+
     phases: Sequence[PhaseHead]
     columns: Sequence[GridColumn]
     groups: Sequence[EpisodeGroup]
@@ -112,12 +128,12 @@ def build_grid(squares: Iterable[Square], episodes: Mapping[int, Episode], facts
         names[square.family_id] = "no family" if square.family is None else square.family
         row = rows.setdefault(square.episode_id, {}).setdefault(square.family_id, defaultdict(list))
         row[square.phase, square.role].append(square)
-    columns = _columns({place for families in rows.values() for row in families.values() for place in row})
-    groups = [_group(episodes[key], families, names, columns, facts) for key, families in rows.items()]
-    return Grid(_heads(columns), columns, groups)
+    columns = _order_columns({place for families in rows.values() for row in families.values() for place in row})
+    groups = [_build_group(episodes[key], families, names, columns, facts) for key, families in rows.items()]
+    return Grid(_count_heads(columns), columns, groups)
 
 
-def _columns(places: Iterable[tuple[str, str]]) -> list[GridColumn]:
+def _order_columns(places: Iterable[tuple[str, str]]) -> list[GridColumn]:
     ordered = sorted(places, key=lambda place: (_rank(PHASE_ORDER, place[0]), _rank(ROLE_ORDER, place[1]), place))
     phases = [phase for phase, _ in ordered]
     return [
@@ -130,14 +146,14 @@ def _rank(order: Sequence[str], word: str) -> int:
     return order.index(word) if word in order else len(order)
 
 
-def _heads(columns: Sequence[GridColumn]) -> list[PhaseHead]:
+def _count_heads(columns: Sequence[GridColumn]) -> list[PhaseHead]:
     spans: dict[str, int] = defaultdict(int)
     for column in columns:
         spans[column.phase] += 1
     return [PhaseHead(PHASE_TITLES.get(Phase(phase), phase), span) for phase, span in spans.items()]
 
 
-def _group(
+def _build_group(
     episode: Episode,
     rows: Rows,
     names: Mapping[int | None, str],
@@ -192,11 +208,11 @@ def count_retests(squares: Iterable[Square]) -> RetestCounts | None:
         outcomes[square.phase, square.episode_id, square.task_id, square.sample] = square.success
     counts = {(False, True): 0, (False, False): 0, (True, True): 0, (True, False): 0}
     unpaired = replayed = 0
-    for (phase, *slot), after in outcomes.items():
+    for (phase, episode, task, sample), after in outcomes.items():
         if phase != Phase.REPLAY:
             continue
         replayed += 1
-        before = outcomes.get((Phase.ACQUISITION.value, *slot))
+        before = outcomes.get((Phase.ACQUISITION.value, episode, task, sample))
         if before is None or after is None:
             unpaired += 1
         else:
@@ -235,3 +251,68 @@ def find_bypasses(
         if is_for_it and not given & read.get(square.pk, set()):
             found.append(square)
     return found
+
+
+# --- the cards at the head ---------------------------------------------------------------------------------------------
+
+
+# metric key -> name and meaning, where a library is made first and tried afterwards.
+_LEARNED_FIRST = {
+    "LSR": ("while learning", "trials that the library was learned from, before its seal: no result of it"),
+    "ESR": ("after the seal", "trials with the sealed library; what it was learned from may be among their tasks"),
+}
+LEARNED_FIRST = frozenset({"skilllearnbench", "skillgenbench", "skillgenbench-agnostic"})
+
+
+@dataclass(frozen=True, slots=True)
+class RateCard:
+    """One rate at the head of the page, beside no-skill's."""
+
+    key: str  # of the metric, in the record's twin
+    short: str  # the paper's own letters, where it is the paper's metric
+    name: str
+    meaning: str
+    rate: Rate | None
+    beside: BesideNoSkill | None
+    beside_word: str = ""  # what the sibling's number is, where it is not the same
+    is_pooled: bool = False  # trials of one task, again and again: no independent draws, so they carry no interval
+    note: str = ""
+
+
+def cards_of(
+    rates: Mapping[str, Rate], compared: Mapping[str, BesideNoSkill], protocols: frozenset[str], *, samples: int
+) -> list[RateCard]:
+    """`protocols`: of the run's episodes; "" where an import tells none. `samples`: the most that any
+    task has after the seal."""
+    if protocols and protocols <= LEARNED_FIRST:
+        return list(_list_first_cards(rates, compared, samples > 1))
+    has_roles = not protocols or not protocols.isdisjoint({"skillevolbench", ""})
+    return [
+        RateCard(
+            metric.key,
+            metric.key,
+            metric.name,
+            metric.meaning,
+            rates.get(metric.key),
+            found,
+            _choose_word(metric.phase, found),
+        )
+        for metric in skillevolbench_metrics.METRICS
+        if metric.key in rates or has_roles
+        for found in [compared.get(metric.key)]
+    ]
+
+
+def _list_first_cards(
+    rates: Mapping[str, Rate], compared: Mapping[str, BesideNoSkill], pooled: bool
+) -> Iterator[RateCard]:
+    for key, (name, meaning) in _LEARNED_FIRST.items():
+        if key in rates:
+            repeats = key == "LSR" or pooled
+            note = "" if key == "LSR" or not pooled else "trials, several of each task"
+            yield RateCard(key, "", name, meaning, rates[key], compared.get(key), is_pooled=repeats, note=note)
+
+
+def _choose_word(phase: str | None, found: BesideNoSkill | None) -> str:
+    """The reference of the replay rate is no-skill's first try at the same tasks."""
+    return "LSR" if found is not None and found.phase != phase else ""

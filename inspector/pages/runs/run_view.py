@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, cast
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
 from uuid import UUID
 
-from django.db.models import Max, Sum
+from django.db.models import Max, QuerySet, Sum
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
-from benchapp.analysis.failures.run_endings import endings_of
-from benchapp.experiments.work.progress import at_work, progress_of
+from benchapp.analysis.failures.run_endings import Endings, endings_of
+from benchapp.experiments.work.progress import AtWork, WorkProgress, at_work, progress_of
 from benchapp.models import (
     Attempt,
     Decision,
     Entry,
+    Episode,
     Experiment,
     ModelCall,
     Run,
@@ -26,17 +28,24 @@ from benchapp.models import (
     Trial,
     User,
 )
-from benchapp.record.json_shape import JsonShape, encode
+from benchapp.record.json_shape import JsonShape, Shaped, encode
 from benchapp.stats.benchmarks import skillevolbench_metrics
 from benchapp.stats.learning.funnel import held_by
-from benchapp.stats.metrics.no_skill_sibling import beside, outcomes_of, sibling_of, stored_outcomes
+from benchapp.stats.metrics.no_skill_sibling import BesideNoSkill, beside, outcomes_of, sibling_of, stored_outcomes
 from benchapp.stats.metrics.rates import Rate
-from benchapp.stats.metrics.spending import spending_of
+from benchapp.stats.metrics.spending import RunSpending, spending_of
 from benchapp.stats.metrics.tally import TrialTally, tally_by
-from inspector.pages.jobs.budget import budget_of
+from inspector.pages.jobs.budget import BudgetPart, budget_of
 from inspector.pages.library.probe import read_probes_of_run
-from inspector.pages.runs.run import LibraryFacts, Lines, build_grid, count_retests, find_bypasses
-from inspector.pages.runs.run_cards import cards_of
+from inspector.pages.runs.run import (
+    LibraryFacts,
+    Lines,
+    RetestCounts,
+    build_grid,
+    cards_of,
+    count_retests,
+    find_bypasses,
+)
 from inspector.web.forms import TrialListForm
 from inspector.web.responses import PageLink, address_of_any, next_url, paginate, render_page, wants_fragment
 from inspector.web.text.live_step import in_a_line, without_closed
@@ -63,21 +72,48 @@ def run(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Http
     return _list_page(request, found, tally, as_json=as_json)
 
 
-def _progress_facts(found: Run) -> dict[str, Any]:
-    """How far it has come, what it may spend, what stands still: of runs of ours that are not at their end."""
+STANDING_STILL = JsonShape("episode=public_id", "status", "reason=blocked_reason?")
+
+
+@dataclass(frozen=True)
+class Headway(Shaped):
+    """How far a run has come, what it may spend, what stands still: empty of imports and of what is at its end."""
+
+    progress: WorkProgress | None = None
+    budget: Sequence[BudgetPart] = ()
+    standing_still: Sequence[Episode] = ()
+
+    json_shape = JsonShape(
+        *("progress", "budget", ("standing_still", lambda found: STANDING_STILL.read_all(found.standing_still)))
+    )
+
+
+@dataclass(frozen=True)
+class GridFacts:
+    """What the page of a grid and its twin tell of a run."""
+
+    run: Run
+    tally: TrialTally
+    rates: Mapping[str, Rate]
+    squares: list[Square]
+    headway: Headway
+    compared: Mapping[str, BesideNoSkill]
+    sibling: Run | None
+    retest: RetestCounts | None
+    bypassed: list[Square]
+    unscored: list[Attempt]
+    spent: RunSpending
+    delays: Mapping[str, float] | None
+    endings: Endings
+    now: list[AtWork]
+    calling: list[ModelCall]
+
+
+def _read_headway(found: Run) -> Headway:
     if found.experiment.origin != Experiment.Origin.RUN or found.status in (Run.Status.DONE, Run.Status.CANCELLED):
-        return {}
+        return Headway()
     progress = progress_of([found])[found.pk]
-    still = list(found.episodes.standing_still())
-    return {"progress": progress, "budget": budget_of(found, progress), "standing_still": still}
-
-
-def _progress_twin(facts: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "progress": facts.get("progress"),
-        "budget": facts.get("budget", []),
-        "standing_still": STANDING_STILL.read_all(facts.get("standing_still", ())),
-    }
+    return Headway(progress, budget_of(found, progress), list(found.episodes.standing_still()))
 
 
 def _grid_page(
@@ -86,54 +122,51 @@ def _grid_page(
     squares = Trial.objects.filter(episode__run=found).for_grid()
     sibling = sibling_of(found)
     under_way = Attempt.objects.under_way().filter(trial__episode__run=found)
-    facts: dict[str, Any] = {
-        **_progress_facts(found),
-        "compared": beside(outcomes_of(squares), stored_outcomes(sibling)) if sibling else {},
-        "sibling": sibling,
-        "retest": count_retests(squares),
-        "bypassed": _find_failed_bypasses(found, squares),
-        "unscored": list(_find_unscored_attempts(found)),
-        "spent": spending_of([found])[found.pk],
-        "delays": _delays(found),
-        "endings": endings_of([found])[found.pk],
-        "now": without_closed(cast(User, request.user), at_work(under_way, MAX_LISTED)) if found.is_open else [],
-        "calling": _calling(found),
-    }
-    if as_json:
-        data = _grid_twin(request, found, tally, rates, squares, facts)
-        return render_page(request, "runs/run.html", data=data, as_json=True)
-    context = {**facts, **read_probes_of_run(found), **_build_context(found, tally, rates, squares, facts)}
+    facts = GridFacts(
+        run=found,
+        tally=tally,
+        rates=rates,
+        squares=squares,
+        headway=_read_headway(found),
+        compared=beside(outcomes_of(squares), stored_outcomes(sibling)) if sibling else {},
+        sibling=sibling,
+        retest=count_retests(squares),
+        bypassed=_find_failed_bypasses(found, squares),
+        unscored=list(_select_unscored(found)),
+        spent=spending_of([found])[found.pk],
+        delays=_sum_delays(found),
+        endings=endings_of([found])[found.pk],
+        now=without_closed(cast(User, request.user), at_work(under_way, MAX_LISTED)) if found.is_open else [],
+        calling=_list_calling(found),
+    )
     template = "runs/_run_live.html" if wants_fragment(request) else "runs/run.html"
-    return render_page(request, template, data={}, context=context, as_json=False)
+    if as_json:
+        return render_page(request, template, data=_grid_twin(request, facts), as_json=True)
+    return render_page(request, template, data={}, context=_build_context(facts), as_json=False)
 
 
-def _build_context(
-    found: Run, tally: TrialTally, rates: Mapping[str, Rate], squares: list[Square], facts: Mapping[str, Any]
-) -> dict[str, Any]:
+def _build_context(facts: GridFacts) -> dict[str, object]:
     """What the page says of these facts."""
-    grid = build_grid(squares, found.episodes.select_related("environment").in_bulk(), _library_facts(found))
-    compared, bypassed = facts["compared"], facts["bypassed"]
+    found = facts.run
+    grid = build_grid(facts.squares, found.episodes.select_related("environment").in_bulk(), _read_library_facts(found))
+    samples = (square.sample for square in facts.squares if square.phase == Phase.DEPLOYMENT)
+    protocols = frozenset(group.episode.protocol for group in grid.groups)
     return {
-        "run": found,
-        "tally": tally,
-        "cards": cards_of(
-            rates,
-            compared,
-            frozenset(group.episode.protocol for group in grid.groups),
-            samples=1 + max((square.sample for square in squares if square.phase == Phase.DEPLOYMENT), default=0),
-        ),
+        **vars(facts),
+        **vars(facts.headway),
+        **read_probes_of_run(found),
+        "cards": cards_of(facts.rates, facts.compared, protocols, samples=1 + max(samples, default=0)),
         "grid": grid,
         "trial_address": address_of_any("trial"),
         "tainted": any(group.episode.is_tainted for group in grid.groups),
-        "bypassed": bypassed[:MAX_LISTED],
-        "bypassed_total": len(bypassed),
-        "bypassed_more": max(0, len(bypassed) - MAX_LISTED),
-        "unscored": facts["unscored"][:MAX_LISTED],
-        "unscored_more": max(0, len(facts["unscored"]) - MAX_LISTED),
-        "delays": facts["delays"],
-        "agent": facts["spent"].agent,
-        "author": facts["spent"].author,
-        "judge": facts["spent"].judge,
+        "bypassed": facts.bypassed[:MAX_LISTED],
+        "bypassed_total": len(facts.bypassed),
+        "bypassed_more": max(0, len(facts.bypassed) - MAX_LISTED),
+        "unscored": facts.unscored[:MAX_LISTED],
+        "unscored_more": max(0, len(facts.unscored) - MAX_LISTED),
+        "agent": facts.spent.agent,
+        "author": facts.spent.author,
+        "judge": facts.spent.judge,
     }
 
 
@@ -142,13 +175,13 @@ def _list_page(request: HttpRequest, found: Run, tally: TrialTally, *, as_json: 
     trials = form.apply(Trial.objects.filter(episode__run=found).select_related("task__family", "episode"))
     page = paginate(request, trials, per_page=PER_PAGE)
     spent, endings = spending_of([found])[found.pk], endings_of([found])[found.pk]
-    facts = _progress_facts(found)
+    headway = _read_headway(found)
     libraries = list(
         found.episodes.exclude(library=None).select_related("library").order_by("title", "id")[: PER_PAGE + 1]
     )
     data = {
         **_run_twin(found, tally),
-        **_progress_twin(facts),
+        **encode(headway),
         "metrics": {},
         "spent": spent,
         "endings": endings,
@@ -157,8 +190,7 @@ def _list_page(request: HttpRequest, found: Run, tally: TrialTally, *, as_json: 
         "next": next_url(request, page),
     }
     context = {
-        **facts,
-        "endings": endings,
+        **vars(headway),
         "in_order": found.experiment.origin == Experiment.Origin.RUN
         and found.episodes.filter(is_ordered=True).exists(),
         **read_probes_of_run(found),
@@ -177,7 +209,7 @@ def _list_page(request: HttpRequest, found: Run, tally: TrialTally, *, as_json: 
 # --- queries ----------------------------------------------------------------------------------------------------
 
 
-def _library_facts(found: Run) -> LibraryFacts:
+def _read_library_facts(found: Run) -> LibraryFacts:
     """Seals, rounds, and what decisions and curated skills did to each family, in two queries."""
     entries = Entry.objects.filter(episode__run=found, kind__in=[Entry.Kind.FREEZE, Entry.Kind.SEED])
     seals: dict[int, str] = {}
@@ -197,31 +229,31 @@ def _library_facts(found: Run) -> LibraryFacts:
     return LibraryFacts(seals, rounds, lines)
 
 
-def _calling(found: Run) -> list[ModelCall]:
+def _list_calling(found: Run) -> list[ModelCall]:
     """Its authors at work."""
     calls = ModelCall.objects.of_authors_at_work().filter(episode__run=found)
     return list(calls[:MAX_LISTED]) if found.is_open else []
 
 
-def _find_unscored_attempts(found: Run) -> Iterable[Attempt]:
+def _select_unscored(found: Run) -> QuerySet[Attempt]:
     attempts = Attempt.objects.without_score().filter(trial__episode__run=found)
     return attempts.select_related("trial__task").order_by("-started_at", "-id")
 
 
-def _delays(found: Run) -> dict[str, Any] | None:
-    """How long the agents' models were waited for in vain; None where none failed."""
+def _sum_delays(found: Run) -> dict[str, float] | None:
+    """How long agents waited for models in vain; None where no call failed."""
     held_up = Trajectory.objects.filter(attempt__trial__episode__run=found, extra__has_key="provider_delay")
-    told = [delay for row in held_up.only("extra") if (delay := row.provider_delay)]
-    if not told:
+    delays = [delay for row in held_up.only("extra") if (delay := row.provider_delay)]
+    if not delays:
         return None
     return {
-        "attempts": len(told),
-        "failed_tries": sum(tries for tries, _ in told),
-        "seconds": sum(seconds for _, seconds in told),
+        "attempts": len(delays),
+        "failed_tries": sum(tries for tries, _ in delays),
+        "seconds": sum(seconds for _, seconds in delays),
     }
 
 
-def _uses_of_failed(found: Run) -> Iterable[tuple[int, str, str]]:
+def _select_uses_of_failed(found: Run) -> Iterable[tuple[int, str, str]]:
     counting = SkillUse.objects.filter(attempt__counts=True, attempt__trial__episode__run=found)
     failed = counting.filter(attempt__trial__success=False).order_by()
     return failed.values_list("attempt__trial_id", "skill", "kind").distinct()
@@ -230,54 +262,50 @@ def _uses_of_failed(found: Run) -> Iterable[tuple[int, str, str]]:
 def _find_failed_bypasses(found: Run, squares: list[Square]) -> list[Square]:
     failed = (square for square in squares if square.success is False)
     held = held_by({square.snapshot_id for square in failed if square.snapshot_id})
-    return find_bypasses(squares, _uses_of_failed(found), held)
+    return find_bypasses(squares, _select_uses_of_failed(found), held)
 
 
 # --- the twin ---------------------------------------------------------------------------------------------------
 
 
+PROBE = JsonShape("run=origin.run", "episode=origin", "state", "reverted")
 RUN = JsonShape(
     *("id=public_id", "experiment", "condition", "replicate", "harness", "harness_version?", "agent_model"),
     *("author_model", "scripted", "status", "seed", "forked_from"),
     ("probe_of", lambda found: PROBE.read(found.probe) if hasattr(found, "probe") else None),
     "setup_digest?",
 )
-PROBE = JsonShape("run=origin.run", "episode=origin", "state", "reverted")
-STANDING_STILL = JsonShape("episode=public_id", "status", "reason=blocked_reason?")
 LIBRARY = JsonShape(
     *("episode=public_id", "title", "digest=library.digest", "skills=library.skills_total"),
     *("files=library.files_total", "bytes=library.bytes_total"),
 )
 
 
-def _run_twin(found: Run, tally: TrialTally) -> dict[str, Any]:
+def _run_twin(found: Run, tally: TrialTally) -> dict[str, object]:
     return {**RUN.read(found), "trial_counts": tally, "library": PageLink("library-json", found.public_id)}
 
 
-def _grid_twin(
-    request: HttpRequest,
-    found: Run,
-    tally: TrialTally,
-    rates: Mapping[str, Rate],
-    squares: list[Square],
-    facts: Mapping[str, Any],
-) -> dict[str, Any]:
-    page = paginate(request, squares, per_page=PER_PAGE)
+GRID = JsonShape(
+    ("now", lambda facts: [{**ATTEMPT.read(row.attempt), "latest": in_a_line(row.step) or None} for row in facts.now]),
+    *("provider_delay=delays", ("authors", lambda facts: AUTHOR_CALL.read_all(facts.calling)), "*headway"),
+    (
+        "metrics",
+        lambda facts: {
+            key: {**encode(rate), "beside_no_skill": facts.compared.get(key)} for key, rate in facts.rates.items()
+        },
+    ),
+    *("sibling", "retest", "silent_bypass=bypassed"),
+    ("unscored_attempts", lambda facts: ATTEMPT.read_all(facts.unscored)),
+    *("spent", "endings"),
+)
+
+
+def _grid_twin(request: HttpRequest, facts: GridFacts) -> dict[str, object]:
+    page = paginate(request, facts.squares, per_page=PER_PAGE)
     trials = Trial.objects.select_related("task__family", "episode").in_bulk([square.pk for square in page])
-    compared = facts["compared"]
     return {
-        **_run_twin(found, tally),
-        "now": [{**ATTEMPT.read(row.attempt), "latest": in_a_line(row.step) or None} for row in facts["now"]],
-        "provider_delay": facts["delays"],
-        "authors": AUTHOR_CALL.read_all(facts["calling"]),
-        **_progress_twin(facts),
-        "metrics": {key: {**encode(rate), "beside_no_skill": compared.get(key)} for key, rate in rates.items()},
-        "sibling": facts["sibling"],
-        "retest": facts["retest"],
-        "silent_bypass": facts["bypassed"],
-        "unscored_attempts": ATTEMPT.read_all(facts["unscored"]),
-        "spent": facts["spent"],
-        "endings": facts["endings"],
+        **_run_twin(facts.run, facts.tally),
+        **GRID.read(facts),
         "trials": TRIAL.read_all(trials[square.pk] for square in page),
         "next": next_url(request, page),
     }

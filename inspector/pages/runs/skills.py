@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.db.models import QuerySet
@@ -101,6 +101,8 @@ class FunnelLine:
 
 @dataclass(frozen=True, slots=True)
 class TrialList:
+    """A bounded list of trials, with the totals of all."""
+
     name: str
     rows: tuple[FunnelLine, ...]
     total: int  # trials
@@ -115,6 +117,8 @@ class TrialList:
 
 @dataclass(frozen=True, slots=True)
 class SkillRow(Shaped):
+    """One skill of the table."""
+
     found: SkillFunnel
     name: str
     episode: Episode
@@ -131,6 +135,8 @@ class SkillRow(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class FunnelPage(Shaped):
+    """The page: the stages, the skills, and the lists of trials."""
+
     asked: FunnelChoices
     funnel: Funnel
     stages: tuple[FunnelStage, ...]
@@ -156,7 +162,7 @@ class FunnelPage(Shaped):
 
 
 def open_funnel(run: Run, query: Mapping[str, str], trials: QuerySet[Trial]) -> FunnelPage:
-    """The page for a query string. `trials`: those that may be told of."""
+    """The page for a query string. `trials`: those that this reader may see."""
     asked = FunnelChoices.of(query)
     phases = tuple(trials.filter(episode__run=run).order_by().values_list("phase", flat=True).distinct())
     wanted = trials.filter(phase=asked.phase) if asked.phase else trials
@@ -170,13 +176,13 @@ def open_funnel(run: Run, query: Mapping[str, str], trials: QuerySet[Trial]) -> 
     in_table = [chance for chance in every if asked.whose == "all" or chance.is_for_it]
     skills = by_skill(in_table, asked.least)
     lists = select_bypassed(chosen), select_read_and_failed(chosen), rivals(chosen)
-    rows = _trials(lists)
+    rows = _read_trials(lists)
     held = held_by({episode.library_id for episode in episodes.values() if episode.library_id})
     return FunnelPage(
         asked=asked,
         funnel=funnel,
         stages=stages_of(funnel),
-        skills=tuple(_skill_row(found, episodes, held) for found in skills[:MAX_SKILLS]),
+        skills=tuple(_build_row(found, episodes, held) for found in skills[:MAX_SKILLS]),
         skills_left_out=max(0, len(skills) - MAX_SKILLS),
         episodes=len({found.episode for found in skills}),
         knows_own=knows_own,
@@ -185,7 +191,7 @@ def open_funnel(run: Run, query: Mapping[str, str], trials: QuerySet[Trial]) -> 
         rivals=_list_trials("rivals", lists[2], rows),
         unsearched=looked.left,
         cut=looked.cut,
-        cues=_cues(chosen) if asked.skill else (),
+        cues=_count_cues(chosen) if asked.skill else (),
         phases=tuple(phase.value for phase in Phase if phase.value in phases),
     )
 
@@ -203,23 +209,22 @@ def stages_of(funnel: Funnel) -> tuple[FunnelStage, ...]:
 
 
 def _choose(every: Sequence[Chance], asked: FunnelChoices, episodes: Mapping[int, Episode]) -> list[Chance]:
-    def is_wanted(chance: Chance) -> bool:
-        if asked.whose == "own" and not chance.is_for_it:
-            return False
-        if asked.skill and chance.skill != asked.skill:
-            return False
-        return not asked.episode or str(episodes[chance.episode].public_id) == asked.episode
+    return [
+        chance
+        for chance in every
+        if (asked.whose != "own" or chance.is_for_it)
+        and asked.skill in ("", chance.skill)
+        and asked.episode in ("", str(episodes[chance.episode].public_id))
+    ]
 
-    return [chance for chance in every if is_wanted(chance)]
 
-
-def _skill_row(found: SkillFunnel, episodes: Mapping[int, Episode], held: Mapping[int, set[str]]) -> SkillRow:
+def _build_row(found: SkillFunnel, episodes: Mapping[int, Episode], held: Mapping[int, set[str]]) -> SkillRow:
     episode = episodes[found.episode]
     is_held = found.skill in held.get(episode.library_id or 0, ())
     return SkillRow(found, visible(found.skill), episode, stages_of(found.funnel), is_held)
 
 
-def _trials(groups: Iterable[Sequence[Chance]]) -> dict[int, Trial]:
+def _read_trials(groups: Iterable[Sequence[Chance]]) -> dict[int, Trial]:
     """The trials that are drawn, and the public ids of the others, in one query."""
     wanted = {chance.trial for group in groups for chance in group}
     rows = Trial.objects.filter(pk__in=wanted).select_related("task__family", "episode")
@@ -231,8 +236,7 @@ def _list_trials(name: str, chances: Sequence[Chance], trials: Mapping[int, Tria
     groups: dict[int, list[Chance]] = {}
     for chance in chances:
         groups.setdefault(chance.trial, []).append(chance)
-    order: Callable[[int], bool] = lambda pk: trials[pk].success is not False  # noqa: E731
-    ordered = sorted(groups, key=order)
+    ordered = sorted(groups, key=lambda pk: trials[pk].success is not False)
     rows = []
     for pk in ordered[:MAX_LISTED]:
         group = sorted(groups[pk], key=lambda each: not each.is_own)
@@ -250,7 +254,7 @@ def _list_trials(name: str, chances: Sequence[Chance], trials: Mapping[int, Tria
     )
 
 
-def _cues(chances: Iterable[Chance]) -> tuple[tuple[str, int, int], ...]:
+def _count_cues(chances: Iterable[Chance]) -> tuple[tuple[str, int, int], ...]:
     """What the skill names, and in how many of the trials that could tell a later action names it too."""
     found: dict[str, list[int]] = {}
     for chance in chances:

@@ -20,12 +20,8 @@ from inspector.web.text.row_shapes import RUN_HEAD
 @of_run
 def skills(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
     closed_rows = closed_trials(cast(User, request.user))
-    told = Trial.objects.exclude(pk__in=closed_rows.filter(episode__run=run).values("pk"))
-    page = open_funnel(run, request.GET, told)
-    data = {
-        "run": RUN_HEAD.read(run),
-        **encode(page),
-        "next": None,
-    }
+    open_trials = Trial.objects.exclude(pk__in=closed_rows.filter(episode__run=run).values("pk"))
+    page = open_funnel(run, request.GET, open_trials)
+    data = {"run": RUN_HEAD.read(run), **encode(page), "next": None}
     context = {"section": "run", "this_run": run, "this": page, "shares": SHARES}
     return render_page(request, "runs/skills.html", data=data, context=context, as_json=as_json)

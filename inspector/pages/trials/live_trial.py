@@ -7,10 +7,9 @@ the attempt has ended.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from benchapp.models import Attempt
 from benchapp.record import live
@@ -24,7 +23,7 @@ MORE_STEPS = 60  # in one answer; the next one brings what is left
 START = "0-0"
 _PLACE = re.compile(r"[0-9]{1,19}-[0-9]{1,19}")
 
-Published = tuple[str, dict[str, Any]]  # id in the stream, ATIF step
+Published = tuple[str, Mapping[str, object]]  # id in the stream, ATIF step
 
 
 @dataclass(frozen=True, slots=True)

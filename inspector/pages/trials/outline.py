@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,8 @@ _SHELL = re.compile(r"""^(?:/bin/|/usr/bin/)?(?:ba|z)?sh -l?c +['"]?""")
 
 @dataclass(frozen=True, slots=True)
 class OutlineRow:
+    """One step in a line."""
+
     number: int
     source: str
     tool: str
@@ -45,6 +47,8 @@ class StripMark:
 
 @dataclass(frozen=True, slots=True)
 class Outline:
+    """The strip, the rows around the shown page, and the ways to errors."""
+
     rows: tuple[OutlineRow, ...]
     total: int
     errors_total: int
@@ -66,13 +70,13 @@ class Outline:
 
 @dataclass(frozen=True, slots=True)
 class _Chunk:
-    first: int
-    count: int
-    summary: dict[str, Any]
+    """What the summary of one chunk of steps tells."""
 
-    @property
-    def last(self) -> int:
-        return self.first + self.count - 1
+    first: int
+    last: int
+    tools: Mapping[str, int]
+    errors: Sequence[int]  # steps, the first few
+    errors_total: int
 
 
 def read_outline_around(trajectory: Trajectory, first: int, count: int, skill_steps: Iterable[int]) -> Outline:
@@ -82,23 +86,27 @@ def read_outline_around(trajectory: Trajectory, first: int, count: int, skill_st
     """
     skills = set(skill_steps)
     total = trajectory.steps_total
-    chunks = [_Chunk(*row) for row in trajectory.chunks.values_list("first_step", "steps_total", "summary")]
+    chunks = [
+        _Chunk(
+            own, own + steps - 1, summary.get("tools", {}), summary.get("errors", ()), summary.get("errors_total", 0)
+        )
+        for own, steps, summary in trajectory.chunks.values_list("first_step", "steps_total", "summary")
+    ]
     start = max(1, min(first - (WINDOW - count) // 2, total - WINDOW + 1))
     rows = read_outline(trajectory, start, WINDOW) if total else []
     tools: Counter[str] = Counter()
     for chunk in chunks:
-        tools.update(chunk.summary.get("tools", {}))
+        tools.update(chunk.tools)
     last = first + count - 1
-    errors_total = sum(chunk.summary.get("errors_total", 0) for chunk in chunks)
     return Outline(
         rows=tuple(_draw_row(row, skills) for row in rows),
         total=total,
-        errors_total=errors_total,
+        errors_total=sum(chunk.errors_total for chunk in chunks),
         tools=tuple((one_line(name, 40), times) for name, times in tools.most_common(MAX_TOOLS)),
         tools_left_out=max(0, len(tools) - MAX_TOOLS),
         marks=tuple(_place_marks(chunks, skills, total)),
         here=(_x(first, total), max(4.0, STRIP_WIDTH * count / max(total, 1))),
-        first_error=next((step for chunk in chunks for step in chunk.summary.get("errors", ())), None),
+        first_error=next((step for chunk in chunks for step in chunk.errors), None),
         next_error=_find_next_error(trajectory, chunks, last),
     )
 
@@ -123,7 +131,7 @@ def _unwrap(text: str) -> str:
 
 def _place_marks(chunks: list[_Chunk], skills: set[int], total: int) -> Iterable[StripMark]:
     """At most MARKS places; where there are more, errors that would fall on the same place are one mark."""
-    places = {("error", round(_x(step, total))) for chunk in chunks for step in chunk.summary.get("errors", ())}
+    places = {("error", round(_x(step, total))) for chunk in chunks for step in chunk.errors}
     drawn = sorted(places)[:: max(1, -(-len(places) // MARKS))]
     drawn += sorted(("skill", round(_x(step, total))) for step in skills)[:MARKS]
     return (StripMark(x, kind) for kind, x in drawn)
@@ -136,14 +144,15 @@ def _x(step: int, total: int) -> float:
 def _find_next_error(trajectory: Trajectory, chunks: list[_Chunk], after: int) -> int | None:
     """The first step with an error after `after`. A chunk that names only its first errors is read once more."""
     for chunk in chunks:
-        errors = chunk.summary.get("errors", [])
-        if chunk.last <= after or not errors:
+        if chunk.last <= after or not chunk.errors:
             continue
-        if found := next((step for step in errors if step > after), None):
-            return found
-        if chunk.summary.get("errors_total", 0) > len(errors):
+        steps = (step for step in chunk.errors if step > after)
+        if (named := next(steps, None)) is not None:
+            return named
+        if chunk.errors_total > len(chunk.errors):
             start = max(after + 1, chunk.first)
             rows = read_outline(trajectory, start, chunk.last - start + 1)
-            if found := next((row["n"] for row in rows if row.get("error")), None):
-                return found
+            steps = (int(row["n"]) for row in rows if row.get("error"))
+            if (read := next(steps, None)) is not None:
+                return read
     return None

@@ -14,10 +14,16 @@ from benchapp.models import Attempt, Trajectory, Trial
 from benchapp.record.trajectory_store import read_picked
 from benchapp.stats.metrics.comparability import Comparability, compare_setups
 from inspector.pages.trials.outline import ROW_CHARS
-from inspector.pages.trials.pair_endings import CheckPair, SkillPair, pair_checks, pair_skills
-from inspector.pages.trials.pair_fields import FieldPair, pair_fields
+from inspector.pages.trials.pair_fields import CheckPair, FieldPair, SkillPair, pair_checks, pair_fields, pair_skills
 from inspector.pages.trials.token_curves import Curves, curves_of
-from inspector.pages.trials.trial import MAX_SKILL_STEPS, SkillUsage, build_skill_usages, list_skill_steps
+from inspector.pages.trials.trial import (
+    MAX_SKILL_STEPS,
+    SkillUsage,
+    build_skill_usages,
+    choose_attempt,
+    choose_trajectory,
+    list_skill_steps,
+)
 from inspector.pages.trials.verdict import VerdictView, verdicts_of
 from inspector.web.text.drawn_steps import StepView, draw_steps
 from inspector.web.text.visible import one_line, visible
@@ -112,11 +118,11 @@ class PairUnit:
 
     @property
     def left_range(self) -> tuple[int, int] | None:
-        return _range(row.left for row in self.rows)
+        return _find_range(row.left for row in self.rows)
 
     @property
     def right_range(self) -> tuple[int, int] | None:
-        return _range(row.right for row in self.rows)
+        return _find_range(row.right for row in self.rows)
 
     @property
     def has_error(self) -> bool:
@@ -138,6 +144,8 @@ class PairMark:
 
 @dataclass(frozen=True, slots=True)
 class TrialPair:
+    """The page: both trials, how their steps align, and what each had been given."""
+
     left: Half
     right: Half
     alignment: Alignment
@@ -179,7 +187,7 @@ class TrialPair:
         if place is None:
             return Deed(half.letter, None, "", "", is_next=True)
         sign, text = half.side.signs[place], half.side.lines[place]
-        return Deed(half.letter, place + 1, _tool(sign), one_line(text, DEED_CHARS), own is None)
+        return Deed(half.letter, place + 1, _name_tool(sign), one_line(text, DEED_CHARS), own is None)
 
     @property
     def parting_unit(self) -> PairUnit | None:
@@ -188,8 +196,11 @@ class TrialPair:
 
 def build_pair(left: Trial, right: Trial, query: Mapping[str, str]) -> TrialPair:
     """`?a=` and `?b=` choose another trajectory of either trial. The number of queries is the same for every length."""
-    labels = _labels(left, right)
-    one, other = _half("A", labels[0], left, query.get("a", "")), _half("B", labels[1], right, query.get("b", ""))
+    labels = _choose_labels(left, right)
+    one, other = (
+        _read_half("A", labels[0], left, query.get("a", "")),
+        _read_half("B", labels[1], right, query.get("b", "")),
+    )
     alignment = align(one.side.signs, other.side.signs)
     parting = alignment.parting()
     at = alignment.rows[parting.first] if parting.first is not None else AlignedRow(None, None, RowKind.SAME)
@@ -198,12 +209,12 @@ def build_pair(left: Trial, right: Trial, query: Mapping[str, str]) -> TrialPair
         right=other,
         alignment=alignment,
         parting=parting,
-        units=tuple(_units(alignment, parting.first)),
+        units=tuple(_split_units(alignment, parting.first)),
         setups=compare_setups({run.pk: run for run in (left.episode.run, right.episode.run)}.values()),
         checks=tuple(pair_checks(one.verdict, other.verdict)),
         skills=tuple(pair_skills(one.skills, other.skills)),
         curves=curves_of(one.side.tokens, other.side.tokens, (at.left, at.right)),
-        strip=tuple(_strip(alignment)),
+        strip=tuple(_draw_strip(alignment)),
     )
 
 
@@ -231,7 +242,7 @@ class _Drawn:
 
 def _fill_unit(pair: TrialPair, unit: PairUnit, left: _Drawn, right: _Drawn) -> PairUnit:
     if unit.kind == "same":
-        return replace(unit, lines=tuple(_line(pair, row) for row in unit.rows[:FOLDED_LINES]))
+        return replace(unit, lines=tuple(_draw_line(pair, row) for row in unit.rows[:FOLDED_LINES]))
     mine, theirs = left.of(row.left for row in unit.rows), right.of(row.right for row in unit.rows)
     fields: tuple[FieldPair, ...] = ()
     if unit.kind == "changed" and mine and theirs:
@@ -240,27 +251,26 @@ def _fill_unit(pair: TrialPair, unit: PairUnit, left: _Drawn, right: _Drawn) -> 
     return replace(unit, left=mine, right=theirs, fields=fields)
 
 
-def _line(pair: TrialPair, row: AlignedRow) -> PairLine:
+def _draw_line(pair: TrialPair, row: AlignedRow) -> PairLine:
     assert row.left is not None and row.right is not None  # noqa: PT018 (a stretch of pairs)
     sign, text = pair.left.side.signs[row.left], pair.left.side.lines[row.left]
-    return PairLine(row.left + 1, row.right + 1, _tool(sign), one_line(text, ROW_CHARS))
+    return PairLine(row.left + 1, row.right + 1, _name_tool(sign), one_line(text, ROW_CHARS))
 
 
-def _tool(sign: StepSign) -> str:
+def _name_tool(sign: StepSign) -> str:
     return one_line(sign.tools[0], 24) if sign.tools else sign.source
 
 
 # --- one of the two ---------------------------------------------------------------------------------------------
 
 
-def _half(letter: str, label: str, trial: Trial, asked: str) -> Half:
+def _read_half(letter: str, label: str, trial: Trial, asked: str) -> Half:
     attempts = list(trial.attempts.order_by("number"))
     found = list(Trajectory.objects.filter(attempt__trial=trial, is_superseded=False).order_by("ordinal", "id"))
     chosen = next((each for each in found if str(each.public_id) == asked), None)
-    counting = next((each for each in attempts if each.counts), attempts[-1] if attempts else None)
-    attempt = next((each for each in attempts if chosen and each.pk == chosen.attempt_id), counting)
+    attempt = next((each for each in attempts if chosen and each.pk == chosen.attempt_id), choose_attempt(attempts, ""))
     own = [each for each in found if attempt and each.attempt_id == attempt.pk]
-    trajectory = chosen or next((each for each in own if each.kind == "main"), own[0] if own else None)
+    trajectory = chosen or choose_trajectory(own, "")
     uses = list(attempt.skill_uses.order_by("step", "id")[:MAX_SKILL_STEPS]) if attempt else []
     verdicts = verdicts_of(attempt)
     return Half(
@@ -278,9 +288,9 @@ def _half(letter: str, label: str, trial: Trial, asked: str) -> Half:
     )
 
 
-def _labels(left: Trial, right: Trial) -> tuple[str, str]:
+def _choose_labels(left: Trial, right: Trial) -> tuple[str, str]:
     """What tells the two apart, as short as it can be said."""
-    one, other = _facts(left), _facts(right)
+    one, other = _list_facts(left), _list_facts(right)
     apart = [name for name in one if one[name] != other[name]]
     if apart == ["experiment"] or not apart:
         return (one["experiment"], other["experiment"]) if apart else (one["phase"], other["phase"])
@@ -288,7 +298,7 @@ def _labels(left: Trial, right: Trial) -> tuple[str, str]:
     return ", ".join(one[name] for name in names), ", ".join(other[name] for name in names)
 
 
-def _facts(trial: Trial) -> dict[str, str]:
+def _list_facts(trial: Trial) -> dict[str, str]:
     run = trial.episode.run
     return {
         "condition": run.condition if run.condition != run.UNKNOWN else "condition unknown",
@@ -304,7 +314,7 @@ def _facts(trial: Trial) -> dict[str, str]:
 # --- rows and units ---------------------------------------------------------------------------------------------
 
 
-def _units(alignment: Alignment, parting: int | None) -> Iterator[PairUnit]:
+def _split_units(alignment: Alignment, parting: int | None) -> Iterator[PairUnit]:
     for stretch in alignment.stretches():
         rows = alignment.rows[stretch.first : stretch.last + 1]
         if stretch.kind is RowKind.SAME:
@@ -313,10 +323,10 @@ def _units(alignment: Alignment, parting: int | None) -> Iterator[PairUnit]:
             for place, row in enumerate(rows, start=stretch.first):
                 yield PairUnit(place + 1, place + 1, "changed", (row,), is_parting=place == parting)
         else:
-            yield from _apart(stretch, rows, alignment.rows[parting] if parting is not None else None)
+            yield from _split_apart(stretch, rows, alignment.rows[parting] if parting is not None else None)
 
 
-def _apart(stretch: Stretch, rows: Sequence[AlignedRow], parting: AlignedRow | None) -> Iterator[PairUnit]:
+def _split_apart(stretch: Stretch, rows: Sequence[AlignedRow], parting: AlignedRow | None) -> Iterator[PairUnit]:
     """APART steps of either side at a time, so that what one did stands beside what the other did instead."""
     left = [row for row in rows if row.kind is RowKind.LEFT]
     right = [row for row in rows if row.kind is RowKind.RIGHT]
@@ -328,12 +338,12 @@ def _apart(stretch: Stretch, rows: Sequence[AlignedRow], parting: AlignedRow | N
         first += len(own)
 
 
-def _range(places: Iterable[int | None]) -> tuple[int, int] | None:
+def _find_range(places: Iterable[int | None]) -> tuple[int, int] | None:
     known = [place + 1 for place in places if place is not None]
     return (min(known), max(known)) if known else None
 
 
-def _strip(alignment: Alignment) -> Iterator[PairMark]:
+def _draw_strip(alignment: Alignment) -> Iterator[PairMark]:
     """The rows from left to right; where many fall on one place the one that differs most shows."""
     total = len(alignment.rows)
     places = min(total, STRIP_PLACES)

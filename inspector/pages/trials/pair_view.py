@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 from uuid import UUID
 
 from django.core.paginator import Page, Paginator
@@ -28,13 +27,13 @@ def pair(request: HttpRequest, public_id: UUID, other_id: UUID, *, as_json: bool
     for trial in (left, right):
         if closed := refuse_closed(request, trial=trial, as_json=as_json):
             return closed
-    if problem := _problem(left, right, request.GET):
-        data = {"problem": problem, "next": None}
-        context = {"section": "trial", "left_trial": left, "right_trial": right}
-        return render_page(request, "trials/pair_refused.html", data=data, context=context, as_json=as_json, status=400)
+    if problem := _find_problem(left, right, request.GET):
+        refused = {"problem": problem, "next": None}
+        both = {"section": "trial", "left_trial": left, "right_trial": right}
+        return render_page(request, "trials/pair_refused.html", data=refused, context=both, as_json=as_json, status=400)
     this = build_pair(left, right, request.GET)
     pointed = _find_pointed(request, this)
-    page = _page(request, this, pointed)
+    page = _choose_page(request, this, pointed)
     units = draw_units(this, page)
     data = _twin(request, this, page, units)
     context = {
@@ -53,14 +52,14 @@ def pair(request: HttpRequest, public_id: UUID, other_id: UUID, *, as_json: bool
         "changed": this.alignment.count(RowKind.CHANGED),
         "only_left": this.alignment.count(RowKind.LEFT),
         "only_right": this.alignment.count(RowKind.RIGHT),
-        "parting_url": _row_url(request, this.parting_unit),
-        "before": _before(request, this),
+        "parting_url": _build_row_url(request, this.parting_unit),
+        "before": _find_earlier(request, this),
         "swap_query": _build_swap_query(request.GET),
     }
     return render_page(request, "trials/pair.html", data=data, context=context, as_json=as_json)
 
 
-def _problem(left: Trial, right: Trial, query: Mapping[str, str]) -> str:
+def _find_problem(left: Trial, right: Trial, query: Mapping[str, str]) -> str:
     """Why these two cannot stand beside each other; empty where they can."""
     if left.task_id != right.task_id:
         return "These two trials are at different tasks: an alignment of their steps would say nothing."
@@ -75,23 +74,23 @@ def _find_pointed(request: HttpRequest, this: TrialPair) -> PairUnit | None:
     return this.unit_at(int(row)) if row.isdecimal() and len(row) < 9 else None
 
 
-def _page(request: HttpRequest, this: TrialPair, pointed: PairUnit | None) -> Page[PairUnit]:
+def _choose_page(request: HttpRequest, this: TrialPair, pointed: PairUnit | None) -> Page[PairUnit]:
     """?page=3, else the page that holds the row pointed at, else the first."""
     asked = request.GET.get("page") or (this.units.index(pointed) // UNITS + 1 if pointed else 1)
     return Paginator(this.units, UNITS).get_page(asked)
 
 
-def _before(request: HttpRequest, this: TrialPair) -> dict[str, str]:
+def _find_earlier(request: HttpRequest, this: TrialPair) -> dict[str, str]:
     """Where the two had been told, or had got, something else before they first acted differently."""
     action = this.parting.action
     if action is None:
         return {}
     found = {"given": this.parting.given, "result": this.parting.result}
     units = {name: this.unit_of(row) for name, row in found.items() if row is not None and row < action}
-    return {name: _row_url(request, unit) for name, unit in units.items()}
+    return {name: _build_row_url(request, unit) for name, unit in units.items()}
 
 
-def _row_url(request: HttpRequest, unit: PairUnit | None) -> str:
+def _build_row_url(request: HttpRequest, unit: PairUnit | None) -> str:
     if unit is None:
         return ""
     query = request.GET.copy()
@@ -112,12 +111,12 @@ def _build_swap_query(query: Mapping[str, str]) -> str:
 # --- the twin ---------------------------------------------------------------------------------------------------
 
 
-def _twin(request: HttpRequest, this: TrialPair, page: Page[PairUnit], units: list[PairUnit]) -> dict[str, Any]:
+def _twin(request: HttpRequest, this: TrialPair, page: Page[PairUnit], units: list[PairUnit]) -> dict[str, object]:
     alignment, parting = this.alignment, this.parting
     return {
         "problem": "",
         "task": this.left.trial.task.key,
-        "same_task_revision": _same_revision(this),
+        "same_task_revision": _compare_revisions(this),
         "setups": {"differ_in": this.setups.differs, "unknown": this.setups.unknown, "of": this.setups.runs},
         "trials": {half.letter: {**TRIAL.read(half.trial), **HALF.read(half)} for half in this.halves},
         "steps_aligned": {half.letter: len(half.side.signs) for half in this.halves},
@@ -137,7 +136,7 @@ def _twin(request: HttpRequest, this: TrialPair, page: Page[PairUnit], units: li
     }
 
 
-def _same_revision(this: TrialPair) -> bool | None:
+def _compare_revisions(this: TrialPair) -> bool | None:
     """None where a side does not tell which revision it was."""
     revisions = [half.trial.task_revision for half in this.halves]
     if any(revision is None or revision.digest == "unknown" for revision in revisions):
@@ -145,13 +144,13 @@ def _same_revision(this: TrialPair) -> bool | None:
     return revisions[0] == revisions[1]
 
 
-def _tokens_by_step(half: Half) -> Any:
+def _sum_tokens(half: Half) -> list[int] | None:
     """None where no step tells any."""
     is_told = any(any(part is not None for part in step) for step in half.side.tokens)
     return sums(half.side.tokens) if is_told else None
 
 
-def _row_twin(rows: tuple[AlignedRow, ...], place: int | None) -> dict[str, Any] | None:
+def _row_twin(rows: tuple[AlignedRow, ...], place: int | None) -> dict[str, object] | None:
     return None if place is None else {"row": place + 1, **PARTING.read(rows[place])}
 
 
@@ -164,7 +163,7 @@ HALF = JsonShape(
     *("replicate=trial.episode.run.replicate", "agent_model=trial.episode.run.agent_model"),
     *("harness=trial.episode.run.harness", "scripted=trial.episode.run.scripted"),
     *("library_digest=trial.snapshot.digest", "attempt=attempt.number", "trajectory"),
-    ("tokens_by_step", _tokens_by_step),
+    ("tokens_by_step", _sum_tokens),
 )
 SKILL = JsonShape("skill=slug", "A=left", "B=right")
 CHECK = JsonShape("name", "group", "A=left", "B=right")

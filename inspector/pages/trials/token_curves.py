@@ -51,12 +51,13 @@ def curves_of(left: Tokens, right: Tokens, marked: tuple[int | None, int | None]
     heights = [sums(left), sums(right)]
     most = max((found[-1] for found in heights if found), default=0)
     drawn = [
-        _curve(tokens, found, steps, most, at) for tokens, found, at in zip((left, right), heights, marked, strict=True)
+        _draw_curve(tokens, found, steps, most, at)
+        for tokens, found, at in zip((left, right), heights, marked, strict=True)
     ]
     return Curves(drawn[0], drawn[1], most, steps)
 
 
-def _curve(tokens: Tokens, found: list[int], steps: int, most: int, marked: int | None) -> Curve | None:
+def _draw_curve(tokens: Tokens, found: list[int], steps: int, most: int, marked: int | None) -> Curve | None:
     known = sum(any(part is not None for part in step) for step in tokens)
     if not known or not most:
         return None

@@ -14,11 +14,11 @@ from benchapp.record.trajectory_store import StoredStep, read_page
 from benchapp.stats.learning.funnel import held_by
 from inspector.pages.trials.outline import Outline, read_outline_around
 from inspector.pages.trials.verdict import CheckLine, VerdictView, verdicts_of
-from inspector.web.subject import choose_row
+from inspector.web.subject import choose_row, find_neighbours
 from inspector.web.text.drawn_steps import PAGE_STEPS, StepView, draw_steps, fit_one_page, list_uses_by_step
 from inspector.web.text.excerpt import EvidenceExcerpt, KeptStep, count_kept_steps, read_excerpts
 from inspector.web.text.visible import visible
-from runner.base.types import CompactionKind, Phase, UseKind
+from runner.base.types import CompactionKind, Phase, TrajectoryKind, UseKind
 
 VIEWS = ("full", "rich", "rough")
 MAX_SKILL_STEPS = 2_000
@@ -72,7 +72,7 @@ class SkillUsage(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class LongText:
-    """A bounded beginning of a longer text."""
+    """A bounded piece of a longer text; `left_out`: characters."""
 
     text: str
     left_out: int = 0
@@ -80,6 +80,8 @@ class LongText:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
+    """The page of one trial for one address."""
+
     trial: Trial
     attempts: tuple[Attempt, ...]
     attempt: Attempt | None
@@ -134,7 +136,7 @@ def inspect_trial(trial: Trial, query: Mapping[str, str]) -> Inspection:
     attempts = list(trial.attempts.order_by("number"))
     attempt = choose_attempt(attempts, query.get("attempt", ""))
     trajectories = list(attempt.trajectories.filter(is_superseded=False).select_related("parent")) if attempt else []
-    trajectory = choose_row(trajectories, query.get("trajectory", ""), lambda one: one.kind == "main")
+    trajectory = choose_trajectory(trajectories, query.get("trajectory", ""))
     uses = list(attempt.skill_uses.order_by("step", "id")[:MAX_SKILL_STEPS]) if attempt else []
     window = parse_window(trajectory.steps_total if trajectory else 0, query)
     compactions = {found.kind: found for found in trajectory.compactions.order_by("id")} if trajectory else {}
@@ -145,6 +147,7 @@ def inspect_trial(trial: Trial, query: Mapping[str, str]) -> Inspection:
     steps = fit_one_page(draw_steps(stored, skills=by_step, kept=_read_kept(compactions, stored)), window.step)
     window = window.of(steps)
     verdicts = verdicts_of(attempt)
+    instruction = trial.task_revision.instruction_id if trial.task_revision else None
     siblings, previous, following = _find_siblings(trial)
     return Inspection(
         trial=trial,
@@ -158,13 +161,14 @@ def inspect_trial(trial: Trial, query: Mapping[str, str]) -> Inspection:
         steps=tuple(steps),
         outline=read_outline_around(trajectory, window.first, window.count, by_step) if trajectory else None,
         compactions=compactions,
-        excerpt=_read_excerpt(compactions, view),
+        excerpt=read_excerpts([compactions[view]])[0] if view in compactions else None,
         skills=tuple(build_skill_usages(uses)),
         held=frozenset(held_by({trial.snapshot_id}).get(trial.snapshot_id, ())) if trial.snapshot_id else frozenset(),
         next_skill=next((step for step in sorted(by_step) if step > window.last), None),
         verdicts=tuple(verdicts),
-        output=_read_output(verdicts),
-        instruction=_read_instruction(trial),
+        # Its end: that is where a verifier says what it concluded.
+        output=_read_long(verdicts[0].verdict.output_id if verdicts else None, slice(-MAX_OUTPUT, None)),
+        instruction=_read_long(instruction, slice(MAX_INSTRUCTION)),
         siblings=tuple(siblings),
         previous=previous,
         following=following,
@@ -181,6 +185,11 @@ def choose_attempt(attempts: Sequence[Attempt], number: str) -> Attempt | None:
     asked = (attempt for attempt in attempts if str(attempt.number) == number)
     counting = (attempt for attempt in attempts if attempt.counts)
     return next(asked, None) or next(counting, None) or (attempts[-1] if attempts else None)
+
+
+def choose_trajectory(trajectories: Sequence[Trajectory], public_id: str) -> Trajectory | None:
+    """The one asked for; else the main one; else the first."""
+    return choose_row(trajectories, public_id, lambda one: one.kind == TrajectoryKind.MAIN)
 
 
 def parse_window(total: int, query: Mapping[str, str]) -> StepWindow:
@@ -230,26 +239,13 @@ def _read_kept(compactions: Mapping[str, Compaction], stored: Sequence[StoredSte
     return count_kept_steps(orjson.loads(Blob.objects.read(rich.spans_id)))
 
 
-def _read_excerpt(compactions: Mapping[str, Compaction], view: str) -> EvidenceExcerpt | None:
-    found = compactions.get(view)
-    return read_excerpts([found])[0] if found else None
-
-
-def _read_output(verdicts: Sequence[VerdictView]) -> LongText | None:
-    """The end of the primary verdict's output: that is where a verifier says what it concluded."""
-    blob = verdicts[0].verdict.output_id if verdicts else None
+def _read_long(blob: str | None, bounds: slice) -> LongText | None:
+    """What lies within the bounds of the text with this digest."""
     if blob is None:
         return None
     text = Blob.objects.read_text(blob)
-    return LongText(visible(text[-MAX_OUTPUT:]), max(0, len(text) - MAX_OUTPUT))
-
-
-def _read_instruction(trial: Trial) -> LongText | None:
-    blob = trial.task_revision.instruction_id if trial.task_revision else None
-    if blob is None:
-        return None
-    text = Blob.objects.read_text(blob)
-    return LongText(visible(text[:MAX_INSTRUCTION]), max(0, len(text) - MAX_INSTRUCTION))
+    shown = text[bounds]
+    return LongText(visible(shown), len(text) - len(shown))
 
 
 def _find_siblings(trial: Trial) -> tuple[list[Trial], Trial | None, Trial | None]:
@@ -260,10 +256,8 @@ def _find_siblings(trial: Trial) -> tuple[list[Trial], Trial | None, Trial | Non
         return [], before.first(), after.first()
     found = list(same.filter(task__family=trial.task.family_id).order_by("id")[:500])
     found.sort(key=lambda other: (_PHASES.get(other.phase, 9), other.task.ordinal, other.sample, other.pk))
-    place = next((index for index, other in enumerate(found) if other.pk == trial.pk), None)
-    if place is None:
+    if trial not in found:
         return [], None, None
+    place = found.index(trial)
     start = max(0, min(place - MAX_SIBLINGS // 2, len(found) - MAX_SIBLINGS))
-    before_it = found[place - 1] if place else None
-    after_it = found[place + 1] if place + 1 < len(found) else None
-    return found[start : start + MAX_SIBLINGS], before_it, after_it
+    return found[start : start + MAX_SIBLINGS], *find_neighbours(found, trial)

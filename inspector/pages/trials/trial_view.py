@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, cast
+from typing import cast
 from uuid import UUID
 
 from django import forms
-from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, render
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_safe
 
 from benchapp.analysis.alignment.counterparts import Counterpart, find_counterparts
+from benchapp.exports.atif_file import atif_pieces, standing_trajectories
 from benchapp.models import Blob, Decision, Trajectory, Trial, User
 from benchapp.record.json_shape import JsonShape, encode
 from benchapp.record.recorded import BOUND_OF
 from benchapp.record.trajectory_store import StoredStep, read_field
 from benchapp.review.blinding import closed_trials
 from inspector.pages.people.comments import count_step_comments
-from inspector.pages.trials.live_trial import live_steps
+from inspector.pages.trials.live_trial import live_steps, steps_since
 from inspector.pages.trials.trial import Inspection, choose_attempt, inspect_trial
 from inspector.web.responses import PageLink, link_to, render_page
 from inspector.web.subject import of_trial
@@ -48,11 +49,11 @@ def trial(request: HttpRequest, found: Trial, *, as_json: bool = False) -> HttpR
     beside = find_counterparts(found, without=closed_trials(cast(User, request.user)))
     live = live_steps(inspection.attempt) if inspection.trajectory is None else None
 
-    def twin() -> dict[str, Any]:
+    def twin() -> dict[str, object]:
         return {
             **FACTS.read(found),
             **INSPECTION.read(inspection),
-            "next": _next(request, inspection),
+            "next": _build_next(request, inspection),
             "live": [step for _, step in live.published] if live else None,
             "compare_with": [_beside_twin(found, each) for each in beside],
         }
@@ -82,7 +83,7 @@ def field(request: HttpRequest, found: Trial) -> HttpResponse:
     if not form.is_valid():
         raise Http404("no such piece")
     asked = form.cleaned_data
-    trajectory = _trajectory(found, asked["trajectory"])
+    trajectory = _find_trajectory(found, asked["trajectory"])
     start, end = asked["start"] or 0, asked["end"]
     try:
         text = read_field(trajectory, asked["step"], asked["field"], start, end)
@@ -116,6 +117,32 @@ def text(request: HttpRequest, found: Trial, name: str) -> HttpResponse:
     return HttpResponse(visible(Blob.objects.read_text(digest)), "text/plain; charset=utf-8")
 
 
+@require_safe
+@of_trial
+def trajectory_file(request: HttpRequest, trial: Trial) -> HttpResponse | StreamingHttpResponse:
+    """An ATIF document of the attempt that counts, or of `?attempt=`. 404 where it recorded no step."""
+    attempts = list(trial.attempts.order_by("number").prefetch_related("trajectories"))
+    attempt = choose_attempt(attempts, request.GET.get("attempt", ""))
+    trajectories = standing_trajectories(attempt) if attempt else []
+    if attempt is None or not trajectories:
+        raise Http404("this attempt recorded no step")
+    response = StreamingHttpResponse(atif_pieces(attempt, trajectories), content_type="application/json")
+    response["Content-Disposition"] = f'attachment; filename="trajectory-{attempt.public_id}.json"'
+    return response
+
+
+@require_safe
+@of_trial
+def live_trial(request: HttpRequest, found: Trial) -> HttpResponse:
+    """A fragment for htmx; anybody else is sent to the page it belongs to."""
+    if not request.htmx:  # type: ignore[attr-defined]
+        return redirect(found)
+    number = request.GET.get("attempt", "")
+    attempt = get_object_or_404(found.attempts, number=int(number) if number.isdecimal() and len(number) < 6 else 0)
+    context = {"live": steps_since(attempt, request.GET.get("after", "")), "this_trial": found, "is_more": True}
+    return render(request, "trials/_live_more.html", context)
+
+
 def _read_kept_query(this: Inspection) -> list[tuple[str, object]]:
     """What a link inside the page must say besides its step: nothing while the counting attempt's main one is shown."""
     kept: list[tuple[str, object]] = []
@@ -126,7 +153,7 @@ def _read_kept_query(this: Inspection) -> list[tuple[str, object]]:
     return kept
 
 
-def _trajectory(found: Trial, public_id: UUID | None) -> Trajectory:
+def _find_trajectory(found: Trial, public_id: UUID | None) -> Trajectory:
     trajectories = Trajectory.objects.filter(attempt__trial=found)
     if public_id:
         return get_object_or_404(trajectories, public_id=public_id)
@@ -139,19 +166,19 @@ def _trajectory(found: Trial, public_id: UUID | None) -> Trajectory:
 # --- the twin ---------------------------------------------------------------------------------------------------
 
 
-def _beside_twin(found: Trial, beside: Counterpart) -> dict[str, Any]:
+def _beside_twin(found: Trial, beside: Counterpart) -> dict[str, object]:
     url = PageLink("compare-pair-json", found.public_id, beside.trial.public_id)
     return {"id": beside.trial, "why": beside.why, "status": beside.trial.status, "url": url}
 
 
-def _steps_twin(stored: Sequence[StoredStep]) -> list[dict[str, Any]]:
+def _steps_twin(stored: Sequence[StoredStep]) -> list[dict[str, object]]:
     """Every field with its length; a text over its share of the page is cut, and `length` tells."""
     total = sum(1 for found in stored for _ in fields(found.step))
     limit = min(JSON_CHARS, JSON_PAGE_CHARS // max(total, 1))
     return [{**STEP.read(found.step), "fields": list(_fields_twin(found, limit))} for found in stored]
 
 
-def _fields_twin(stored: StoredStep, limit: int) -> Iterator[dict[str, Any]]:
+def _fields_twin(stored: StoredStep, limit: int) -> Iterator[dict[str, object]]:
     for name, text in fields(stored.step):
         yield {"name": name, "text": text[:limit], "length": stored.long.get(name, len(text))}
 
@@ -161,11 +188,11 @@ def _library_link(decision: Decision) -> PageLink:
     return PageLink("library-json", episode.run.public_id, episode=episode.public_id, decision=decision.number)
 
 
-def _compactions_twin(this: Inspection) -> list[dict[str, Any]]:
+def _compactions_twin(this: Inspection) -> list[dict[str, object]]:
     return [{"kind": kind, **COMPACTION.read(one)} for kind, one in this.compactions.items()]
 
 
-def _next(request: HttpRequest, this: Inspection) -> str | None:
+def _build_next(request: HttpRequest, this: Inspection) -> str | None:
     if this.window.next is None or this.view != "full":
         return None
     query = request.GET.copy()

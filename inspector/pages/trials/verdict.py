@@ -23,6 +23,8 @@ _ORDER = {CheckStatus.ERROR: 0, CheckStatus.FAILED: 1, CheckStatus.SKIPPED: 2, C
 
 @dataclass(frozen=True, slots=True)
 class CheckLine:
+    """One check with as much of its message as the page draws."""
+
     name: str
     status: str
     message: str
@@ -80,13 +82,13 @@ def view_of(verdict: Verdict, *, clean: Callable[[str], str] = visible) -> Verdi
     """Needs the checks and dimensions prefetched."""
     checks = list(verdict.checks.all())
     by_group = ((group, [check for check in checks if check.group == group]) for group in CheckGroup)
-    groups = tuple(_group(group, found, clean) for group, found in by_group if found)
+    groups = tuple(_build_section(group, found, clean) for group, found in by_group if found)
     return VerdictView(verdict, groups, tuple(verdict.dimensions.all()))
 
 
-def _group(group: CheckGroup, checks: list[Check], clean: Callable[[str], str]) -> CheckSection:
+def _build_section(group: CheckGroup, checks: list[Check], clean: Callable[[str], str]) -> CheckSection:
     ordered = sorted(checks, key=lambda check: _ORDER[CheckStatus(check.status)])
-    lines = [_line(check, clean) for check in ordered[:MAX_CHECKS]]
+    lines = [_draw_line(check, clean) for check in ordered[:MAX_CHECKS]]
     passed = sum(check.status == CheckStatus.PASSED for check in checks)
     skipped = sum(check.status == CheckStatus.SKIPPED for check in checks)
     return CheckSection(
@@ -101,6 +103,6 @@ def _group(group: CheckGroup, checks: list[Check], clean: Callable[[str], str]) 
     )
 
 
-def _line(check: Check, clean: Callable[[str], str]) -> CheckLine:
+def _draw_line(check: Check, clean: Callable[[str], str]) -> CheckLine:
     message = clean(check.message.strip())
     return CheckLine(clean(check.name), check.status, message[:MAX_MESSAGE], max(0, len(message) - MAX_MESSAGE))

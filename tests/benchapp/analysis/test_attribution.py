@@ -9,8 +9,13 @@ from uuid import UUID
 
 import pytest
 
-from benchapp.analysis.lineage.attribution import Ended, count_later_trials, list_trials_with_lines, read_no_skill
-from benchapp.analysis.lineage.ledger import count_ledger_row
+from benchapp.analysis.lineage.attribution import (
+    Ended,
+    count_later_trials,
+    count_ledger_row,
+    list_trials_with_lines,
+    read_no_skill,
+)
 from benchapp.analysis.lineage.library_states import read_history
 from benchapp.analysis.lineage.line_history import KEPT, Lineage, read_lineage
 from benchapp.models import Entry, Episode, Run, SkillUse, Trial

@@ -8,9 +8,17 @@ from typing import Any
 import pytest
 import yaml
 
-from benchapp.analysis.failures.classification import CheckMessage, Missing, VerifierRefusal, classify
-from benchapp.analysis.failures.failure_classes import ORDERS, FailureClass
-from benchapp.analysis.failures.failure_signs import MARKERS, STAGES, find_signs_of_check
+from benchapp.analysis.failures.classification import (
+    MARKERS,
+    ORDERS,
+    STAGES,
+    CheckMessage,
+    FailureClass,
+    Missing,
+    VerifierRefusal,
+    classify,
+    find_signs_of_check,
+)
 from runner.base.types import CorpusKind
 
 LABELLED: list[dict[str, Any]] = yaml.safe_load(

@@ -33,8 +33,8 @@ def of(old: str, new: str) -> tuple:
 
 def test_every_run_of_changed_lines_is_a_hunk() -> None:
     first, second = of(OLD, NEW)
-    assert (first.place, first.told) == ("line 2", "1 removed, 1 added")
-    assert (second.place, second.told) == ("line 6", "0 removed, 1 added")
+    assert (first.place, first.did) == ("line 2", "1 removed, 1 added")
+    assert (second.place, second.did) == ("line 6", "0 removed, 1 added")
     assert first.id != second.id
     assert [hunk.id for hunk in of(OLD, NEW)] == [first.id, second.id]
 

@@ -9,7 +9,7 @@ import pytest
 
 from benchapp.analysis.diagnoses.constants import Constant
 from benchapp.analysis.diagnoses.diagnosis import MAX_OF_RULE, RULES, Diagnosis, diagnose
-from benchapp.analysis.diagnoses.held_against import Sighting, Sources, Spoken
+from benchapp.analysis.diagnoses.hits import Sighting, Sources, Spoken
 from runner.base.types import File
 
 GOOD = """---
@@ -87,14 +87,16 @@ def test_python_that_does_not_parse_is_told_with_its_line():
 def test_files_that_nobody_names_are_dead():
     files = {**skill("Run scripts/fix_dates.py.\n"), "tidy-tables/scripts/fix_dates.py": "import unit_names\n"}
     files |= {"tidy-tables/scripts/unit_names.py": "A = 1\n", "tidy-tables/references/left.md": "nobody\n"}
-    assert [one.path for one in read(files).found if one.rule.id == "dead-file"] == ["tidy-tables/references/left.md"]
+    assert [one.hit.path for one in read(files).found if one.rule.id == "dead-file"] == [
+        "tidy-tables/references/left.md"
+    ]
 
 
 def test_skills_that_say_the_same_are_near_duplicates():
     files = {**skill("", "tidy-tables"), **skill("One more line.\n", "neat-tables"), **OTHER}
     said = [one for one in read(files).found if one.rule.id == "near-duplicate"]
-    assert [one.path for one in said] == ["tidy-tables/SKILL.md"]
-    assert "with neat-tables (Jaccard 0." in said[0].says
+    assert [one.hit.path for one in said] == ["tidy-tables/SKILL.md"]
+    assert "with neat-tables (Jaccard 0." in said[0].hit.says
 
 
 OTHER = {
@@ -125,7 +127,7 @@ def test_a_constant_counts_where_exactly_one_task_showed_it(sources, severity):
 
 def test_a_constant_tells_where_it_was_seen():
     found = next(one for one in read(skill("Start at INV-20391.\n"), seen("T1")).found)
-    assert (found.trial, found.step, found.field) == ("trial-of-T1", 4, "observations/0")
+    assert (found.hit.trial, found.hit.step, found.hit.field) == ("trial-of-T1", 4, "observations/0")
 
 
 def test_the_name_of_a_hidden_check_is_an_alarm_and_a_common_word_is_not():
@@ -152,9 +154,9 @@ def test_a_copy_of_a_reference_says_how_much_is_shared():
     sources = Sources(references=(Spoken(GOOD, "the curated skill"),))
     (found,) = [one for one in read(skill(""), sources).found if one.rule.id == "reference-text"]
     assert found.severity == "alarm"
-    words = found.says.split()
-    assert "words are shared" in found.says
-    assert words[0] in found.says.partition("in all")[2]
+    words = found.hit.says.split()
+    assert "words are shared" in found.hit.says
+    assert words[0] in found.hit.says.partition("in all")[2]
 
 
 def test_a_folder_without_a_skill_file_is_told_and_binary_files_harm_nothing():

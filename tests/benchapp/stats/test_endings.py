@@ -61,7 +61,7 @@ def test_trials_without_a_tool_call_are_counted_where_their_trajectory_tells() -
     work(episode)  # no trajectory to read
     work(episode, TALK, source_format="plain-text")  # paragraphs: whether it called a tool is unknown
     seen = found(episode)
-    assert (seen.trials, seen.told, seen.silent) == (6, 4, 3)
+    assert (seen.trials, seen.observed, seen.silent) == (6, 4, 3)
     assert seen.sentences == ("3 of 4 trials never called a tool.",)  # the type that ended them is not said again
 
 
@@ -138,7 +138,7 @@ def test_a_run_without_an_author_or_trials_says_nothing() -> None:
 
 
 def test_replicates_are_added_up_and_those_without_a_skill_counted() -> None:
-    lost, learned = found_lost(), Endings(trials=4, told=4, skills=True)
+    lost, learned = found_lost(), Endings(trials=4, observed=4, skills=True)
     assert sentences_of([lost, learned])[0] == (
         "1 of 2 replicates have no skill in any library, so these equal no-skill."
     )

@@ -89,7 +89,7 @@ def test_it_says_what_was_not_sent(client: Client) -> None:
 
 
 def test_only_headings_outside_a_fence_begin_a_part() -> None:
-    prompt = parse_prompt({"messages": [{"role": "user", "content": PROMPT}]})
+    prompt = parse_prompt(orjson.dumps({"messages": [{"role": "user", "content": PROMPT}]}))
     assert [section.title for section in prompt.messages[0].sections] == ["", "First part", "Second part"]
     assert sum(section.length for section in prompt.messages[0].sections) == len(PROMPT) == prompt.length
 
@@ -98,7 +98,7 @@ def test_a_prompt_of_any_shape_is_shown() -> None:
     parts = [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]
     odd = [{"type": "image"}]
     contents = ["", None, parts, odd]
-    prompt = parse_prompt({"messages": [{"role": "user", "content": content} for content in contents]})
+    prompt = parse_prompt(orjson.dumps({"messages": [{"role": "user", "content": content} for content in contents]}))
     assert prompt.texts[:3] == ("", "", "one\ntwo")
     assert "image" in prompt.texts[3]
 

@@ -6,7 +6,7 @@ import pytest
 
 from benchapp.analysis.lineage.library_states import read_history
 from benchapp.models import Entry, Episode, Refusal, Seeding
-from inspector.pages.library.rail import build_rail, describe_seeding, find_neighbours, select
+from inspector.pages.library.rail import build_rail, describe_seeding, find_stops_beside, select
 from tests.worlds.factories import (
     add_entry,
     freeze,
@@ -98,12 +98,12 @@ def test_it_walks_from_change_to_change(rail):
     selection = choose(rail, decision="1")
     while True:
         words.append(selection.stop.word)
-        following = find_neighbours(rail, selection)[1]
+        following = find_stops_beside(rail, selection)[1]
         if following is None:
             break
         selection = choose(rail, decision=str(following.decision.number))
     assert words == ["Created", "Revised", "Rejected"]
-    assert find_neighbours(rail, selection)[0].word == "Revised"
+    assert find_stops_beside(rail, selection)[0].word == "Revised"
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchapp.stats.metrics.rates import Rate
-from inspector.pages.runs.run_cards import cards_of
+from inspector.pages.runs.run import cards_of
 
 RATES = {"LSR": Rate(1, 3, 3), "ESR": Rate(14, 27, 27)}
 

@@ -20,7 +20,7 @@ from inspector.pages.library.changes import (
     read_contents,
     read_versions,
 )
-from inspector.pages.library.provenance import read_evidence
+from inspector.pages.library.rail import read_evidence
 from inspector.pages.review.exhibits.giveaways import masks_of_episode
 from inspector.pages.review.exhibits.masking import Mask
 from inspector.pages.trials.verdict import VerdictView, verdicts_of
