@@ -10,9 +10,21 @@ import posixpath
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, BinaryIO, Protocol
+from pathlib import Path
+from typing import BinaryIO, Protocol, runtime_checkable
 
-from runner.base.types import AuthorMode, DecisionStatus, Files, Finding, Patch, TrajectoryKind, Usage, Verdict
+from benchapp.imports.reading.walking import FolderEntry, Root, name_of, tail_of
+from runner.base.types import (
+    AuthorMode,
+    DecisionStatus,
+    Files,
+    Finding,
+    JsonValue,
+    Patch,
+    TrajectoryKind,
+    Usage,
+    Verdict,
+)
 
 UNKNOWN = "unknown"
 DEFAULT_SUITE = "harbor"
@@ -28,7 +40,7 @@ class TrialHeader:
     trials_dir: str
     task: str
     started: str
-    agent: Mapping[str, Any] = field(default_factory=dict)  # as its config has it
+    agent: Mapping[str, JsonValue] = field(default_factory=dict)  # as its config has it
     harness: str = ""  # what the agent called itself
     version: str = ""  # of the harness
 
@@ -43,7 +55,7 @@ class ExperimentSource:
     key: str  # its identity at the source; equal keys are one experiment
     name: str
     path: str  # as the person named it
-    spec: Mapping[str, Any] = field(default_factory=dict)
+    spec: Mapping[str, object] = field(default_factory=dict)
     suite: str = ""  # key, where all its tasks come from one
     started_at: datetime | None = None
     finished_at: datetime | None = None
@@ -53,6 +65,21 @@ class ExperimentSource:
     def tells_itself(self) -> bool:
         """False where all that is known of it comes from trials: a part of a job that was given alone."""
         return bool(self.spec or self.started_at or self.finished_at or self.was_cut_short)
+
+    @classmethod
+    def of_folder(
+        cls, root: Root, folder: Path, *, format: str, title: str, name: str = "", suite: str = ""
+    ) -> ExperimentSource:
+        """For what has no id of its own: it goes by the end of its path, so that runs imported one by one or together
+        meet again, and runs that lie together are compared together."""
+        name = name or tail_of(folder, 2) or name_of(root.base)
+        return cls(
+            key=f"{format}:{name}",
+            name=f"{title} {name}",
+            path=root.label(folder if folder.is_relative_to(root.base) else root.base),
+            spec={"format": format},
+            suite=suite or format,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +93,7 @@ class RunSource:
     condition: str = UNKNOWN
     replicate: int | None = None
     skills: str = ""
-    setup: Mapping[str, Any] = field(default_factory=dict)
+    setup: Mapping[str, object] = field(default_factory=dict)
     variant: str = ""  # of the harness, where its settings or version tell it from another one of the experiment
 
     @property
@@ -107,7 +134,11 @@ class TrajectorySource:
     name: str = "main"
     kind: TrajectoryKind = TrajectoryKind.MAIN
     parent: str | None = None  # name of another one of the same attempt
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    extra: Mapping[str, object] = field(default_factory=dict)
+
+    @classmethod
+    def of_file(cls, root: Root, entry: FolderEntry) -> TrajectorySource:
+        return cls(entry.name, lambda: root.open(entry.path), entry.size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +177,7 @@ class TrialSource:
     task: TaskSource
     timing: Timing
     verdict: Verdict | None
-    config: Mapping[str, Any]
+    config: Mapping[str, object]
     stage_verdicts: tuple[Verdict, ...] = ()
     choices: tuple[SourceChoice, ...] = ()  # of the trial itself, then of each of its stages
     episode: EpisodeSource = EpisodeSource()
@@ -161,9 +192,14 @@ class TrialSource:
 class FoundTrial(Protocol):
     """A trial on disk. `ids` identify it, the strongest first; `order` sorts the samples of one task."""
 
-    path: str
-    ids: tuple[str, ...]
-    order: tuple[str, ...]
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def ids(self) -> tuple[str, ...]: ...
+
+    @property
+    def order(self) -> tuple[str, ...]: ...
 
     def digest(self) -> str:
         """Over the bytes of everything that `read` reads."""
@@ -171,9 +207,24 @@ class FoundTrial(Protocol):
 
     def read(self) -> TrialSource: ...
 
+
+@runtime_checkable
+class ClaimingTrial(FoundTrial, Protocol):
+    """One whose files claim its ids, so that another one may claim the same."""
+
     def report_duplicate(self, ident: str, other: str) -> None:
-        """Another trial has that id: told, and from now on `ids` are others. Only ids that files claim can clash."""
+        """Reports that `other` has the id too. From now on `ids` are others."""
         ...
+
+
+def separate_namesakes(trials: Iterable[ClaimingTrial]) -> None:
+    """Of trials with one id all are kept, the later ones under ids derived from their paths."""
+    first: dict[str, str] = {}  # path by id
+    for trial in trials:
+        if taken := next((ident for ident in trial.ids if ident in first), None):
+            trial.report_duplicate(taken, first[taken])
+        for ident in trial.ids:
+            first.setdefault(ident, trial.path)
 
 
 def is_of_other_job(ids: Iterable[str], others: Iterable[str]) -> bool:
@@ -190,6 +241,11 @@ def place_of(trial: str, path: str, others: Iterable[str]) -> str:
     whole = next((other for other in others if trial == other or trial.endswith(f"/{other}")), None)
     folder = trial if whole is None else trial.removesuffix(whole).rstrip("/")
     return posixpath.normpath(f"{folder}/{path}") if path.startswith("../") else f"{folder}/{path}" if folder else path
+
+
+def list_slugs(files: Files) -> tuple[str, ...]:
+    """The skills of a library: its folders, sorted."""
+    return tuple(sorted({path.split("/", 1)[0] for path in files if "/" in path}))
 
 
 @dataclass(frozen=True, slots=True)

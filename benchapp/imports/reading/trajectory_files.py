@@ -137,7 +137,7 @@ def _sniff(root: Root, folder: Path, entry: FolderEntry) -> _Candidate | None:
         with root.open(path) as stream:
             source_format = sniff(stream)
     except OSError as error:
-        root.report(path, "", "a file that can be read", error.strerror or str(error))
+        root.report_unreadable(path, error)
         return None
     if source_format == "empty":
         if path.suffix in _STRUCTURED:
@@ -146,7 +146,7 @@ def _sniff(root: Root, folder: Path, entry: FolderEntry) -> _Candidate | None:
     if source_format == "git-lfs-pointer":
         root.report(path, "line 1", "the trajectory itself", "a Git LFS pointer: the content was not downloaded")
         return None
-    return _Candidate(TrajectorySource(entry.name, lambda: root.open(path), entry.size), source_format)
+    return _Candidate(TrajectorySource.of_file(root, entry), source_format)
 
 
 def _report_strange(root: Root, folder: Path, candidates: list[_Candidate], *, any_found: bool) -> None:

@@ -59,7 +59,7 @@ def libraries_of(root: Root, trial: Path) -> list[tuple[int, Files]]:
     return [(number, {**always, **groups[number]}) for number in sorted(groups)[:MAX_ROUNDS]]
 
 
-def moments(
+def iterate_moments(
     rounds: list[Round], *, method: str, family: str, learned: str, before: list[str], after: list[str]
 ) -> Iterator[Moment]:
     """From the empty library to the seal and what came after it. `learned`: the trial that made it; `before` and `after`: the
