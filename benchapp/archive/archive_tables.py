@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from django.db.models import Field, ForeignKey, Model
 
 from benchapp import models
+
+Column = Field[Any, Any]  # what it takes and gives differs by column: archive_values checks it
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,7 @@ class ArchiveTable:
     order: tuple[str, ...] = ("pk",)  # of its lines; keys of rows tell in which order they were recorded
 
     @cached_property
-    def columns(self) -> dict[str, Field]:
+    def columns(self) -> dict[str, Column]:
         """Everything that travels, by name. People do not."""
         return {
             field.name: field

@@ -61,13 +61,13 @@ def find(root: Root, folder: Path, *, skip: Iterable[Path] = ()) -> Iterator[Fou
             job.report_missing([])
     for key, trials in grouped.items():
         trials.sort(key=lambda trial: trial.order)
-        job = next((job for job in scan.jobs if job.key == key), None)
-        if job is not None:
-            job.report_missing(trials)
-        siblings = Siblings(trials, job.agents if job is not None else ())
+        own = next((job for job in scan.jobs if job.key == key), None)
+        if own is not None:
+            own.report_missing(trials)
+        siblings = Siblings(trials, own.agents if own is not None else ())
         for trial in trials:
             trial.siblings = siblings
-        yield FoundExperiment(job_of(root, key, job, trials), tuple(trials))
+        yield FoundExperiment(job_of(root, key, own, trials), tuple(trials))
 
 
 def _visit(root: Root, folder: Path, job: Job | None, scan: Scan, skip: frozenset[Path], depth: int) -> None:

@@ -69,7 +69,7 @@ class Siblings:
         for trial in self.trials:
             quiet, path = trial.root.mute(), trial.folder / "lock.json"  # each trial reports its own lock
             lock = find_object(quiet, path)
-            config = Document(quiet, path, {"agent": trial.header.agent})
+            config = Document(quiet, path, {"agent": dict(trial.header.agent)})
             if lock is not None and (skills := skills_of(config, lock)).is_pinned:
                 found[tuple(sorted(config.object("agent").texts("skills")))].add(skills)
         return found

@@ -64,11 +64,13 @@ def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
         for task in _folders(root, folder / "eval_keypoints")
         for instance in _folders(root, task)
     ]
+    omitted = read_omitted(root, folder)
+    spec = {"format": NAME, "configs": [name_of(config) for config in configs]}
     source = ExperimentSource(
         key=f"{NAME}:{name}",
         name="SkillLearnBench release",
         path=root.label(folder),
-        spec={"format": NAME, "configs": [name_of(config) for config in configs], **_read_omitted(root, folder)},
+        spec={**spec, "omitted": omitted} if omitted else spec,
         suite=NAME,
     )
     yield FoundExperiment(
@@ -80,11 +82,10 @@ def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
     )
 
 
-def _read_omitted(root: Root, folder: Path) -> dict[str, list[str]]:
+def read_omitted(root: Root, folder: Path) -> list[str]:
     """Files that a manifest beside the release says were left out. They are named, not made up."""
     manifest = read_optional(root, folder / "MANIFEST.json")
-    paths = [entry.text("source_path", 1_000) for entry in manifest.objects("omitted")]
-    return {"omitted": [path for path in paths if path]} if paths else {}
+    return [path for entry in manifest.objects("omitted") if (path := entry.text("source_path", 1_000))]
 
 
 def _folders(root: Root, folder: Path) -> list[Path]:

@@ -107,9 +107,5 @@ def _outcomes(root: Root, path: Path) -> dict[int, str]:
     if value is not None and not isinstance(value, list):
         root.report(path, "whole file", "a list of rounds", "something else; it was left out")
         return {}
-    rows = [row for row in value or () if isinstance(row, dict)][:MAX_ROUNDS]
-    return {
-        row["round"]: row["outcome"]
-        for row in rows
-        if isinstance(row.get("round"), int) and row.get("outcome") in ("PASS", "FAIL")
-    }
+    rows = [(row.get("round"), row.get("outcome")) for row in value or () if isinstance(row, dict)][:MAX_ROUNDS]
+    return {number: str(end) for number, end in rows if isinstance(number, int) and end in ("PASS", "FAIL")}
