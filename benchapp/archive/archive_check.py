@@ -14,7 +14,7 @@ from benchapp.archive import FORMAT, MANIFEST, SHARED, ArchiveError
 from benchapp.archive.archive_lines import MAX_LINE, ArchiveRow, Counts, read_rows
 from benchapp.archive.archive_tables import PUBLIC
 from benchapp.archive.archive_values import DIGEST
-from benchapp.archive.envelope import Member, reading
+from benchapp.archive.envelope import Member, open_members
 from benchapp.models.blobs import MAX_BLOB_BYTES
 from runner.base.digests import LIBRARY_FORMAT, digest_bytes, digest_json
 
@@ -45,7 +45,7 @@ class Checked:
 
 def check_archive(path: Path) -> Checked:
     """Reads the whole file once. ArchiveError for the first thing that is not as it should be."""
-    with reading(path) as members:
+    with open_members(path) as members:
         manifest = read_manifest(next(members, None))
         found = _Reading(Checked(manifest))
         found.contents(members, manifest.contents)
@@ -108,7 +108,7 @@ def _at_most(raw: object, most: int) -> int:
     return raw
 
 
-def content_of(member: Member | None) -> tuple[str, bytes]:
+def read_content(member: Member | None) -> tuple[str, bytes]:
     """(digest, content) of the member for one content, which is what its name says."""
     if member is None or not member.name.startswith("blobs/") or not DIGEST.fullmatch(digest := member.name[6:]):
         raise ArchiveError(ascii(member.name)[:80] if member else "", "a content named by its digest", "something else")
@@ -152,7 +152,7 @@ class _Reading:
     def contents(self, members: Iterator[Member], expected: int) -> None:
         before = ""
         for _ in range(expected):
-            digest, content = content_of(next(members, None))
+            digest, content = read_content(next(members, None))
             if digest <= before:
                 raise ArchiveError(f"blobs/{digest}", "contents sorted, each once", f"it follows {before}")
             before = digest

@@ -18,7 +18,7 @@ from django.db.models import Model, Q, QuerySet
 from benchapp.archive import FORMAT, MANIFEST, SHARED, ArchiveError
 from benchapp.archive.archive_tables import RUN_TABLES, SHARED_TABLES, ArchiveTable
 from benchapp.archive.archive_values import encode_value
-from benchapp.archive.envelope import Writer, writing
+from benchapp.archive.envelope import Writer, open_writer
 from benchapp.models import (
     Attempt,
     Blob,
@@ -76,7 +76,7 @@ def write_archive(experiment: Experiment, target: Path) -> WrittenArchive:
         manifest = _manifest(experiment, digest, files, contents)
         unfinished = Path(folder, "archive")
         with unfinished.open("wb") as stream:
-            with writing(stream, zipped=target.name.endswith((".gz", ".tgz"))) as writer:
+            with open_writer(stream, zipped=target.name.endswith((".gz", ".tgz"))) as writer:
                 writer.add_bytes(MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False).encode())
                 _write_contents(writer, contents)
                 for file in files:

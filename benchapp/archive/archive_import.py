@@ -13,11 +13,11 @@ from django.db.models import Model
 from django.utils import timezone
 
 from benchapp.archive import ArchiveError
-from benchapp.archive.archive_check import Checked, Manifest, check_archive, content_of, iterate_files, read_manifest
+from benchapp.archive.archive_check import Checked, Manifest, check_archive, iterate_files, read_content, read_manifest
 from benchapp.archive.archive_lines import ArchiveRow
 from benchapp.archive.archive_tables import PUBLIC, TABLES
 from benchapp.archive.archive_values import Stored
-from benchapp.archive.envelope import Member, reading
+from benchapp.archive.envelope import Member, open_members
 from benchapp.audit.check_finding import Flaw
 from benchapp.audit.content_check import check_trajectories, chunks
 from benchapp.audit.episode_check import check_episode
@@ -50,7 +50,7 @@ def take_in(path: Path, *, source: str) -> TakenIn:
     if standing is not None:
         return _standing(standing, checked)
     _refuse_taken(checked)
-    with reading(path) as members:
+    with open_members(path) as members:
         manifest = read_manifest(next(members, None))
         if manifest != checked.manifest:
             raise ArchiveError("", "a file that stands still", "it changed while it was read")
@@ -92,7 +92,7 @@ def _put_contents(members: Iterator[Member], total: int) -> None:
     """Before the rows that point at them. What no row comes to point at is swept."""
     waiting: list[bytes] = []
     for _ in range(total):
-        waiting.append(content_of(next(members, None))[1])
+        waiting.append(read_content(next(members, None))[1])
         if sum(map(len, waiting)) > CONTENT_BYTES_AT_ONCE or len(waiting) >= ROWS_AT_ONCE:
             Blob.objects.put_many(waiting)
             waiting = []

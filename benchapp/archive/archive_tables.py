@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 from django.db.models import Field, ForeignKey, Model
 
 from benchapp import models
 
-Column = Field[Any, Any]  # what it takes and gives differs by column: archive_values checks it
+Column: TypeAlias = "Field[Any, Any]"  # what it takes and gives differs by column: archive_values checks it
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import json
 import math
 import re
 from datetime import UTC, datetime
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 from uuid import UUID
 
 from django.db import models
@@ -15,7 +15,7 @@ from benchapp.archive.archive_tables import Column
 from runner.base.types import JsonValue
 
 Scalar = TypeVar("Scalar", bool, int, str)
-Stored = JsonValue | UUID | datetime  # what a column holds
+Stored: TypeAlias = "JsonValue | UUID | datetime"  # what a column holds
 MAX_TEXT = 16 * 1024 * 1024  # characters of a text column without a limit of its own
 MAX_SMALL, MAX_BIG = 2**31 - 1, 2**63 - 1
 DIGEST = re.compile(r"[0-9a-f]{64}")

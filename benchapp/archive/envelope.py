@@ -48,7 +48,7 @@ class Writer:
 
 
 @contextmanager
-def writing(target: BinaryIO, *, zipped: bool) -> Iterator[Writer]:
+def open_writer(target: BinaryIO, *, zipped: bool) -> Iterator[Writer]:
     """zipped: gzip, for those without zstd at hand."""
     stream: Stream = (
         gzip.GzipFile(filename="", fileobj=target, mode="wb", compresslevel=6, mtime=0)
@@ -95,7 +95,7 @@ class Member:
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[Iterator[Member]]:
+def open_members(path: Path) -> Iterator[Iterator[Member]]:
     """The members in their order. ArchiveError for whatever is no such archive."""
     try:
         with path.open("rb") as file, _decompress(file) as stream:

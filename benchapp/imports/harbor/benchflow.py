@@ -6,7 +6,7 @@ import re
 from pathlib import Path, PurePosixPath
 
 from benchapp.imports.harbor.harbor_run import suggest_condition
-from benchapp.imports.harbor.harbor_verdict import read_verdict, told_rewards
+from benchapp.imports.harbor.harbor_verdict import read_rewards, read_verdict
 from benchapp.imports.reading.documents import Document, read_lines
 from benchapp.imports.reading.found_sources import (
     UNKNOWN,
@@ -76,7 +76,7 @@ def _run(result: Document, config: Document, folder: Path) -> RunSource:
 
 def _rewards(root: Root, folder: Path, result: Document) -> dict[str, float] | None:
     """From the result; else the last final reward of the log of rewards."""
-    told = told_rewards(result)
+    told = read_rewards(result)
     path = folder / "rewards.jsonl"
     if told is not None or not root.is_file(path):
         return told

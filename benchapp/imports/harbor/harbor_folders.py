@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
-from benchapp.imports.harbor.harbor_job import Job, job_of
+from benchapp.imports.harbor.harbor_job import Job, build_experiment
 from benchapp.imports.harbor.harbor_siblings import Siblings
-from benchapp.imports.harbor.harbor_trial import HarborTrial, header_of
+from benchapp.imports.harbor.harbor_trial import HarborTrial, read_header
 from benchapp.imports.reading.documents import Document, find_object, read_object
 from benchapp.imports.reading.found_sources import FoundExperiment, separate_namesakes
 from benchapp.imports.reading.unread import report_logs
@@ -67,7 +67,7 @@ def find(root: Root, folder: Path, *, skip: Iterable[Path] = ()) -> Iterator[Fou
         siblings = Siblings(trials, own.agents if own is not None else ())
         for trial in trials:
             trial.siblings = siblings
-        yield FoundExperiment(job_of(root, key, own, trials), tuple(trials))
+        yield FoundExperiment(build_experiment(root, key, own, trials), tuple(trials))
 
 
 def _visit(root: Root, folder: Path, job: Job | None, scan: Scan, skip: frozenset[Path], depth: int) -> None:
@@ -75,7 +75,7 @@ def _visit(root: Root, folder: Path, job: Job | None, scan: Scan, skip: frozense
         return
     kind = _kind(root.mute(), folder)
     if kind is FolderKind.TRIAL:
-        scan.trials.append(HarborTrial(root, folder, header_of(root.mute(), folder), job.key if job else ""))
+        scan.trials.append(HarborTrial(root, folder, read_header(root.mute(), folder), job.key if job else ""))
         return
     if kind is FolderKind.JOB:
         job = Job.read(root, folder)

@@ -61,7 +61,7 @@ class Job:
         return names
 
 
-def job_of(root: Root, key: str, job: Job | None, trials: Sequence[HarborTrial]) -> ExperimentSource:
+def build_experiment(root: Root, key: str, job: Job | None, trials: Sequence[HarborTrial]) -> ExperimentSource:
     """The experiment that a job is; without job-level files, what its trials tell of it."""
     suites = {trial.header.suite for trial in trials}
     suite = suites.pop() if len(suites) == 1 else ""

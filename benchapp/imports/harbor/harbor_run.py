@@ -42,13 +42,13 @@ class Harness:
     variant: str = ""
 
 
-def version_of(info: Document) -> str:
+def read_version(info: Document) -> str:
     """Empty where the agent could not tell."""
     version = info.text("version", 100) or ""
     return "" if version == UNKNOWN else version
 
 
-def skills_of(config: Document, lock: Document) -> Skills:
+def read_skills(config: Document, lock: Document) -> Skills:
     """From the lock file's content digests; else from the names in the agent's config. A task's own skills show in neither."""
     locked = list(lock.objects("skills"))
     names = tuple(sorted({name for skill in locked if (name := skill.text("name", 200))}))

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
-from benchapp.imports.harbor.harbor_run import Harness, Skills, read_settings, skills_of
+from benchapp.imports.harbor.harbor_run import Harness, Skills, read_settings, read_skills
 from benchapp.imports.reading.documents import Document, find_object
 from benchapp.imports.reading.found_sources import TrialHeader
 from benchapp.imports.reading.walking import Root
@@ -70,7 +70,7 @@ class Siblings:
             quiet, path = trial.root.mute(), trial.folder / "lock.json"  # each trial reports its own lock
             lock = find_object(quiet, path)
             config = Document(quiet, path, {"agent": dict(trial.header.agent)})
-            if lock is not None and (skills := skills_of(config, lock)).is_pinned:
+            if lock is not None and (skills := read_skills(config, lock)).is_pinned:
                 found[tuple(sorted(config.object("agent").texts("skills")))].add(skills)
         return found
 

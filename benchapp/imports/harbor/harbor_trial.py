@@ -9,9 +9,9 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 from benchapp.imports.harbor import benchflow
-from benchapp.imports.harbor.harbor_run import Skills, build_run, read_task, skills_of, version_of
+from benchapp.imports.harbor.harbor_run import Skills, build_run, read_skills, read_task, read_version
 from benchapp.imports.harbor.harbor_siblings import Siblings
-from benchapp.imports.harbor.harbor_verdict import FILES, read_verdict, told_rewards
+from benchapp.imports.harbor.harbor_verdict import FILES, read_rewards, read_verdict
 from benchapp.imports.reading.documents import Document, decode, read_optional
 from benchapp.imports.reading.found_sources import (
     UNKNOWN,
@@ -23,17 +23,16 @@ from benchapp.imports.reading.found_sources import (
     TrialSource,
 )
 from benchapp.imports.reading.times import aware, phase_seconds, read_time, seconds_between, zoneless_text
-from benchapp.imports.reading.trajectory_files import NEVER_ENTERED, choose, is_candidate
+from benchapp.imports.reading.trajectory_files import ACCOUNTS, NEVER_ENTERED, choose, is_candidate
 from benchapp.imports.reading.walking import MAX_HASHED_BYTES, FolderEntry, Root, name_of
 from runner.base.text import storable
 from runner.base.types import JsonValue, Usage, Verdict
 
 MAX_EXCEPTION_BYTES = 8 * 1024 * 1024
 _READ = frozenset({"result.json", "config.json", "lock.json", "exception.txt", "timing.json", "rewards.jsonl"})
-_ACCOUNTS = frozenset({"agent", "trajectory"})  # folders that hold what the agent did
 
 
-def header_of(root: Root, folder: Path) -> TrialHeader:
+def read_header(root: Root, folder: Path) -> TrialHeader:
     result, config = (read_optional(root, folder / name) for name in ("result.json", "config.json"))
     embedded = result.object("config") if result.object("config") else config
     name = result.text("trial_name", 300) or embedded.text("trial_name", 300) or name_of(folder)
@@ -49,7 +48,7 @@ def header_of(root: Root, folder: Path) -> TrialHeader:
         started=result.text("started_at", 64) or config.text("started_at", 64) or "",
         agent=_agent(embedded),
         harness=info.text("name", 100) or "",
-        version=version_of(info),
+        version=read_version(info),
     )
 
 
@@ -109,8 +108,8 @@ class HarborTrial:
         for entry in files:
             yield replace(entry, name=f"{prefix}{entry.name}")
         for sub in folders:
-            if sub.name in _ACCOUNTS or sub.name == "verifier":
-                skip = NEVER_ENTERED if sub.name in _ACCOUNTS else frozenset()
+            if sub.name in ACCOUNTS or sub.name == "verifier":
+                skip = NEVER_ENTERED if sub.name in ACCOUNTS else frozenset()
                 for entry in self.root.tree(sub, skip=skip):
                     yield replace(entry, name=f"{prefix}{sub.name}/{entry.name}")
 
@@ -171,7 +170,7 @@ class HarborTrial:
 
     def _skills(self, config: Document, lock: Document) -> Skills:
         """Those its lock pins; without one, those that the locks of its siblings pin under the same names."""
-        skills, given = skills_of(config, lock), config.object("agent").texts("skills")
+        skills, given = read_skills(config, lock), config.object("agent").texts("skills")
         pinned = self.siblings.find_pinned(given) if given and not skills.is_pinned else None
         if pinned is None:
             return skills
@@ -188,7 +187,7 @@ class HarborTrial:
     def _verdict(self, result: Document, seconds: float | None) -> Verdict | None:
         if not self.judges:
             return None
-        told = told_rewards(result.object("verifier_result"))
+        told = read_rewards(result.object("verifier_result"))
         return read_verdict(self.root, self.folder / "verifier", told, place=result, seconds=seconds)
 
     def _stages(self, result: Document) -> list[tuple[str, Verdict | None]]:
@@ -211,7 +210,7 @@ class HarborTrial:
         return read_verdict(
             self.root,
             self.folder / "steps" / name / "verifier",
-            told_rewards(step.object("verifier_result")),
+            read_rewards(step.object("verifier_result")),
             place=step,
             source=f"harbor stage {name}"[:100],
             seconds=phase_seconds(step.object("verifier")),
@@ -223,7 +222,7 @@ class HarborTrial:
             entry
             for name, entry in self._entries.items()
             if name.startswith(prefix)
-            and name[len(prefix) :].split("/", 1)[0] in _ACCOUNTS
+            and name[len(prefix) :].split("/", 1)[0] in ACCOUNTS
             and is_candidate(name[len(prefix) :])
         ]
         if not stage and not accounts:
@@ -276,7 +275,7 @@ def _is_read(name: str) -> bool:
         parts = parts[2:]
     if parts[0] == "verifier":
         return len(parts) == 2 and parts[1] in FILES
-    if parts[0] in _ACCOUNTS:
+    if parts[0] in ACCOUNTS:
         return is_candidate("/".join(parts))
     return len(parts) == 1 and (parts[0] in _READ or _is_loose_account(parts[0]))
 

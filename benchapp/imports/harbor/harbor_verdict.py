@@ -63,7 +63,7 @@ def read_verdict(
     )
 
 
-def told_rewards(document: Document) -> dict[str, float] | None:
+def read_rewards(document: Document) -> dict[str, float] | None:
     """Finite rewards by name of an object with `rewards`; others are reported. None: there is no such object."""
     if not isinstance(document.raw.get("rewards"), Mapping):
         if document.raw.get("rewards") is not None:
@@ -84,7 +84,7 @@ def _rewards_on_disk(root: Root, files: Mapping[str, Path]) -> dict[str, float]:
     if path := files.get("reward.json"):
         value = read_json(root, path, MAX_REWARD_BYTES)
         if isinstance(value, Mapping):
-            return told_rewards(Document(root, path, {"rewards": value})) or {}
+            return read_rewards(Document(root, path, {"rewards": value})) or {}
         if value is not None:
             root.report(path, "whole file", "an object of numbers", render_found(value))
     if path := files.get("reward.txt"):

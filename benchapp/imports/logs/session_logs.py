@@ -16,8 +16,8 @@ from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 
-from benchapp.imports.logs.session_requests import first_request
-from benchapp.imports.logs.subagents import is_of_subagent, parent_of
+from benchapp.imports.logs.session_requests import find_request
+from benchapp.imports.logs.subagents import find_parent, is_of_subagent
 from benchapp.imports.reading.found_sources import (
     UNKNOWN,
     ExperimentSource,
@@ -115,7 +115,7 @@ class Session:
         head = self._open().head
         self.format = head.source_format
         self.is_side = is_of_subagent(self.format, self.entry.path.as_posix(), self.source.open)
-        self.ident = parent_of(self.format, start) or head.session_id or _ident_of_path(self.format, self.entry.path)
+        self.ident = find_parent(self.format, start) or head.session_id or _ident_of_path(self.format, self.entry.path)
         self.key = f"{self.format}:{self.ident}"
         self.ids: tuple[str, ...] = (f"{NAME}:{self.key}",)
         self.started = next(self._times(start), "")
@@ -137,7 +137,7 @@ class Session:
         model = opened.head.model or next((step.model for step in steps if step.model), None)
         started, finished = _time(self.started), _time(self._end())
         name = self.ident
-        title = " ".join(redact_text(storable(first_request(steps))).split())[:TITLE_CHARS]
+        title = " ".join(redact_text(storable(find_request(steps))).split())[:TITLE_CHARS]
         return TrialSource(
             run=RunSource(
                 harness=head.agent_name or HARNESSES.get(self.format, UNKNOWN),

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
-from benchapp.imports.reading.trajectory_files import PREFERENCE
+from benchapp.imports.reading.trajectory_files import ACCOUNTS, PREFERENCE
 from benchapp.imports.reading.walking import MAX_DEPTH, NAMED, NOT_ENTERED, FolderEntry, Root, list_names, name_of
 from runner.base.text import storable
 from runner.trajectories.readers.reading import sniff
@@ -27,7 +27,6 @@ _MEANINGS = {
     "archive": "to be unpacked first",
 }
 _SUFFIXES = frozenset({".json", ".jsonl", ".traj"})
-_ACCOUNTS = frozenset({"agent", "trajectory"})
 
 
 def report_folders(root: Root, folder: Path, left: Sequence[Path], expected: str) -> None:
@@ -103,7 +102,7 @@ def _walk_besides(root: Root, trial: Path) -> Iterator[FolderEntry]:
     for sub in root.listing(trial)[0]:
         if sub.name == "steps":
             yield from (entry for step in root.listing(sub)[0] for entry in _walk_besides(root, step))
-        elif sub.name not in _ACCOUNTS | NOT_ENTERED:
+        elif sub.name not in ACCOUNTS | NOT_ENTERED:
             yield from _walk(root, sub, frozenset())
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
-from benchapp.imports.harbor.harbor_trial import HarborTrial, header_of, read_usage
-from benchapp.imports.harbor.harbor_verdict import read_side_reports
+from benchapp.imports.harbor.harbor_trial import HarborTrial, read_header, read_usage
+from benchapp.imports.harbor.harbor_verdict import OUTPUT, read_side_reports
 from benchapp.imports.reading.documents import Document, decode
 from benchapp.imports.reading.found_sources import EpisodeSource, RunSource, TaskSource, Timing, TrialSource
 from benchapp.imports.reading.times import aware, read_time
@@ -21,7 +21,6 @@ from runner.verifying.reports import SIDE_REPORTS
 
 NAME = "skillevolbench"
 REPLAY, SHADOW = "within_env_replay", "shadow_oracle"
-OUTPUT = "test-stdout.txt"
 MAX_OUTPUT_BYTES = 8 * 1024 * 1024
 _SUFFIX = re.compile(r"__(?:replay|oracle_shadow)$")
 _LEARNING = {Role.CANONICAL, Role.ENRICHED, Role.VARIANT}
@@ -194,4 +193,4 @@ def _leaf(path: str | None) -> str:
 def find_harbor_trial(root: Root, trials: dict[str, Path], record: Document) -> HarborTrial | None:
     """The folder that the record names by its last part: where the run was made is no place here."""
     folder = trials.get(_leaf(record.object("outcome").text("trial_dir", 1_000)))
-    return None if folder is None else HarborTrial(root, folder, header_of(root, folder), "")
+    return None if folder is None else HarborTrial(root, folder, read_header(root, folder), "")

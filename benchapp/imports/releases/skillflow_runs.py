@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
-from benchapp.imports.harbor.harbor_trial import HarborTrial, header_of
+from benchapp.imports.harbor.harbor_trial import HarborTrial, read_header
 from benchapp.imports.reading.documents import Document, find_object, read_optional
 from benchapp.imports.reading.found_sources import (
     UNKNOWN,
@@ -98,7 +98,7 @@ def _run(folder: Path, jobs: list[FamilyJob]) -> RunSource:
 def _first_trial(jobs: list[FamilyJob]) -> str:
     """Its folder's name, which Harbor ends with random letters: tells the run from one of the same name in another
     checkout. It stays the first when the run goes on."""
-    trials = [trial for job in jobs for trial in job.found]
+    trials = [trial for job in jobs for trial in job.harbor_trials]
     first = min(trials, key=lambda trial: (not trial.header.started, trial.order), default=None)
     return name_of(first.folder) if first is not None else ""
 
@@ -128,14 +128,14 @@ class FamilyJob:
         self.episode = EpisodeSource(self.key, self.key, family=self.key)
 
     @cached_property
-    def found(self) -> list[HarborTrial]:
+    def harbor_trials(self) -> list[HarborTrial]:
         """In the order in which they began; that is the order in which the library grew."""
         quiet = self.root.mute()
         found, left = [], []
         for folder in self.root.listing(self.folder)[0]:
             has_result = any(self.root.is_file(folder / name) for name in ("result.json", "config.json"))
             if has_result and folder.name != SHARED:
-                found.append(HarborTrial(self.root, folder, header_of(quiet, folder), f"{NAME}:{self.folder.name}"))
+                found.append(HarborTrial(self.root, folder, read_header(quiet, folder), f"{NAME}:{self.folder.name}"))
             elif self.root.is_dir(folder / "agent"):
                 left.append(folder)
         report_folders(self.root, self.folder, left, "trials with a result or a config")
@@ -147,7 +147,7 @@ class FamilyJob:
         """`places`: of the tasks, in the order in which the job's config names their folders: from easy to hard."""
         ranked = (PurePosixPath(task.text("path", 1_000) or "").name for task in self.config.objects("tasks"))
         places = {name: number for number, name in enumerate(ranked, start=1)}
-        return [Evolved(self, trial, run, places) for trial in self.found]
+        return [Evolved(self, trial, run, places) for trial in self.harbor_trials]
 
     def history(self, run: RunSource) -> HistorySource:
         trials = self.trials(run)

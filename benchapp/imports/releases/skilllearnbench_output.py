@@ -38,7 +38,7 @@ from benchapp.imports.reading.found_sources import (
 from benchapp.imports.reading.trajectory_files import choose, is_candidate
 from benchapp.imports.reading.walking import FolderEntry, Root, name_of, tail_of
 from benchapp.imports.releases.skilllearnbench_release import read_library, split_config
-from benchapp.imports.releases.skilllearnbench_rounds import iterate_moments, libraries_of, rounds_of
+from benchapp.imports.releases.skilllearnbench_rounds import iterate_moments, read_libraries, read_rounds
 from runner.base.types import File, Phase, Usage, Verdict
 
 NAME = "skilllearnbench-output"
@@ -92,7 +92,7 @@ class Output:
     def libraries(self) -> Iterator[LibrarySource]:
         for config, task, folder, solver in self.iterate_given():
             run, files = self.run(config, solver), self.library(config, task)
-            yield LibrarySource(run, episode_of(task), SUITE, self.root.label(folder), files)
+            yield LibrarySource(run, build_episode(task), SUITE, self.root.label(folder), files)
 
     def iterate_given(self) -> Iterator[tuple[str, str, Path, Solver]]:
         """Every library, for each who was given it; without those that come with a history."""
@@ -108,7 +108,7 @@ class Output:
         made = [trial for trial in self.trials if (trial.config, trial.family, trial.solver) == mine]
         return HistorySource(
             self.run(learned.config, first),
-            episode_of(learned.family),
+            build_episode(learned.family),
             SUITE,
             learned.path,
             tuple(trial.ids[0] for trial in made),
@@ -119,7 +119,7 @@ class Output:
     def _moments(self, learned: OutputTrial, made: list[OutputTrial]) -> Iterable[Moment]:
         others = [trial for trial in made if trial.phase is Phase.ACQUISITION and trial is not learned]
         return iterate_moments(
-            rounds_of(self.root, learned.folder),
+            read_rounds(self.root, learned.folder),
             method=self.run(learned.config, learned.solver).condition,
             family=learned.family,
             learned=learned.ids[0],
@@ -135,7 +135,7 @@ class Output:
         return {key: trial for key, trial in newest.items() if self._is_told(trial)}
 
     def _is_told(self, trial: OutputTrial) -> bool:
-        rounds = libraries_of(self.root, trial.folder)
+        rounds = read_libraries(self.root, trial.folder)
         if not rounds:
             return False
         result = self.folder / RESULTS / trial.config / trial.family
@@ -190,7 +190,7 @@ class Output:
         """The first trial's folder, a time and random letters: tells the runs from those of another checkout. It stays the
         first when the run goes on."""
         names = (name_of(folder) for *_, folder, _ in self._places)
-        return min(names, key=lambda name: (not stamp_of(name), stamp_of(name), name), default="")
+        return min(names, key=lambda name: (not read_stamp(name), read_stamp(name), name), default="")
 
     def solvers(self, config: str) -> list[Solver]:
         """Who tried the config, in the order in which they began; one that is not known where nobody tells."""
@@ -201,18 +201,18 @@ class Output:
         found: dict[str, list[Solver]] = {}
         evaluated = (trial for trial in self.trials if trial.phase is Phase.EVALUATION)
         for trial in sorted(evaluated, key=lambda trial: (trial.stamp, trial.name)):
-            if (solver := trial.told_solver) != UNTOLD and solver not in found.setdefault(trial.config, []):
+            if (solver := trial.named_solver) != UNTOLD and solver not in found.setdefault(trial.config, []):
                 found[trial.config].append(solver)
         return found
 
 
-def stamp_of(name: str) -> str:
+def read_stamp(name: str) -> str:
     """When a trial began, YYYYMMDDhhmmss, by its folder's name."""
     stamp = _STAMP.search(name)
     return stamp[1] if stamp else ""
 
 
-def episode_of(task: str) -> EpisodeSource:
+def build_episode(task: str) -> EpisodeSource:
     return EpisodeSource(task, task, family=task)
 
 
@@ -232,7 +232,7 @@ class OutputTrial:
         self.name = name_of(self.folder)
         whole = f"{tail_of(self.output.folder, 2)}@{self.output.own_name}"
         self.ids = (f"{NAME}:{whole}/{self.phase}/{self.config}/{self.instance}/{self.name}"[:900],)
-        self.stamp = stamp_of(self.name)
+        self.stamp = read_stamp(self.name)
         self.order = (self.config, self.instance, self.stamp, self.name)
 
     @cached_property
@@ -240,14 +240,14 @@ class OutputTrial:
         return read_optional(self.output.root, self.folder / "result.json")
 
     @property
-    def told_solver(self) -> Solver:
+    def named_solver(self) -> Solver:
         return self.result.text("agent", 100) or UNKNOWN, self.result.text("model", 200) or UNKNOWN
 
     @property
     def solver(self) -> Solver:
         """Generating, and a trial whose result does not tell, belong to the first that is known."""
-        is_told = self.phase is Phase.EVALUATION and self.told_solver != UNTOLD
-        return self.told_solver if is_told else self.output.solvers(self.config)[0]
+        is_told = self.phase is Phase.EVALUATION and self.named_solver != UNTOLD
+        return self.named_solver if is_told else self.output.solvers(self.config)[0]
 
     @cached_property
     def _entries(self) -> list[FolderEntry]:
@@ -278,7 +278,7 @@ class OutputTrial:
             verdict=None if failure else self._verdict(),
             config={key: value for key, value in result.raw.items() if key not in ("agent_stdout", "agent_stderr")},
             choices=self._choices(accounts),
-            episode=episode_of(self.family),
+            episode=build_episode(self.family),
             phase=self.phase,
             exception=self._exception(failure),
             usage=_usage(result.object("token_usage")),

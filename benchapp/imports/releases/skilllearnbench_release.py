@@ -106,10 +106,10 @@ def split_config(name: str) -> tuple[str, str]:
     if name.replace("_", "-") == "human-authored":
         return "human-authored", ""
     method, *model = _VENDOR.split(name, maxsplit=1)
-    return condition_of(method), model[0] if model else UNKNOWN
+    return name_condition(method), model[0] if model else UNKNOWN
 
 
-def condition_of(method: str) -> str:
+def name_condition(method: str) -> str:
     """The condition here that a method of the release is (b1-one-shot is one-shot); any other keeps its name."""
     name = _NUMBERED.sub("", method.replace("_", "-"))
     return name if name in CONDITIONS else method

@@ -35,16 +35,16 @@ class Round:
     outcome: str = ""  # of the round before it
 
 
-def rounds_of(root: Root, trial: Path) -> list[Round]:
+def read_rounds(root: Root, trial: Path) -> list[Round]:
     """The rounds of one generation, the earliest first, with what led to each; none where its skills were not kept."""
     outcomes = _outcomes(root, trial / "teacher" / "b3_history.json")
     return [
         Round(number, files, _feedback(root, trial, number - 1), outcomes.get(number - 1, ""))
-        for number, files in libraries_of(root, trial)
+        for number, files in read_libraries(root, trial)
     ]
 
 
-def libraries_of(root: Root, trial: Path) -> list[tuple[int, Files]]:
+def read_libraries(root: Root, trial: Path) -> list[tuple[int, Files]]:
     """(round, the library it left), the earliest first."""
     skills = trial / "artifacts" / "skills"
     if not root.is_dir(skills) or skills.parent.is_symlink():
