@@ -210,9 +210,9 @@ class _Reading:
         parts = PurePosixPath(path).parts
         if not parts or path.startswith("/") or ".." in parts or "/".join(parts) != path:
             raise ArchiveError(row.place, "a path inside the library", f"{path!r:.120}")
-        if row.values["skill"] != parts[0][:200]:
-            raise ArchiveError(row.place, "the skill its path begins with", f"{row.values['skill']!r:.80}")
-        self._snapshots[row.value_of("snapshot", int)][1][path] = [row.values["blob"], row.values["mode"]]
+        if (skill := row.value_of("skill", str)) != parts[0][:200]:
+            raise ArchiveError(row.place, "the skill its path begins with", f"{skill!r:.80}")
+        self._snapshots[row.value_of("snapshot", int)][1][path] = [row.value_of("blob", str), row.value_of("mode", int)]
 
     def _check_snapshots(self) -> None:
         for digest, files in self._snapshots:
