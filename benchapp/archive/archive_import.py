@@ -40,7 +40,7 @@ class TakenIn:
 
 
 def take_in(path: Path, *, source: str) -> TakenIn:
-    """The experiment in the record, with the record digest that the archive tells.
+    """The experiment in the record, with the record digest that the archive names.
 
     ArchiveError, and nothing is changed, where the file is not what it says, or another record has its place here.
     source: the file as the person named it.

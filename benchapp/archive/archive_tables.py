@@ -28,7 +28,7 @@ class ArchiveTable:
     within: str = ""
     at_home: tuple[str, ...] = ()
     known_by: tuple[str, ...] = ()
-    order: tuple[str, ...] = ("pk",)  # of its lines; keys of rows tell in which order they were recorded
+    order: tuple[str, ...] = ("pk",)  # of its lines; keys of rows follow the order in which they were recorded
 
     @cached_property
     def columns(self) -> dict[str, Column]:

@@ -142,7 +142,7 @@ def _verdict(attempt: Attempt) -> Verdict | None:
 
 
 def _verifier_result(verdict: Verdict | None) -> Json | None:
-    """None where nothing was said: Harbor's viewer counts a missing reward as 0, its files need not."""
+    """None where there is nothing to write: Harbor's viewer counts a missing reward as 0, its files need not."""
     if verdict is None:
         return None
     rewards = {name: value for name, value in verdict.rewards.items() if isinstance(value, int | float)}

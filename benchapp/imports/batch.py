@@ -120,7 +120,7 @@ def _notify_workers(experiments: set[int]) -> None:
 
 
 def _explain_closed(path: Path) -> str:
-    """Why nothing can be said of the path; empty where that is possible. Path.exists() would raise."""
+    """Why nothing can be known about the path; empty where it can be. Path.exists() would raise."""
     try:
         path.stat()
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""A person's word on what the files do not tell: rules in YAML, matched by glob, the later one winning field by field.
+"""A person's word on what the files do not say: rules in YAML, matched by glob, the later one winning field by field.
 
 rules:
   - match: {path: "*noskills*", agent: "codex"}

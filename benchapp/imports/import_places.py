@@ -66,7 +66,7 @@ class Places:
         )
         if self.is_new:
             return experiment
-        if not source.tells_itself:
+        if not source.describes_itself:
             told = {"deleted_at": None}
         elif not experiment.spec and source.spec:
             told |= named

@@ -131,7 +131,7 @@ class ExperimentRecorder:
             return None
 
     def _look_elsewhere(self, trials: Sequence[FoundTrial]) -> None:
-        """The same trials under another experiment: their job's files told another id then."""
+        """The same trials under another experiment: their job's files gave another id then."""
         wanted = {derived_id("trial", found.ids[0]): found for found in trials if found.ids[0] not in self.known}
         attempts = Attempt.objects.filter(trial__public_id__in=wanted).order_by("number")
         strangers: dict[UUID, tuple[ClaimingTrial, str]] = {}
@@ -261,7 +261,7 @@ class ExperimentRecorder:
         Run.objects.filter(pk=trial.episode.run_id).touch()
 
     def _tell_again(self, attempt: int, found: FoundTrial, source: TrialSource) -> None:
-        """Counts what is stored of an unchanged trial, and tells what was wrong with its trajectories."""
+        """Counts what is stored of an unchanged trial, and reports what was wrong with its trajectories."""
         rows = list(
             Trajectory.objects.filter(attempt=attempt, is_superseded=False).values_list(
                 "source_path", "steps_total", "extra__problems"

@@ -29,7 +29,7 @@ _PARTS_OF_A_TRIAL = frozenset({"agent", "verifier", "trajectory", "steps"})
 class FolderKind(Enum):
     TRIAL = "trial"
     JOB = "job"
-    BROKEN = "broken"  # has Harbor's file names, but neither content nor shape tells what it is
+    BROKEN = "broken"  # has Harbor's file names, but neither content nor shape shows what it is
     OTHER = "other"
 
 

@@ -62,7 +62,7 @@ class Job:
 
 
 def build_experiment(root: Root, key: str, job: Job | None, trials: Sequence[HarborTrial]) -> ExperimentSource:
-    """The experiment that a job is; without job-level files, what its trials tell of it."""
+    """The experiment that a job is; without job-level files, as its trials describe it."""
     suites = {trial.header.suite for trial in trials}
     suite = suites.pop() if len(suites) == 1 else ""
     if job is None:

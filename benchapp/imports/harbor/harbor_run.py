@@ -26,7 +26,7 @@ _HINTS = (
 
 @dataclass(frozen=True, slots=True)
 class Skills:
-    """The skills a trial was given from outside its task. names None: the files do not tell which."""
+    """The skills a trial was given from outside its task. names None: the files do not say which."""
 
     digest: str = ""
     names: tuple[str, ...] | None = None
@@ -35,7 +35,7 @@ class Skills:
 
 @dataclass(frozen=True, slots=True)
 class Harness:
-    """What an agent called itself. `variant`: what tells it from another one of its job that goes by the same name."""
+    """What an agent called itself. `variant`: separates it from another one of its job with the same name."""
 
     name: str = ""
     version: str = ""
@@ -43,7 +43,7 @@ class Harness:
 
 
 def read_version(info: Document) -> str:
-    """Empty where the agent could not tell."""
+    """Empty where the agent did not know it."""
     version = info.text("version", 100) or ""
     return "" if version == UNKNOWN else version
 

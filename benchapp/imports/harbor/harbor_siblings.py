@@ -1,4 +1,4 @@
-"""What the trials of one Harbor job tell of each other: which of their agents are not the same one, and which skills a
+"""What the trials of one Harbor job show about each other: which of their agents differ, and which skills a
 trial had whose own lock cannot be read."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from runner.base.types import JsonValue
 
 
 class Sibling(Protocol):
-    """What one trial of a job tells of the others."""
+    """One trial of a job, as the others see it."""
 
     root: Root
     folder: Path
@@ -55,7 +55,7 @@ class Siblings:
 
     @cached_property
     def _first(self) -> dict[tuple[str, ...], TrialHeader]:
-        """The first trial of each agent that tells its version, else its name; by the agent and by that name or none."""
+        """The first trial of each agent that has its version, else its name; by the agent and by that name or none."""
         found: dict[tuple[str, ...], TrialHeader] = {}
         headers = [trial.header for trial in self.trials if trial.header.harness]
         for header in sorted(headers, key=lambda header: not header.version):

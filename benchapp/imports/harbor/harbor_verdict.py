@@ -111,7 +111,7 @@ def _output(root: Root, path: Path) -> str:
 
 
 def read_side_reports(root: Root, files: Mapping[str, Path]) -> SideReports:
-    """The reports beside the reward. What is odd in them is told in the import's report too."""
+    """The reports beside the reward. What is odd in them goes into the import's report too."""
     contents = {name: root.read(path, MAX_REPORT_BYTES) for name, path in files.items() if name in SIDE_REPORTS}
     read = reports.read_side_reports({name: content for name, content in contents.items() if content is not None})
     for problem in read.problems:

@@ -122,7 +122,7 @@ def _open_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> BinaryIO:
 
 
 def name_log(root: Root, entry: FolderEntry) -> Mapping[str, JsonValue]:
-    """What the log tells of its evaluation (`eval` of the header), read without its samples. Empty where it cannot be
+    """What the log says about its evaluation (`eval` of the header), read without its samples. Empty where it cannot be
     read: that is reported when it is opened."""
     quiet = root.mute()
     try:

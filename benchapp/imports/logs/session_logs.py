@@ -188,7 +188,7 @@ class Session:
 
 
 def _ident_of_path(source_format: str, path: Path) -> str:
-    """For logs that do not tell their session's id. Kimi Code's lie in sessions/<project>/<session>/agents/<agent>/."""
+    """For logs without their session's id. Kimi Code's lie in sessions/<project>/<session>/agents/<agent>/."""
     if source_format == "kimi-wire":
         folder = path.parent.parent.parent if path.parent.parent.name == "agents" else path.parent
         return tail_of(folder, 2)

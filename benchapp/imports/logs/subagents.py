@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import PurePosixPath
 from typing import BinaryIO
 
-LOOKED_AT = 256 * 1024  # bytes; what tells it stands in one of the first lines
+LOOKED_AT = 256 * 1024  # bytes; the mark stands in one of the first lines
 # Claude Code marks every message; those of a session may stand in one file with its sub-agents', so the first decides.
 _SIDECHAIN = re.compile(rb'"isSidechain"\s*:\s*(true|false)')
 _STARTED_BY = re.compile(rb'"source"\s*:\s*\{\s*"sub_?agent"', re.IGNORECASE)  # in the head of a Codex rollout

@@ -1,7 +1,7 @@
 """What a format's reader hands over, before anything is stored: plain values, already cleaned, not yet redacted.
 
 A format gives `Found` experiments; each has trials that can say cheaply whether they changed (`digest`) and be read in
-full (`read`), and libraries. None means that the files do not tell.
+full (`read`), and libraries. None means that the files do not say.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ DEFAULT_SUITE = "harbor"
 
 @dataclass(frozen=True, slots=True)
 class TrialHeader:
-    """What sorts and names a trial before it is read. Empty: its files do not tell."""
+    """What sorts and names a trial before it is read. Empty: not in its files."""
 
     ident: str
     name: str
@@ -46,7 +46,7 @@ class TrialHeader:
 
     @property
     def suite(self) -> str:
-        """The organisation of an org/name task; else one suite for all. A task's revision tells namesakes apart."""
+        """The organisation of an org/name task; else one suite for all. A task's revision separates namesakes."""
         return self.task.rpartition("/")[0] or DEFAULT_SUITE
 
 
@@ -62,7 +62,7 @@ class ExperimentSource:
     was_cut_short: bool = False  # the source says that it never finished
 
     @property
-    def tells_itself(self) -> bool:
+    def describes_itself(self) -> bool:
         """False where all that is known of it comes from trials: a part of a job that was given alone."""
         return bool(self.spec or self.started_at or self.finished_at or self.was_cut_short)
 
@@ -84,7 +84,7 @@ class ExperimentSource:
 
 @dataclass(frozen=True, slots=True)
 class RunSource:
-    """What tells one run of an experiment from another. `skills`: digest of the skills given, where it is known."""
+    """What separates one run of an experiment from another. `skills`: digest of the skills given, where it is known."""
 
     harness: str = UNKNOWN
     harness_version: str = ""
@@ -94,7 +94,9 @@ class RunSource:
     replicate: int | None = None
     skills: str = ""
     setup: Mapping[str, object] = field(default_factory=dict)
-    variant: str = ""  # of the harness, where its settings or version tell it from another one of the experiment
+    variant: str = (
+        ""  # of the harness, where the experiment has another one of its name with other settings or another version
+    )
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -151,7 +153,7 @@ class SourceChoice:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Aware times are UTC. Where the source tells no zone its own text stays, and only the length is known."""
+    """Aware times are UTC. A time without a zone stays the source's own text; only the length is known."""
 
     started_at: datetime | None = None
     finished_at: datetime | None = None
@@ -264,7 +266,7 @@ class LibrarySource:
 
 @dataclass(frozen=True, slots=True)
 class TrialMoment:
-    """A trial ended. `given`: the library it had, None where the files do not tell."""
+    """A trial ended. `given`: the library it had, None where the files do not say."""
 
     ident: str  # first of the trial's ids
     given: Files | None = None
@@ -324,7 +326,7 @@ class HistorySource:
     path: str
     trials: tuple[str, ...]  # first ids
     read: Callable[[], Iterable[Moment]]
-    at: datetime  # stands in for times that the source does not tell
+    at: datetime  # stands in for times that the source lacks
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,7 +340,7 @@ class KeyPointSource:
 
 @dataclass(frozen=True, slots=True)
 class TaskFacts:
-    """What a source tells of a task besides trials."""
+    """What a source holds about a task besides trials."""
 
     task: TaskSource
     key_points: tuple[KeyPointSource, ...] = ()

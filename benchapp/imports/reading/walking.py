@@ -23,7 +23,7 @@ TAIL = 3  # parts of a path that separate namesakes: <split>/<submission>/trajs,
 NAMED = 5  # names that one line of the report lists
 NOT_ENTERED = frozenset({".git", "node_modules", "__pycache__"})
 MAX_TREE_FILES = 20_000  # of one trial, or one skill library
-MAX_HASHED_BYTES = 1024 * 1024 * 1024  # of one trial's files; what is larger is told by its ends
+MAX_HASHED_BYTES = 1024 * 1024 * 1024  # of one trial's files; a larger file is hashed by its ends
 END_BYTES = 1024 * 1024
 
 

@@ -51,7 +51,7 @@ _OF_CONFIG = ("order_seed", "dry_run", "max_tasks")
 
 
 def claims(root: Root, folder: Path) -> bool:
-    """Is it one run's folder: stores/ beside a config.json that tells a run id and a baseline?"""
+    """Is it one run's folder: stores/ beside a config.json with a run id and a baseline?"""
     config = find_object(root, folder / "config.json") if root.is_dir(folder / "stores") else None
     return config is not None and {"run_id", "baseline"} <= config.raw.keys()
 
@@ -180,7 +180,7 @@ def _episode(document: Document, libraries: dict[str, Library]) -> EpisodeSource
 def _histories(
     run: RunSource, records: list[Record], libraries: dict[str, Library], events: Events
 ) -> Iterator[HistorySource]:
-    """Only of episodes whose library can be read: without its contents a decision says nothing."""
+    """Only of episodes whose library can be read: without its contents a decision is empty."""
     grouped: defaultdict[str, list[Record]] = defaultdict(list)
     for record in records:
         grouped[record.episode.key].append(record)

@@ -78,7 +78,7 @@ def _is_family_job(root: Root, job: Path) -> bool:
 
 
 def _run(folder: Path, jobs: list[FamilyJob]) -> RunSource:
-    """What the jobs' configs tell of the agent. One root is one run, also where a family has no trial yet."""
+    """The agent, as the jobs' configs describe it. One root is one run, also where a family has no trial yet."""
     agents = [agent for job in jobs for agent in list(job.config.objects("agents"))[:1]]
     models = {agent.text("model_name", 200) for agent in agents} - {None, ""}
     classes = {_harness(agent) for agent in agents} - {""}
@@ -96,7 +96,7 @@ def _run(folder: Path, jobs: list[FamilyJob]) -> RunSource:
 
 
 def _first_trial(jobs: list[FamilyJob]) -> str:
-    """Its folder's name, which Harbor ends with random letters: tells the run from one of the same name in another
+    """Its folder's name, which Harbor ends with random letters: separates the run from one of the same name in another
     checkout. It stays the first when the run goes on."""
     trials = [trial for job in jobs for trial in job.harbor_trials]
     first = min(trials, key=lambda trial: (not trial.header.started, trial.order), default=None)
@@ -163,7 +163,7 @@ class FamilyJob:
         )
 
     def _at(self) -> datetime:
-        """The history tells no times; those of the trials stand in, and before the first the file's own."""
+        """The history has no times; those of the trials stand in, and before the first the file's own."""
         path = self.folder / HISTORY
         try:
             return datetime.fromtimestamp(path.stat(follow_symlinks=False).st_mtime, UTC)

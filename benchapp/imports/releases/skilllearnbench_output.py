@@ -174,7 +174,7 @@ class Output:
         return {}
 
     def run(self, config: str, solver: Solver) -> RunSource:
-        """Of a config: harness and model are the solver's, as its evaluations tell."""
+        """Of a config: harness and model are the solver's, as its evaluations name them."""
         method, author = ("no-skill", "") if config in NO_SKILL else split_config(config)
         return RunSource(
             harness=solver[0],
@@ -187,13 +187,13 @@ class Output:
 
     @cached_property
     def own_name(self) -> str:
-        """The first trial's folder, a time and random letters: tells the runs from those of another checkout. It stays the
+        """The first trial's folder, a time and random letters: separates the runs from those of another checkout. It stays the
         first when the run goes on."""
         names = (name_of(folder) for *_, folder, _ in self._places)
         return min(names, key=lambda name: (not read_stamp(name), read_stamp(name), name), default="")
 
     def solvers(self, config: str) -> list[Solver]:
-        """Who tried the config, in the order in which they began; one that is not known where nobody tells."""
+        """Who tried the config, in the order in which they began; UNTOLD where no result names one."""
         return self._solvers.get(config, [UNTOLD])
 
     @cached_property
@@ -245,7 +245,7 @@ class OutputTrial:
 
     @property
     def solver(self) -> Solver:
-        """Generating, and a trial whose result does not tell, belong to the first that is known."""
+        """Generating, and a trial whose result names none, belong to the first that is known."""
         is_told = self.phase is Phase.EVALUATION and self.named_solver != UNTOLD
         return self.named_solver if is_told else self.output.solvers(self.config)[0]
 
@@ -302,7 +302,7 @@ class OutputTrial:
         return read_verdict(self.output.root, self.folder / "verifier", told, place=self.result, source=SUITE)
 
     def _list_mounted(self) -> tuple[str, ...] | None:
-        """A solver is given the whole library of its config; an author's agent none that is told."""
+        """A solver is given the whole library of its config; an author's agent none that the files name."""
         if self.phase is Phase.ACQUISITION:
             return None
         if self.config in NO_SKILL:
@@ -317,7 +317,7 @@ class OutputTrial:
         return None
 
     def _began(self) -> str:
-        """The stamp in the folder's name; it tells no zone."""
+        """The stamp in the folder's name; it has no zone."""
         try:
             return datetime.strptime(self.stamp, "%Y%m%d%H%M%S").isoformat(" ")  # noqa: DTZ007
         except ValueError:
