@@ -8,14 +8,13 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any
 from uuid import UUID
 
 from benchapp.archive import FORMAT, MANIFEST, SHARED, ArchiveError
-from benchapp.archive.archive_lines import MAX_LINE, ArchiveRow, Counts, run_rows, shared_rows
+from benchapp.archive.archive_lines import MAX_LINE, ArchiveRow, Counts, read_rows
 from benchapp.archive.archive_tables import PUBLIC
 from benchapp.archive.archive_values import DIGEST
-from benchapp.archive.envelope import Member, reading
+from benchapp.archive.envelope import Member, open_members
 from benchapp.models.blobs import MAX_BLOB_BYTES
 from runner.base.digests import LIBRARY_FORMAT, digest_bytes, digest_json
 
@@ -46,7 +45,7 @@ class Checked:
 
 def check_archive(path: Path) -> Checked:
     """Reads the whole file once. ArchiveError for the first thing that is not as it should be."""
-    with reading(path) as members:
+    with open_members(path) as members:
         manifest = read_manifest(next(members, None))
         found = _Reading(Checked(manifest))
         found.contents(members, manifest.contents)
@@ -70,7 +69,7 @@ def read_manifest(member: Member | None) -> Manifest:
             experiment=UUID(raw["experiment"]["id"]),
             name=str(raw["experiment"]["name"])[:300],
             record_digest=_digest(raw["record_digest"]),
-            files=tuple(_file(item, place) for place, item in enumerate(raw["files"])),
+            files=tuple(_read_file(item, place) for place, item in enumerate(raw["files"])),
             contents=_at_most(raw["contents"], MAX_CONTENTS),
             forked_from={UUID(run): UUID(origin) for run, origin in raw["forked_from"].items()},
             probe_of={UUID(probe): _read_probe(told) for probe, told in raw.get("probe_of", {}).items()},
@@ -79,37 +78,37 @@ def read_manifest(member: Member | None) -> Manifest:
         raise ArchiveError(MANIFEST, "what an archive says of itself", f"{type(error).__name__}: {error}") from error
 
 
-def _file(raw: dict[str, Any], place: int) -> tuple[str, int, str]:
+def _read_file(raw: dict[str, object], place: int) -> tuple[str, int, str]:
     expected = f"runs/{place:05d}.jsonl" if place else SHARED
     if raw["name"] != expected:
         raise ValueError(f"file {place + 1} is {raw['name']!r:.80} (expected {expected})")
     return expected, _at_most(raw["bytes"], MAX_TOTAL), _digest(raw["sha256"])
 
 
-def _read_probe(raw: dict[str, Any]) -> tuple[UUID, UUID | None]:
+def _read_probe(raw: dict[str, str]) -> tuple[UUID, UUID | None]:
     return UUID(raw["episode"]), UUID(raw["decision"]) if raw["decision"] is not None else None
 
 
-def _are_hunks(raw: Any) -> bool:
+def _are_hunks(raw: object) -> bool:
     names = ("id", "path", "place", "did")
     return isinstance(raw, list) and all(
         isinstance(hunk, dict) and all(isinstance(hunk.get(name), str) for name in names) for hunk in raw
     )
 
 
-def _digest(raw: Any) -> str:
+def _digest(raw: object) -> str:
     if not isinstance(raw, str) or not DIGEST.fullmatch(raw):
         raise ValueError("a digest is 64 hex characters")
     return raw
 
 
-def _at_most(raw: Any, most: int) -> int:
-    if type(raw) is not int or not 0 <= raw <= most:
+def _at_most(raw: object, most: int) -> int:
+    if not isinstance(raw, int) or isinstance(raw, bool) or not 0 <= raw <= most:
         raise ValueError(f"a number is over {most:,} or none")
     return raw
 
 
-def content_of(member: Member | None) -> tuple[str, bytes]:
+def read_content(member: Member | None) -> tuple[str, bytes]:
     """(digest, content) of the member for one content, which is what its name says."""
     if member is None or not member.name.startswith("blobs/") or not DIGEST.fullmatch(digest := member.name[6:]):
         raise ArchiveError(ascii(member.name)[:80] if member else "", "a content named by its digest", "something else")
@@ -119,7 +118,16 @@ def content_of(member: Member | None) -> tuple[str, bytes]:
     return digest, content
 
 
-def checked_lines(member: Member | None, told: tuple[str, int, str]) -> Iterator[bytes]:
+def iterate_files(
+    members: Iterator[Member], manifest: Manifest
+) -> Iterator[tuple[tuple[str, int, str], Iterator[ArchiveRow]]]:
+    """(what the manifest says of it, rows) of each file; read its rows before you ask for the next."""
+    shared: Counts = {}
+    for place, told in enumerate(manifest.files):
+        yield told, read_rows(_check_lines(next(members, None), told), told[0], shared, of_run=place > 0)
+
+
+def _check_lines(member: Member | None, told: tuple[str, int, str]) -> Iterator[bytes]:
     """The lines of a file of rows, which is what the manifest says of it; known only once the last one is read."""
     name, size, sha256 = told
     if member is None or (member.name, member.size) != (name, size):
@@ -144,7 +152,7 @@ class _Reading:
     def contents(self, members: Iterator[Member], expected: int) -> None:
         before = ""
         for _ in range(expected):
-            digest, content = content_of(next(members, None))
+            digest, content = read_content(next(members, None))
             if digest <= before:
                 raise ArchiveError(f"blobs/{digest}", "contents sorted, each once", f"it follows {before}")
             before = digest
@@ -157,12 +165,9 @@ class _Reading:
             raise ArchiveError("", f"at most {MAX_TOTAL:,} bytes unpacked", "there is more")
 
     def files(self, members: Iterator[Member], manifest: Manifest) -> None:
-        shared: Counts = {}
-        for place, told in enumerate(manifest.files):
-            self._weigh(told[1])
-            lines = checked_lines(next(members, None), told)
-            rows = run_rows(lines, told[0], shared) if place else shared_rows(lines, told[0], shared)
-            self._file(rows, of_run=bool(place))
+        for (name, size, _), rows in iterate_files(members, manifest):
+            self._weigh(size)
+            self._file(rows, of_run=name != SHARED)
         if extra := next(members, None):
             raise ArchiveError(ascii(extra.name)[:80], "nothing after the last run", "another file")
         self._check_snapshots()
@@ -181,17 +186,17 @@ class _Reading:
 
     def _row(self, row: ArchiveRow) -> None:
         for name in row.table.contents:
-            if (digest := row.values.get(name)) is not None:
-                self._use(bytes.fromhex(digest), row)
+            if row.values.get(name) is not None:
+                self._use(bytes.fromhex(row.value_of(name, str)), row)
         if row.table in PUBLIC:
-            self.checked.ids.setdefault(row.table.name, []).append(row.values["public_id"])
+            self.checked.ids.setdefault(row.table.name, []).append(row.value_of("public_id", UUID))
         match row.table.name:
             case "snapshot":
-                self._snapshots.append((row.values["digest"], {}))
+                self._snapshots.append((row.value_of("digest", str), {}))
             case "file":
                 self._snapshot_file(row)
             case "trajectory":
-                self.checked.counts["steps"] += row.values["steps_total"]
+                self.checked.counts["steps"] += row.value_of("steps_total", int)
             case "probe" if not _are_hunks(row.values.get("reverted", [])):
                 raise ArchiveError(row.place, "hunks as id, path, place and what was done", "something else")
 
@@ -201,13 +206,13 @@ class _Reading:
         self._used.add(digest)
 
     def _snapshot_file(self, row: ArchiveRow) -> None:
-        path = row.values["path"]
+        path = row.value_of("path", str)
         parts = PurePosixPath(path).parts
         if not parts or path.startswith("/") or ".." in parts or "/".join(parts) != path:
             raise ArchiveError(row.place, "a path inside the library", f"{path!r:.120}")
-        if row.values["skill"] != parts[0][:200]:
-            raise ArchiveError(row.place, "the skill its path begins with", f"{row.values['skill']!r:.80}")
-        self._snapshots[row.values["snapshot"]][1][path] = [row.values["blob"], row.values["mode"]]
+        if (skill := row.value_of("skill", str)) != parts[0][:200]:
+            raise ArchiveError(row.place, "the skill its path begins with", f"{skill!r:.80}")
+        self._snapshots[row.value_of("snapshot", int)][1][path] = [row.value_of("blob", str), row.value_of("mode", int)]
 
     def _check_snapshots(self) -> None:
         for digest, files in self._snapshots:

@@ -18,7 +18,7 @@ from django.db.models import Model, Q, QuerySet
 from benchapp.archive import FORMAT, MANIFEST, SHARED, ArchiveError
 from benchapp.archive.archive_tables import RUN_TABLES, SHARED_TABLES, ArchiveTable
 from benchapp.archive.archive_values import encode_value
-from benchapp.archive.envelope import Writer, writing
+from benchapp.archive.envelope import Writer, open_writer
 from benchapp.models import (
     Attempt,
     Blob,
@@ -76,7 +76,7 @@ def write_archive(experiment: Experiment, target: Path) -> WrittenArchive:
         manifest = _manifest(experiment, digest, files, contents)
         unfinished = Path(folder, "archive")
         with unfinished.open("wb") as stream:
-            with writing(stream, zipped=target.name.endswith((".gz", ".tgz"))) as writer:
+            with open_writer(stream, zipped=target.name.endswith((".gz", ".tgz"))) as writer:
                 writer.add_bytes(MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False).encode())
                 _write_contents(writer, contents)
                 for file in files:
@@ -102,7 +102,7 @@ def _refuse_open(experiment: Experiment) -> None:
         )
 
 
-def _manifest(experiment: Experiment, digest: str, files: list[_File], contents: list[bytes]) -> dict[str, Any]:
+def _manifest(experiment: Experiment, digest: str, files: list[_File], contents: list[bytes]) -> dict[str, object]:
     probes = Probe.objects.filter(run__experiment=experiment).exclude(origin=None).order_by("public_id")
     forks = experiment.runs.exclude(forked_from=None).values_list("public_id", "forked_from__public_id")
     return {
@@ -174,24 +174,25 @@ class _WrittenRows:
         names, mine = list(table.columns), numbers[table.name]
         attributes = [field.attname for field in table.columns.values()]
         for key, *values in rows.order_by(*table.order).values_list("pk", *attributes).iterator(ROWS_AT_ONCE):
-            told = dict(zip(names, map(encode_value, values), strict=True))
+            row = dict(zip(names, map(encode_value, values), strict=True))
             try:
                 for name, target in table.references.items():
-                    if told[name] is not None:
-                        told[name] = numbers[target][told[name]]
-                line = json.dumps([table.name, told], ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+                    if isinstance(referred := row[name], int):
+                        row[name] = numbers[target][referred]
+                line = json.dumps([table.name, row], ensure_ascii=False, allow_nan=False, separators=(",", ":"))
             except (KeyError, ValueError) as error:
                 raise ArchiveError("", f"a {table.name} that can be written", f"row {key}: {error!r}") from error
-            self.contents.update(bytes.fromhex(told[name]) for name in table.contents if told[name] is not None)
+            digests = (row[name] for name in table.contents)
+            self.contents.update(bytes.fromhex(digest) for digest in digests if isinstance(digest, str))
             mine[key] = len(mine)
             yield line.encode() + b"\n"
 
 
 def _shared_rows(experiment: Experiment) -> dict[ArchiveTable, QuerySet[Model]]:
     """What its runs share with others: only the tasks it has trials of, with all that these hang below."""
-    mine: dict[str, Any] = {"episode__run__experiment": experiment}
-    trials, decisions = Trial.objects.filter(**mine), Decision.objects.filter(**mine)
     episodes = Episode.objects.filter(run__experiment=experiment)
+    trials = Trial.objects.filter(episode__run__experiment=experiment)
+    decisions = Decision.objects.filter(episode__run__experiment=experiment)
     seedings = Seeding.objects.filter(entry__episode__run__experiment=experiment)
     seals = Seal.objects.filter(entry__episode__run__experiment=experiment)
     probes = Probe.objects.filter(run__experiment=experiment)

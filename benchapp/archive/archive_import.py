@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
@@ -14,10 +13,11 @@ from django.db.models import Model
 from django.utils import timezone
 
 from benchapp.archive import ArchiveError
-from benchapp.archive.archive_check import Checked, Manifest, check_archive, checked_lines, content_of, read_manifest
-from benchapp.archive.archive_lines import ArchiveRow, Counts, run_rows, shared_rows
+from benchapp.archive.archive_check import Checked, Manifest, check_archive, iterate_files, read_content, read_manifest
+from benchapp.archive.archive_lines import ArchiveRow
 from benchapp.archive.archive_tables import PUBLIC, TABLES
-from benchapp.archive.envelope import Member, reading
+from benchapp.archive.archive_values import Stored
+from benchapp.archive.envelope import Member, open_members
 from benchapp.audit.check_finding import Flaw
 from benchapp.audit.content_check import check_trajectories, chunks
 from benchapp.audit.episode_check import check_episode
@@ -40,7 +40,7 @@ class TakenIn:
 
 
 def take_in(path: Path, *, source: str) -> TakenIn:
-    """The experiment in the record, with the record digest that the archive tells.
+    """The experiment in the record, with the record digest that the archive names.
 
     ArchiveError, and nothing is changed, where the file is not what it says, or another record has its place here.
     source: the file as the person named it.
@@ -50,7 +50,7 @@ def take_in(path: Path, *, source: str) -> TakenIn:
     if standing is not None:
         return _standing(standing, checked)
     _refuse_taken(checked)
-    with reading(path) as members:
+    with open_members(path) as members:
         manifest = read_manifest(next(members, None))
         if manifest != checked.manifest:
             raise ArchiveError("", "a file that stands still", "it changed while it was read")
@@ -92,7 +92,7 @@ def _put_contents(members: Iterator[Member], total: int) -> None:
     """Before the rows that point at them. What no row comes to point at is swept."""
     waiting: list[bytes] = []
     for _ in range(total):
-        waiting.append(content_of(next(members, None))[1])
+        waiting.append(read_content(next(members, None))[1])
         if sum(map(len, waiting)) > CONTENT_BYTES_AT_ONCE or len(waiting) >= ROWS_AT_ONCE:
             Blob.objects.put_many(waiting)
             waiting = []
@@ -110,10 +110,8 @@ class _ReadRows:
     _waiting: list[Model] = field(default_factory=list)
 
     def write(self, members: Iterator[Member]) -> Experiment:
-        shared: Counts = {}
-        for place, told in enumerate(self.manifest.files):
-            lines = checked_lines(next(members, None), told)
-            self._file(run_rows(lines, told[0], shared) if place else shared_rows(lines, told[0], shared))
+        for _, rows in iterate_files(members, self.manifest):
+            self._file(rows)
         experiment = Experiment.objects.get(pk=self.keys["experiment"][0])
         _link_forks(experiment, self.manifest)
         _link_probes(experiment, self.manifest)
@@ -146,20 +144,20 @@ class _ReadRows:
             values["settled_at"] = timezone.now()
         self._waiting.append(row.table.model(**values))
 
-    def _with_keys(self, row: ArchiveRow) -> dict[str, Any]:
+    def _with_keys(self, row: ArchiveRow) -> dict[str, Stored]:
         values = {}
         for name, value in row.values.items():
             column = row.table.columns[name]
             if value is not None and (target := row.table.references.get(name)):
-                value = self.keys[target][value]
+                value = self.keys[target][row.value_of(name, int)]
             values[column.attname] = value
         return values
 
-    def _add_shared(self, row: ArchiveRow, values: dict[str, Any]) -> None:
+    def _add_shared(self, row: ArchiveRow, values: dict[str, Stored]) -> None:
         """What is here already stays as it is here."""
         table = row.table
         parent = table.references.get(table.known_by[0])
-        if parent is None or (parent, row.values[table.known_by[0]]) not in self.fresh:
+        if parent is None or (parent, row.value_of(table.known_by[0], int)) not in self.fresh:
             known = {table.columns[name].attname: values[table.columns[name].attname] for name in table.known_by}
             if found := table.model._default_manager.filter(**known).values_list("pk", flat=True).first():
                 self._flush(table.name)
@@ -175,7 +173,7 @@ class _ReadRows:
             self._waiting = []
 
 
-def _origin(told: str | None) -> str:
+def _origin(told: Stored) -> str:
     """What ran elsewhere was imported: nobody here goes on with it. What was made up stays so."""
     return Experiment.Origin.SYNTHETIC if told == Experiment.Origin.SYNTHETIC else Experiment.Origin.IMPORTED
 
@@ -209,9 +207,9 @@ def _check_written(experiment: Experiment, manifest: Manifest) -> None:
 
 
 def _flaws(experiment: Experiment) -> Iterator[Flaw]:
-    mine: dict[str, Any] = {"attempt__trial__episode__run__experiment": experiment}
-    yield from check_trajectories(Trajectory.objects.filter(**mine))
-    yield from chunks(Chunk.objects.filter(**{f"trajectory__{name}": mine[name] for name in mine}))
+    trajectories = Trajectory.objects.filter(attempt__trial__episode__run__experiment=experiment)
+    yield from check_trajectories(trajectories)
+    yield from chunks(Chunk.objects.filter(trajectory__in=trajectories))
     for run in experiment.runs.all():
         for episode in run.episodes.select_related("run__experiment", "run__forked_from", "library"):
             yield from check_episode(episode)

@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import NoReturn, TypeVar
+from uuid import UUID
 
 from django.db.models import NOT_PROVIDED
 
 from benchapp.archive import ArchiveError
 from benchapp.archive.archive_tables import RUN_TABLES, SHARED_TABLES, TABLES, ArchiveTable
-from benchapp.archive.archive_values import DIGEST, decode_value
+from benchapp.archive.archive_values import DIGEST, Stored, decode_value
+from runner.base.types import JsonValue
 
 MAX_LINE = 64 * 1024 * 1024  # bytes
 
 Counts = dict[str, int]  # table -> lines so far
+Value = TypeVar("Value", str, int, UUID)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,20 +27,20 @@ class ArchiveRow:
 
     table: ArchiveTable
     number: int  # its place among the lines of its table, from 0
-    values: dict[str, Any]
+    values: dict[str, Stored]
     place: str  # for a message
 
-
-def shared_rows(lines: Iterable[bytes], name: str, counts: Counts) -> Iterator[ArchiveRow]:
-    """`counts` is filled, and is what the runs' lines may refer to."""
-    yield from _rows(lines, name, counts, SHARED_TABLES)
-
-
-def run_rows(lines: Iterable[bytes], name: str, shared: Counts) -> Iterator[ArchiveRow]:
-    yield from _rows(lines, name, dict(shared), RUN_TABLES)
+    def value_of(self, column: str, kind: type[Value]) -> Value:
+        """The value of a column that the reader needs; a reference is the place of a line."""
+        value = self.values.get(column)
+        if not isinstance(value, kind):
+            raise ArchiveError(self.place, f"a {self.table.name} with its {column}", "there is none")
+        return value
 
 
-def _rows(lines: Iterable[bytes], name: str, counts: Counts, allowed: tuple[ArchiveTable, ...]) -> Iterator[ArchiveRow]:
+def read_rows(lines: Iterable[bytes], name: str, shared: Counts, *, of_run: bool) -> Iterator[ArchiveRow]:
+    """`shared` is filled from the lines that runs share, and is what the runs' lines may refer to."""
+    counts, allowed = (dict(shared), RUN_TABLES) if of_run else (shared, SHARED_TABLES)
     order = {table.name: place for place, table in enumerate(allowed)}
     counts.update(dict.fromkeys(order, 0))
     latest = 0
@@ -51,9 +54,9 @@ def _rows(lines: Iterable[bytes], name: str, counts: Counts, allowed: tuple[Arch
         counts[table] += 1
 
 
-def _parse_line(line: bytes, place: str) -> tuple[str, dict[str, Any]]:
+def _parse_line(line: bytes, place: str) -> tuple[str, dict[str, JsonValue]]:
     try:
-        found = json.loads(line.decode(), parse_constant=_no_constant)
+        found: JsonValue = json.loads(line.decode(), parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         raise ArchiveError(place, "a line of JSON", str(error)[:200]) from error
     match found:
@@ -62,15 +65,15 @@ def _parse_line(line: bytes, place: str) -> tuple[str, dict[str, Any]]:
     raise ArchiveError(place, "[table, {column: value}]", "something else")
 
 
-def _no_constant(name: str) -> Any:
+def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no number")
 
 
-def _values(table: ArchiveTable, told: dict[str, Any], counts: Counts, place: str) -> dict[str, Any]:
+def _values(table: ArchiveTable, told: dict[str, JsonValue], counts: Counts, place: str) -> dict[str, Stored]:
     if unknown := sorted(set(told) - set(table.columns)):
         message = f"{', '.join(unknown)[:200]!r}: made by a newer version?"
         raise ArchiveError(place, f"columns that a {table.name} has", message)
-    values: dict[str, Any] = {}
+    values: dict[str, Stored] = {}
     for name, field in table.columns.items():
         if name not in told:
             if field.default is NOT_PROVIDED and not field.null and not field.blank:
@@ -89,7 +92,7 @@ def _values(table: ArchiveTable, told: dict[str, Any], counts: Counts, place: st
     return values
 
 
-def _reference(value: Any, known: int, *, nullable: bool) -> int | None:
+def _reference(value: JsonValue, known: int, *, nullable: bool) -> int | None:
     if value is None and nullable:
         return None
     if type(value) is not int or not 0 <= value < known:
@@ -97,7 +100,7 @@ def _reference(value: Any, known: int, *, nullable: bool) -> int | None:
     return value
 
 
-def _content(value: Any, *, nullable: bool) -> str | None:
+def _content(value: JsonValue, *, nullable: bool) -> str | None:
     if value is None and nullable:
         return None
     if not isinstance(value, str) or not DIGEST.fullmatch(value):

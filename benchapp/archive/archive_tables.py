@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, TypeAlias
 
 from django.db.models import Field, ForeignKey, Model
 
 from benchapp import models
+
+Column: TypeAlias = "Field[Any, Any]"  # what it takes and gives differs by column: archive_values checks it
 
 
 @dataclass(frozen=True)
@@ -25,10 +28,10 @@ class ArchiveTable:
     within: str = ""
     at_home: tuple[str, ...] = ()
     known_by: tuple[str, ...] = ()
-    order: tuple[str, ...] = ("pk",)  # of its lines; keys of rows tell in which order they were recorded
+    order: tuple[str, ...] = ("pk",)  # of its lines; keys of rows follow the order in which they were recorded
 
     @cached_property
-    def columns(self) -> dict[str, Field]:
+    def columns(self) -> dict[str, Column]:
         """Everything that travels, by name. People do not."""
         return {
             field.name: field

@@ -6,24 +6,28 @@ import json
 import math
 import re
 from datetime import UTC, datetime
-from typing import Any
+from typing import TypeAlias, TypeVar
 from uuid import UUID
 
 from django.db import models
-from django.db.models import Field
 
+from benchapp.archive.archive_tables import Column
+from runner.base.types import JsonValue
+
+Scalar = TypeVar("Scalar", bool, int, str)
+Stored: TypeAlias = "JsonValue | UUID | datetime"  # what a column holds
 MAX_TEXT = 16 * 1024 * 1024  # characters of a text column without a limit of its own
 MAX_SMALL, MAX_BIG = 2**31 - 1, 2**63 - 1
 DIGEST = re.compile(r"[0-9a-f]{64}")
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
-def encode_value(value: Any) -> Any:
+def encode_value(value: Stored) -> JsonValue:
     """A value of a row as JSON can say it."""
     return value.isoformat() if isinstance(value, datetime) else str(value) if isinstance(value, UUID) else value
 
 
-def decode_value(field: Field, value: Any) -> Any:
+def decode_value(field: Column, value: JsonValue) -> Stored:
     """The value for this column. ValueError, which says what was expected, for anything the column cannot hold."""
     if value is None:
         if not field.null:
@@ -31,30 +35,30 @@ def decode_value(field: Field, value: Any) -> Any:
         return None
     match field:
         case models.BooleanField():
-            return _of(bool, value, "true or false")
+            return _check_type(bool, value, "true or false")
         case models.UUIDField():
-            return UUID(_of(str, value, "a UUID"))
+            return UUID(_check_type(str, value, "a UUID"))
         case models.DateTimeField():
-            return _moment(value)
+            return _read_moment(value)
         case models.JSONField():
-            return _json(field, value)
+            return _check_json(field, value)
         case models.FloatField():
-            return _number(value)
+            return _read_number(value)
         case models.IntegerField():
-            return _whole(field, value)
+            return _check_whole(field, value)
         case models.CharField() | models.TextField():
-            return _text(field, value)
+            return _check_text(field, value)
     raise TypeError(f"{field}: no such column can be in an archive")  # a model grew a kind that is not known here
 
 
-def _of(kind: type, value: Any, expected: str) -> Any:
-    if type(value) is not kind:
-        raise ValueError(expected)
-    return value
+def _check_type(kind: type[Scalar], value: JsonValue, expected: str) -> Scalar:
+    if type(value) is kind:
+        return value
+    raise ValueError(expected)
 
 
-def _moment(value: Any) -> datetime:
-    moment = datetime.fromisoformat(_of(str, value, "a time"))
+def _read_moment(value: JsonValue) -> datetime:
+    moment = datetime.fromisoformat(_check_type(str, value, "a time"))
     if moment.tzinfo is None:
         raise ValueError("a time with its zone")
     try:
@@ -64,7 +68,7 @@ def _moment(value: Any) -> datetime:
     return moment
 
 
-def _json(field: Field, value: Any) -> Any:
+def _check_json(field: Column, value: JsonValue) -> JsonValue:
     default = field.get_default()
     if default is not None and type(default) is not type(value):
         raise ValueError(f"a JSON {type(default).__name__}")
@@ -73,20 +77,17 @@ def _json(field: Field, value: Any) -> Any:
     return value
 
 
-def _number(value: Any) -> float:
-    if type(value) not in (int, float):
-        raise ValueError("a finite number")
+def _read_number(value: JsonValue) -> float:
     try:
-        number = float(value)
+        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(number := float(value)):
+            return number
     except OverflowError:  # an integer of more than 308 digits
-        number = math.inf
-    if not math.isfinite(number):
-        raise ValueError("a finite number")
-    return number
+        pass
+    raise ValueError("a finite number")
 
 
-def _whole(field: Field, value: Any) -> int:
-    number: int = _of(int, value, "a whole number")
+def _check_whole(field: Column, value: JsonValue) -> int:
+    number = _check_type(int, value, "a whole number")
     most = MAX_BIG if isinstance(field, models.BigIntegerField) else MAX_SMALL
     positive = isinstance(field, models.PositiveIntegerField | models.PositiveBigIntegerField)
     if not (0 if positive else -most) <= number <= most:
@@ -94,8 +95,8 @@ def _whole(field: Field, value: Any) -> int:
     return number
 
 
-def _text(field: Field, value: Any) -> str:
-    text: str = _of(str, value, "a text")
+def _check_text(field: Column, value: JsonValue) -> str:
+    text = _check_type(str, value, "a text")
     most = field.max_length or MAX_TEXT
     if len(text) > most:
         raise ValueError(f"a text of at most {most:,} characters")

@@ -14,12 +14,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, BinaryIO
 
 import zstandard
 
 from benchapp.archive import ArchiveError
 
+Stream = IO[bytes] | gzip.GzipFile
 BLOCK = tarfile.BLOCKSIZE
 PIECE = 1024 * 1024
 LEVEL = 3  # contents are many and each is written once
@@ -47,13 +48,13 @@ class Writer:
 
 
 @contextmanager
-def writing(target: BinaryIO, *, zipped: bool) -> Iterator[Writer]:
+def open_writer(target: BinaryIO, *, zipped: bool) -> Iterator[Writer]:
     """zipped: gzip, for those without zstd at hand."""
-    stream: BinaryIO
-    if zipped:
-        stream = gzip.GzipFile(filename="", fileobj=target, mode="wb", compresslevel=6, mtime=0)  # type: ignore[assignment]
-    else:
-        stream = zstandard.ZstdCompressor(level=LEVEL).stream_writer(target, closefd=False)  # type: ignore[assignment]
+    stream: Stream = (
+        gzip.GzipFile(filename="", fileobj=target, mode="wb", compresslevel=6, mtime=0)
+        if zipped
+        else zstandard.ZstdCompressor(level=LEVEL).stream_writer(target, closefd=False)
+    )
     with stream, tarfile.open(fileobj=stream, mode="w|", format=tarfile.USTAR_FORMAT) as tar:
         yield Writer(tar)
 
@@ -67,7 +68,7 @@ class Member:
 
     name: str
     size: int
-    _stream: BinaryIO
+    _stream: Stream
     _left: int
 
     def read(self, most: int = PIECE) -> bytes:
@@ -94,7 +95,7 @@ class Member:
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[Iterator[Member]]:
+def open_members(path: Path) -> Iterator[Iterator[Member]]:
     """The members in their order. ArchiveError for whatever is no such archive."""
     try:
         with path.open("rb") as file, _decompress(file) as stream:
@@ -107,19 +108,19 @@ def reading(path: Path) -> Iterator[Iterator[Member]]:
         raise ArchiveError("", "a file that can be read", error.strerror or str(error)) from error
 
 
-def _decompress(file: BinaryIO) -> BinaryIO:
+def _decompress(file: BinaryIO) -> Stream:
     magic = file.read(4)
     file.seek(0)
     kind = next((kind for start, kind in _MAGIC.items() if magic.startswith(start)), None)
     if kind == "zstd":
         reader = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW)
-        return reader.stream_reader(file, closefd=False)  # type: ignore[return-value]
+        return reader.stream_reader(file, closefd=False)
     if kind == "gzip":
-        return gzip.GzipFile(fileobj=file)  # type: ignore[return-value]
+        return gzip.GzipFile(fileobj=file)
     raise ArchiveError("", "a tar in zstd or gzip", "the file is neither" if magic else "the file is empty")
 
 
-def _members(stream: BinaryIO) -> Iterator[Member]:
+def _members(stream: Stream) -> Iterator[Member]:
     while True:
         head = _exactly(stream, BLOCK, "the next header")
         if not any(head):
@@ -131,7 +132,7 @@ def _members(stream: BinaryIO) -> Iterator[Member]:
         _exactly(stream, -member.size % BLOCK, member.name)
 
 
-def _member(head: bytes, stream: BinaryIO) -> Member:
+def _member(head: bytes, stream: Stream) -> Member:
     try:
         info = tarfile.TarInfo.frombuf(head, "ascii", "strict")
     except (tarfile.HeaderError, UnicodeError) as error:
@@ -143,7 +144,7 @@ def _member(head: bytes, stream: BinaryIO) -> Member:
     return Member(info.name, info.size, stream, info.size)
 
 
-def _exactly(stream: BinaryIO, size: int, place: str) -> bytes:
+def _exactly(stream: Stream, size: int, place: str) -> bytes:
     """zstd's and gzip's readers may give less than they were asked for before their end."""
     pieces, left = [], size
     while left:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from math import isfinite
-from typing import Any
 from uuid import UUID
 
+from benchapp.exports.dictionary import TRIALS
 from benchapp.models import Run
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import GroupComparison
@@ -14,13 +14,14 @@ from benchapp.stats.comparing.comparison_sentences import difference_in_words
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.comparing.narrowing import Narrowing, trials_behind
 from benchapp.stats.comparing.saved_comparisons import Corrected
+from benchapp.stats.inference.difference import Difference
 from benchapp.stats.metrics.catalogue import RUN_METRICS
 from benchapp.stats.metrics.metric import RunMetric, TrialMetric
 
-Row = tuple[Any, ...]
+Row = tuple[object, ...]
 
 CHUNK = 2_000  # rows in memory at once
-TRIAL_LOOKUPS: Mapping[str, str] = {
+_ELSEWHERE = {  # columns that are no column of the trial's own row
     "trial": "public_id",
     "experiment": "episode__run__experiment__public_id",
     "experiment_name": "episode__run__experiment__name",
@@ -44,29 +45,9 @@ TRIAL_LOOKUPS: Mapping[str, str] = {
     "task_digest": "task_revision__digest",
     "role": "task__role",
     "ordinal": "task__ordinal",
-    "phase": "phase",
-    "sample": "sample",
-    "status": "status",
-    "success": "success",
-    "reward": "reward",
-    "outcome": "outcome",
-    "process": "process",
-    "overall": "overall",
-    "checks_passed": "checks_passed",
-    "checks_total": "checks_total",
-    "steps": "steps",
-    "turns": "turns",
-    "input_tokens": "input_tokens",
-    "cached_tokens": "cached_tokens",
-    "output_tokens": "output_tokens",
-    "cost_usd": "cost_usd",
-    "duration_seconds": "duration_seconds",
-    "skills_mounted": "skills_mounted",
-    "skills_read": "skills_read",
     "attempts": "attempts_total",
-    "finished_at": "finished_at",
-    "settled_at": "settled_at",
 }
+TRIAL_LOOKUPS: Mapping[str, str] = {column.name: _ELSEWHERE.get(column.name, column.name) for column in TRIALS}
 SETTLED = len(TRIAL_LOOKUPS) - 1
 FIRST_SETTLED_COLUMN = tuple(TRIAL_LOOKUPS).index("status")  # from here on a trial learns only when it is settled
 
@@ -81,7 +62,7 @@ def trial_rows(choices: Choices, narrowing: Narrowing) -> Iterator[Row]:
         yield _plain(*row)
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> object:
     """As every format can hold it: None for an empty text and for what is no finite number, ids as text."""
     if isinstance(value, str):
         return value or None
@@ -110,9 +91,7 @@ def aggregate_rows(comparison: GroupComparison, metrics: tuple[TrialMetric, ...]
                 low,
                 high,
                 cell.replicates,
-                None,
-                None,
-                None,
+                *(None,) * 3,
             )
         yield from (_run_aggregate(comparison, group, metric) for metric in RUN_METRICS.values())
 
@@ -142,15 +121,11 @@ def difference_rows(
     for group in comparison.groups.all:
         baseline = comparison.groups.baseline_of(group)
         for metric in metrics:
-            if baseline is not None and comparison.difference(group, metric) is not None:
-                yield _difference(comparison, group, baseline, metric, corrected)
+            if baseline is not None and (found := comparison.difference(group, metric)) is not None:
+                yield _difference(found, group, baseline, metric, corrected)
 
 
-def _difference(
-    comparison: GroupComparison, group: Group, baseline: Group, metric: TrialMetric, corrected: Corrected | None
-) -> Row:
-    found = comparison.difference(group, metric)
-    assert found is not None
+def _difference(found: Difference, group: Group, baseline: Group, metric: TrialMetric, corrected: Corrected | None) -> Row:
     only_own, only_other = found.discordant or (None, None)
     low, high = (found.interval.low, found.interval.high) if found.interval else (None, None)
     return _plain(
@@ -190,5 +165,5 @@ def _cell(group: Group) -> Row:
     return (*named, run.condition, *models, group.scripted, group.is_unfinished)
 
 
-def _plain(*values: Any) -> Row:
+def _plain(*values: object) -> Row:
     return tuple(map(plain, values))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from django.conf import settings
 from django.utils import timezone
@@ -55,9 +55,9 @@ class Export:
         further = tuple(metric for metric in self.declared if metric not in metrics)
         return difference_rows(self.comparison, metrics + further, corrected)
 
-    def about(self) -> dict[str, Any]:
+    def about(self) -> dict[str, object]:
         """What a reader of the file has to know: the choices it was made with, as of when, by which version."""
-        told = {
+        told: dict[str, object] = {
             "export": self.what,
             "rows_are": ROWS_ARE[self.what],
             "skillglass": settings.VERSION,

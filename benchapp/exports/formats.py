@@ -13,7 +13,7 @@ import orjson
 from benchapp.exports.dictionary import Column, ValueKind
 from benchapp.exports.spreadsheet import unrun
 
-Row = Sequence[Any]
+Row = Sequence[object]
 
 PIECE = 500  # rows in one piece of text
 UTC_Z = orjson.OPT_UTC_Z
@@ -39,7 +39,7 @@ def csv_pieces(fields: Sequence[Column], rows: Iterable[Row]) -> Iterator[bytes]
         yield "".join(writer.writerow([_cell(value) for value in row]) for row in piece).encode()
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -50,14 +50,14 @@ def _cell(value: Any) -> str:
         return repr(value)
     if isinstance(value, (list, tuple)):
         return ";".join(_cell(each) for each in value)
-    return unrun(value)
+    return unrun(str(value))
 
 
 def _time(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
-def json_pieces(fields: Sequence[Column], rows: Iterable[Row], about: Mapping[str, Any]) -> Iterator[bytes]:
+def json_pieces(fields: Sequence[Column], rows: Iterable[Row], about: Mapping[str, object]) -> Iterator[bytes]:
     """One object: everything of `about`, then "columns" (the dictionary), then "rows", one object each. Null: not known."""
     head = orjson.dumps({**about, "columns": [field.as_json() for field in fields]}, default=str, option=UTC_Z)
     yield head[:-1] + b',"rows":['
@@ -70,11 +70,11 @@ def json_pieces(fields: Sequence[Column], rows: Iterable[Row], about: Mapping[st
     yield b"\n]}\n"
 
 
-def _json(value: Any) -> Any:
+def _json(value: object) -> object:
     return _time(value) if isinstance(value, datetime) else value
 
 
-def write_parquet(target: BinaryIO, fields: Sequence[Column], rows: Iterable[Row], about: Mapping[str, Any]) -> None:
+def write_parquet(target: BinaryIO, fields: Sequence[Column], rows: Iterable[Row], about: Mapping[str, object]) -> None:
     """Row groups of at most ROW_GROUP rows. The dictionary lies in the metadata of every field, `about` in the file's."""
     import pyarrow as pa  # a hundred milliseconds, and many megabytes, that no page needs
     import pyarrow.parquet as pq

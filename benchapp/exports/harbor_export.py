@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -141,7 +142,7 @@ def _verdict(attempt: Attempt) -> Verdict | None:
 
 
 def _verifier_result(verdict: Verdict | None) -> Json | None:
-    """None where nothing was said: Harbor's viewer counts a missing reward as 0, its files need not."""
+    """None where there is nothing to write: Harbor's viewer counts a missing reward as 0, its files need not."""
     if verdict is None:
         return None
     rewards = {name: value for name, value in verdict.rewards.items() if isinstance(value, int | float)}
@@ -164,7 +165,7 @@ def _exception_info(attempt: Attempt) -> Json | None:
     }
 
 
-def _moment(value: Any) -> str | None:
+def _moment(value: datetime | None) -> str | None:
     return value.isoformat().replace("+00:00", "Z") if value else None
 
 
@@ -209,7 +210,7 @@ def _write_verifier(folder: Path, verdict: Verdict, result: Json | None) -> None
         _dump(folder / "ctrf.json", {"results": {"tool": {"name": verdict.source}, "tests": tests}})
 
 
-def _dump(path: Path, value: Any) -> None:
+def _dump(path: Path, value: Json) -> None:
     path.write_text(json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2) + "\n", "utf-8")
 
 

@@ -24,10 +24,9 @@ from types import ModuleType
 
 from benchapp.imports.harbor import harbor_folders
 from benchapp.imports.logs import inspect_log, session_logs, swe_agent_logs
-from benchapp.imports.problems import ProblemList
 from benchapp.imports.reading.found_sources import FoundExperiment
-from benchapp.imports.reading.unclaimed import ARCHIVES, report_unclaimed
-from benchapp.imports.reading.walking import MAX_DEPTH, FolderEntry, Root
+from benchapp.imports.reading.unread import ARCHIVES, report_files
+from benchapp.imports.reading.walking import NOT_ENTERED, FolderEntry, Root
 from benchapp.imports.releases import (
     skillevolbench_runs,
     skillflow_runs,
@@ -36,21 +35,16 @@ from benchapp.imports.releases import (
 )
 
 AUTO = "auto"
-WHOLE_FOLDERS = (
-    skillevolbench_runs,
-    skillflow_runs,
-    skilllearnbench_output,
-    skilllearnbench_release,
-)  # whatever lies in a folder they claim is theirs
+# Whatever lies in a folder that one of these claims belongs to it.
+WHOLE_FOLDERS = (skillevolbench_runs, skillflow_runs, skilllearnbench_output, skilllearnbench_release)
 LOOSE_FILES = (inspect_log, swe_agent_logs, session_logs)
 FORMATS: dict[str, ModuleType] = {module.NAME: module for module in (harbor_folders, *WHOLE_FOLDERS, *LOOSE_FILES)}
 CLAIMED_DEPTH = 4  # how deep below the folder given a folder of these formats is looked for
-_NOT_ENTERED = frozenset({".git", "node_modules", "__pycache__"})
 
 
 def find(root: Root, format: str = AUTO) -> Iterator[FoundExperiment]:
     """Every experiment below the folder, in the format named or in each one's own."""
-    quiet = Root(root.given, ProblemList())
+    quiet = root.mute()
     if format == AUTO:
         yield from _find_all(root, quiet, root.base)
     elif FORMATS[format] in WHOLE_FOLDERS:
@@ -59,7 +53,7 @@ def find(root: Root, format: str = AUTO) -> Iterator[FoundExperiment]:
         for folder in claimed or [root.base]:
             yield from module.find(root, folder)
     elif FORMATS[format] in LOOSE_FILES:
-        yield from _find_loose(root, _loose(root, quiet, root.base, frozenset(), 0), (FORMATS[format],))
+        yield from _find_loose(root, _walk_loose(root, quiet, root.base, frozenset(), 0), (FORMATS[format],))
     else:
         yield from FORMATS[format].find(root, root.base)
 
@@ -68,7 +62,7 @@ def find_file(root: Root, path: Path, format: str = AUTO) -> Iterator[FoundExper
     """What one file holds; nothing where it is no log that stands alone. `root` is the folder it lies in."""
     modules = LOOSE_FILES if format == AUTO else tuple(m for m in LOOSE_FILES if format == m.NAME)
     entries = [entry for entry in root.listing(root.base)[1] if entry.path.name == path.name]
-    yield from _find_loose(root, entries, modules, told=frozenset({path.name}))
+    yield from _find_loose(root, entries, modules, reported=frozenset({path.name}))
 
 
 def _find_all(root: Root, quiet: Root, top: Path) -> Iterator[FoundExperiment]:
@@ -80,8 +74,8 @@ def _find_all(root: Root, quiet: Root, top: Path) -> Iterator[FoundExperiment]:
     if top in claimed:
         return
     yield from harbor_folders.find(root, top, skip=claimed)
-    entries = _loose(quiet, quiet, top, frozenset(claimed), 0)  # the walk's own problems are told by Harbor's
-    yield from _find_loose(root, entries, LOOSE_FILES, told=harbor_folders.FILES)
+    entries = _walk_loose(quiet, quiet, top, frozenset(claimed), 0)  # Harbor's walk reports what it cannot enter
+    yield from _find_loose(root, entries, LOOSE_FILES, reported=harbor_folders.FILES)
 
 
 def _find_claimed(
@@ -94,28 +88,29 @@ def _find_claimed(
     own = getattr(module, "OWN", None)
     if depth and (own or (module is None and not harbor_folders.claims(quiet, folder))):
         for sub in quiet.listing(folder)[0]:
-            if sub.name not in (own or ()) and sub.name not in _NOT_ENTERED:
+            if sub.name not in (own or ()) and sub.name not in NOT_ENTERED:
                 yield from _find_claimed(quiet, sub, depth - 1, modules)
 
 
-def _loose(root: Root, quiet: Root, folder: Path, skip: frozenset[Path], depth: int) -> Iterator[FolderEntry]:
+def _walk_loose(root: Root, quiet: Root, folder: Path, skip: frozenset[Path], depth: int) -> Iterator[FolderEntry]:
     """Files that stand alone: in no folder that is a job, a trial, or claimed by another format."""
-    if folder in skip or harbor_folders.claims(quiet, folder):
-        return
-    if depth > MAX_DEPTH:
-        root.report(folder, "", f"folders nested at most {MAX_DEPTH} deep", "what lies below is left out")
+    if folder in skip or harbor_folders.claims(quiet, folder) or root.is_too_deep(folder, depth):
         return
     folders, files = root.listing(folder)
     yield from files
     for sub in folders:
-        if sub.name not in _NOT_ENTERED:
-            yield from _loose(root, quiet, sub, skip, depth + 1)
+        if sub.name not in NOT_ENTERED:
+            yield from _walk_loose(root, quiet, sub, skip, depth + 1)
 
 
 def _find_loose(
-    root: Root, entries: Iterable[FolderEntry], modules: tuple[ModuleType, ...], *, told: frozenset[str] = frozenset()
+    root: Root,
+    entries: Iterable[FolderEntry],
+    modules: tuple[ModuleType, ...],
+    *,
+    reported: frozenset[str] = frozenset(),
 ) -> Iterator[FoundExperiment]:
-    """`told`: names of files of which something is said elsewhere when no format takes them."""
+    """`reported`: names of files that are reported elsewhere when no format takes them."""
     found: dict[ModuleType, list[FolderEntry]] = {module: [] for module in modules}
     left: list[FolderEntry] = []
     for entry in entries:
@@ -123,18 +118,18 @@ def _find_loose(
         module = next((module for module in able if _is_one(root, entry, module)), None)
         if module is not None:
             found[module].append(entry)
-        elif (able or entry.path.suffix.lower() in ARCHIVES) and entry.path.name not in told:
+        elif (able or entry.path.suffix.lower() in ARCHIVES) and entry.path.name not in reported:
             left.append(entry)
     for module, mine in found.items():
         if mine:
             yield from module.find_files(root, mine)
     companions = [module.is_companion(mine) for module, mine in found.items() if mine]
-    report_unclaimed(root, (entry for entry in left if not any(belongs(entry) for belongs in companions)))
+    report_files(root, (entry for entry in left if not any(belongs(entry) for belongs in companions)))
 
 
 def _is_one(root: Root, entry: FolderEntry, module: ModuleType) -> bool:
     try:
         return bool(module.claims_file(root, entry))
     except OSError as error:
-        root.report(entry.path, "", "a file that can be read", error.strerror or str(error))
+        root.report_unreadable(entry.path, error)
         return False

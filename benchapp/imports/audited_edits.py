@@ -6,14 +6,15 @@ what a launched experiment was is fixed by its setup digest.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Max, Model
+from django.db.models import Max
 
 from benchapp.models import Activity, Episode, Experiment, Family, Run, Task, Trial, User
+from benchapp.models.base import PublicModel
 from runner.base.types import Phase
 
 EDITABLE = (Experiment.Origin.IMPORTED, Experiment.Origin.SYNTHETIC)
@@ -24,27 +25,30 @@ class EditRefused(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class RunEdit:
-    """None leaves a field as it is."""
+class _Edit:
+    """What a row is to become. None leaves a field as it is."""
+
+    def changes(self) -> dict[str, Any]:
+        """What is given, by field."""
+        return {field.name: value for field in fields(self) if (value := getattr(self, field.name)) is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class RunEdit(_Edit):
+    """Of a run."""
 
     condition: str | None = None
     replicate: int | None = None  # from 1
     author_model: str | None = None  # "": the condition has no author
 
-    def changes(self) -> dict[str, Any]:
-        return _read_given(self)
-
 
 @dataclass(frozen=True, slots=True)
-class TrialEdit:
-    """None leaves a field as it is. Family and role belong to the task, so every trial of that task shows them."""
+class TrialEdit(_Edit):
+    """Of a trial. Family and role belong to the task, so every trial of that task shows them."""
 
     family: str | None = None  # key; made in the task's suite where it is new
     role: str | None = None
     phase: str | None = None
-
-    def changes(self) -> dict[str, Any]:
-        return _read_given(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,25 @@ class Author:
     @property
     def label(self) -> str:
         return self.user.get_username() if self.user else self.name or "unknown"
+
+    def note(
+        self,
+        target: PublicModel,
+        before: Mapping[str, object],
+        after: Mapping[str, object],
+        reason: str,
+        verb: str = "edit",
+    ) -> None:
+        """Leaves an activity with what the row was and what it is."""
+        Activity.objects.create(
+            actor=self.user,
+            actor_name=self.label[:200],
+            verb=verb,
+            target_kind=type(target).__name__.lower(),
+            target_id=target.public_id,
+            detail={"before": before, "after": after},
+            reason=reason,
+        )
 
 
 def edit_runs(runs: Iterable[Run], edit: RunEdit, *, author: Author, reason: str) -> int:
@@ -86,21 +109,22 @@ def edit_task(task: Task, *, family: str | None, role: str | None, author: Autho
     task.role = role or task.role
     task.save(update_fields=["family", "role"])
     Run.objects.filter(pk__in=Episode.objects.filter(trials__task=task).values("run")).touch()
-    _note(task, before, after, author, reason)
+    author.note(task, before, after, reason)
     return True
 
 
 def _edit_run(run: Run, edit: RunEdit, author: Author, reason: str) -> bool:
     if run.experiment.origin not in EDITABLE:
         raise EditRefused(f"run {run.public_id}: launched here, so its setup is fixed")
-    before = {name: getattr(run, name) for name in edit.changes()}
-    if before == edit.changes():
+    after = edit.changes()
+    before = {name: getattr(run, name) for name in after}
+    if before == after:
         return False
-    for name, value in edit.changes().items():
+    for name, value in after.items():
         setattr(run, name, value)
-    run.save(update_fields=list(edit.changes()))
+    run.save(update_fields=list(after))
     Run.objects.filter(pk=run.pk).touch()
-    _note(run, before, edit.changes(), author, reason)
+    author.note(run, before, after, reason)
     return True
 
 
@@ -115,7 +139,7 @@ def _edit_trial(trial: Trial, edit: TrialEdit, author: Author, reason: str) -> b
     trial.sample = next_sample(trial.episode_id, edit.phase, trial.task_id)
     trial.save(update_fields=["phase", "sample"])
     Run.objects.filter(pk=trial.episode.run_id).touch()
-    _note(trial, before, {"phase": trial.phase, "sample": trial.sample}, author, reason)
+    author.note(trial, before, {"phase": trial.phase, "sample": trial.sample}, reason)
     return True
 
 
@@ -123,18 +147,6 @@ def next_sample(episode: int, phase: str, task: int) -> int:
     """The first sample number after those the slot has."""
     taken = Trial.objects.filter(episode_id=episode, phase=phase, task_id=task).aggregate(last=Max("sample"))["last"]
     return 0 if taken is None else taken + 1
-
-
-def _note(target: Model, before: dict[str, Any], after: dict[str, Any], author: Author, reason: str) -> None:
-    Activity.objects.create(
-        actor=author.user,
-        actor_name=author.label[:200],
-        verb="edit",
-        target_kind=target._meta.model_name,
-        target_id=target.public_id,  # type: ignore[attr-defined]
-        detail={"before": before, "after": after},
-        reason=reason,
-    )
 
 
 def _check_run_edit(edit: RunEdit) -> None:
@@ -153,7 +165,3 @@ def _check_trial_edit(edit: TrialEdit) -> None:
         raise EditRefused("family: expected a key of 1 to 200 characters")
     if edit.role is not None and not 0 < len(edit.role) <= 32:
         raise EditRefused("role: expected 1 to 32 characters")
-
-
-def _read_given(edit: RunEdit | TrialEdit) -> dict[str, Any]:
-    return {field.name: value for field in fields(edit) if (value := getattr(edit, field.name)) is not None}

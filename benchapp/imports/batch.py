@@ -6,8 +6,8 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
-from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
@@ -56,12 +56,17 @@ class ImportReport:
     problems: ProblemList = field(default_factory=ProblemList)
 
     @property
+    def total(self) -> int:
+        """Attempts and libraries that came in or stood already."""
+        return self.counts["attempts"] + self.counts["snapshots"]
+
+    @property
     def exit_status(self) -> int:
-        if not self.counts["attempts"] and not self.counts["snapshots"]:
+        if not self.total:
             return NOTHING_READ
         return WITH_PROBLEMS if len(self.problems) else OK
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         counts = {name: self.counts[name] for name in COUNTED}
         return {**counts, "problems": [problem.as_json() for problem in self.problems]}
 
@@ -78,9 +83,9 @@ def import_paths(
     """Brings in everything readable below the paths. Safe to repeat, to kill, and to start several times at once: what is
     in stays in, once. `waiting` is told, in one line, which import must end first."""
     run = _Import(format, mapping or Mapping(), progress, Author(user, "import_runs"))
-    with turn(lambda: waiting(_whom_it_waits_for())):
+    with turn(lambda: waiting(_explain_waiting())):
         _import_all(run, [Path(path) for path in paths], user)
-    _tell_workers(run.experiments)
+    _notify_workers(run.experiments)
     return run.report
 
 
@@ -101,13 +106,13 @@ def _import_all(run: _Import, given: list[Path], user: User | None) -> None:
     run.save(batch, status=ImportBatch.Status.DONE)
 
 
-def _whom_it_waits_for() -> str:
+def _explain_waiting() -> str:
     running = ImportBatch.objects.filter(status=ImportBatch.Status.RUNNING).first()
     named = f" ({', '.join(running.paths)}, begun {running.started_at:%H:%M:%S} UTC)" if running else ""
     return f"Another import is running{named}; this one waits until it ends."
 
 
-def _tell_workers(experiments: set[int]) -> None:
+def _notify_workers(experiments: set[int]) -> None:
     """One indexes what came in and reads its libraries; without one `index_search` and `diagnose_libraries` do. Libraries
     of the whole experiment, because they are held against each other's trials; what stands is not read again."""
     follow()
@@ -115,7 +120,7 @@ def _tell_workers(experiments: set[int]) -> None:
 
 
 def _explain_closed(path: Path) -> str:
-    """Why nothing can be said of the path; empty where that is possible. Path.exists() would raise."""
+    """Why nothing can be known about the path; empty where it can be. Path.exists() would raise."""
     try:
         path.stat()
     except FileNotFoundError:
@@ -147,19 +152,18 @@ class _Import:
         if not path.exists():
             problems.add(str(path), "", "a folder", "there is nothing")
             return
-        before, told_before = self.report.counts["attempts"] + self.report.counts["snapshots"], len(problems)
+        before, problems_before = self.report.total, len(problems)
         is_folder = path.is_dir()
         root = Root(path if is_folder else path.parent, problems)
         for found in find(root, self.format) if is_folder else find_file(root, path, self.format):
             self._import_experiment(found)
-        if self.report.counts["attempts"] + self.report.counts["snapshots"] > before:
+        if self.report.total > before:
             return
         if is_folder:
             problems.add(str(path), "", EXPECTED, "none was found in it")
-        elif len(problems) == told_before:
-            problems.add(
-                str(path), "", "a folder, or a log that stands alone", "another file, or an archive; unpack it first"
-            )
+        elif len(problems) == problems_before:
+            expected = "a folder, or a log that stands alone"
+            problems.add(str(path), "", expected, "another file, or an archive; unpack it first")
 
     def _import_archive(self, path: Path) -> None:
         """Our own export: all of it or nothing."""
@@ -171,41 +175,35 @@ class _Import:
             return
         self.experiments.add(taken.experiment.pk)
         self.runs |= set(taken.experiment.runs.values_list("pk", flat=True))
-        told = {"trials": "trial", "attempts": "attempt", "trajectories": "trajectory", "snapshots": "snapshot"}
-        counts.update({name: taken.counts[table] for name, table in told.items()} | {"steps": taken.counts["steps"]})
+        tables = {"trials": "trial", "attempts": "attempt", "trajectories": "trajectory", "snapshots": "snapshot"}
+        counts.update({name: taken.counts[table] for name, table in tables.items()} | {"steps": taken.counts["steps"]})
         counts["created" if taken.is_new else "unchanged"] += taken.counts["attempt"]
 
     def _import_experiment(self, found: FoundExperiment) -> None:
         recorder = ExperimentRecorder(found.source, self.mapping, self.report.problems, self.author, self.report.counts)
         self.experiments.add(recorder.places.experiment.pk)
-        total, done = len(found.trials) + found.libraries_total + len(found.histories), 0
+        done, total = count(1), len(found.trials) + found.libraries_total + len(found.histories)
         with transaction.atomic():
             for facts in found.tasks:
-                recorder.places.tell(facts)
+                recorder.places.put_key_points(facts)
         for library in found.libraries:
             recorder.record_library(library)
-            done += 1
-            self._tell(found.source.name, done, total)
+            self._show_progress(found.source.name, next(done), total)
         for run in recorder.record_trials(found.trials):
             self.runs.add(run)
-            done += 1
-            self._tell(found.source.name, done, total)
+            self._show_progress(found.source.name, next(done), total)
         for history in found.histories:
             recorder.record_history(history)
-            done += 1
-            self._tell(found.source.name, done, total)
+            self._show_progress(found.source.name, next(done), total)
         recorder.finish()
         if recorder.places.is_new and found.trials and not recorder.places.experiment.runs.exists():
             self.experiments.discard(recorder.places.experiment.pk)  # all its trials came in with another folder
             recorder.places.experiment.delete()
             return
-        self.runs |= set(
-            Run.objects.filter(experiment=recorder.places.experiment, episodes__library__isnull=False).values_list(
-                "pk", flat=True
-            )
-        )
+        with_library = Run.objects.filter(experiment=recorder.places.experiment, episodes__library__isnull=False)
+        self.runs |= set(with_library.values_list("pk", flat=True))
 
-    def _tell(self, name: str, done: int, total: int) -> None:
+    def _show_progress(self, name: str, done: int, total: int) -> None:
         if self.progress is not None:
             self.progress(name, done, total)
 
@@ -214,7 +212,14 @@ class _Import:
         problems = list(self.report.problems)
         with transaction.atomic():
             ImportProblem.objects.bulk_create(
-                ImportProblem(batch=batch, **problem.as_json()) for problem in problems[self.saved :]
+                ImportProblem(
+                    batch=batch,
+                    path=problem.path,
+                    place=problem.place,
+                    expected=problem.expected,
+                    message=problem.message,
+                )
+                for problem in problems[self.saved :]
             )
             batch.counts = {name: self.report.counts[name] for name in (*COUNTED, "redactions")}
             batch.status = status

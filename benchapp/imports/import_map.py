@@ -1,4 +1,4 @@
-"""A person's word on what the files do not tell: rules in YAML, matched by glob, the later one winning field by field.
+"""A person's word on what the files do not say: rules in YAML, matched by glob, the later one winning field by field.
 
 rules:
   - match: {path: "*noskills*", agent: "codex"}
@@ -10,18 +10,19 @@ rules:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from benchapp.experiments.experiment_file import PlainYaml
+from benchapp.imports.audited_edits import RunEdit, TrialEdit
 from benchapp.imports.problems import ProblemList
 from benchapp.imports.reading.found_sources import LibrarySource, RunSource, TrialSource
-from runner.base.types import Phase
+from runner.base.types import JsonValue, Phase
 
 MAX_BYTES = 1024 * 1024
 Text = Annotated[str, Field(min_length=1, max_length=300)]
@@ -72,41 +73,52 @@ class MapError(ValueError):
         self.problems = problems
 
 
+@dataclass(frozen=True, slots=True)
+class MappedEdits:
+    """What the rules set for one trial or library."""
+
+    run: RunEdit
+    trial: TrialEdit
+
+    def __bool__(self) -> bool:
+        return bool(self.run.changes() or self.trial.changes())
+
+    def apply(self, run: RunSource) -> RunSource:
+        return replace(run, **self.run.changes())
+
+
 @dataclass(slots=True)
 class Mapping:
     """Rules, and which of them matched anything."""
 
     path: str = ""
     rules: tuple[MappingRule, ...] = ()
-    used: set[int] | None = None
+    used: set[int] = field(default_factory=set)
 
-    def settings(self, *, path: str, task: str = "", agent: str = "", model: str = "") -> dict[str, Any]:
-        """What the rules set for one trial or library, by field."""
-        facts = {"path": path, "task": task, "agent": agent, "model": model}
-        found: dict[str, Any] = {}
+    def of_trial(self, trial: TrialSource, path: str) -> MappedEdits:
+        return self._match(trial.run, path, trial.task.key)
+
+    def of_library(self, library: LibrarySource) -> MappedEdits:
+        return self._match(library.run, library.path, library.episode.key)
+
+    def _match(self, run: RunSource, path: str, task: str) -> MappedEdits:
+        facts = {"path": path, "task": task, "agent": run.harness, "model": run.agent_model}
+        found: dict[str, JsonValue] = {}
         for index, rule in enumerate(self.rules):
             if all(fnmatchcase(facts[name], glob) for name, glob in rule.match.model_dump(exclude_none=True).items()):
-                self.used = (self.used or set()) | {index}
-                found |= rule.set.model_dump(exclude_unset=True)
-        return {name: value for name, value in found.items() if value is not None}
-
-    def of_trial(self, trial: TrialSource, path: str) -> dict[str, Any]:
-        return self.settings(path=path, task=trial.task.key, agent=trial.run.harness, model=trial.run.agent_model)
-
-    def of_library(self, library: LibrarySource) -> dict[str, Any]:
-        run = library.run
-        return self.settings(path=library.path, task=library.episode.key, agent=run.harness, model=run.agent_model)
+                self.used.add(index)
+                found |= rule.set.model_dump(mode="json", exclude_unset=True)
+        named = Settings.model_construct(None, **found)
+        return MappedEdits(
+            RunEdit(named.condition, named.replicate, named.author_model),
+            TrialEdit(named.family, named.role, named.phase),
+        )
 
     def report_unused(self, problems: ProblemList) -> None:
         for index, rule in enumerate(self.rules):
-            if index not in (self.used or set()):
+            if index not in self.used:
                 globs = rule.match.model_dump(exclude_none=True)
                 problems.add(self.path, f"rules[{index}]", "a rule that matches something", f"{globs} matches nothing")
-
-
-def applied_to_run(run: RunSource, settings: dict[str, Any]) -> RunSource:
-    names = ("condition", "replicate", "author_model")
-    return replace(run, **{name: settings[name] for name in names if name in settings})
 
 
 def read_map(path: Path) -> Mapping:

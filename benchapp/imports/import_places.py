@@ -5,8 +5,8 @@ Every id is derived from what identifies the thing at its source, so importing a
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 from benchapp.imports.reading.found_sources import (
     EpisodeSource,
@@ -66,7 +66,7 @@ class Places:
         )
         if self.is_new:
             return experiment
-        if not source.tells_itself:
+        if not source.describes_itself:
             told = {"deleted_at": None}
         elif not experiment.spec and source.spec:
             told |= named
@@ -103,11 +103,9 @@ class Places:
             suite = self.suite(source.suite)
             source = replace(source, key=redact_text(source.key), title=redact_text(source.title))
             titles = self._titles_of(suite)
-            title = (
-                source.title
-                if titles.setdefault(source.title[:300], source.key[:300]) == source.key[:300]
-                else _apart(source)
-            )
+            title = source.title
+            if titles.setdefault(title[:300], source.key[:300]) != source.key[:300]:  # another task of the suite has it
+                title = f"{title[:150]} ({source.key})"
             self._tasks[place], _ = Task.objects.select_related("family", "suite").get_or_create(
                 suite=suite,
                 key=source.key[:300],
@@ -173,8 +171,8 @@ class Places:
             )
         return self._episodes[place]
 
-    def tell(self, facts: TaskFacts) -> None:
-        """Key points of a task: those of the source as it is now."""
+    def put_key_points(self, facts: TaskFacts) -> None:
+        """Those of the source as it is now."""
         task = self.task(facts.task)
         rows = [
             KeyPoint(
@@ -192,10 +190,5 @@ class Places:
             KeyPoint.objects.bulk_create(rows)
 
 
-def _apart(source: TaskSource) -> str:
-    """A title that another task of the suite has, with what tells the two apart."""
-    return f"{source.title[:150]} ({source.key})"
-
-
-def _list_values(rows: Any) -> list[tuple[Any, ...]]:
+def _list_values(rows: Iterable[KeyPoint]) -> list[tuple[str, int, str, str, str]]:
     return sorted((row.kind, row.ordinal, row.text, row.reason, row.reference) for row in rows)

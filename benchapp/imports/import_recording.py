@@ -11,19 +11,19 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any
 from uuid import UUID
 
 from django.db import DatabaseError, DataError, IntegrityError, transaction
 from django.db.models import Count, Max
 
-from benchapp.imports.audited_edits import Author, RunEdit, edit_runs, next_sample
+from benchapp.imports.audited_edits import Author, edit_runs, next_sample
 from benchapp.imports.histories import HistoryRecorder
-from benchapp.imports.import_map import Mapping, applied_to_run
+from benchapp.imports.import_map import MappedEdits, Mapping
 from benchapp.imports.import_places import Places
 from benchapp.imports.packing import AttemptPacker, redacted_files
 from benchapp.imports.problems import ProblemList
 from benchapp.imports.reading.found_sources import (
+    ClaimingTrial,
     ExperimentSource,
     FoundTrial,
     HistorySource,
@@ -34,9 +34,9 @@ from benchapp.imports.reading.found_sources import (
     place_of,
 )
 from benchapp.imports.readings import StandingAttempt, read_digest, reads_the_same, standing_of
-from benchapp.imports.remapped_trials import OF_RUN, SET_BY_MAP, Remapping
+from benchapp.imports.remapped_trials import SET_BY_MAP, Remapping
 from benchapp.imports.trial_rows import AttemptParts, empty
-from benchapp.models import Activity, Attempt, Episode, Run, Snapshot, Trajectory, Trial
+from benchapp.models import Attempt, Episode, Run, Snapshot, Trajectory, Trial
 from benchapp.models.base import derived_id
 from benchapp.record.machine_failures import SPENT
 from benchapp.record.redaction import Redactor, redact_text
@@ -131,19 +131,20 @@ class ExperimentRecorder:
             return None
 
     def _look_elsewhere(self, trials: Sequence[FoundTrial]) -> None:
-        """The same trials under another experiment: their job's files told another id then."""
+        """The same trials under another experiment: their job's files gave another id then."""
         wanted = {derived_id("trial", found.ids[0]): found for found in trials if found.ids[0] not in self.known}
         attempts = Attempt.objects.filter(trial__public_id__in=wanted).order_by("number")
-        strangers: dict[UUID, str] = {}
+        strangers: dict[UUID, tuple[ClaimingTrial, str]] = {}
         for ident, key, *row in attempts.values_list("trial__public_id", "source_key", *KNOWN_COLUMNS):
-            if is_of_other_job(wanted[ident].ids, key.split(IDS_JOINED)):
-                strangers[ident] = key
+            trial = wanted[ident]
+            if isinstance(trial, ClaimingTrial) and is_of_other_job(trial.ids, key.split(IDS_JOINED)):
+                strangers[ident] = trial, key
             else:
-                self._remember(wanted[ident].ids, Known(*row))
-        for ident, key in strangers.items():
-            wanted[ident].report_duplicate(wanted[ident].ids[0], f"the trial {key} in the record")
+                self._remember(trial.ids, Known(*row))
+        for stranger, key in strangers.values():
+            stranger.report_duplicate(stranger.ids[0], f"the trial {key} in the record")
         if strangers:  # they may have come in before, under the ids they have now
-            self._look_elsewhere([wanted[ident] for ident in strangers])
+            self._look_elsewhere([stranger for stranger, _ in strangers.values()])
 
     def _record_trial(self, found: FoundTrial) -> int:
         earlier = next((self.known[ident] for ident in found.ids if ident in self.known), [])
@@ -156,7 +157,7 @@ class ExperimentRecorder:
         return self._record(found, source, settings, digest, earlier)
 
     def _record(
-        self, found: FoundTrial, source: TrialSource, settings: dict[str, Any], digest: str, earlier: list[Known]
+        self, found: FoundTrial, source: TrialSource, settings: MappedEdits, digest: str, earlier: list[Known]
     ) -> int:
         redactor = Redactor.knowing(source.config)
         parts = AttemptParts.of(source, AttemptPacker(source, redactor, found.path, self.problems).pack(), redactor)
@@ -193,7 +194,7 @@ class ExperimentRecorder:
         return run
 
     def _keep_reading(
-        self, standing: StandingAttempt, found: FoundTrial, source: TrialSource, settings: dict[str, Any], digest: str
+        self, standing: StandingAttempt, found: FoundTrial, source: TrialSource, settings: MappedEdits, digest: str
     ) -> int:
         """An attempt that this version of the readers reads as an earlier one did."""
         standing.read_again(digest)
@@ -204,12 +205,12 @@ class ExperimentRecorder:
         self.counts["changed" if is_changed else "unchanged"] += 1
         return run
 
-    def _new_trial(self, found: FoundTrial, source: TrialSource, settings: dict[str, Any]) -> Trial:
-        run = self.places.run(applied_to_run(source.run, settings))
+    def _new_trial(self, found: FoundTrial, source: TrialSource, settings: MappedEdits) -> Trial:
+        run = self.places.run(settings.apply(source.run))
         episode = self.places.episode(run, source.episode, source.task.suite)
         task = self.places.task(source.task)
-        self.remapping.task(task, settings)
-        phase = str(settings.get("phase", source.phase))
+        self.remapping.task(task, settings.trial)
+        phase = settings.trial.phase or str(source.phase)
         return Trial(
             public_id=derived_id("trial", found.ids[0]),
             episode=episode,
@@ -224,7 +225,7 @@ class ExperimentRecorder:
         self.samples[slot] = self.samples[slot] + 1 if slot in self.samples else next_sample(*slot)
         return self.samples[slot]
 
-    def _keep(self, known: Known, found: FoundTrial, source: TrialSource, settings: dict[str, Any]) -> int:
+    def _keep(self, known: Known, found: FoundTrial, source: TrialSource, settings: MappedEdits) -> int:
         """A trial whose source is the same."""
         is_superseded = known.status == Attempt.Status.SUPERSEDED
         is_changed, run = self._put_right(known, source, settings) if is_superseded or settings else (False, known.run)
@@ -232,7 +233,7 @@ class ExperimentRecorder:
         self._tell_again(known.pk, found, source)
         return run
 
-    def _put_right(self, known: Known, source: TrialSource, settings: dict[str, Any]) -> tuple[bool, int]:
+    def _put_right(self, known: Known, source: TrialSource, settings: MappedEdits) -> tuple[bool, int]:
         """(did anything change, key of the run): a superseded attempt stands again, and the map is obeyed."""
         rows = Attempt.objects.select_related("trial__episode__run", "trial__task__family", "trial__task__suite")
         with transaction.atomic():
@@ -260,7 +261,7 @@ class ExperimentRecorder:
         Run.objects.filter(pk=trial.episode.run_id).touch()
 
     def _tell_again(self, attempt: int, found: FoundTrial, source: TrialSource) -> None:
-        """Counts what is stored of an unchanged trial, and tells what was wrong with its trajectories."""
+        """Counts what is stored of an unchanged trial, and reports what was wrong with its trajectories."""
         rows = list(
             Trajectory.objects.filter(attempt=attempt, is_superseded=False).values_list(
                 "source_path", "steps_total", "extra__problems"
@@ -309,9 +310,7 @@ class ExperimentRecorder:
     def record_library(self, source: LibrarySource) -> None:
         """The one library of an episode that has no decisions; a changed one replaces it, and the old one is named."""
         run = self.places.run(source.run)
-        settings = self.mapping.of_library(source)
-        edit = RunEdit(**{name: settings[name] for name in OF_RUN if name in settings})
-        edit_runs([run], edit, author=self.author, reason=SET_BY_MAP)
+        edit_runs([run], self.mapping.of_library(source).run, author=self.author, reason=SET_BY_MAP)
         episode = self.places.episode(run, source.episode, source.suite)
         files = redacted_files(source.files)
         before = episode.library.digest if episode.library else None
@@ -325,13 +324,6 @@ class ExperimentRecorder:
             episode.library = snapshot
             episode.save(update_fields=["library"])
             if before is not None:
-                Activity.objects.create(
-                    actor=self.author.user,
-                    actor_name=self.author.label[:200],
-                    verb="supersede",
-                    target_kind="episode",
-                    target_id=episode.public_id,
-                    detail={"before": {"library": before}, "after": {"library": snapshot.digest}},
-                    reason=CHANGED_AT_SOURCE,
-                )
+                after = {"library": snapshot.digest}
+                self.author.note(episode, {"library": before}, after, CHANGED_AT_SOURCE, verb="supersede")
         self.counts["created" if before is None else "changed"] += 1

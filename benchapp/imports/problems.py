@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from benchapp.record.json_shape import Shaped
 from benchapp.record.redaction import redact_text
@@ -65,7 +64,7 @@ def _line(text: str) -> str:
     return redact_text(flat)
 
 
-def render_found(value: Any) -> str:
+def render_found(value: object) -> str:
     """What a value is, for a message: its kind, and its beginning where that is short and harmless."""
     names = {dict: "an object", list: "a list", bool: "true or false", type(None): "nothing"}
     if type(value) in names:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from benchapp.imports.audited_edits import Author, edit_task, next_sample
-from benchapp.models import Activity, Run, Task, Trial
+from benchapp.imports.audited_edits import Author, TrialEdit, edit_task, next_sample
+from benchapp.imports.import_map import MappedEdits
+from benchapp.models import Run, Task, Trial
 from benchapp.models.base import derived_id
 
 SET_BY_MAP = "set by the map of an import"
-OF_RUN = ("condition", "replicate", "author_model")
 
 
 @dataclass(slots=True)
@@ -18,21 +18,20 @@ class Remapping:
     author: Author
     left: set[int] = field(default_factory=set)  # runs that trials were moved out of
 
-    def task(self, task: Task, settings: dict[str, Any]) -> bool:
-        family, role = settings.get("family"), settings.get("role")
-        if family is None and role is None:
+    def task(self, task: Task, edit: TrialEdit) -> bool:
+        if edit.family is None and edit.role is None:
             return False
-        return edit_task(task, family=family, role=role, author=self.author, reason=SET_BY_MAP)
+        return edit_task(task, family=edit.family, role=edit.role, author=self.author, reason=SET_BY_MAP)
 
-    def trial(self, trial: Trial, settings: dict[str, Any]) -> bool:
+    def trial(self, trial: Trial, edits: MappedEdits) -> bool:
         """Did anything change? The trial needs episode__run and task with family and suite."""
-        if not settings:
+        if not edits:
             return False
-        changed = self.task(trial.task, settings)
+        changed = self.task(trial.task, edits.trial)
         run = trial.episode.run
-        wanted = {name: settings[name] for name in OF_RUN if name in settings}
+        wanted = edits.run.changes()
         before = {name: getattr(run, name) for name in wanted}
-        phase = str(settings.get("phase", trial.phase))
+        phase = edits.trial.phase or trial.phase
         if before == wanted and phase == trial.phase:
             return changed
         before |= {"phase": trial.phase, "run": str(run.public_id)}
@@ -42,15 +41,8 @@ class Remapping:
         trial.sample = next_sample(trial.episode_id, phase, trial.task_id)
         trial.save(update_fields=["episode", "phase", "sample"])
         Run.objects.filter(pk__in={run.pk, trial.episode.run_id}).touch()
-        Activity.objects.create(
-            actor=self.author.user,
-            actor_name=self.author.label[:200],
-            verb="edit",
-            target_kind="trial",
-            target_id=trial.public_id,
-            detail={"before": before, "after": {**wanted, "phase": phase, "run": str(trial.episode.run.public_id)}},
-            reason=SET_BY_MAP,
-        )
+        after = {**wanted, "phase": phase, "run": str(trial.episode.run.public_id)}
+        self.author.note(trial, before, after, SET_BY_MAP)
         return True
 
     def finish(self) -> None:
@@ -58,10 +50,10 @@ class Remapping:
         left = Run.objects.filter(pk__in=self.left)
         left.exclude(episodes__trials__isnull=False).exclude(episodes__library__isnull=False).delete()
 
-    def _move(self, trial: Trial, run: Run, wanted: dict[str, Any]) -> None:
+    def _move(self, trial: Trial, run: Run, wanted: Mapping[str, object]) -> None:
         """To the episode of the same key in the run that has the wanted values, made if there is none yet."""
         names = ("experiment", "harness", "harness_version", "agent_model", "author_model", "condition", "replicate")
-        values = {name: getattr(run, name) for name in (*names, "setup", "status")} | wanted
+        values = {name: getattr(run, name) for name in (*names, "setup", "status")} | dict(wanted)
         key = [str(run.public_id), *(f"{name}={value}" for name, value in sorted(wanted.items()))]
         target, _ = Run.objects.get_or_create(
             public_id=derived_id("run", "mapped", *key),

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path, PurePosixPath
 
-from benchapp.imports.harbor.harbor_run import suggestion
-from benchapp.imports.harbor.harbor_verdict import read_verdict, told_rewards
-from benchapp.imports.reading.documents import Document, decode
+from benchapp.imports.harbor.harbor_run import suggest_condition
+from benchapp.imports.harbor.harbor_verdict import read_rewards, read_verdict
+from benchapp.imports.reading.documents import Document, read_lines
 from benchapp.imports.reading.found_sources import (
     UNKNOWN,
     ExceptionSource,
@@ -71,37 +70,22 @@ def _run(result: Document, config: Document, folder: Path) -> RunSource:
     return RunSource(
         harness=result.text("agent", 100) or config.text("agent", 100) or UNKNOWN,
         agent_model=result.text("model", 200) or config.text("model", 200) or UNKNOWN,
-        setup=setup | suggestion("with-skills" if skills else "", name_of(folder.parent)),
+        setup=setup | suggest_condition("with-skills" if skills else "", name_of(folder.parent)),
     )
 
 
 def _rewards(root: Root, folder: Path, result: Document) -> dict[str, float] | None:
     """From the result; else the last final reward of the log of rewards."""
-    told = told_rewards(result)
+    told = read_rewards(result)
     path = folder / "rewards.jsonl"
     if told is not None or not root.is_file(path):
         return told
-    content = root.read(path, 8 * 1024 * 1024)
     rewards: dict[str, float] = {}
-    for number, line in enumerate(decode(root, path, content or b"").split("\n"), start=1):
-        if entry := _line(root, path, number, line):
-            value = entry.number("value")
-            if value is not None and entry.text("type", 40) == "terminal":
-                rewards[entry.text("tag", 200) or "reward"] = value
+    for entry in read_lines(root, path, 8 * 1024 * 1024):
+        value = entry.number("value")
+        if value is not None and entry.text("type", 40) == "terminal":
+            rewards[entry.text("tag", 200) or "reward"] = value
     return rewards or None
-
-
-def _line(root: Root, path: Path, number: int, line: str) -> Document | None:
-    if not line.strip():
-        return None
-    try:
-        value = json.loads(line)
-    except (ValueError, RecursionError):
-        value = None
-    if not isinstance(value, dict):
-        root.report(path, f"line {number}", "one JSON object on each line", f"found {line[:80]!r}")
-        return None
-    return Document(root, path, value, f"line {number}")
 
 
 def _exception(result: Document) -> ExceptionSource | None:

@@ -12,25 +12,24 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
-from benchapp.imports.harbor.harbor_job import Job, job_of
+from benchapp.imports.harbor.harbor_job import Job, build_experiment
 from benchapp.imports.harbor.harbor_siblings import Siblings
-from benchapp.imports.harbor.harbor_trial import HarborTrial, header_of
-from benchapp.imports.problems import ProblemList
-from benchapp.imports.reading.documents import Document, read_object
-from benchapp.imports.reading.found_sources import FoundExperiment
-from benchapp.imports.reading.passed_over import report_passed_over
-from benchapp.imports.reading.walking import MAX_DEPTH, Root
+from benchapp.imports.harbor.harbor_trial import HarborTrial, read_header
+from benchapp.imports.reading.documents import Document, find_object, read_object
+from benchapp.imports.reading.found_sources import FoundExperiment, separate_namesakes
+from benchapp.imports.reading.unread import report_logs
+from benchapp.imports.reading.walking import NOT_ENTERED, Root
 
 NAME = "harbor"
-FILES = frozenset({"result.json", "config.json"})  # what a job's or trial's files are called
+NAMES = ("result.json", "config.json")  # what a job's or trial's files are called
+FILES = frozenset(NAMES)
 _PARTS_OF_A_TRIAL = frozenset({"agent", "verifier", "trajectory", "steps"})
-_NOT_ENTERED = frozenset({".git", "node_modules", "__pycache__"})
 
 
 class FolderKind(Enum):
     TRIAL = "trial"
     JOB = "job"
-    BROKEN = "broken"  # has Harbor's file names, but neither content nor shape tells what it is
+    BROKEN = "broken"  # has Harbor's file names, but neither content nor shape shows what it is
     OTHER = "other"
 
 
@@ -44,7 +43,7 @@ class Scan:
 
 def claims(root: Root, folder: Path) -> bool:
     """Does the folder itself look like a job or a trial?"""
-    return _kind(_mute(root), folder) in (FolderKind.TRIAL, FolderKind.JOB)
+    return _kind(root.mute(), folder) in (FolderKind.TRIAL, FolderKind.JOB)
 
 
 def find(root: Root, folder: Path, *, skip: Iterable[Path] = ()) -> Iterator[FoundExperiment]:
@@ -52,9 +51,8 @@ def find(root: Root, folder: Path, *, skip: Iterable[Path] = ()) -> Iterator[Fou
     scan = Scan()
     _visit(root, folder, None, scan, frozenset(skip), 0)
     _adopt_orphans(scan.trials)
-    _name_apart(scan.trials)
-    jobs, trials = [job.folder for job in scan.jobs], [trial.folder for trial in scan.trials]
-    report_passed_over(root, jobs, trials, frozenset(skip))
+    separate_namesakes(sorted(scan.trials, key=lambda trial: trial.path))
+    report_logs(root, [job.folder for job in scan.jobs], [trial.folder for trial in scan.trials], frozenset(skip))
     grouped: defaultdict[str, list[HarborTrial]] = defaultdict(list)
     for trial in scan.trials:
         grouped[trial.job_key].append(trial)
@@ -63,22 +61,21 @@ def find(root: Root, folder: Path, *, skip: Iterable[Path] = ()) -> Iterator[Fou
             job.report_missing([])
     for key, trials in grouped.items():
         trials.sort(key=lambda trial: trial.order)
-        job = next((job for job in scan.jobs if job.key == key), None)
-        if job is not None:
-            job.report_missing(trials)
-        siblings = Siblings(trials, job.agents if job is not None else ())
+        own = next((job for job in scan.jobs if job.key == key), None)
+        if own is not None:
+            own.report_missing(trials)
+        siblings = Siblings(trials, own.agents if own is not None else ())
         for trial in trials:
             trial.siblings = siblings
-        yield FoundExperiment(job_of(root, key, job, trials), tuple(trials))
+        yield FoundExperiment(build_experiment(root, key, own, trials), tuple(trials))
 
 
 def _visit(root: Root, folder: Path, job: Job | None, scan: Scan, skip: frozenset[Path], depth: int) -> None:
-    if depth > MAX_DEPTH:
-        root.report(folder, "", f"folders nested at most {MAX_DEPTH} deep", "what lies below is left out")
+    if root.is_too_deep(folder, depth):
         return
-    kind = _kind(_mute(root), folder)
+    kind = _kind(root.mute(), folder)
     if kind is FolderKind.TRIAL:
-        scan.trials.append(HarborTrial(root, folder, header_of(_mute(root), folder), job.key if job else ""))
+        scan.trials.append(HarborTrial(root, folder, read_header(root.mute(), folder), job.key if job else ""))
         return
     if kind is FolderKind.JOB:
         job = Job.read(root, folder)
@@ -86,7 +83,7 @@ def _visit(root: Root, folder: Path, job: Job | None, scan: Scan, skip: frozense
     folders, _ = root.listing(folder)
     before = len(scan.trials)
     for sub in folders:
-        if sub.name not in _NOT_ENTERED and sub not in skip:
+        if sub.name not in NOT_ENTERED and sub not in skip:
             _visit(root, sub, job, scan, skip, depth + 1)
     if kind is FolderKind.BROKEN:
         if len(scan.trials) > before:  # broken, but the folder of a job by what lies in it
@@ -97,18 +94,14 @@ def _visit(root: Root, folder: Path, job: Job | None, scan: Scan, skip: frozense
 
 def _kind(root: Root, folder: Path) -> FolderKind:
     """By content first, then by shape."""
-    documents = [
-        document
-        for name in ("result.json", "config.json")
-        if root.is_file(folder / name) and (document := read_object(root, folder / name)) is not None
-    ]
-    for document in documents:
-        if _tells_trial(document):
-            return FolderKind.TRIAL
-        if _tells_job(document):
-            return FolderKind.JOB
+    for name in NAMES:
+        if document := find_object(root, folder / name):
+            if _tells_trial(document):
+                return FolderKind.TRIAL
+            if _tells_job(document):
+                return FolderKind.JOB
     has_parts = any(root.is_dir(folder / name) for name in _PARTS_OF_A_TRIAL)
-    has_names = any(root.exists(folder / name) for name in ("result.json", "config.json"))
+    has_names = any(root.exists(folder / name) for name in NAMES)
     if has_parts and (has_names or all(root.is_dir(folder / name) for name in ("agent", "verifier"))):
         return FolderKind.TRIAL
     return FolderKind.BROKEN if has_names else FolderKind.OTHER
@@ -129,15 +122,10 @@ def _tells_job(document: Document) -> bool:
 
 
 def _report_broken(root: Root, folder: Path) -> None:
-    for name in ("result.json", "config.json"):
+    for name in NAMES:
         path = folder / name
         if root.exists(path) and read_object(root, path) is not None:
             root.report(path, "whole file", "the result or config of a Harbor trial or job", "it is something else")
-
-
-def _mute(root: Root) -> Root:
-    """The same folder for a first look, whose problems are told when it is read in earnest."""
-    return Root(root.given, ProblemList())
 
 
 def _adopt_orphans(trials: list[HarborTrial]) -> None:
@@ -149,16 +137,4 @@ def _adopt_orphans(trials: list[HarborTrial]) -> None:
     for trial in trials:
         named = siblings[trial.folder.parent]
         if not trial.header.job_key and not trial.enclosing_job and len(named) == 1:
-            trial.adopt(next(iter(named)))
-
-
-def _name_apart(trials: list[HarborTrial]) -> None:
-    """Two trials with one id are both kept, the second (by path) under an id derived from its path."""
-    seen: dict[str, HarborTrial] = {}
-    for trial in sorted(trials, key=lambda trial: trial.path):
-        for ident in trial.ids:
-            if ident in seen:
-                trial.report_duplicate(ident, seen[ident].path)
-                break
-        for ident in trial.ids:
-            seen.setdefault(ident, trial)
+            trial.job_key = next(iter(named))

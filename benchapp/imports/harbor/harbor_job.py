@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from benchapp.imports.reading.documents import Document, read_object
 from benchapp.imports.reading.found_sources import ExperimentSource
 from benchapp.imports.reading.times import aware, read_time
-from benchapp.imports.reading.walking import Root, name_of
+from benchapp.imports.reading.walking import Root, list_names, name_of
+from runner.base.types import JsonValue
 
 if TYPE_CHECKING:
     from benchapp.imports.harbor.harbor_trial import HarborTrial
-
-NAMED = 5  # missing trials that a problem names
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,27 +28,21 @@ class Job:
     def read(cls, root: Root, folder: Path) -> Job:
         result, config = (_optional(root, folder / name) for name in ("result.json", "config.json"))
         ident = result.text("id", 100)
-        return cls(
-            folder,
-            f"id:{ident}" if ident else f"name:{config.text('job_name', 200) or name_of(folder)}",
-            result,
-            config,
-        )
+        key = f"id:{ident}" if ident else f"name:{config.text('job_name', 200) or name_of(folder)}"
+        return cls(folder, key, result, config)
 
     def report_missing(self, trials: Sequence[HarborTrial]) -> None:
         """Says so where the job counts more trials than there are folders: missing ones are not failed ones."""
-        told = self.result.count("n_total_trials")
-        if told is None or told <= len(trials):
+        total = self.result.count("n_total_trials")
+        if total is None or total <= len(trials):
             return
         missing = sorted(self._named_trials() - {trial.header.name for trial in trials})
-        names = f"; missing are {', '.join(missing[:NAMED])}" if missing else ""
-        more = f" and {len(missing) - NAMED} more" if len(missing) > NAMED else ""
-        self.result.report(
-            "n_total_trials", "a folder for every trial of the job", f"it says {told}, found {len(trials)}{names}{more}"
-        )
+        names = f"; missing are {list_names(missing)}" if missing else ""
+        found = f"it says {total}, found {len(trials)}{names}"
+        self.result.report("n_total_trials", "a folder for every trial of the job", found)
 
     @property
-    def agents(self) -> list[Mapping[str, Any]]:
+    def agents(self) -> list[Mapping[str, JsonValue]]:
         """As the job's config lists them: also those whose trials are still to come."""
         listed = self.config.raw.get("agents")
         return [agent for agent in listed if isinstance(agent, Mapping)] if isinstance(listed, list) else []
@@ -68,20 +61,17 @@ class Job:
         return names
 
 
-def job_of(root: Root, key: str, job: Job | None, trials: Sequence[HarborTrial]) -> ExperimentSource:
-    """The experiment that a job is; without job-level files, what its trials tell of it."""
+def build_experiment(root: Root, key: str, job: Job | None, trials: Sequence[HarborTrial]) -> ExperimentSource:
+    """The experiment that a job is; without job-level files, as its trials describe it."""
     suites = {trial.header.suite for trial in trials}
     suite = suites.pop() if len(suites) == 1 else ""
     if job is None:
         directory = trials[0].header.trials_dir
         name = PurePosixPath(directory).name or name_of(trials[0].folder.parent) or trials[0].header.name
         return ExperimentSource(key, name, root.label(trials[0].folder.parent), suite=suite)
-    finished = read_time(job.result, "finished_at")
-    unfinished = bool(job.result) and "finished_at" in job.result.raw and job.result.raw["finished_at"] is None
-    spec = {"format": "harbor", "config": dict(job.config.raw)}
-    for name in ("n_total_trials", "started_at", "finished_at"):
-        if name in job.result.raw:
-            spec[name] = job.result.raw[name]
+    raw = job.result.raw
+    ends = ("n_total_trials", "started_at", "finished_at")
+    spec = {"format": "harbor", "config": job.config.raw, **{name: raw[name] for name in ends if name in raw}}
     return ExperimentSource(
         key=key,
         name=job.config.text("job_name", 300) or name_of(job.folder),
@@ -89,8 +79,8 @@ def job_of(root: Root, key: str, job: Job | None, trials: Sequence[HarborTrial])
         spec=spec,
         suite=suite,
         started_at=aware(read_time(job.result, "started_at")),
-        finished_at=aware(finished),
-        was_cut_short=unfinished,
+        finished_at=aware(read_time(job.result, "finished_at")),
+        was_cut_short="finished_at" in raw and raw["finished_at"] is None,
     )
 
 

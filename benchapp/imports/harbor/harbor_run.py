@@ -5,26 +5,28 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from benchapp.imports.reading.documents import Document
 from benchapp.imports.reading.found_sources import UNKNOWN, RunSource
 from benchapp.record.redaction import redact_value
 from runner.base.digests import digest_json
+from runner.base.types import JsonValue
 
 _NO_SETTINGS = frozenset(
     "name import_path model_name skills n_concurrent concurrency_group model_api_key_name include_logs exclude_logs".split()
 )
-_EMPTY: tuple[Any, ...] = (None, False, "", [], {})
-_NO_SKILLS = re.compile(r"(?:^|[^a-z])(?:no|without)[-_ ]?skills?(?:[^a-z]|$)", re.I)
-_WITHOUT = re.compile(r"(?:^|/)without[-_]", re.I)
-_GENERATED = re.compile(r"(?:self[-_ ]?gen|skills?[-_]generate|withgenerate)", re.I)
-_SKILLS = re.compile(r"(?:^|[^a-z])(?:with[-_ ]?)?skills?(?:[^a-z]|$)", re.I)
+_EMPTY: tuple[JsonValue, ...] = (None, False, "", [], {})
+_HINTS = (
+    (re.compile(r"(?:self[-_ ]?gen|skills?[-_]generate|withgenerate)", re.I), "selfgen-zero-shot"),
+    (re.compile(r"(?:^|[^a-z])(?:no|without)[-_ ]?skills?(?:[^a-z]|$)", re.I), "no-skill"),
+    (re.compile(r"(?:^|/)without[-_]", re.I), "no-skill"),
+    (re.compile(r"(?:^|[^a-z])(?:with[-_ ]?)?skills?(?:[^a-z]|$)", re.I), "curated-static"),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Skills:
-    """The skills a trial was given from outside its task. names None: the files do not tell which."""
+    """The skills a trial was given from outside its task. names None: the files do not say which."""
 
     digest: str = ""
     names: tuple[str, ...] | None = None
@@ -33,20 +35,20 @@ class Skills:
 
 @dataclass(frozen=True, slots=True)
 class Harness:
-    """What an agent called itself. `variant`: what tells it from another one of its job that goes by the same name."""
+    """What an agent called itself. `variant`: separates it from another one of its job with the same name."""
 
     name: str = ""
     version: str = ""
     variant: str = ""
 
 
-def version_of(info: Document) -> str:
-    """Empty where the agent could not tell."""
+def read_version(info: Document) -> str:
+    """Empty where the agent did not know it."""
     version = info.text("version", 100) or ""
     return "" if version == UNKNOWN else version
 
 
-def skills_of(config: Document, lock: Document) -> Skills:
+def read_skills(config: Document, lock: Document) -> Skills:
     """From the lock file's content digests; else from the names in the agent's config. A task's own skills show in neither."""
     locked = list(lock.objects("skills"))
     names = tuple(sorted({name for skill in locked if (name := skill.text("name", 200))}))
@@ -60,55 +62,50 @@ def skills_of(config: Document, lock: Document) -> Skills:
     return Skills()
 
 
-def settings_of(agent: Mapping[str, Any]) -> dict[str, Any]:
-    """What an agent was told besides its model and skills, without secrets. What is empty is left out: older Harbors do
-    not write it."""
-    told = {key: value for key, value in agent.items() if key not in _NO_SETTINGS and value not in _EMPTY}
-    settings: dict[str, Any] = redact_value(told)
+def read_settings(agent: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """What an agent was given besides its model and skills, without secrets. What is empty is left out: older Harbors
+    do not write it."""
+    given = {key: value for key, value in agent.items() if key not in _NO_SETTINGS and value not in _EMPTY}
+    settings: dict[str, JsonValue] = redact_value(given)
     return settings
 
 
-def run_of(result: Document, config: Document, skills: Skills, where: str, told: Harness) -> RunSource:
+def read_task(config: Document) -> Document:
+    """The config's `task`; an empty object where it is something else, as in BenchFlow."""
+    is_object = isinstance(config.raw.get("task"), dict)
+    return config.object("task") if is_object else Document(config.root, config.path, {})
+
+
+def build_run(result: Document, config: Document, skills: Skills, where: str, known: Harness) -> RunSource:
     info, agent = result.object("agent_info"), config.object("agent")
-    harness = told.name or agent.text("name", 100) or _class_name(agent.text("import_path", 300))
+    harness = known.name or agent.text("name", 100) or _class_name(agent.text("import_path", 300))
     model = agent.text("model_name", 200) or _model(info.object("model_info"))
-    setup: dict[str, Any] = {"source": "harbor"}
+    setup: dict[str, object] = {"source": "harbor"}
     if skills.digest:
         setup |= {"skills": list(skills.names or ()), "skills_pinned": skills.is_pinned}
     else:
-        task = (
-            config.object("task")
-            if isinstance(config.raw.get("task"), dict)
-            else Document(config.root, config.path, {})
-        )
-        setup |= suggestion(result.text("source", 300) or "", task.text("path", 1_000) or "", where)
-    if told.variant:
-        setup["agent_settings"] = settings_of(agent.raw)
+        path = read_task(config).text("path", 1_000) or ""
+        setup |= suggest_condition(result.text("source", 300) or "", path, where)
+    if known.variant:
+        setup["agent_settings"] = read_settings(agent.raw)
     return RunSource(
         harness=harness or UNKNOWN,
-        harness_version=told.version,
+        harness_version=known.version,
         agent_model=model or UNKNOWN,
         condition=f"skills:{skills.digest[:8]}" if skills.digest else UNKNOWN,
         skills=skills.digest,
         setup=setup,
-        variant=told.variant,
+        variant=known.variant,
     )
 
 
-def suggestion(*hints: str) -> dict[str, Any]:
+def suggest_condition(*hints: str) -> dict[str, str]:
     """A condition that names of folders hint at. It is offered to a person, never applied."""
     for hint in hints:
-        for pattern, condition in (
-            (_GENERATED, "selfgen-zero-shot"),
-            (_NO_SKILLS, "no-skill"),
-            (_WITHOUT, "no-skill"),
-            (_SKILLS, "curated-static"),
-        ):
+        for pattern, condition in _HINTS:
             if found := pattern.search(hint):
-                return {
-                    "suggested_condition": condition,
-                    "suggested_by": f"{found.group().strip('/')} in {hint[-120:]}",
-                }
+                by = f"{found.group().strip('/')} in {hint[-120:]}"
+                return {"suggested_condition": condition, "suggested_by": by}
     return {}
 
 

@@ -1,4 +1,4 @@
-"""What the trials of one Harbor job tell of each other: which of their agents are not the same one, and which skills a
+"""What the trials of one Harbor job show about each other: which of their agents differ, and which skills a
 trial had whose own lock cannot be read."""
 
 from __future__ import annotations
@@ -8,18 +8,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
-from benchapp.imports.harbor.harbor_run import Harness, Skills, settings_of, skills_of
-from benchapp.imports.problems import ProblemList
-from benchapp.imports.reading.documents import Document, read_object
+from benchapp.imports.harbor.harbor_run import Harness, Skills, read_settings, read_skills
+from benchapp.imports.reading.documents import Document, find_object
 from benchapp.imports.reading.found_sources import TrialHeader
 from benchapp.imports.reading.walking import Root
 from runner.base.digests import digest_json
+from runner.base.types import JsonValue
 
 
 class Sibling(Protocol):
-    """What one trial of a job tells of the others."""
+    """One trial of a job, as the others see it."""
 
     root: Root
     folder: Path
@@ -31,7 +31,7 @@ class Siblings:
     """The trials of one job in the order of their start, and the agents that the job's own config lists."""
 
     trials: Sequence[Sibling]
-    agents: Sequence[Mapping[str, Any]]
+    agents: Sequence[Mapping[str, JsonValue]]
 
     def harness(self, header: TrialHeader) -> Harness:
         """What the trial's agent called itself; of one that was killed before it did, what the same agent did elsewhere
@@ -51,11 +51,11 @@ class Siblings:
 
     @cached_property
     def _varied(self) -> set[str]:
-        return _names_of_several(trial.header.agent for trial in self.trials) | _names_of_several(self.agents)
+        return _find_varied(trial.header.agent for trial in self.trials) | _find_varied(self.agents)
 
     @cached_property
     def _first(self) -> dict[tuple[str, ...], TrialHeader]:
-        """The first trial of each agent that tells its version, else its name; by the agent and by that name or none."""
+        """The first trial of each agent that has its version, else its name; by the agent and by that name or none."""
         found: dict[tuple[str, ...], TrialHeader] = {}
         headers = [trial.header for trial in self.trials if trial.header.harness]
         for header in sorted(headers, key=lambda header: not header.version):
@@ -67,16 +67,15 @@ class Siblings:
     def _pinned(self) -> dict[tuple[str, ...], set[Skills]]:
         found: defaultdict[tuple[str, ...], set[Skills]] = defaultdict(set)
         for trial in self.trials:
-            quiet = Root(trial.root.given, ProblemList())  # each trial reports its own lock
-            path = trial.folder / "lock.json"
-            lock = read_object(quiet, path) if quiet.is_file(path) else None
-            config = Document(quiet, path, {"agent": trial.header.agent})
-            if lock is not None and (skills := skills_of(config, lock)).is_pinned:
+            quiet, path = trial.root.mute(), trial.folder / "lock.json"  # each trial reports its own lock
+            lock = find_object(quiet, path)
+            config = Document(quiet, path, {"agent": dict(trial.header.agent)})
+            if lock is not None and (skills := read_skills(config, lock)).is_pinned:
                 found[tuple(sorted(config.object("agent").texts("skills")))].add(skills)
         return found
 
 
-def _names_of_several(agents: Iterable[Mapping[str, Any]]) -> set[str]:
+def _find_varied(agents: Iterable[Mapping[str, JsonValue]]) -> set[str]:
     """Names under which agents of different settings go."""
     settings: defaultdict[str, set[str]] = defaultdict(set)
     for agent in agents:
@@ -88,9 +87,9 @@ def _agent(header: TrialHeader) -> tuple[str, str]:
     return _name(header.agent), _digest(header.agent)
 
 
-def _name(agent: Mapping[str, Any]) -> str:
+def _name(agent: Mapping[str, JsonValue]) -> str:
     return digest_json([agent.get(key) for key in ("name", "import_path", "model_name", "skills")])
 
 
-def _digest(agent: Mapping[str, Any]) -> str:
-    return digest_json(settings_of(agent))[:12]
+def _digest(agent: Mapping[str, JsonValue]) -> str:
+    return digest_json(read_settings(agent))[:12]

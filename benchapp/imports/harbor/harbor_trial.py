@@ -7,13 +7,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from benchapp.imports.harbor import benchflow
-from benchapp.imports.harbor.harbor_run import Skills, run_of, skills_of, version_of
+from benchapp.imports.harbor.harbor_run import Skills, build_run, read_skills, read_task, read_version
 from benchapp.imports.harbor.harbor_siblings import Siblings
-from benchapp.imports.harbor.harbor_verdict import FILES, read_verdict, told_rewards
-from benchapp.imports.reading.documents import Document, decode, read_object
+from benchapp.imports.harbor.harbor_verdict import FILES, read_rewards, read_verdict
+from benchapp.imports.reading.documents import Document, decode, read_optional
 from benchapp.imports.reading.found_sources import (
     UNKNOWN,
     ExceptionSource,
@@ -24,18 +23,17 @@ from benchapp.imports.reading.found_sources import (
     TrialSource,
 )
 from benchapp.imports.reading.times import aware, phase_seconds, read_time, seconds_between, zoneless_text
-from benchapp.imports.reading.trajectory_files import NEVER_ENTERED, choose, is_candidate
+from benchapp.imports.reading.trajectory_files import ACCOUNTS, NEVER_ENTERED, choose, is_candidate
 from benchapp.imports.reading.walking import MAX_HASHED_BYTES, FolderEntry, Root, name_of
 from runner.base.text import storable
-from runner.base.types import Usage, Verdict
+from runner.base.types import JsonValue, Usage, Verdict
 
 MAX_EXCEPTION_BYTES = 8 * 1024 * 1024
 _READ = frozenset({"result.json", "config.json", "lock.json", "exception.txt", "timing.json", "rewards.jsonl"})
-_ACCOUNTS = frozenset({"agent", "trajectory"})  # folders that hold what the agent did
 
 
-def header_of(root: Root, folder: Path) -> TrialHeader:
-    result, config = _document(root, folder / "result.json"), _document(root, folder / "config.json")
+def read_header(root: Root, folder: Path) -> TrialHeader:
+    result, config = (read_optional(root, folder / name) for name in ("result.json", "config.json"))
     embedded = result.object("config") if result.object("config") else config
     name = result.text("trial_name", 300) or embedded.text("trial_name", 300) or name_of(folder)
     info = result.object("agent_info")
@@ -50,18 +48,18 @@ def header_of(root: Root, folder: Path) -> TrialHeader:
         started=result.text("started_at", 64) or config.text("started_at", 64) or "",
         agent=_agent(embedded),
         harness=info.text("name", 100) or "",
-        version=version_of(info),
+        version=read_version(info),
     )
 
 
-def _agent(config: Document) -> Mapping[str, Any]:
+def _agent(config: Document) -> Mapping[str, JsonValue]:
     found = config.raw.get("agent")  # BenchFlow: a name
     return found if isinstance(found, Mapping) else {}
 
 
 def _task_name(result: Document, config: Document, trial_name: str) -> str:
     """trial_name holds only the first characters of a task's name, so it is no source for it."""
-    task = config.object("task") if isinstance(config.raw.get("task"), dict) else Document(config.root, config.path, {})
+    task = read_task(config)
     path = task.text("path", 1_000) or config.text("task_path", 1_000) or ""
     return (
         result.text("task_name", 300)
@@ -72,7 +70,7 @@ def _task_name(result: Document, config: Document, trial_name: str) -> str:
 
 
 class HarborTrial:
-    """A trial on disk; see found_sources.FoundTrial."""
+    """A trial on disk (found_sources.ClaimingTrial)."""
 
     def __init__(self, root: Root, folder: Path, header: TrialHeader, enclosing_job: str) -> None:
         self.root, self.folder, self.header, self.enclosing_job = root, folder, header, enclosing_job
@@ -89,9 +87,6 @@ class HarborTrial:
     def ids(self) -> tuple[str, ...]:
         named = f"{self.job_key}/{self.header.name}{self._derived}"
         return (f"trial:{self.header.ident}{self._derived}", named) if self.header.ident else (named,)
-
-    def adopt(self, job_key: str) -> None:
-        self.job_key = job_key
 
     def report_duplicate(self, ident: str, other: str) -> None:
         self.root.report(
@@ -113,8 +108,8 @@ class HarborTrial:
         for entry in files:
             yield replace(entry, name=f"{prefix}{entry.name}")
         for sub in folders:
-            if sub.name in _ACCOUNTS or sub.name == "verifier":
-                skip = NEVER_ENTERED if sub.name in _ACCOUNTS else frozenset()
+            if sub.name in ACCOUNTS or sub.name == "verifier":
+                skip = NEVER_ENTERED if sub.name in ACCOUNTS else frozenset()
                 for entry in self.root.tree(sub, skip=skip):
                     yield replace(entry, name=f"{prefix}{sub.name}/{entry.name}")
 
@@ -130,7 +125,7 @@ class HarborTrial:
         return digest.hexdigest()
 
     def read(self) -> TrialSource:
-        result, config = self._document("result.json"), self._document("config.json")
+        result, config = self._read_document("result.json"), self._read_document("config.json")
         if benchflow.is_benchflow(result, config):
             return benchflow.read_trial(self.root, self.folder, result, config, self.header, self._choice())
         if not result:  # where there is a file, what is wrong with it was reported as well
@@ -145,19 +140,14 @@ class HarborTrial:
 
     def _read(self, result: Document, config: Document) -> TrialSource:
         own = result.object("config") if result.object("config") else config
-        lock = self._document("lock.json")
+        lock = self._read_document("lock.json")
         stages = self._stages(result)
         started, finished = read_time(result, "started_at"), read_time(result, "finished_at")
         verifier_seconds = phase_seconds(result.object("verifier"))
         skills = self._skills(own, lock)
+        where = f"{self.header.trials_dir}/{name_of(self.folder.parent)}"
         return TrialSource(
-            run=run_of(
-                result,
-                own,
-                skills,
-                f"{self.header.trials_dir}/{name_of(self.folder.parent)}",
-                self.siblings.harness(self.header),
-            ),
+            run=build_run(result, own, skills, where, self.siblings.harness(self.header)),
             task=self._task(result, lock),
             timing=Timing(
                 started_at=aware(started),
@@ -173,14 +163,14 @@ class HarborTrial:
             stage_verdicts=tuple(verdict for _, verdict in stages if verdict is not None),
             choices=(self._choice(), *(self._choice(name) for name, _ in stages)),
             exception=self._exception(result),
-            usage=sum(map(_usage, _parts(result, "agent_result")), Usage()),
+            usage=sum(map(read_usage, _parts(result, "agent_result")), Usage()),
             skills_mounted=skills.names,
             is_finished=bool(result),
         )
 
     def _skills(self, config: Document, lock: Document) -> Skills:
         """Those its lock pins; without one, those that the locks of its siblings pin under the same names."""
-        skills, given = skills_of(config, lock), config.object("agent").texts("skills")
+        skills, given = read_skills(config, lock), config.object("agent").texts("skills")
         pinned = self.siblings.find_pinned(given) if given and not skills.is_pinned else None
         if pinned is None:
             return skills
@@ -197,7 +187,7 @@ class HarborTrial:
     def _verdict(self, result: Document, seconds: float | None) -> Verdict | None:
         if not self.judges:
             return None
-        told = told_rewards(result.object("verifier_result"))
+        told = read_rewards(result.object("verifier_result"))
         return read_verdict(self.root, self.folder / "verifier", told, place=result, seconds=seconds)
 
     def _stages(self, result: Document) -> list[tuple[str, Verdict | None]]:
@@ -220,7 +210,7 @@ class HarborTrial:
         return read_verdict(
             self.root,
             self.folder / "steps" / name / "verifier",
-            told_rewards(step.object("verifier_result")),
+            read_rewards(step.object("verifier_result")),
             place=step,
             source=f"harbor stage {name}"[:100],
             seconds=phase_seconds(step.object("verifier")),
@@ -232,7 +222,7 @@ class HarborTrial:
             entry
             for name, entry in self._entries.items()
             if name.startswith(prefix)
-            and name[len(prefix) :].split("/", 1)[0] in _ACCOUNTS
+            and name[len(prefix) :].split("/", 1)[0] in ACCOUNTS
             and is_candidate(name[len(prefix) :])
         ]
         if not stage and not accounts:
@@ -254,13 +244,8 @@ class HarborTrial:
         kind, _, message = last.partition(":")
         return ExceptionSource(kind.strip()[:200] or UNKNOWN, message.strip(), text) if text else None
 
-    def _document(self, name: str) -> Document:
-        return _document(self.root, self.folder / name)
-
-
-def _document(root: Root, path: Path) -> Document:
-    found = read_object(root, path) if root.is_file(path) else None
-    return found if found is not None else Document(root, path, {})
+    def _read_document(self, name: str) -> Document:
+        return read_optional(self.root, self.folder / name)
 
 
 def _parts(result: Document, name: str) -> list[Document]:
@@ -274,8 +259,8 @@ def _seconds(result: Document, phase: str) -> float | None:
     return sum(known) if known else None
 
 
-def _usage(agent: Document) -> Usage:
-    """The totals Harbor's agent adapter reported; they may count a repeated message several times."""
+def read_usage(agent: Document) -> Usage:
+    """The totals that Harbor's agent adapter reported; they may count a repeated message several times."""
     return Usage(
         agent.count("n_input_tokens"),
         agent.count("n_cache_tokens"),
@@ -290,7 +275,7 @@ def _is_read(name: str) -> bool:
         parts = parts[2:]
     if parts[0] == "verifier":
         return len(parts) == 2 and parts[1] in FILES
-    if parts[0] in _ACCOUNTS:
+    if parts[0] in ACCOUNTS:
         return is_candidate("/".join(parts))
     return len(parts) == 1 and (parts[0] in _READ or _is_loose_account(parts[0]))
 

@@ -63,7 +63,7 @@ def read_verdict(
     )
 
 
-def told_rewards(document: Document) -> dict[str, float] | None:
+def read_rewards(document: Document) -> dict[str, float] | None:
     """Finite rewards by name of an object with `rewards`; others are reported. None: there is no such object."""
     if not isinstance(document.raw.get("rewards"), Mapping):
         if document.raw.get("rewards") is not None:
@@ -84,7 +84,7 @@ def _rewards_on_disk(root: Root, files: Mapping[str, Path]) -> dict[str, float]:
     if path := files.get("reward.json"):
         value = read_json(root, path, MAX_REWARD_BYTES)
         if isinstance(value, Mapping):
-            return told_rewards(Document(root, path, {"rewards": value})) or {}
+            return read_rewards(Document(root, path, {"rewards": value})) or {}
         if value is not None:
             root.report(path, "whole file", "an object of numbers", render_found(value))
     if path := files.get("reward.txt"):
@@ -111,7 +111,7 @@ def _output(root: Root, path: Path) -> str:
 
 
 def read_side_reports(root: Root, files: Mapping[str, Path]) -> SideReports:
-    """The reports beside the reward. What is odd in them is told in the import's report too."""
+    """The reports beside the reward. What is odd in them goes into the import's report too."""
     contents = {name: root.read(path, MAX_REPORT_BYTES) for name, path in files.items() if name in SIDE_REPORTS}
     read = reports.read_side_reports({name: content for name, content in contents.items() if content is not None})
     for problem in read.problems:

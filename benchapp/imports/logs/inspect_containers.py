@@ -19,10 +19,10 @@ from typing import IO, Any, BinaryIO
 
 import zstandard
 
-from benchapp.imports.problems import ProblemList
 from benchapp.imports.reading.documents import MAX_JSON_BYTES, Document
 from benchapp.imports.reading.walking import FolderEntry, Root
 from runner.base.text import storable_value
+from runner.base.types import JsonValue
 from runner.trajectories.problems import Problems
 from runner.trajectories.readers.line_streams import walk
 
@@ -74,10 +74,10 @@ def open_zip(root: Root, entry: FolderEntry) -> Container | None:
         return None
     by_name = {member.filename: member for member in reversed(members)}
     named = next((name for name in HEADERS if name in by_name), None)
-    value: Any = None
+    value: JsonValue = None
     if named is not None and _is_believable(by_name[named]) and by_name[named].file_size <= MAX_JSON_BYTES:
         with _open_member(archive, by_name[named]) as stream:
-            value = _json(stream.read(MAX_JSON_BYTES))
+            value = _parse(stream.read(MAX_JSON_BYTES))
     if not isinstance(value, dict) or not isinstance(value.get("eval"), dict):
         root.report(entry.path, named or HEADERS[0], "the header of an Inspect log", "there is none; not read")
         return None
@@ -107,23 +107,24 @@ def _is_believable(member: zipfile.ZipInfo) -> bool:
 def _open_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> BinaryIO:
     """An entry's bytes, at most as many as it declares. Python's zipfile knows no Zstandard before 3.14."""
     if member.compress_type != ZSTANDARD:
-        return _Entry(archive.open(member))  # type: ignore[return-value]
-    stream: Any = archive.fp
+        return io.BufferedReader(_Entry(archive.open(member).read, member.file_size))
+    stream = archive.fp
+    if stream is None:
+        raise EOFError("the zip is closed")
     stream.seek(member.header_offset)
     local = stream.read(30)
     if len(local) < 30:
         raise EOFError("an entry that begins behind the end of the file")
     start = member.header_offset + 30 + int.from_bytes(local[26:28], "little") + int.from_bytes(local[28:30], "little")
-    packed = _Limited(_reader_at(stream, start), member.compress_size)
+    packed = io.BufferedReader(_Limited(_reader_at(stream, start), member.compress_size))
     unpacked = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW).stream_reader(packed, read_across_frames=True)
-    whole = _CheckedEntry(unpacked.read, member.file_size, member.CRC)
-    return _Entry(io.BufferedReader(whole))  # type: ignore[return-value]
+    return io.BufferedReader(_CheckedEntry(unpacked.read, member.file_size, member.CRC))
 
 
-def name_log(root: Root, entry: FolderEntry) -> Mapping[str, Any]:
-    """What the log tells of its evaluation (`eval` of the header), read without its samples. Empty where it cannot be
-    read: that is told when it is opened."""
-    quiet = Root(root.given, ProblemList())
+def name_log(root: Root, entry: FolderEntry) -> Mapping[str, JsonValue]:
+    """What the log says about its evaluation (`eval` of the header), read without its samples. Empty where it cannot be
+    read: that is reported when it is opened."""
+    quiet = root.mute()
     try:
         if entry.path.suffix == ".eval":
             container = open_zip(quiet, entry)
@@ -131,7 +132,8 @@ def name_log(root: Root, entry: FolderEntry) -> Mapping[str, Any]:
         with quiet.open(entry.path) as stream:
             items = walk(stream, Problems(), streamed=frozenset({"samples"}))
             told = next((value for key, value in items if key in ("eval", "samples")), None)
-            return storable_value(told) if isinstance(told, Mapping) and "task" in told else {}
+            found: dict[str, JsonValue] = storable_value(told) if isinstance(told, dict) and "task" in told else {}
+            return found
     except (OSError, *BROKEN):
         return {}
 
@@ -160,7 +162,7 @@ def open_document(root: Root, entry: FolderEntry) -> Container | None:
             entry.path, "", f"a log of at most {MAX_DOCUMENT_BYTES:,} bytes", f"{entry.size:,}; it was not read"
         )
         return None
-    problems, told = Problems(), dict[str, Any]()
+    problems, told = Problems(), dict[str, JsonValue]()
     samples: list[Stored] = []
     spool = tempfile.TemporaryFile()  # noqa: SIM115 - the samples read it
     with root.open(entry.path) as stream:
@@ -174,7 +176,7 @@ def open_document(root: Root, entry: FolderEntry) -> Container | None:
     return Container(Document(root, entry.path, told), samples)
 
 
-def _spool(spool: IO[bytes], sample: Mapping[str, Any]) -> Stored:
+def _spool(spool: IO[bytes], sample: Mapping[str, object]) -> Stored:
     content = json.dumps({key: value for key, value in sample.items() if key not in _LEFT_OUT}).encode()
     start = spool.seek(0, io.SEEK_END)
     spool.write(content)
@@ -189,14 +191,14 @@ def _open_slice(spool: IO[bytes], start: int, size: int) -> BinaryIO:
 # --- streams --------------------------------------------------------------------------------------------------------
 
 
-def _reader_at(stream: Any, start: int) -> Callable[[int], bytes]:
+def _reader_at(stream: IO[bytes], start: int) -> Callable[[int], bytes]:
     """Reads on from `start`, whoever else reads the stream in between."""
     at = start
 
     def read(size: int) -> bytes:
         nonlocal at
         stream.seek(at)
-        piece: bytes = stream.read(size)
+        piece = stream.read(size)
         at += len(piece)
         return piece
 
@@ -219,8 +221,18 @@ class _Limited(io.RawIOBase):
         return len(piece)
 
 
-class _CheckedEntry(_Limited):
-    """The same of an entry: it fails at the end where the bytes are fewer than declared, or others than were packed."""
+class _Entry(_Limited):
+    """An entry of the zip whose faults are those of a file that cannot be read."""
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            return super().readinto(buffer)
+        except BROKEN as error:
+            raise OSError(f"broken entry of the zip: {error}") from error
+
+
+class _CheckedEntry(_Entry):
+    """The same: it fails at the end where the bytes are fewer than declared, or others than were packed."""
 
     def __init__(self, read: Callable[[int], bytes], size: int, crc: int) -> None:
         super().__init__(read, size)
@@ -230,15 +242,16 @@ class _CheckedEntry(_Limited):
         length = super().readinto(buffer)
         self._crc = zlib.crc32(buffer[:length], self._crc)
         if length == 0 and len(buffer) and (self._left or self._crc != self._expected):
-            raise zipfile.BadZipFile("its checksum is another than the zip tells")
+            raise OSError("broken entry of the zip: its checksum is another than the zip tells")
         return length
 
 
-def _json(content: bytes) -> Any:
+def _parse(content: bytes) -> JsonValue:
     try:
-        return storable_value(json.loads(content.decode("utf-8", "replace"), parse_constant=lambda _: None))
+        value: JsonValue = storable_value(json.loads(content.decode("utf-8", "replace"), parse_constant=lambda _: None))
     except (ValueError, RecursionError):
         return None
+    return value
 
 
 class _Bounded:
@@ -254,35 +267,3 @@ class _Bounded:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
-
-
-class _Entry:
-    """An entry of the zip whose faults are those of a file that cannot be read."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-
-    def read(self, size: int = -1) -> bytes:
-        try:
-            return bytes(self._stream.read(size))
-        except BROKEN as error:
-            raise OSError(f"broken entry of the zip: {error}") from error
-
-    def readline(self, size: int = -1) -> bytes:
-        try:
-            return bytes(self._stream.readline(size))
-        except BROKEN as error:
-            raise OSError(f"broken entry of the zip: {error}") from error
-
-    def close(self) -> None:
-        self._stream.close()
-
-    def __enter__(self) -> _Entry:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def __iter__(self) -> Iterator[bytes]:
-        while line := self.readline():
-            yield line

@@ -11,7 +11,6 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from benchapp.imports.logs.inspect_containers import (
     BROKEN,
@@ -23,8 +22,7 @@ from benchapp.imports.logs.inspect_containers import (
     open_document,
     open_zip,
 )
-from benchapp.imports.reading.breaks import report_lost
-from benchapp.imports.reading.documents import Document, is_finite
+from benchapp.imports.reading.documents import Document, is_finite, read_rest
 from benchapp.imports.reading.found_sources import (
     UNKNOWN,
     ExceptionSource,
@@ -39,11 +37,9 @@ from benchapp.imports.reading.found_sources import (
 )
 from benchapp.imports.reading.times import aware, read_time, seconds_between
 from benchapp.imports.reading.walking import FolderEntry, Root, name_of
-from runner.base.text import clean, storable, storable_value
-from runner.base.types import Usage, Verdict
-from runner.trajectories.problems import Problems
+from runner.base.text import clean, storable
+from runner.base.types import JsonValue, Usage, Verdict
 from runner.trajectories.readers.inspect_sample import usage_of
-from runner.trajectories.readers.line_streams import walk
 
 NAME = "inspect"
 SUFFIXES = frozenset({".eval", ".json"})
@@ -86,9 +82,9 @@ def _retries(root: Root, entries: Sequence[FolderEntry]) -> list[list[FolderEntr
     grouped: dict[tuple[str, ...], list[tuple[str, str, FolderEntry]]] = {}
     seen: set[tuple[str, str]] = set()
     for entry in entries:
-        told = name_log(root, entry)
+        names = name_log(root, entry)
         task, evaluation, model, created = (
-            str(told.get(key) or "") for key in ("task_id", "eval_id", "model", "created")
+            str(names.get(key) or "") for key in ("task_id", "eval_id", "model", "created")
         )
         is_copy = (task, evaluation) in seen
         seen.add((task, evaluation))
@@ -187,7 +183,7 @@ class Retried:
     def run(self) -> RunSource:
         log = self.logs[0]
         told = log.eval
-        setup: dict[str, Any] = {"source": NAME, "log": log.entry.path.name[:300]}
+        setup: dict[str, object] = {"source": NAME, "log": log.entry.path.name[:300]}
         setup |= {key: told.raw[key] for key in ("task", "task_args", "model_args", "config") if told.raw.get(key)}
         return RunSource(
             harness=told.text("solver", 100) or NAME,
@@ -223,8 +219,18 @@ class InspectSample:
         return digest.hexdigest()
 
     def read(self) -> TrialSource:
-        raw = self._read_rest()
-        told = Document(self.log.root, self.log.entry.path, raw, self.stored.name[:200])
+        root, path = self.log.root, self.log.entry.path
+        # Inspect writes scores, usage and times behind the messages.
+        raw = read_rest(
+            root,
+            path,
+            self.stored.open,
+            streamed=_STREAMED,
+            wanted=_MEASURED,
+            without={"attachments"},
+            place=self.stored.name[:300],
+        )
+        told = Document(root, path, raw, self.stored.name[:200])
         task = self.log.eval.text("task", 150) or UNKNOWN
         started, finished = read_time(told, "started_at"), read_time(told, "completed_at")
         seconds = told.amount("total_time")
@@ -239,7 +245,7 @@ class InspectSample:
                 duration_seconds=seconds if seconds is not None else seconds_between(told, started, finished),
                 agent_seconds=told.amount("working_time"),
             ),
-            verdict=None if told.object("invalidation") else verdict_of(told),
+            verdict=None if told.object("invalidation") else read_scores(told),
             config={key: raw[key] for key in _CONFIG if raw.get(key)},
             choices=(SourceChoice((source,)),),
             exception=_exception(told),
@@ -247,19 +253,12 @@ class InspectSample:
             agent=self.task.run.harness,
         )
 
-    def _read_rest(self) -> dict[str, Any]:
-        """Everything in the sample but its messages. Inspect writes scores, usage and times behind these."""
-        problems = Problems()
-        with self.stored.open() as stream:
-            items = walk(stream, problems, streamed=_STREAMED)
-            raw = {key: storable_value(value) for key, value in items if key not in _STREAMED and key != "attachments"}
-        report_lost(self.log.root, self.log.entry.path, problems, raw, _MEASURED, place=self.stored.name[:300])
-        return raw
 
-
-def verdict_of(told: Document) -> Verdict | None:
+def read_scores(told: Document) -> Verdict | None:
     """The scores. Letters count as Inspect counts them; of several scorers none decides, so success stays unknown."""
     scores = told.object("scores")
+    if not scores:
+        return None
     rewards: dict[str, float] = {}
     notes = []
     for name in scores.raw:
@@ -267,8 +266,6 @@ def verdict_of(told: Document) -> Verdict | None:
         rewards |= _values(str(name)[:200], score.raw.get("value"))
         text = score.text("explanation", 100_000)
         notes.append(f"{name}: {json.dumps(score.raw.get('value'))[:500]}" + (f"\n{text}" if text else ""))
-    if not scores:
-        return None
     reward = next(iter(rewards.values())) if len(rewards) == 1 else None
     return Verdict(
         source=NAME,
@@ -279,7 +276,7 @@ def verdict_of(told: Document) -> Verdict | None:
     )
 
 
-def _values(name: str, value: Any) -> dict[str, float]:
+def _values(name: str, value: JsonValue) -> dict[str, float]:
     if isinstance(value, Mapping):
         found: dict[str, float] = {}
         for key, item in list(value.items())[:100]:

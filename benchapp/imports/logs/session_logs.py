@@ -11,14 +11,13 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
-from benchapp.imports.logs.session_requests import first_request
-from benchapp.imports.logs.subagents import is_of_subagent, parent_of
+from benchapp.imports.logs.session_requests import find_request
+from benchapp.imports.logs.subagents import find_parent, is_of_subagent
 from benchapp.imports.reading.found_sources import (
     UNKNOWN,
     ExperimentSource,
@@ -38,22 +37,6 @@ from runner.trajectories.readers.reading import ReadTrajectory, read_trajectory,
 
 NAME = "sessions"
 SUFFIXES = frozenset({".jsonl", ".json", ".txt", ".log"})
-LOGS = frozenset(
-    [
-        "claude-session",
-        "claude-stream-json",
-        "cursor-stream-json",
-        "codex-rollout",
-        "codex-jsonl",
-        "gemini-session",
-        "gemini-native",
-        "gemini-stream-json",
-        "qwen-stream-json",
-        "qwen-session",
-        "kimi-wire",
-        "atif",
-    ]
-)
 HARNESSES = {
     "claude-session": "claude-code",
     "claude-stream-json": "claude-code",
@@ -67,6 +50,7 @@ HARNESSES = {
     "qwen-session": "qwen-code",
     "kimi-wire": "kimi-cli",
 }
+LOGS = frozenset({*HARNESSES, "atif"})
 _BESIDE = frozenset({"sessions-index.json", "state.json", "context.jsonl", "logs.json"})
 TITLE_CHARS = 120
 LOOKED_AT = 50  # steps, for what the agent was told and its model
@@ -91,14 +75,7 @@ def is_companion(entries: Sequence[FolderEntry]) -> Callable[[FolderEntry], bool
 
 def find_files(root: Root, entries: Sequence[FolderEntry]) -> Iterator[FoundExperiment]:
     sessions = [Session(root, entry) for entry in entries]
-    name = tail_of(root.base)
-    source = ExperimentSource(
-        key=f"{NAME}:{name}",
-        name=f"Sessions in {name}",
-        path=root.label(root.base),
-        spec={"format": NAME},
-        suite=NAME,
-    )
+    source = ExperimentSource.of_folder(root, root.base, format=NAME, title="Sessions in", name=tail_of(root.base))
     yield FoundExperiment(source, trials=tuple(sorted(_join_sessions(sessions), key=lambda found: found.order)))
 
 
@@ -111,11 +88,10 @@ def _join_sessions(sessions: Sequence[Session]) -> list[Session]:
     for key, mine in grouped.items():
         wholes = [session for session in mine if not session.is_side] or mine[:1]
         wholes[0].sides = [session for session in mine if session.is_side and session is not wholes[0]]
-        for session in wholes[1:]:
+        for number, session in enumerate(wholes[1:], start=2):
             expected = "an id of its own for every session"
             told = f"{key} is also that of {wholes[0].path}; both are kept"
             session.root.report(session.entry.path, "", expected, told)
-        for number, session in enumerate(wholes[1:], start=2):
             ident = f"{session.ids[0]}@{tail_of(session.entry.path)}"
             taken = any(ident == other.ids[0] for other in wholes[: number - 1])
             session.ids = (f"{ident}#{number}" if taken else ident,)
@@ -133,19 +109,20 @@ class Session:
 
     def __post_init__(self) -> None:
         self.path = self.root.label(self.entry.path)
-        with self.root.open(self.entry.path) as stream:
+        self.source = TrajectorySource.of_file(self.root, self.entry)
+        with self.source.open() as stream:
             start = stream.read(END_BYTES)
         head = self._open().head
         self.format = head.source_format
-        self.is_side = is_of_subagent(self.format, self.entry.path.as_posix(), lambda: self.root.open(self.entry.path))
-        self.ident = parent_of(self.format, start) or head.session_id or _ident_of_path(self.format, self.entry.path)
+        self.is_side = is_of_subagent(self.format, self.entry.path.as_posix(), self.source.open)
+        self.ident = find_parent(self.format, start) or head.session_id or _ident_of_path(self.format, self.entry.path)
         self.key = f"{self.format}:{self.ident}"
         self.ids: tuple[str, ...] = (f"{NAME}:{self.key}",)
         self.started = next(self._times(start), "")
         self.order = (self.started, self.entry.name)
 
     def _open(self) -> ReadTrajectory:
-        return read_trajectory(lambda: self.root.open(self.entry.path))
+        return read_trajectory(self.source.open)
 
     def digest(self) -> str:
         digest = hashlib.sha256()
@@ -153,20 +130,14 @@ class Session:
             digest.update(bytes.fromhex(session.root.sha256(session.entry.path)))
         return digest.hexdigest()
 
-    @cached_property
-    def _look(self) -> tuple[str, str | None]:
-        """(what the agent was told, the model)."""
+    def read(self) -> TrialSource:
         opened = self._open()
+        head = opened.head  # as of the first step
         steps = list(islice(opened.steps, LOOKED_AT))
         model = opened.head.model or next((step.model for step in steps if step.model), None)
-        return first_request(steps), model
-
-    def read(self) -> TrialSource:
-        told, model = self._look
-        head = self._open().head
         started, finished = _time(self.started), _time(self._end())
         name = self.ident
-        title = " ".join(redact_text(storable(told)).split())[:TITLE_CHARS]
+        title = " ".join(redact_text(storable(find_request(steps))).split())[:TITLE_CHARS]
         return TrialSource(
             run=RunSource(
                 harness=head.agent_name or HARNESSES.get(self.format, UNKNOWN),
@@ -175,14 +146,10 @@ class Session:
                 setup={"source": NAME, "log": self.format},
             ),
             task=TaskSource(NAME, f"session {name}"[:300], title or f"session {name}"),
-            timing=Timing(
-                started_at=started,
-                finished_at=finished,
-                duration_seconds=self._seconds(started, finished),
-            ),
+            timing=Timing(started, finished, duration_seconds=self._seconds(started, finished)),
             verdict=None,
             config={},
-            choices=(SourceChoice((self._trajectory(), *(side.as_subagent(self) for side in self.sides))),),
+            choices=(SourceChoice((self.source, *(side.as_subagent(self) for side in self.sides))),),
         )
 
     def _seconds(self, started: datetime | None, finished: datetime | None) -> float | None:
@@ -196,24 +163,15 @@ class Session:
             return None
         return seconds
 
-    def _trajectory(self) -> TrajectorySource:
-        return TrajectorySource(self.entry.name, lambda: self.root.open(self.entry.path), self.entry.size)
-
     def as_subagent(self, session: Session) -> TrajectorySource:
         path = self.entry.path
         name = name_of(path.parent if self.format == "kimi-wire" else path.with_suffix(""))
-        return TrajectorySource(
-            storable(os.path.relpath(path, session.entry.path.parent)),
-            lambda: self.root.open(self.entry.path),
-            self.entry.size,
-            name=name,
-            kind=TrajectoryKind.SUBAGENT,
-            parent="main",
-        )
+        place = storable(os.path.relpath(path, session.entry.path.parent))
+        return replace(self.source, path=place, name=name, kind=TrajectoryKind.SUBAGENT, parent="main")
 
     def _end(self) -> str:
         """The last time in the log."""
-        with self.root.open(self.entry.path) as stream:
+        with self.source.open() as stream:
             stream.seek(max(0, self.entry.size - END_BYTES))
             times = list(self._times(stream.read(END_BYTES + 1)))
         return times[-1] if times else ""
@@ -230,7 +188,7 @@ class Session:
 
 
 def _ident_of_path(source_format: str, path: Path) -> str:
-    """For logs that do not tell their session's id. Kimi Code's lie in sessions/<project>/<session>/agents/<agent>/."""
+    """For logs without their session's id. Kimi Code's lie in sessions/<project>/<session>/agents/<agent>/."""
     if source_format == "kimi-wire":
         folder = path.parent.parent.parent if path.parent.parent.name == "agents" else path.parent
         return tail_of(folder, 2)

@@ -40,19 +40,19 @@ _COMMAND = re.compile(r"<command-name>\s*(/[^<\s]{1,100})\s*</command-name>")
 _ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
 
 
-def first_request(steps: Iterable[Step]) -> str:
+def find_request(steps: Iterable[Step]) -> str:
     """The first message that a person wrote; else the first command that was called by name; else nothing."""
     command = ""
     for step in steps:
         if step.source is not Source.USER or step.is_copied_context or _NOT_A_PERSON & (step.extra or {}).keys():
             continue
-        if text := request_in(step.message):
+        if text := strip_additions(step.message):
             return text
         command = command or _command_in(step.message)
     return command
 
 
-def request_in(message: str) -> str:
+def strip_additions(message: str) -> str:
     """What is left of a message without the programs' own additions."""
     if marked := _BEHIND.search(message):
         message = message[marked.end() :]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import PurePosixPath
 from typing import BinaryIO
 
-LOOKED_AT = 256 * 1024  # bytes; what tells it stands in one of the first lines
+LOOKED_AT = 256 * 1024  # bytes; the mark stands in one of the first lines
 # Claude Code marks every message; those of a session may stand in one file with its sub-agents', so the first decides.
 _SIDECHAIN = re.compile(rb'"isSidechain"\s*:\s*(true|false)')
 _STARTED_BY = re.compile(rb'"source"\s*:\s*\{\s*"sub_?agent"', re.IGNORECASE)  # in the head of a Codex rollout
@@ -31,7 +31,7 @@ def is_of_subagent(source_format: str, path: str, open_binary: Callable[[], Bina
     return source_format == "gemini-session" and _KIND.search(head) is not None
 
 
-def parent_of(source_format: str, start: bytes) -> str | None:
+def find_parent(source_format: str, start: bytes) -> str | None:
     """The session that started the sub-agent of a Codex rollout, which has an id of its own."""
     found = _PARENT.search(start.split(b"\n", 1)[0]) if source_format == "codex-rollout" else None
     return found[1].decode("utf-8", "replace") if found else None

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import Any
 
-from benchapp.imports.reading.breaks import report_lost
+from benchapp.imports.reading.documents import read_rest
 from benchapp.imports.reading.found_sources import (
     UNKNOWN,
     ExceptionSource,
@@ -27,12 +25,11 @@ from benchapp.imports.reading.found_sources import (
     Timing,
     TrajectorySource,
     TrialSource,
+    separate_namesakes,
 )
 from benchapp.imports.reading.walking import TAIL, FolderEntry, Root, name_of, tail_of
 from runner.base.text import clean, storable, storable_value
-from runner.base.types import Usage
-from runner.trajectories.problems import Problems
-from runner.trajectories.readers.line_streams import walk
+from runner.base.types import JsonValue, Usage
 from runner.trajectories.readers.reading import read_trajectory, sniff
 
 NAME = "swe-agent"
@@ -71,14 +68,9 @@ def find_files(root: Root, entries: Sequence[FolderEntry]) -> Iterator[FoundExpe
     names = _names(list(grouped))
     for folder, mine in grouped.items():
         name = names[folder]
-        source = ExperimentSource(
-            key=f"{NAME}:{name}",
-            name=f"SWE-agent {name}",
-            path=root.label(folder) if folder.is_relative_to(root.base) else root.label(root.base),
-            spec={"format": NAME},
-            suite=NAME,
-        )
-        instances = _told_apart([SweAgentInstance(root, entry, name) for entry in mine])
+        source = ExperimentSource.of_folder(root, folder, format=NAME, title="SWE-agent", name=name)
+        instances = [SweAgentInstance(root, entry, name) for entry in mine]
+        separate_namesakes(instances)
         yield FoundExperiment(source, trials=tuple(sorted(instances, key=lambda found: found.order)))
 
 
@@ -98,22 +90,9 @@ def _stem(path: Path) -> str:
     return next((path.name.removesuffix(ending) for ending in _ENDINGS if path.name.endswith(ending)), path.name)
 
 
-def _told_apart(instances: Sequence[SweAgentInstance]) -> Sequence[SweAgentInstance]:
-    """Two trajectories of one instance are both kept, the second under an id derived from its path, and reported."""
-    first: dict[str, SweAgentInstance] = {}
-    for instance in instances:
-        other = first.setdefault(instance.ids[0], instance)
-        if other is not instance:
-            expected = "one trajectory for each instance of a run"
-            message = f"{instance.task} is also that of {other.path}; both are kept"
-            instance.root.report(instance.entry.path, "", expected, message)
-            instance.ids = (f"{instance.ids[0]}@{name_of(instance.entry.path)}",)
-    return instances
-
-
 @dataclass
 class SweAgentInstance:
-    """One trajectory (found_sources.FoundTrial). `folder`: the name of the run's folder."""
+    """One trajectory (found_sources.ClaimingTrial). `folder`: the name of the run's folder."""
 
     root: Root
     entry: FolderEntry
@@ -125,29 +104,26 @@ class SweAgentInstance:
         self.ids = (f"{NAME}:{self.folder}/{self.task}",)
         self.order = (self.task, name_of(self.entry.path))
 
+    def report_duplicate(self, ident: str, other: str) -> None:
+        message = f"{self.task} is also that of {other}; both are kept"
+        self.root.report(self.entry.path, "", "one trajectory for each instance of a run", message)
+        self.ids = (f"{ident}@{name_of(self.entry.path)}",)
+
     def digest(self) -> str:
         return self.root.sha256(self.entry.path)
 
-    @cached_property
-    def _told(self) -> dict[str, Any]:
-        """Everything at the top of the file but its steps."""
-        problems = Problems()
-        with self.root.open(self.entry.path) as stream:
-            items = walk(stream, problems, streamed=_STREAMED)
-            told = {key: storable_value(value) for key, value in items if key and key not in _STREAMED}
-        report_lost(self.root, self.entry.path, problems, told, ("info",))
-        return told
-
     def read(self) -> TrialSource:
-        info = dict(_object(self._told.get("info")))
-        config = _config(self._told.get("replay_config") or info.pop("config", None))
-        head = read_trajectory(lambda: self.root.open(self.entry.path))
-        source = TrajectorySource(self.entry.path.name, lambda: self.root.open(self.entry.path), self.entry.size)
+        source = TrajectorySource.of_file(self.root, self.entry)
+        top = read_rest(self.root, self.entry.path, source.open, streamed=_STREAMED, wanted=("info",))
+        info = dict(_object(top.get("info")))
+        config = _config(top.get("replay_config") or info.pop("config", None))
+        trajectory = read_trajectory(source.open)
+        agent = trajectory.head.agent_name or NAME
         ended = str(info.get("exit_status") or "")
         return TrialSource(
             run=RunSource(
-                harness=head.head.agent_name or NAME,
-                harness_version=head.head.agent_version or "",
+                harness=agent,
+                harness_version=trajectory.head.agent_version or "",
                 agent_model=_model(config) or UNKNOWN,
                 author_model="",
                 skills=self.folder,
@@ -156,15 +132,18 @@ class SweAgentInstance:
             task=TaskSource(NAME, self.task, self.task),
             timing=Timing(),
             verdict=None,
-            config=_short({"info": info, "environment": self._told.get("environment"), "config": config}),
+            config={
+                name: _shorten(value)
+                for name, value in (("info", info), ("environment", top.get("environment")), ("config", config))
+            },
             choices=(SourceChoice((source,)),),
             exception=ExceptionSource(clean(ended)[:200], "") if ended and ended.lower() != SUBMITTED else None,
-            usage=head.reported or Usage(),
-            agent=head.head.agent_name or NAME,
+            usage=trajectory.reported or Usage(),
+            agent=agent,
         )
 
 
-def _config(value: Any) -> Mapping[str, Any]:
+def _config(value: JsonValue) -> dict[str, JsonValue]:
     """SWE-agent's replay_config or mini-swe-agent's config: an object, or its JSON as a text."""
     if isinstance(value, str) and len(value) < 8 * 1024 * 1024:
         try:
@@ -174,19 +153,19 @@ def _config(value: Any) -> Mapping[str, Any]:
     return _object(storable_value(value))
 
 
-def _model(config: Mapping[str, Any]) -> str:
+def _model(config: dict[str, JsonValue]) -> str:
     model = _object(_object(config.get("agent")).get("model")) or _object(config.get("model"))
     named = model.get("name") or model.get("model_name")
     return clean(named)[:200] if isinstance(named, str) else ""
 
 
-def _object(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+def _object(value: JsonValue) -> dict[str, JsonValue]:
+    return value if isinstance(value, dict) else {}
 
 
-def _short(value: Any) -> Any:
+def _shorten(value: JsonValue) -> JsonValue:
     if isinstance(value, str):
         return value[:_KEPT_CHARS]
-    if isinstance(value, Mapping):
-        return {key: _short(item) for key, item in value.items()}
-    return [_short(item) for item in value] if isinstance(value, list) else value
+    if isinstance(value, dict):
+        return {key: _shorten(item) for key, item in value.items()}
+    return [_shorten(item) for item in value] if isinstance(value, list) else value

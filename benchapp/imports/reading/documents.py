@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import BinaryIO
 
 from benchapp.imports.problems import render_found
 from benchapp.imports.reading.walking import Root
 from runner.base.text import MAX_DEPTH, clean, storable_value
+from runner.base.types import JsonValue
 from runner.trajectories.problems import Problems
-from runner.trajectories.readers.line_streams import read_value
+from runner.trajectories.readers.line_streams import read_value, walk
 
 MAX_JSON_BYTES = 32 * 1024 * 1024
 NEVER_TAKEN = frozenset({"rollout_details"})  # Harbor: every token's id and log probability, hundreds of MiB
 MAX_LINES_BYTES = 256 * 1024 * 1024
 MAX_LINES = 1_000_000
+_BROKEN_OFF = "one whole JSON value"  # what line_streams.walk expects at a break
 MAX_NUMBER = 2**53  # beyond it a JSON number is no exact integer, and no count of anything
 
 
@@ -26,7 +28,7 @@ class Document:
 
     __slots__ = ("path", "place", "raw", "root")
 
-    def __init__(self, root: Root, path: Path, raw: Mapping[str, Any], place: str = "") -> None:
+    def __init__(self, root: Root, path: Path, raw: Mapping[str, JsonValue], place: str = "") -> None:
         self.root, self.path, self.raw, self.place = root, path, raw, place
 
     def __bool__(self) -> bool:
@@ -43,8 +45,7 @@ class Document:
         value = self.raw.get(key)
         if value is not None and not isinstance(value, Mapping):
             self.report(key, "an object or null", render_found(value))
-            value = None
-        return Document(self.root, self.path, value or {}, self.at(key))
+        return Document(self.root, self.path, value if isinstance(value, Mapping) else {}, self.at(key))
 
     def objects(self, key: str) -> Iterator[Document]:
         """The objects of the list below `key`; other items are reported and left out."""
@@ -111,6 +112,17 @@ def is_finite(value: float | int) -> bool:
         return False
 
 
+def find_object(root: Root, path: Path) -> Document | None:
+    """The JSON object in a file that need not be there."""
+    return read_object(root, path) if root.is_file(path) else None
+
+
+def read_optional(root: Root, path: Path) -> Document:
+    """The same; an empty document where there is no file, or where it holds no object."""
+    found = find_object(root, path)
+    return Document(root, path, {}) if found is None else found
+
+
 def read_object(root: Root, path: Path) -> Document | None:
     """The JSON object in a file; None, reported, where it holds none. A file over MAX_JSON_BYTES is read without
     NEVER_TAKEN, in bounded memory."""
@@ -123,20 +135,21 @@ def read_object(root: Root, path: Path) -> Document | None:
     return Document(root, path, value)
 
 
-def _read_large(root: Root, path: Path) -> Any:
+def _read_large(root: Root, path: Path) -> JsonValue:
     problems = Problems()
     try:
         with root.open(path) as stream:
             value = read_value(stream, problems, without=NEVER_TAKEN)
     except OSError as error:
-        root.report(path, "", "a file that can be read", error.strerror or str(error))
+        root.report_unreadable(path, error)
         return None
     for problem in problems:
         root.report(path, problem.place, problem.expected, problem.message)
-    return storable_value(value)
+    found: JsonValue = storable_value(value)
+    return found
 
 
-def read_json(root: Root, path: Path, limit: int = MAX_JSON_BYTES) -> Any:
+def read_json(root: Root, path: Path, limit: int = MAX_JSON_BYTES) -> JsonValue:
     """The JSON value in a file with storable texts and bounded depth; None, reported, where there is none."""
     content = root.read(path, limit)
     if content is None:
@@ -147,7 +160,7 @@ def read_json(root: Root, path: Path, limit: int = MAX_JSON_BYTES) -> Any:
         return None
     odd: list[str] = []
     try:
-        value = json.loads(text, parse_constant=odd.append)
+        value: JsonValue = storable_value(json.loads(text, parse_constant=odd.append))
     except RecursionError:
         root.report(path, "whole file", f"values nested at most {MAX_DEPTH} deep", "deeper nesting; it was not read")
         return None
@@ -159,7 +172,7 @@ def read_json(root: Root, path: Path, limit: int = MAX_JSON_BYTES) -> Any:
         return None
     if odd:
         root.report(path, "whole file", "finite numbers", f"{odd[0]} was taken as null")
-    return storable_value(value)
+    return value
 
 
 def read_lines(root: Root, path: Path, limit: int = MAX_LINES_BYTES) -> Iterator[Document]:
@@ -179,7 +192,29 @@ def read_lines(root: Root, path: Path, limit: int = MAX_LINES_BYTES) -> Iterator
                 if line.strip() and (found := _line_object(root, path, number, line)) is not None:
                     yield found
     except OSError as error:
-        root.report(path, "", "a file that can be read", error.strerror or str(error))
+        root.report_unreadable(path, error)
+
+
+def read_rest(
+    root: Root,
+    path: Path,
+    opener: Callable[[], BinaryIO],
+    *,
+    streamed: frozenset[str],
+    wanted: Iterable[str],
+    without: Container[str] = (),
+    place: str = "",
+) -> dict[str, JsonValue]:
+    """What stands at the top of a JSON log, but not its steps (`streamed`) nor `without`. A document that breaks off
+    before all of `wanted` is reported in one line; its other faults are reported by the reader of its steps."""
+    problems = Problems()
+    with opener() as stream:
+        items = walk(stream, problems, streamed=streamed)
+        found = {k: storable_value(value) for k, value in items if k and k not in streamed and k not in without}
+    lost = ", ".join(key for key in wanted if key not in found)
+    if lost and any(problem.expected == _BROKEN_OFF for problem in problems):
+        root.report(path, place, "a document with an end", f"it breaks off before {lost}: not known")
+    return found
 
 
 def _line_object(root: Root, path: Path, number: int, line: bytes) -> Document | None:

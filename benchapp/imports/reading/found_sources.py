@@ -1,7 +1,7 @@
 """What a format's reader hands over, before anything is stored: plain values, already cleaned, not yet redacted.
 
 A format gives `Found` experiments; each has trials that can say cheaply whether they changed (`digest`) and be read in
-full (`read`), and libraries. None means that the files do not tell.
+full (`read`), and libraries. None means that the files do not say.
 """
 
 from __future__ import annotations
@@ -10,9 +10,21 @@ import posixpath
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, BinaryIO, Protocol
+from pathlib import Path
+from typing import BinaryIO, Protocol, runtime_checkable
 
-from runner.base.types import AuthorMode, DecisionStatus, Files, Finding, Patch, TrajectoryKind, Usage, Verdict
+from benchapp.imports.reading.walking import FolderEntry, Root, name_of, tail_of
+from runner.base.types import (
+    AuthorMode,
+    DecisionStatus,
+    Files,
+    Finding,
+    JsonValue,
+    Patch,
+    TrajectoryKind,
+    Usage,
+    Verdict,
+)
 
 UNKNOWN = "unknown"
 DEFAULT_SUITE = "harbor"
@@ -20,7 +32,7 @@ DEFAULT_SUITE = "harbor"
 
 @dataclass(frozen=True, slots=True)
 class TrialHeader:
-    """What sorts and names a trial before it is read. Empty: its files do not tell."""
+    """What sorts and names a trial before it is read. Empty: not in its files."""
 
     ident: str
     name: str
@@ -28,13 +40,13 @@ class TrialHeader:
     trials_dir: str
     task: str
     started: str
-    agent: Mapping[str, Any] = field(default_factory=dict)  # as its config has it
+    agent: Mapping[str, JsonValue] = field(default_factory=dict)  # as its config has it
     harness: str = ""  # what the agent called itself
     version: str = ""  # of the harness
 
     @property
     def suite(self) -> str:
-        """The organisation of an org/name task; else one suite for all. A task's revision tells namesakes apart."""
+        """The organisation of an org/name task; else one suite for all. A task's revision separates namesakes."""
         return self.task.rpartition("/")[0] or DEFAULT_SUITE
 
 
@@ -43,21 +55,36 @@ class ExperimentSource:
     key: str  # its identity at the source; equal keys are one experiment
     name: str
     path: str  # as the person named it
-    spec: Mapping[str, Any] = field(default_factory=dict)
+    spec: Mapping[str, object] = field(default_factory=dict)
     suite: str = ""  # key, where all its tasks come from one
     started_at: datetime | None = None
     finished_at: datetime | None = None
     was_cut_short: bool = False  # the source says that it never finished
 
     @property
-    def tells_itself(self) -> bool:
+    def describes_itself(self) -> bool:
         """False where all that is known of it comes from trials: a part of a job that was given alone."""
         return bool(self.spec or self.started_at or self.finished_at or self.was_cut_short)
+
+    @classmethod
+    def of_folder(
+        cls, root: Root, folder: Path, *, format: str, title: str, name: str = "", suite: str = ""
+    ) -> ExperimentSource:
+        """For what has no id of its own: it goes by the end of its path, so that runs imported one by one or together
+        meet again, and runs that lie together are compared together."""
+        name = name or tail_of(folder, 2) or name_of(root.base)
+        return cls(
+            key=f"{format}:{name}",
+            name=f"{title} {name}",
+            path=root.label(folder if folder.is_relative_to(root.base) else root.base),
+            spec={"format": format},
+            suite=suite or format,
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class RunSource:
-    """What tells one run of an experiment from another. `skills`: digest of the skills given, where it is known."""
+    """What separates one run of an experiment from another. `skills`: digest of the skills given, where it is known."""
 
     harness: str = UNKNOWN
     harness_version: str = ""
@@ -66,8 +93,10 @@ class RunSource:
     condition: str = UNKNOWN
     replicate: int | None = None
     skills: str = ""
-    setup: Mapping[str, Any] = field(default_factory=dict)
-    variant: str = ""  # of the harness, where its settings or version tell it from another one of the experiment
+    setup: Mapping[str, object] = field(default_factory=dict)
+    variant: str = (
+        ""  # of the harness, where the experiment has another one of its name with other settings or another version
+    )
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -107,7 +136,11 @@ class TrajectorySource:
     name: str = "main"
     kind: TrajectoryKind = TrajectoryKind.MAIN
     parent: str | None = None  # name of another one of the same attempt
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    extra: Mapping[str, object] = field(default_factory=dict)
+
+    @classmethod
+    def of_file(cls, root: Root, entry: FolderEntry) -> TrajectorySource:
+        return cls(entry.name, lambda: root.open(entry.path), entry.size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +153,7 @@ class SourceChoice:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Aware times are UTC. Where the source tells no zone its own text stays, and only the length is known."""
+    """Aware times are UTC. A time without a zone stays the source's own text; only the length is known."""
 
     started_at: datetime | None = None
     finished_at: datetime | None = None
@@ -146,7 +179,7 @@ class TrialSource:
     task: TaskSource
     timing: Timing
     verdict: Verdict | None
-    config: Mapping[str, Any]
+    config: Mapping[str, object]
     stage_verdicts: tuple[Verdict, ...] = ()
     choices: tuple[SourceChoice, ...] = ()  # of the trial itself, then of each of its stages
     episode: EpisodeSource = EpisodeSource()
@@ -161,9 +194,14 @@ class TrialSource:
 class FoundTrial(Protocol):
     """A trial on disk. `ids` identify it, the strongest first; `order` sorts the samples of one task."""
 
-    path: str
-    ids: tuple[str, ...]
-    order: tuple[str, ...]
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def ids(self) -> tuple[str, ...]: ...
+
+    @property
+    def order(self) -> tuple[str, ...]: ...
 
     def digest(self) -> str:
         """Over the bytes of everything that `read` reads."""
@@ -171,9 +209,24 @@ class FoundTrial(Protocol):
 
     def read(self) -> TrialSource: ...
 
+
+@runtime_checkable
+class ClaimingTrial(FoundTrial, Protocol):
+    """One whose files claim its ids, so that another one may claim the same."""
+
     def report_duplicate(self, ident: str, other: str) -> None:
-        """Another trial has that id: told, and from now on `ids` are others. Only ids that files claim can clash."""
+        """Reports that `other` has the id too. From now on `ids` are others."""
         ...
+
+
+def separate_namesakes(trials: Iterable[ClaimingTrial]) -> None:
+    """Of trials with one id all are kept, the later ones under ids derived from their paths."""
+    first: dict[str, str] = {}  # path by id
+    for trial in trials:
+        if taken := next((ident for ident in trial.ids if ident in first), None):
+            trial.report_duplicate(taken, first[taken])
+        for ident in trial.ids:
+            first.setdefault(ident, trial.path)
 
 
 def is_of_other_job(ids: Iterable[str], others: Iterable[str]) -> bool:
@@ -192,6 +245,11 @@ def place_of(trial: str, path: str, others: Iterable[str]) -> str:
     return posixpath.normpath(f"{folder}/{path}") if path.startswith("../") else f"{folder}/{path}" if folder else path
 
 
+def list_slugs(files: Files) -> tuple[str, ...]:
+    """The skills of a library: its folders, sorted."""
+    return tuple(sorted({path.split("/", 1)[0] for path in files if "/" in path}))
+
+
 @dataclass(frozen=True, slots=True)
 class LibrarySource:
     """The final library of one episode, from a source that keeps no decisions."""
@@ -208,7 +266,7 @@ class LibrarySource:
 
 @dataclass(frozen=True, slots=True)
 class TrialMoment:
-    """A trial ended. `given`: the library it had, None where the files do not tell."""
+    """A trial ended. `given`: the library it had, None where the files do not say."""
 
     ident: str  # first of the trial's ids
     given: Files | None = None
@@ -268,7 +326,7 @@ class HistorySource:
     path: str
     trials: tuple[str, ...]  # first ids
     read: Callable[[], Iterable[Moment]]
-    at: datetime  # stands in for times that the source does not tell
+    at: datetime  # stands in for times that the source lacks
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +340,7 @@ class KeyPointSource:
 
 @dataclass(frozen=True, slots=True)
 class TaskFacts:
-    """What a source tells of a task besides trials."""
+    """What a source holds about a task besides trials."""
 
     task: TaskSource
     key_points: tuple[KeyPointSource, ...] = ()

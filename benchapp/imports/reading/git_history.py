@@ -127,7 +127,7 @@ class History:
             yield path, _MODES[mode], ident, int(size)
 
     def _read(self, sizes: dict[str, int]) -> dict[str, bytes]:
-        """Contents by object, of the sizes that git told."""
+        """Contents by object, of the sizes that git listed."""
         idents, wanted = list(sizes), sum(sizes.values())
         self._left -= wanted
         if self._left < 0:

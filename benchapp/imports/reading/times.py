@@ -25,7 +25,7 @@ def aware(value: datetime | None) -> datetime | None:
 
 
 def seconds_between(document: Document, start: datetime | None, end: datetime | None) -> float | None:
-    """Seconds from start to end, where both tell a zone or both tell none. A negative length is reported."""
+    """Seconds from start to end, where both have a zone or neither has. A negative length is reported."""
     if start is None or end is None or (start.tzinfo is None) != (end.tzinfo is None):
         return None
     seconds = (end - start).total_seconds()

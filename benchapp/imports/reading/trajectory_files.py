@@ -53,6 +53,7 @@ _PIECE = re.compile(r"(?:^|/)(?:events|event_cache|completions)/[^/]+\.json$")
 _NO_TEXT = frozenset(
     ".cast .mp4 .pane .png .jpg .jpeg .gif .webp .pdf .zip .zst .gz .xz .tar .bin .db .sqlite .py .sh .toml .yaml".split()
 )
+ACCOUNTS = frozenset({"agent", "trajectory"})  # folders of a trial that hold what its agent did
 _STRUCTURED = frozenset({".json", ".jsonl"})
 _NOT_A_LOG = frozenset({"exit-code.txt", "settings.json", ".claude.json", ".claude.json.backup", "auth.json"})
 
@@ -89,7 +90,7 @@ def choose(root: Root, folder: Path, entries: Sequence[FolderEntry], *, stage: s
     parts = [found for found in structured if _is_part(found)]
     wholes = [found for found in structured if not _is_part(found)]
     sides = [found for found in wholes if is_of_subagent(found.format, found.source.path, found.source.open)]
-    wholes = [found for found in wholes if found not in sides] or sides or _plain(candidates)
+    wholes = [found for found in wholes if found not in sides] or sides or _select_plain(candidates)
     _report_strange(root, folder, candidates, any_found=bool(structured))
     if not structured:
         _report_pieces(root, folder, entries)
@@ -137,7 +138,7 @@ def _sniff(root: Root, folder: Path, entry: FolderEntry) -> _Candidate | None:
         with root.open(path) as stream:
             source_format = sniff(stream)
     except OSError as error:
-        root.report(path, "", "a file that can be read", error.strerror or str(error))
+        root.report_unreadable(path, error)
         return None
     if source_format == "empty":
         if path.suffix in _STRUCTURED:
@@ -146,7 +147,7 @@ def _sniff(root: Root, folder: Path, entry: FolderEntry) -> _Candidate | None:
     if source_format == "git-lfs-pointer":
         root.report(path, "line 1", "the trajectory itself", "a Git LFS pointer: the content was not downloaded")
         return None
-    return _Candidate(TrajectorySource(entry.name, lambda: root.open(path), entry.size), source_format)
+    return _Candidate(TrajectorySource.of_file(root, entry), source_format)
 
 
 def _report_strange(root: Root, folder: Path, candidates: list[_Candidate], *, any_found: bool) -> None:
@@ -161,14 +162,14 @@ def _report_strange(root: Root, folder: Path, candidates: list[_Candidate], *, a
             root.report(folder / path, "whole file", f"a trajectory: {', '.join(PREFERENCE)}", told)
 
 
-def _plain(candidates: list[_Candidate]) -> list[_Candidate]:
+def _select_plain(candidates: list[_Candidate]) -> list[_Candidate]:
     """The last resort: the largest plain text log directly in the agent's folder."""
     logs = [
         found
         for found in candidates
-        if found.format == "plain-text"
+        if found.format == PLAIN_TEXT
         and PurePosixPath(found.source.path).suffix in {".txt", ".log"}
-        and PurePosixPath(found.source.path).parent.name in {"agent", "trajectory"}
+        and PurePosixPath(found.source.path).parent.name in ACCOUNTS
     ]
     return sorted(logs, key=lambda found: (-found.source.size, found.source.path))[:1]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -19,11 +19,11 @@ from runner.base.text import mark_left_out, storable
 
 MAX_DEPTH = 16
 MAX_ENTRIES = 2_000_000  # of the whole folder given
-TAIL = (
-    3  # parts of a path that tell things of one name apart: <split>/<submission>/trajs, <project>/<session>/wire.jsonl
-)
+TAIL = 3  # parts of a path that separate namesakes: <split>/<submission>/trajs, <project>/<session>/wire.jsonl
+NAMED = 5  # names that one line of the report lists
+NOT_ENTERED = frozenset({".git", "node_modules", "__pycache__"})
 MAX_TREE_FILES = 20_000  # of one trial, or one skill library
-MAX_HASHED_BYTES = 1024 * 1024 * 1024  # of one trial's files; what is larger is told by its ends
+MAX_HASHED_BYTES = 1024 * 1024 * 1024  # of one trial's files; a larger file is hashed by its ends
 END_BYTES = 1024 * 1024
 
 
@@ -35,6 +35,12 @@ def name_of(path: Path) -> str:
 def tail_of(path: Path, length: int = TAIL) -> str:
     """The last parts of a path, as a text that can be stored: names what has no name of its own, wherever it lies."""
     return storable("/".join([part for part in path.parts if part != path.anchor][-length:]))
+
+
+def list_names(names: Sequence[str], total: int | None = None) -> str:
+    """The first NAMED names and the number of the others; `total` where `names` holds only some of them."""
+    left = (len(names) if total is None else total) - len(names[:NAMED])
+    return ", ".join(names[:NAMED]) + (f" and {left:,} more" if left else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +68,21 @@ class Root:
         relative = os.path.relpath(path, self.base)
         return storable(str(self.given) if relative == "." else str(self.given / relative))
 
+    def mute(self) -> Root:
+        """The same folder for a first look, whose problems are reported when it is read in earnest."""
+        return Root(self.given, ProblemList())
+
     def report(self, path: Path, place: str, expected: str, message: str) -> None:
         self.problems.add(self.label(path), place, expected, message)
+
+    def report_unreadable(self, path: Path, error: OSError) -> None:
+        self.report(path, "", "a file that can be read", error.strerror or str(error))
+
+    def is_too_deep(self, folder: Path, depth: int) -> bool:
+        """Reports a folder below MAX_DEPTH, which no walk enters."""
+        if depth > MAX_DEPTH:
+            self.report(folder, "", f"folders nested at most {MAX_DEPTH} deep", "what lies below is left out")
+        return depth > MAX_DEPTH
 
     # --- asking -------------------------------------------------------------------------------------------------
 
@@ -119,7 +138,7 @@ class Root:
                     except PermissionError as error:  # the folder may be listed, but not searched
                         self._report_closed(folder, error)
                     except OSError as error:  # gone since
-                        self.report(Path(entry.path), "", "a file that can be read", error.strerror or str(error))
+                        self.report_unreadable(Path(entry.path), error)
         except OSError as error:
             self._report_closed(folder, error)
         return folders, files
@@ -159,8 +178,7 @@ class Root:
         return sorted(found, key=lambda entry: entry.name)
 
     def _walk(self, folder: Path, top: Path, skip: frozenset[str], depth: int) -> Iterator[FolderEntry]:
-        if depth > MAX_DEPTH:
-            self.report(folder, "", f"folders nested at most {MAX_DEPTH} deep", "what lies below is left out")
+        if self.is_too_deep(folder, depth):
             return
         folders, files = self.listing(folder)
         for file in files:
@@ -188,11 +206,11 @@ class Root:
         """Hex SHA-256 of a file's bytes; of one with more than `whole`, of its size, its time of change, its first and its
         last bytes: a file of any size takes bounded time. OSError where it cannot be read."""
         with self.open(path) as stream:
-            told = os.fstat(stream.fileno())
-            digest, left = hashlib.sha256(), told.st_size  # what is written from now on is for the next import
+            status = os.fstat(stream.fileno())
+            digest, left = hashlib.sha256(), status.st_size  # what is written from now on is for the next import
             if left > whole:
-                digest.update(f"ends\0{told.st_size}\0{told.st_mtime_ns}\0".encode() + stream.read(END_BYTES))
-                stream.seek(max(0, told.st_size - END_BYTES))
+                digest.update(f"ends\0{status.st_size}\0{status.st_mtime_ns}\0".encode() + stream.read(END_BYTES))
+                stream.seek(max(0, status.st_size - END_BYTES))
                 left = END_BYTES
             while left > 0 and (piece := stream.read(min(left, END_BYTES))):
                 digest.update(piece)
@@ -210,7 +228,7 @@ class Root:
                 stream.seek(size - limit // 2)
                 end = stream.read(limit // 2)
         except OSError as error:
-            self.report(path, "", "a file that can be read", error.strerror or str(error))
+            self.report_unreadable(path, error)
             return None
         mark = mark_left_out(size - len(start) - len(end)).replace("characters", "bytes")
         self.report(path, "", f"a file of at most {limit:,} bytes", f"a larger one; cut: {mark}")
@@ -222,7 +240,7 @@ class Root:
             with self.open(path) as stream:
                 content = stream.read(limit + 1)
         except OSError as error:
-            self.report(path, "", "a file that can be read", error.strerror or str(error))
+            self.report_unreadable(path, error)
             return None
         if len(content) > limit:
             self.report(path, "", f"a file of at most {limit:,} bytes", "a larger one; it was not read")

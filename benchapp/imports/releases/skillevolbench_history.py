@@ -22,6 +22,7 @@ from benchapp.imports.reading.found_sources import (
     RefusalMoment,
     SeedMoment,
     TrialMoment,
+    list_slugs,
 )
 from benchapp.imports.reading.git_history import Commit, GitProblem, open_history
 from benchapp.imports.reading.times import aware, read_time
@@ -74,7 +75,7 @@ class Library:
 
     def slugs(self, name: str) -> tuple[str, ...] | None:
         files = self.at(name)
-        return None if files is None else tuple(sorted({path.split("/", 1)[0] for path in files if "/" in path}))
+        return None if files is None else list_slugs(files)
 
 
 @dataclass(slots=True)
@@ -107,7 +108,7 @@ class Events:
         return next((event.text("library_hash", 64) for event in named), None)
 
 
-def moments(records: Sequence[Record], library: Library, events: Events) -> Iterator[Moment]:
+def iterate_moments(records: Sequence[Record], library: Library, events: Events) -> Iterator[Moment]:
     """The history of one episode. `records` in the order in which their trials ended."""
     story = _Story(library, events)
     learning = [record for record in records if record.phase is Phase.ACQUISITION]
@@ -185,10 +186,10 @@ class _Story:
                 yield FreezeMoment(_time(event))
                 return
 
-    def _read_given(self, record: Record) -> dict[str, File] | None:
+    def _read_given(self, record: Record) -> Files | None:
         named = self.events.find_given(record.record) if record.phase is Phase.ACQUISITION else None
-        found = self.library.at(named)
-        return self.library.at(record.document.text("library_hash_pre", 64)) if found is None else found
+        given = self.library.at(named)
+        return self.library.at(record.document.text("library_hash_pre", 64)) if given is None else given
 
     def _read_failure(self, record: Record, event: Document, error: str) -> DecisionMoment:
         return DecisionMoment(

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
-from benchapp.imports.harbor.harbor_trial import HarborTrial, header_of
-from benchapp.imports.harbor.harbor_verdict import read_side_reports
+from benchapp.imports.harbor.harbor_trial import HarborTrial, read_header, read_usage
+from benchapp.imports.harbor.harbor_verdict import OUTPUT, read_side_reports
 from benchapp.imports.reading.documents import Document, decode
 from benchapp.imports.reading.found_sources import EpisodeSource, RunSource, TaskSource, Timing, TrialSource
 from benchapp.imports.reading.times import aware, read_time
@@ -21,7 +21,6 @@ from runner.verifying.reports import SIDE_REPORTS
 
 NAME = "skillevolbench"
 REPLAY, SHADOW = "within_env_replay", "shadow_oracle"
-OUTPUT = "test-stdout.txt"
 MAX_OUTPUT_BYTES = 8 * 1024 * 1024
 _SUFFIX = re.compile(r"__(?:replay|oracle_shadow)$")
 _LEARNING = {Role.CANONICAL, Role.ENRICHED, Role.VARIANT}
@@ -95,8 +94,11 @@ class Record:
         return {name: folder / name for name in names if self.document.root.is_file(folder / name)}
 
     def read(self) -> TrialSource:
-        source = self._from_harbor() if self.harbor is not None else self._from_record()
+        if self.harbor is not None:
+            self.harbor.judges = False  # the record says how the run judged it
+        source = self._read_record() if self.harbor is None else self.harbor.read()
         number = TASK.fullmatch(self.task)
+        usage = read_usage(self.document.object("outcome"))
         return replace(
             source,
             run=self.run,
@@ -110,7 +112,7 @@ class Record:
                 ordinal=int(number[2]) if number else 0,
             ),
             verdict=self._verdict(),
-            usage=self._usage(source.usage),
+            usage=usage if usage != Usage() else source.usage,
             episode=self.episode,
             phase=self.phase,
             skills_mounted=self.skills(),
@@ -118,12 +120,7 @@ class Record:
             agent=self.run.harness,
         )
 
-    def _from_harbor(self) -> TrialSource:
-        assert self.harbor is not None
-        self.harbor.judges = False  # the record says how the run judged it
-        return self.harbor.read()
-
-    def _from_record(self) -> TrialSource:
+    def _read_record(self) -> TrialSource:
         folder = self.document.object("outcome").text("trial_dir", 1_000)
         self.document.report(
             "outcome.trial_dir", "the trial's folder below harbor-job/", f"{_leaf(folder)} is not there: no trajectory"
@@ -139,16 +136,6 @@ class Record:
             verdict=None,
             config={},
         )
-
-    def _usage(self, told: Usage) -> Usage:
-        outcome = self.document.object("outcome")
-        found = Usage(
-            outcome.count("n_input_tokens"),
-            outcome.count("n_cache_tokens"),
-            outcome.count("n_output_tokens"),
-            outcome.amount("cost_usd"),
-        )
-        return found if found != Usage() else told
 
     # --- how it was judged ---------------------------------------------------------------------------------------
 
@@ -203,7 +190,7 @@ def _leaf(path: str | None) -> str:
     return PurePosixPath(path).name if path else "it"
 
 
-def harbor_folder(root: Root, trials: dict[str, Path], record: Document) -> HarborTrial | None:
+def find_harbor_trial(root: Root, trials: dict[str, Path], record: Document) -> HarborTrial | None:
     """The folder that the record names by its last part: where the run was made is no place here."""
     folder = trials.get(_leaf(record.object("outcome").text("trial_dir", 1_000)))
-    return None if folder is None else HarborTrial(root, folder, header_of(root, folder), "")
+    return None if folder is None else HarborTrial(root, folder, read_header(root, folder), "")

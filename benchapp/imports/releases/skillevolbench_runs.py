@@ -10,22 +10,23 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-from benchapp.imports.reading.documents import Document, read_object
+from benchapp.imports.reading.documents import Document, find_object, read_object
 from benchapp.imports.reading.found_sources import (
     UNKNOWN,
     EpisodeSource,
+    ExperimentSource,
     FoundExperiment,
     HistorySource,
     RunSource,
 )
+from benchapp.imports.reading.unread import report_folders
 from benchapp.imports.reading.walking import Root, name_of
-from benchapp.imports.reading.workspaces import experiment_around, report_left
-from benchapp.imports.releases.skillevolbench_history import Events, Library, moments
-from benchapp.imports.releases.skillevolbench_record import NAME, Record, harbor_folder, order_of
+from benchapp.imports.releases.skillevolbench_history import Events, Library, iterate_moments
+from benchapp.imports.releases.skillevolbench_record import NAME, Record, find_harbor_trial, order_of
 from runner.suites.skillevolbench_suite import ENVIRONMENTS
 
 __all__ = ["NAME", "claims", "find"]
@@ -50,10 +51,8 @@ _OF_CONFIG = ("order_seed", "dry_run", "max_tasks")
 
 
 def claims(root: Root, folder: Path) -> bool:
-    """Is it one run's folder: stores/ beside a config.json that tells a run id and a baseline?"""
-    if not root.is_dir(folder / "stores") or not root.is_file(folder / "config.json"):
-        return False
-    config = read_object(root, folder / "config.json")
+    """Is it one run's folder: stores/ beside a config.json with a run id and a baseline?"""
+    config = find_object(root, folder / "config.json") if root.is_dir(folder / "stores") else None
     return config is not None and {"run_id", "baseline"} <= config.raw.keys()
 
 
@@ -63,21 +62,21 @@ def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
         return
     run_id = config.text("run_id", 200) or name_of(folder)
     documents = _documents(root, folder)
-    run = run_of(config, run_id, _benchmark(root, folder), own_name(run_id, documents))
+    run = build_run(config, run_id, _read_benchmark(root, folder), name_run(run_id, documents))
     libraries = _libraries(root, folder)
     records = _records(root, folder, documents, run, libraries)
     events = Events.read(root, folder / "stores" / "events")
     if not records:
         root.report(folder, "", "replay records in stores/replay/records", "none: only what the folder's config says")
     yield FoundExperiment(
-        experiment_around(root, folder, source=NAME, title="SkillEvolBench"),
+        ExperimentSource.of_folder(root, folder.parent, format=NAME, title="SkillEvolBench"),
         trials=tuple(records),
         histories=tuple(_histories(run, records, libraries, events)),
     )
 
 
-def own_name(run_id: str, documents: list[Document]) -> str:
-    """What tells the run from one of the same id in another workspace: an id is made of settings and a minute. Its first
+def name_run(run_id: str, documents: list[Document]) -> str:
+    """Separates the run from one of the same id in another workspace: an id is made of settings and a minute. Its first
     record stays the first when the run goes on."""
     if not documents:
         return run_id
@@ -85,7 +84,7 @@ def own_name(run_id: str, documents: list[Document]) -> str:
     return f"{run_id}@{hashlib.sha256(json.dumps(first.raw, sort_keys=True).encode()).hexdigest()[:12]}"
 
 
-def run_of(config: Document, run_id: str, benchmark: str, own: str) -> RunSource:
+def build_run(config: Document, run_id: str, benchmark: str, own: str) -> RunSource:
     baseline, strategy = config.object("baseline"), config.object("strategy")
     named = baseline.text("name", 100) or run_id.partition("__")[0]
     condition = CONDITIONS.get(named, named.replace("_", "-")) or UNKNOWN
@@ -93,14 +92,10 @@ def run_of(config: Document, run_id: str, benchmark: str, own: str) -> RunSource
     # With a model preset the author runs on another model than the strategy says: then the run's id has one part more.
     if run_id.count("__") > 3:
         author = UNKNOWN
-    setup: dict[str, Any] = {
-        "source": NAME,
-        "run_id": run_id,
-        "baseline": named,
-        "strategy": strategy.text("name", 100),
-    }
-    setup |= {key: baseline.raw[key] for key in _OF_BASELINE if _is_plain(baseline.raw.get(key))}
-    setup |= {key: config.raw[key] for key in _OF_CONFIG if _is_plain(config.raw.get(key))}
+    setup: dict[str, object] = {"source": NAME, "run_id": run_id, "baseline": named}
+    setup["strategy"] = strategy.text("name", 100)
+    for document, keys in ((baseline, _OF_BASELINE), (config, _OF_CONFIG)):
+        setup |= {key: document.raw[key] for key in keys if isinstance(document.raw.get(key), str | int | float)}
     if benchmark:
         setup["benchmark_hash"] = benchmark
     return RunSource(
@@ -113,11 +108,7 @@ def run_of(config: Document, run_id: str, benchmark: str, own: str) -> RunSource
     )
 
 
-def _is_plain(value: Any) -> bool:
-    return isinstance(value, str | int | float | bool)
-
-
-def _benchmark(root: Root, folder: Path) -> str:
+def _read_benchmark(root: Root, folder: Path) -> str:
     path = folder / "benchmark_hash.txt"
     content = root.read(path, 4_096) if root.is_file(path) else None
     return content.decode("utf-8", "replace").strip()[:200] if content else ""
@@ -154,19 +145,19 @@ def _records(
                 document,
                 run,
                 episode,
-                harbor_folder(root, trials, document),
-                skills=_slugs(library, document.text("library_hash_pre", 64) or ""),
+                find_harbor_trial(root, trials, document),
+                partial(_find_slugs, library, document.text("library_hash_pre", 64) or ""),
             )
         )
     named = {record.harbor.folder for record in found if record.harbor is not None}
     left = sorted(trial for trial in trials.values() if trial not in named)
-    report_left(root, folder / "harbor-job", left, "trials that a replay record names")
+    report_folders(root, folder / "harbor-job", left, "trials that a replay record names")
     return sorted(found, key=lambda record: record.order)
 
 
-def _slugs(library: Library | None, given: str) -> Callable[[], tuple[str, ...] | None]:
+def _find_slugs(library: Library | None, given: str) -> tuple[str, ...] | None:
     """The skills of the library that a trial was given: the release mounts all of it."""
-    return lambda: library.slugs(given) if library is not None else None
+    return library.slugs(given) if library is not None else None
 
 
 def _trial_folders(root: Root, folder: Path) -> dict[str, Path]:
@@ -189,7 +180,7 @@ def _episode(document: Document, libraries: dict[str, Library]) -> EpisodeSource
 def _histories(
     run: RunSource, records: list[Record], libraries: dict[str, Library], events: Events
 ) -> Iterator[HistorySource]:
-    """Only of episodes whose library can be read: without its contents a decision says nothing."""
+    """Only of episodes whose library can be read: without its contents a decision is empty."""
     grouped: defaultdict[str, list[Record]] = defaultdict(list)
     for record in records:
         grouped[record.episode.key].append(record)
@@ -203,6 +194,6 @@ def _histories(
             suite=NAME,
             path=library.root.label(library.folder),
             trials=tuple(record.ids[0] for record in mine),
-            read=lambda mine=mine, library=library: moments(mine, library, events),
+            read=partial(iterate_moments, mine, library, events),
             at=library.began,
         )

@@ -7,13 +7,13 @@ name places outside the library: such a write is never followed, and named.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from benchapp.imports.reading.documents import Document, read_lines, read_object
-from benchapp.imports.reading.found_sources import DecisionMoment, Moment, RefusalMoment, TrialMoment
+from benchapp.imports.reading.documents import Document, find_object, read_lines
+from benchapp.imports.reading.found_sources import DecisionMoment, Moment, RefusalMoment, TrialMoment, list_slugs
 from benchapp.imports.reading.walking import Root, name_of
 from runner.base.text import storable
 from runner.base.types import AuthorMode, DecisionStatus, File, Files, Finding, Patch
@@ -62,9 +62,6 @@ class LibraryReplay:
     def authors(self) -> set[str]:
         return {name for row in self.rows.values() if (name := row.text("patch_model_name", 200))}
 
-    def order(self, trials: Sequence[Path]) -> None:
-        self.ordered = list(trials)
-
     @cached_property
     def answers(self) -> list[ReplayAnswer]:
         """One for each trial, in order."""
@@ -79,7 +76,7 @@ class LibraryReplay:
     def slugs_before(self, trial: Path) -> tuple[str, ...]:
         place = self.ordered.index(trial)
         files = self.answers[place - 1].after if place else {}
-        return tuple(sorted({path.split("/", 1)[0] for path in files if "/" in path}))
+        return list_slugs(files)
 
     def moments(self, idents: Mapping[Path, str]) -> Iterator[Moment]:
         current: Files = {}
@@ -109,14 +106,12 @@ class LibraryReplay:
     def _answer(self, trial: Path, before: dict[str, File]) -> ReplayAnswer:
         row = self.rows.get(name_of(trial))
         folder = trial / EVOLUTION
-        patch = _optional(self.root, folder / "patch.json")
-        applied = _optional(self.root, folder / "applied.json")
-        if row is None and patch is None:
+        patch, applied = (find_object(self.root, folder / name) for name in ("patch.json", "applied.json"))
+        answer = patch if patch is not None else row
+        if answer is None:
             return ReplayAnswer(None, before)  # skipped: no trajectory to learn from
-        told = patch if patch is not None else row
-        assert told is not None
-        summary = told.text("summary", 10_000) or ""
-        if told.raw.get("successful_attempt") is None:
+        summary = answer.text("summary", 10_000) or ""
+        if answer.raw.get("successful_attempt") is None:
             return ReplayAnswer(DecisionStatus.FAILED, before, error=summary or "no answer could be read")
         if applied is None:
             applied = row.object("applied") if row is not None else None
@@ -164,10 +159,6 @@ class LibraryReplay:
                 left[entry.name] = content
         made = {path: file.content for path, file in end.items()}
         return sorted(path for path in left.keys() | made.keys() if left.get(path) != made.get(path))[:MAX_PATHS]
-
-
-def _optional(root: Root, path: Path) -> Document | None:
-    return read_object(root, path) if root.is_file(path) else None
 
 
 def _contents(patch: Document) -> dict[str, str]:

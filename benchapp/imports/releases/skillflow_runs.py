@@ -14,22 +14,21 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import Any
 
-from benchapp.imports.harbor.harbor_trial import HarborTrial, header_of
-from benchapp.imports.problems import ProblemList
-from benchapp.imports.reading.documents import Document, read_object
+from benchapp.imports.harbor.harbor_trial import HarborTrial, read_header
+from benchapp.imports.reading.documents import Document, find_object, read_optional
 from benchapp.imports.reading.found_sources import (
     UNKNOWN,
     EpisodeSource,
+    ExperimentSource,
     FoundExperiment,
     HistorySource,
     RunSource,
     TaskSource,
     TrialSource,
 )
+from benchapp.imports.reading.unread import report_folders
 from benchapp.imports.reading.walking import Root, name_of
-from benchapp.imports.reading.workspaces import experiment_around, report_left
 from benchapp.imports.releases.skillflow_replay import HISTORY, SHARED, LibraryReplay
 from runner.base.types import Phase
 
@@ -50,7 +49,7 @@ def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
     families = [FamilyJob(root, run_root, job) for job in jobs]
     run = _run(run_root, families)
     yield FoundExperiment(
-        experiment_around(root, run_root, source=NAME, title="SkillFlow"),
+        ExperimentSource.of_folder(root, run_root.parent, format=NAME, title="SkillFlow"),
         trials=tuple(trial for family in families for trial in family.trials(run)),
         histories=tuple(family.history(run) for family in families if family.evolves),
     )
@@ -69,9 +68,7 @@ def _is_family_job(root: Root, job: Path) -> bool:
     """By what the runners leave; a baseline's jobs only by the settings that they write into every family's config."""
     if _evolves(root, job):
         return True
-    if "__" not in job.name or not root.is_file(job / "config.json"):
-        return False
-    config = read_object(root, job / "config.json")
+    config = find_object(root, job / "config.json") if "__" in job.name else None
     if config is None or config.text("job_name", 500) != job.name:
         return False
     tasks, datasets = list(config.objects("tasks")), list(config.objects("datasets"))
@@ -81,7 +78,7 @@ def _is_family_job(root: Root, job: Path) -> bool:
 
 
 def _run(folder: Path, jobs: list[FamilyJob]) -> RunSource:
-    """What the jobs' configs tell of the agent. One root is one run, also where a family has no trial yet."""
+    """The agent, as the jobs' configs describe it. One root is one run, also where a family has no trial yet."""
     agents = [agent for job in jobs for agent in list(job.config.objects("agents"))[:1]]
     models = {agent.text("model_name", 200) for agent in agents} - {None, ""}
     classes = {_harness(agent) for agent in agents} - {""}
@@ -91,7 +88,7 @@ def _run(folder: Path, jobs: list[FamilyJob]) -> RunSource:
     return RunSource(
         harness=classes.pop() if len(classes) == 1 else UNKNOWN,
         agent_model=model or UNKNOWN,
-        author_model=("" if not evolves else authors.pop() if len(authors) == 1 else UNKNOWN),
+        author_model="" if not evolves else authors.pop() if len(authors) == 1 else UNKNOWN,
         condition=EVOLVING if evolves else BASELINE,
         skills=f"{name_of(folder)}@{_first_trial(jobs)}",
         setup={"source": NAME, "run_root": name_of(folder)},
@@ -99,9 +96,9 @@ def _run(folder: Path, jobs: list[FamilyJob]) -> RunSource:
 
 
 def _first_trial(jobs: list[FamilyJob]) -> str:
-    """Its folder's name, which Harbor ends with random letters: tells the run from one of the same name in another
+    """Its folder's name, which Harbor ends with random letters: separates the run from one of the same name in another
     checkout. It stays the first when the run goes on."""
-    trials = [trial for job in jobs for trial in job.found]
+    trials = [trial for job in jobs for trial in job.harbor_trials]
     first = min(trials, key=lambda trial: (not trial.header.started, trial.order), default=None)
     return name_of(first.folder) if first is not None else ""
 
@@ -125,36 +122,32 @@ class FamilyJob:
     def __post_init__(self) -> None:
         name = name_of(self.folder)
         self.key = name.removeprefix(f"{name_of(self.run_root)}__").rpartition("__")[2] or name
-        path = self.folder / "config.json"
-        found = read_object(self.root, path) if self.root.is_file(path) else None
-        self.config = found if found is not None else Document(self.root, path, {})
+        self.config = read_optional(self.root, self.folder / "config.json")
         self.replay = LibraryReplay(self.root, self.folder, self.key)
         self.evolves = self.replay.is_there
         self.episode = EpisodeSource(self.key, self.key, family=self.key)
 
     @cached_property
-    def found(self) -> list[HarborTrial]:
+    def harbor_trials(self) -> list[HarborTrial]:
         """In the order in which they began; that is the order in which the library grew."""
-        quiet = Root(self.root.given, ProblemList())
+        quiet = self.root.mute()
         found, left = [], []
         for folder in self.root.listing(self.folder)[0]:
             has_result = any(self.root.is_file(folder / name) for name in ("result.json", "config.json"))
             if has_result and folder.name != SHARED:
-                found.append(HarborTrial(self.root, folder, header_of(quiet, folder), f"{NAME}:{self.folder.name}"))
+                found.append(HarborTrial(self.root, folder, read_header(quiet, folder), f"{NAME}:{self.folder.name}"))
             elif self.root.is_dir(folder / "agent"):
                 left.append(folder)
-        report_left(self.root, self.folder, left, "trials with a result or a config")
+        report_folders(self.root, self.folder, left, "trials with a result or a config")
         found.sort(key=lambda trial: trial.order)
-        self.replay.order([trial.folder for trial in found])
+        self.replay.ordered = [trial.folder for trial in found]
         return found
 
     def trials(self, run: RunSource) -> list[Evolved]:
-        places = {name: number for number, name in enumerate(self._ranking(), start=1)}
-        return [Evolved(self, trial, run, places) for trial in self.found]
-
-    def _ranking(self) -> list[str]:
-        """The tasks' folders in the order in which the job's config names them: from easy to hard."""
-        return [PurePosixPath(task.text("path", 1_000) or "").name for task in self.config.objects("tasks")]
+        """`places`: of the tasks, in the order in which the job's config names their folders: from easy to hard."""
+        ranked = (PurePosixPath(task.text("path", 1_000) or "").name for task in self.config.objects("tasks"))
+        places = {name: number for number, name in enumerate(ranked, start=1)}
+        return [Evolved(self, trial, run, places) for trial in self.harbor_trials]
 
     def history(self, run: RunSource) -> HistorySource:
         trials = self.trials(run)
@@ -170,7 +163,7 @@ class FamilyJob:
         )
 
     def _at(self) -> datetime:
-        """The history tells no times; those of the trials stand in, and before the first the file's own."""
+        """The history has no times; those of the trials stand in, and before the first the file's own."""
         path = self.folder / HISTORY
         try:
             return datetime.fromtimestamp(path.stat(follow_symlinks=False).st_mtime, UTC)
@@ -199,7 +192,7 @@ class Evolved:
 
     def read(self) -> TrialSource:
         source = self.harbor.read()
-        key = self._task(source)
+        key = self._name_task(source)
         return replace(
             source,
             run=replace(self.run, setup={**source.run.setup, **self.run.setup}),
@@ -217,8 +210,8 @@ class Evolved:
             agent=self.run.harness,
         )
 
-    def _task(self, source: TrialSource) -> str:
+    def _name_task(self, source: TrialSource) -> str:
         """From the path in the config: SkillFlow's own files call the trial's name the task's."""
-        task: Any = source.config.get("task")
+        task = source.config.get("task")
         path = task.get("path") if isinstance(task, dict) else None
         return (PurePosixPath(path).name if isinstance(path, str) else "") or self.harbor.header.task

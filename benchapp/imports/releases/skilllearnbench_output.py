@@ -18,7 +18,7 @@ from functools import cached_property, partial
 from pathlib import Path
 
 from benchapp.imports.harbor.harbor_verdict import FILES, read_verdict
-from benchapp.imports.reading.documents import Document, read_object
+from benchapp.imports.reading.documents import Document, read_optional
 from benchapp.imports.reading.found_sources import (
     UNKNOWN,
     EpisodeSource,
@@ -33,11 +33,12 @@ from benchapp.imports.reading.found_sources import (
     TaskSource,
     Timing,
     TrialSource,
+    list_slugs,
 )
 from benchapp.imports.reading.trajectory_files import choose, is_candidate
-from benchapp.imports.reading.walking import FolderEntry, Root, name_of
+from benchapp.imports.reading.walking import FolderEntry, Root, name_of, tail_of
 from benchapp.imports.releases.skilllearnbench_release import read_library, split_config
-from benchapp.imports.releases.skilllearnbench_rounds import libraries_of, moments, rounds_of
+from benchapp.imports.releases.skilllearnbench_rounds import iterate_moments, read_libraries, read_rounds
 from runner.base.types import File, Phase, Usage, Verdict
 
 NAME = "skilllearnbench-output"
@@ -56,17 +57,9 @@ def claims(root: Root, folder: Path) -> bool:
 
 
 def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
-    around = [part for part in folder.parts[-2:] if part != "/"]
-    name = "/".join(around) or name_of(folder)
-    output = Output(root, folder, name)
+    output = Output(root, folder)
     yield FoundExperiment(
-        ExperimentSource(
-            key=f"{NAME}:{name}",
-            name=f"SkillLearnBench {name}",
-            path=root.label(folder),
-            spec={"format": NAME},
-            suite=SUITE,
-        ),
+        ExperimentSource.of_folder(root, folder, format=NAME, title="SkillLearnBench", suite=SUITE),
         trials=tuple(output.trials),
         libraries=output.libraries(),
         libraries_total=sum(1 for _ in output.iterate_given()),
@@ -80,23 +73,26 @@ class Output:
 
     root: Root
     folder: Path
-    name: str
 
-    def iterate_generated(self) -> Iterator[OutputTrial]:
-        for config, task, folder in self.level(GENERATION):
-            for trial in self.root.listing(folder)[0]:
-                yield OutputTrial(self, config, task, f"{task}-1", trial, Phase.ACQUISITION)
-
-    def iterate_evaluated(self) -> Iterator[OutputTrial]:
-        for config, task, folder in self.level(EVALUATION):
-            for instance in self.root.listing(folder)[0]:
-                for trial in self.root.listing(instance)[0]:
-                    yield OutputTrial(self, config, task, name_of(instance), trial, Phase.EVALUATION)
+    @cached_property
+    def _places(self) -> list[tuple[str, str, str, Path, Phase]]:
+        """(config, task, instance, folder, phase) of every trial."""
+        generated = [
+            (config, task, f"{task}-1", trial, Phase.ACQUISITION)
+            for config, task, folder in self.level(GENERATION)
+            for trial in self.root.listing(folder)[0]
+        ]
+        return generated + [
+            (config, task, name_of(instance), trial, Phase.EVALUATION)
+            for config, task, folder in self.level(EVALUATION)
+            for instance in self.root.listing(folder)[0]
+            for trial in self.root.listing(instance)[0]
+        ]
 
     def libraries(self) -> Iterator[LibrarySource]:
         for config, task, folder, solver in self.iterate_given():
             run, files = self.run(config, solver), self.library(config, task)
-            yield LibrarySource(run, episode_of(task), SUITE, self.root.label(folder), files)
+            yield LibrarySource(run, build_episode(task), SUITE, self.root.label(folder), files)
 
     def iterate_given(self) -> Iterator[tuple[str, str, Path, Solver]]:
         """Every library, for each who was given it; without those that come with a history."""
@@ -105,28 +101,25 @@ class Output:
                 yield config, task, folder, solver
 
     def histories(self) -> tuple[HistorySource, ...]:
-        found = []
-        for (config, task), learned in self.learned.items():
-            first = self.solvers(config)[0]
-            made = [trial for trial in self.trials if (trial.config, trial.family) == (config, task)]
-            made = [trial for trial in made if trial.solver == first]
-            found.append(
-                HistorySource(
-                    self.run(config, first),
-                    episode_of(task),
-                    SUITE,
-                    learned.path,
-                    tuple(trial.ids[0] for trial in made),
-                    partial(self._moments, learned, made),
-                    datetime.now(UTC),
-                )
-            )
-        return tuple(found)
+        return tuple(self._history(self.solvers(config)[0], learned) for (config, _), learned in self.learned.items())
+
+    def _history(self, first: Solver, learned: OutputTrial) -> HistorySource:
+        mine = (learned.config, learned.family, first)
+        made = [trial for trial in self.trials if (trial.config, trial.family, trial.solver) == mine]
+        return HistorySource(
+            self.run(learned.config, first),
+            build_episode(learned.family),
+            SUITE,
+            learned.path,
+            tuple(trial.ids[0] for trial in made),
+            partial(self._moments, learned, made),
+            datetime.now(UTC),
+        )
 
     def _moments(self, learned: OutputTrial, made: list[OutputTrial]) -> Iterable[Moment]:
         others = [trial for trial in made if trial.phase is Phase.ACQUISITION and trial is not learned]
-        return moments(
-            rounds_of(self.root, learned.folder),
+        return iterate_moments(
+            read_rounds(self.root, learned.folder),
             method=self.run(learned.config, learned.solver).condition,
             family=learned.family,
             learned=learned.ids[0],
@@ -142,7 +135,7 @@ class Output:
         return {key: trial for key, trial in newest.items() if self._is_told(trial)}
 
     def _is_told(self, trial: OutputTrial) -> bool:
-        rounds = libraries_of(self.root, trial.folder)
+        rounds = read_libraries(self.root, trial.folder)
         if not rounds:
             return False
         result = self.folder / RESULTS / trial.config / trial.family
@@ -154,7 +147,7 @@ class Output:
 
     @cached_property
     def trials(self) -> list[OutputTrial]:
-        return sorted([*self.iterate_generated(), *self.iterate_evaluated()], key=lambda trial: trial.order)
+        return sorted((OutputTrial(self, *place) for place in self._places), key=lambda trial: trial.order)
 
     def level(self, name: str) -> Iterator[tuple[str, str, Path]]:
         """(config, task, folder) of every task below one of the three."""
@@ -168,7 +161,7 @@ class Output:
         """Read anew each time: only its skills' names are kept, however many configs there are."""
         folder = self.folder / RESULTS / config / task
         files = read_library(self.root, folder) if self.root.is_dir(folder) else {}
-        self._skills[config, task] = tuple(sorted({path.split("/", 1)[0] for path in files}))
+        self._skills[config, task] = list_slugs(files)
         return files
 
     def skills(self, config: str, task: str) -> tuple[str, ...]:
@@ -181,7 +174,7 @@ class Output:
         return {}
 
     def run(self, config: str, solver: Solver) -> RunSource:
-        """Of a config: harness and model are the solver's, as its evaluations tell."""
+        """Of a config: harness and model are the solver's, as its evaluations name them."""
         method, author = ("no-skill", "") if config in NO_SKILL else split_config(config)
         return RunSource(
             harness=solver[0],
@@ -194,38 +187,32 @@ class Output:
 
     @cached_property
     def own_name(self) -> str:
-        """The first trial's folder, a time and random letters: tells the runs from those of another checkout. It stays the
+        """The first trial's folder, a time and random letters: separates the runs from those of another checkout. It stays the
         first when the run goes on."""
-        names = (name_of(folder) for folder in self._trial_folders())
-        return min(names, key=lambda name: (not stamp_of(name), stamp_of(name), name), default="")
-
-    def _trial_folders(self) -> Iterator[Path]:
-        for _, _, task in self.level(GENERATION):
-            yield from self.root.listing(task)[0]
-        for _, _, task in self.level(EVALUATION):
-            for instance in self.root.listing(task)[0]:
-                yield from self.root.listing(instance)[0]
+        names = (name_of(folder) for *_, folder, _ in self._places)
+        return min(names, key=lambda name: (not read_stamp(name), read_stamp(name), name), default="")
 
     def solvers(self, config: str) -> list[Solver]:
-        """Who tried the config, in the order in which they began; one that is not known where nobody tells."""
+        """Who tried the config, in the order in which they began; UNTOLD where no result names one."""
         return self._solvers.get(config, [UNTOLD])
 
     @cached_property
     def _solvers(self) -> dict[str, list[Solver]]:
         found: dict[str, list[Solver]] = {}
-        for trial in sorted(self.iterate_evaluated(), key=lambda trial: (trial.stamp, trial.name)):
-            if (solver := trial.told_solver) != UNTOLD and solver not in found.setdefault(trial.config, []):
+        evaluated = (trial for trial in self.trials if trial.phase is Phase.EVALUATION)
+        for trial in sorted(evaluated, key=lambda trial: (trial.stamp, trial.name)):
+            if (solver := trial.named_solver) != UNTOLD and solver not in found.setdefault(trial.config, []):
                 found[trial.config].append(solver)
         return found
 
 
-def stamp_of(name: str) -> str:
+def read_stamp(name: str) -> str:
     """When a trial began, YYYYMMDDhhmmss, by its folder's name."""
     stamp = _STAMP.search(name)
     return stamp[1] if stamp else ""
 
 
-def episode_of(task: str) -> EpisodeSource:
+def build_episode(task: str) -> EpisodeSource:
     return EpisodeSource(task, task, family=task)
 
 
@@ -243,26 +230,24 @@ class OutputTrial:
     def __post_init__(self) -> None:
         self.path = self.output.root.label(self.folder)
         self.name = name_of(self.folder)
-        whole = f"{self.output.name}@{self.output.own_name}"
+        whole = f"{tail_of(self.output.folder, 2)}@{self.output.own_name}"
         self.ids = (f"{NAME}:{whole}/{self.phase}/{self.config}/{self.instance}/{self.name}"[:900],)
-        self.stamp = stamp_of(self.name)
+        self.stamp = read_stamp(self.name)
         self.order = (self.config, self.instance, self.stamp, self.name)
 
     @cached_property
     def result(self) -> Document:
-        path = self.folder / "result.json"
-        found = read_object(self.output.root, path) if self.output.root.is_file(path) else None
-        return found if found is not None else Document(self.output.root, path, {})
+        return read_optional(self.output.root, self.folder / "result.json")
 
     @property
-    def told_solver(self) -> Solver:
+    def named_solver(self) -> Solver:
         return self.result.text("agent", 100) or UNKNOWN, self.result.text("model", 200) or UNKNOWN
 
     @property
     def solver(self) -> Solver:
-        """Generating, and a trial whose result does not tell, belong to the first that is known."""
-        is_told = self.phase is Phase.EVALUATION and self.told_solver != UNTOLD
-        return self.told_solver if is_told else self.output.solvers(self.config)[0]
+        """Generating, and a trial whose result names none, belong to the first that is known."""
+        is_told = self.phase is Phase.EVALUATION and self.named_solver != UNTOLD
+        return self.named_solver if is_told else self.output.solvers(self.config)[0]
 
     @cached_property
     def _entries(self) -> list[FolderEntry]:
@@ -293,7 +278,7 @@ class OutputTrial:
             verdict=None if failure else self._verdict(),
             config={key: value for key, value in result.raw.items() if key not in ("agent_stdout", "agent_stderr")},
             choices=self._choices(accounts),
-            episode=episode_of(self.family),
+            episode=build_episode(self.family),
             phase=self.phase,
             exception=self._exception(failure),
             usage=_usage(result.object("token_usage")),
@@ -317,7 +302,7 @@ class OutputTrial:
         return read_verdict(self.output.root, self.folder / "verifier", told, place=self.result, source=SUITE)
 
     def _list_mounted(self) -> tuple[str, ...] | None:
-        """A solver is given the whole library of its config; an author's agent none that is told."""
+        """A solver is given the whole library of its config; an author's agent none that the files name."""
         if self.phase is Phase.ACQUISITION:
             return None
         if self.config in NO_SKILL:
@@ -332,7 +317,7 @@ class OutputTrial:
         return None
 
     def _began(self) -> str:
-        """The stamp in the folder's name; it tells no zone."""
+        """The stamp in the folder's name; it has no zone."""
         try:
             return datetime.strptime(self.stamp, "%Y%m%d%H%M%S").isoformat(" ")  # noqa: DTZ007
         except ValueError:

@@ -11,10 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
-from benchapp.imports.problems import ProblemList, render_found
-from benchapp.imports.reading.documents import Document, read_json, read_object
+from benchapp.imports.problems import render_found
+from benchapp.imports.reading.documents import Document, read_json, read_optional
 from benchapp.imports.reading.found_sources import (
     UNKNOWN,
     EpisodeSource,
@@ -42,50 +41,36 @@ NAME = "skilllearnbench"
 OWN = frozenset({"skills", "eval_keypoints"})  # the folders that are read; its runner's output can lie beside them
 MAX_SKILL_FILE_BYTES = 16 * 1024 * 1024
 MAX_LIBRARY_BYTES = 256 * 1024 * 1024
-VENDORS = (
-    "claude",
-    "gemini",
-    "gpt",
-    "o3",
-    "o4",
-    "qwen",
-    "kimi",
-    "deepseek",
-    "glm",
-    "minimax",
-    "llama",
-    "mistral",
-    "grok",
-)
+VENDORS = "claude|gemini|gpt|o3|o4|qwen|kimi|deepseek|glm|minimax|llama|mistral|grok"
 
-_VENDOR = re.compile(rf"-(?=(?:{'|'.join(VENDORS)})(?:-|\d|$))", re.I)
+_VENDOR = re.compile(rf"-(?=(?:{VENDORS})(?:-|\d|$))", re.I)
 _NUMBERED = re.compile(r"^b\d+-")
 _INSTANCE = re.compile(r"-(\d+)$")
 
 
 def claims(root: Root, folder: Path) -> bool:
     """Has it skills/<config>/<task>/<skill>/SKILL.md, or key points below eval_keypoints/?"""
-    if any(True for _ in _level(root, folder / "eval_keypoints", "*/*/*key-points*.json")):
-        return True
-    return any(True for _ in _level(root, folder / "skills", "*/*/*/SKILL.md"))
-
-
-def _level(root: Root, folder: Path, pattern: str) -> Iterator[Path]:
-    return folder.glob(pattern) if root.is_dir(folder) else iter(())
+    patterns = {"eval_keypoints": "*/*/*key-points*.json", "skills": "*/*/*/SKILL.md"}
+    return any(
+        True for name, pattern in patterns.items() if root.is_dir(folder / name) for _ in (folder / name).glob(pattern)
+    )
 
 
 def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
+    name = name_of(folder)  # one experiment per name: the release itself has no id
     configs = [entry for entry in _folders(root, folder / "skills") if not entry.name.startswith(".")]
     instances = [
-        TaskInstance(root, name_of(task), instance, _identity(folder))
+        TaskInstance(root, name_of(task), instance, name)
         for task in _folders(root, folder / "eval_keypoints")
         for instance in _folders(root, task)
     ]
+    omitted = read_omitted(root, folder)
+    spec = {"format": NAME, "configs": [name_of(config) for config in configs]}
     source = ExperimentSource(
-        key=f"skilllearnbench:{_identity(folder)}",
+        key=f"{NAME}:{name}",
         name="SkillLearnBench release",
         path=root.label(folder),
-        spec={"format": NAME, "configs": [name_of(config) for config in configs], **_read_omitted(root, folder)},
+        spec={**spec, "omitted": omitted} if omitted else spec,
         suite=NAME,
     )
     yield FoundExperiment(
@@ -97,17 +82,10 @@ def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
     )
 
 
-def _identity(folder: Path) -> str:
-    """One experiment per folder name: the release itself has no id."""
-    return name_of(folder)
-
-
-def _read_omitted(root: Root, folder: Path) -> dict[str, Any]:
+def read_omitted(root: Root, folder: Path) -> list[str]:
     """Files that a manifest beside the release says were left out. They are named, not made up."""
-    path = folder / "MANIFEST.json"
-    manifest = read_object(root, path) if root.is_file(path) else None
-    paths = [entry.text("source_path", 1_000) for entry in manifest.objects("omitted")] if manifest else []
-    return {"omitted": [path for path in paths if path]} if paths else {}
+    manifest = read_optional(root, folder / "MANIFEST.json")
+    return [path for entry in manifest.objects("omitted") if (path := entry.text("source_path", 1_000))]
 
 
 def _folders(root: Root, folder: Path) -> list[Path]:
@@ -128,10 +106,10 @@ def split_config(name: str) -> tuple[str, str]:
     if name.replace("_", "-") == "human-authored":
         return "human-authored", ""
     method, *model = _VENDOR.split(name, maxsplit=1)
-    return condition_of(method), model[0] if model else UNKNOWN
+    return name_condition(method), model[0] if model else UNKNOWN
 
 
-def condition_of(method: str) -> str:
+def name_condition(method: str) -> str:
     """The condition here that a method of the release is (b1-one-shot is one-shot); any other keeps its name."""
     name = _NUMBERED.sub("", method.replace("_", "-"))
     return name if name in CONDITIONS else method
@@ -142,20 +120,9 @@ def _libraries(root: Root, configs: list[Path]) -> Iterator[LibrarySource]:
         method, model = split_config(name_of(config))
         name = name_of(config)
         run = RunSource(author_model=model, condition=method, setup={"source": NAME, "config": name}, skills=name)
-        for ordinal, task in enumerate(_quiet_folders(root, config)):
-            files = read_library(root, task)
-            yield LibrarySource(
-                run=run,
-                episode=EpisodeSource(name_of(task), name_of(task), family=name_of(task), ordinal=ordinal),
-                suite=NAME,
-                path=root.label(task),
-                files=files,
-            )
-
-
-def _quiet_folders(root: Root, folder: Path) -> list[Path]:
-    """The folders again, whose odd neighbours were reported when they were counted."""
-    return Root(root.given, ProblemList()).listing(folder)[0]
+        for ordinal, task in enumerate(root.mute().listing(config)[0]):  # what lies beside them is reported already
+            episode = EpisodeSource(name_of(task), name_of(task), family=name_of(task), ordinal=ordinal)
+            yield LibrarySource(run, episode, NAME, root.label(task), read_library(root, task))
 
 
 def read_library(root: Root, task: Path) -> dict[str, File]:
@@ -226,7 +193,7 @@ class TaskInstance:
                 with self.root.open(entry.path) as stream:
                     is_log = sniff(stream) in PREFERENCE
             except OSError as error:
-                self.root.report(entry.path, "", "a file that can be read", error.strerror or str(error))
+                self.root.report_unreadable(entry.path, error)
                 continue
             if is_log and log is None:
                 log = entry
@@ -264,14 +231,16 @@ class TaskInstance:
             yield KeyPointSource(kind, ordinal, text, reason or "", reference or "")
 
     def digest(self) -> str:
-        assert self.log is not None
-        return self.root.sha256(self.log.path)
+        return self.root.sha256(self._given_log().path)
+
+    def _given_log(self) -> FolderEntry:
+        if self.log is None:
+            raise FileNotFoundError(f"{self.path} has no log")
+        return self.log
 
     def read(self) -> TrialSource:
-        log = self.log
-        assert log is not None
-        head = read_trajectory(lambda: self.root.open(log.path)).head
-        source = TrajectorySource(log.name, lambda: self.root.open(log.path), log.size)
+        source = TrajectorySource.of_file(self.root, self._given_log())
+        head = read_trajectory(source.open).head
         return TrialSource(
             run=RunSource(
                 harness=head.agent_name or UNKNOWN,

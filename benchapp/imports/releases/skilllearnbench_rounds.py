@@ -35,16 +35,16 @@ class Round:
     outcome: str = ""  # of the round before it
 
 
-def rounds_of(root: Root, trial: Path) -> list[Round]:
+def read_rounds(root: Root, trial: Path) -> list[Round]:
     """The rounds of one generation, the earliest first, with what led to each; none where its skills were not kept."""
     outcomes = _outcomes(root, trial / "teacher" / "b3_history.json")
     return [
         Round(number, files, _feedback(root, trial, number - 1), outcomes.get(number - 1, ""))
-        for number, files in libraries_of(root, trial)
+        for number, files in read_libraries(root, trial)
     ]
 
 
-def libraries_of(root: Root, trial: Path) -> list[tuple[int, Files]]:
+def read_libraries(root: Root, trial: Path) -> list[tuple[int, Files]]:
     """(round, the library it left), the earliest first."""
     skills = trial / "artifacts" / "skills"
     if not root.is_dir(skills) or skills.parent.is_symlink():
@@ -59,7 +59,7 @@ def libraries_of(root: Root, trial: Path) -> list[tuple[int, Files]]:
     return [(number, {**always, **groups[number]}) for number in sorted(groups)[:MAX_ROUNDS]]
 
 
-def moments(
+def iterate_moments(
     rounds: list[Round], *, method: str, family: str, learned: str, before: list[str], after: list[str]
 ) -> Iterator[Moment]:
     """From the empty library to the seal and what came after it. `learned`: the trial that made it; `before` and `after`: the
@@ -107,9 +107,5 @@ def _outcomes(root: Root, path: Path) -> dict[int, str]:
     if value is not None and not isinstance(value, list):
         root.report(path, "whole file", "a list of rounds", "something else; it was left out")
         return {}
-    rows = [row for row in value or () if isinstance(row, dict)][:MAX_ROUNDS]
-    return {
-        row["round"]: row["outcome"]
-        for row in rows
-        if isinstance(row.get("round"), int) and row.get("outcome") in ("PASS", "FAIL")
-    }
+    rows = [(row.get("round"), row.get("outcome")) for row in value or () if isinstance(row, dict)][:MAX_ROUNDS]
+    return {number: str(end) for number, end in rows if isinstance(number, int) and end in ("PASS", "FAIL")}

@@ -80,7 +80,7 @@ def read_release(folder: Path) -> Release:
     if not folder.is_dir() or not skilllearnbench_release.claims(root, folder):
         raise NoRelease(f"{folder}: expected a folder with skills/<config>/<task>/<skill>/{SKILL_FILE} in it")
     (found,) = skilllearnbench_release.find(root, folder)
-    omitted = found.source.spec.get("omitted", [])
+    omitted = skilllearnbench_release.read_omitted(root.mute(), folder)
     libraries = []
     for source in found.libraries:
         config, task = source.run.skills, source.episode.key

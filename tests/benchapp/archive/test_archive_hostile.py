@@ -105,6 +105,13 @@ LIES: dict[str, tuple[str, Callable[[Lines], object], str]] = {
         sets("experiment", public_id="00000000-0000-4000-8000-000000000001"),
         "the one experiment",
     ),
+    "an experiment without an id": (
+        SHARED,
+        lambda lines: first(lines, "experiment").pop("public_id"),
+        "a experiment with its public_id",
+    ),
+    "a trial without an id": (RUN, lambda lines: first(lines, "trial").pop("public_id"), "a trial with its public_id"),
+    "a file without its mode": (SHARED, lambda lines: first(lines, "file").pop("mode"), "a file with its mode"),
     "an origin that there is not": (SHARED, sets("experiment", origin="heaven"), "experiment.origin: expected one of"),
     "a column that the model has not": (RUN, sets("trial", lease_owner="me"), "made by a newer version"),
     "a worker": (RUN, sets("attempt", worker="me"), "made by a newer version"),

@@ -1,0 +1,111 @@
+"""What lies there and is not read: reported in one line for each kind, however much there is of it.
+
+Three sorts: files that end like a log and that no format takes; logs inside Harbor's folders that are no account of a
+trial (in a job beside its trials, in a trial beside agent/ and trajectory/); folders that a format passes over.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+
+from benchapp.imports.reading.trajectory_files import ACCOUNTS, PREFERENCE
+from benchapp.imports.reading.walking import MAX_DEPTH, NAMED, NOT_ENTERED, FolderEntry, Root, list_names, name_of
+from runner.base.text import storable
+from runner.trajectories.readers.reading import sniff
+
+ARCHIVES = frozenset({".gz", ".zst", ".xz", ".bz2", ".zip", ".tar", ".tgz", ".7z"})
+MAX_LOOKED_AT = 500  # files of one trial, or of one job
+_MEANINGS = {
+    "plain-text": "in no known format",
+    "chat-messages": "of messages alone, which tell neither program nor session",
+    "empty": "without content",
+    "git-lfs-pointer": "that are Git LFS pointers: their content was not downloaded",
+    "archive": "to be unpacked first",
+}
+_SUFFIXES = frozenset({".json", ".jsonl", ".traj"})
+
+
+def report_folders(root: Root, folder: Path, left: Sequence[Path], expected: str) -> None:
+    """Names folders that were passed over, in one line."""
+    if left:
+        names = list_names([name_of(path) for path in left])
+        root.report(folder, "", expected, f"{names} {'is' if len(left) == 1 else 'are'} none; left out")
+
+
+@dataclass(slots=True)
+class _Kind:
+    """Files that look the same and end alike. `folder`: the one that all of them lie below."""
+
+    folder: str
+    first: list[Path] = field(default_factory=list)
+    count: int = 0
+
+
+def report_files(
+    root: Root,
+    entries: Iterable[FolderEntry],
+    *,
+    expected: str = "logs in a known format",
+    where: str = "which does not stand alone here",
+) -> None:
+    """`where`: why those in a known format are not read."""
+    kinds: dict[tuple[str, str], _Kind] = {}
+    for entry in entries:
+        suffix, folder = entry.path.suffix.lower(), str(entry.path.parent)
+        kind = kinds.setdefault(("archive" if suffix in ARCHIVES else _sniff(root, entry), suffix), _Kind(folder))
+        kind.folder = os.path.commonpath([kind.folder, folder])
+        kind.count += 1
+        if len(kind.first) < NAMED:
+            kind.first.append(entry.path)
+    for (source_format, suffix), kind in kinds.items():
+        meaning = _MEANINGS.get(source_format, f"in the format {source_format}, {where}")
+        names = list_names([storable(str(path.relative_to(kind.folder))) for path in kind.first], kind.count)
+        told = f"{kind.count:,} {'file' if kind.count == 1 else 'files'} {meaning}; not read: {names}"
+        root.report(Path(kind.folder), f"*{suffix}", expected, told)
+
+
+def _sniff(root: Root, entry: FolderEntry) -> str:
+    try:
+        with root.open(entry.path) as stream:
+            return sniff(stream)
+    except OSError:  # reported where it was tried first
+        return "plain-text"
+
+
+# --- logs inside Harbor's folders -----------------------------------------------------------------------------------
+
+
+def report_logs(root: Root, jobs: Collection[Path], trials: Collection[Path], skip: frozenset[Path]) -> None:
+    """`skip`: folders that other formats read."""
+    quiet = root.mute()
+    apart = skip | frozenset(trials) | frozenset(jobs)
+    beside = (entry for job in jobs for entry in _select_logs(quiet, _walk(quiet, job, apart)))
+    report_files(root, beside, expected="logs in the folders of trials", where="beside the trials of a job")
+    others = (entry for trial in trials for entry in _select_logs(quiet, _walk_besides(quiet, trial)))
+    report_files(root, others, expected="logs in agent/ or trajectory/", where="elsewhere in a trial")
+
+
+def _walk(root: Root, folder: Path, apart: frozenset[Path], depth: int = 0) -> Iterator[FolderEntry]:
+    folders, files = root.listing(folder)
+    yield from files
+    for sub in folders:
+        if sub not in apart and sub.name not in NOT_ENTERED and depth < MAX_DEPTH:
+            yield from _walk(root, sub, apart, depth + 1)
+
+
+def _walk_besides(root: Root, trial: Path) -> Iterator[FolderEntry]:
+    """Without the files in the trial's folder itself: the trial looks at those."""
+    for sub in root.listing(trial)[0]:
+        if sub.name == "steps":
+            yield from (entry for step in root.listing(sub)[0] for entry in _walk_besides(root, step))
+        elif sub.name not in ACCOUNTS | NOT_ENTERED:
+            yield from _walk(root, sub, frozenset())
+
+
+def _select_logs(root: Root, entries: Iterable[FolderEntry]) -> Iterator[FolderEntry]:
+    named = (entry for entry in entries if entry.path.suffix.lower() in _SUFFIXES)
+    return (entry for entry in islice(named, MAX_LOOKED_AT) if _sniff(root, entry) in PREFERENCE)
