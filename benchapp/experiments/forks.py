@@ -18,7 +18,7 @@ from benchapp.experiments.launch import record_episode
 from benchapp.experiments.plans import plan_of, spec_of, suite_of
 from benchapp.experiments.prefix import copy_prefix
 from benchapp.experiments.work import advance
-from benchapp.models import Activity, Entry, Episode, Experiment, Run, Trial, User
+from benchapp.models import Activity, Attempt, Decision, Entry, Episode, Experiment, Run, Seeding, User
 from benchapp.record import recorded
 from benchapp.record.human_acts import NotPossible
 from benchapp.record.sets.suite_rows import record_suite
@@ -145,9 +145,11 @@ def scored_places(episode: Episode) -> list[tuple[int, str]]:
 
 
 def _describe_entry(entry: Entry) -> str:
-    if entry.attempt is not None:
-        trial: Trial = entry.attempt.trial
-        return f"{recorded.slot_of(trial)} ({trial.status})"
-    if entry.decision is not None:
-        return f"decision {entry.decision.number} ({entry.decision.status})"
-    return "freeze" if entry.seal is not None else f"seed of {entry.seeding.family.key}"
+    match entry.target:
+        case Attempt() as attempt:
+            return f"{recorded.slot_of(attempt.trial)} ({attempt.trial.status})"
+        case Decision() as decision:
+            return f"decision {decision.number} ({decision.status})"
+        case Seeding() as seeding:
+            return f"seed of {seeding.family.key}"
+    return "freeze"

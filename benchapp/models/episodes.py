@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, TypeAlias
 
 from django.db import models
 from django.db.models import F, Max, Q
@@ -10,6 +11,9 @@ from benchapp.models.experiments import Experiment, Progress, Run
 from benchapp.models.libraries import Decision, Snapshot
 from benchapp.models.suites import Environment, Family
 from benchapp.record.processes import ProcessName
+
+if TYPE_CHECKING:
+    from benchapp.models.trials import Attempt
 
 
 class EpisodeQuerySet(models.QuerySet["Episode"]):
@@ -240,6 +244,8 @@ class Skip(models.Model):
     actor = models.ForeignKey("benchapp.User", null=True, on_delete=models.SET_NULL, related_name="+")
 
 
+Target: TypeAlias = "Attempt | Decision | Seeding | Seal | Refusal | Skip"  # of an entry
+
 _TARGETS_OF_LIBRARY = (
     *("decision__family", "decision__before", "decision__after", "decision__after_trial__task"),
     *("seeding__family", "seeding__snapshot", "seal__snapshot"),
@@ -297,5 +303,7 @@ class Entry(models.Model):
         constraints = [models.UniqueConstraint(fields=["episode", "sequence"], name="entry_sequence")]
 
     @property
-    def target(self) -> models.Model | None:
-        return getattr(self, self.TARGETS[self.Kind(self.kind)])
+    def target(self) -> Target | None:
+        """The row it points at; None only where the record is broken."""
+        target: Target | None = getattr(self, self.TARGETS[self.Kind(self.kind)])
+        return target

@@ -9,13 +9,26 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from typing import Any
+from datetime import datetime
 
 from django.db.models import Model
 
-from benchapp.models import Attempt, Decision, Entry, Episode, Experiment, Probe, Trial
+from benchapp.models import (
+    Attempt,
+    Decision,
+    Entry,
+    Episode,
+    Experiment,
+    Probe,
+    Refusal,
+    Seal,
+    Seeding,
+    Skip,
+    Trial,
+)
 from benchapp.record.recorded import BOUND_OF
 from runner.base.digests import canonical_json
+from runner.base.errors import RunnerError
 
 FORMAT = "record/1"
 
@@ -56,7 +69,7 @@ def record_digest(experiment: Experiment) -> str:
     return whole.hexdigest()
 
 
-def record_lines(experiment: Experiment) -> Iterator[list[Any]]:
+def record_lines(experiment: Experiment) -> Iterator[list[object]]:
     """What the digest covers, in its order."""
     suite = experiment.suite
     yield [FORMAT, str(experiment.public_id), experiment.name, suite.key if suite else None, experiment.spec]
@@ -68,7 +81,7 @@ def record_lines(experiment: Experiment) -> Iterator[list[Any]]:
             yield from _episode_lines(episode)
 
 
-def _episode_lines(episode: Episode) -> Iterator[list[Any]]:
+def _episode_lines(episode: Episode) -> Iterator[list[object]]:
     yield ["episode", episode.key, episode.protocol, episode.is_ordered, episode.is_tainted]
     trials = episode.trials.select_related("task", "task_revision", "snapshot").prefetch_related(
         "attempts__verdicts__checks",
@@ -87,19 +100,19 @@ def _episode_lines(episode: Episode) -> Iterator[list[Any]]:
     yield from (["entry", entry.sequence, entry.kind, _target(entry)] for entry in episode.entries.in_order())
 
 
-def _values(row: Model, names: tuple[str, ...] | list[str]) -> dict[str, Any]:
+def _values(row: Model, names: tuple[str, ...] | list[str]) -> dict[str, object]:
     return {name: _plain(getattr(row, name)) for name in names}
 
 
-def _plain(value: Any) -> Any:
-    return value.isoformat() if hasattr(value, "isoformat") else value
+def _plain(value: object) -> object:
+    return value.isoformat() if isinstance(value, datetime) else value
 
 
-def _slot(trial: Trial | None) -> list[Any] | None:
-    return [trial.phase, trial.task.key, trial.sample] if trial else None
+def _slot(trial: Trial) -> tuple[str, str, int]:
+    return trial.phase, trial.task.key, trial.sample
 
 
-def _trial(trial: Trial) -> list[Any]:
+def _trial(trial: Trial) -> list[object]:
     revision = trial.task_revision.digest if trial.task_revision else None
     given = trial.snapshot.digest if trial.snapshot else None
     attempts = sorted(trial.attempts.all(), key=lambda attempt: attempt.number)
@@ -107,7 +120,7 @@ def _trial(trial: Trial) -> list[Any]:
     return [_slot(trial), told, _values(trial, _TRIAL), [_attempt(attempt) for attempt in attempts]]
 
 
-def _attempt(attempt: Attempt) -> list[Any]:
+def _attempt(attempt: Attempt) -> list[object]:
     verdicts = [
         [
             _values(verdict, (*_VERDICT, "notes") if verdict.notes else _VERDICT),  # so that others keep their digest
@@ -134,7 +147,7 @@ def _attempt(attempt: Attempt) -> list[Any]:
     return [told, verdicts, trajectories, uses]
 
 
-def reading_of(attempt: Attempt) -> list[Any]:
+def reading_of(attempt: Attempt) -> list[object]:
     """All that readers found in the source of an attempt, without its number and status: equal where they found the same."""
     told, *below = _attempt(attempt)
     own = {name: value for name, value in told.items() if name not in ("number", "counts", "status")}
@@ -142,23 +155,25 @@ def reading_of(attempt: Attempt) -> list[Any]:
     return [own, _values(attempt, _READ), below, trajectories]
 
 
-def _decision(decision: Decision) -> list[Any]:
+def _decision(decision: Decision) -> list[object]:
     evidence = [[_slot(item.trial), item.compaction and item.compaction.text_id] for item in decision.evidence.all()]
     libraries = [decision.before.digest, decision.after.digest]
-    return [_values(decision, _DECISION), decision.family.key, _slot(decision.after_trial), libraries, evidence]
+    followed = decision.after_trial and _slot(decision.after_trial)
+    return [_values(decision, _DECISION), decision.family.key, followed, libraries, evidence]
 
 
-def _target(entry: Entry) -> Any:
-    match entry.kind:
-        case Entry.Kind.TRIAL:
-            return _slot(entry.attempt.trial)
-        case Entry.Kind.DECISION:
-            return entry.decision.number
-        case Entry.Kind.SEED:
-            return [entry.seeding.family.key, entry.seeding.snapshot.digest]
-        case Entry.Kind.FREEZE:
-            return [entry.seal.seal, entry.seal.setup_digest, entry.seal.library_digest, _plain(entry.seal.sealed_at)]
-        case Entry.Kind.REFUSAL:
-            return [_slot(entry.refusal.trial), entry.refusal.paths, entry.refusal.reason]
-        case _:
-            return [_slot(entry.skip.trial), entry.skip.reason]
+def _target(entry: Entry) -> object:
+    match entry.target:
+        case Attempt() as attempt:
+            return _slot(attempt.trial)
+        case Decision() as decision:
+            return decision.number
+        case Seeding() as seeding:
+            return [seeding.family.key, seeding.snapshot.digest]
+        case Seal() as seal:
+            return [seal.seal, seal.setup_digest, seal.library_digest, _plain(seal.sealed_at)]
+        case Refusal() as refusal:
+            return [refusal.trial and _slot(refusal.trial), refusal.paths, refusal.reason]
+        case Skip() as skip:
+            return [_slot(skip.trial), skip.reason]
+    raise RunnerError(f"entry {entry.sequence} of {entry.episode_id} points at nothing")

@@ -77,8 +77,10 @@ _SECRET_NAMES = frozenset(
     " client_secret password passwd passphrase pwd authorization proxy_authorization auth credential credentials cookie"
     " set_cookie private_key secret_key access_key x_api_key".split()
 )
-_SECRET_ENDINGS = ("_api_key", "_apikey", "_secret", "_password", "_passwd", "_token", "_secret_key", "_access_key")
-_SECRET_ENDINGS += ("_private_key", "_credentials", "_auth", "_cookie")
+_SECRET_ENDINGS = (
+    *("_api_key", "_apikey", "_secret", "_password", "_passwd", "_token", "_secret_key", "_access_key"),
+    *("_private_key", "_credentials", "_auth", "_cookie"),
+)
 _HARMLESS_ENDINGS = ("per_token", "pad_token", "eos_token", "bos_token", "unk_token", "stop_token", "next_token")
 # A JSON pair with a text, also one that is quoted inside another text (then its quotes are escaped, alike on all sides).
 _PAIR = re.compile(

@@ -76,7 +76,7 @@ class Packed:
         reader_version: str,
         source: str | None = None,
         source_path: str = "",
-        extra: dict[str, Any] | None = None,
+        extra: Mapping[str, object] | None = None,
     ) -> Trajectory:
         """The rows. `source` is the digest of the stored (redacted) source. Call inside the recording transaction."""
         usage = usage or Usage()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import count, product
 
@@ -141,5 +141,4 @@ def _create_episodes(run: Run, suite: Suite, quota: Quota, dice: random.Random, 
             protocol="skillevolbench",
             status=Episode.Status.DONE,
         )
-        writer = EpisodeWriter(episode, environment, replace(share), dice, learns=run.condition in LEARNERS)
-        writer.write(at)
+        EpisodeWriter(episode, environment, share, dice).write(at)

@@ -13,12 +13,13 @@ from django.utils import timezone
 from benchapp.experiments.plans import plan_of, suite_of
 from benchapp.experiments.schedule import EPISODE_ORDER
 from benchapp.experiments.work import advance
-from benchapp.models import Activity, Attempt, Entry, Episode, Experiment, ModelCall, Run, Skip, Trial, User
+from benchapp.models import Activity, Attempt, Episode, Experiment, ModelCall, Run, Skip, Trial, User
 from benchapp.models.episodes import EpisodeQuerySet
 from benchapp.record import recorded
 from benchapp.record.human_acts import NotPossible
 from benchapp.record.processes import this_process
 from benchapp.record.recording import RowRecorder
+from benchapp.record.spine import enter
 from runner import protocols
 from runner.base.types import TrialSlot
 from runner.engine.author_step import leave_out
@@ -239,13 +240,7 @@ def _due(episode: Episode, plan: EpisodePlan) -> NextStep | None:
 
 def _enter_skip(episode: Episode, trial: Trial, reason: str, by: User | None) -> None:
     Trial.objects.filter(pk=trial.pk).update(status=Trial.Status.SKIPPED)
-    Entry.objects.create(
-        episode=episode,
-        sequence=episode.next_sequence(),
-        kind=Entry.Kind.SKIP,
-        recorded_at=timezone.now(),
-        skip=Skip.objects.create(trial=trial, reason=reason, actor=by),
-    )
+    enter(episode, Skip.objects.create(trial=trial, reason=reason, actor=by), timezone.now())
 
 
 def _keep(verb: str, target: Target | Trial, detail: dict[str, object], reason: str, by: User | None) -> None:
