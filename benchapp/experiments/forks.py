@@ -18,9 +18,9 @@ from benchapp.experiments.launch import record_episode
 from benchapp.experiments.plans import plan_of, spec_of, suite_of
 from benchapp.experiments.prefix import copy_prefix
 from benchapp.experiments.work import advance
-from benchapp.models import Activity, Attempt, Decision, Entry, Episode, Experiment, Run, Seeding, User
+from benchapp.models import Attempt, Decision, Entry, Episode, Experiment, Run, Seeding, User
 from benchapp.record import recorded
-from benchapp.record.human_acts import NotPossible
+from benchapp.record.human_acts import NotPossible, note_activity
 from benchapp.record.sets.suite_rows import record_suite
 from runner.base.suite import Suite
 from runner.base.types import TrialSlot
@@ -52,7 +52,8 @@ def fork(episode: Episode, *, before: TrialSlot | int, dice: Dice = "new", reaso
     with transaction.atomic():
         run = _record_run(episode, seed, by)
         forked = _record_episode(run, episode, plan, suite, entries[: place - 1])
-        _keep(episode, run, {"before": str(before), "sequence": place, "dice": dice}, reason, by)
+        detail = {"before": str(before), "sequence": place, "dice": dice, "run": str(run.public_id)}
+        note_activity(by, "fork", episode, detail=detail, reason=reason)
         transaction.on_commit(lambda: advance.hint(str(forked.public_id)))
     return run
 
@@ -121,18 +122,6 @@ def _record_episode(run: Run, origin: Episode, plan: EpisodePlan, suite: Suite, 
     forked.save(update_fields=["copied_entries", "library", "is_tainted"])
     Run.objects.filter(pk=run.pk).touch()
     return forked
-
-
-def _keep(episode: Episode, run: Run, detail: dict[str, object], reason: str, by: User | None) -> None:
-    Activity.objects.create(
-        actor=by,
-        actor_name=by.get_username() if by else "command line",
-        verb="fork",
-        target_kind="episode",
-        target_id=episode.public_id,
-        detail={**detail, "run": str(run.public_id)},
-        reason=reason,
-    )
 
 
 def scored_places(episode: Episode) -> list[tuple[int, str]]:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 
 class EpisodeQuerySet(models.QuerySet["Episode"]):
+    """Episodes, and every change of their lease and status that workers and operators make."""
+
     def open(self) -> EpisodeQuerySet:
         """Episodes with work left that nobody stopped."""
         return self.filter(status__in=[Episode.Status.WAITING, Episode.Status.RUNNING])
@@ -253,6 +255,8 @@ _TARGETS_OF_LIBRARY = (
 
 
 class EntryQuerySet(models.QuerySet["Entry"]):
+    """Places on a spine with the rows they point at."""
+
     def in_order(self) -> EntryQuerySet:
         """With every target, in one query."""
         of_trials = ("attempt__trial__task__family", "attempt__trial__snapshot", "refusal__trial__task")

@@ -38,6 +38,8 @@ NUMBERS = (
 
 
 class TrialQuerySet(models.QuerySet["Trial"]):
+    """Trials as grids, pages and workers ask for them."""
+
     def for_grid(self) -> list[Square]:
         """Everything a grid needs, in the order of the plan."""
         planned = self.order_by("episode__ordinal", "task__family__ordinal", "phase", "task__ordinal", "sample")
@@ -195,6 +197,8 @@ class Trial(PublicModel):
 
 
 class AttemptQuerySet(models.QuerySet["Attempt"]):
+    """Attempts under way, billed or never scored."""
+
     def under_way(self) -> AttemptQuerySet:
         """Those that an open episode is at work on, newest first, with all that names them."""
         return (

@@ -95,7 +95,8 @@ def _episode_lines(episode: Episode) -> Iterator[list[object]]:
     decisions = episode.decisions.select_related("family", "after_trial__task", "before", "after")
     for decision in decisions.prefetch_related("evidence__trial__task", "evidence__compaction"):
         yield ["decision", *_decision(decision)]
-    yield from (["call", _values(call, _CALL)] for call in episode.calls.order_by("key", "id"))
+    for call in episode.calls.order_by("key", "id"):
+        yield ["call", _values(call, _CALL)]
     yield ["library", episode.library.digest if episode.library else None]
     yield from (["entry", entry.sequence, entry.kind, _target(entry)] for entry in episode.entries.in_order())
 
@@ -116,12 +117,12 @@ def _trial(trial: Trial) -> list[object]:
     revision = trial.task_revision.digest if trial.task_revision else None
     given = trial.snapshot.digest if trial.snapshot else None
     attempts = sorted(trial.attempts.all(), key=lambda attempt: attempt.number)
-    told = [revision, given, sorted(_slot(shown) for shown in trial.retrieved.all())]
-    return [_slot(trial), told, _values(trial, _TRIAL), [_attempt(attempt) for attempt in attempts]]
+    start = [revision, given, sorted(_slot(shown) for shown in trial.retrieved.all())]
+    return [_slot(trial), start, _values(trial, _TRIAL), [_attempt(attempt) for attempt in attempts]]
 
 
-def _attempt(attempt: Attempt) -> list[object]:
-    verdicts = [
+def _attempt(attempt: Attempt) -> tuple[dict[str, object], list[object], list[object], list[object]]:
+    verdicts: list[object] = [
         [
             _values(verdict, (*_VERDICT, "notes") if verdict.notes else _VERDICT),  # so that others keep their digest
             [_values(check, _CHECK) for check in verdict.checks.all()],
@@ -129,7 +130,7 @@ def _attempt(attempt: Attempt) -> list[object]:
         ]
         for verdict in sorted(attempt.verdicts.all(), key=lambda item: (item.source, item.verifier_digest))
     ]
-    trajectories = [
+    trajectories: list[object] = [
         [
             _values(trajectory, _TRAJECTORY),
             sorted(
@@ -138,19 +139,15 @@ def _attempt(attempt: Attempt) -> list[object]:
         ]
         for trajectory in sorted(attempt.trajectories.all(), key=lambda item: (item.name, item.digest))
     ]
-    uses = sorted([use.skill, use.kind, use.step or 0, use.path] for use in attempt.skill_uses.all())
-    told = _values(attempt, _ATTEMPT)
-    bounds = {name: getattr(attempt, name) for name in BOUND_OF.values()}
-    told |= {
-        name: value for name, value in bounds.items() if value is not None
-    }  # records without one keep their digest
-    return [told, verdicts, trajectories, uses]
+    uses = sorted((use.skill, use.kind, use.step or 0, use.path) for use in attempt.skill_uses.all())
+    known = [name for name in BOUND_OF.values() if getattr(attempt, name) is not None]  # others keep their digest
+    return _values(attempt, (*_ATTEMPT, *known)), verdicts, trajectories, list(uses)
 
 
 def reading_of(attempt: Attempt) -> list[object]:
     """All that readers found in the source of an attempt, without its number and status: equal where they found the same."""
-    told, *below = _attempt(attempt)
-    own = {name: value for name, value in told.items() if name not in ("number", "counts", "status")}
+    values, *below = _attempt(attempt)
+    own = {name: value for name, value in values.items() if name not in ("number", "counts", "status")}
     trajectories = [_values(found, _READ_OF_TRAJECTORY) for found in attempt.trajectories.order_by("ordinal", "name")]
     return [own, _values(attempt, _READ), below, trajectories]
 

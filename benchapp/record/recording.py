@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from django.conf import settings
 from django.db import models, transaction
@@ -102,7 +101,7 @@ class RowRecorder:
         epoch: int,
         *,
         worker: str = "",
-        watch: Any = None,
+        watch: Callable[[str, Step], None] | None = None,
         redact: Callable[[str], str] = redact_text,
     ) -> None:
         self.episode, self.epoch, self.worker = episode, epoch, worker
@@ -372,5 +371,5 @@ def _put_json(value: object) -> str:
     return Blob.objects.put(canonical_json(encode(value)))
 
 
-def _without_type(value: dict[str, Any]) -> dict[str, Any]:
+def _without_type(value: Mapping[str, object]) -> dict[str, object]:
     return {name: item for name, item in value.items() if name != "type"}

@@ -42,6 +42,8 @@ class AlreadyThere(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Size:
+    """How many rows a campaign has. Steps are those of all trajectories."""
+
     trials: int = 50_000
     steps: int = 3_000_000
     decisions: int = 27_000
@@ -78,6 +80,8 @@ def write_campaign(size: Size, *, seed: int = 1, progress: Callable[[int], None]
 
 @dataclass(frozen=True, slots=True)
 class _CampaignPlan:
+    """One run of the campaign: a cell of its experiment."""
+
     model: str
     condition: str
     replicate: int

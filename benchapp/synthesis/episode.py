@@ -39,6 +39,8 @@ BAD_PATCH = {"rule": "tier3-uncited", "path": "x/references/notes.md", "message"
 
 @dataclass(frozen=True, slots=True)
 class Quota:
+    """What a run or an episode must hold. Steps are those of all its trajectories."""
+
     trials: int
     steps: int
     decisions: int

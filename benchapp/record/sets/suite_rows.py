@@ -11,6 +11,8 @@ from runner.base.types import Environment, Family, Task
 
 @dataclass(frozen=True, slots=True)
 class SuiteRows:
+    """The rows of a recorded suite, by the keys of its environments and tasks."""
+
     suite: models.Suite
     environments: dict[str, models.Environment] = field(default_factory=dict)
     tasks: dict[str, models.Task] = field(default_factory=dict)
