@@ -263,7 +263,7 @@ class EntryQuerySet(models.QuerySet["Entry"]):
         return self.select_related(*of_trials, "skip__trial__task", *_TARGETS_OF_LIBRARY).order_by("sequence")
 
     def of_library(self) -> EntryQuerySet:
-        """What the history of a library is told from: all but trials and skips, with every target, in one query."""
+        """The history of a library: all but trials and skips, with every target, in one query."""
         Kind = Entry.Kind
         of_library = self.filter(kind__in=[Kind.DECISION, Kind.SEED, Kind.FREEZE, Kind.REFUSAL])
         return of_library.select_related(*_TARGETS_OF_LIBRARY, "refusal").order_by("sequence")

@@ -28,7 +28,7 @@ class JsonShape:
     def __init__(self, *entries: Entry) -> None:
         self.readers = [_parse_entry(entry) for entry in entries]
 
-    def read(self, row: object) -> dict[str, object]:
+    def read(self, row: object) -> dict[str, Any]:
         """The values as they lie in the row: nested rows are left to the encoder."""
         found: dict[str, object] = {}
         for read in self.readers:
@@ -51,7 +51,7 @@ class Shaped:
         return found
 
 
-def encode(value: object) -> object:
+def encode(value: object) -> Any:
     """One level of what JSON has no word for: a row by its shape, a model instance by its public id, rows as a list."""
     if isinstance(value, Shaped) and value.json_shape:
         return value.json_shape.read(value)
@@ -64,7 +64,7 @@ def encode(value: object) -> object:
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
-def to_json(value: object) -> object:
+def to_json(value: object) -> Any:
     """The whole value in dicts and lists; ids and times stay what they are, for the serialiser to write."""
     if value is None or isinstance(value, str | int | float | UUID | datetime):
         return value

@@ -1,6 +1,6 @@
 """One digest for an experiment's whole record, equal wherever the same record lies.
 
-Covered: everything told by a run or an import, contents by their digests. Left out: database keys, hosts and worker
+Covered: everything that a run or an import records, contents by their digests. Left out: database keys, hosts and worker
 names, where an import was read from and when, human acts. Digest = SHA-256 over canonical JSON lines: one for the
 experiment, then run by run its trials, decisions and spine, in a fixed order. Memory: one run.
 """

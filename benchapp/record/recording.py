@@ -91,8 +91,8 @@ class PackedAttempt:
 class RowRecorder:
     """`epoch` is that of the lease which the caller took; `worker` names the process, for people.
 
-    `watch` is told every live step (see benchapp.record.live); it must not raise. `redact` takes secrets out of errors; what
-    the trial itself said is cleaned by the runner (`runner.engine.cleaning`) before it comes here.
+    `watch` gets every live step (see benchapp.record.live); it must not raise. `redact` takes secrets out of errors; the
+    runner has cleaned the trial's own texts (`runner.engine.cleaning`).
     """
 
     def __init__(
@@ -181,15 +181,15 @@ class RowRecorder:
         log_context.add(attempt=None)
 
     def abandon_attempt(self, attempt: str, error: BaseException, *, usage: Usage | None = None) -> None:
-        message, said = self._redact(storable(str(error))), self._redact(storable(log_of(error)))
-        kept = Blob.objects.put(said.encode()) if said else None
+        message, whole_log = self._redact(storable(str(error))), self._redact(storable(log_of(error)))
+        stored = Blob.objects.put(whole_log.encode()) if whole_log else None
         with self._transaction() as now:
             row = self._attempts(attempt).select_related("trial").get()
             row.status = Attempt.Status.INFRASTRUCTURE
             row.finished_at = now
             row.exception_type = type(error).__name__[:200]
-            row.exception_message = with_end_of_log(message, said, MAX_EXCEPTION_MESSAGE)
-            row.exception_id = kept
+            row.exception_message = with_end_of_log(message, whole_log, MAX_EXCEPTION_MESSAGE)
+            row.exception_id = stored
             set_usage(row, usage or Usage())
             row.save()
             Trial.objects.filter(pk=row.trial_id, is_done=False).update(status=Trial.Status.WAITING)
@@ -200,8 +200,8 @@ class RowRecorder:
             open_trial = Trial.objects.filter(pk=self._trial(slot).pk, is_done=False)
             open_trial.exclude(status=Trial.Status.SKIPPED).update(status=Trial.Status.BLOCKED)
             Run.objects.filter(pk=self.episode.run_id).touch()
-        told = with_end_of_log(words_of(error), log_of(error), MAX_LOGGED)
-        log.warning("trial %s: set aside, the others go on: %s", slot, self._redact(storable(told)))
+        message = with_end_of_log(words_of(error), log_of(error), MAX_LOGGED)
+        log.warning("trial %s: set aside, the others go on: %s", slot, self._redact(storable(message)))
 
     # --- the library --------------------------------------------------------------------------------------------
 
@@ -229,13 +229,13 @@ class RowRecorder:
         self, key: str, reply: ModelReply | None, error: BaseException | None = None, *, price_table: str = ""
     ) -> None:
         stored = None if reply is None else _put_json(reply)
-        told = "" if error is None else self._redact(storable(words_of(error)))
+        message = "" if error is None else self._redact(storable(words_of(error)))
         usage = {} if reply is None else recorded.usage_fields(reply.usage)
         status = ModelCall.Status.FAILED if reply is None else ModelCall.Status.ANSWERED
         with self._transaction() as now:
             call = self.episode.calls.filter(key=key, status=ModelCall.Status.STARTED).latest("id")
             self.episode.calls.filter(pk=call.pk).update(
-                status=status, reply_id=stored, error=told, finished_at=now, price_table=price_table, **usage
+                status=status, reply_id=stored, error=message, finished_at=now, price_table=price_table, **usage
             )
 
     def _put_request(self, key: str, purpose: str, request: ModelRequest) -> str:
