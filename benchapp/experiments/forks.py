@@ -18,9 +18,9 @@ from benchapp.experiments.launch import record_episode
 from benchapp.experiments.plans import plan_of, spec_of, suite_of
 from benchapp.experiments.prefix import copy_prefix
 from benchapp.experiments.work import advance
-from benchapp.models import Activity, Entry, Episode, Experiment, Run, Trial, User
+from benchapp.models import Attempt, Decision, Entry, Episode, Experiment, Run, Seeding, User
 from benchapp.record import recorded
-from benchapp.record.human_acts import NotPossible
+from benchapp.record.human_acts import NotPossible, note_activity
 from benchapp.record.sets.suite_rows import record_suite
 from runner.base.suite import Suite
 from runner.base.types import TrialSlot
@@ -52,7 +52,8 @@ def fork(episode: Episode, *, before: TrialSlot | int, dice: Dice = "new", reaso
     with transaction.atomic():
         run = _record_run(episode, seed, by)
         forked = _record_episode(run, episode, plan, suite, entries[: place - 1])
-        _keep(episode, run, {"before": str(before), "sequence": place, "dice": dice}, reason, by)
+        detail = {"before": str(before), "sequence": place, "dice": dice, "run": str(run.public_id)}
+        note_activity(by, "fork", episode, detail=detail, reason=reason)
         transaction.on_commit(lambda: advance.hint(str(forked.public_id)))
     return run
 
@@ -123,18 +124,6 @@ def _record_episode(run: Run, origin: Episode, plan: EpisodePlan, suite: Suite, 
     return forked
 
 
-def _keep(episode: Episode, run: Run, detail: dict[str, object], reason: str, by: User | None) -> None:
-    Activity.objects.create(
-        actor=by,
-        actor_name=by.get_username() if by else "command line",
-        verb="fork",
-        target_kind="episode",
-        target_id=episode.public_id,
-        detail={**detail, "run": str(run.public_id)},
-        reason=reason,
-    )
-
-
 def scored_places(episode: Episode) -> list[tuple[int, str]]:
     """(sequence, what stands there) of every place before which the episode can be forked, for a page to offer."""
     return [
@@ -145,9 +134,11 @@ def scored_places(episode: Episode) -> list[tuple[int, str]]:
 
 
 def _describe_entry(entry: Entry) -> str:
-    if entry.attempt is not None:
-        trial: Trial = entry.attempt.trial
-        return f"{recorded.slot_of(trial)} ({trial.status})"
-    if entry.decision is not None:
-        return f"decision {entry.decision.number} ({entry.decision.status})"
-    return "freeze" if entry.seal is not None else f"seed of {entry.seeding.family.key}"
+    match entry.target:
+        case Attempt() as attempt:
+            return f"{recorded.slot_of(attempt.trial)} ({attempt.trial.status})"
+        case Decision() as decision:
+            return f"decision {decision.number} ({decision.status})"
+        case Seeding() as seeding:
+            return f"seed of {seeding.family.key}"
+    return "freeze"

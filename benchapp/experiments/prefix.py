@@ -18,12 +18,19 @@ from benchapp.models import (
     Entry,
     Episode,
     ModelCall,
+    Refusal,
+    Seal,
+    Seeding,
+    Skip,
     Trajectory,
     Trial,
     Verdict,
 )
+from benchapp.models.episodes import Target
 from benchapp.record import recorded
+from benchapp.record.spine import enter
 from runner.authoring.teaching import list_teaching_keys
+from runner.base.errors import RunnerError
 from runner.engine.host_calls import PURPOSE as AGENT_CALLS
 
 M = TypeVar("M", bound=Model)
@@ -46,31 +53,26 @@ class _Prefix:
     def copy(self, entries: list[Entry]) -> None:
         self._calls(entries)
         for entry in entries:
-            name = Entry.TARGETS[Entry.Kind(entry.kind)]
-            Entry.objects.create(
-                episode=self.fork,
-                sequence=entry.sequence,
-                kind=entry.kind,
-                recorded_at=entry.recorded_at,
-                **{name: self._target(entry)},
-            )
+            enter(self.fork, self._target(entry), entry.recorded_at, entry.sequence)
 
-    def _target(self, entry: Entry) -> Model:
-        match entry.kind:
-            case Entry.Kind.TRIAL:
-                return self._attempt(entry.attempt)
-            case Entry.Kind.DECISION:
-                return self._decision(entry.decision)
-            case Entry.Kind.SEED:
-                return _copy_row(entry.seeding)
-            case Entry.Kind.FREEZE:
+    def _target(self, entry: Entry) -> Target:
+        match entry.target:
+            case Attempt() as attempt:
+                return self._attempt(attempt)
+            case Decision() as decision:
+                return self._decision(decision)
+            case Seeding() as seeding:
+                return _copy_row(seeding)
+            case Seal() as seal:
                 self.fork.trials.unneeded().delete()  # as the freeze itself does
-                return _copy_row(entry.seal)
-            case Entry.Kind.SKIP:
-                skipped = self.trials[entry.skip.trial_id]
+                return _copy_row(seal)
+            case Skip() as skip:
+                skipped = self.trials[skip.trial_id]
                 Trial.objects.filter(pk=skipped.pk).update(status=Trial.Status.SKIPPED)
-                return _copy_row(entry.skip, trial_id=skipped.pk)
-        return _copy_row(entry.refusal, trial_id=self._trial(entry.refusal.trial_id))
+                return _copy_row(skip, trial_id=skipped.pk)
+            case Refusal() as refusal:
+                return _copy_row(refusal, trial_id=self._trial(refusal.trial_id))
+        raise RunnerError(f"entry {entry.sequence} of {entry.episode_id} points at nothing")
 
     def _trial(self, origin: int | None) -> int | None:
         return None if origin is None else self.trials[origin].pk
@@ -81,8 +83,8 @@ class _Prefix:
         """The counting attempt with everything below it, settled on the fork's trial."""
         trial, origin = self.trials[attempt.trial_id], attempt.trial
         trial.snapshot = origin.snapshot
-        shown = Trial.retrieved.through.objects.filter(from_trial=origin).order_by("id")
-        trial.remember_retrieved([self.trials[pk] for pk in shown.values_list("to_trial_id", flat=True)])
+        earlier = Trial.retrieved.through.objects.filter(from_trial=origin).order_by("id")
+        trial.remember_retrieved([self.trials[pk] for pk in earlier.values_list("to_trial_id", flat=True)])
         copied = _copy_row(attempt, trial_id=trial.pk, is_copy=True, counts=False, sandbox={}, lease_epoch=0)
         for verdict in attempt.verdicts.all():
             self._verdict(verdict, copied)
@@ -90,7 +92,8 @@ class _Prefix:
         for trajectory in attempt.trajectories.order_by("ordinal", "id"):  # parents come before their children
             trajectories[trajectory.pk] = self._trajectory(trajectory, copied, trajectories).pk
         for use in attempt.skill_uses.all():
-            _copy_row(use, attempt_id=copied.pk, trajectory_id=trajectories.get(use.trajectory_id))
+            shown = None if use.trajectory_id is None else trajectories[use.trajectory_id]
+            _copy_row(use, attempt_id=copied.pk, trajectory_id=shown)
         trial.settle(copied)
         return copied
 

@@ -125,7 +125,9 @@ def difference_rows(
                 yield _difference(found, group, baseline, metric, corrected)
 
 
-def _difference(found: Difference, group: Group, baseline: Group, metric: TrialMetric, corrected: Corrected | None) -> Row:
+def _difference(
+    found: Difference, group: Group, baseline: Group, metric: TrialMetric, corrected: Corrected | None
+) -> Row:
     only_own, only_other = found.discordant or (None, None)
     low, high = (found.interval.low, found.interval.high) if found.interval else (None, None)
     return _plain(

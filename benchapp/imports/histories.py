@@ -7,7 +7,7 @@ decisions that somebody reviews are never taken away, and the difference is repo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -29,36 +29,29 @@ from benchapp.imports.reading.found_sources import (
 from benchapp.models import (
     Activity,
     Attempt,
-    Blob,
     Decision,
-    DecisionEvidence,
     Entry,
     Episode,
     Family,
-    Refusal,
     Run,
-    Seal,
     Seeding,
     Snapshot,
     Trial,
 )
 from benchapp.models.base import derived_id
+from benchapp.models.episodes import Target
+from benchapp.record.decision_rows import MAX_OPERATION, pack_decision
 from benchapp.record.redaction import redact_text
-from benchapp.record.textual_change import measure_change
-from runner.base.digests import EMPTY_LIBRARY, canonical_json, digest_json, library_digest
+from benchapp.record.spine import enter, write_refusal, write_seal
+from runner.base.digests import EMPTY_LIBRARY, digest_json, library_digest
 from runner.base.encoding import encode
 from runner.base.text import storable
 from runner.base.types import DecisionStatus, Files, Patch
+from runner.engine.engine import seal
+from runner.protocols.recorder import Frozen
 
 CHANGED_AT_SOURCE = "its source tells another history"
 MAX_SUMMARY = 10_000
-KINDS = {
-    TrialMoment: Entry.Kind.TRIAL,
-    DecisionMoment: Entry.Kind.DECISION,
-    SeedMoment: Entry.Kind.SEED,
-    FreezeMoment: Entry.Kind.FREEZE,
-    RefusalMoment: Entry.Kind.REFUSAL,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +65,6 @@ class PlannedEntry:
     round: int
     at: datetime
     told: tuple[Any, ...]
-
-    @property
-    def kind(self) -> Entry.Kind:
-        return KINDS[type(self.moment)]
 
 
 class HistoryRecorder:
@@ -163,7 +152,7 @@ class HistoryRecorder:
                 return "unchanged"
             self._point(old[:same], places[:same])
             for sequence, place in enumerate(places[same:], start=same + 1):
-                self._enter(sequence, place)
+                enter(self.episode, self._target(place), place.at, sequence)
             self._hold(places)
             Run.objects.filter(pk=self.episode.run_id).touch()
         return "changed" if old else "created"
@@ -220,17 +209,7 @@ class HistoryRecorder:
             reason=CHANGED_AT_SOURCE,
         )
 
-    def _enter(self, sequence: int, place: PlannedEntry) -> None:
-        target = Entry.TARGETS[place.kind]
-        Entry.objects.create(
-            episode=self.episode,
-            sequence=sequence,
-            kind=place.kind,
-            recorded_at=place.at,
-            **{target: self._target(place)},
-        )
-
-    def _target(self, place: PlannedEntry) -> Any:
+    def _target(self, place: PlannedEntry) -> Target:
         match place.moment:
             case TrialMoment() as moment:
                 return self._given_trial(moment, place)
@@ -242,17 +221,10 @@ class HistoryRecorder:
                 )
             case FreezeMoment():
                 setup = self.episode.run.setup_digest  # empty: unknown
-                return Seal.objects.create(
-                    public_id=derived_id("seal", str(self.episode.public_id), place.after),
-                    snapshot=Snapshot.objects.standing_for(place.after),
-                    library_digest=place.after,
-                    setup_digest=setup,
-                    seal=digest_json([setup, place.after]),
-                    sealed_at=place.at,
-                )
+                frozen = Frozen(place.after, place.after, setup, seal(setup, place.after))
+                return write_seal(frozen, place.at, derived_id("seal", str(self.episode.public_id), place.after))
             case RefusalMoment() as moment:
-                paths = [storable(path)[:1000] for path in moment.paths]
-                return Refusal.objects.create(trial=self._trial(moment.trial), paths=paths, reason=moment.reason)
+                return write_refusal(self._trial(moment.trial), _cut_paths(moment), moment.reason)
 
     def _given_trial(self, moment: TrialMoment, place: PlannedEntry) -> Attempt:
         trial = self._trial(moment.ident)
@@ -267,9 +239,7 @@ class HistoryRecorder:
 
     def _decision(self, moment: DecisionMoment, place: PlannedEntry) -> Decision:
         before, after = (Snapshot.objects.standing_for(digest) for digest in (place.before, place.after))
-        change = {} if before == after else measure_change(before.read(), after.read()).fields()
-        patch = None if moment.patch is None else Blob.objects.put(canonical_json(encode(moment.patch)))
-        row = Decision.objects.create(
+        row = Decision(
             public_id=derived_id("decision", str(self.episode.public_id), str(place.number), digest_json(place.told)),
             episode=self.episode,
             number=place.number,
@@ -278,21 +248,14 @@ class HistoryRecorder:
             mode=moment.mode,
             after_trial=self._trial(moment.after_trial),
             status=moment.status,
-            operation_type=_text(moment.operation_type)[:32],
+            operation_type=_text(moment.operation_type),
             summary=_text(moment.summary),
             findings=_findings(moment),
             error=_text(moment.error),
-            patch_id=patch,
-            before=before,
-            after=after,
             decided_at=place.at,
-            **change,
         )
-        shown = [trial for ident in moment.evidence if (trial := self._trial(ident))]
-        DecisionEvidence.objects.bulk_create(
-            DecisionEvidence(decision=row, ordinal=ordinal, trial=trial) for ordinal, trial in enumerate(shown)
-        )
-        return row
+        shown = [(trial, None) for ident in moment.evidence if (trial := self._trial(ident))]
+        return pack_decision(before, after, moment.patch).save(row, shown)
 
     def _family(self, key: str) -> Family:
         suite = next((trial.task.suite_id for trial in self.trials.values()), None) or self._suite()
@@ -334,7 +297,7 @@ def _identify_moment(
         case DecisionMoment():
             patch = "" if moment.patch is None else digest_json(encode(moment.patch))
             followed = "" if moment.after_trial is None else str(derived_id("trial", moment.after_trial))
-            texts = (_text(moment.operation_type)[:32], _text(moment.summary), _text(moment.error))
+            texts = (_text(moment.operation_type)[:MAX_OPERATION], _text(moment.summary), _text(moment.error))
             words = (moment.family[:200], str(moment.mode), followed, str(moment.status), *texts)
             return ("decision", number, rounds, *words, patch, digest_json(_findings(moment)), before, after)
         case SeedMoment():
@@ -343,7 +306,7 @@ def _identify_moment(
             return ("freeze", after)
         case RefusalMoment():
             followed = "" if moment.trial is None else str(derived_id("trial", moment.trial))
-            return ("refusal", followed, tuple(storable(path)[:1000] for path in moment.paths), moment.reason)
+            return ("refusal", followed, _cut_paths(moment), moment.reason)
 
 
 def _identify_row(entry: Entry) -> tuple[Any, ...]:
@@ -373,14 +336,13 @@ def _redacted_patch(patch: Patch | None) -> Patch | None:
     return Patch(_text(patch.summary), _text(patch.operation_type)[:40], files, deleted)
 
 
-def _findings(moment: DecisionMoment) -> list[dict[str, Any]]:
-    return list(_plain_findings(moment))
+def _cut_paths(moment: RefusalMoment) -> tuple[str, ...]:
+    return tuple(storable(path)[:1000] for path in moment.paths)
 
 
-def _plain_findings(moment: DecisionMoment) -> Iterator[dict[str, Any]]:
-    for found in moment.findings:
-        texts = {name: _text(getattr(found, name)) for name in ("rule", "path", "message", "severity")}
-        yield texts
+def _findings(moment: DecisionMoment) -> list[dict[str, str]]:
+    names = ("rule", "path", "message", "severity")
+    return [{name: _text(getattr(found, name)) for name in names} for found in moment.findings]
 
 
 def _text(text: str) -> str:

@@ -15,6 +15,7 @@ from uuid import UUID
 
 from django.db import DatabaseError, DataError, IntegrityError, transaction
 from django.db.models import Count, Max
+from django.utils import timezone
 
 from benchapp.imports.audited_edits import Author, edit_runs, next_sample
 from benchapp.imports.histories import HistoryRecorder
@@ -35,7 +36,7 @@ from benchapp.imports.reading.found_sources import (
 )
 from benchapp.imports.readings import StandingAttempt, read_digest, reads_the_same, standing_of
 from benchapp.imports.remapped_trials import SET_BY_MAP, Remapping
-from benchapp.imports.trial_rows import AttemptParts, empty
+from benchapp.imports.trial_rows import AttemptParts
 from benchapp.models import Attempt, Episode, Run, Snapshot, Trajectory, Trial
 from benchapp.models.base import derived_id
 from benchapp.record.machine_failures import SPENT
@@ -176,15 +177,13 @@ class ExperimentRecorder:
                 trial.attempts.update(status=Attempt.Status.SUPERSEDED, counts=False)
             else:
                 trial = self._new_trial(found, source, settings)
-            parts.fill(trial, attempt.number)
-            trial.save()
-            attempt.trial, attempt.counts = trial, source.is_finished
+            attempt.trial = trial
             parts.save(attempt)
             Run.objects.filter(pk=trial.episode.run_id).touch()
             is_kept = standing is not None and reads_the_same(standing, attempt)
             if is_kept:
                 transaction.set_rollback(True)
-        self._count(len(parts.packed), sum(item.packed.steps_total for item in parts.packed))
+        self._count(len(parts.packed), sum(item.rows.packed.steps_total for item in parts.packed))
         if standing is not None and is_kept:
             return self._keep_reading(standing, found, source, settings, digest)
         self.counts["redactions"] += redactor.counts.total()
@@ -256,7 +255,8 @@ class ExperimentRecorder:
             trial.settle(attempt)
             trial.duration_seconds = source.timing.duration_seconds  # known also between zoneless times
         else:
-            empty(trial)
+            trial.drop_numbers()
+            trial.settled_at = timezone.now()
         trial.save()
         Run.objects.filter(pk=trial.episode.run_id).touch()
 

@@ -13,12 +13,12 @@ from typing import Any
 from benchapp.imports.problems import ProblemList
 from benchapp.imports.reading.found_sources import SourceChoice, TrajectorySource, TrialSource, place_of
 from benchapp.imports.reading.trajectory_files import references
-from benchapp.models import Attempt, Blob, Compaction, SkillUse, Trajectory
+from benchapp.models import Blob, Compaction
+from benchapp.models.trials import USAGE
+from benchapp.record.attempt_rows import PackedTrajectory, pack_compaction
 from benchapp.record.redaction import Redactor, redact_text
 from benchapp.record.trajectory_store import Packed, pack_steps
-from runner.base.digests import canonical_json
 from runner.base.text import storable, storable_value
-from runner.base.types import Compaction as CompactionValue
 from runner.base.types import CompactionKind, File, Files, Source, Step, TrajectoryHead, TrajectoryKind, Usage, Verdict
 from runner.base.types import SkillUse as UseValue
 from runner.trajectories.compaction import compact
@@ -36,44 +36,13 @@ MAX_KEPT_PROBLEMS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class PackedTrajectory:
-    """A stored trajectory that no row points at yet."""
+class ImportedTrajectory:
+    """A trajectory that was read and stored, with what its attempt's rows take from it."""
 
-    head: TrajectoryHead
-    packed: Packed
-    usage: Usage
+    path: str  # as its trial names it
+    rows: PackedTrajectory
     turns: int | None
-    path: str
-    source: str | None
-    extra: dict[str, Any]
-    compactions: tuple[CompactionValue, ...] = ()
     uses: tuple[UseValue, ...] = ()
-
-    def save(self, attempt: Attempt, ordinal: int, parent: Trajectory | None) -> Trajectory:
-        row = self.packed.save(
-            attempt,
-            self.head,
-            usage=self.usage,
-            parent=parent,
-            ordinal=ordinal,
-            reader_version=READER_VERSION,
-            source=self.source,
-            source_path=redact_text(self.path),
-            extra=self.extra,
-        )
-        Compaction.objects.bulk_create(_compaction_row(row, value) for value in self.compactions)
-        SkillUse.objects.bulk_create(
-            SkillUse(
-                attempt=attempt,
-                trajectory=row,
-                step=use.step,
-                skill=storable(use.skill)[:200],
-                kind=use.kind,
-                path=storable(use.path or "")[:1000],
-            )
-            for use in self.uses
-        )
-        return row
 
 
 @dataclass(slots=True)
@@ -84,18 +53,19 @@ class AttemptPacker:
     redactor: Redactor
     path: str  # of the trial, for problems
     problems: ProblemList
-    found: list[PackedTrajectory] = field(default_factory=list)
+    found: list[ImportedTrajectory] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
     told: dict[str, list[dict[str, str]]] = field(default_factory=dict)  # problems by path
     apart: frozenset[str] = frozenset()  # agents whose lines lie in a file of their own
     calls: dict[str, str] = field(default_factory=dict)  # agent -> the call that started it, as its parent's log says
 
-    def pack(self) -> list[PackedTrajectory]:
+    def pack(self) -> list[ImportedTrajectory]:
         for choice in self.trial.choices:
             self._pack_choice(choice)
-        for item in self.found:
+        for place, item in enumerate(self.found):
             if told := self.told.pop(item.path, None):
-                item.extra["problems"] = told
+                rows = replace(item.rows, extra={**item.rows.extra, "problems": told})
+                self.found[place] = replace(item, rows=rows)
         return self.found
 
     def _pack_choice(self, choice: SourceChoice) -> None:
@@ -159,33 +129,37 @@ class AttemptPacker:
         head = replace(read.head, kind=kind, parent=parent, model=model, extra=self._storable(read.head.extra))
         extra = self._extra(read, source, self.redactor.counts.total() - redacted_before)
         self.found.append(
-            PackedTrajectory(
-                head=head,
-                packed=packed,
-                usage=read.usage,
-                turns=counted.turns if read.turns is None and read.head.source_format != PLAIN_TEXT else read.turns,
+            ImportedTrajectory(
                 path=source.path,
-                source=None if part else self._kept_source(source),
-                extra=extra,
-                compactions=() if part else self._compactions(source, kept, packed),
+                rows=PackedTrajectory(
+                    head=head,
+                    packed=packed,
+                    reader_version=READER_VERSION,
+                    usage=read.usage,
+                    source=None if part else self._kept_source(source),
+                    source_path=redact_text(source.path),
+                    extra=extra,
+                    compactions=() if part else self._compactions(source, kept, packed),
+                ),
+                turns=counted.turns if read.turns is None and read.head.source_format != PLAIN_TEXT else read.turns,
                 uses=tuple(uses),
             )
         )
         return head
 
-    def _compactions(
-        self, source: TrajectorySource, kept: list[Step] | None, packed: Packed
-    ) -> tuple[CompactionValue, ...]:
+    def _compactions(self, source: TrajectorySource, kept: list[Step] | None, packed: Packed) -> tuple[Compaction, ...]:
         if source.kind is TrajectoryKind.SUBAGENT:
             return ()
         verdict, title = self._verdict(), self.trial.task.title
         return tuple(
-            compact(
-                packed.steps() if kept is None else kept,
-                kind,
-                verdict=verdict,
-                title=title,
-                with_checks=kind is CompactionKind.RICH,
+            pack_compaction(
+                compact(
+                    packed.steps() if kept is None else kept,
+                    kind,
+                    verdict=verdict,
+                    title=title,
+                    with_checks=kind is CompactionKind.RICH,
+                )
             )
             for kind in CompactionKind
         )
@@ -276,9 +250,8 @@ def _agent_of(source: TrajectorySource) -> str:
         return ""
 
 
-def usage_json(usage: Usage) -> dict[str, Any]:
-    names = ("input_tokens", "cached_tokens", "output_tokens", "cost_usd")
-    return {name: value for name in names if (value := getattr(usage, name)) is not None}
+def usage_json(usage: Usage) -> dict[str, float]:
+    return {name: value for name in USAGE if (value := getattr(usage, name)) is not None}
 
 
 def _resolve(path: str, reference: str) -> str:
@@ -292,21 +265,6 @@ def _resolve(path: str, reference: str) -> str:
         else:
             parts.append(part)
     return "/".join(parts)
-
-
-def _compaction_row(trajectory: Trajectory, value: CompactionValue) -> Compaction:
-    spans = [[span.step, span.field, span.start, span.end, span.length, span.reason] for span in value.spans]
-    text, places = Blob.objects.put_many([storable(value.text).encode(), canonical_json(spans)])
-    return Compaction(
-        trajectory=trajectory,
-        kind=value.kind,
-        version=value.version,
-        text_id=text,
-        spans_id=places,
-        tokens=value.tokens,
-        steps_total=value.steps_total,
-        steps_kept=value.steps_kept,
-    )
 
 
 def redacted_files(files: Files) -> dict[str, File]:

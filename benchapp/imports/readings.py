@@ -12,8 +12,8 @@ from typing import Any
 
 from benchapp.imports.packing import READER_VERSION
 from benchapp.imports.reading.found_sources import FoundTrial
-from benchapp.imports.trial_rows import NUMBERS
 from benchapp.models import Attempt, Trial
+from benchapp.models.trials import NUMBERS
 from benchapp.record.record_digest import reading_of
 
 

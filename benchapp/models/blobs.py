@@ -12,6 +12,8 @@ MAX_BLOB_BYTES = 64 * 1024 * 1024  # of content; larger things are stored in pie
 
 
 class BlobQuerySet(models.QuerySet["Blob"]):
+    """Contents by their digests."""
+
     def put(self, content: bytes) -> str:
         """Stores the content once and returns its digest."""
         return self.put_many([content])[0]

@@ -10,6 +10,8 @@ from runner.engine.host_calls import PURPOSE as AGENT_CALLS
 
 
 class ModelCallQuerySet(models.QuerySet["ModelCall"]):
+    """Calls by what is billed, under way or over."""
+
     def beside_attempts(self) -> ModelCallQuerySet:
         """Calls to be billed that no attempt is billed for: an agent's own, where they were kept, are in their attempt's
         sum; a copy is billed to the run it was forked from."""

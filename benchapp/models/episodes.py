@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, TypeAlias
 
 from django.db import models
 from django.db.models import F, Max, Q
@@ -11,8 +12,13 @@ from benchapp.models.libraries import Decision, Snapshot
 from benchapp.models.suites import Environment, Family
 from benchapp.record.processes import ProcessName
 
+if TYPE_CHECKING:
+    from benchapp.models.trials import Attempt
+
 
 class EpisodeQuerySet(models.QuerySet["Episode"]):
+    """Episodes, and every change of their lease and status that workers and operators make."""
+
     def open(self) -> EpisodeQuerySet:
         """Episodes with work left that nobody stopped."""
         return self.filter(status__in=[Episode.Status.WAITING, Episode.Status.RUNNING])
@@ -240,6 +246,8 @@ class Skip(models.Model):
     actor = models.ForeignKey("benchapp.User", null=True, on_delete=models.SET_NULL, related_name="+")
 
 
+Target: TypeAlias = "Attempt | Decision | Seeding | Seal | Refusal | Skip"  # of an entry
+
 _TARGETS_OF_LIBRARY = (
     *("decision__family", "decision__before", "decision__after", "decision__after_trial__task"),
     *("seeding__family", "seeding__snapshot", "seal__snapshot"),
@@ -247,13 +255,15 @@ _TARGETS_OF_LIBRARY = (
 
 
 class EntryQuerySet(models.QuerySet["Entry"]):
+    """Places on a spine with the rows they point at."""
+
     def in_order(self) -> EntryQuerySet:
         """With every target, in one query."""
         of_trials = ("attempt__trial__task__family", "attempt__trial__snapshot", "refusal__trial__task")
         return self.select_related(*of_trials, "skip__trial__task", *_TARGETS_OF_LIBRARY).order_by("sequence")
 
     def of_library(self) -> EntryQuerySet:
-        """What the history of a library is told from: all but trials and skips, with every target, in one query."""
+        """The history of a library: all but trials and skips, with every target, in one query."""
         Kind = Entry.Kind
         of_library = self.filter(kind__in=[Kind.DECISION, Kind.SEED, Kind.FREEZE, Kind.REFUSAL])
         return of_library.select_related(*_TARGETS_OF_LIBRARY, "refusal").order_by("sequence")
@@ -297,5 +307,7 @@ class Entry(models.Model):
         constraints = [models.UniqueConstraint(fields=["episode", "sequence"], name="entry_sequence")]
 
     @property
-    def target(self) -> models.Model | None:
-        return getattr(self, self.TARGETS[self.Kind(self.kind)])
+    def target(self) -> Target | None:
+        """The row it points at; None only where the record is broken."""
+        target: Target | None = getattr(self, self.TARGETS[self.Kind(self.kind)])
+        return target

@@ -51,6 +51,8 @@ class StillReviewed(Exception):
 
 
 class ExperimentQuerySet(models.QuerySet["Experiment"]):
+    """Experiments that pages may list."""
+
     def standing(self) -> ExperimentQuerySet:
         """Everything that was not deleted."""
         return self.filter(deleted_at=None)
@@ -144,6 +146,8 @@ def new_revision() -> int:
 
 
 class RunQuerySet(models.QuerySet["Run"]):
+    """Runs that stand, and what is done to many at once."""
+
     def standing(self) -> RunQuerySet:
         return self.filter(experiment__deleted_at=None)
 

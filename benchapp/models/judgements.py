@@ -17,6 +17,8 @@ from runner.judging.metrics import Metric
 
 
 class JudgingQuerySet(models.QuerySet["Judging"]):
+    """Passes of judges over runs."""
+
     def of_run(self, run: Run) -> JudgingQuerySet:
         """Newest first."""
         return self.filter(run=run).order_by("-started_at", "-id")

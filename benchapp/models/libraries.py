@@ -12,6 +12,8 @@ from runner.base.types import AuthorMode, DecisionStatus, File, Files, Patch
 
 
 class SnapshotQuerySet(models.QuerySet["Snapshot"]):
+    """Snapshots by the digest of their files."""
+
     def put(self, files: Files) -> Snapshot:
         """The snapshot of these files, stored once. Contents are stored before the rows that point at them."""
         digest = library_digest(files)
@@ -66,6 +68,8 @@ class Snapshot(models.Model):
 
 
 class SnapshotFile(models.Model):
+    """One file of a snapshot: its path, mode and the digest of its content."""
+
     snapshot = models.ForeignKey(Snapshot, on_delete=models.CASCADE, related_name="files")
     path = models.CharField(max_length=1000)
     skill = models.CharField(max_length=200, db_index=True)  # first part of the path

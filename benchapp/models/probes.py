@@ -9,6 +9,8 @@ from benchapp.models.libraries import Decision, Snapshot
 
 
 class ProbeQuerySet(models.QuerySet["Probe"]):
+    """Probes by the runs they come from."""
+
     def standing(self) -> ProbeQuerySet:
         """Those whose experiment was not deleted, newest first, with what a page says of them."""
         kept = self.filter(run__experiment__deleted_at=None)

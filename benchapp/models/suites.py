@@ -21,6 +21,8 @@ class Suite(PublicModel):
 
 
 class Environment(models.Model):
+    """What groups families in a suite: an environment of SkillEvolBench, a corpus of SkillGenBench."""
+
     suite = models.ForeignKey(Suite, on_delete=models.CASCADE, related_name="environments")
     key = models.CharField(max_length=200)
     name = models.CharField(max_length=200)
@@ -60,6 +62,8 @@ class Family(models.Model):
 
 
 class Task(PublicModel):
+    """A task of a suite, whatever its revisions: its key, title, family and role."""
+
     suite = models.ForeignKey(Suite, on_delete=models.CASCADE, related_name="tasks")
     family = models.ForeignKey(Family, null=True, on_delete=models.CASCADE, related_name="tasks")
     key = models.CharField(max_length=300)

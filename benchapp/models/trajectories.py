@@ -46,8 +46,7 @@ class Trajectory(PublicModel):
     @property
     def provider_delay(self) -> tuple[int, float] | None:
         """Tries of its model that failed before an answer, and the seconds they took; of a run of our own agent."""
-        told = self.extra.get("provider_delay")
-        match told:
+        match self.extra.get("provider_delay"):
             case {"failed_tries": int(tries), "seconds": int() | float() as seconds}:
                 return tries, float(seconds)
         return None

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from django.db import models
@@ -15,14 +15,31 @@ from benchapp.models.libraries import Snapshot
 from benchapp.models.squares import SELECTED, Square
 from benchapp.models.suites import Task, TaskRevision
 from benchapp.record.error_text import render_error
-from runner.base.types import Phase
+from runner.base.types import CheckStatus, Phase, UseKind
+from runner.base.types import Verdict as VerdictValue
 from runner.trajectories.readers import PLAIN_TEXT
 
 if TYPE_CHECKING:
     from benchapp.models.trajectories import Trajectory
+    from benchapp.models.verdicts import Verdict
+
+USAGE = (
+    "input_tokens",
+    "cached_tokens",
+    "output_tokens",
+    "cost_usd",
+)  # columns of attempts, calls, trajectories, trials
+SCORES = ("success", "reward", "outcome", "process", "overall")  # columns of verdicts and trials
+# A trial's columns that come from the attempt that counts.
+NUMBERS = (
+    *(*SCORES, "checks_passed", "checks_total", "steps", "turns", *USAGE),
+    *("duration_seconds", "skills_mounted", "skills_read", "finished_at"),
+)
 
 
 class TrialQuerySet(models.QuerySet["Trial"]):
+    """Trials as grids, pages and workers ask for them."""
+
     def for_grid(self) -> list[Square]:
         """Everything a grid needs, in the order of the plan."""
         planned = self.order_by("episode__ordinal", "task__family__ordinal", "phase", "task__ordinal", "sample")
@@ -124,47 +141,64 @@ class Trial(PublicModel):
             links.create(from_trial=self, to_trial=trial)
 
     def settle(self, attempt: Attempt) -> None:
-        """Lets this attempt count and copies its numbers here. Call inside the transaction that records it."""
+        """Lets this recorded attempt count and copies its numbers here. Call inside the transaction that records it."""
         self.attempts.filter(counts=True).exclude(pk=attempt.pk).update(counts=False)
         attempt.counts = True
         attempt.save(update_fields=["counts"])
-        self._take_attempt(attempt)
-        self._take_verdict(attempt)
-        self._take_trajectory(attempt)
+        verdict = attempt.verdicts.filter(is_primary=True).first()
+        self.take_numbers(
+            attempt,
+            verdict,
+            checks=list(verdict.checks.values_list("status", flat=True)) if verdict else (),
+            own=[(found.steps_total, found.source_format) for found in attempt.own_trajectories()],
+            uses=list(attempt.skill_uses.values_list("skill", "kind")),
+        )
         self.attempts_total = self.attempts.count()
-        self.is_done = True
         self.settled_at = timezone.now()
         self.save()
         Run.objects.filter(episodes=self.episode_id).touch()
 
-    def _take_attempt(self, attempt: Attempt) -> None:
-        for name in ("turns", "input_tokens", "cached_tokens", "output_tokens", "cost_usd", "exception_type"):
-            setattr(self, name, getattr(attempt, name))
-        self.finished_at = attempt.finished_at
-        known = attempt.started_at is not None and attempt.finished_at is not None
-        self.duration_seconds = (attempt.finished_at - attempt.started_at).total_seconds() if known else None
+    def take_numbers(
+        self,
+        attempt: Attempt,
+        verdict: Verdict | VerdictValue | None,
+        *,
+        checks: Sequence[str],
+        own: Sequence[tuple[int, str]],
+        uses: Collection[tuple[str, str]],
+    ) -> None:
+        """Copies the numbers of the attempt that counts. Saves nothing and reads no row, so neither need be saved yet.
 
-    def _take_verdict(self, attempt: Attempt) -> None:
-        verdict = attempt.verdicts.filter(is_primary=True).first()
-        for name in ("success", "reward", "outcome", "process", "overall"):
+        verdict: the primary one. checks: their statuses. own: (steps, format) of each of `Attempt.own_trajectories`.
+        uses: (skill, kind) of each use.
+        """
+        for name in ("turns", *USAGE, "exception_type", "finished_at"):
+            setattr(self, name, getattr(attempt, name))
+        self.duration_seconds = attempt.duration_seconds
+        for name in SCORES:
             setattr(self, name, getattr(verdict, name, None))
         self.status = {None: self.Status.UNSCORED, True: self.Status.PASSED, False: self.Status.FAILED}[self.success]
-        checks = verdict.checks.exclude(status="skipped") if verdict else None
-        self.checks_total = (checks.count() or None) if checks is not None else None
-        self.checks_passed = checks.filter(status="passed").count() if self.checks_total else None
-
-    def _take_trajectory(self, attempt: Attempt) -> None:
-        own = attempt.own_trajectories()
-        self.steps = sum(found.steps_total for found in own) if own else None
-        uses = attempt.skill_uses.values_list("skill", "kind")
-        mounted = {skill for skill, kind in uses if kind == "mounted"}
-        read = {skill for skill, kind in uses if kind != "mounted"}
+        done = [status for status in checks if status != CheckStatus.SKIPPED]
+        self.checks_total = len(done) or None
+        self.checks_passed = done.count(CheckStatus.PASSED) if done else None
+        self.steps = sum(steps for steps, _ in own) if own else None
+        mounted = {skill for skill, kind in uses if kind == UseKind.MOUNTED}
+        read = {skill for skill, kind in uses if kind != UseKind.MOUNTED}
         self.skills_mounted = len(mounted) if mounted or self.snapshot_id else None
-        tells_calls = any(trajectory.source_format != PLAIN_TEXT for trajectory in own)
+        tells_calls = any(source_format != PLAIN_TEXT for _, source_format in own)
         self.skills_read = len(read) if tells_calls else None
+        self.is_done = True
+
+    def drop_numbers(self) -> None:
+        """What the row holds where none of its attempts counts. Saves nothing."""
+        for name in NUMBERS:
+            setattr(self, name, None)
+        self.status, self.is_done, self.exception_type = self.Status.UNSCORED, False, ""
 
 
 class AttemptQuerySet(models.QuerySet["Attempt"]):
+    """Attempts under way, billed or never scored."""
+
     def under_way(self) -> AttemptQuerySet:
         """Those that an open episode is at work on, newest first, with all that names them."""
         return (
@@ -250,6 +284,13 @@ class Attempt(PublicModel):
         """Is anything known that is billed? An attempt whose image was never built asked no model."""
         counts = (self.input_tokens, self.output_tokens, self.input_at_least, self.output_at_least)
         return any((*counts, self.cost_usd, self.priced_usd))
+
+    @property
+    def duration_seconds(self) -> float | None:
+        """From its start to its end; None where one of the two is not known."""
+        if self.started_at is None or self.finished_at is None:
+            return None
+        return (self.finished_at - self.started_at).total_seconds()
 
     def own_trajectories(self) -> list[Trajectory]:
         """What its agent itself did: the main trajectory, or the stages of a trial that has stages only."""

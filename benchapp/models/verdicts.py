@@ -12,6 +12,8 @@ MAX_MESSAGE = 20_000  # characters of a check's message; the verifier's whole ou
 
 
 class VerdictQuerySet(models.QuerySet["Verdict"]):
+    """The writer of verdicts."""
+
     def record(self, attempt: Attempt, value: VerdictValue, *, is_primary: bool = True) -> Verdict:
         """The verdict with its checks and dimensions. Call inside the transaction that records the attempt."""
         verdict = self.create(
@@ -84,6 +86,8 @@ class Verdict(models.Model):
 
 
 class Check(models.Model):
+    """One check of a verifier: its group, outcome and message."""
+
     verdict = models.ForeignKey(Verdict, on_delete=models.CASCADE, related_name="checks")
     ordinal = models.PositiveIntegerField()
     group = models.CharField(max_length=16, choices=[(group.value, group.value) for group in CheckGroup])

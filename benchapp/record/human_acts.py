@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from benchapp.models import Activity, User
 from benchapp.models.base import PublicModel
@@ -21,7 +20,7 @@ def note_activity(
     verb: str,
     target: PublicModel | User,
     *,
-    detail: Mapping[str, Any] | None = None,
+    detail: Mapping[str, object] | None = None,
     reason: str = "",
 ) -> Activity:
     """Call it inside the transaction of the act. `verb` reads "codebook.frozen"; `detail` says what was and what is.
@@ -30,10 +29,14 @@ def note_activity(
     """
     return Activity.objects.create(
         actor=actor,
-        actor_name=actor.get_username() if actor else COMMAND_LINE,
+        actor_name=name_actor(actor),
         verb=verb,
         target_kind=type(target).__name__.lower(),
         target_id=None if isinstance(target, User) else target.public_id,
         detail=dict(detail or {}),
         reason=reason,
     )
+
+
+def name_actor(actor: User | None) -> str:
+    return actor.get_username() if actor else COMMAND_LINE

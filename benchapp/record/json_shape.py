@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from uuid import UUID
 
 Entry = str | tuple[str, Callable[[Any], Any]]
-Reader = Callable[[Any, dict[str, Any]], None]
+Reader = Callable[[object, dict[str, object]], None]
 
 
 class JsonShape:
@@ -28,14 +28,14 @@ class JsonShape:
     def __init__(self, *entries: Entry) -> None:
         self.readers = [_parse_entry(entry) for entry in entries]
 
-    def read(self, row: Any) -> dict[str, Any]:
+    def read(self, row: object) -> dict[str, Any]:
         """The values as they lie in the row: nested rows are left to the encoder."""
-        found: dict[str, Any] = {}
+        found: dict[str, object] = {}
         for read in self.readers:
             read(row, found)
         return found
 
-    def read_all(self, rows: Iterable[Any]) -> list[dict[str, Any]]:
+    def read_all(self, rows: Iterable[object]) -> list[dict[str, object]]:
         return [self.read(row) for row in rows]
 
 
@@ -45,13 +45,13 @@ class Shaped:
     __slots__ = ()
     json_shape: ClassVar[JsonShape | None] = None
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         found = to_json(self)
         assert isinstance(found, dict)
         return found
 
 
-def encode(value: Any) -> Any:
+def encode(value: object) -> Any:
     """One level of what JSON has no word for: a row by its shape, a model instance by its public id, rows as a list."""
     if isinstance(value, Shaped) and value.json_shape:
         return value.json_shape.read(value)
@@ -64,7 +64,7 @@ def encode(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
-def to_json(value: Any) -> Any:
+def to_json(value: object) -> Any:
     """The whole value in dicts and lists; ids and times stay what they are, for the serialiser to write."""
     if value is None or isinstance(value, str | int | float | UUID | datetime):
         return value
@@ -89,7 +89,7 @@ def _parse_entry(entry: Entry) -> Reader:
     return lambda row, found: found.update({name: _follow(row, steps)})
 
 
-def _follow(row: Any, steps: list[str]) -> Any:
+def _follow(row: object, steps: list[str]) -> Any:
     for step in steps:
         if row is None:
             return None

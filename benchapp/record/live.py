@@ -10,15 +10,17 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import TypeAlias, cast
 
 import django_rq
 import orjson
 from redis.exceptions import RedisError
 
 from runner.base.text import storable
-from runner.base.types import Step
+from runner.base.types import JsonValue, Step
 from runner.trajectories.atif_values import step_to_json
+
+JsonObject: TypeAlias = dict[str, JsonValue]
 
 log = logging.getLogger(__name__)
 
@@ -46,36 +48,26 @@ def publish(attempt: str, step: Step) -> None:
         log.warning("attempt %s: live steps pause for %.0f s: %s", attempt, PAUSE_SECONDS, error)
 
 
-def read(attempt: str, after: str = "0", count: int = 100) -> list[tuple[str, dict[str, Any]]]:
+def read(attempt: str, after: str = "0", count: int = 100) -> list[tuple[str, JsonObject]]:
     """(id, ATIF step) of the steps after the one with id `after`; texts are shortened. Empty when there are none."""
     try:
-        found = django_rq.get_connection().xrange(_key(attempt), min=f"({after}", count=count)
+        return _read_entries(django_rq.get_connection().xrange(_key(attempt), min=f"({after}", count=count))
     except (RedisError, OSError):
         return []
-    return [(place.decode(), orjson.loads(fields[b"step"])) for place, fields in found]
 
 
-def tail(attempt: str, count: int = 100) -> list[tuple[str, dict[str, Any]]] | None:
+def tail(attempt: str, count: int = 100) -> list[tuple[str, JsonObject]] | None:
     """The same of the last `count` steps, oldest first. None when the broker is away."""
     try:
-        found = django_rq.get_connection().xrevrange(_key(attempt), count=count)
+        return _read_entries(django_rq.get_connection().xrevrange(_key(attempt), count=count))[::-1]
     except (RedisError, OSError):
         return None
-    return [(place.decode(), orjson.loads(fields[b"step"])) for place, fields in reversed(found)]
 
 
 def published_at(place: str) -> datetime:
-    """When the step with this id was published, by the broker's clock."""
-    return _published_at(place.encode())
-
-
-def latest(attempt: str) -> dict[str, Any] | None:
-    """The ATIF step published last; None when there is none, or the broker is away."""
-    try:
-        found = django_rq.get_connection().xrevrange(_key(attempt), count=1)
-    except (RedisError, OSError):
-        return None
-    return orjson.loads(found[0][1][b"step"]) if found else None
+    """When the step with this id was published. The broker numbers what it takes by its clock:
+    "<milliseconds>-<count>"."""
+    return datetime.fromtimestamp(int(place.partition("-")[0]) / 1000, UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +75,7 @@ class Seen:
     """A step as it was published, and when, by the broker's clock."""
 
     at: datetime
-    step: dict[str, Any]
+    step: JsonObject
 
 
 def latest_of(attempts: Sequence[str]) -> dict[str, Seen] | None:
@@ -95,23 +87,24 @@ def latest_of(attempts: Sequence[str]) -> dict[str, Seen] | None:
         answers = pipeline.execute()
     except (RedisError, OSError):
         return None
-    return {
-        attempt: Seen(_published_at(found[0][0]), orjson.loads(found[0][1][b"step"]))
-        for attempt, found in zip(attempts, answers, strict=True)
-        if found
-    }
+    found = {attempt: _read_entries(answer) for attempt, answer in zip(attempts, answers, strict=True)}
+    return {attempt: Seen(published_at(steps[0][0]), steps[0][1]) for attempt, steps in found.items() if steps}
 
 
-def _published_at(place: bytes) -> datetime:
-    """The broker numbers what it takes by its clock: b"<milliseconds>-<count>"."""
-    return datetime.fromtimestamp(int(place.partition(b"-")[0]) / 1000, UTC)
+def _read_entries(answer: object) -> list[tuple[str, JsonObject]]:
+    """(id, ATIF step) of each entry of a stream, in the order of the broker's answer.
+
+    The cast: redis types every answer for all its clients at once; ours is not asynchronous and decodes nothing.
+    """
+    entries = cast("list[tuple[bytes, dict[bytes, bytes]]]", answer)
+    return [(place.decode(), orjson.loads(fields[b"step"])) for place, fields in entries]
 
 
 def _key(attempt: str) -> str:
     return f"live:{attempt}"
 
 
-def _shorten(value: Any) -> Any:
+def _shorten(value: JsonValue) -> JsonValue:
     if isinstance(value, str):
         text = storable(value)
         return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]} [... {len(text) - MAX_TEXT:,} characters]"

@@ -71,7 +71,7 @@ def read(episode: str, count: int = MAX_LINES) -> list[str] | None:
         found = django_rq.get_connection().lrange(_key(episode), -count, -1)
     except (RedisError, OSError):
         return None
-    return [line.decode("utf-8", "replace") for line in found]
+    return [line.decode("utf-8", "replace") if isinstance(line, bytes) else line for line in found]
 
 
 def _key(episode: str) -> str:

@@ -1,6 +1,6 @@
 """One digest for an experiment's whole record, equal wherever the same record lies.
 
-Covered: everything told by a run or an import, contents by their digests. Left out: database keys, hosts and worker
+Covered: everything that a run or an import records, contents by their digests. Left out: database keys, hosts and worker
 names, where an import was read from and when, human acts. Digest = SHA-256 over canonical JSON lines: one for the
 experiment, then run by run its trials, decisions and spine, in a fixed order. Memory: one run.
 """
@@ -9,13 +9,26 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from typing import Any
+from datetime import datetime
 
 from django.db.models import Model
 
-from benchapp.models import Attempt, Decision, Entry, Episode, Experiment, Probe, Trial
+from benchapp.models import (
+    Attempt,
+    Decision,
+    Entry,
+    Episode,
+    Experiment,
+    Probe,
+    Refusal,
+    Seal,
+    Seeding,
+    Skip,
+    Trial,
+)
 from benchapp.record.recorded import BOUND_OF
 from runner.base.digests import canonical_json
+from runner.base.errors import RunnerError
 
 FORMAT = "record/1"
 
@@ -56,7 +69,7 @@ def record_digest(experiment: Experiment) -> str:
     return whole.hexdigest()
 
 
-def record_lines(experiment: Experiment) -> Iterator[list[Any]]:
+def record_lines(experiment: Experiment) -> Iterator[list[object]]:
     """What the digest covers, in its order."""
     suite = experiment.suite
     yield [FORMAT, str(experiment.public_id), experiment.name, suite.key if suite else None, experiment.spec]
@@ -68,7 +81,7 @@ def record_lines(experiment: Experiment) -> Iterator[list[Any]]:
             yield from _episode_lines(episode)
 
 
-def _episode_lines(episode: Episode) -> Iterator[list[Any]]:
+def _episode_lines(episode: Episode) -> Iterator[list[object]]:
     yield ["episode", episode.key, episode.protocol, episode.is_ordered, episode.is_tainted]
     trials = episode.trials.select_related("task", "task_revision", "snapshot").prefetch_related(
         "attempts__verdicts__checks",
@@ -82,33 +95,34 @@ def _episode_lines(episode: Episode) -> Iterator[list[Any]]:
     decisions = episode.decisions.select_related("family", "after_trial__task", "before", "after")
     for decision in decisions.prefetch_related("evidence__trial__task", "evidence__compaction"):
         yield ["decision", *_decision(decision)]
-    yield from (["call", _values(call, _CALL)] for call in episode.calls.order_by("key", "id"))
+    for call in episode.calls.order_by("key", "id"):
+        yield ["call", _values(call, _CALL)]
     yield ["library", episode.library.digest if episode.library else None]
     yield from (["entry", entry.sequence, entry.kind, _target(entry)] for entry in episode.entries.in_order())
 
 
-def _values(row: Model, names: tuple[str, ...] | list[str]) -> dict[str, Any]:
+def _values(row: Model, names: tuple[str, ...] | list[str]) -> dict[str, object]:
     return {name: _plain(getattr(row, name)) for name in names}
 
 
-def _plain(value: Any) -> Any:
-    return value.isoformat() if hasattr(value, "isoformat") else value
+def _plain(value: object) -> object:
+    return value.isoformat() if isinstance(value, datetime) else value
 
 
-def _slot(trial: Trial | None) -> list[Any] | None:
-    return [trial.phase, trial.task.key, trial.sample] if trial else None
+def _slot(trial: Trial) -> tuple[str, str, int]:
+    return trial.phase, trial.task.key, trial.sample
 
 
-def _trial(trial: Trial) -> list[Any]:
+def _trial(trial: Trial) -> list[object]:
     revision = trial.task_revision.digest if trial.task_revision else None
     given = trial.snapshot.digest if trial.snapshot else None
     attempts = sorted(trial.attempts.all(), key=lambda attempt: attempt.number)
-    told = [revision, given, sorted(_slot(shown) for shown in trial.retrieved.all())]
-    return [_slot(trial), told, _values(trial, _TRIAL), [_attempt(attempt) for attempt in attempts]]
+    start = [revision, given, sorted(_slot(shown) for shown in trial.retrieved.all())]
+    return [_slot(trial), start, _values(trial, _TRIAL), [_attempt(attempt) for attempt in attempts]]
 
 
-def _attempt(attempt: Attempt) -> list[Any]:
-    verdicts = [
+def _attempt(attempt: Attempt) -> tuple[dict[str, object], list[object], list[object], list[object]]:
+    verdicts: list[object] = [
         [
             _values(verdict, (*_VERDICT, "notes") if verdict.notes else _VERDICT),  # so that others keep their digest
             [_values(check, _CHECK) for check in verdict.checks.all()],
@@ -116,7 +130,7 @@ def _attempt(attempt: Attempt) -> list[Any]:
         ]
         for verdict in sorted(attempt.verdicts.all(), key=lambda item: (item.source, item.verifier_digest))
     ]
-    trajectories = [
+    trajectories: list[object] = [
         [
             _values(trajectory, _TRAJECTORY),
             sorted(
@@ -125,40 +139,38 @@ def _attempt(attempt: Attempt) -> list[Any]:
         ]
         for trajectory in sorted(attempt.trajectories.all(), key=lambda item: (item.name, item.digest))
     ]
-    uses = sorted([use.skill, use.kind, use.step or 0, use.path] for use in attempt.skill_uses.all())
-    told = _values(attempt, _ATTEMPT)
-    bounds = {name: getattr(attempt, name) for name in BOUND_OF.values()}
-    told |= {
-        name: value for name, value in bounds.items() if value is not None
-    }  # records without one keep their digest
-    return [told, verdicts, trajectories, uses]
+    uses = sorted((use.skill, use.kind, use.step or 0, use.path) for use in attempt.skill_uses.all())
+    known = [name for name in BOUND_OF.values() if getattr(attempt, name) is not None]  # others keep their digest
+    return _values(attempt, (*_ATTEMPT, *known)), verdicts, trajectories, list(uses)
 
 
-def reading_of(attempt: Attempt) -> list[Any]:
+def reading_of(attempt: Attempt) -> list[object]:
     """All that readers found in the source of an attempt, without its number and status: equal where they found the same."""
-    told, *below = _attempt(attempt)
-    own = {name: value for name, value in told.items() if name not in ("number", "counts", "status")}
+    values, *below = _attempt(attempt)
+    own = {name: value for name, value in values.items() if name not in ("number", "counts", "status")}
     trajectories = [_values(found, _READ_OF_TRAJECTORY) for found in attempt.trajectories.order_by("ordinal", "name")]
     return [own, _values(attempt, _READ), below, trajectories]
 
 
-def _decision(decision: Decision) -> list[Any]:
+def _decision(decision: Decision) -> list[object]:
     evidence = [[_slot(item.trial), item.compaction and item.compaction.text_id] for item in decision.evidence.all()]
     libraries = [decision.before.digest, decision.after.digest]
-    return [_values(decision, _DECISION), decision.family.key, _slot(decision.after_trial), libraries, evidence]
+    followed = decision.after_trial and _slot(decision.after_trial)
+    return [_values(decision, _DECISION), decision.family.key, followed, libraries, evidence]
 
 
-def _target(entry: Entry) -> Any:
-    match entry.kind:
-        case Entry.Kind.TRIAL:
-            return _slot(entry.attempt.trial)
-        case Entry.Kind.DECISION:
-            return entry.decision.number
-        case Entry.Kind.SEED:
-            return [entry.seeding.family.key, entry.seeding.snapshot.digest]
-        case Entry.Kind.FREEZE:
-            return [entry.seal.seal, entry.seal.setup_digest, entry.seal.library_digest, _plain(entry.seal.sealed_at)]
-        case Entry.Kind.REFUSAL:
-            return [_slot(entry.refusal.trial), entry.refusal.paths, entry.refusal.reason]
-        case _:
-            return [_slot(entry.skip.trial), entry.skip.reason]
+def _target(entry: Entry) -> object:
+    match entry.target:
+        case Attempt() as attempt:
+            return _slot(attempt.trial)
+        case Decision() as decision:
+            return decision.number
+        case Seeding() as seeding:
+            return [seeding.family.key, seeding.snapshot.digest]
+        case Seal() as seal:
+            return [seal.seal, seal.setup_digest, seal.library_digest, _plain(seal.sealed_at)]
+        case Refusal() as refusal:
+            return [refusal.trial and _slot(refusal.trial), refusal.paths, refusal.reason]
+        case Skip() as skip:
+            return [_slot(skip.trial), skip.reason]
+    raise RunnerError(f"entry {entry.sequence} of {entry.episode_id} points at nothing")

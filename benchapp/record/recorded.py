@@ -4,9 +4,23 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from typing import Any
 
-from benchapp.models import Attempt, Blob, Compaction, Entry, Episode, ModelCall, Snapshot, Trial
+from benchapp.models import (
+    Attempt,
+    Blob,
+    Compaction,
+    Decision,
+    Entry,
+    Episode,
+    ModelCall,
+    Refusal,
+    Seal,
+    Seeding,
+    Skip,
+    Snapshot,
+    Trial,
+)
+from benchapp.models.trials import USAGE
 from runner.base.digests import EMPTY_LIBRARY
 from runner.base.encoding import decode
 from runner.base.errors import RunnerError
@@ -42,17 +56,12 @@ def slot_of(trial: Trial) -> TrialSlot:
 BOUND_OF = {"input_tokens": "input_at_least", "output_tokens": "output_at_least", "cost_usd": "priced_usd"}
 
 
-def usage_fields(usage: Usage) -> dict[str, Any]:
+def usage_fields(usage: Usage) -> dict[str, float | None]:
     """Usage as the columns that attempts, calls and trajectories share."""
-    return {
-        "input_tokens": usage.input_tokens,
-        "cached_tokens": usage.cached_tokens,
-        "output_tokens": usage.output_tokens,
-        "cost_usd": usage.cost_usd,
-    }
+    return {name: getattr(usage, name) for name in USAGE}
 
 
-def billed_fields(usage: Usage) -> dict[str, Any]:
+def billed_fields(usage: Usage) -> dict[str, float | None]:
     """The same as an attempt's columns: some of its calls may lack usage data."""
     return {**usage_fields(usage), **{name: getattr(usage, name) for name in BOUND_OF.values()}}
 
@@ -75,23 +84,21 @@ def _read_retrieved(episode: Episode, entries: list[Entry]) -> dict[int, tuple[T
 
 
 def _event(entry: Entry, retrieved: dict[int, tuple[TrialSlot, ...]]) -> events.Event:
-    match entry.kind:
-        case Entry.Kind.TRIAL:
-            return _trial_done(entry.attempt.trial, retrieved)
-        case Entry.Kind.DECISION:
-            return _read_decided(entry)
-        case Entry.Kind.SEED:
-            return events.Seeded(entry.seeding.family.key, entry.seeding.snapshot.digest)
-        case Entry.Kind.FREEZE:
-            seal = entry.seal
+    match entry.target:
+        case Attempt() as attempt:
+            return _trial_done(attempt.trial, retrieved)
+        case Decision() as decision:
+            return _read_decided(decision)
+        case Seeding() as seeding:
+            return events.Seeded(seeding.family.key, seeding.snapshot.digest)
+        case Seal() as seal:
             return events.Frozen(seal.snapshot.digest, seal.library_digest, seal.setup_digest, seal.seal)
-        case Entry.Kind.REFUSAL:
-            refusal = entry.refusal
+        case Refusal() as refusal:
             slot = None if refusal.trial is None else slot_of(refusal.trial)
             return events.Refused(slot, tuple(refusal.paths), refusal.reason)
-        case Entry.Kind.SKIP:
-            return events.Skipped(slot_of(entry.skip.trial), entry.skip.reason)
-    raise RunnerError(f"entry {entry.sequence} of {entry.episode_id} has the unknown kind {entry.kind!r}")
+        case Skip() as skip:
+            return events.Skipped(slot_of(skip.trial), skip.reason)
+    raise RunnerError(f"entry {entry.sequence} of {entry.episode_id} points at nothing")
 
 
 def _trial_done(trial: Trial, retrieved: dict[int, tuple[TrialSlot, ...]]) -> events.TrialDone:
@@ -106,8 +113,7 @@ def _trial_done(trial: Trial, retrieved: dict[int, tuple[TrialSlot, ...]]) -> ev
     )
 
 
-def _read_decided(entry: Entry) -> events.Decided:
-    row = entry.decision
+def _read_decided(row: Decision) -> events.Decided:
     return events.Decided(
         number=row.number,
         round=row.round,
@@ -181,7 +187,7 @@ def verdict(trial: Trial) -> Verdict | None:
 
 def reply(episode: Episode, key: str) -> ModelReply | None:
     call = episode.calls.filter(key=key, status=ModelCall.Status.ANSWERED).select_related("reply").first()
-    return None if call is None else decode(ModelReply, json.loads(call.reply.content()))
+    return None if call is None or call.reply is None else decode(ModelReply, json.loads(call.reply.content()))
 
 
 def request_of(call: ModelCall, before: tuple[str, ModelRequest] | None = None) -> ModelRequest:
@@ -195,9 +201,10 @@ def request_of(call: ModelCall, before: tuple[str, ModelRequest] | None = None) 
             earlier = before[1]
             break
         chain.append(json.loads(Blob.objects.read(answered.values_list("request_id", flat=True).get(key=key))))
-    for value in reversed(chain):
-        earlier = lengthen_request(value, earlier)
-    return earlier
+    request = lengthen_request(chain.pop(), earlier)
+    while chain:
+        request = lengthen_request(chain.pop(), request)
+    return request
 
 
 def _counting(trial: Trial) -> Attempt:

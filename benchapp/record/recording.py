@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from django.conf import settings
 from django.db import models, transaction
@@ -24,34 +23,39 @@ from benchapp.models import (
     Blob,
     Compaction,
     Decision,
-    DecisionEvidence,
-    Entry,
     Episode,
     Family,
     ModelCall,
-    Refusal,
     Run,
-    Seal,
     Seeding,
-    SkillUse,
     Snapshot,
-    Trajectory,
     Trial,
     Verdict,
 )
+from benchapp.models.episodes import Target
 from benchapp.record import log_context, recorded
+from benchapp.record.attempt_rows import (
+    MAX_EXCEPTION_MESSAGE,
+    PackedTrajectory,
+    pack_compaction,
+    save_trajectories,
+    set_exception,
+    set_usage,
+)
+from benchapp.record.decision_rows import pack_decision
 from benchapp.record.error_text import log_of, with_end_of_log, words_of
 from benchapp.record.redaction import redact_text
-from benchapp.record.textual_change import measure_change
-from benchapp.record.trajectory_store import Packed, pack_steps
+from benchapp.record.spine import enter, write_refusal, write_seal
+from benchapp.record.trajectory_store import pack_steps
 from runner.base.digests import canonical_json
 from runner.base.encoding import encode
 from runner.base.errors import LeaseLost
-from runner.base.text import cut, storable, storable_value
+from runner.base.text import storable
 from runner.base.types import (
     AttemptResult,
     CompactionKind,
     DecisionStatus,
+    Evidence,
     Files,
     ModelReply,
     ModelRequest,
@@ -72,7 +76,6 @@ from runner.protocols.recorder import AGENT_WROTE, Frozen, History, Refused
 log = logging.getLogger(__name__)
 
 READER_VERSION = "runner/1"  # own runs need no reader: the runner hands over ATIF steps
-MAX_EXCEPTION_MESSAGE = 2_000  # characters on the row; the traceback, or the whole log, lies in a blob
 MAX_LOGGED = 8_000
 
 
@@ -80,9 +83,7 @@ MAX_LOGGED = 8_000
 class PackedAttempt:
     """The contents of an attempt, stored, with what its rows will say."""
 
-    trajectories: tuple[tuple[TrajectoryValue, Packed], ...]
-    sources: tuple[str | None, ...]  # digests of the logs they were read from
-    compactions: tuple[Compaction, ...]
+    trajectories: tuple[PackedTrajectory, ...]
     verdict: VerdictValue | None
     traceback: str | None  # digest
 
@@ -90,8 +91,8 @@ class PackedAttempt:
 class RowRecorder:
     """`epoch` is that of the lease which the caller took; `worker` names the process, for people.
 
-    `watch` is told every live step (see benchapp.record.live); it must not raise. `redact` takes secrets out of errors; what
-    the trial itself said is cleaned by the runner (`runner.engine.cleaning`) before it comes here.
+    `watch` gets every live step (see benchapp.record.live); it must not raise. `redact` takes secrets out of errors; the
+    runner has cleaned the trial's own texts (`runner.engine.cleaning`).
     """
 
     def __init__(
@@ -100,7 +101,7 @@ class RowRecorder:
         epoch: int,
         *,
         worker: str = "",
-        watch: Any = None,
+        watch: Callable[[str, Step], None] | None = None,
         redact: Callable[[str], str] = redact_text,
     ) -> None:
         self.episode, self.epoch, self.worker = episode, epoch, worker
@@ -170,33 +171,27 @@ class RowRecorder:
         with self._transaction() as now:
             row = self._attempts(attempt).select_related("trial").get()
             _finish(row, result, packed.traceback)
-            _save_trajectories(row, result, packed)
+            save_trajectories(row, packed.trajectories, result.skill_uses)
             if packed.verdict is not None:
                 Verdict.objects.record(row, packed.verdict)
             row.trial.settle(row)
-            self._enter(Entry.Kind.TRIAL, row, now)
+            self._enter(row, now)
             if result.library_writes:
-                writes = [storable(path) for path in result.library_writes]
-                refusal = Refusal.objects.create(trial=row.trial, paths=writes, reason=AGENT_WROTE)
-                self._enter(Entry.Kind.REFUSAL, refusal, now)
+                self._enter(write_refusal(row.trial, result.library_writes, AGENT_WROTE), now)
         log_context.add(attempt=None)
 
     def abandon_attempt(self, attempt: str, error: BaseException, *, usage: Usage | None = None) -> None:
-        message, said = self._redact(storable(str(error))), self._redact(storable(log_of(error)))
-        kept = Blob.objects.put(said.encode()) if said else None
+        message, whole_log = self._redact(storable(str(error))), self._redact(storable(log_of(error)))
+        stored = Blob.objects.put(whole_log.encode()) if whole_log else None
         with self._transaction() as now:
             row = self._attempts(attempt).select_related("trial").get()
             row.status = Attempt.Status.INFRASTRUCTURE
             row.finished_at = now
             row.exception_type = type(error).__name__[:200]
-            row.exception_message = with_end_of_log(message, said, MAX_EXCEPTION_MESSAGE)
-            row.exception_id = kept
-            billed = recorded.billed_fields(usage or Usage())
-            for name, value in billed.items():
-                setattr(row, name, value)
-            row.save(
-                update_fields=["status", "finished_at", "exception_type", "exception_message", "exception_id", *billed]
-            )
+            row.exception_message = with_end_of_log(message, whole_log, MAX_EXCEPTION_MESSAGE)
+            row.exception_id = stored
+            set_usage(row, usage or Usage())
+            row.save()
             Trial.objects.filter(pk=row.trial_id, is_done=False).update(status=Trial.Status.WAITING)
         log_context.add(attempt=None)
 
@@ -205,8 +200,8 @@ class RowRecorder:
             open_trial = Trial.objects.filter(pk=self._trial(slot).pk, is_done=False)
             open_trial.exclude(status=Trial.Status.SKIPPED).update(status=Trial.Status.BLOCKED)
             Run.objects.filter(pk=self.episode.run_id).touch()
-        told = with_end_of_log(words_of(error), log_of(error), MAX_LOGGED)
-        log.warning("trial %s: set aside, the others go on: %s", slot, self._redact(storable(told)))
+        message = with_end_of_log(words_of(error), log_of(error), MAX_LOGGED)
+        log.warning("trial %s: set aside, the others go on: %s", slot, self._redact(storable(message)))
 
     # --- the library --------------------------------------------------------------------------------------------
 
@@ -214,8 +209,7 @@ class RowRecorder:
         snapshot = Snapshot.objects.put(files)
         with self._transaction() as now:
             fold(self.history()).require_open_library(f"seed of {family}")
-            seeding = Seeding.objects.create(family=self._family(family), snapshot=snapshot)
-            self._enter(Entry.Kind.SEED, seeding, now)
+            self._enter(Seeding.objects.create(family=self._family(family), snapshot=snapshot), now)
             self._hold(snapshot)
 
     def start_call(self, key: str, *, purpose: str, model: str, request: ModelRequest) -> None:
@@ -235,13 +229,13 @@ class RowRecorder:
         self, key: str, reply: ModelReply | None, error: BaseException | None = None, *, price_table: str = ""
     ) -> None:
         stored = None if reply is None else _put_json(reply)
-        told = "" if error is None else self._redact(storable(words_of(error)))
+        message = "" if error is None else self._redact(storable(words_of(error)))
         usage = {} if reply is None else recorded.usage_fields(reply.usage)
         status = ModelCall.Status.FAILED if reply is None else ModelCall.Status.ANSWERED
         with self._transaction() as now:
             call = self.episode.calls.filter(key=key, status=ModelCall.Status.STARTED).latest("id")
             self.episode.calls.filter(pk=call.pk).update(
-                status=status, reply_id=stored, error=told, finished_at=now, price_table=price_table, **usage
+                status=status, reply_id=stored, error=message, finished_at=now, price_table=price_table, **usage
             )
 
     def _put_request(self, key: str, purpose: str, request: ModelRequest) -> str:
@@ -258,11 +252,10 @@ class RowRecorder:
     def decide(self, decision: DecisionValue, files: Files | None) -> None:
         before = Snapshot.objects.standing_for(decision.before)
         after = before if files is None else Snapshot.objects.put(files)
-        change = measure_change(before.read(), {} if files is None else files) if after != before else None
-        patch = None if decision.patch is None else _put_json(decision.patch)
+        packed = pack_decision(before, after, decision.patch)
         with self._transaction() as now:
             fold(self.history()).require_open_library(f"decision {decision.number}")
-            row = Decision.objects.create(
+            row = Decision(
                 episode=self.episode,
                 number=decision.number,
                 round=decision.round,
@@ -271,44 +264,28 @@ class RowRecorder:
                 after_trial=None if decision.after_trial is None else self._trial(decision.after_trial),
                 answer=decision.answer,
                 status=decision.status,
-                operation_type=storable(decision.operation_type)[:32],
-                summary=storable(decision.summary),
-                findings=storable_value([_without_type(encode(finding)) for finding in decision.findings]),
-                error=storable(decision.error),
-                patch_id=patch,
+                operation_type=decision.operation_type,
+                summary=decision.summary,
+                findings=[_without_type(encode(finding)) for finding in decision.findings],
+                error=decision.error,
                 call=self._find_answered(decision.call),
-                before=before,
-                after=after,
                 decided_at=now,
-                **({} if change is None else change.fields()),
             )
-            self._cite(row, decision)
-            self._enter(Entry.Kind.DECISION, row, now)
+            self._enter(packed.save(row, [self._cite(shown) for shown in decision.evidence]), now)
             if decision.status is DecisionStatus.APPLIED:
                 self._hold(after)
 
     def freeze(self, frozen: Frozen) -> None:
-        snapshot = Snapshot.objects.standing_for(frozen.snapshot)
         with self._transaction() as now:
-            seal = Seal.objects.create(
-                snapshot=snapshot,
-                library_digest=frozen.library_digest,
-                setup_digest=frozen.setup_digest,
-                seal=frozen.seal,
-                sealed_at=now,
-            )
-            self._enter(Entry.Kind.FREEZE, seal, now)
-            self._hold(snapshot)
+            seal = write_seal(frozen, now)
+            self._enter(seal, now)
+            self._hold(seal.snapshot)
             self.episode.trials.unneeded().delete()
 
     def refuse(self, refused: Refused) -> None:
         with self._transaction() as now:
-            refusal = Refusal.objects.create(
-                trial=None if refused.slot is None else self._trial(refused.slot),
-                paths=[storable(path) for path in refused.paths],
-                reason=storable(refused.reason),
-            )
-            self._enter(Entry.Kind.REFUSAL, refusal, now)
+            trial = None if refused.slot is None else self._trial(refused.slot)
+            self._enter(write_refusal(trial, refused.paths, refused.reason), now)
 
     # --- the fence and the spine --------------------------------------------------------------------------------
 
@@ -322,31 +299,18 @@ class RowRecorder:
                 raise LeaseLost(f"episode {self.episode.public_id} is no longer held under epoch {self.epoch}")
             yield now
 
-    def _enter(self, kind: Entry.Kind, target: models.Model, now: datetime) -> None:
+    def _enter(self, target: Target, now: datetime) -> None:
         """The next place on the spine; safe because the renewed lease row is locked until the commit."""
         self._history = None
-        Entry.objects.create(
-            episode=self.episode,
-            sequence=self.episode.next_sequence(),
-            kind=kind,
-            recorded_at=now,
-            **{Entry.TARGETS[kind]: target},
-        )
+        enter(self.episode, target, now)
         Run.objects.filter(pk=self.episode.run_id).touch()
 
     def _hold(self, snapshot: Snapshot) -> None:
         Episode.objects.filter(pk=self.episode.pk).update(library=snapshot)
 
-    def _cite(self, row: Decision, decision: DecisionValue) -> None:
-        DecisionEvidence.objects.bulk_create(
-            DecisionEvidence(
-                decision=row,
-                ordinal=ordinal,
-                trial=(trial := self._trial(shown.slot)),
-                compaction=recorded.compaction_row(trial, shown.compaction),
-            )
-            for ordinal, shown in enumerate(decision.evidence)
-        )
+    def _cite(self, shown: Evidence) -> tuple[Trial, Compaction | None]:
+        trial = self._trial(shown.slot)
+        return trial, recorded.compaction_row(trial, shown.compaction)
 
     def _find_answered(self, key: str | None) -> ModelCall | None:
         if key is None:
@@ -369,29 +333,26 @@ class RowRecorder:
 def _pack(result: AttemptResult) -> PackedAttempt:
     """Stores everything that is read rather than filtered. Nothing points at it yet."""
     traceback = result.failure.traceback if result.failure else ""
+    compactions = tuple(map(pack_compaction, result.compactions))  # of the first trajectory
     return PackedAttempt(
-        trajectories=tuple((trajectory, pack_steps(trajectory.steps)) for trajectory in result.trajectories),
-        sources=tuple(
-            None if trajectory.source is None else Blob.objects.put(storable(trajectory.source).encode())
-            for trajectory in result.trajectories
+        trajectories=tuple(
+            _pack_trajectory(trajectory, () if ordinal else compactions)
+            for ordinal, trajectory in enumerate(result.trajectories)
         ),
-        compactions=tuple(map(_pack_compaction, result.compactions)),
         verdict=None if result.verdict is None else result.verdict.with_texts(storable),
         traceback=Blob.objects.put(storable(traceback).encode()) if traceback else None,
     )
 
 
-def _pack_compaction(value: CompactionValue) -> Compaction:
-    spans = [[span.step, span.field, span.start, span.end, span.length, span.reason] for span in value.spans]
-    text, places = Blob.objects.put_many([storable(value.text).encode(), canonical_json(spans)])
-    return Compaction(
-        kind=value.kind,
-        version=value.version,
-        text_id=text,
-        spans_id=places,
-        tokens=value.tokens,
-        steps_total=value.steps_total,
-        steps_kept=value.steps_kept,
+def _pack_trajectory(value: TrajectoryValue, compactions: tuple[Compaction, ...]) -> PackedTrajectory:
+    return PackedTrajectory(
+        head=value.head,
+        packed=pack_steps(value.steps),
+        reader_version=READER_VERSION,
+        usage=value.usage,
+        source=None if value.source is None else Blob.objects.put(storable(value.source).encode()),
+        extra={"skills_listed": list(value.head.skills_listed)} if value.head.skills_listed else {},
+        compactions=compactions,
     )
 
 
@@ -400,49 +361,15 @@ def _finish(row: Attempt, result: AttemptResult, traceback: str | None) -> None:
     row.started_at, row.finished_at = result.started_at, result.finished_at
     row.agent_seconds, row.verifier_seconds = result.agent_seconds, result.verifier_seconds
     row.turns, row.price_table = result.turns, result.price_table
-    for name, value in recorded.billed_fields(result.usage).items():
-        setattr(row, name, value)
+    set_usage(row, result.usage)
     if result.failure is not None:
-        row.exception_type = storable(result.failure.type)[:200]
-        row.exception_message = cut(storable(result.failure.message), MAX_EXCEPTION_MESSAGE)
-        row.exception_id = traceback
+        set_exception(row, result.failure.type, result.failure.message, traceback)
     row.save()
-
-
-def _save_trajectories(row: Attempt, result: AttemptResult, packed: PackedAttempt) -> None:
-    """Trajectories with their compactions and skill uses. Parents come before their children, as the agent gives them."""
-    saved: dict[str, Trajectory] = {}
-    for ordinal, (value, chunks) in enumerate(packed.trajectories):
-        saved[value.head.name] = chunks.save(
-            row,
-            value.head,
-            usage=value.usage,
-            parent=saved.get(value.head.parent or ""),
-            ordinal=ordinal,
-            reader_version=READER_VERSION,
-            source=packed.sources[ordinal],
-            extra={"skills_listed": list(value.head.skills_listed)} if value.head.skills_listed else None,
-        )
-    if first := next(iter(saved.values()), None):
-        for compaction in packed.compactions:
-            compaction.trajectory = first
-        Compaction.objects.bulk_create(packed.compactions)
-    SkillUse.objects.bulk_create(
-        SkillUse(
-            attempt=row,
-            trajectory=saved.get(use.trajectory),
-            step=use.step,
-            skill=storable(use.skill)[:200],
-            kind=use.kind,
-            path=storable(use.path or "")[:1000],
-        )
-        for use in result.skill_uses
-    )
 
 
 def _put_json(value: object) -> str:
     return Blob.objects.put(canonical_json(encode(value)))
 
 
-def _without_type(value: dict[str, Any]) -> dict[str, Any]:
+def _without_type(value: Mapping[str, object]) -> dict[str, object]:
     return {name: item for name, item in value.items() if name != "type"}

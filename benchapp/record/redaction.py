@@ -77,8 +77,10 @@ _SECRET_NAMES = frozenset(
     " client_secret password passwd passphrase pwd authorization proxy_authorization auth credential credentials cookie"
     " set_cookie private_key secret_key access_key x_api_key".split()
 )
-_SECRET_ENDINGS = ("_api_key", "_apikey", "_secret", "_password", "_passwd", "_token", "_secret_key", "_access_key")
-_SECRET_ENDINGS += ("_private_key", "_credentials", "_auth", "_cookie")
+_SECRET_ENDINGS = (
+    *("_api_key", "_apikey", "_secret", "_password", "_passwd", "_token", "_secret_key", "_access_key"),
+    *("_private_key", "_credentials", "_auth", "_cookie"),
+)
 _HARMLESS_ENDINGS = ("per_token", "pad_token", "eos_token", "bos_token", "unk_token", "stop_token", "next_token")
 # A JSON pair with a text, also one that is quoted inside another text (then its quotes are escaped, alike on all sides).
 _PAIR = re.compile(
@@ -110,7 +112,7 @@ class Redactor:
     counts: Counter[str] = field(default_factory=Counter)
 
     @classmethod
-    def knowing(cls, *configs: Any) -> Redactor:
+    def knowing(cls, *configs: object) -> Redactor:
         """One that also takes out, anywhere, the values these configurations hold under a secret's key."""
         found = {value for config in configs for value in secret_values(config)}
         return cls(tuple(sorted(found, key=lambda value: (-len(value), value))))
@@ -144,7 +146,7 @@ class Redactor:
 
         return self.text(_PAIR.sub(replaced, text) if _names_a_secret(text) else text)
 
-    def value(self, value: Any, key: str = "") -> Any:
+    def value(self, value: object, key: str = "") -> Any:
         """A JSON value with its texts redacted, and with everything textual under a secret's key gone."""
         if isinstance(value, str):
             return self._mask_named(value) if key and is_secret_name(key) else self.text(value)
@@ -191,7 +193,7 @@ class Redactor:
             extra=self._extra(call.extra),
         )
 
-    def _extra(self, extra: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    def _extra(self, extra: Mapping[str, object] | None) -> Mapping[str, object] | None:
         return None if extra is None else self.value(extra)
 
     def _mask_named(self, value: str) -> str:
@@ -227,7 +229,7 @@ def _gather(step: Step, texts: list[str]) -> bool:
     return named
 
 
-def _gather_value(value: Any, texts: list[str]) -> bool:
+def _gather_value(value: object, texts: list[str]) -> bool:
     if isinstance(value, str):
         texts.append(value)
     elif isinstance(value, Mapping):
@@ -258,12 +260,12 @@ def redact_text(text: str) -> str:
     return Redactor().text(text)
 
 
-def redact_value(value: Any) -> Any:
+def redact_value(value: object) -> Any:
     """The JSON value without what looks like a secret or stands under a secret's key."""
     return Redactor().value(value)
 
 
-def secret_values(config: Any, key: str = "") -> Iterator[str]:
+def secret_values(config: object, key: str = "") -> Iterator[str]:
     """Texts long enough to search for that stand under a secret's key."""
     if isinstance(config, str):
         value = config.strip()

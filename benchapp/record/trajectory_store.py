@@ -13,15 +13,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import orjson
-from django.db.models import F
+from django.db.models import F, QuerySet
 
 from benchapp.models import Attempt, Blob, Chunk, Trajectory
 from runner.base.digests import digest_bytes, digest_json
 from runner.base.text import storable, storable_value
-from runner.base.types import Step, TrajectoryHead, Usage
+from runner.base.types import JsonValue, Step, TrajectoryHead, Usage
 from runner.trajectories.atif_values import step_from_json, step_to_json
 from runner.trajectories.fields import field_text, fields
 from runner.trajectories.step_outline import outline_row
@@ -37,6 +37,7 @@ PAGE_PIECES = 64  # different ones that all texts of such a page may have; later
 MARKED_STEPS = 50  # steps with an error or a skill that a chunk's summary names
 
 REFERENCE = "$blob"
+StoredJson: TypeAlias = dict[str, Any]  # a line of a chunk or an outline, as this module wrote it
 
 
 # --- writing ----------------------------------------------------------------------------------------------------
@@ -44,11 +45,13 @@ REFERENCE = "$blob"
 
 @dataclass(frozen=True, slots=True)
 class PackedChunk:
+    """A stored chunk that no row points at yet."""
+
     digest: str
     outline: str
     first_step: int
     steps_total: int
-    summary: dict[str, Any]
+    summary: dict[str, object]
     pieces: tuple[str, ...]  # digests of the long texts' blobs
 
 
@@ -76,7 +79,7 @@ class Packed:
         reader_version: str,
         source: str | None = None,
         source_path: str = "",
-        extra: dict[str, Any] | None = None,
+        extra: Mapping[str, object] | None = None,
     ) -> Trajectory:
         """The rows. `source` is the digest of the stored (redacted) source. Call inside the recording transaction."""
         usage = usage or Usage()
@@ -174,7 +177,7 @@ class _Draft:
             self.skills.append(step.number)
         self.output_tokens += (step.usage.output_tokens or 0) if step.usage else 0
 
-    def _line(self, raw: dict[str, Any]) -> bytes:
+    def _line(self, raw: dict[str, JsonValue]) -> bytes:
         """The step's line. Most steps are small and plain, and need no second look at their every value."""
         try:
             line = orjson.dumps(raw)
@@ -183,7 +186,7 @@ class _Draft:
         plain = len(line) <= LONG_TEXT_BYTES and b'"$' not in line and b"\\u0000" not in line
         return line if plain else orjson.dumps(self._shorten(raw))
 
-    def _shorten(self, value: Any) -> Any:
+    def _shorten(self, value: JsonValue) -> JsonValue:
         """The value with its long texts replaced by references to pieces."""
         if isinstance(value, str):
             value = storable(value)
@@ -194,7 +197,7 @@ class _Draft:
             return [self._shorten(item) for item in value]
         return str(value) if isinstance(value, int) and value.bit_length() > 63 else value
 
-    def _reference(self, text: str) -> dict[str, Any]:
+    def _reference(self, text: str) -> JsonValue:
         pieces = [text[at : at + PIECE_CHARACTERS].encode() for at in range(0, len(text), PIECE_CHARACTERS)]
         if self.size + sum(map(len, pieces)) > MAX_CHUNK_BYTES:
             digests = Blob.objects.put_many(pieces)
@@ -203,7 +206,7 @@ class _Draft:
             self.size += sum(map(len, pieces))
             digests = [digest_bytes(piece) for piece in pieces]
         self.piece_digests.update(digests)
-        return {REFERENCE: digests, "length": len(text), "head": text[:HEAD_CHARACTERS]}
+        return {REFERENCE: list(digests), "length": len(text), "head": text[:HEAD_CHARACTERS]}
 
     def store(self) -> PackedChunk:
         body, outline = b"\n".join(self.lines), b"\n".join(self.outline)
@@ -286,7 +289,7 @@ def read_page(trajectory: Trajectory, first: int, count: int) -> list[StoredStep
     return _with_long_texts(list(_raw_steps(trajectory, first, count)))
 
 
-def _with_long_texts(raws: Sequence[dict[str, Any]]) -> list[StoredStep]:
+def _with_long_texts(raws: Sequence[StoredJson]) -> list[StoredStep]:
     wanted = [
         digest for raw in raws for digests in references_to(raw) if len(digests) <= WHOLE_PIECES for digest in digests
     ]
@@ -349,21 +352,21 @@ def read_field(trajectory: Trajectory, step: int, name: str, start: int = 0, end
     return field_text(found[0], name)[start:end]
 
 
-def read_outline(trajectory: Trajectory, first: int, count: int) -> list[dict[str, Any]]:
+def read_outline(trajectory: Trajectory, first: int, count: int) -> list[StoredJson]:
     """Outline rows (see runner.trajectories.step_outline) of a range of steps."""
-    rows: list[dict[str, Any]] = []
+    rows: list[StoredJson] = []
     for chunk in _chunks(trajectory, first, count).select_related("outline"):
         lines = chunk.outline.content().splitlines()
         rows += [orjson.loads(line) for line in _window(lines, chunk.first_step, first, count)]
     return rows
 
 
-def _chunks(trajectory: Trajectory, first: int, count: int) -> Any:
+def _chunks(trajectory: Trajectory, first: int, count: int) -> QuerySet[Chunk]:
     in_reach = trajectory.chunks.filter(first_step__lt=first + count, first_step__gt=first - F("steps_total"))
     return in_reach.order_by("ordinal")
 
 
-def _raw_steps(trajectory: Trajectory, first: int, count: int) -> Iterator[dict[str, Any]]:
+def _raw_steps(trajectory: Trajectory, first: int, count: int) -> Iterator[StoredJson]:
     for chunk in _chunks(trajectory, first, count).select_related("blob"):
         lines = chunk.blob.content().splitlines()
         yield from (orjson.loads(line) for line in _window(lines, chunk.first_step, first, count))
@@ -373,22 +376,22 @@ def _window(lines: list[bytes], chunk_first: int, first: int, count: int) -> lis
     return lines[max(0, first - chunk_first) : max(0, first + count - chunk_first)]
 
 
-def _restore_step(raw: dict[str, Any], contents: Mapping[str, bytes] | None = None) -> StoredStep:
+def _restore_step(raw: StoredJson, contents: Mapping[str, bytes] | None = None) -> StoredStep:
     cut: dict[str, int] = {}
     step = step_from_json(_beginning(raw, cut, contents or {}), raw["step_id"])
     lengths = {name: len(text) for name, text in fields(step)}
     return StoredStep(step, {name: lengths[name] + missing for name, missing in cut.items() if name in lengths})
 
 
-def _whole(raw: dict[str, Any]) -> StoredStep:
+def _whole(raw: StoredJson) -> StoredStep:
     """Of a step without references and escaped keys: both begin with a dollar."""
     return StoredStep(step_from_json(raw, raw["step_id"]), {})
 
 
-def _beginning(raw: dict[str, Any], cut: dict[str, int], contents: Mapping[str, bytes]) -> dict[str, Any]:
+def _beginning(raw: StoredJson, cut: dict[str, int], contents: Mapping[str, bytes]) -> StoredJson:
     """The step with the heads of the long texts that `contents` lacks; fills `cut` with how many characters each field
     then misses."""
-    result: dict[str, Any] = {}
+    result: StoredJson = {}
     for key, value in raw.items():
         if key == "tool_calls":
             result[key] = [_heads(item, cut, f"tool_calls/{place}", contents) for place, item in enumerate(value)]
@@ -419,13 +422,13 @@ def _restore(value: Any) -> Any:
     return _fill(value, Blob.objects.read_many(digests) if digests else {})
 
 
-def references(value: Any) -> Iterator[str]:
+def references(value: object) -> Iterator[str]:
     """Digests of the pieces that a stored step refers to."""
     for digests in references_to(value):
         yield from digests
 
 
-def references_to(value: Any) -> Iterator[list[str]]:
+def references_to(value: object) -> Iterator[list[str]]:
     """The digests of each long text that a stored step refers to, in order."""
     if isinstance(value, dict):
         if REFERENCE in value:
@@ -437,7 +440,7 @@ def references_to(value: Any) -> Iterator[list[str]]:
             yield from references_to(item)
 
 
-def _text_of(value: Mapping[str, Any], contents: Mapping[str, bytes]) -> str:
+def _text_of(value: StoredJson, contents: Mapping[str, bytes]) -> str:
     return "".join(contents[digest].decode() for digest in value[REFERENCE])
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import count, product
 
@@ -42,6 +42,8 @@ class AlreadyThere(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Size:
+    """How many rows a campaign has. Steps are those of all trajectories."""
+
     trials: int = 50_000
     steps: int = 3_000_000
     decisions: int = 27_000
@@ -78,6 +80,8 @@ def write_campaign(size: Size, *, seed: int = 1, progress: Callable[[int], None]
 
 @dataclass(frozen=True, slots=True)
 class _CampaignPlan:
+    """One run of the campaign: a cell of its experiment."""
+
     model: str
     condition: str
     replicate: int
@@ -141,5 +145,4 @@ def _create_episodes(run: Run, suite: Suite, quota: Quota, dice: random.Random, 
             protocol="skillevolbench",
             status=Episode.Status.DONE,
         )
-        writer = EpisodeWriter(episode, environment, replace(share), dice, learns=run.condition in LEARNERS)
-        writer.write(at)
+        EpisodeWriter(episode, environment, share, dice).write(at)

@@ -7,33 +7,40 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from benchapp.models import (
-    Attempt,
-    Check,
-    Decision,
-    DecisionEvidence,
-    Entry,
-    Environment,
-    Episode,
-    Seal,
-    SkillUse,
-    Snapshot,
-    Task,
-    Trial,
-    Verdict,
-)
+from benchapp.models import Attempt, Decision, Entry, Environment, Episode, Family, Snapshot, Task, Trial
+from benchapp.models import Verdict as VerdictRow
+from benchapp.models.episodes import Target
+from benchapp.record.attempt_rows import PackedTrajectory, save_trajectories
+from benchapp.record.decision_rows import PackedDecision
+from benchapp.record.spine import build_entry, write_seal
+from benchapp.record.textual_change import ChangeCounts
 from benchapp.record.trajectory_store import pack_steps
 from benchapp.synthesis.texts import WORDS, draw_sentence, draw_steps, revise_library
-from runner.base.digests import digest_json
-from runner.base.types import File, Phase, TrajectoryHead
+from runner.base.types import (
+    AuthorMode,
+    Check,
+    CheckGroup,
+    CheckStatus,
+    DecisionStatus,
+    File,
+    Phase,
+    SkillUse,
+    TrajectoryHead,
+    UseKind,
+    Verdict,
+)
+from runner.engine.engine import seal
+from runner.protocols.recorder import Frozen
 
-CHECKS = (("public", 3), ("hidden", 4), ("process", 2))
+CHECKS = ((CheckGroup.PUBLIC, 3), (CheckGroup.HIDDEN, 4), (CheckGroup.PROCESS, 2))
 CHECKS_TOTAL = sum(number for _, number in CHECKS)
 BAD_PATCH = {"rule": "tier3-uncited", "path": "x/references/notes.md", "message": "not cited", "severity": "error"}
 
 
 @dataclass(frozen=True, slots=True)
 class Quota:
+    """What a run or an episode must hold. Steps are those of all its trajectories."""
+
     trials: int
     steps: int
     decisions: int
@@ -49,47 +56,40 @@ class Quota:
 class EpisodeWriter:
     """Writes one episode's rows in the order of its spine."""
 
-    def __init__(
-        self, episode: Episode, environment: Environment, quota: Quota, dice: random.Random, *, learns: bool
-    ) -> None:
-        self.episode, self.quota, self.dice, self.learns = episode, quota, dice, learns
-        tasks = Task.objects.filter(family__environment=environment).select_related("family")
-        self.tasks = list(tasks.order_by("family__ordinal", "ordinal"))
+    def __init__(self, episode: Episode, environment: Environment, quota: Quota, dice: random.Random) -> None:
+        self.episode, self.quota, self.dice = episode, quota, dice
+        families = environment.families.order_by("ordinal")
+        self.tasks = [(family, task) for family in families for task in family.tasks.order_by("ordinal")]
         self.library: dict[str, File] = {}
         self.snapshot = Snapshot.objects.put({})
-        self.sequence = self.decisions = self.rounds = 0
+        self.decisions = self.rounds = 0
         self.entries: list[Entry] = []
         self.shown: dict[int, list[Trial]] = {}
 
     def write(self, at: datetime) -> None:
         slots = self._slots()[: self.quota.trials]
-        acquisitions = sum(phase is Phase.ACQUISITION for phase, _ in slots) or 1
+        acquisitions = sum(phase is Phase.ACQUISITION for phase, _, _ in slots) or 1
         lengths = list(Quota(0, self.quota.steps, 0).shares(len(slots))) if slots else []
         answers = [share.decisions for share in Quota(0, 0, self.quota.decisions).shares(acquisitions)]
-        for place, ((phase, task), length) in enumerate(zip(slots, lengths, strict=True)):
+        for place, ((phase, family, task), length) in enumerate(zip(slots, lengths, strict=True)):
             at += timedelta(seconds=self.dice.randint(20, 90))
             trial = self._trial(phase, task, length.steps, at)
             if phase is Phase.ACQUISITION:
-                self._decide(trial, answers[place], at)
+                self._decide(trial, family, answers[place], at)
             if place == acquisitions - 1:
                 self._freeze(at)
         self.episode.library = self.snapshot
         self.episode.save(update_fields=["library"])
         Entry.objects.bulk_create(self.entries)
 
-    def _slots(self) -> list[tuple[Phase, Task]]:
-        early = [task for task in self.tasks if task.ordinal <= 3]
-        late = [task for task in self.tasks if task.ordinal > 3]
-        return [
-            *((Phase.ACQUISITION, task) for task in early),
-            *((Phase.DEPLOYMENT, task) for task in late),
-            *((Phase.REPLAY, task) for task in early),
-        ]
+    def _slots(self) -> list[tuple[Phase, Family, Task]]:
+        early = [(family, task) for family, task in self.tasks if task.ordinal <= 3]
+        late = [(family, task) for family, task in self.tasks if task.ordinal > 3]
+        phases = ((Phase.ACQUISITION, early), (Phase.DEPLOYMENT, late), (Phase.REPLAY, early))
+        return [(phase, family, task) for phase, tasks in phases for family, task in tasks]
 
-    def _enter(self, kind: Entry.Kind, at: datetime, **target: object) -> None:
-        self.sequence += 1
-        entry = Entry(episode=self.episode, sequence=self.sequence, kind=kind, recorded_at=at, **target)
-        self.entries.append(entry)
+    def _enter(self, target: Target, at: datetime) -> None:
+        self.entries.append(build_entry(self.episode, target, at, len(self.entries) + 1))
 
     # --- trials ---
 
@@ -101,121 +101,102 @@ class EpisodeWriter:
         finished = at + timedelta(seconds=self.dice.randint(5, 19))
         skills = sorted({path.split("/")[0] for path in self.library})
         read = skills[: self.dice.randint(0, min(2, len(skills)))]
-        trial = Trial.objects.create(
-            episode=self.episode,
-            task=task,
-            phase=phase,
-            snapshot=self.snapshot,
-            status=Trial.Status.PASSED if passed else Trial.Status.FAILED,
-            is_done=True,
-            success=passed,
-            **dict.fromkeys(("reward", "outcome", "process", "overall"), good / CHECKS_TOTAL),
-            checks_passed=good,
-            checks_total=CHECKS_TOTAL,
-            steps=length if packed else None,
-            turns=length,
-            **tokens,
-            duration_seconds=(finished - at).total_seconds(),
-            skills_mounted=len(skills),
-            skills_read=len(read) if packed else None,
-            attempts_total=1,
-            finished_at=finished,
-            settled_at=finished,
-        )
-        attempt = Attempt.objects.create(
-            trial=trial,
+        attempt = Attempt(
             number=1,
             counts=True,
-            status="finished",
+            status=Attempt.Status.FINISHED,
             started_at=at,
             finished_at=finished,
             turns=length,
             **tokens,
         )
-        self._verdict(attempt, trial, good)
-        if packed:
-            head = TrajectoryHead(agent_name="synthetic", model=self.episode.run.agent_model)
-            packed.save(attempt, head, reader_version="synthetic/1")
-        uses = [(slug, "mounted") for slug in skills] + [(slug, "read") for slug in read]
-        SkillUse.objects.bulk_create(SkillUse(attempt=attempt, skill=slug, kind=kind) for slug, kind in uses)
-        self._enter(Entry.Kind.TRIAL, finished, attempt=attempt)
+        trial = attempt.trial = Trial(
+            episode=self.episode,
+            task=task,
+            phase=phase,
+            snapshot=self.snapshot,
+            attempts_total=1,
+            settled_at=finished,
+        )
+        verdict = self._draw_verdict(passed, good)
+        head = TrajectoryHead(agent_name="synthetic", model=self.episode.run.agent_model)
+        uses = [SkillUse(slug, UseKind.MOUNTED, trajectory="") for slug in skills]
+        uses += [SkillUse(slug, UseKind.READ, trajectory="") for slug in read]
+        trial.take_numbers(
+            attempt,
+            verdict,
+            checks=[check.status for check in verdict.checks],
+            own=[(length, head.source_format)] if packed else [],
+            uses=[(use.skill, use.kind) for use in uses],
+        )
+        trial.save()
+        attempt.save()
+        VerdictRow.objects.record(attempt, verdict)
+        save_trajectories(attempt, [PackedTrajectory(head, packed, "synthetic/1")] if packed else [], uses)
+        self._enter(attempt, finished)
         return trial
 
-    def _verdict(self, attempt: Attempt, trial: Trial, good: int) -> None:
-        verdict = Verdict.objects.create(
-            attempt=attempt,
-            source="suite",
-            is_primary=True,
-            success=trial.success,
-            reward=trial.reward,
-            outcome=trial.outcome,
-            process=trial.process,
-            overall=trial.overall,
-        )
+    def _draw_verdict(self, passed: bool, good: int) -> Verdict:
+        """The first `good` checks pass."""
         groups = [group for group, number in CHECKS for _ in range(number)]
-        Check.objects.bulk_create(
-            Check(
-                verdict=verdict,
-                ordinal=place,
-                group=group,
-                name=f"{group} check {place + 1}",
-                status="passed" if place < good else "failed",
-                message="" if place < good else f"expected {self.dice.choice(WORDS)}, found {self.dice.choice(WORDS)}",
+        checks = tuple(
+            Check(group, f"{group} check {place + 1}", CheckStatus.PASSED)
+            if place < good
+            else Check(
+                group,
+                f"{group} check {place + 1}",
+                CheckStatus.FAILED,
+                f"expected {self.dice.choice(WORDS)}, found {self.dice.choice(WORDS)}",
             )
             for place, group in enumerate(groups)
         )
+        share = good / CHECKS_TOTAL
+        return Verdict("suite", passed, share, share, share, share, checks)
 
     # --- the library ---
 
-    def _decide(self, trial: Trial, answers: int, at: datetime) -> None:
-        shown = self.shown.setdefault(trial.task.family_id, [])
+    def _decide(self, trial: Trial, family: Family, answers: int, at: datetime) -> None:
+        shown = self.shown.setdefault(family.pk, [])
         shown.append(trial)
         for answer in range(1, answers + 1):
-            status = self.dice.choices(("applied", "no-op", "rejected", "failed"), (70, 12, 14, 4))[0]
+            status = DecisionStatus(self.dice.choices(("applied", "no-op", "rejected", "failed"), (70, 12, 14, 4))[0])
             before = self.snapshot
-            if status == "applied":
-                self.library = revise_library(self.dice, self.library, trial.task.family.slug)
+            if status is DecisionStatus.APPLIED:
+                self.library = revise_library(self.dice, self.library, family.slug)
                 self.snapshot = Snapshot.objects.put(self.library)
                 if self.snapshot.pk == before.pk:
-                    status = "no-op"
+                    status = DecisionStatus.NO_OP
             self.decisions += 1
-            self.rounds += status == "applied"
-            decision = self._decision(trial, answer, status, before, at)
-            DecisionEvidence.objects.bulk_create(
-                DecisionEvidence(decision=decision, ordinal=place, trial=seen) for place, seen in enumerate(shown)
-            )
-            self._enter(Entry.Kind.DECISION, at, decision=decision)
+            self.rounds += status is DecisionStatus.APPLIED
+            decision = self._draw_decision(trial, family, answer, status, at)
+            packed = PackedDecision(before, self.snapshot, None, self._draw_change(status))
+            self._enter(packed.save(decision, [(seen, None) for seen in shown]), at)
 
-    def _decision(self, trial: Trial, answer: int, status: str, before: Snapshot, at: datetime) -> Decision:
+    def _draw_decision(
+        self, trial: Trial, family: Family, answer: int, status: DecisionStatus, at: datetime
+    ) -> Decision:
         first = trial.task.ordinal == 1
-        return Decision.objects.create(
+        return Decision(
             episode=self.episode,
             number=self.decisions,
             round=self.rounds,
-            family=trial.task.family,
-            mode="induce" if first else "revise",
+            family=family,
+            mode=AuthorMode.INDUCE if first else AuthorMode.REVISE,
             after_trial=trial,
             answer=answer,
             status=status,
             operation_type="create" if first else "revise",
             summary=draw_sentence(self.dice),
-            findings=[BAD_PATCH] if status == "rejected" else [],
-            error="the reply is not JSON" if status == "failed" else "",
-            before=before,
-            after=self.snapshot,
-            lines_added=self.dice.randint(1, 30) if status == "applied" else 0,
-            lines_removed=self.dice.randint(0, 9) if status == "applied" else 0,
-            files_changed=int(status == "applied"),
+            findings=[BAD_PATCH] if status is DecisionStatus.REJECTED else [],
+            error="the reply is not JSON" if status is DecisionStatus.FAILED else "",
             decided_at=at,
         )
 
+    def _draw_change(self, status: DecisionStatus) -> ChangeCounts:
+        if status is not DecisionStatus.APPLIED:
+            return ChangeCounts()
+        return ChangeCounts(self.dice.randint(1, 30), self.dice.randint(0, 9), 1)
+
     def _freeze(self, at: datetime) -> None:
-        setup, library = self.episode.run.setup_digest, self.snapshot.digest
-        seal = Seal.objects.create(
-            snapshot=self.snapshot,
-            library_digest=library,
-            setup_digest=setup,
-            seal=digest_json([setup, library]),
-            sealed_at=at,
-        )
-        self._enter(Entry.Kind.FREEZE, at, seal=seal)
+        library, setup = self.snapshot.digest, self.episode.run.setup_digest
+        self._enter(write_seal(Frozen(library, library, setup, seal(setup, library)), at), at)

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from django.db import transaction
 from django.db.models import Count, Q, QuerySet, Sum
 
-from benchapp.models import Activity, Attempt, Episode, ModelCall, Run, User
+from benchapp.models import Attempt, Episode, ModelCall, Run, User
+from benchapp.record.human_acts import note_activity
 from benchapp.stats.metrics.spending import known_part
 from runner.base.errors import BudgetSpent, SetupError
 from runner.base.types import Usage
@@ -138,15 +139,8 @@ def raise_budget(
             )
         run.save(update_fields=["budget_usd", "budget_tokens"])
         going_on = let_go_on(run)
-        Activity.objects.create(
-            actor=by,
-            actor_name=by.get_username() if by else "command line",
-            verb="raise budget",
-            target_kind="run",
-            target_id=run.public_id,
-            detail={"was": before, "is": {"usd": run.budget_usd, "tokens": run.budget_tokens}},
-            reason=reason,
-        )
+        after = {"usd": run.budget_usd, "tokens": run.budget_tokens}
+        note_activity(by, "raise budget", run, detail={"was": before, "is": after}, reason=reason)
         run.follow()
     return going_on
 

@@ -13,12 +13,13 @@ from django.utils import timezone
 from benchapp.experiments.plans import plan_of, suite_of
 from benchapp.experiments.schedule import EPISODE_ORDER
 from benchapp.experiments.work import advance
-from benchapp.models import Activity, Attempt, Entry, Episode, Experiment, ModelCall, Run, Skip, Trial, User
+from benchapp.models import Attempt, Episode, Experiment, ModelCall, Run, Skip, Trial, User
 from benchapp.models.episodes import EpisodeQuerySet
 from benchapp.record import recorded
-from benchapp.record.human_acts import NotPossible
+from benchapp.record.human_acts import NotPossible, name_actor, note_activity
 from benchapp.record.processes import this_process
 from benchapp.record.recording import RowRecorder
+from benchapp.record.spine import enter
 from runner import protocols
 from runner.base.types import TrialSlot
 from runner.engine.author_step import leave_out
@@ -37,7 +38,7 @@ def retry(episode: Episode, *, reason: str, by: User | None = None) -> None:
             episode.refresh_from_db(fields=["status"])
             raise NotPossible(f"episode {episode.public_id} is {episode.status}, not blocked")
         episode.trials.blocked().update(status=Trial.Status.WAITING)
-        _keep("retry", episode, {"was": episode.blocked_reason[:500]}, reason, by)
+        note_activity(by, "retry", episode, detail={"was": episode.blocked_reason[:500]}, reason=reason)
         episode.run.follow()
     advance.hint(str(episode.public_id))
 
@@ -88,7 +89,8 @@ def skip(episode: Episode, *, reason: str, trial: TrialSlot | None = None, by: U
         now.save(update_fields=["is_tainted", *Episode.GOING_ON])
         _enter_skip(episode, row, reason, by)
         Run.objects.filter(pk=episode.run_id).touch()
-        _keep("skip", row, {"slot": str(slot), "was": episode.blocked_reason[:500]}, reason, by)
+        detail = {"slot": str(slot), "was": episode.blocked_reason[:500]}
+        note_activity(by, "skip", row, detail=detail, reason=reason)
         episode.run.follow()
     advance.hint(str(episode.public_id))
     return slot
@@ -116,7 +118,8 @@ def skip_answer(episode: Episode, *, reason: str, answer: str = "", by: User | N
                 f"episode {episode.public_id} stands at the answer {step.key} by now, not at {answer[:300]}"
             )
         _enter_left_out(episode, now, step, reason, by)
-        _keep("skip", episode, {"answer": step.key, "was": episode.blocked_reason[:500]}, reason, by)
+        detail = {"answer": step.key, "was": episode.blocked_reason[:500]}
+        note_activity(by, "skip", episode, detail=detail, reason=reason)
         episode.run.follow()
     advance.hint(str(episode.public_id))
     return step
@@ -130,7 +133,7 @@ def _enter_left_out(episode: Episode, now: Episode, step: Ask, reason: str, by: 
     now.lease_until = timezone.now() + timedelta(seconds=settings.LEASE_SECONDS)
     now.save(update_fields=["is_tainted", *Episode.GOING_ON])
     state = fold(recorded.history(episode))
-    leave_out(step, RowRecorder(episode, now.lease_epoch), state, who=_name_actor(by), why=reason)
+    leave_out(step, RowRecorder(episode, now.lease_epoch), state, who=name_actor(by), why=reason)
     episode.calls.end_started("interrupted: an operator skipped this answer")
     Episode.objects.filter(pk=episode.pk).update(lease_owner="", lease_until=None)
 
@@ -201,7 +204,7 @@ def _record_act(verb: str, target: Target, episodes: int, reason: str, by: User 
     """Keeps the act and lets run and experiment follow. NotPossible where no episode was there to be acted on."""
     if not episodes:
         raise NotPossible(f"{verb}: {_name(target)} has no episode to which that would apply")
-    _keep(verb, target, {"episodes": episodes, **detail}, reason, by)
+    note_activity(by, verb, target, detail={"episodes": episodes, **detail}, reason=reason)
     for run in _locked_runs(target):
         run.follow()
     return episodes
@@ -239,26 +242,4 @@ def _due(episode: Episode, plan: EpisodePlan) -> NextStep | None:
 
 def _enter_skip(episode: Episode, trial: Trial, reason: str, by: User | None) -> None:
     Trial.objects.filter(pk=trial.pk).update(status=Trial.Status.SKIPPED)
-    Entry.objects.create(
-        episode=episode,
-        sequence=episode.next_sequence(),
-        kind=Entry.Kind.SKIP,
-        recorded_at=timezone.now(),
-        skip=Skip.objects.create(trial=trial, reason=reason, actor=by),
-    )
-
-
-def _keep(verb: str, target: Target | Trial, detail: dict[str, object], reason: str, by: User | None) -> None:
-    Activity.objects.create(
-        actor=by,
-        actor_name=_name_actor(by),
-        verb=verb,
-        target_kind=type(target).__name__.lower(),
-        target_id=target.public_id,
-        detail=detail,
-        reason=reason,
-    )
-
-
-def _name_actor(by: User | None) -> str:
-    return by.get_username() if by else "command line"
+    enter(episode, Skip.objects.create(trial=trial, reason=reason, actor=by), timezone.now())

@@ -11,6 +11,8 @@ from runner.base.types import Environment, Family, Task
 
 @dataclass(frozen=True, slots=True)
 class SuiteRows:
+    """The rows of a recorded suite, by the keys of its environments and tasks."""
+
     suite: models.Suite
     environments: dict[str, models.Environment] = field(default_factory=dict)
     tasks: dict[str, models.Task] = field(default_factory=dict)
@@ -72,11 +74,11 @@ def _key_points(row: models.Task, task: Task) -> None:
     """Those of the suite as it is now. A suite without any says nothing about those that an import brought."""
     if not task.key_points:
         return
-    told = [(each.kind, each.ordinal, each.text, each.reason, each.reference) for each in task.key_points]
+    points = [(each.kind, each.ordinal, each.text, each.reason, each.reference) for each in task.key_points]
     columns = ("kind", "ordinal", "text", "reason", "reference")
-    if sorted(told) == sorted(row.key_points.values_list(*columns)):
+    if sorted(points) == sorted(row.key_points.values_list(*columns)):
         return
     row.key_points.all().delete()
     models.KeyPoint.objects.bulk_create(
-        models.KeyPoint(task=row, **dict(zip(columns, values, strict=True))) for values in told
+        models.KeyPoint(task=row, **dict(zip(columns, values, strict=True))) for values in points
     )

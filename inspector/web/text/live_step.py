@@ -26,7 +26,7 @@ def _close_step(step: Mapping[str, Any] | None) -> Mapping[str, Any]:
 
 
 def in_a_line(step: Mapping[str, Any] | None) -> str:
-    """`step` as live.latest gives it, an ATIF step: "step 6 · shell · python merge.py ..."; "" where none is told."""
+    """`step` as live.latest_of gives it, an ATIF step: "step 6 · shell · python merge.py ..."; "" where none is told."""
     if step is None:
         return ""
     calls = step.get("tool_calls") or [{}]

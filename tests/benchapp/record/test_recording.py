@@ -448,7 +448,7 @@ def test_one_transaction_records_the_attempt_and_its_entry_or_neither(
     def full(*_: object, **__: object) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr(Entry.objects, "create", full)
+    monkeypatch.setattr(Entry, "save", full)
     with pytest.raises(OSError, match="disk full"):
         recorder.finish_attempt(attempt, a_result())
     assert rows() == before

@@ -7,9 +7,11 @@ from django.core.management import CommandError, call_command
 
 from benchapp import audit
 from benchapp.models import Decision, Experiment, Trajectory, Trial
+from benchapp.record.record_digest import record_digest
 from benchapp.stats.metrics.comparability import compare_setups
 from benchapp.synthesis.campaign import Size, write_campaign
 from benchapp.synthesis.monster import write_monster
+from runner.base.digests import digest_json
 
 pytestmark = pytest.mark.django_db
 
@@ -31,6 +33,34 @@ def test_equal_seeds_give_equal_outcomes():
         outcomes.append(list(trials.values_list("success", "steps", "snapshot__digest")))
         experiment.delete()
     assert outcomes[0] == outcomes[1]
+
+
+def test_the_same_seed_writes_the_same_record_as_ever():
+    experiment = write_campaign(Size(280, 600, 90), seed=2)
+    assert record_digest(experiment) == "65895567c64960803c3686d443ade6ce63d3e0263fe9ff8ad89f198de576b51c"
+    trials = Trial.objects.filter(episode__run__experiment=experiment).order_by("pk")
+    numbers = (
+        "status",
+        "is_done",
+        "success",
+        "reward",
+        "checks_passed",
+        "checks_total",
+        "steps",
+        "turns",
+        "input_tokens",
+        "cached_tokens",
+        "output_tokens",
+        "cost_usd",
+        "duration_seconds",
+        "skills_mounted",
+        "skills_read",
+        "attempts_total",
+        "finished_at",
+        "settled_at",
+    )
+    rows = [[str(value) for value in row] for row in trials.values_list(*numbers)]
+    assert digest_json(rows) == "889102954c2955aadae0a334036c508639eb6ef3212700ecd764d26c70b92fa8"
 
 
 def test_its_runs_may_be_compared_across_conditions():

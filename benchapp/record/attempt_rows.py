@@ -1,0 +1,97 @@
+"""The writer of attempts: their own row, and below it trajectories, compactions and skill uses.
+
+Contents are stored before the rows that point at them: `pack_steps` and `pack_compaction` first, then the functions here,
+inside the transaction of whoever records the attempt. `Verdict.objects.record` writes verdicts, `Trial.settle` and
+`Trial.take_numbers` the numbers of the trial.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from benchapp.models import Attempt, Blob, Compaction, SkillUse, Trajectory
+from benchapp.record.recorded import billed_fields
+from benchapp.record.trajectory_store import Packed
+from runner.base.digests import canonical_json
+from runner.base.text import cut, storable
+from runner.base.types import Compaction as CompactionValue
+from runner.base.types import SkillUse as UseValue
+from runner.base.types import TrajectoryHead, Usage
+
+MAX_EXCEPTION_MESSAGE = 2_000  # characters on the row; the traceback, or the whole log, lies in a blob
+
+
+@dataclass(frozen=True, slots=True)
+class PackedTrajectory:
+    """A stored trajectory that no row points at yet."""
+
+    head: TrajectoryHead
+    packed: Packed
+    reader_version: str
+    usage: Usage = Usage()
+    source: str | None = None  # digest of the log it was read from
+    source_path: str = ""
+    extra: Mapping[str, object] = field(default_factory=dict)
+    compactions: tuple[Compaction, ...] = ()  # unsaved
+
+
+def pack_compaction(value: CompactionValue) -> Compaction:
+    """The unsaved row, with its contents stored. It lacks its trajectory."""
+    spans = [[span.step, span.field, span.start, span.end, span.length, span.reason] for span in value.spans]
+    text, places = Blob.objects.put_many([storable(value.text).encode(), canonical_json(spans)])
+    return Compaction(
+        kind=value.kind,
+        version=value.version,
+        text_id=text,
+        spans_id=places,
+        tokens=value.tokens,
+        steps_total=value.steps_total,
+        steps_kept=value.steps_kept,
+    )
+
+
+def set_usage(attempt: Attempt, usage: Usage) -> None:
+    for name, value in billed_fields(usage).items():
+        setattr(attempt, name, value)
+
+
+def set_exception(attempt: Attempt, kind: str, message: str, whole: str | None) -> None:
+    """kind: the exception's type. whole: digest of its traceback, or of the whole log."""
+    attempt.exception_type = storable(kind)[:200]
+    attempt.exception_message = cut(storable(message), MAX_EXCEPTION_MESSAGE)
+    attempt.exception_id = whole
+
+
+def save_trajectories(attempt: Attempt, trajectories: Sequence[PackedTrajectory], uses: Iterable[UseValue]) -> None:
+    """Trajectories with their compactions, and skill uses. Parents come before their children.
+
+    A use belongs to the trajectory it names, or to none.
+    """
+    rows: dict[str, Trajectory] = {}
+    for ordinal, item in enumerate(trajectories):
+        rows[item.head.name] = row = item.packed.save(
+            attempt,
+            item.head,
+            usage=item.usage,
+            parent=rows.get(item.head.parent or ""),
+            ordinal=ordinal,
+            reader_version=item.reader_version,
+            source=item.source,
+            source_path=item.source_path,
+            extra=item.extra,
+        )
+        for compaction in item.compactions:
+            compaction.trajectory = row
+        Compaction.objects.bulk_create(item.compactions)
+    SkillUse.objects.bulk_create(
+        SkillUse(
+            attempt=attempt,
+            trajectory=rows.get(use.trajectory),
+            step=use.step,
+            skill=storable(use.skill)[:200],
+            kind=use.kind,
+            path=storable(use.path or "")[:1000],
+        )
+        for use in uses
+    )
