@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from collections.abc import Callable
 
 from django.core.management import ManagementUtility
 from django.core.management.base import BaseCommand, OutputWrapper
@@ -14,7 +14,9 @@ from benchapp.record.visible import visible
 
 
 class VisibleOutput(OutputWrapper):
-    def write(self, msg: Any = "", style_func: Any = None, ending: str | None = None) -> None:
+    def write(  # type: ignore[override]  # as Django's own is, of a text stream's
+        self, msg: object = "", style_func: Callable[[str], str] | None = None, ending: str | None = None
+    ) -> None:
         super().write(visible(str(msg)), style_func, ending)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from datetime import UTC, datetime
-from typing import Any
 
 import orjson
 
@@ -31,7 +30,7 @@ class JsonLine(logging.Formatter):
     """One object: time (UTC, ISO 8601), level, logger, message, every id of the moment, and a traceback if any."""
 
     def format(self, record: logging.LogRecord) -> str:
-        told: dict[str, Any] = {
+        told: dict[str, object] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
             "logger": record.name,
@@ -45,7 +44,7 @@ class JsonLine(logging.Formatter):
         return orjson.dumps(_encodable(told), default=str).decode()
 
 
-def _encodable(told: dict[str, Any]) -> dict[str, Any]:
+def _encodable(told: dict[str, object]) -> dict[str, object]:
     """Halves of surrogate pairs, which JSON cannot say, become question marks."""
     return {
         name: value.encode(errors="replace").decode() if isinstance(value, str) else value
@@ -53,7 +52,7 @@ def _encodable(told: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def logging_for(form: str, level: str) -> dict[str, Any]:
+def logging_for(form: str, level: str) -> dict[str, object]:
     """The `logging.config` dictionary of the web process, the workers and the commands."""
     formatter = {"line": "benchapp.deploy.log_format.Line", "json": "benchapp.deploy.log_format.JsonLine"}[form]
     return {

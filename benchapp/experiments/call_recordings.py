@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from django.db.models import QuerySet
 
@@ -84,7 +83,7 @@ def _conversations(run: Run) -> set[tuple[int, str]]:
     }
 
 
-def _lines(calls: list[ModelCall]) -> Iterator[dict[str, Any]]:
+def _lines(calls: list[ModelCall]) -> Iterator[dict[str, object]]:
     """Episodes may have run side by side: each keeps the latest turn of its own conversation."""
     latest: dict[int, tuple[str, ModelRequest, str]] = {}  # episode -> key, request, its digest
     for call in calls:
@@ -98,7 +97,7 @@ def _lines(calls: list[ModelCall]) -> Iterator[dict[str, Any]]:
             "model": call.model,
             "digest": digest,
             "request": shorten_request(request, before[1] if before and goes_on else None, before[2] if before else ""),
-            "reply": json.loads(Blob.objects.read(call.reply_id)),
+            "reply": json.loads(Blob.objects.read(call.reply_id)) if call.reply_id else None,
         }
         if call.purpose == AGENT_CALLS:
             latest[call.episode_id] = (call.key, request, digest)

@@ -13,14 +13,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from statistics import median
-from typing import Any
 
 from django.db.models import Count, F, Sum
 
 from benchapp.experiments.cells import Arm
 from benchapp.experiments.preparation import Prepared
 from benchapp.models import Experiment, ModelCall, Trial
-from benchapp.record.json_shape import Shaped
+from benchapp.record.json_shape import JsonShape, Shaped, encode
 from runner.base.types import Usage
 from runner.engine.author_calls import PURPOSES
 from runner.models import make_model
@@ -81,25 +80,16 @@ class Estimate(Shaped):
 
 
 @dataclass(frozen=True, slots=True)
-class ExperimentEstimate:
+class ExperimentEstimate(Shaped):
     arms: Mapping[Arm, Estimate]  # all replicates of an arm together
+
+    json_shape = JsonShape(
+        ("arms", lambda found: [{**encode(arm), **encode(each)} for arm, each in found.arms.items()]), "whole"
+    )
 
     @property
     def whole(self) -> Estimate:
         return sum(self.arms.values(), Estimate())
-
-    def as_json(self) -> dict[str, Any]:
-        arms = [
-            {
-                "condition": arm.condition,
-                "agent": arm.agent,
-                "agent_model": arm.agent_model,
-                "author_model": arm.author_model,
-                **estimate.as_json(),
-            }
-            for arm, estimate in self.arms.items()
-        ]
-        return {"arms": arms, "whole": self.whole.as_json()}
 
 
 # What one part took, earlier: amounts by name, without those that the record does not tell. "priced": what tokens
@@ -176,8 +166,11 @@ def _trial_key(arm: Arm, task: str) -> tuple[object, ...]:
 def _past(prepared: Prepared) -> _Past:
     arms = list(prepared.setups)
     past = _Past()
-    own = {"episode__run__experiment__origin": Experiment.Origin.RUN, "episode__run__experiment__deleted_at": None}
-    of_arms = {
+    own: dict[str, object] = {
+        "episode__run__experiment__origin": Experiment.Origin.RUN,
+        "episode__run__experiment__deleted_at": None,
+    }
+    of_arms: dict[str, object] = {
         "episode__run__experiment__suite__key": prepared.suite.key,
         "episode__run__condition__in": {arm.condition for arm in arms},
     }
@@ -186,7 +179,7 @@ def _past(prepared: Prepared) -> _Past:
     return past
 
 
-def _take_trials(past: _Past, narrowed: dict[str, Any], agents: set[str], models: set[str]) -> None:
+def _take_trials(past: _Past, narrowed: dict[str, object], agents: set[str], models: set[str]) -> None:
     done = Trial.objects.filter(
         is_done=True, episode__run__harness__in=agents, episode__run__agent_model__in=models, **narrowed
     )
@@ -205,7 +198,7 @@ def _take_trials(past: _Past, narrowed: dict[str, Any], agents: set[str], models
         _keep(past, past.trials[task, condition, harness, model], model, usage, seconds)
 
 
-def _take_authors(past: _Past, narrowed: dict[str, Any], authors: set[str]) -> None:
+def _take_authors(past: _Past, narrowed: dict[str, object], authors: set[str]) -> None:
     """Per finished episode what its author took; an episode with a call that does not tell is none of the basis."""
     calls = ModelCall.objects.filter(
         purpose__in=PURPOSES, episode__status="done", episode__run__author_model__in=authors, **narrowed
@@ -225,8 +218,8 @@ def _take_authors(past: _Past, narrowed: dict[str, Any], authors: set[str]) -> N
         )
     )
     for _, unit, condition, author, total, tokens_told, costs_told, given, cached, received, cost, seconds in episodes:
-        tokens = (given, cached, received) if tokens_told == total else (None, None, None)
-        usage = Usage(*tokens, cost_usd=cost if costs_told == total else None)
+        tokens = Usage(given, cached, received) if tokens_told == total else Usage()
+        usage = replace(tokens, cost_usd=cost if costs_told == total else None)
         took = None if seconds is None else seconds.total_seconds()
         _keep(past, past.authors[unit, condition, author], author, usage, took)
 

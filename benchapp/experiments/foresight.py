@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 from benchapp.experiments.launch_spec import SpecProblem, Unlaunchable
 from benchapp.experiments.preparation import Prepared
+from benchapp.record.json_shape import JsonShape, Shaped
 from runner.base.errors import SetupError, SuiteError
 from runner.base.text import replace_unprintable
 from runner.base.types import Task
@@ -18,8 +19,14 @@ from runner.protocols.plan import EpisodePlan
 SHOWN = 3  # names in one note
 
 
+def _read_part(name: str, row: Foreseen) -> str | None:
+    """Where a suite's error lies, fit to be shown; None for other errors, and where the suite's has none."""
+    found = getattr(row.error, name) if isinstance(row.error, SuiteError) else None
+    return replace_unprintable(found) if found else None
+
+
 @dataclass(frozen=True, slots=True)
-class Foreseen:
+class Foreseen(Shaped):
     """A task that an agent cannot be tried at, and why."""
 
     task: str
@@ -27,27 +34,18 @@ class Foreseen:
     error: SetupError
     trials: int  # of the experiment, that are of this task and agent
 
+    json_shape = JsonShape(
+        *("task", "agent"),
+        *((name, partial(_read_part, name)) for name in ("path", "place", "expected")),
+        *("message", "trials"),
+    )
+
     def __str__(self) -> str:
         return replace_unprintable(f"{self.task} ({self.agent}) cannot run: {self.error}")
 
-    def as_json(self) -> dict[str, Any]:
-        error = self.error
-        place = (error.path, error.place, error.expected) if isinstance(error, SuiteError) else (None, None, None)
-        message = error.message if isinstance(error, SuiteError) else str(error)
-        told = dict(
-            zip(
-                ("path", "place", "expected"),
-                (replace_unprintable(value) if value else None for value in place),
-                strict=True,
-            )
-        )
-        return {
-            "task": self.task,
-            "agent": self.agent,
-            **told,
-            "message": replace_unprintable(message),
-            "trials": self.trials,
-        }
+    @property
+    def message(self) -> str:
+        return replace_unprintable(self.error.message if isinstance(self.error, SuiteError) else str(self.error))
 
 
 @dataclass(frozen=True, slots=True)

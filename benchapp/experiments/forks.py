@@ -150,4 +150,4 @@ def _describe_entry(entry: Entry) -> str:
         return f"{recorded.slot_of(trial)} ({trial.status})"
     if entry.decision is not None:
         return f"decision {entry.decision.number} ({entry.decision.status})"
-    return "freeze" if entry.seal is not None else f"seed of {entry.seeding.family.key}"
+    return "freeze" if entry.seeding is None else f"seed of {entry.seeding.family.key}"

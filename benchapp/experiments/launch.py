@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -22,7 +23,9 @@ from runner.protocols import slots
 from runner.protocols.plan import EpisodePlan
 
 
-def launch(value: dict[str, Any], *, by: models.User | None = None, keys_elsewhere: bool = False) -> models.Experiment:
+def launch(
+    value: Mapping[str, object], *, by: models.User | None = None, keys_elsewhere: bool = False
+) -> models.Experiment:
     """Records the experiment as planned and hints at its episodes. Unlaunchable when it could not run.
 
     A file with a key is launched once: later calls give the experiment that is there. Unlaunchable when that was

@@ -6,7 +6,7 @@ never touched. Copied attempts and calls say that they are: whoever bills leaves
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 from django.db.models import Model
@@ -56,21 +56,22 @@ class _Prefix:
             )
 
     def _target(self, entry: Entry) -> Model:
-        match entry.kind:
-            case Entry.Kind.TRIAL:
-                return self._attempt(entry.attempt)
-            case Entry.Kind.DECISION:
-                return self._decision(entry.decision)
-            case Entry.Kind.SEED:
-                return _copy_row(entry.seeding)
-            case Entry.Kind.FREEZE:
-                self.fork.trials.unneeded().delete()  # as the freeze itself does
-                return _copy_row(entry.seal)
-            case Entry.Kind.SKIP:
-                skipped = self.trials[entry.skip.trial_id]
-                Trial.objects.filter(pk=skipped.pk).update(status=Trial.Status.SKIPPED)
-                return _copy_row(entry.skip, trial_id=skipped.pk)
-        return _copy_row(entry.refusal, trial_id=self._trial(entry.refusal.trial_id))
+        if entry.attempt is not None:
+            return self._attempt(entry.attempt)
+        if entry.decision is not None:
+            return self._decision(entry.decision)
+        if entry.seeding is not None:
+            return _copy_row(entry.seeding)
+        if entry.seal is not None:
+            self.fork.trials.unneeded().delete()  # as the freeze itself does
+            return _copy_row(entry.seal)
+        if entry.skip is not None:
+            skipped = self.trials[entry.skip.trial_id]
+            Trial.objects.filter(pk=skipped.pk).update(status=Trial.Status.SKIPPED)
+            return _copy_row(entry.skip, trial_id=skipped.pk)
+        if entry.refusal is not None:
+            return _copy_row(entry.refusal, trial_id=self._trial(entry.refusal.trial_id))
+        raise ValueError(f"entry {entry.sequence} points at nothing")
 
     def _trial(self, origin: int | None) -> int | None:
         return None if origin is None else self.trials[origin].pk
@@ -86,7 +87,7 @@ class _Prefix:
         copied = _copy_row(attempt, trial_id=trial.pk, is_copy=True, counts=False, sandbox={}, lease_epoch=0)
         for verdict in attempt.verdicts.all():
             self._verdict(verdict, copied)
-        trajectories: dict[int, int] = {}
+        trajectories: dict[int | None, int] = {}
         for trajectory in attempt.trajectories.order_by("ordinal", "id"):  # parents come before their children
             trajectories[trajectory.pk] = self._trajectory(trajectory, copied, trajectories).pk
         for use in attempt.skill_uses.all():
@@ -99,7 +100,7 @@ class _Prefix:
         for below in (*verdict.checks.all(), *verdict.dimensions.all()):
             _copy_row(below, verdict_id=copied.pk)
 
-    def _trajectory(self, trajectory: Trajectory, attempt: Attempt, known: dict[int, int]) -> Trajectory:
+    def _trajectory(self, trajectory: Trajectory, attempt: Attempt, known: Mapping[int | None, int]) -> Trajectory:
         parent = None if trajectory.parent_id is None else known[trajectory.parent_id]
         copied = _copy_row(trajectory, attempt_id=attempt.pk, parent_id=parent)
         for chunk in trajectory.chunks.all():

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from django.conf import settings
 
@@ -31,6 +31,7 @@ from runner.protocols.plan import EpisodePlan
 from runner.protocols.registry import LAUNCHED
 from runner.sandboxes import local, sandbox_kind
 
+T = TypeVar("T")
 OUTSIDE = AuthorMode.OUTSIDE
 # By whether the condition runs an outside program, and by whether the author model is one.
 _WANTED = {
@@ -53,7 +54,7 @@ class Prepared:
     setups: Mapping[Arm, dict[str, Any]]
 
 
-def prepare(value: dict[str, Any], *, keys_elsewhere: bool = False) -> Prepared:
+def prepare(value: Mapping[str, object], *, keys_elsewhere: bool = False) -> Prepared:
     """Unlaunchable names every field that keeps it from running. `keys_elsewhere`: the workers have the models' keys,
     this process need not."""
     spec, problems = try_spec(value)
@@ -227,7 +228,8 @@ class _Check:
             return  # told above
         if not units:
             yield SpecProblem("suite", f"{self.suite.key} has nothing that {self.spec.protocol} could run")
-        told, sizes = set(), []
+        told: set[str] = set()
+        sizes: list[int] = []
         for condition in self._conditions:
             authors = sum(map(condition.suits, self.spec.author_models))
             cell = Cell(Arm(self.spec.agents[0], None, None, condition.name), 1, self.spec.seed)
@@ -256,7 +258,7 @@ class _Check:
             )
 
     def _read(
-        self, field: str, read: Callable[[], Any], keep: Callable[[Any], object] = lambda value: None
+        self, field: str, read: Callable[[], T], keep: Callable[[T], object] = lambda value: None
     ) -> Iterator[SpecProblem]:
         try:
             keep(read())

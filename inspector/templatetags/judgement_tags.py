@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TypeVar
 
 from django import template
 
+Item = TypeVar("Item")
 register = template.Library()
 
 
@@ -16,6 +17,6 @@ def of_key(words: Mapping[str, str], key: str) -> str:
 
 
 @register.filter
-def at(items: Sequence[Any], place: int) -> Any:
+def at(items: Sequence[Item], place: int) -> Item | None:
     """None where the sequence is shorter."""
     return items[place] if place < len(items) else None

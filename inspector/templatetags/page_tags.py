@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
 from django import template
+from django.core.paginator import Page
 from django.utils import timezone
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
@@ -21,6 +21,7 @@ from inspector.web.text.live_step import in_a_line
 register = template.Library()
 for written in (known, percent, points, number, compact, tokens, usd, duration, headline):
     register.filter(written)
+register.filter("step_line", in_a_line)
 
 TONES = {
     "passed": "ok",
@@ -99,12 +100,6 @@ def until(moment: datetime | None) -> SafeString:
 
 
 @register.filter
-def step_line(step: dict[str, Any] | None) -> str:
-    """The step an agent is at, in a line; empty where none is told."""
-    return in_a_line(step)
-
-
-@register.filter
 def wish_word(wish: str) -> str:
     """What becomes of an episode once its present trial has ended."""
     return {"pause": "pauses after this trial", "cancel": "ends after this trial"}.get(wish, wish)
@@ -121,17 +116,17 @@ def _ago(moment: datetime, now: datetime) -> str:
 
 
 @register.inclusion_tag("shared/_rate.html")
-def rate(value: Rate | None) -> dict[str, Any]:
+def rate(value: Rate | None) -> dict[str, object]:
     """k/n with the percentage and, from ten on, its interval."""
     return {"rate": value, **_interval(value)}
 
 
 @register.inclusion_tag("shared/_interval.html")
-def interval_bar(value: Rate) -> dict[str, Any]:
+def interval_bar(value: Rate) -> dict[str, object]:
     return _interval(value)
 
 
-def _interval(value: Rate | None) -> dict[str, Any]:
+def _interval(value: Rate | None) -> dict[str, object]:
     """Low, high, width and middle in percent, for text and for the drawing."""
     if value is None or value.interval is None:
         return {"low": None}
@@ -165,7 +160,7 @@ def _square(trial: Trial | Square, title: str, role: str, url: str) -> str:
 
 
 @register.inclusion_tag("shared/_pager.html", takes_context=True)
-def pager(context: dict[str, Any], page: Any, noun: str, name: str = "page") -> dict[str, Any]:
+def pager(context: template.Context, page: Page[object], noun: str, name: str = "page") -> dict[str, object]:
     """Links to the pages of a list by `?page=`, or by another name; they keep the rest of the query."""
 
     def link(number: int) -> str:
@@ -179,7 +174,7 @@ def pager(context: dict[str, Any], page: Any, noun: str, name: str = "page") -> 
 
 
 @register.inclusion_tag("shared/_sort_head.html", takes_context=True)
-def sort_head(context: dict[str, Any], key: str, label: str, current: str, kind: str = "") -> dict[str, Any]:
+def sort_head(context: template.Context, key: str, label: str, current: str, kind: str = "") -> dict[str, object]:
     """A column head that sorts by `?sort=key`, and the other way round when it does already."""
     direction = {key: "ascending", f"-{key}": "descending"}.get(current, "")
     following = f"-{key}" if direction == "ascending" else key
@@ -187,6 +182,6 @@ def sort_head(context: dict[str, Any], key: str, label: str, current: str, kind:
 
 
 @register.simple_tag
-def choices_url(choices: Choices, **changes: Any) -> str:
+def choices_url(choices: Choices, **changes: object) -> str:
     """The query string of these choices with some of them changed: "?condition=no-skill&metric=ESR"."""
     return f"?{choices.query(**changes)}"

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 from ipaddress import ip_address
-from typing import Any
+from typing import TypeVar
 
 from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import ImproperlyConfigured, PermissionDenied
-from django.http import HttpRequest, HttpResponse, HttpResponseForbidden, JsonResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseForbidden, JsonResponse
 from django.shortcuts import render
 from django.utils.functional import SimpleLazyObject
 
@@ -24,22 +24,22 @@ from benchapp.people.accounts import LOCAL_USER
 from benchapp.people.single_user import strange_hosts
 from benchapp.record import log_context
 
-View = Callable[..., HttpResponse]
+Answer = TypeVar("Answer", bound=HttpResponseBase)
 FORWARDED = ("HTTP_X_FORWARDED_FOR", "HTTP_FORWARDED", "HTTP_X_REAL_IP")
 
 
-def needs(level: str, *, to_change: bool = False) -> Callable[[View], View]:
+def needs(level: str, *, to_change: bool = False) -> Callable[[Callable[..., Answer]], Callable[..., Answer]]:
     """The view answers people of this level and above; others get 403 that says which level it takes.
 
     `to_change`: reading it (GET, HEAD) takes no level, everything else does.
     """
 
-    def wrap(view: View) -> View:
+    def wrap(view: Callable[..., Answer]) -> Callable[..., Answer]:
         @wraps(view)
-        def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        def guarded(request: HttpRequest, *args: object, **kwargs: object) -> Answer:
             is_open = to_change and request.method in {"GET", "HEAD"}
-            if not is_open and not request.user.may(level):  # type: ignore[union-attr]
-                raise PermissionDenied(f"This takes the level {level}; yours is {request.user.level}.")  # type: ignore[union-attr]
+            if not is_open and not (user := user_of(request)).may(level):
+                raise PermissionDenied(f"This takes the level {level}; yours is {user.level}.")
             return view(request, *args, **kwargs)
 
         guarded.needs = level  # type: ignore[attr-defined]
@@ -48,7 +48,14 @@ def needs(level: str, *, to_change: bool = False) -> Callable[[View], View]:
     return wrap
 
 
-def open_to_all(view: View) -> View:
+def user_of(request: HttpRequest) -> User:
+    """Who asks. The middleware below lets nobody else reach a view that is not open to all."""
+    if isinstance(request.user, User):
+        return request.user
+    raise PermissionDenied("Log in first.")
+
+
+def open_to_all(view: Callable[..., Answer]) -> Callable[..., Answer]:
     """For the few views that answer somebody who has not logged in."""
     view.open_to_all = True  # type: ignore[attr-defined]
     return view
@@ -57,7 +64,7 @@ def open_to_all(view: View) -> View:
 class AccessMiddleware:
     """Lets nobody in who is nobody. Refuses to start in single-user mode under a name that others can reach."""
 
-    def __init__(self, get_response: View) -> None:
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
         if settings.SINGLE_USER and (hosts := strange_hosts()):
             raise ImproperlyConfigured(
@@ -71,7 +78,7 @@ class AccessMiddleware:
             request.user = SimpleLazyObject(local_user)  # type: ignore[assignment]
         return self.get_response(request)
 
-    def process_view(self, request: HttpRequest, view: View, args: Any, kwargs: Any) -> HttpResponse | None:
+    def process_view(self, request: HttpRequest, view: object, args: object, kwargs: object) -> HttpResponse | None:
         if getattr(view, "open_to_all", False):  # first: some of these answer without a database
             return None
         if request.user.is_authenticated:

@@ -16,4 +16,4 @@ def broken(request: HttpRequest) -> HttpResponse:
     told = describe_failure(error) if error else ""
     if isinstance(error, OSError):
         told = told.rpartition(": ")[2]  # paths of the server are nothing for a page
-    return render(None, "500.html", {"told": told}, status=503 if told else 500)  # type: ignore[arg-type]
+    return render(None, "500.html", {"told": told}, status=503 if told else 500)

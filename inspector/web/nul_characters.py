@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, JsonResponse
 
@@ -21,7 +20,7 @@ class NulMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         return self.get_response(request)
 
-    def process_view(self, request: HttpRequest, view: Any, args: Any, kwargs: Any) -> HttpResponse | None:
+    def process_view(self, request: HttpRequest, view: object, args: object, kwargs: object) -> HttpResponse | None:
         part = next(_parts(request), None)
         if part is None:
             return None
@@ -36,7 +35,7 @@ def _parts(request: HttpRequest) -> Iterator[str]:
         yield "the address"
     for words, fields in (("the address", request.GET), ("the form", request.POST)):
         for name, values in fields.lists():
-            if any(NUL in text for text in (name, *values)):  # type: ignore[operator]
+            if any(NUL in text for text in (name, *values)):
                 yield f"the part “{name[:80].replace(NUL, '')}” of {words}"
     if any(NUL in text for text in request.COOKIES.values()):
         yield "a cookie"

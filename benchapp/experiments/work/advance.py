@@ -14,7 +14,6 @@ import uuid
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import django_rq
 from django.conf import settings
@@ -388,7 +387,7 @@ def reconcile() -> int:
 def _read_hinted() -> set[str]:
     """Episodes with a hint waiting in the queue."""
     try:
-        waiting: list[Any] = django_rq.get_queue().get_job_ids()
+        waiting = django_rq.get_queue().get_job_ids()
     except (RedisError, OSError):
         return set()
     return {job.split("_")[1] for job in waiting if job.startswith(f"{HINT}_")}

@@ -6,8 +6,9 @@ from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
 
+from benchapp.judges.judge_budget import Budget
 from benchapp.management.commands.suggest import queue_of
-from benchapp.review.suggestions.judging_queue import Budget, JudgingOutcome, judge_queue
+from benchapp.review.suggestions.judging_queue import JudgingOutcome, judge_queue
 from runner.base.errors import SetupError
 from runner.models import MODELS, Model, make_model
 from runner.models.litellm.client import LiteLLM

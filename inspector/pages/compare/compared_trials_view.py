@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
+from django.core.paginator import Page
 from django.db.models import Count, F, Q, QuerySet
 from django.db.models.expressions import OrderBy
 from django.http import HttpRequest, HttpResponse
@@ -101,7 +102,7 @@ def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpRespo
         )
     trials = trials_behind(choices, narrowing)
     tally = _tally(trials, choices)
-    page = paginate(request, _TrialTotals(_sort_trials(trials, sort), tally.total), per_page=PER_PAGE)  # type: ignore[arg-type]
+    page: Page[Trial] = paginate(request, _TrialTotals(_sort_trials(trials, sort), tally.total), per_page=PER_PAGE)  # type: ignore[arg-type]
     shown = list(_list_trials(list(page), choices))
     here = _address(choices, narrowing)
     added, revised = count_added_since(choices), _count_later(trials, choices)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -122,7 +121,7 @@ MEMBER = JsonShape(
 )
 
 
-def _experiment_twin(found: Experiment, runs: list[Run], total: TrialTally) -> dict[str, Any]:
+def _experiment_twin(found: Experiment, runs: list[Run], total: TrialTally) -> dict[str, object]:
     return {
         **EXPERIMENT.read(found),
         "file": _file(found),
@@ -134,7 +133,7 @@ def _experiment_twin(found: Experiment, runs: list[Run], total: TrialTally) -> d
     }
 
 
-def _costs(found: Experiment, spending: Iterable[RunSpending]) -> dict[str, Any]:
+def _costs(found: Experiment, spending: Iterable[RunSpending]) -> dict[str, object]:
     """What agents and authors used, and what was foretold at the launch; None for what was not launched here."""
     bill = WorkProgress(spent=tuple(spending))
     return {

@@ -15,7 +15,7 @@ from benchapp.imports import FORMATS
 from benchapp.imports.audited_edits import EDITABLE, EditRefused
 from benchapp.models import ImportBatch, Run, User
 from benchapp.record.json_shape import JsonShape
-from inspector.web.access import needs
+from inspector.web.access import needs, user_of
 from inspector.web.forms import AssignForm
 from inspector.web.responses import link_to, next_url, paginate, render_page
 
@@ -47,7 +47,7 @@ def assign(request: HttpRequest) -> HttpResponse:
 
 def _account(request: HttpRequest) -> User | None:
     """Who is logged in; None in single-user mode, where "local" says nothing about who sits there."""
-    return None if settings.SINGLE_USER else request.user  # type: ignore[return-value]
+    return None if settings.SINGLE_USER else user_of(request)
 
 
 def _page(request: HttpRequest, form: AssignForm, *, as_json: bool, status: int = 200) -> HttpResponse:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
 from uuid import UUID
 
 from django.contrib import messages
@@ -20,7 +19,7 @@ from benchapp.stats.metrics.tally import TrialTally, tally_by
 from inspector.pages.jobs.budget import budget_of
 from inspector.pages.jobs.operate import carry_out
 from inspector.pages.jobs.operator_acts import ACTS, Target, episodes_of, in_lines, possible, standing_of
-from inspector.web.access import needs
+from inspector.web.access import needs, user_of
 from inspector.web.responses import PageLink, next_url, paginate, render_page, wants_fragment
 from inspector.web.text.live_step import without_closed
 from inspector.web.text.row_shapes import AT_WORK, AUTHOR_CALL
@@ -41,9 +40,9 @@ def operate(request: HttpRequest, kind: str, public_id: UUID, *, as_json: bool =
     standing = None if is_live else standing_of(kind, target, episodes)
     acts = list(possible(standing)) if standing else []
     page = paginate(request, episodes if as_json else in_lines(episodes), per_page=EPISODES_PER_PAGE)
-    working = without_closed(cast(User, request.user), at_work(_attempts(target), MAX_ATTEMPTS))
+    working = without_closed(user_of(request), at_work(_attempts(target), MAX_ATTEMPTS))
     calling = list(_calls(target)[:MAX_ATTEMPTS])
-    progress = None if isinstance(target, Episode) else progress_of([target])[target.pk]  # type: ignore[list-item]
+    progress = None if isinstance(target, Episode) else progress_of([target])[target.pk]
     budget = budget_of(target, progress) if isinstance(target, Run) and progress else []
     data = {
         "kind": kind,
@@ -95,7 +94,7 @@ def operate_act(request: HttpRequest, kind: str, public_id: UUID, act: str) -> H
         messages.error(request, f"{ACTS[act].title}: nothing was done. Say why: it is kept with the act.")
         return redirect("operate", kind, public_id)
     try:
-        said, following = carry_out(act, target, request.POST, reason=reason, by=cast(User, request.user))
+        said, following = carry_out(act, target, request.POST, reason=reason, by=user_of(request))
     except RunnerError as error:
         messages.error(request, f"{ACTS[act].title}: nothing was done. {error}")
         return redirect("operate", kind, public_id)
@@ -116,7 +115,7 @@ def _target(kind: str, public_id: UUID) -> Target:
     raise Http404(f"there is nothing to operate called {kind}")
 
 
-def _attempts(target: Target) -> Any:
+def _attempts(target: Target) -> QuerySet[Attempt]:
     where = {Experiment: "trial__episode__run__experiment", Run: "trial__episode__run", Episode: "trial__episode"}
     return Attempt.objects.under_way().filter(**{where[type(target)]: target})
 
@@ -167,7 +166,7 @@ def _sample(trial: Trial) -> list[str]:
 # --- the twin ---------------------------------------------------------------------------------------------------
 
 
-def _attempts_twin(episode: Episode) -> list[dict[str, Any]]:
+def _attempts_twin(episode: Episode) -> list[dict[str, object]]:
     attempts = Attempt.objects.filter(trial__episode=episode).select_related("trial__task")
     return ATTEMPT.read_all(attempts.order_by("-pk")[:MAX_ATTEMPTS])
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from dataclasses import dataclass
+from typing import Literal, get_args
 
 import yaml
 from django.http import QueryDict
@@ -130,13 +130,13 @@ class ShownField:
     value: Value
     options: tuple[Option, ...] = ()
     rest: str = ""  # of ticks: what no option has, one a line
-    errors: tuple[str, ...] = field(default=())
+    errors: tuple[str, ...] = ()
 
 
 # --- the file's fields ------------------------------------------------------------------------------------------
 
 
-def read(text: str) -> dict[str, Any]:
+def read(text: str) -> dict[str, object]:
     """The file as a mapping. SetupError says what is wrong with it as YAML."""
     if len(text) > MAX_CHARACTERS:
         raise SetupError(f"{len(text):,} characters (expected at most {MAX_CHARACTERS:,})")
@@ -148,12 +148,12 @@ def read(text: str) -> dict[str, Any]:
     return read_text(text)
 
 
-def write(value: Mapping[str, Any]) -> str:
+def write(value: Mapping[str, object]) -> str:
     ordered = {name: value[name] for name in (*FIRST, *value) if name in value}
     return yaml.safe_dump(ordered, sort_keys=False, allow_unicode=True, width=88, default_flow_style=None)
 
 
-def values_of(file: Mapping[str, Any]) -> dict[str, Value]:
+def values_of(file: Mapping[str, object]) -> dict[str, Value]:
     """What stands in each field when the file says this; defaults where it says nothing."""
     plural = {SINGULAR.get(name, name): [item] if name in SINGULAR else item for name, item in file.items()}
     return {name: _show_value(each, _at(plural, name)) for name, each in FIELDS.items()}
@@ -174,7 +174,9 @@ def values_sent(given: QueryDict) -> dict[str, Value]:
     return found
 
 
-def write_changes(file: Mapping[str, Any], before: Mapping[str, Value], after: Mapping[str, Value]) -> dict[str, Any]:
+def write_changes(
+    file: Mapping[str, object], before: Mapping[str, Value], after: Mapping[str, Value]
+) -> dict[str, object]:
     """The file with what differs between `before` and `after` written into it. What is as by default is left out."""
     found = {SINGULAR.get(name, name): [item] if name in SINGULAR else item for name, item in file.items()}
     for name, value in after.items():
@@ -191,11 +193,11 @@ def write_changes(file: Mapping[str, Any], before: Mapping[str, Value], after: M
     return found
 
 
-def _names_none(value: Any) -> bool:
+def _names_none(value: object) -> bool:
     return isinstance(value, list | tuple) and None in value
 
 
-def _put_value(file: dict[str, Any], name: str, value: Any) -> None:
+def _put_value(file: dict[str, object], name: str, value: object) -> None:
     outer, _, inner = name.partition(".")
     if not inner:
         if value == _default(name) and outer not in FIRST:
@@ -203,7 +205,8 @@ def _put_value(file: dict[str, Any], name: str, value: Any) -> None:
         else:
             file[outer] = value
         return
-    kept = dict(file[outer]) if isinstance(file.get(outer), dict) else {}
+    before = file.get(outer)
+    kept = dict(before) if isinstance(before, dict) else {}
     kept.pop(inner, None)
     if value != _default(name):
         kept[inner] = value
@@ -212,7 +215,7 @@ def _put_value(file: dict[str, Any], name: str, value: Any) -> None:
         del file[outer]
 
 
-def _at(file: Mapping[str, Any], name: str) -> Any:
+def _at(file: Mapping[str, object], name: str) -> object:
     outer, _, inner = name.partition(".")
     value = file.get(outer)
     if inner:
@@ -220,14 +223,14 @@ def _at(file: Mapping[str, Any], name: str) -> Any:
     return _default(name) if value is None else value
 
 
-def _default(name: str) -> Any:
+def _default(name: str) -> object:
     outer, _, inner = name.partition(".")
     found = LaunchSpec.model_fields[outer]
     value = "" if found.is_required() else found.default
     return getattr(value, inner) if inner else list(value) if isinstance(value, tuple) else value
 
 
-def _show_value(each: LaunchField, value: Any) -> Value:
+def _show_value(each: LaunchField, value: object) -> Value:
     if each.kind == "tick":
         return value is True
     if each.kind in ("ticks", "lines"):
@@ -236,7 +239,7 @@ def _show_value(each: LaunchField, value: Any) -> Value:
     return "" if value is None else " ".join(str(value).split())
 
 
-def _read_value(each: LaunchField, value: Value) -> Any:
+def _read_value(each: LaunchField, value: Value) -> object:
     """As the file says it. What is no number stays as it was typed: the check then says what was expected."""
     if each.kind == "number":
         return _number(str(value))

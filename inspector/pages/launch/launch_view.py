@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, cast
 
 from django.conf import settings
 from django.contrib import messages
@@ -17,22 +16,23 @@ from django.views.decorators.http import require_http_methods
 
 from benchapp.experiments.demo_experiment import DEMO
 from benchapp.experiments.estimate import ExperimentEstimate, estimate
+from benchapp.experiments.experiment_file import FIRST
 from benchapp.experiments.foresight import Foresight, foresee
 from benchapp.experiments.launch import launch as launch_experiment
-from benchapp.experiments.launch_spec import SpecProblem, Unlaunchable
+from benchapp.experiments.launch_spec import LaunchSpec, SpecProblem, Unlaunchable
 from benchapp.experiments.preparation import Prepared, prepare
 from benchapp.experiments.schedule import Planned, schedule
 from benchapp.experiments.work.progress import workforce
 from benchapp.models import Experiment, User
 from benchapp.record.json_shape import JsonShape, Shaped
 from inspector.pages.launch import launch as form
-from inspector.web.access import needs
+from inspector.web.access import needs, user_of
 from inspector.web.responses import PageLink, render_page
 from runner.base.errors import RunnerError, SetupError
 
 FIRST_TRIALS = 12  # of the schedule, shown; the command line prints it all
 EXAMPLES = Path(settings.BASE_DIR) / "examples" / "experiments"
-START: dict[str, Any] = {
+START: dict[str, object] = {
     "name": "",
     "suite": "starter",
     "protocol": "skillevolbench",
@@ -53,7 +53,7 @@ class LaunchDraft:
 
     text: str
     values: Mapping[str, form.Value]
-    file: Mapping[str, Any] | None  # None: no YAML
+    file: Mapping[str, object] | None  # None: no YAML
     problems: tuple[SpecProblem, ...] = ()
     drawn: str | None = None
 
@@ -77,10 +77,7 @@ class CheckedLaunch(Shaped):
 
     json_shape = JsonShape(
         ("runs", lambda checked: len(checked.prepared.plans)),
-        ("estimate", lambda checked: checked.estimate.as_json()),
-        "first_trials=first",
-        ("cannot_run", lambda checked: [problem.as_json() for problem in checked.foreseen.problems]),
-        "notes=foreseen.notes",
+        *("estimate", "first_trials=first", "cannot_run=foreseen.problems", "notes=foreseen.notes"),
     )
 
     @property
@@ -151,7 +148,7 @@ def _launch(request: HttpRequest, draft: LaunchDraft) -> HttpResponse:
     file = dict(draft.file or {})
     token = f"{request.POST.get('once', '')[:64]}:{draft.digest}"
     file.setdefault("key", "form-" + hashlib.sha256(token.encode()).hexdigest()[:24])
-    experiment = launch_experiment(file, by=cast(User, request.user), keys_elsewhere=True)
+    experiment = launch_experiment(file, by=user_of(request), keys_elsewhere=True)
     messages.success(request, f"{experiment.name} is launched: workers take it up in turn.")
     return HttpResponseRedirect(experiment.get_absolute_url())
 
@@ -169,10 +166,10 @@ def _start(request: HttpRequest) -> LaunchDraft:
     return LaunchDraft(text, form.values_of(file), file)
 
 
-def _is_default(name: str, value: Any) -> bool:
-    if name in form.FIRST or name not in form.LaunchSpec.model_fields:
+def _is_default(name: str, value: object) -> bool:
+    if name in FIRST or name not in LaunchSpec.model_fields:
         return False
-    found = form.LaunchSpec.model_fields[name]
+    found = LaunchSpec.model_fields[name]
     default = found.default.model_dump(mode="json") if hasattr(found.default, "model_dump") else found.default
     return not found.is_required() and value == (list(default) if isinstance(default, tuple) else default)
 

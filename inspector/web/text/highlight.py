@@ -116,4 +116,4 @@ def _language(name: str) -> type[Lexer] | None:
 def _kind(token: _TokenType) -> str:
     if token in (Token.Text, Token.Name, Token.Punctuation):
         return ""
-    return next((kind for parent, kind in _KINDS if token in parent), "")
+    return next((kind for parent, kind in _KINDS if parent in token.split()), "")
