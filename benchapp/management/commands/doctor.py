@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 from django.core.management.base import BaseCommand
 
@@ -12,7 +11,7 @@ class Command(BaseCommand):
     help = "Says what is there, what is missing and what that costs. Exit status 1 when the demo could not run."
     requires_system_checks: list[str] = []
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: object) -> None:
         found = []
         for finding in findings():
             found.append(finding)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
@@ -11,8 +11,8 @@ from benchapp.judges.judge_scores import read_judged_rows
 from benchapp.judges.judged_measures import EVERY
 from benchapp.judges.retest import Retest, retest
 from benchapp.judges.robustness import Spread, over_replicates, over_samples, replicates_of
-from benchapp.management.commands.judge import positive_int
-from benchapp.management.commands.judge_run import add_judge_options, metrics_of, model_of, render_outcome, run_of
+from benchapp.management.commands.judge_run import add_judge_options, choose_metrics, make_judge, render_outcome
+from benchapp.management.lookups import end_on, find_run, parse_positive_int
 from runner.base.errors import SetupError
 
 WIDTH = 44
@@ -26,20 +26,30 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         add_judge_options(parser)
-        parser.add_argument("--repeats", type=positive_int, default=2, metavar="N", help="how often (default: 2)")
+        parser.add_argument("--repeats", type=parse_positive_int, default=2, metavar="N", help="how often (default: 2)")
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        if options["repeats"] < 2:
+    def handle(
+        self,
+        *args: object,
+        run: UUID,
+        model: str,
+        metrics: list[str] | None,
+        limit: int | None,
+        max_usd: float | None,
+        repeats: int,
+        key_variable: str | None,
+        api_base: str | None,
+        **options: object,
+    ) -> None:
+        if repeats < 2:
             raise CommandError("--repeats: a retest needs at least 2")
-        run, model = run_of(options["run"]), model_of(options)
-        metrics, budget = metrics_of(options["metrics"]), Budget(options["limit"], options["max_usd"])
+        found, judge, budget = find_run(run), make_judge(model, key_variable, api_base), Budget(limit, max_usd)
+        chosen = choose_metrics(metrics)
         outcomes: list[PassOutcome] = []
-        for repeat in range(1, options["repeats"] + 1):
-            try:
-                outcomes.append(judge_run(run, model, metrics, repeat=repeat, budget=budget))
-            except SetupError as error:
-                raise CommandError(str(error)) from error
-            self.stdout.write(render_outcome(model, outcomes[-1]))
+        for repeat in range(1, repeats + 1):
+            with end_on(SetupError):
+                outcomes.append(judge_run(found, judge, chosen, repeat=repeat, budget=budget))
+            self.stdout.write(render_outcome(judge, outcomes[-1]))
             if outcomes[-1].stopped:
                 raise CommandError(f"stopped: {outcomes[-1].stopped}", returncode=3)
         self._say(outcomes)

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from benchapp.management.lookups import end_on
 from runner.base.errors import SetupError
 from runner.models.preset import Preset
 from runner.models.presets import preset_files, read_preset_named
@@ -14,12 +14,10 @@ class Command(BaseCommand):
     help = "Lists the presets: harness, models, and which of the variables they read are set here. Never a value."
     requires_system_checks: list[str] = []
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: object) -> None:
         faulty = 0
-        try:
+        with end_on(SetupError):
             names = sorted(preset_files())
-        except SetupError as error:
-            raise CommandError(str(error)) from error
         for name in names:
             try:
                 self.stdout.write(_line(read_preset_named(name)))

@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
@@ -35,7 +34,9 @@ class Command(BaseCommand):
         parser.add_argument("file", type=Path)
         parser.add_argument("--dry-run", action="store_true", help="print the whole schedule; write nothing")
         parser.add_argument("--wait", action="store_true", help="follow it to its end")
-        parser.add_argument("--json", action="store_true", help="JSON on standard output, one value per line")
+        parser.add_argument(
+            "--json", dest="as_json", action="store_true", help="JSON on standard output, one value per line"
+        )
         parser.add_argument("--workers", type=int, default=1, help="how many the estimate of time assumes (1)")
         parser.add_argument(
             "--keys-elsewhere",
@@ -43,45 +44,55 @@ class Command(BaseCommand):
             help="the workers have the models' keys: do not ask for them here",
         )
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        self.json = options["json"]
+    def handle(
+        self,
+        *args: object,
+        file: Path,
+        dry_run: bool,
+        wait: bool,
+        as_json: bool,
+        workers: int,
+        keys_elsewhere: bool,
+        **options: object,
+    ) -> None:
+        self.json = as_json
         try:
-            value = read_file(options["file"])
-            prepared = prepare(value, keys_elsewhere=options["keys_elsewhere"])
+            value = read_file(file)
+            prepared = prepare(value, keys_elsewhere=keys_elsewhere)
         except Unlaunchable as error:
-            raise CommandError(self._problems(options["file"], error)) from error
+            raise CommandError(self._render_problems(file, error)) from error
         except SetupError as error:
             raise CommandError(str(error)) from error
-        self._foretell(prepared, options["workers"])
-        self._warn(options["file"], foresee(prepared, runs_here=not options["keys_elsewhere"]))
-        if options["dry_run"]:
-            self._schedule(prepared)
+        self._write_estimate(prepared, workers)
+        self._warn(file, foresee(prepared, runs_here=not keys_elsewhere))
+        if dry_run:
+            self._write_schedule(prepared)
             return
         try:
-            experiment = launch(value, keys_elsewhere=options["keys_elsewhere"])
+            experiment = launch(value, keys_elsewhere=keys_elsewhere)
         except Unlaunchable as error:  # told by the record: its key was launched before
-            raise CommandError(self._problems(options["file"], error)) from error
+            raise CommandError(self._render_problems(file, error)) from error
         self._say(
             {"experiment": str(experiment.public_id), "name": experiment.name, "status": experiment.status},
             f"{experiment.public_id}  {experiment.name}",
         )
-        if options["wait"]:
+        if wait:
             raise SystemExit(self._follow(experiment))
 
-    def _problems(self, path: Path, error: Unlaunchable) -> str:
+    def _render_problems(self, path: Path, error: Unlaunchable) -> str:
         if self.json:
             told = [{"field": problem.field, "message": problem.message} for problem in error.problems]
             return json.dumps({"file": str(path), "problems": told})
         lines = "\n".join(f"  {problem}" for problem in error.problems)
         return f"{path} cannot be launched:\n{lines}"
 
-    def _say(self, value: dict[str, Any], line: str) -> None:
+    def _say(self, value: dict[str, object], line: str) -> None:
         self.stdout.write(json.dumps(value) if self.json else line)
         self.stdout.flush()
 
     # --- before ---------------------------------------------------------------------------------------------------
 
-    def _foretell(self, prepared: Prepared, workers: int) -> None:
+    def _write_estimate(self, prepared: Prepared, workers: int) -> None:
         found = estimate(prepared)
         if self.json:
             whole = found.whole
@@ -103,11 +114,11 @@ class Command(BaseCommand):
         try:
             found.require_hope()
         except Unlaunchable as error:
-            raise CommandError(self._problems(path, error)) from error
+            raise CommandError(self._render_problems(path, error)) from error
         if found.hopeless and not self.json:
             self.stdout.write(f"  {found.hopeless} of {_render_count(found.trials, 'trial')} cannot run as they are.")
 
-    def _schedule(self, prepared: Prepared) -> None:
+    def _write_schedule(self, prepared: Prepared) -> None:
         for planned in schedule(prepared):
             line = f"{planned.place:>6}  {planned.unit}  {planned.slot}  {planned.cell}"
             self._say({"planned": planned.as_json()}, line)
@@ -129,10 +140,10 @@ class Command(BaseCommand):
             if not experiment.is_open:
                 break
             time.sleep(LOOK_SECONDS)
-        self._tell_blocks(experiment)
+        self._write_blocked(experiment)
         return DONE if experiment.status == Experiment.Status.DONE else NOT_DONE
 
-    def _tell_blocks(self, experiment: Experiment) -> None:
+    def _write_blocked(self, experiment: Experiment) -> None:
         blocked = Episode.objects.filter(run__experiment=experiment, status=Episode.Status.BLOCKED)
         for episode in blocked.select_related("run"):
             reason = next(iter(episode.blocked_reason.splitlines()), "")
