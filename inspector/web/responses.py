@@ -13,7 +13,7 @@ from django.core.paginator import Page, Paginator
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
-from django.urls import URLPattern, path, reverse
+from django.urls import reverse
 from django.utils.cache import patch_vary_headers
 
 from benchapp.record.json_shape import encode
@@ -22,12 +22,6 @@ Row = TypeVar("Row")
 PER_PAGE = 100
 View = Callable[..., HttpResponseBase]
 TWIN_OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_PASSTHROUGH_DATACLASS
-
-
-def twin(route: str, view: View, name: str) -> list[URLPattern]:
-    """The page and its JSON twin: the path without its trailing slash, with .json ("/" answers as /index.json)."""
-    json_route = f"{route.rstrip('/') or 'index'}.json"
-    return [path(route, view, name=name), path(json_route, view, {"as_json": True}, name=f"{name}-json")]
 
 
 def render_page(
