@@ -41,10 +41,10 @@ class JsonLine(logging.Formatter):
         }
         if record.exc_info:
             told["traceback"] = self.formatException(record.exc_info)
-        return orjson.dumps(_encodable(told), default=str).decode()
+        return orjson.dumps(_make_encodable(told), default=str).decode()
 
 
-def _encodable(told: dict[str, object]) -> dict[str, object]:
+def _make_encodable(told: dict[str, object]) -> dict[str, object]:
     """Halves of surrogate pairs, which JSON cannot say, become question marks."""
     return {
         name: value.encode(errors="replace").decode() if isinstance(value, str) else value

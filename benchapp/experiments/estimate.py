@@ -101,8 +101,8 @@ Taken = dict[str, list[float]]
 class _Past:
     """Earlier trials and episodes, by what they must have in common with the planned ones."""
 
-    trials: dict[tuple[object, ...], Taken] = field(default_factory=lambda: defaultdict(_nothing_taken))
-    authors: dict[tuple[object, ...], Taken] = field(default_factory=lambda: defaultdict(_nothing_taken))
+    trials: dict[tuple[object, ...], Taken] = field(default_factory=lambda: defaultdict(_make_empty))
+    authors: dict[tuple[object, ...], Taken] = field(default_factory=lambda: defaultdict(_make_empty))
     prices: dict[str, Prices | None] = field(default_factory=dict)  # by model, of those that were asked for
 
     def price(self, model: str, usage: Usage) -> float | None:
@@ -117,42 +117,42 @@ class _Past:
 
 def estimate(prepared: Prepared) -> ExperimentEstimate:
     """Two queries, whatever the experiment's size."""
-    past = _past(prepared)
+    past = _read_past(prepared)
     arms: dict[Arm, Estimate] = {}
     for cell, plans in prepared.plans.items():
-        found = sum((_episode(cell.arm, plan, past) for plan in plans), Estimate())
+        found = sum((_estimate_episode(cell.arm, plan, past) for plan in plans), Estimate())
         known = arms.get(cell.arm)
         # replicates rest on the same earlier trials: these are counted once
-        arms[cell.arm] = found if known is None else known + _without_basis(found)
+        arms[cell.arm] = found if known is None else known + _drop_basis(found)
     return ExperimentEstimate(arms)
 
 
-def _without_basis(found: Estimate) -> Estimate:
+def _drop_basis(found: Estimate) -> Estimate:
     return Estimate(found.trials, found.episodes, 0, found.tokens, found.cost_usd, found.seconds, found.longest_seconds)
 
 
-def _episode(arm: Arm, plan: EpisodePlan, past: _Past) -> Estimate:
+def _estimate_episode(arm: Arm, plan: EpisodePlan, past: _Past) -> Estimate:
     planned = slots(plan)
-    parts = [past.trials.get(_trial_key(arm, slot.task), _nothing_taken()) for slot in planned]
+    parts = [past.trials.get(_trial_key(arm, slot.task), _make_empty()) for slot in planned]
     tasks = dict.fromkeys(slot.task for slot in planned)
     basis = sum(len(past.trials[key]["seen"]) for task in tasks if (key := _trial_key(arm, task)) in past.trials)
     if plan.condition.has_author:
-        parts.append(past.authors.get((plan.environment.key, arm.condition, arm.author_model), _nothing_taken()))
-    amounts = {name: _sum(part[name] for part in parts) for name in AMOUNTS}
+        parts.append(past.authors.get((plan.environment.key, arm.condition, arm.author_model), _make_empty()))
+    amounts = {name: _sum_medians(part[name] for part in parts) for name in AMOUNTS}
     amounts["cost_usd"] = replace(
-        _sum(part["cost_usd"] or part["priced"] for part in parts),
+        _sum_medians(part["cost_usd"] or part["priced"] for part in parts),
         priced=sum(1 for part in parts if part["priced"] and not part["cost_usd"]),
     )
     return Estimate(len(planned), 1, basis, **amounts, longest_seconds=amounts["seconds"].value)
 
 
-def _sum(parts: Iterable[list[float]]) -> Amount:
+def _sum_medians(parts: Iterable[list[float]]) -> Amount:
     every = list(parts)
     medians = [median(values) for values in every if values]
     return Amount(sum(medians) if medians else None, len(medians), len(every))
 
 
-def _nothing_taken() -> Taken:
+def _make_empty() -> Taken:
     return {"seen": [], "priced": [], **{name: [] for name in AMOUNTS}}
 
 
@@ -163,7 +163,7 @@ def _trial_key(arm: Arm, task: str) -> tuple[object, ...]:
 # --- what the record knows ----------------------------------------------------------------------------------------
 
 
-def _past(prepared: Prepared) -> _Past:
+def _read_past(prepared: Prepared) -> _Past:
     arms = list(prepared.setups)
     past = _Past()
     own: dict[str, object] = {
@@ -195,7 +195,7 @@ def _take_trials(past: _Past, narrowed: dict[str, object], agents: set[str], mod
         "duration_seconds",
     ):
         usage = Usage(input_tokens=given, cached_tokens=cached, output_tokens=received, cost_usd=cost)
-        _keep(past, past.trials[task, condition, harness, model], model, usage, seconds)
+        _add_taken(past, past.trials[task, condition, harness, model], model, usage, seconds)
 
 
 def _take_authors(past: _Past, narrowed: dict[str, object], authors: set[str]) -> None:
@@ -221,10 +221,10 @@ def _take_authors(past: _Past, narrowed: dict[str, object], authors: set[str]) -
         tokens = Usage(given, cached, received) if tokens_told == total else Usage()
         usage = replace(tokens, cost_usd=cost if costs_told == total else None)
         took = None if seconds is None else seconds.total_seconds()
-        _keep(past, past.authors[unit, condition, author], author, usage, took)
+        _add_taken(past, past.authors[unit, condition, author], author, usage, took)
 
 
-def _keep(past: _Past, taken: Taken, model: str, usage: Usage, seconds: float | None) -> None:
+def _add_taken(past: _Past, taken: Taken, model: str, usage: Usage, seconds: float | None) -> None:
     told = usage.input_tokens is not None and usage.output_tokens is not None
     tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0) if told else None
     priced = past.price(model, usage) if usage.cost_usd is None else None

@@ -1,4 +1,4 @@
-"""Experiment files as text: YAML or JSON in, YAML out."""
+"""Experiment files as text: YAML or JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ import yaml
 from yaml.composer import ComposerError
 from yaml.constructor import ConstructorError
 
-from benchapp.experiments.launch_spec import LaunchSpec
 from runner.base.errors import SetupError
 
 MAX_BYTES = 200_000
@@ -90,16 +89,3 @@ def _require_storable(value: object) -> None:
     items = [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list | set) else ()
     for item in items:
         _require_storable(item)
-
-
-def write_text(spec: LaunchSpec) -> str:
-    """The file that launches this again: what differs from the defaults, and what no reader should have to guess."""
-    whole = spec.file
-    changed = {name: whole[name] for name in LaunchSpec.model_fields if _is_written(spec, name)}
-    ordered = {name: changed[name] for name in (*FIRST, *changed) if name in changed}
-    return yaml.safe_dump(ordered, sort_keys=False, allow_unicode=True, width=100, default_flow_style=None)
-
-
-def _is_written(spec: LaunchSpec, name: str) -> bool:
-    field = LaunchSpec.model_fields[name]
-    return name in FIRST or field.is_required() or getattr(spec, name) != field.default

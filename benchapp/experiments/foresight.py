@@ -63,33 +63,33 @@ class Foresight:
 
 def foresee(prepared: Prepared, *, runs_here: bool) -> Foresight:
     """`runs_here`: the workers have the variables of this process."""
-    counted = _trials(prepared)
+    counted = _count_trials(prepared)
     sandbox, problems, hopeless = prepared.spec.sandbox, [], 0
     for (agent, _), (task, trials) in counted.items():
         found = list(problems_of(task, agent=agent, sandbox=sandbox, runs_here=runs_here))
         problems += [Foreseen(task.key, agent, error, trials) for error in found]
         hopeless += trials if found else 0
     tasks = {task.key: task for task, _ in counted.values()}
-    notes = tuple(_absent(list(tasks.values()))) if sandbox == "docker" else ()
+    notes = tuple(_describe_absent(list(tasks.values()))) if sandbox == "docker" else ()
     return Foresight(tuple(problems), notes, hopeless, sum(trials for _, trials in counted.values()))
 
 
-def _trials(prepared: Prepared) -> dict[tuple[str, str], tuple[Task, int]]:
+def _count_trials(prepared: Prepared) -> dict[tuple[str, str], tuple[Task, int]]:
     """(agent, task key) -> the task and how many trials the experiment has of them, in the order of the plan."""
     counted: dict[tuple[str, str], tuple[Task, int]] = {}
     for plan in (plan for plans in prepared.plans.values() for plan in plans):
-        tasks = _tasks(plan)
+        tasks = _map_tasks(plan)
         for slot in slots(plan):
             _, before = counted.get((plan.agent, slot.task), (None, 0))
             counted[plan.agent, slot.task] = (tasks[slot.task], before + 1)
     return counted
 
 
-def _tasks(plan: EpisodePlan) -> dict[str, Task]:
+def _map_tasks(plan: EpisodePlan) -> dict[str, Task]:
     return {task.key: task for family in plan.environment.families for task in family.tasks}
 
 
-def _absent(tasks: list[Task]) -> Iterator[str]:
+def _describe_absent(tasks: list[Task]) -> Iterator[str]:
     for image, keys in absent_images(tasks).items():
         more = f" and {len(keys) - SHOWN:,} more" if len(keys) > SHOWN else ""
         named = f"{', '.join(keys[:SHOWN])}{more}"

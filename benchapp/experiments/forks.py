@@ -45,19 +45,19 @@ def fork(episode: Episode, *, before: TrialSlot | int, dice: Dice = "new", reaso
     if not Episode.objects.own().filter(pk=episode.pk, is_ordered=True).exists():
         raise NotPossible(f"episode {episode.public_id} was not launched here: there is nothing to go on with")
     entries = list(episode.entries.in_order())
-    place = _place(episode, entries, before)
+    place = _find_place(episode, entries, before)
     suite = suite_of(episode)
     plan = plan_of(episode, suite)
     seed = secrets.randbits(61) if dice == "new" else (episode.run.seed or 0)
     with transaction.atomic():
         run = _record_run(episode, seed, by)
         forked = _record_episode(run, episode, plan, suite, entries[: place - 1])
-        _keep(episode, run, {"before": str(before), "sequence": place, "dice": dice}, reason, by)
+        _note_fork(episode, run, {"before": str(before), "sequence": place, "dice": dice}, reason, by)
         transaction.on_commit(lambda: advance.hint(str(forked.public_id)))
     return run
 
 
-def _place(episode: Episode, entries: list[Entry], before: TrialSlot | int) -> int:
+def _find_place(episode: Episode, entries: list[Entry], before: TrialSlot | int) -> int:
     """The sequence of the first entry that is not taken over."""
     if isinstance(before, int):
         found = [entry.sequence for entry in entries if entry.sequence == before and entry.kind in PLACES]
@@ -123,7 +123,7 @@ def _record_episode(run: Run, origin: Episode, plan: EpisodePlan, suite: Suite, 
     return forked
 
 
-def _keep(episode: Episode, run: Run, detail: dict[str, object], reason: str, by: User | None) -> None:
+def _note_fork(episode: Episode, run: Run, detail: dict[str, object], reason: str, by: User | None) -> None:
     Activity.objects.create(
         actor=by,
         actor_name=by.get_username() if by else "command line",

@@ -22,8 +22,8 @@ from benchapp.experiments.estimate import ExperimentEstimate, estimate
 from benchapp.experiments.launch import launch_prepared
 from benchapp.experiments.plans import find_unit, make_plan, plan_of, setup_of, spec_of, suite_of
 from benchapp.experiments.preparation import Prepared
-from benchapp.models import Activity, Decision, Episode, Experiment, Probe, Snapshot, User
-from benchapp.record.human_acts import NotPossible
+from benchapp.models import Decision, Episode, Experiment, Probe, Snapshot, User
+from benchapp.record.human_acts import COMMAND_LINE, NotPossible, note_activity
 from runner.base.digests import digest_json, library_digest
 from runner.base.types import Files, Phase
 from runner.engine.setup import setup_digest
@@ -274,24 +274,17 @@ def launch_probe(found: ProbePreview, *, reason: str, by: User | None = None) ->
             times=found.times,
             reason=reason.strip()[:MAX_REASON],
             actor=by,
-            actor_name=by.get_username() if by else "command line",
+            actor_name=by.get_username() if by else COMMAND_LINE,
         )
         _record_activity(found, probe, experiment, by)
     return probe
 
 
 def _record_activity(found: ProbePreview, probe: Probe, experiment: Experiment, by: User | None) -> None:
-    Activity.objects.create(
-        actor=by,
-        actor_name=probe.actor_name,
-        verb="probe",
-        target_kind="episode",
-        target_id=found.episode.public_id,
-        detail={
-            "state": probe.state,
-            "reverted": [hunk.id for hunk in found.hunks],
-            "trials": found.trials,
-            "experiment": str(experiment.public_id),
-        },
-        reason=probe.reason,
-    )
+    detail = {
+        "state": probe.state,
+        "reverted": [hunk.id for hunk in found.hunks],
+        "trials": found.trials,
+        "experiment": str(experiment.public_id),
+    }
+    note_activity(by, "probe", found.episode, detail=detail, reason=probe.reason)

@@ -20,10 +20,10 @@ def frame(request: HttpRequest) -> dict[str, object]:
         "may": SimpleLazyObject(
             lambda: {level.value: isinstance(user, User) and user.may(level) for level in User.Level}
         ),
-        "unread_mentions": SimpleLazyObject(lambda: _unread(user)),
+        "unread_mentions": SimpleLazyObject(lambda: _count_unread(user)),
     }
 
 
-def _unread(user: object) -> int:
+def _count_unread(user: object) -> int:
     """Always 0 in single-user mode: nobody else is there to mention anybody."""
     return unread_mentions(user) if isinstance(user, User) and not settings.SINGLE_USER else 0

@@ -21,7 +21,7 @@ class NulMiddleware:
         return self.get_response(request)
 
     def process_view(self, request: HttpRequest, view: object, args: object, kwargs: object) -> HttpResponse | None:
-        part = next(_parts(request), None)
+        part = next(_find_parts(request), None)
         if part is None:
             return None
         said = f"There is a NUL character in {part}, where no text may have one."
@@ -30,7 +30,7 @@ class NulMiddleware:
         return JsonResponse({"error": said}, status=400)
 
 
-def _parts(request: HttpRequest) -> Iterator[str]:
+def _find_parts(request: HttpRequest) -> Iterator[str]:
     if NUL in request.path:
         yield "the address"
     for words, fields in (("the address", request.GET), ("the form", request.POST)):

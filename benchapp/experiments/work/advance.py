@@ -112,7 +112,7 @@ def _work(episode: Episode, lease: Lease) -> bool:
         return False
     except Exception as error:  # the worker's loop: record it, go on with other episodes
         log.exception("episode %s: blocked: %s", episode.public_id, _render_error(error))
-        Episode.objects.block(**held, reason=_reason(error))
+        Episode.objects.block(**held, reason=_render_reason(error))
         return False
     if more:
         return Episode.objects.release(**held)
@@ -140,12 +140,12 @@ def _stop_run(episode: Episode, lease: Lease, error: BudgetSpent | KeyRefused | 
 def _stops_here(episode: Episode, lease: Lease) -> bool:
     """Clears up after earlier holders, and gives the lease back where there is nothing to do now."""
     held = {"pk": episode.pk, "epoch": lease.epoch}
-    if end_interrupted(episode, lease.epoch) and _loops(episode, lease):
+    if end_interrupted(episode, lease.epoch) and _stop_looping(episode, lease):
         return True
     if Episode.objects.filter(pk=episode.pk).exclude(wish="").exists():  # of whoever vanished; granted once we let go
         Episode.objects.postpone(**held, until=timezone.now(), reason=episode.last_failure, counts=False)
         return True
-    if missing := _missing_suite(episode):
+    if missing := _explain_missing_suite(episode):
         until = timezone.now() + timedelta(seconds=SUITE_PAUSE_SECONDS)
         Episode.objects.postpone(**held, until=until, reason=missing, counts=False)
         log.warning("episode %s: left to other machines: %s", episode.public_id, missing)
@@ -153,7 +153,7 @@ def _stops_here(episode: Episode, lease: Lease) -> bool:
     return False
 
 
-def _loops(episode: Episode, lease: Lease) -> bool:
+def _stop_looping(episode: Episode, lease: Lease) -> bool:
     """Counts a holder that vanished at its work. Blocks the episode when too many did so in a row, at one place."""
     reason = "Its worker vanished at the work: the process was killed, ran out of memory, or its machine stopped."
     failures = Episode.objects.count_vanished(episode.pk, epoch=lease.epoch, reason=reason)
@@ -166,7 +166,7 @@ def _loops(episode: Episode, lease: Lease) -> bool:
     return True
 
 
-def _missing_suite(episode: Episode) -> str:
+def _explain_missing_suite(episode: Episode) -> str:
     """Why this machine cannot work on the episode though another may: it does not have the suite's folder."""
     suite = episode.run.experiment.suite
     if suite is None or not suite.path or Path(suite.path).is_dir():
@@ -185,7 +185,7 @@ def _outlast(episode: Episode, lease: Lease, error: Exception) -> None:
         connection.close_if_unusable_or_obsolete()
         try:
             Episode.objects.postpone(
-                episode.pk, epoch=lease.epoch, until=timezone.now(), reason=_reason(error), counts=False
+                episode.pk, epoch=lease.epoch, until=timezone.now(), reason=_render_reason(error), counts=False
             )
             return
         except (OperationalError, InterfaceError):
@@ -193,10 +193,10 @@ def _outlast(episode: Episode, lease: Lease, error: Exception) -> None:
 
 
 def _advance(episode: Episode, lease: Lease) -> bool:
-    return engine.advance(*_means(episode, lease))
+    return engine.advance(*_build_means(episode, lease))
 
 
-def _means(episode: Episode, lease: Lease) -> tuple[EpisodePlan, RowRecorder, Toolbox]:
+def _build_means(episode: Episode, lease: Lease) -> tuple[EpisodePlan, RowRecorder, Toolbox]:
     suite = suite_of(episode)
     plan = plan_of(episode, suite)
     redactor = Redactor(own_secrets())
@@ -226,25 +226,25 @@ def _postpone(episode: Episode, lease: Lease, error: InfrastructureError) -> Non
     failures = Episode.objects.values_list("failures", flat=True).get(pk=episode.pk) + 1
     first_spent = failures == settings.INFRASTRUCTURE_RETRIES + 1
     if failures > settings.INFRASTRUCTURE_RETRIES and not (first_spent and _pass_over(episode, lease, error)):
-        reason = f"The machine failed {failures} times in a row. {_reason(error)}"
+        reason = f"The machine failed {failures} times in a row. {_render_reason(error)}"
         Episode.objects.block(episode.pk, epoch=lease.epoch, reason=reason)
         log.error("episode %s: blocked after %d failures: %s", episode.public_id, failures, _render_error(error))
         return
     delay = engine.retry_delay(failures, error) * random.uniform(1.0, LONGER)
     until = timezone.now() + timedelta(seconds=delay)
-    Episode.objects.postpone(episode.pk, epoch=lease.epoch, until=until, reason=_reason(error))
+    Episode.objects.postpone(episode.pk, epoch=lease.epoch, until=until, reason=_render_reason(error))
     log.warning("episode %s: failure %d, again in %.0f s: %s", episode.public_id, failures, delay, _render_error(error))
 
 
 def _pass_over(episode: Episode, lease: Lease, error: InfrastructureError) -> bool:
-    plan, recorder, _ = _means(episode, lease)
+    plan, recorder, _ = _build_means(episode, lease)
     try:
         return engine.pass_over(plan, recorder, error)
     except LeaseLost:  # whoever has it now meets the same, and decides
         return False
 
 
-def _reason(error: Exception) -> str:
+def _render_reason(error: Exception) -> str:
     """What stopped an episode, fit to be stored and shown: a provider's message may quote the key it refused."""
     trace = "".join(traceback.format_exception(error))
     return f"{_render_error(error)}\n\n{cut(Redactor(own_secrets()).text(storable(trace)), MAX_REASON - MAX_MESSAGE)}"

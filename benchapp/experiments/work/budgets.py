@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from django.db import transaction
 from django.db.models import Count, Q, QuerySet, Sum
 
-from benchapp.models import Activity, Attempt, Episode, ModelCall, Run, User
+from benchapp.models import Attempt, Episode, ModelCall, Run, User
+from benchapp.record.human_acts import note_activity
 from benchapp.stats.metrics.spending import known_part
 from runner.base.errors import BudgetSpent, SetupError
 from runner.base.types import Usage
@@ -38,10 +39,10 @@ def count_spent(run: Run, *, without_attempt_of: Episode | None = None) -> Spent
     attempts = Attempt.objects.billed().filter(trial__episode__run=run)
     if without_attempt_of is not None:
         attempts = attempts.exclude(trial__episode=without_attempt_of, status=Attempt.Status.RUNNING)
-    return _sum(attempts) + _sum(ModelCall.objects.beside_attempts().filter(episode__run=run))
+    return _sum_spent(attempts) + _sum_spent(ModelCall.objects.beside_attempts().filter(episode__run=run))
 
 
-def _sum(rows: QuerySet[Attempt] | QuerySet[ModelCall]) -> Spent:
+def _sum_spent(rows: QuerySet[Attempt] | QuerySet[ModelCall]) -> Spent:
     told = rows.order_by().annotate(
         known_input=known_part(rows, "input_tokens"), known_output=known_part(rows, "output_tokens")
     )
@@ -79,7 +80,7 @@ def guard(episode: Episode) -> Callable[[Usage], None]:
 
 def require(run: Run, used: Spent) -> None:
     """BudgetSpent tells both sums and how to go on."""
-    if not _over(run, used):
+    if not _is_over(run, used):
         return
     limits = []
     if run.budget_usd is not None:
@@ -97,7 +98,7 @@ def require(run: Run, used: Spent) -> None:
     )
 
 
-def _over(run: Run, used: Spent) -> bool:
+def _is_over(run: Run, used: Spent) -> bool:
     over_usd = run.budget_usd is not None and used.usd >= run.budget_usd
     return over_usd or (run.budget_tokens is not None and used.tokens >= run.budget_tokens)
 
@@ -132,21 +133,14 @@ def raise_budget(
         run.budget_tokens = _raise_limit("tokens", run.budget_tokens, tokens)
         if before == {"usd": run.budget_usd, "tokens": run.budget_tokens}:
             raise SetupError(f"run {run.public_id}: the budget stays as it is; give another sum for USD or tokens")
-        if _over(run, used := count_spent(run)):
+        if _is_over(run, used := count_spent(run)):
             raise SetupError(
                 f"run {run.public_id} has used {used.usd:.4f} USD and {used.tokens:,} tokens: expected more than that"
             )
         run.save(update_fields=["budget_usd", "budget_tokens"])
         going_on = let_go_on(run)
-        Activity.objects.create(
-            actor=by,
-            actor_name=by.get_username() if by else "command line",
-            verb="raise budget",
-            target_kind="run",
-            target_id=run.public_id,
-            detail={"was": before, "is": {"usd": run.budget_usd, "tokens": run.budget_tokens}},
-            reason=reason,
-        )
+        detail = {"was": before, "is": {"usd": run.budget_usd, "tokens": run.budget_tokens}}
+        note_activity(by, "raise budget", run, detail=detail, reason=reason)
         run.follow()
     return going_on
 

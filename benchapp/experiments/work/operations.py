@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
@@ -13,10 +12,10 @@ from django.utils import timezone
 from benchapp.experiments.plans import plan_of, suite_of
 from benchapp.experiments.schedule import EPISODE_ORDER
 from benchapp.experiments.work import advance
-from benchapp.models import Activity, Attempt, Entry, Episode, Experiment, ModelCall, Run, Skip, Trial, User
+from benchapp.models import Attempt, Entry, Episode, Experiment, ModelCall, Run, Skip, Trial, User
 from benchapp.models.episodes import EpisodeQuerySet
 from benchapp.record import recorded
-from benchapp.record.human_acts import NotPossible
+from benchapp.record.human_acts import COMMAND_LINE, NotPossible, note_activity
 from benchapp.record.processes import this_process
 from benchapp.record.recording import RowRecorder
 from runner import protocols
@@ -33,11 +32,11 @@ Target = Experiment | Run | Episode
 def retry(episode: Episode, *, reason: str, by: User | None = None) -> None:
     """Lets a blocked episode go on where it stands, its blocked trials too. Nothing scored is run again."""
     with transaction.atomic():
-        if not _episodes(episode).retry(episode.pk):
+        if not _select_episodes(episode).retry(episode.pk):
             episode.refresh_from_db(fields=["status"])
             raise NotPossible(f"episode {episode.public_id} is {episode.status}, not blocked")
         episode.trials.blocked().update(status=Trial.Status.WAITING)
-        _keep("retry", episode, {"was": episode.blocked_reason[:500]}, reason, by)
+        note_activity(by, "retry", episode, detail={"was": episode.blocked_reason[:500]}, reason=reason)
         episode.run.follow()
     advance.hint(str(episode.public_id))
 
@@ -45,10 +44,10 @@ def retry(episode: Episode, *, reason: str, by: User | None = None) -> None:
 def retry_blocked(target: Target, *, reason: str, by: User | None = None) -> list[tuple[Episode, str]]:
     """Retries every blocked episode of it, in the order of the plan: each with "" or why it was not retried. One that
     somebody else lets go on meanwhile does not stop the others. NotPossible when none is blocked."""
-    blocked = _episodes(target).filter(status=Episode.Status.BLOCKED).order_by(*EPISODE_ORDER)
+    blocked = _select_episodes(target).filter(status=Episode.Status.BLOCKED).order_by(*EPISODE_ORDER)
     found = list(blocked.select_related("run__experiment"))
     if not found:
-        raise NotPossible(f"{_name(target)} is {target.status}, not blocked")
+        raise NotPossible(f"{_name_target(target)} is {target.status}, not blocked")
     return [(episode, _try_retry(episode, reason, by)) for episode in found]
 
 
@@ -63,7 +62,7 @@ def _try_retry(episode: Episode, reason: str, by: User | None) -> str:
 def stands_at(episode: Episode) -> NextStep | None:
     """What the episode does next, set-aside trials left aside. RunnerError where its suite or setup is no longer that of
     the launch, so that it cannot go on at all."""
-    return _due(episode, plan_of(episode, suite_of(episode)))
+    return _find_due(episode, plan_of(episode, suite_of(episode)))
 
 
 def skip(episode: Episode, *, reason: str, trial: TrialSlot | None = None, by: User | None = None) -> TrialSlot:
@@ -77,18 +76,18 @@ def skip(episode: Episode, *, reason: str, trial: TrialSlot | None = None, by: U
     if not reason.strip():
         raise NotPossible("a skip needs a reason")
     plan = plan_of(episode, suite_of(episode))
-    slot = trial or _trial_at(episode, plan)
+    slot = trial or _find_slot(episode, plan)
     with transaction.atomic():
         now = Episode.objects.select_for_update().get(pk=episode.pk)
         _require_unfinished(episode, now, is_named=trial is not None)
-        row = _open_trial(episode, slot)
+        row = _find_open_trial(episode, slot)
         now.is_tainted = now.is_tainted or plan.condition.learns_from(slot.phase)
         if not now.lease_owner or row.attempts.filter(status=Attempt.Status.RUNNING).exists():
             now.let_go_on()
         now.save(update_fields=["is_tainted", *Episode.GOING_ON])
         _enter_skip(episode, row, reason, by)
         Run.objects.filter(pk=episode.run_id).touch()
-        _keep("skip", row, {"slot": str(slot), "was": episode.blocked_reason[:500]}, reason, by)
+        note_activity(by, "skip", row, detail={"slot": str(slot), "was": episode.blocked_reason[:500]}, reason=reason)
         episode.run.follow()
     advance.hint(str(episode.public_id))
     return slot
@@ -108,7 +107,7 @@ def skip_answer(episode: Episode, *, reason: str, answer: str = "", by: User | N
     with transaction.atomic():
         now = Episode.objects.select_for_update().get(pk=episode.pk)
         _require_unfinished(episode, now, is_named=bool(answer))
-        step = _due(episode, plan)
+        step = _find_due(episode, plan)
         if not isinstance(step, Ask):
             raise NotPossible(f"episode {episode.public_id} does not stand at an answer of the author")
         if answer not in ("", step.key):
@@ -116,7 +115,9 @@ def skip_answer(episode: Episode, *, reason: str, answer: str = "", by: User | N
                 f"episode {episode.public_id} stands at the answer {step.key} by now, not at {answer[:300]}"
             )
         _enter_left_out(episode, now, step, reason, by)
-        _keep("skip", episode, {"answer": step.key, "was": episode.blocked_reason[:500]}, reason, by)
+        note_activity(
+            by, "skip", episode, detail={"answer": step.key, "was": episode.blocked_reason[:500]}, reason=reason
+        )
         episode.run.follow()
     advance.hint(str(episode.public_id))
     return step
@@ -130,7 +131,9 @@ def _enter_left_out(episode: Episode, now: Episode, step: Ask, reason: str, by: 
     now.lease_until = timezone.now() + timedelta(seconds=settings.LEASE_SECONDS)
     now.save(update_fields=["is_tainted", *Episode.GOING_ON])
     state = fold(recorded.history(episode))
-    leave_out(step, RowRecorder(episode, now.lease_epoch), state, who=_name_actor(by), why=reason)
+    leave_out(
+        step, RowRecorder(episode, now.lease_epoch), state, who=by.get_username() if by else COMMAND_LINE, why=reason
+    )
     episode.calls.end_started("interrupted: an operator skipped this answer")
     Episode.objects.filter(pk=episode.pk).update(lease_owner="", lease_until=None)
 
@@ -144,7 +147,7 @@ def _require_unfinished(seen: Episode, now: Episode, *, is_named: bool) -> None:
         raise NotPossible(f"episode {now.public_id} went on since it was looked at")
 
 
-def _open_trial(episode: Episode, slot: TrialSlot) -> Trial:
+def _find_open_trial(episode: Episode, slot: TrialSlot) -> Trial:
     found = episode.trials.filter(phase=slot.phase, task__key=slot.task, sample=slot.sample).first()
     if found is None:
         raise NotPossible(f"episode {episode.public_id} has no trial {slot}")
@@ -160,9 +163,9 @@ def cancel(target: Target, *, reason: str, by: User | None = None, after_trial: 
     episodes; NotPossible when there is none to stop.
     """
     with transaction.atomic():
-        episodes = _episodes(target)
+        episodes = _select_episodes(target)
         stopped = episodes.wish(Episode.Wish.CANCEL) if after_trial else episodes.cancel()
-        cancelled = _episodes(target).filter(status=Episode.Status.CANCELLED)
+        cancelled = _select_episodes(target).filter(status=Episode.Status.CANCELLED)
         ModelCall.objects.filter(episode__in=cancelled).end_started("interrupted: its episode was cancelled")
         return _record_act("cancel", target, stopped, reason, by, after_trial=after_trial)
 
@@ -170,27 +173,27 @@ def cancel(target: Target, *, reason: str, by: User | None = None, after_trial: 
 def pause(target: Target, *, reason: str, by: User | None = None) -> int:
     """Lets nothing further begin: waiting episodes pause at once, others once their present trial has ended."""
     with transaction.atomic():
-        return _record_act("pause", target, _episodes(target).wish(Episode.Wish.PAUSE), reason, by)
+        return _record_act("pause", target, _select_episodes(target).wish(Episode.Wish.PAUSE), reason, by)
 
 
 def resume(target: Target, *, reason: str, by: User | None = None) -> int:
     """Lets what was paused go on where it stands."""
     with transaction.atomic():
-        paused = _episodes(target).order_by(*EPISODE_ORDER).filter(status=Episode.Status.PAUSED)
+        paused = _select_episodes(target).order_by(*EPISODE_ORDER).filter(status=Episode.Status.PAUSED)
         waiting = list(paused.values_list("public_id", flat=True))
-        resumed = _record_act("resume", target, _episodes(target).resume(), reason, by)
-        transaction.on_commit(lambda: _hint(waiting))
+        resumed = _record_act("resume", target, _select_episodes(target).resume(), reason, by)
+        transaction.on_commit(lambda: [advance.hint(str(public_id)) for public_id in waiting])
     return resumed
 
 
-def _episodes(target: Target) -> EpisodeQuerySet:
+def _select_episodes(target: Target) -> EpisodeQuerySet:
     """The target's own episodes that our workers advance."""
     if isinstance(target, Episode):
-        return _of(Run.objects.filter(pk=target.run_id)).filter(pk=target.pk)
-    return _of(Run.objects.filter(**{"experiment" if isinstance(target, Experiment) else "pk": target.pk}))
+        return _select_of_runs(Run.objects.filter(pk=target.run_id)).filter(pk=target.pk)
+    return _select_of_runs(Run.objects.filter(**{"experiment" if isinstance(target, Experiment) else "pk": target.pk}))
 
 
-def _of(runs: QuerySet[Run]) -> EpisodeQuerySet:
+def _select_of_runs(runs: QuerySet[Run]) -> EpisodeQuerySet:
     """Without a join to the episode: an update of joined rows picks them first and changes them later, whatever they
     have become by then (a trial done meanwhile would be cancelled, one taken meanwhile paused)."""
     own = runs.filter(experiment__origin=Experiment.Origin.RUN, experiment__deleted_at=None)
@@ -200,30 +203,25 @@ def _of(runs: QuerySet[Run]) -> EpisodeQuerySet:
 def _record_act(verb: str, target: Target, episodes: int, reason: str, by: User | None, **detail: object) -> int:
     """Keeps the act and lets run and experiment follow. NotPossible where no episode was there to be acted on."""
     if not episodes:
-        raise NotPossible(f"{verb}: {_name(target)} has no episode to which that would apply")
-    _keep(verb, target, {"episodes": episodes, **detail}, reason, by)
-    for run in _locked_runs(target):
+        raise NotPossible(f"{verb}: {_name_target(target)} has no episode to which that would apply")
+    note_activity(by, verb, target, detail={"episodes": episodes, **detail}, reason=reason)
+    for run in _lock_runs(target):
         run.follow()
     return episodes
 
 
-def _locked_runs(target: Target) -> list[Run]:
+def _lock_runs(target: Target) -> list[Run]:
     """All of them before the first one follows, and with it the experiment: whoever ends a trial locks its run and then
     the experiment, and would wait for us while we wait for its run."""
-    parts = Run.objects.filter(pk__in=_episodes(target).values("run"))
+    parts = Run.objects.filter(pk__in=_select_episodes(target).values("run"))
     return list(parts.order_by("pk").select_for_update())
 
 
-def _name(target: Target) -> str:
+def _name_target(target: Target) -> str:
     return f"{type(target).__name__.lower()} {target.public_id}"
 
 
-def _hint(episodes: list[UUID]) -> None:
-    for public_id in episodes:
-        advance.hint(str(public_id))
-
-
-def _trial_at(episode: Episode, plan: EpisodePlan) -> TrialSlot:
+def _find_slot(episode: Episode, plan: EpisodePlan) -> TrialSlot:
     if blocked := episode.trials.blocked().select_related("task").first():
         return recorded.slot_of(blocked)
     step = protocols.next_step(plan, recorded.history(episode))
@@ -232,7 +230,7 @@ def _trial_at(episode: Episode, plan: EpisodePlan) -> TrialSlot:
     return step.slot
 
 
-def _due(episode: Episode, plan: EpisodePlan) -> NextStep | None:
+def _find_due(episode: Episode, plan: EpisodePlan) -> NextStep | None:
     aside = {recorded.slot_of(trial) for trial in episode.trials.blocked().select_related("task")}
     return protocols.next_step(plan, recorded.history(episode), aside)
 
@@ -246,19 +244,3 @@ def _enter_skip(episode: Episode, trial: Trial, reason: str, by: User | None) ->
         recorded_at=timezone.now(),
         skip=Skip.objects.create(trial=trial, reason=reason, actor=by),
     )
-
-
-def _keep(verb: str, target: Target | Trial, detail: dict[str, object], reason: str, by: User | None) -> None:
-    Activity.objects.create(
-        actor=by,
-        actor_name=_name_actor(by),
-        verb=verb,
-        target_kind=type(target).__name__.lower(),
-        target_id=target.public_id,
-        detail=detail,
-        reason=reason,
-    )
-
-
-def _name_actor(by: User | None) -> str:
-    return by.get_username() if by else "command line"

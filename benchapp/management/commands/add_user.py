@@ -20,7 +20,7 @@ class Command(BaseCommand):
         parser.add_argument("--password-file", type=Path, help="its first line is the password; - reads standard input")
 
     def handle(self, *args: object, name: str, level: str, password_file: Path | None, **options: object) -> None:
-        password = _from_file(password_file) if password_file else _ask_password()
+        password = _read_password(password_file) if password_file else _ask_password()
         try:
             user = add_account(name, password, level, by=None)
         except ValidationError as error:
@@ -29,7 +29,7 @@ class Command(BaseCommand):
         self.stdout.write(f"{user.username} can log in as {user.level}; exports say {user.pseudonym}.")
 
 
-def _from_file(path: Path) -> str:
+def _read_password(path: Path) -> str:
     try:
         text = sys.stdin.readline() if str(path) == "-" else path.read_text()
     except (OSError, UnicodeDecodeError) as error:

@@ -15,14 +15,14 @@ class Command(BaseCommand):
         found = []
         for finding in findings():
             found.append(finding)
-            self.stdout.write(self._line(finding))
+            self.stdout.write(self._render_finding(finding))
         fatal = [finding.name for finding in found if finding.is_fatal]
         if fatal:
             self.stdout.write(self.style.ERROR(f"The demo cannot run: {', '.join(fatal)}."))
             sys.exit(1)
         self.stdout.write(self.style.SUCCESS("Everything the demo needs is there."))
 
-    def _line(self, finding: DoctorFinding) -> str:
+    def _render_finding(self, finding: DoctorFinding) -> str:
         if finding.is_there:
             return f"{self.style.SUCCESS('ok     ')}  {finding.name}: {finding.detail}"
         word, style = ("missing", self.style.ERROR) if finding.needed else ("absent ", self.style.WARNING)

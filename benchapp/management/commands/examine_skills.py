@@ -42,7 +42,7 @@ class Command(BaseCommand):
     def handle(self, *args: object, folder: Path, by_model: bool, logs: bool, as_json: bool, **options: object) -> None:
         with end_on(NoRelease):
             release = read_release(folder)
-        made = list(_tables(release, by_model=by_model, logs=logs))
+        made = list(_build_tables(release, by_model=by_model, logs=logs))
         problems = list(release.problems)
         if as_json:
             found = {"tables": [asdict(table) for table in made], "problems": [each.as_json() for each in problems]}
@@ -58,7 +58,7 @@ class Command(BaseCommand):
             self.stdout.write(f"  ... and {len(problems) - SHOWN_PROBLEMS:,} more")
 
 
-def _tables(release: Release, *, by_model: bool, logs: bool) -> Iterator[ExaminedTable]:
+def _build_tables(release: Release, *, by_model: bool, logs: bool) -> Iterator[ExaminedTable]:
     examined = {library.name: examine(library, release) for library in release.libraries}
 
     def tallies(by_model: bool) -> list[Tally]:

@@ -52,32 +52,32 @@ class Command(BaseCommand):
             self.stdout.write(render_outcome(judge, outcomes[-1]))
             if outcomes[-1].stopped:
                 raise CommandError(f"stopped: {outcomes[-1].stopped}", returncode=3)
-        self._say(outcomes)
+        self._write_agreement(outcomes)
 
-    def _say(self, outcomes: list[PassOutcome]) -> None:
+    def _write_agreement(self, outcomes: list[PassOutcome]) -> None:
         first = outcomes[0].judging
         passes = read_judged_rows([outcome.judging for outcome in outcomes])
         for other in outcomes[1:]:
             self.stdout.write(f"\nrepeat {first.repeat} against repeat {other.judging.repeat}")
             self.stdout.write(f"{'measure':{WIDTH}} {'n':>5} {'rho':>9} {'MAE':>7}")
             for found in retest(passes[first.pk], passes[other.judging.pk], EVERY):
-                self.stdout.write(_retest_line(found))
-        self._spread("samples", over_samples(passes[first.pk]))
+                self.stdout.write(_render_retest(found))
+        self._write_spread("samples", over_samples(passes[first.pk]))
         replicates = read_judged_rows(replicates_of(first))
-        self._spread("replicates", over_replicates(replicates))
+        self._write_spread("replicates", over_replicates(replicates))
 
-    def _spread(self, over: str, spreads: Mapping[str, Spread]) -> None:
+    def _write_spread(self, over: str, spreads: Mapping[str, Spread]) -> None:
         self.stdout.write(f"\nover {over}, repeat 1")
         self.stdout.write(f"{'measure':{WIDTH}} {'n':>5} {'mean':>9} {'sd':>7}")
         for measure in (each for each in EVERY if each in spreads):
             found = spreads[measure]
-            self.stdout.write(f"{measure:{WIDTH}} {found.n:>5} {found.mean:>9.2f} {_number(found.sd):>7}")
+            self.stdout.write(f"{measure:{WIDTH}} {found.n:>5} {found.mean:>9.2f} {_render_number(found.sd):>7}")
 
 
-def _retest_line(found: Retest) -> str:
+def _render_retest(found: Retest) -> str:
     alone = f"  ({found.alone} judged in one of them alone)" if found.alone else ""
-    return f"{found.measure:{WIDTH}} {found.n:>5} {_number(found.rho, 'undefined'):>9} {_number(found.mae):>7}{alone}"
+    return f"{found.measure:{WIDTH}} {found.n:>5} {_render_number(found.rho, 'undefined'):>9} {_render_number(found.mae):>7}{alone}"
 
 
-def _number(value: float | None, missing: str = "-") -> str:
+def _render_number(value: float | None, missing: str = "-") -> str:
     return missing if value is None else f"{value:.2f}"

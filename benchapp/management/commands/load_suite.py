@@ -84,7 +84,7 @@ class Command(BaseCommand):
         for what, problems in folder.suite.set_aside.items():
             self.stdout.write(f"  {replace_unprintable(what)}")
             for problem in problems[:SHOWN_OF_EACH]:
-                self.stdout.write(f"    {_line(problem_as_json(problem), folder.path)}")
+                self.stdout.write(f"    {_render_problem(problem_as_json(problem), folder.path)}")
             if len(problems) > SHOWN_OF_EACH:
                 self.stdout.write(f"    ... and {len(problems) - SHOWN_OF_EACH:,} more; --json has them all")
 
@@ -98,7 +98,7 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps(told, ensure_ascii=False))
             return
         for problem in problems[:SHOWN_PROBLEMS]:
-            self.stderr.write(f"  {_line(problem)}")
+            self.stderr.write(f"  {_render_problem(problem)}")
         if len(problems) > SHOWN_PROBLEMS:
             self.stderr.write(f"  ... and {len(problems) - SHOWN_PROBLEMS:,} more; --json has them all")
         count = "1 problem" if len(problems) == 1 else f"{len(problems):,} problems"
@@ -106,7 +106,7 @@ class Command(BaseCommand):
         self.stderr.write(f"\nNothing was loaded ({count}).{read_as}")
 
 
-def _line(problem: dict[str, str], below: Path | None = None) -> str:
+def _render_problem(problem: dict[str, str], below: Path | None = None) -> str:
     if not problem["path"]:
         return problem["message"]
     path = problem["path"].removeprefix(f"{below}/") if below else problem["path"]

@@ -20,7 +20,7 @@ class Command(BaseCommand):
             names = sorted(preset_files())
         for name in names:
             try:
-                self.stdout.write(_line(read_preset_named(name)))
+                self.stdout.write(_render_preset(read_preset_named(name)))
             except SetupError as error:
                 faulty += 1
                 self.stderr.write(f"{name:<20} cannot be read: {error}")
@@ -28,10 +28,10 @@ class Command(BaseCommand):
             raise CommandError(f"{faulty} of {len(names)} presets cannot be read")
 
 
-def _line(preset: Preset) -> str:
-    variables = ", ".join(f"{name} {_state(name)}" for name in preset.variables) or "no variables"
+def _render_preset(preset: Preset) -> str:
+    variables = ", ".join(f"{name} {_describe_state(name)}" for name in preset.variables) or "no variables"
     return f"{preset.name:<20} {preset.harness:<12} {preset.agent_model:<34} {preset.host_model:<44} {variables}"
 
 
-def _state(variable: str) -> str:
+def _describe_state(variable: str) -> str:
     return "is set" if os.environ.get(variable, "").strip() else "is not set"

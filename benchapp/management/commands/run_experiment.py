@@ -134,7 +134,7 @@ class Command(BaseCommand):
             except DatabaseError:  # away for a moment
                 time.sleep(LOOK_SECONDS)
                 continue
-            if (line := _progress_line(experiment, found)) != before:
+            if (line := _render_progress(experiment, found)) != before:
                 before = line
                 self._say({"status": experiment.status, "progress": found.as_json()}, line)
             if not experiment.is_open:
@@ -156,8 +156,8 @@ class Command(BaseCommand):
 def _render_estimate(found: Estimate, workers: int) -> str:
     wall = found.wall_seconds(workers)
     return (
-        f"{_render_count(found.episodes, 'episode')}, {_render_count(found.trials, 'trial')}; tokens {_amount(found.tokens, ',.0f')}, "
-        f"USD {_amount(found.cost_usd, ',.2f')}, time {'unknown' if wall is None else render_rough_duration(wall)} "
+        f"{_render_count(found.episodes, 'episode')}, {_render_count(found.trials, 'trial')}; tokens {_render_amount(found.tokens, ',.0f')}, "
+        f"USD {_render_amount(found.cost_usd, ',.2f')}, time {'unknown' if wall is None else render_rough_duration(wall)} "
         f"with {_render_count(workers, 'worker')} (from {_render_count(found.basis, 'earlier trial')})"
     )
 
@@ -166,7 +166,7 @@ def _render_count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _amount(amount: Amount, shape: str) -> str:
+def _render_amount(amount: Amount, shape: str) -> str:
     if amount.value is None:
         return "unknown"
     told = format(amount.value, shape)
@@ -175,6 +175,6 @@ def _amount(amount: Amount, shape: str) -> str:
     return told + (f" ({amount.priced} parts from tokens at today's price)" if amount.priced else "")
 
 
-def _progress_line(experiment: Experiment, found: WorkProgress) -> str:
+def _render_progress(experiment: Experiment, found: WorkProgress) -> str:
     left = "" if found.eta_seconds is None else f", about {render_rough_duration(found.eta_seconds)} left"
     return f"{experiment.status}: {found.done}/{found.total} trials, {found.passed} passed{left}"

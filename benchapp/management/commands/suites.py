@@ -20,9 +20,9 @@ class Command(BaseCommand):
         parser.add_argument("--json", dest="as_json", action="store_true", help="print a JSON array instead of lines")
 
     def handle(self, *args: object, as_json: bool, **options: object) -> None:
-        rows = [_row(key, "bundled", "", "") for key in SUITES]
+        rows = [_describe_suite(key, "bundled", "", "") for key in SUITES]
         loaded = Suite.objects.exclude(path="").order_by("key")
-        rows += [_row(suite.key, suite.format, suite.path, suite.digest) for suite in loaded]
+        rows += [_describe_suite(suite.key, suite.format, suite.path, suite.digest) for suite in loaded]
         if as_json:
             self.stdout.write(json.dumps(rows, ensure_ascii=False))
             return
@@ -30,11 +30,11 @@ class Command(BaseCommand):
             self.stdout.write(f"{row['key']:<24}  {row['format']:<16}  {row['state']}  {row['path']}".rstrip())
 
 
-def _row(key: str, format: str, path: str, digest: str) -> dict[str, str]:
-    return {"key": key, "format": format, "path": path, "state": _state(key, digest)}
+def _describe_suite(key: str, format: str, path: str, digest: str) -> dict[str, str]:
+    return {"key": key, "format": format, "path": path, "state": _describe_state(key, digest)}
 
 
-def _state(key: str, digest: str) -> str:
+def _describe_state(key: str, digest: str) -> str:
     try:
         now = find_suite(key).digest
     except SetupError as error:

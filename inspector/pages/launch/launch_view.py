@@ -90,7 +90,7 @@ class CheckedLaunch(Shaped):
 @needs(User.Level.OPERATOR, to_change=True)
 def launch(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     if request.method != "POST":
-        return _page(request, _start(request), as_json=as_json)
+        return _render(request, _build_start(request), as_json=as_json)
     draft, act = _read_sent(request), request.POST.get("act", "check")
     checked: CheckedLaunch | None = None
     if draft.file is not None and act in ("check", "launch"):
@@ -106,7 +106,7 @@ def launch(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
                 request, "The file changed since it was checked: nothing was launched. This is what it says now."
             )
     status = 422 if draft.problems and act != "write" else 200
-    return _page(request, draft, checked=checked, act=act, as_json=as_json, status=status)
+    return _render(request, draft, checked=checked, act=act, as_json=as_json, status=status)
 
 
 def _read_sent(request: HttpRequest) -> LaunchDraft:
@@ -153,13 +153,13 @@ def _launch(request: HttpRequest, draft: LaunchDraft) -> HttpResponse:
     return HttpResponseRedirect(experiment.get_absolute_url())
 
 
-def _start(request: HttpRequest) -> LaunchDraft:
+def _build_start(request: HttpRequest) -> LaunchDraft:
     """A new file, a bundled example (`?example=`), or that of an earlier experiment (`?from=`) without its key."""
     file, text = dict(START), ""
-    if (name := request.GET.get("example", "")) in _examples():
-        text = _examples()[name]
+    if (name := request.GET.get("example", "")) in _read_examples():
+        text = _read_examples()[name]
         file = form.read(text)
-    elif (earlier := _earlier(request.GET.get("from", ""))) is not None:
+    elif (earlier := _find_earlier(request.GET.get("from", ""))) is not None:
         file = {name: value for name, value in earlier.spec.items() if name != "key" and not _is_default(name, value)}
     if file.pop("key", None) or not text:
         text = form.write(file)
@@ -174,7 +174,7 @@ def _is_default(name: str, value: object) -> bool:
     return not found.is_required() and value == (list(default) if isinstance(default, tuple) else default)
 
 
-def _earlier(text: str) -> Experiment | None:
+def _find_earlier(text: str) -> Experiment | None:
     try:
         wanted = uuid.UUID(text)
     except ValueError:
@@ -183,7 +183,7 @@ def _earlier(text: str) -> Experiment | None:
     return own.filter(public_id=wanted).exclude(spec={}).first()
 
 
-def _examples() -> dict[str, str]:
+def _read_examples() -> dict[str, str]:
     """Name -> text, of the files that come along."""
     found = {"demo": form.write(DEMO)}
     for path in sorted(EXAMPLES.glob("*.yaml")):
@@ -191,7 +191,7 @@ def _examples() -> dict[str, str]:
     return found
 
 
-def _page(
+def _render(
     request: HttpRequest,
     draft: LaunchDraft,
     *,
@@ -207,7 +207,7 @@ def _page(
         "file": draft.text,
         "problems": draft.problems,
         "checked": checked,
-        "examples": [{"name": name, "url": PageLink("launch-json", example=name)} for name in _examples()],
+        "examples": [{"name": name, "url": PageLink("launch-json", example=name)} for name in _read_examples()],
         "next": None,
     }
     if as_json:

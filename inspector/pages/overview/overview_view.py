@@ -96,7 +96,7 @@ def index(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     with_probes = request.GET.get("probes") == "1"
     listed = Experiment.objects.for_list() if with_probes else Experiment.objects.for_list().without_probes()
     page = paginate(request, listed, per_page=PER_PAGE)
-    rows = _rows(page)
+    rows = _build_rows(page)
     probes = Counter(Experiment.objects.standing().probes().order_by().values_list("status", flat=True))
     live = any(row.experiment.is_open for row in rows) or any(Experiment.Status(status).is_open for status in probes)
     running = without_closed(user_of(request), at_work(limit=MAX_RUNNING)) if live else []
@@ -115,7 +115,7 @@ def index(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     return render_page(request, template, data=data, context=context, as_json=as_json)
 
 
-def _rows(page: Page[Experiment]) -> list[ExperimentRow]:
+def _build_rows(page: Page[Experiment]) -> list[ExperimentRow]:
     experiments = list(page)
     found = list(Run.objects.filter(experiment__in=experiments).only(*_OF_RUN))
     tallies = tally_by_phase(found)
