@@ -1,4 +1,4 @@
-"""What `manage.py doctor` tells of the Docker engine and of the agent programs in its volumes."""
+"""What `manage.py doctor` reports about the Docker engine and of the agent programs in its volumes."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ class WebWorker(ThreadWorker):
         self.poller.register(conn.sock, selectors.EVENT_READ, partial(self._receive, conn))
 
     def _receive(self, conn: Connection, client: socket.socket) -> None:
-        if conn not in self.waiting:  # dropped since the loop was told of it
+        if conn not in self.waiting:  # dropped since the loop saw it
             return
         try:
             piece = client.recv(PIECE)

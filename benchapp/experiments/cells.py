@@ -1,4 +1,4 @@
-"""The cells of an experiment: what its runs have in common, and what tells them apart."""
+"""The cells of an experiment: what its runs have in common, and how they differ."""
 
 from __future__ import annotations
 

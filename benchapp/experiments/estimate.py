@@ -1,10 +1,10 @@
-"""What an experiment will take, told before it starts: medians of earlier trials, or "unknown". Never zero for unknown.
+"""Estimates what an experiment will take: medians of earlier trials, or "unknown". Never zero for unknown.
 
 A trial's basis are the earlier trials of the same task by the same agent and model under the same condition. An
 episode's author is estimated from earlier episodes about the same unit with the same author under the same condition.
 
-Where none of a part's basis tells its cost and the model has a price, the cost is that of their tokens at the present
-price; how many parts were priced so is told.
+Where the basis of a part has tokens but no cost, and the model has a price, the cost is that of the tokens at the present
+price. `Amount.priced` counts such parts.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Amount(Shaped):
     value: float | None = None
     known: int = 0  # parts with a basis
     parts: int = 0  # trials, and episodes in which an author works
-    priced: int = 0  # of cost: parts among the known whose basis tells tokens only, at the present price
+    priced: int = 0  # of cost: known parts whose basis has tokens only, priced at the present price
 
     @property
     def is_whole(self) -> bool:
@@ -92,8 +92,8 @@ class ExperimentEstimate(Shaped):
         return sum(self.arms.values(), Estimate())
 
 
-# What one part took, earlier: amounts by name, without those that the record does not tell. "priced": what tokens
-# that tell no cost would cost now.
+# What one part took earlier: amounts by name, without unknown ones. "priced": the present price of tokens that were
+# recorded without a cost.
 Taken = dict[str, list[float]]
 
 
@@ -199,7 +199,7 @@ def _take_trials(past: _Past, narrowed: dict[str, object], agents: set[str], mod
 
 
 def _take_authors(past: _Past, narrowed: dict[str, object], authors: set[str]) -> None:
-    """Per finished episode what its author took; an episode with a call that does not tell is none of the basis."""
+    """Adds what the author of each finished episode took. Tokens and cost count only where every call has them."""
     calls = ModelCall.objects.filter(
         purpose__in=PURPOSES, episode__status="done", episode__run__author_model__in=authors, **narrowed
     )

@@ -1,4 +1,4 @@
-"""What of an experiment that can be launched will certainly not run: told before it begins, task by task."""
+"""Finds the trials of a launchable experiment that cannot run, task by task, before it begins."""
 
 from __future__ import annotations
 

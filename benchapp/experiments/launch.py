@@ -43,7 +43,7 @@ def launch(
 
 
 def _find_launched(spec: LaunchSpec) -> models.Experiment | None:
-    """Unlaunchable when it was, and was deleted or said something else: what the file asks for would not run."""
+    """Unlaunchable when the experiment was deleted, or launched from another file: this file would not run."""
     found = models.Experiment.objects.filter(public_id=experiment_id(spec.key)).first() if spec.key else None
     if found is None:
         return None

@@ -130,7 +130,7 @@ class LaunchSpec(BaseModel):
 
     @property
     def file(self) -> dict[str, object]:
-        """The experiment file as JSON values: what was given and every default. Without a judge none is told, as before
+        """The experiment file as JSON values: what was given and every default. A missing judge is left out, as before
         there were judges."""
         unused = {name for name in ("probe", "judge_model") if getattr(self, name) is None}
         return self.model_dump(mode="json", exclude=unused)

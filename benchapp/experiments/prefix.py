@@ -1,7 +1,7 @@
 """The beginning of an episode, copied into a fork of it: what was recorded, not run again.
 
 Contents (blobs, chunks, snapshots) are pointed at; rows are new, so that each run stands by itself and the old one is
-never touched. Copied attempts and calls say that they are: whoever bills leaves them out.
+never touched. Copied attempts and calls are marked as copies: billing leaves them out.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class _Prefix:
     # --- the author -----------------------------------------------------------------------------------------------
 
     def _calls(self, entries: list[Entry]) -> None:
-        """Answered calls that the prefix rests on: those behind its decisions, what a teacher said before them, and kept ones of its agents."""
+        """Copies the answered calls behind the prefix: of its decisions, of the teacher before them, and recorded ones of agents."""
         decisions = [entry.decision for entry in entries if entry.decision is not None]
         behind = {decision.call_id for decision in decisions}
         talk = {key for decision in decisions for key in _keys_of_talk(decision)}

@@ -188,7 +188,7 @@ class _Check:
         yield from self._generators()
         known = [name for name in self.spec.author_models if name in self._models]
         if len(known) < len(self.spec.author_models):
-            return  # told above
+            return  # reported above
         for condition in writing:
             if not any(map(condition.suits, known)):
                 yield SpecProblem("author_models", f"{condition.name}: {_WANTED[condition.mode_at_start is OUTSIDE]}")
@@ -211,7 +211,7 @@ class _Check:
                 yield SpecProblem("sandbox", f"{name} has an image of its own (expected 'docker', not 'local')")
 
     def _budget(self) -> Iterator[SpecProblem]:
-        """A budget in money holds only what tells its cost."""
+        """A budget in money limits only models with prices."""
         if self.spec.budget.usd is None:
             return
         for name, model in self._models.items():
@@ -221,13 +221,13 @@ class _Check:
                 )
 
     def _whole(self) -> Iterator[SpecProblem]:
-        """What only a plan can tell: a curated skill that is not there, samples where the protocol has none."""
+        """Finds what only a plan shows: a curated skill that is not there, samples where the protocol has none."""
         if self.suite is None or len(self._conditions) < len(self.spec.conditions):
             return
         try:
             units = units_of(self.spec, self.suite)
         except SetupError:
-            return  # told above
+            return  # reported above
         if not units:
             yield SpecProblem("suite", f"{self.suite.key} has nothing that {self.spec.protocol} could run")
         told: set[str] = set()

@@ -1,4 +1,4 @@
-"""The small links that lead from a step or a chart to what was said of it."""
+"""The small links that lead from a step or a chart to its comments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The answer to whoever asks for a page that would give away an item they review blind."""
+"""The answer instead of a page that would give away an item under blind review."""
 
 from __future__ import annotations
 

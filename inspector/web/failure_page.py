@@ -1,4 +1,4 @@
-"""The page for what went wrong on the server: a failure of the machine is said in one line, everything else is ours."""
+"""The page for errors of the server: one line names a failure of the machine; everything else is a bug of ours."""
 
 from __future__ import annotations
 

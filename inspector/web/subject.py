@@ -1,4 +1,4 @@
-"""What a page is about: one run or trial, found by its public id and closed to whoever reviews an item of it blind."""
+"""Finds the run or trial that a page is about by its public id. Closed to a person who reviews an item of it blind."""
 
 from __future__ import annotations
 

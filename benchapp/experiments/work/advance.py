@@ -142,7 +142,9 @@ def _stops_here(episode: Episode, lease: Lease) -> bool:
     held = {"pk": episode.pk, "epoch": lease.epoch}
     if end_interrupted(episode, lease.epoch) and _stop_looping(episode, lease):
         return True
-    if Episode.objects.filter(pk=episode.pk).exclude(wish="").exists():  # of whoever vanished; granted once we let go
+    if (
+        Episode.objects.filter(pk=episode.pk).exclude(wish="").exists()
+    ):  # a wish to a vanished worker; granted once we let go
         Episode.objects.postpone(**held, until=timezone.now(), reason=episode.last_failure, counts=False)
         return True
     if missing := _explain_missing_suite(episode):
@@ -240,7 +242,7 @@ def _pass_over(episode: Episode, lease: Lease, error: InfrastructureError) -> bo
     plan, recorder, _ = _build_means(episode, lease)
     try:
         return engine.pass_over(plan, recorder, error)
-    except LeaseLost:  # whoever has it now meets the same, and decides
+    except LeaseLost:  # the new holder meets the same, and decides
         return False
 
 
@@ -281,7 +283,7 @@ def end_calls(episode: Episode) -> int:
 
 
 def end_stopped() -> int:
-    """Ends what still runs for episodes that stopped without whoever worked on them: cancelled under a worker, or
+    """Ends what still runs for episodes that stopped while their workers went on: cancelled under a worker, or
     blocked or paused after it had vanished. Nobody holds them, so nobody will end it by himself."""
     left = Attempt.objects.filter(
         status=Attempt.Status.RUNNING,
@@ -316,7 +318,7 @@ def holders() -> list[int]:
 
 
 def end_left_sandboxes() -> None:
-    """Ends what attempts of vanished processes of this machine still run here. Whoever takes their episodes over may be
+    """Ends what attempts of vanished processes of this machine still run here. The next holder of their episodes may be
     on another machine, and reach nothing of it; or nobody will."""
     running = Attempt.objects.filter(status=Attempt.Status.RUNNING).exclude(worker="")
     for attempt in running:
@@ -366,7 +368,7 @@ def reconcile() -> int:
     """Gives every free open episode that has no hint in the queue one, and returns how many. Safe at any time.
 
     A lease whose holder is a process of this machine that ended is freed at once instead of when it runs out. What a
-    worker that was killed had no time to say or to end is said and ended here, where no other will come to do it.
+    killed worker could not record or end is recorded and ended here, where nobody else will do it.
     """
     now = timezone.now()
     for episode in Episode.objects.own().held_by_the_dead():

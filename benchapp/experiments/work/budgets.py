@@ -79,7 +79,7 @@ def guard(episode: Episode) -> Callable[[Usage], None]:
 
 
 def require(run: Run, used: Spent) -> None:
-    """BudgetSpent tells both sums and how to go on."""
+    """Raises BudgetSpent, with both sums and how to go on, where a limit is reached."""
     if not _is_over(run, used):
         return
     limits = []
@@ -111,7 +111,7 @@ def block_all(run: Run, reason: str) -> int:
 
 
 def was_raised(run: Run) -> bool:
-    """Is the budget another than when this row was read? Waits for whoever is raising it."""
+    """Whether the budget changed since this row was read. Waits for a change under way."""
     with transaction.atomic():
         now = Run.objects.select_for_update().get(pk=run.pk)
     return (now.budget_usd, now.budget_tokens) != (run.budget_usd, run.budget_tokens)
@@ -125,7 +125,7 @@ def raise_budget(
     SetupError where the new sums are lower than the old ones, already spent, or none was set at the launch.
     """
     with transaction.atomic():
-        # Episodes before their run, as whoever records or acts on them locks the two.
+        # Lock episodes before their run: recording and other acts lock the two in this order.
         list(run.episodes.order_by("pk").select_for_update().values_list("pk"))
         run = Run.objects.select_for_update().get(pk=run.pk)
         before = {"usd": run.budget_usd, "tokens": run.budget_tokens}
@@ -146,7 +146,7 @@ def raise_budget(
 
 
 def let_go_on(run: Run) -> list[Episode]:
-    """What stands still for the budget waits for work again. Gives these episodes; nobody is told of them here."""
+    """Lets episodes blocked for the budget wait for work again, and returns them. The caller hints at them."""
     stood_still = run.episodes.filter(status=Episode.Status.BLOCKED, blocked_reason__startswith=REASON)
     return [episode for episode in stood_still if Episode.objects.retry(episode.pk)]
 

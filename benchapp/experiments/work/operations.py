@@ -69,7 +69,7 @@ def skip(episode: Episode, *, reason: str, trial: TrialSlot | None = None, by: U
     """Leaves an open trial out and lets the episode go on: `trial`, or else the first that is blocked, or else the one
     it stands at. Where later trials were to learn from it, this taints the episode.
 
-    Whoever works on that trial finds its lease gone, records nothing more and ends its sandbox. A paused episode stays
+    A worker at that trial finds its lease gone, records nothing more and ends its sandbox. A paused episode stays
     paused. NotPossible when the episode has ended, the trial is not open, it stands at an answer of the author (see
     `skip_answer`), or no reason is given.
     """
@@ -98,7 +98,7 @@ def skip_answer(episode: Episode, *, reason: str, answer: str = "", by: User | N
     library as it is. `answer`: the key of the one that is meant. This taints the episode: later trials were to learn
     from the answer.
 
-    A call that is under way is not waited for: whoever makes it finds the lease gone. Where the author may answer more
+    A call that is under way is not waited for: its worker finds the lease gone. Where the author may answer more
     often (`answers`), it is asked again. NotPossible as for `skip`, and where another step is due.
     """
     if not reason.strip():
@@ -124,7 +124,7 @@ def skip_answer(episode: Episode, *, reason: str, answer: str = "", by: User | N
 
 
 def _enter_left_out(episode: Episode, now: Episode, step: Ask, reason: str, by: User | None) -> None:
-    """As whoever holds the episode: under a new epoch, given back in the same transaction."""
+    """Writes as the holder of the episode: under a new epoch, given back in the same transaction."""
     now.is_tainted = True
     now.let_go_on()
     now.lease_owner = str(this_process())[:200]
@@ -159,7 +159,7 @@ def _find_open_trial(episode: Episode, slot: TrialSlot) -> Trial:
 def cancel(target: Target, *, reason: str, by: User | None = None, after_trial: bool = False) -> int:
     """Stops what is unfinished for good: now, or once the trial under way has ended. What is recorded stays.
 
-    Now: whoever works on it finds its lease gone, records nothing more and ends its sandbox. Gives the number of
+    Now: its worker finds its lease gone, records nothing more and ends its sandbox. Gives the number of
     episodes; NotPossible when there is none to stop.
     """
     with transaction.atomic():
@@ -211,7 +211,7 @@ def _record_act(verb: str, target: Target, episodes: int, reason: str, by: User 
 
 
 def _lock_runs(target: Target) -> list[Run]:
-    """All of them before the first one follows, and with it the experiment: whoever ends a trial locks its run and then
+    """Locks all runs before the first one follows, and with it the experiment: ending a trial locks its run and then
     the experiment, and would wait for us while we wait for its run."""
     parts = Run.objects.filter(pk__in=_select_episodes(target).values("run"))
     return list(parts.order_by("pk").select_for_update())

@@ -1,4 +1,4 @@
-"""How far work has come, for whoever watches: counts, spending, time left, and what is being done right now.
+"""How far work has come: counts, spending, time left, and what is being done right now.
 
 Every function takes a handful of queries, whatever the number of runs and trials; what only the broker knows (steps,
 workers, the queue) is left out while it is away.
@@ -35,7 +35,7 @@ class WorkProgress(Shaped):
     total: int = 0  # planned trials
     done: int = 0  # with a counting attempt, or skipped
     passed: int = 0
-    scored: int = 0  # of those done: told apart as passed or failed
+    scored: int = 0  # of those done: passed or failed
     running: int = 0  # attempts at work now
     spent: tuple[RunSpending, ...] = ()  # per run; unscored attempts are billed too
     eta_seconds: float | None = None  # None: nothing to go by, nobody at work, or nothing left
@@ -46,7 +46,7 @@ class WorkProgress(Shaped):
 
     @property
     def spent_usd(self) -> float | None:
-        """What is known to be spent; None while nothing tells its cost."""
+        """Sum of the known costs; None while no cost is known."""
         told = [part.cost_usd for run in self.spent for part in run.parts if part.cost_usd is not None]
         return sum(told) if told else None
 
@@ -57,7 +57,7 @@ class WorkProgress(Shaped):
 
     @property
     def unknown_cost(self) -> int:
-        """Attempts and calls that tell no cost."""
+        """Attempts and calls without a known cost."""
         return sum(part.things - part.cost_known for run in self.spent for part in run.parts)
 
 

@@ -97,7 +97,7 @@ class EpisodeWorker(Worker):
         self._reconcile()
 
     def _note_end(self, job: Job, status: int) -> None:
-        """Only its parent learns how a work-horse ended; whoever takes over counts that it did."""
+        """Only the parent learns how a work-horse ended; the next holder of the episode counts the failure."""
         if not job.args:  # it worked on no episode
             return
         try:

@@ -1,18 +1,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from uuid import UUID
+from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from benchapp.judges.judge_budget import Budget
 from benchapp.judges.judge_passes import PassOutcome, judge_run
 from benchapp.judges.judge_scores import read_judged_rows
 from benchapp.judges.judged_measures import EVERY
 from benchapp.judges.retest import Retest, retest
 from benchapp.judges.robustness import Spread, over_replicates, over_samples, replicates_of
-from benchapp.management.commands.judge_run import add_judge_options, choose_metrics, make_judge, render_outcome
-from benchapp.management.lookups import end_on, find_run, parse_positive_int
+from benchapp.management.commands.judge_run import add_judge_options, read_judge_options, render_outcome
+from benchapp.management.lookups import end_on, parse_positive_int
 from runner.base.errors import SetupError
 
 WIDTH = 44
@@ -28,28 +27,15 @@ class Command(BaseCommand):
         add_judge_options(parser)
         parser.add_argument("--repeats", type=parse_positive_int, default=2, metavar="N", help="how often (default: 2)")
 
-    def handle(
-        self,
-        *args: object,
-        run: UUID,
-        model: str,
-        metrics: list[str] | None,
-        limit: int | None,
-        max_usd: float | None,
-        repeats: int,
-        key_variable: str | None,
-        api_base: str | None,
-        **options: object,
-    ) -> None:
+    def handle(self, *args: object, repeats: int, **options: Any) -> None:
         if repeats < 2:
             raise CommandError("--repeats: a retest needs at least 2")
-        found, judge, budget = find_run(run), make_judge(model, key_variable, api_base), Budget(limit, max_usd)
-        chosen = choose_metrics(metrics)
+        run, model, metrics, budget = read_judge_options(**options)
         outcomes: list[PassOutcome] = []
         for repeat in range(1, repeats + 1):
             with end_on(SetupError):
-                outcomes.append(judge_run(found, judge, chosen, repeat=repeat, budget=budget))
-            self.stdout.write(render_outcome(judge, outcomes[-1]))
+                outcomes.append(judge_run(run, model, metrics, repeat=repeat, budget=budget))
+            self.stdout.write(render_outcome(model, outcomes[-1]))
             if outcomes[-1].stopped:
                 raise CommandError(f"stopped: {outcomes[-1].stopped}", returncode=3)
         self._write_agreement(outcomes)

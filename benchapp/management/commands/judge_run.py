@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -8,6 +9,7 @@ from benchapp.judges.judge_budget import Budget
 from benchapp.judges.judge_passes import PassOutcome, judge_run
 from benchapp.judges.judge_recordings import write_recording
 from benchapp.management.lookups import end_on, find_run, name_recording, parse_positive, parse_positive_int
+from benchapp.models import Run
 from runner.base.errors import SetupError
 from runner.judging.metrics import SCORED, Metric
 from runner.models import Model, make_model
@@ -29,24 +31,11 @@ class Command(BaseCommand):
             "--record", metavar="FILE", help="writes the pass to a file that recorded/FILE answers from"
         )
 
-    def handle(
-        self,
-        *args: object,
-        run: UUID,
-        model: str,
-        metrics: list[str] | None,
-        limit: int | None,
-        max_usd: float | None,
-        repeat: int,
-        record: str | None,
-        key_variable: str | None,
-        api_base: str | None,
-        **options: object,
-    ) -> None:
-        found, judge, budget = find_run(run), make_judge(model, key_variable, api_base), Budget(limit, max_usd)
+    def handle(self, *args: object, repeat: int, record: str | None, **options: Any) -> None:
+        run, model, metrics, budget = read_judge_options(**options)
         with end_on(SetupError, OSError):
-            outcome = judge_run(found, judge, choose_metrics(metrics), repeat=repeat, budget=budget)
-            self.stdout.write(render_outcome(judge, outcome))
+            outcome = judge_run(run, model, metrics, repeat=repeat, budget=budget)
+            self.stdout.write(render_outcome(model, outcome))
             if record:
                 path = name_recording(record)
                 self.stdout.write(f"{path}: {write_recording(outcome.judging, path):,} calls")
@@ -70,15 +59,29 @@ def add_judge_options(parser: CommandParser) -> None:
     parser.add_argument("--max-usd", type=parse_positive, metavar="USD", help="at most so much money")
 
 
-def make_judge(name: str, key_variable: str | None, api_base: str | None) -> Model:
+def read_judge_options(
+    *,
+    run: UUID,
+    model: str,
+    metrics: list[str] | None,
+    key_variable: str | None,
+    api_base: str | None,
+    limit: int | None,
+    max_usd: float | None,
+    **options: object,
+) -> tuple[Run, Model, list[Metric], Budget]:
+    """What `add_judge_options` asks for, as the judge works with it."""
+    found = find_run(run)
     with end_on(SetupError):
-        if not key_variable and not api_base:
-            return make_model(name)
-        full = name if name.startswith(f"{PROVIDER}/") else f"{PROVIDER}/{name}"
-        return LiteLLM(full, key_variable=key_variable, api_base=api_base)
+        if key_variable or api_base:
+            name = model if model.startswith(f"{PROVIDER}/") else f"{PROVIDER}/{model}"
+            judge: Model = LiteLLM(name, key_variable=key_variable, api_base=api_base)
+        else:
+            judge = make_model(model)
+    return found, judge, _choose_metrics(metrics), Budget(limit, max_usd)
 
 
-def choose_metrics(names: list[str] | None) -> list[Metric]:
+def _choose_metrics(names: list[str] | None) -> list[Metric]:
     if unknown := sorted(set(names or ()) - set(SCORED)):
         raise CommandError(f"--metrics: {', '.join(unknown)} unknown; known: {', '.join(SCORED)}")
     return [metric for metric in SCORED if not names or metric in names]

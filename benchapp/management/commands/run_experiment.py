@@ -70,7 +70,7 @@ class Command(BaseCommand):
             return
         try:
             experiment = launch(value, keys_elsewhere=keys_elsewhere)
-        except Unlaunchable as error:  # told by the record: its key was launched before
+        except Unlaunchable as error:  # its key was launched before
             raise CommandError(self._render_problems(file, error)) from error
         self._say(
             {"experiment": str(experiment.public_id), "name": experiment.name, "status": experiment.status},

@@ -32,7 +32,7 @@ def imports(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 @require_POST
 @needs(User.Level.OPERATOR)
 def assign(request: HttpRequest) -> HttpResponse:
-    """Sets what the files did not tell; each change is kept with who made it and why."""
+    """Sets what the files did not say. Each change is recorded with its author and reason."""
     form = AssignForm(request.POST, user=_find_account(request))
     if form.is_valid():
         try:
@@ -76,7 +76,7 @@ def _render(request: HttpRequest, form: AssignForm, *, as_json: bool, status: in
 
 
 def _select_batches() -> QuerySet[ImportBatch]:
-    """Newest first; said again because grouping drops the model's own order."""
+    """Newest first: grouping drops the order of the model."""
     return ImportBatch.objects.annotate(problems_total=Count("problems")).order_by("-started_at", "-id")
 
 

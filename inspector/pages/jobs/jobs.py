@@ -60,7 +60,7 @@ class Troubled(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class SameTrouble:
-    """Episodes of one experiment that stopped for the same reason: told once, with the first one's traceback."""
+    """Episodes of one experiment that stopped for the same reason: shown once, with the first one's traceback."""
 
     rows: tuple[Troubled, ...]
 

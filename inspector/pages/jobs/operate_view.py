@@ -85,7 +85,7 @@ def operate(request: HttpRequest, kind: str, public_id: UUID, *, as_json: bool =
 @require_POST
 @needs(User.Level.OPERATOR)
 def operate_act(request: HttpRequest, kind: str, public_id: UUID, act: str) -> HttpResponse:
-    """Carries it out and keeps who did it and why; a refusal is said on the page."""
+    """Carries the act out and records who did it and why. The page shows a refusal."""
     if act not in ACTS:
         raise Http404(f"there is no act {act}")
     target = _find_target(kind, public_id)

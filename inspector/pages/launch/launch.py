@@ -287,7 +287,7 @@ def _draw_field(
 
 
 def _belongs_to(problem: str, name: str) -> bool:
-    """ "conditions.0" is told at the field "conditions"."""
+    """ "conditions.0" belongs to the field "conditions"."""
     return problem == name or problem.startswith(f"{name}.")
 
 

@@ -99,7 +99,7 @@ def launch(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         if request.POST.get("checked") == draft.digest:
             try:
                 return _launch(request, draft)
-            except Unlaunchable as error:  # told by the rows: its key was launched, with another file or deleted since
+            except Unlaunchable as error:  # its key was launched, with another file or deleted since
                 draft, checked = replace(draft, problems=error.problems), None
         else:
             messages.warning(
@@ -119,7 +119,7 @@ def _read_sent(request: HttpRequest) -> LaunchDraft:
         return LaunchDraft(text, sent, None, (SpecProblem("the file", str(error)),), drawn=earlier)
     try:
         drawn = form.values_of(form.read(earlier))
-    except SetupError:  # sent without: nothing tells what was changed
+    except SetupError:  # sent without: what was changed is unknown
         drawn = sent
     merged = form.write_changes(file, drawn, sent)
     if merged != form.write_changes(file, sent, sent):

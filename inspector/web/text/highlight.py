@@ -42,13 +42,13 @@ Line = tuple[tuple[str, str], ...]  # (kind or "", text) pairs
 def highlight(text: str, path: str) -> list[Line] | None:
     """One line of (kind, text) pairs per line of `text`; None where the file is too big or of no known language.
 
-    The language is told by the file's name alone: guessing from the content takes half a second and is often wrong.
+    Only the file's name decides the language: guessing from the content takes half a second and is often wrong.
     """
     found = _highlight_cached(text, path) if len(text) <= KEPT_CHARS else _highlight_text(text, path)
     return None if found is None else list(found)
 
 
-@lru_cache(400)  # whoever walks through rounds meets most files again, as the old side of the next change
+@lru_cache(400)  # a walk through rounds meets most files again, as the old side of the next change
 def _highlight_cached(text: str, path: str) -> tuple[Line, ...] | None:
     return _highlight_text(text, path)
 
@@ -60,7 +60,10 @@ def _highlight_text(text: str, path: str) -> tuple[Line, ...] | None:
     if front:
         head, body = text.split("\n")[:front], text.split("\n")[front:]
         # To a Markdown lexer the closing fence makes a heading of the line above it.
-        top, rest = _colour_lines("\n".join(head), _make_lexer("front.yaml")), _colour_lines("\n".join(body), lexer)
+        top, rest = (
+            _colour_lines("\n".join(head), _make_lexer("front.yaml") or lexer),
+            _colour_lines("\n".join(body), lexer),
+        )
         return None if top is None or rest is None else (*top, *rest)
     return _colour_lines(text, lexer)
 
@@ -72,8 +75,7 @@ def _count_frontmatter_lines(text: str) -> int:
     return next((number for number, line in enumerate(lines[1:], 2) if line.rstrip() == "---"), 0)
 
 
-def _colour_lines(text: str, lexer: Lexer | None) -> tuple[Line, ...] | None:
-    assert lexer is not None
+def _colour_lines(text: str, lexer: Lexer) -> tuple[Line, ...] | None:
     lines: list[list[tuple[str, str]]] = [[]]
     for count, (token, value) in enumerate(lexer.get_tokens(text)):
         if count > MAX_TOKENS:

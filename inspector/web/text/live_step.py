@@ -14,7 +14,7 @@ CLOSED = "closed to you until your blind review is submitted"
 
 
 def without_closed(user: User, working: list[AtWork]) -> list[AtWork]:
-    """What a blind reviewer may not read on a trial's own page is told nowhere else while it runs. One query."""
+    """Hides the steps of trials whose own pages are closed to this blind reviewer. One query."""
     told = {row.attempt.trial_id for row in working if row.step is not None}
     closed = set(closed_trials(user).filter(pk__in=told).values_list("pk", flat=True)) if told else set()
     return [replace(row, step=_close_step(row.step)) if row.attempt.trial_id in closed else row for row in working]
@@ -25,7 +25,7 @@ def _close_step(step: Mapping[str, object] | None) -> Mapping[str, object]:
 
 
 def in_a_line(step: Mapping[str, object] | None) -> str:
-    """`step` as live.latest gives it, an ATIF step: "step 6 · shell · python merge.py ..."; "" where none is told."""
+    """`step` as live.latest gives it, an ATIF step: "step 6 · shell · python merge.py ..."; "" without a step."""
     if step is None:
         return ""
     calls = step.get("tool_calls")
