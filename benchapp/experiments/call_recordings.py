@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from django.db.models import QuerySet
-
 from benchapp.experiments.plans import spec_of
 from benchapp.models import Attempt, Blob, ModelCall, Run
 from benchapp.record import recorded
@@ -65,13 +63,9 @@ def _read_context_window(run: Run) -> int | None:
 def _list_counting(run: Run) -> Iterator[ModelCall]:
     """Answered calls without those of attempts that do not count: a replay makes each trial once."""
     counting = _read_conversations(run)
-    for call in _select_answered(run):
+    for call in ModelCall.objects.filter(episode__run=run, status=ModelCall.Status.ANSWERED).order_by("id"):
         if call.purpose != AGENT_CALLS or (call.episode_id, call.key.rpartition("/")[0]) in counting:
             yield call
-
-
-def _select_answered(run: Run) -> QuerySet[ModelCall]:
-    return ModelCall.objects.filter(episode__run=run, status=ModelCall.Status.ANSWERED).order_by("id")
 
 
 def _read_conversations(run: Run) -> set[tuple[int, str]]:

@@ -123,12 +123,8 @@ def estimate(prepared: Prepared) -> ExperimentEstimate:
         found = sum((_estimate_episode(cell.arm, plan, past) for plan in plans), Estimate())
         known = arms.get(cell.arm)
         # replicates rest on the same earlier trials: these are counted once
-        arms[cell.arm] = found if known is None else known + _drop_basis(found)
+        arms[cell.arm] = found if known is None else known + replace(found, basis=0)
     return ExperimentEstimate(arms)
-
-
-def _drop_basis(found: Estimate) -> Estimate:
-    return Estimate(found.trials, found.episodes, 0, found.tokens, found.cost_usd, found.seconds, found.longest_seconds)
 
 
 def _estimate_episode(arm: Arm, plan: EpisodePlan, past: _Past) -> Estimate:

@@ -14,7 +14,6 @@ from runner.base.text import replace_unprintable
 from runner.base.types import Task
 from runner.engine.foresight import absent_images, problems_of
 from runner.protocols import slots
-from runner.protocols.plan import EpisodePlan
 
 SHOWN = 3  # names in one note
 
@@ -78,15 +77,11 @@ def _count_trials(prepared: Prepared) -> dict[tuple[str, str], tuple[Task, int]]
     """(agent, task key) -> the task and how many trials the experiment has of them, in the order of the plan."""
     counted: dict[tuple[str, str], tuple[Task, int]] = {}
     for plan in (plan for plans in prepared.plans.values() for plan in plans):
-        tasks = _map_tasks(plan)
+        tasks = {task.key: task for family in plan.environment.families for task in family.tasks}
         for slot in slots(plan):
             _, before = counted.get((plan.agent, slot.task), (None, 0))
             counted[plan.agent, slot.task] = (tasks[slot.task], before + 1)
     return counted
-
-
-def _map_tasks(plan: EpisodePlan) -> dict[str, Task]:
-    return {task.key: task for family in plan.environment.families for task in family.tasks}
 
 
 def _describe_absent(tasks: list[Task]) -> Iterator[str]:

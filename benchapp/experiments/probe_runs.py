@@ -8,7 +8,7 @@ never touched; the probe is an experiment of its own that no comparison takes in
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
@@ -177,12 +177,8 @@ def remove_hunks(chosen: ProbeChoice, hunks: Sequence[Hunk]) -> Files:
     if frozen < made:
         told = chosen.states[made].key
         raise NotPossible(f"at {chosen.state.key} these hunks were not written yet (expected {told} or a later state)")
-    return take_back(hunks, list(_read_line(chosen.states[made : frozen + 1])))
-
-
-def _read_line(states: Sequence[LibraryState]) -> Iterator[NamedFiles]:
-    for state in states:
-        yield NamedFiles(state.key, _read_files(state.snapshot))
+    line = [NamedFiles(state.key, _read_files(state.snapshot)) for state in chosen.states[made : frozen + 1]]
+    return take_back(hunks, line)
 
 
 def _read_files(snapshot: Snapshot | None) -> Files:

@@ -42,7 +42,6 @@ def needs(level: str, *, to_change: bool = False) -> Callable[[Callable[..., Ans
                 raise PermissionDenied(f"This takes the level {level}; yours is {user.level}.")
             return view(request, *args, **kwargs)
 
-        guarded.needs = level  # type: ignore[attr-defined]
         return guarded
 
     return wrap

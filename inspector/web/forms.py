@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 from typing import Any
+from uuid import UUID
 
 from django import forms
 from django.db import transaction
@@ -26,6 +27,14 @@ SORTS = {
     "duration": ("duration_seconds",),
     "exception": ("exception_type",),
 }
+
+
+def parse_id(text: str) -> UUID | None:
+    """The id of a row as an address gives it; nonsense is as if it were not there."""
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
 
 
 class TrialListForm(forms.Form):

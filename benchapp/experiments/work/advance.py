@@ -93,7 +93,7 @@ def _work(episode: Episode, lease: Lease) -> bool:
         episode.run.follow()
         if _stops_here(episode, lease):
             return False
-        more = _advance(episode, lease)
+        more = engine.advance(*_build_means(episode, lease))
     except LeaseLost as error:
         log.warning("episode %s: %s", episode.public_id, error)
         return False
@@ -192,10 +192,6 @@ def _outlast(episode: Episode, lease: Lease, error: Exception) -> None:
             return
         except (OperationalError, InterfaceError):
             continue
-
-
-def _advance(episode: Episode, lease: Lease) -> bool:
-    return engine.advance(*_build_means(episode, lease))
 
 
 def _build_means(episode: Episode, lease: Lease) -> tuple[EpisodePlan, RowRecorder, Toolbox]:

@@ -23,10 +23,7 @@ class Command(BaseCommand):
             index_anew()
         total = progress().total
         shows = sys.stderr.isatty()
-        done = index_waiting(tell=lambda done: self._tell(done, total) if shows else None)
+        done = index_waiting(tell=lambda done: self.stderr.write(f"\r{done} of {total}", ending="") if shows else None)
         now = progress()
         unread = f", {now.unread} of them could not be read" if now.unread else ""
         self.stdout.write(f"{done} indexed now; {now.indexed} of {now.total} in all{unread}")
-
-    def _tell(self, done: int, total: int) -> None:
-        self.stderr.write(f"\r{done} of {total}", ending="")

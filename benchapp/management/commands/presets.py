@@ -1,9 +1,8 @@
 from __future__ import annotations
 
-import os
-
 from django.core.management.base import BaseCommand, CommandError
 
+from benchapp.deploy import environ
 from benchapp.management.lookups import end_on
 from runner.base.errors import SetupError
 from runner.models.preset import Preset
@@ -29,9 +28,6 @@ class Command(BaseCommand):
 
 
 def _render_preset(preset: Preset) -> str:
-    variables = ", ".join(f"{name} {_describe_state(name)}" for name in preset.variables) or "no variables"
+    states = (f"{name} is {'set' if environ.text(name) else 'not set'}" for name in preset.variables)
+    variables = ", ".join(states) or "no variables"
     return f"{preset.name:<20} {preset.harness:<12} {preset.agent_model:<34} {preset.host_model:<44} {variables}"
-
-
-def _describe_state(variable: str) -> str:
-    return "is set" if os.environ.get(variable, "").strip() else "is not set"

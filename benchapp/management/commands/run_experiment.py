@@ -16,6 +16,7 @@ from benchapp.experiments.preparation import Prepared, prepare
 from benchapp.experiments.schedule import schedule
 from benchapp.experiments.work.progress import WorkProgress, progress_of
 from benchapp.models import Episode, Experiment
+from benchapp.record.json_shape import to_json
 from benchapp.stats.metrics.amounts import render_rough_duration
 from runner.base.errors import SetupError
 
@@ -81,8 +82,7 @@ class Command(BaseCommand):
 
     def _render_problems(self, path: Path, error: Unlaunchable) -> str:
         if self.json:
-            told = [{"field": problem.field, "message": problem.message} for problem in error.problems]
-            return json.dumps({"file": str(path), "problems": told})
+            return json.dumps({"file": str(path), "problems": to_json(error.problems)})
         lines = "\n".join(f"  {problem}" for problem in error.problems)
         return f"{path} cannot be launched:\n{lines}"
 

@@ -16,7 +16,7 @@ from benchapp.imports.audited_edits import EDITABLE, EditRefused
 from benchapp.models import ImportBatch, Run, User
 from benchapp.record.json_shape import JsonShape
 from inspector.web.access import needs, user_of
-from inspector.web.forms import AssignForm
+from inspector.web.forms import AssignForm, parse_id
 from inspector.web.responses import link_to, next_url, paginate, render_page
 
 BATCHES = 20  # newest, listed on the page
@@ -84,7 +84,7 @@ def _choose_batch(request: HttpRequest, batches: list[ImportBatch]) -> ImportBat
     """The batch that `?batch=` names; without one the newest that has problems, else the newest."""
     wanted = request.GET.get("batch", "")
     named = next((batch for batch in batches if str(batch.public_id) == wanted), None)
-    if named is None and (public_id := _parse_id(wanted)):
+    if named is None and (public_id := parse_id(wanted)):
         named = _select_batches().filter(public_id=public_id).first()
     with_problems = next((batch for batch in batches if batch.problems_total), None)  # type: ignore[attr-defined]
     return named or with_problems or (batches[0] if batches else None)
@@ -92,14 +92,7 @@ def _choose_batch(request: HttpRequest, batches: list[ImportBatch]) -> ImportBat
 
 def _read_picked(request: HttpRequest) -> set[UUID]:
     """Runs that a refused form had chosen, so that they stay chosen."""
-    return {found for text in request.POST.getlist("runs") if (found := _parse_id(text))}
-
-
-def _parse_id(text: str) -> UUID | None:
-    try:
-        return UUID(text)
-    except ValueError:
-        return None
+    return {found for text in request.POST.getlist("runs") if (found := parse_id(text))}
 
 
 def _select_editable() -> QuerySet[Run]:

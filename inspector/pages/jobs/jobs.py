@@ -13,6 +13,7 @@ from benchapp.experiments.work.progress import AtWork
 from benchapp.models import Attempt, Episode, Experiment, Trial
 from benchapp.record.error_text import render_error
 from benchapp.record.json_shape import JsonShape, Shaped
+from inspector.web.text.formats import headline
 
 MAX_TROUBLED = 40
 
@@ -49,7 +50,7 @@ class Troubled(Shaped):
 
     @property
     def headline(self) -> str:
-        return next((line for line in self.reason.splitlines() if line.strip()), "")[:300]
+        return headline(self.reason)[:300]
 
     @property
     def next_try(self) -> datetime | None:

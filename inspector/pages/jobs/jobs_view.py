@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
@@ -20,7 +19,8 @@ MAX_AT_WORK = 60  # attempts shown; a larger team has more pages to look at
 
 @require_safe
 def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    working = without_closed(user_of(request), at_work(_own_attempts(), MAX_AT_WORK))
+    own = Attempt.objects.under_way().filter(trial__episode__run__experiment__origin=Experiment.Origin.RUN)
+    working = without_closed(user_of(request), at_work(own, MAX_AT_WORK))
     asked = ModelCall.objects.of_authors_at_work().filter(episode__run__experiment__origin=Experiment.Origin.RUN)
     authors = list(asked[:MAX_AT_WORK])
     crew = workforce()
@@ -57,7 +57,3 @@ def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     }
     template = "jobs/_jobs_live.html" if wants_fragment(request) else "jobs/jobs.html"
     return render_page(request, template, data=data, context=context, as_json=as_json)
-
-
-def _own_attempts() -> QuerySet[Attempt]:
-    return Attempt.objects.under_way().filter(trial__episode__run__experiment__origin=Experiment.Origin.RUN)

@@ -27,6 +27,7 @@ from benchapp.models import Experiment, User
 from benchapp.record.json_shape import JsonShape, Shaped
 from inspector.pages.launch import launch as form
 from inspector.web.access import needs, user_of
+from inspector.web.forms import parse_id
 from inspector.web.responses import PageLink, render_page
 from runner.base.errors import RunnerError, SetupError
 
@@ -175,12 +176,8 @@ def _is_default(name: str, value: object) -> bool:
 
 
 def _find_earlier(text: str) -> Experiment | None:
-    try:
-        wanted = uuid.UUID(text)
-    except ValueError:
-        return None
-    own = Experiment.objects.standing().filter(origin=Experiment.Origin.RUN)
-    return own.filter(public_id=wanted).exclude(spec={}).first()
+    own = Experiment.objects.standing().filter(origin=Experiment.Origin.RUN).exclude(spec={})
+    return own.filter(public_id=wanted).first() if (wanted := parse_id(text)) else None
 
 
 def _read_examples() -> dict[str, str]:
