@@ -14,6 +14,8 @@ from benchapp.record.visible import visible
 
 
 class VisibleOutput(OutputWrapper):
+    """Output of a command, with every character that a reader could not see written out."""
+
     def write(  # type: ignore[override]  # as Django's own is, of a text stream's
         self, msg: object = "", style_func: Callable[[str], str] | None = None, ending: str | None = None
     ) -> None:
@@ -21,6 +23,8 @@ class VisibleOutput(OutputWrapper):
 
 
 class CommandLine(ManagementUtility):
+    """Django's commands; those of this project write visible output."""
+
     def fetch_command(self, subcommand: str) -> BaseCommand:
         command: BaseCommand = super().fetch_command(subcommand)
         if type(command).__module__.startswith("benchapp."):  # Django's own colour what they say

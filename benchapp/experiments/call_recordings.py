@@ -20,6 +20,8 @@ from runner.models.wire.continuing import request_digest, shorten_request
 
 @dataclass(frozen=True, slots=True)
 class WrittenRecording:
+    """How many calls a file of a recording holds."""
+
     calls: int
     left_out: int  # calls that failed, and those of attempts that did not count
 

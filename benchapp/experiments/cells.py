@@ -34,6 +34,8 @@ class Arm(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class Cell:
+    """One run of an experiment: an arm and its replicate."""
+
     arm: Arm
     replicate: int  # from 1
     seed: int

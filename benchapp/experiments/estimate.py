@@ -52,6 +52,8 @@ class Amount(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class Estimate(Shaped):
+    """What some trials and the authors of their episodes will take."""
+
     trials: int = 0
     episodes: int = 0
     basis: int = 0  # earlier trials that the medians rest on, each counted once per arm
@@ -81,6 +83,8 @@ class Estimate(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class ExperimentEstimate(Shaped):
+    """What an experiment will take, per arm and as a whole."""
+
     arms: Mapping[Arm, Estimate]  # all replicates of an arm together
 
     json_shape = JsonShape(

@@ -49,6 +49,8 @@ class Foreseen(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class Foresight:
+    """What will not run of an experiment, found before it is launched."""
+
     problems: tuple[Foreseen, ...]
     notes: tuple[str, ...]  # what may be in order, and is good to know
     hopeless: int  # trials that cannot run

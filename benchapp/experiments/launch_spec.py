@@ -38,6 +38,8 @@ SAID = {
 
 @dataclass(frozen=True, slots=True)
 class SpecProblem:
+    """What is wrong with one field of an experiment file."""
+
     field: str  # as the file names it: "agent_models", "limits.max_turns"
     message: str  # what is wrong, and what was expected
 
@@ -54,6 +56,8 @@ class Unlaunchable(SetupError):
 
 
 class LimitsSpec(BaseModel):
+    """Limits of each trial; None: no limit, or the task's own."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     max_turns: int = Field(default=DEFAULTS.max_turns, ge=1, le=1_000)

@@ -25,6 +25,8 @@ REASON = "Budget spent."  # how the reason of a block begins; raising the budget
 
 @dataclass(frozen=True, slots=True)
 class Spent:
+    """What a run has used of its budget so far."""
+
     usd: float = 0.0
     tokens: int = 0  # input and output
     unpriced: int = 0  # attempts and calls whose cost is not known as a whole: its known part is in `usd`

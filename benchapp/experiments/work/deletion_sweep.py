@@ -19,6 +19,8 @@ class StillWorking(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Swept:
+    """How many rows a sweep removed."""
+
     experiments: int
     snapshots: int
     blobs: int

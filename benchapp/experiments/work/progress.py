@@ -76,6 +76,8 @@ class AtWork:
 
 @dataclass(frozen=True, slots=True)
 class WorkerAtHand:
+    """A worker that listens to the queue."""
+
     name: str
     state: str  # "idle", "busy", "suspended", ...
     episode: str | None  # public id of the episode whose hint it follows

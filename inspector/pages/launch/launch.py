@@ -40,6 +40,8 @@ Value = str | bool | list[str]
 
 @dataclass(frozen=True, slots=True)
 class Option:
+    """One thing that a field offers to choose."""
+
     value: str
     label: str
     note: str = ""

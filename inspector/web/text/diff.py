@@ -33,6 +33,8 @@ _DEFINITION = re.compile(r"\s*(?:(?:async )?def|class|function|func|fn) +[\w$]+.
 
 
 class LineSign(StrEnum):
+    """What a line of a diff is."""
+
     SAME = "same"
     ADD = "add"
     DEL = "del"

@@ -48,6 +48,8 @@ class KeptStep:
 
 @dataclass(frozen=True, slots=True)
 class EvidenceExcerpt:
+    """A compaction's text in segments, and what it kept of each step."""
+
     compaction: Compaction
     segments: tuple[Segment, ...]
     kept: dict[int, KeptStep]
