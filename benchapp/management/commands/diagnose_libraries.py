@@ -26,6 +26,6 @@ class Command(BaseCommand):
             episodes = episodes.filter(run__public_id=run)
         episodes = episodes.select_related("run", "library", "family").order_by("pk")
         if run and not episodes.exists():
-            raise CommandError(f"there is no run {run} with a library")
+            raise CommandError(f"no run {run} with a library")
         worked_out = sum(diagnose_episode(episode, again=again) for episode in episodes.iterator(200))
         self.stdout.write(f"{worked_out} states of libraries read; the others were up to date")
