@@ -2,6 +2,8 @@ from django.apps import AppConfig
 
 
 class BenchappConfig(AppConfig):
+    """The record: models, checks and commands."""
+
     name = "benchapp"
     verbose_name = "Skillglass record"
 

@@ -141,7 +141,7 @@ RQ_QUEUES = {"default": {"URL": REDIS_URL, "DEFAULT_TIMEOUT": 3600}}
 LEASE_SECONDS = environ.number("LEASE_SECONDS", 60)
 # So many failures of the machine in a row are retried with growing pauses before an episode waits for an operator.
 INFRASTRUCTURE_RETRIES = environ.number("INFRASTRUCTURE_RETRIES", 5)
-# A running attempt that has shown no step for this long is called stuck. It is only said; limits end it.
+# A running attempt that has shown no step for this long is called stuck on pages. Only its limits end it.
 STUCK_SECONDS = environ.number("STUCK_SECONDS", 900)
 # An experiment is planned as rows before its first trial starts: more than this is a slip of the pen.
 MAX_TRIALS = environ.number("MAX_TRIALS", 200_000)

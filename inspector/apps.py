@@ -2,4 +2,6 @@ from django.apps import AppConfig
 
 
 class InspectorConfig(AppConfig):
+    """The pages."""
+
     name = "inspector"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from collections.abc import Callable
 
 from django.core.management import ManagementUtility
 from django.core.management.base import BaseCommand, OutputWrapper
@@ -14,11 +14,17 @@ from benchapp.record.visible import visible
 
 
 class VisibleOutput(OutputWrapper):
-    def write(self, msg: Any = "", style_func: Any = None, ending: str | None = None) -> None:
+    """Output of a command, with every character that a reader could not see written out."""
+
+    def write(  # type: ignore[override]  # as Django's own is, of a text stream's
+        self, msg: object = "", style_func: Callable[[str], str] | None = None, ending: str | None = None
+    ) -> None:
         super().write(visible(str(msg)), style_func, ending)
 
 
 class CommandLine(ManagementUtility):
+    """Django's commands; those of this project write visible output."""
+
     def fetch_command(self, subcommand: str) -> BaseCommand:
         command: BaseCommand = super().fetch_command(subcommand)
         if type(command).__module__.startswith("benchapp."):  # Django's own colour what they say

@@ -50,20 +50,10 @@ class DoctorFinding:
 
 def findings() -> Iterator[DoctorFinding]:
     """Everything, the demo's needs first. Never raises for what is missing, never shows a secret's value."""
-    for look in (
-        _python,
-        _var,
-        _disk,
-        _database,
-        _broker,
-        _docker,
-        _storage,
-        _limits,
-        _buildkit,
-        _base_image,
-        _browser,
-    ):
+    for look in (_python, _var, _disk, _database, _broker):
         yield look()
+    yield from _engine()
+    yield _browser()
     there = engine_checks.volumes()
     for name in programs.names():
         yield _program(name, there)
@@ -126,27 +116,9 @@ def _embedded_broker() -> tuple[str, bool]:
     return "embedded Valkey, not running: `make demo` starts it", True
 
 
-def _docker() -> DoctorFinding:
-    cost = "suites that are not trusted cannot be run; the starter suite needs no Docker"
-    return _attempt("Docker", _docker_version, cost)
-
-
 def _docker_version() -> str:
     with engine_checks.engine() as client:
         return f"engine {client.version()['Version']}"
-
-
-def _storage() -> DoctorFinding:
-    return _attempt("Docker storage", engine_checks.storage, "nobody knows where images go and what room they have")
-
-
-def _limits() -> DoctorFinding:
-    return _attempt("Docker limits", engine_checks.limits, "tasks in containers run without these limits")
-
-
-def _buildkit() -> DoctorFinding:
-    cost = "the classic builder builds images: Dockerfiles with heredocs, mounts or other newer syntax cannot be built"
-    return _attempt("BuildKit", engine_checks.buildkit, cost)
 
 
 def _program(name: str, there: set[str] | None) -> DoctorFinding:
@@ -170,11 +142,6 @@ def _generator(name: str, folder: Path) -> str:
     return f"{find_generator(name).version}, {folder}"
 
 
-def _base_image() -> DoctorFinding:
-    cost = "tasks that bring no image cannot run in a container until it can be fetched; set SKILLGLASS_BASE_IMAGE"
-    return _attempt("Base image", _base_image_there, cost)
-
-
 def _base_image_there() -> str:
     from runner.sandboxes.docker.docker_images import base_name
 
@@ -187,6 +154,17 @@ def _attempt(name: str, look: Callable[[], str], cost: str) -> DoctorFinding:
         return DoctorFinding(name, True, look())
     except Exception as error:  # whatever a client library raises when its service is away
         return DoctorFinding(name, False, _first_line(error), cost)
+
+
+def _engine() -> Iterator[DoctorFinding]:
+    cost = "suites that are not trusted cannot be run; the starter suite needs no Docker"
+    yield _attempt("Docker", _docker_version, cost)
+    yield _attempt("Docker storage", engine_checks.storage, "nobody knows where images go and what room they have")
+    yield _attempt("Docker limits", engine_checks.limits, "tasks in containers run without these limits")
+    cost = "the classic builder builds images: Dockerfiles with heredocs, mounts or other newer syntax cannot be built"
+    yield _attempt("BuildKit", engine_checks.buildkit, cost)
+    cost = "tasks that bring no image cannot run in a container until it can be fetched; set SKILLGLASS_BASE_IMAGE"
+    yield _attempt("Base image", _base_image_there, cost)
 
 
 def _browser() -> DoctorFinding:

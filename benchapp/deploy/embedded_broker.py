@@ -40,7 +40,7 @@ def broker_command(folder: Path) -> list[str]:
 
 
 def _expect_private(folder: Path) -> None:
-    """Whoever can write here can queue jobs, which is to run code. PermissionError where that is not us alone."""
+    """Write access here allows queueing jobs, which runs code. PermissionError unless only this user has it."""
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
         raise PermissionError(f"{folder} is not a private folder of this user; remove it and start again")

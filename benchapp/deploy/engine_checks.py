@@ -1,4 +1,4 @@
-"""What `manage.py doctor` tells of the Docker engine and of the agent programs in its volumes."""
+"""What `manage.py doctor` reports about the Docker engine and of the agent programs in its volumes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,9 @@ def limits() -> str:
         info = client.info()
     if missing := [name for key, name in LIMITS.items() if not info.get(key)]:
         raise NoLimits(f"the engine does not enforce: {', '.join(missing)}")
-    return f"{', '.join(LIMITS.values())} enforced by the engine; {_disk(str(info.get('DockerRootDir') or ''))}"
+    return (
+        f"{', '.join(LIMITS.values())} enforced by the engine; {_describe_disk(str(info.get('DockerRootDir') or ''))}"
+    )
 
 
 def buildkit() -> str:
@@ -61,7 +63,7 @@ def buildkit() -> str:
     return f"the engine's own, through {buildx()}"
 
 
-def _disk(root: str) -> str:
+def _describe_disk(root: str) -> str:
     """How well a worker like this process sees what containers write (docs/explanation/sandboxes.md)."""
     if os.access(root, os.R_OK | os.X_OK):
         return "disk watched from outside"

@@ -53,7 +53,9 @@ class Installation:
             raise Unable(f"the broker does not answer: {hint}")
         self.supervisor.add(self._web())
         for number in range(1, self.workers + 1):
-            self.supervisor.add(self._manage(f"worker-{number}", "work"))
+            self.supervisor.add(
+                self._child(f"worker-{number}", sys.executable, str(settings.BASE_DIR / "manage.py"), "work")
+            )
 
     def tend(self) -> None:
         """Starts again what ended, and gives waiting episodes their hints. Call about twice a second."""
@@ -101,9 +103,6 @@ class Installation:
         options += ["--worker-class", "benchapp.deploy.web_worker.WebWorker", "--worker-connections", "500"]
         options += ["--chdir", str(settings.BASE_DIR), "--no-control-socket"]
         return self._child("web", sys.executable, "-m", "gunicorn", "benchapp.wsgi", *options)
-
-    def _manage(self, name: str, *arguments: str) -> Child:
-        return self._child(name, sys.executable, str(settings.BASE_DIR / "manage.py"), *arguments)
 
     def _child(self, name: str, *command: str) -> Child:
         environment = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from datetime import UTC, datetime
-from typing import Any
 
 import orjson
 
@@ -14,7 +13,7 @@ FORMATS = ("line", "json")
 
 
 class Line(logging.Formatter):
-    """`2026-01-31 12:00:00,000 INFO benchapp.experiments.work.advance done [episode=... run=...]`; a line break inside a message is told
+    """`2026-01-31 12:00:00,000 INFO benchapp.experiments.work.advance done [episode=... run=...]`; a line break inside a message is written
     as \\n and what nobody could see is written out, so that no text from elsewhere can look like a line of its own.
     Tracebacks keep theirs."""
 
@@ -31,7 +30,7 @@ class JsonLine(logging.Formatter):
     """One object: time (UTC, ISO 8601), level, logger, message, every id of the moment, and a traceback if any."""
 
     def format(self, record: logging.LogRecord) -> str:
-        told: dict[str, Any] = {
+        told: dict[str, object] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
             "logger": record.name,
@@ -42,10 +41,10 @@ class JsonLine(logging.Formatter):
         }
         if record.exc_info:
             told["traceback"] = self.formatException(record.exc_info)
-        return orjson.dumps(_encodable(told), default=str).decode()
+        return orjson.dumps(_make_encodable(told), default=str).decode()
 
 
-def _encodable(told: dict[str, Any]) -> dict[str, Any]:
+def _make_encodable(told: dict[str, object]) -> dict[str, object]:
     """Halves of surrogate pairs, which JSON cannot say, become question marks."""
     return {
         name: value.encode(errors="replace").decode() if isinstance(value, str) else value
@@ -53,7 +52,7 @@ def _encodable(told: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def logging_for(form: str, level: str) -> dict[str, Any]:
+def logging_for(form: str, level: str) -> dict[str, object]:
     """The `logging.config` dictionary of the web process, the workers and the commands."""
     formatter = {"line": "benchapp.deploy.log_format.Line", "json": "benchapp.deploy.log_format.JsonLine"}[form]
     return {

@@ -50,7 +50,7 @@ def _database() -> list[ReadinessCheck]:
 
 
 def what_migrate_would_mend() -> str:
-    """In one line what a command that met a missing table should say; "" where none is missing, or nobody can tell."""
+    """One line for a command that met a missing table; "" where no migration is missing, or the database is away."""
     try:
         applied = _read_applied()
     except (DatabaseError, OSError):

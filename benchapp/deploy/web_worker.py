@@ -21,8 +21,8 @@ from http import HTTPStatus
 from typing import Any
 
 from django.conf import settings
-from gunicorn.http import get_parser
-from gunicorn.http.body import ChunkedReader
+from gunicorn.http import RequestParser, get_parser
+from gunicorn.http.body import LengthReader
 from gunicorn.http.errors import NoMoreData
 from gunicorn.workers.gthread import TConn, ThreadWorker
 
@@ -53,7 +53,7 @@ class WebWorker(ThreadWorker):
         self.waiting: dict[Connection, None] = {}
         super().init_process()
 
-    def accept(self, listener: Any) -> None:
+    def accept(self, listener: socket.socket) -> None:
         """Takes a client in; the longest waiting one leaves where all places are taken."""
         try:
             client, address = listener.accept()
@@ -65,7 +65,9 @@ class WebWorker(ThreadWorker):
         _limit_blocking(client)
         self._wait(Connection(self.cfg, client, address, listener.getsockname()), REQUEST_SECONDS)
 
-    def finish_request(self, conn: Connection, fs: Future[bool]) -> None:
+    def finish_request(  # type: ignore[override]  # `accept` makes no other connections
+        self, conn: Connection, fs: Future[bool]
+    ) -> None:
         """After an answer: waits for the next request, or for the client to read the last one to its end."""
         if fs.cancelled() or fs.exception() or not fs.result():
             self._end(conn)
@@ -91,7 +93,7 @@ class WebWorker(ThreadWorker):
         self.poller.register(conn.sock, selectors.EVENT_READ, partial(self._receive, conn))
 
     def _receive(self, conn: Connection, client: socket.socket) -> None:
-        if conn not in self.waiting:  # dropped since the loop was told of it
+        if conn not in self.waiting:  # dropped since the loop saw it
             return
         try:
             piece = client.recv(PIECE)
@@ -133,12 +135,13 @@ class WebWorker(ThreadWorker):
             return HTTPStatus.BAD_REQUEST
         except Exception:  # the thread meets it again and says what is wrong
             return None
-        if isinstance(request.body.reader, ChunkedReader):
+        body = request.body.reader if request.body else None
+        if not isinstance(body, LengthReader):
             return HTTPStatus.LENGTH_REQUIRED
-        if request.body.reader.length > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
+        if body.length > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
             return HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-        conn.total += request.body.reader.length
-        if request._expected_100_continue and len(conn.received) == head:
+        conn.total += body.length
+        if getattr(request, "_expected_100_continue", False) and len(conn.received) == head:
             _send(conn.sock, b"HTTP/1.1 100 Continue\r\n\r\n")
         return None
 
@@ -146,6 +149,7 @@ class WebWorker(ThreadWorker):
         self._stop_waiting(conn)
         conn.init()
         conn.data_ready = True
+        assert isinstance(conn.parser, RequestParser)  # neither HTTP/2 nor uwsgi is served here
         conn.parser.unreader.unread(bytes(conn.received[: conn.total]))
         del conn.received[: conn.total]
         conn.total = 0

@@ -6,9 +6,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-from django.db.models import QuerySet
 
 from benchapp.experiments.plans import spec_of
 from benchapp.models import Attempt, Blob, ModelCall, Run
@@ -23,6 +20,8 @@ from runner.models.wire.continuing import request_digest, shorten_request
 
 @dataclass(frozen=True, slots=True)
 class WrittenRecording:
+    """How many calls a file of a recording holds."""
+
     calls: int
     left_out: int  # calls that failed, and those of attempts that did not count
 
@@ -36,7 +35,7 @@ def export_recording(run: Run, path: Path) -> WrittenRecording:
         raise SetupError(f"run {run.public_id} is {run.status}: a recording is made of a run that has ended")
     if run.agent_model and not spec_of(run).record:
         raise SetupError(f"run {run.public_id}: its agent's calls were not kept; launch it with `record: true`")
-    calls = list(_counting(run))
+    calls = list(_list_counting(run))
     total = ModelCall.objects.filter(episode__run=run).count()
     head = {
         "format": FORMAT,
@@ -44,38 +43,34 @@ def export_recording(run: Run, path: Path) -> WrittenRecording:
         "setup_digest": run.setup_digest,
         "models": sorted({call.model for call in calls}),
         "price_table": ", ".join(sorted({call.price_table for call in calls if call.price_table})),
-        "context_window": _context_window(run),
+        "context_window": _read_context_window(run),
         "calls": len(calls),
         "left_out": total - len(calls),
     }
     part = path.with_name(f"{path.name}.part")
     with part.open("wb") as file:
         file.write(canonical_json(head) + b"\n")
-        for line in _lines(calls):
+        for line in _build_lines(calls):
             file.write(canonical_json(line) + b"\n")
     part.replace(path)
     return WrittenRecording(len(calls), total - len(calls))
 
 
-def _context_window(run: Run) -> int | None:
+def _read_context_window(run: Run) -> int | None:
     """The author's, by which its prompts were cut: a replay must cut them alike. None where no preset named one."""
     preset = (run.setup.get("author") or {}).get("preset") or {}
     return preset.get("context_window")
 
 
-def _counting(run: Run) -> Iterator[ModelCall]:
+def _list_counting(run: Run) -> Iterator[ModelCall]:
     """Answered calls without those of attempts that do not count: a replay makes each trial once."""
-    counting = _conversations(run)
-    for call in _select_answered(run):
+    counting = _read_conversations(run)
+    for call in ModelCall.objects.filter(episode__run=run, status=ModelCall.Status.ANSWERED).order_by("id"):
         if call.purpose != AGENT_CALLS or (call.episode_id, call.key.rpartition("/")[0]) in counting:
             yield call
 
 
-def _select_answered(run: Run) -> QuerySet[ModelCall]:
-    return ModelCall.objects.filter(episode__run=run, status=ModelCall.Status.ANSWERED).order_by("id")
-
-
-def _conversations(run: Run) -> set[tuple[int, str]]:
+def _read_conversations(run: Run) -> set[tuple[int, str]]:
     """(episode, key without its turn) of every attempt that counts."""
     attempts = Attempt.objects.filter(trial__episode__run=run, counts=True).select_related("trial__task")
     return {
@@ -84,7 +79,7 @@ def _conversations(run: Run) -> set[tuple[int, str]]:
     }
 
 
-def _lines(calls: list[ModelCall]) -> Iterator[dict[str, Any]]:
+def _build_lines(calls: list[ModelCall]) -> Iterator[dict[str, object]]:
     """Episodes may have run side by side: each keeps the latest turn of its own conversation."""
     latest: dict[int, tuple[str, ModelRequest, str]] = {}  # episode -> key, request, its digest
     for call in calls:
@@ -98,7 +93,7 @@ def _lines(calls: list[ModelCall]) -> Iterator[dict[str, Any]]:
             "model": call.model,
             "digest": digest,
             "request": shorten_request(request, before[1] if before and goes_on else None, before[2] if before else ""),
-            "reply": json.loads(Blob.objects.read(call.reply_id)),
+            "reply": json.loads(Blob.objects.read(call.reply_id)) if call.reply_id else None,
         }
         if call.purpose == AGENT_CALLS:
             latest[call.episode_id] = (call.key, request, digest)

@@ -1,4 +1,4 @@
-"""The cells of an experiment: what its runs have in common, and what tells them apart."""
+"""The cells of an experiment: what its runs have in common, and how they differ."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from itertools import product
 
 from benchapp.experiments.launch_spec import LaunchSpec
 from benchapp.models import Run
+from benchapp.record.json_shape import JsonShape, Shaped
 from runner.base.errors import SetupError
 from runner.models.presets import read_preset_named
 from runner.protocols.conditions import find_condition
@@ -16,13 +17,15 @@ PUBLISHED_HARNESS = "preset"  # as an agent's name: the harness with which the m
 
 
 @dataclass(frozen=True, slots=True)
-class Arm:
+class Arm(Shaped):
     """A cell without its replicate: what an estimate or a comparison calls one line."""
 
     agent: str
     agent_model: str | None
     author_model: str | None  # of the experiment, also in conditions in which no author works
     condition: str
+
+    json_shape = JsonShape("condition", "agent", "agent_model", "author_model")
 
     def __str__(self) -> str:
         models = " + ".join(name for name in (self.agent_model, self.author_model) if name)
@@ -31,6 +34,8 @@ class Arm:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
+    """One run of an experiment: an arm and its replicate."""
+
     arm: Arm
     replicate: int  # from 1
     seed: int

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-DEMO: dict[str, Any] = {
+DEMO: dict[str, object] = {
     "name": "Demo: six memory conditions on the starter suite (scripted)",
     "key": "demo",
     "suite": "starter",

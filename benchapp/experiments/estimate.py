@@ -1,10 +1,10 @@
-"""What an experiment will take, told before it starts: medians of earlier trials, or "unknown". Never zero for unknown.
+"""Estimates what an experiment will take: medians of earlier trials, or "unknown". Never zero for unknown.
 
 A trial's basis are the earlier trials of the same task by the same agent and model under the same condition. An
 episode's author is estimated from earlier episodes about the same unit with the same author under the same condition.
 
-Where none of a part's basis tells its cost and the model has a price, the cost is that of their tokens at the present
-price; how many parts were priced so is told.
+Where the basis of a part has tokens but no cost, and the model has a price, the cost is that of the tokens at the present
+price. `Amount.priced` counts such parts.
 """
 
 from __future__ import annotations
@@ -13,14 +13,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from statistics import median
-from typing import Any
 
 from django.db.models import Count, F, Sum
 
 from benchapp.experiments.cells import Arm
 from benchapp.experiments.preparation import Prepared
 from benchapp.models import Experiment, ModelCall, Trial
-from benchapp.record.json_shape import Shaped
+from benchapp.record.json_shape import JsonShape, Shaped, encode
 from runner.base.types import Usage
 from runner.engine.author_calls import PURPOSES
 from runner.models import make_model
@@ -39,7 +38,7 @@ class Amount(Shaped):
     value: float | None = None
     known: int = 0  # parts with a basis
     parts: int = 0  # trials, and episodes in which an author works
-    priced: int = 0  # of cost: parts among the known whose basis tells tokens only, at the present price
+    priced: int = 0  # of cost: known parts whose basis has tokens only, priced at the present price
 
     @property
     def is_whole(self) -> bool:
@@ -53,6 +52,8 @@ class Amount(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class Estimate(Shaped):
+    """What some trials and the authors of their episodes will take."""
+
     trials: int = 0
     episodes: int = 0
     basis: int = 0  # earlier trials that the medians rest on, each counted once per arm
@@ -81,29 +82,22 @@ class Estimate(Shaped):
 
 
 @dataclass(frozen=True, slots=True)
-class ExperimentEstimate:
+class ExperimentEstimate(Shaped):
+    """What an experiment will take, per arm and as a whole."""
+
     arms: Mapping[Arm, Estimate]  # all replicates of an arm together
+
+    json_shape = JsonShape(
+        ("arms", lambda found: [{**encode(arm), **encode(each)} for arm, each in found.arms.items()]), "whole"
+    )
 
     @property
     def whole(self) -> Estimate:
         return sum(self.arms.values(), Estimate())
 
-    def as_json(self) -> dict[str, Any]:
-        arms = [
-            {
-                "condition": arm.condition,
-                "agent": arm.agent,
-                "agent_model": arm.agent_model,
-                "author_model": arm.author_model,
-                **estimate.as_json(),
-            }
-            for arm, estimate in self.arms.items()
-        ]
-        return {"arms": arms, "whole": self.whole.as_json()}
 
-
-# What one part took, earlier: amounts by name, without those that the record does not tell. "priced": what tokens
-# that tell no cost would cost now.
+# What one part took earlier: amounts by name, without unknown ones. "priced": the present price of tokens that were
+# recorded without a cost.
 Taken = dict[str, list[float]]
 
 
@@ -111,8 +105,8 @@ Taken = dict[str, list[float]]
 class _Past:
     """Earlier trials and episodes, by what they must have in common with the planned ones."""
 
-    trials: dict[tuple[object, ...], Taken] = field(default_factory=lambda: defaultdict(_nothing_taken))
-    authors: dict[tuple[object, ...], Taken] = field(default_factory=lambda: defaultdict(_nothing_taken))
+    trials: dict[tuple[object, ...], Taken] = field(default_factory=lambda: defaultdict(_make_empty))
+    authors: dict[tuple[object, ...], Taken] = field(default_factory=lambda: defaultdict(_make_empty))
     prices: dict[str, Prices | None] = field(default_factory=dict)  # by model, of those that were asked for
 
     def price(self, model: str, usage: Usage) -> float | None:
@@ -127,42 +121,38 @@ class _Past:
 
 def estimate(prepared: Prepared) -> ExperimentEstimate:
     """Two queries, whatever the experiment's size."""
-    past = _past(prepared)
+    past = _read_past(prepared)
     arms: dict[Arm, Estimate] = {}
     for cell, plans in prepared.plans.items():
-        found = sum((_episode(cell.arm, plan, past) for plan in plans), Estimate())
+        found = sum((_estimate_episode(cell.arm, plan, past) for plan in plans), Estimate())
         known = arms.get(cell.arm)
         # replicates rest on the same earlier trials: these are counted once
-        arms[cell.arm] = found if known is None else known + _without_basis(found)
+        arms[cell.arm] = found if known is None else known + replace(found, basis=0)
     return ExperimentEstimate(arms)
 
 
-def _without_basis(found: Estimate) -> Estimate:
-    return Estimate(found.trials, found.episodes, 0, found.tokens, found.cost_usd, found.seconds, found.longest_seconds)
-
-
-def _episode(arm: Arm, plan: EpisodePlan, past: _Past) -> Estimate:
+def _estimate_episode(arm: Arm, plan: EpisodePlan, past: _Past) -> Estimate:
     planned = slots(plan)
-    parts = [past.trials.get(_trial_key(arm, slot.task), _nothing_taken()) for slot in planned]
+    parts = [past.trials.get(_trial_key(arm, slot.task), _make_empty()) for slot in planned]
     tasks = dict.fromkeys(slot.task for slot in planned)
     basis = sum(len(past.trials[key]["seen"]) for task in tasks if (key := _trial_key(arm, task)) in past.trials)
     if plan.condition.has_author:
-        parts.append(past.authors.get((plan.environment.key, arm.condition, arm.author_model), _nothing_taken()))
-    amounts = {name: _sum(part[name] for part in parts) for name in AMOUNTS}
+        parts.append(past.authors.get((plan.environment.key, arm.condition, arm.author_model), _make_empty()))
+    amounts = {name: _sum_medians(part[name] for part in parts) for name in AMOUNTS}
     amounts["cost_usd"] = replace(
-        _sum(part["cost_usd"] or part["priced"] for part in parts),
+        _sum_medians(part["cost_usd"] or part["priced"] for part in parts),
         priced=sum(1 for part in parts if part["priced"] and not part["cost_usd"]),
     )
     return Estimate(len(planned), 1, basis, **amounts, longest_seconds=amounts["seconds"].value)
 
 
-def _sum(parts: Iterable[list[float]]) -> Amount:
+def _sum_medians(parts: Iterable[list[float]]) -> Amount:
     every = list(parts)
     medians = [median(values) for values in every if values]
     return Amount(sum(medians) if medians else None, len(medians), len(every))
 
 
-def _nothing_taken() -> Taken:
+def _make_empty() -> Taken:
     return {"seen": [], "priced": [], **{name: [] for name in AMOUNTS}}
 
 
@@ -173,11 +163,14 @@ def _trial_key(arm: Arm, task: str) -> tuple[object, ...]:
 # --- what the record knows ----------------------------------------------------------------------------------------
 
 
-def _past(prepared: Prepared) -> _Past:
+def _read_past(prepared: Prepared) -> _Past:
     arms = list(prepared.setups)
     past = _Past()
-    own = {"episode__run__experiment__origin": Experiment.Origin.RUN, "episode__run__experiment__deleted_at": None}
-    of_arms = {
+    own: dict[str, object] = {
+        "episode__run__experiment__origin": Experiment.Origin.RUN,
+        "episode__run__experiment__deleted_at": None,
+    }
+    of_arms: dict[str, object] = {
         "episode__run__experiment__suite__key": prepared.suite.key,
         "episode__run__condition__in": {arm.condition for arm in arms},
     }
@@ -186,7 +179,7 @@ def _past(prepared: Prepared) -> _Past:
     return past
 
 
-def _take_trials(past: _Past, narrowed: dict[str, Any], agents: set[str], models: set[str]) -> None:
+def _take_trials(past: _Past, narrowed: dict[str, object], agents: set[str], models: set[str]) -> None:
     done = Trial.objects.filter(
         is_done=True, episode__run__harness__in=agents, episode__run__agent_model__in=models, **narrowed
     )
@@ -202,11 +195,11 @@ def _take_trials(past: _Past, narrowed: dict[str, Any], agents: set[str], models
         "duration_seconds",
     ):
         usage = Usage(input_tokens=given, cached_tokens=cached, output_tokens=received, cost_usd=cost)
-        _keep(past, past.trials[task, condition, harness, model], model, usage, seconds)
+        _add_taken(past, past.trials[task, condition, harness, model], model, usage, seconds)
 
 
-def _take_authors(past: _Past, narrowed: dict[str, Any], authors: set[str]) -> None:
-    """Per finished episode what its author took; an episode with a call that does not tell is none of the basis."""
+def _take_authors(past: _Past, narrowed: dict[str, object], authors: set[str]) -> None:
+    """Adds what the author of each finished episode took. Tokens and cost count only where every call has them."""
     calls = ModelCall.objects.filter(
         purpose__in=PURPOSES, episode__status="done", episode__run__author_model__in=authors, **narrowed
     )
@@ -225,13 +218,13 @@ def _take_authors(past: _Past, narrowed: dict[str, Any], authors: set[str]) -> N
         )
     )
     for _, unit, condition, author, total, tokens_told, costs_told, given, cached, received, cost, seconds in episodes:
-        tokens = (given, cached, received) if tokens_told == total else (None, None, None)
-        usage = Usage(*tokens, cost_usd=cost if costs_told == total else None)
+        tokens = Usage(given, cached, received) if tokens_told == total else Usage()
+        usage = replace(tokens, cost_usd=cost if costs_told == total else None)
         took = None if seconds is None else seconds.total_seconds()
-        _keep(past, past.authors[unit, condition, author], author, usage, took)
+        _add_taken(past, past.authors[unit, condition, author], author, usage, took)
 
 
-def _keep(past: _Past, taken: Taken, model: str, usage: Usage, seconds: float | None) -> None:
+def _add_taken(past: _Past, taken: Taken, model: str, usage: Usage, seconds: float | None) -> None:
     told = usage.input_tokens is not None and usage.output_tokens is not None
     tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0) if told else None
     priced = past.price(model, usage) if usage.cost_usd is None else None

@@ -1,11 +1,11 @@
-"""Experiment files as text: YAML or JSON in, YAML out."""
+"""Experiment files as text: YAML or JSON."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,6 @@ import yaml
 from yaml.composer import ComposerError
 from yaml.constructor import ConstructorError
 
-from benchapp.experiments.launch_spec import LaunchSpec
 from runner.base.errors import SetupError
 
 MAX_BYTES = 200_000
@@ -26,28 +25,28 @@ FIRST = ("name", "suite", "protocol", "conditions", "agents", "agent_models", "a
 class PlainYaml(yaml.SafeLoader):
     """No aliases: a few lines of them unfold into more than a machine holds. No name twice: one would be lost."""
 
-    def compose_node(self, parent: Any, index: Any) -> Any:
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
-            raise ComposerError(None, None, "aliases are not taken here", self.peek_event().start_mark)
+            raise ComposerError(None, None, "aliases are not taken here", self.peek_event().start_mark)  # type: ignore[no-untyped-call]  # of the stubs
         return super().compose_node(parent, index)
 
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        if twice := _twice(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        if twice := _find_repeated(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
             raise ConstructorError(None, None, f"{', '.join(twice)}: named twice", node.start_mark)
         return super().construct_mapping(node, deep)
 
 
-def _twice(names: Iterable[str]) -> list[str]:
+def _find_repeated(names: Iterable[str]) -> list[str]:
     return sorted(name for name, times in Counter(names).items() if times > 1)
 
 
-def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if twice := _twice(name for name, _ in pairs):
+def _build_mapping(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    if twice := _find_repeated(name for name, _ in pairs):
         raise ValueError(f"{', '.join(twice)}: named twice")
     return dict(pairs)
 
 
-def read_file(path: Path) -> dict[str, Any]:
+def read_file(path: Path) -> dict[str, object]:
     """SetupError names the file and what was expected."""
     try:
         if path.stat().st_size > MAX_BYTES:
@@ -59,7 +58,7 @@ def read_file(path: Path) -> dict[str, Any]:
         raise SetupError(f"{path}: {error}") from error
 
 
-def read_text(text: str) -> dict[str, Any]:
+def read_text(text: str) -> dict[str, object]:
     """A mapping of fields, not looked at yet (`benchapp.experiments.preparation`). SetupError where it is none."""
     if len(text) > MAX_BYTES:
         raise SetupError(f"{len(text):,} characters (expected at most {MAX_BYTES:,})")
@@ -73,15 +72,15 @@ def read_text(text: str) -> dict[str, Any]:
     return {str(name): item for name, item in value.items()}
 
 
-def _parse(text: str) -> Any:
+def _parse(text: str) -> object:
     """JSON as JSON: YAML refuses its tabs and takes an escaped pair of surrogates for two halves of characters."""
     if text.lstrip().startswith("{"):
         with suppress(json.JSONDecodeError):
-            return json.loads(text, object_pairs_hook=_once_each)
+            return json.loads(text, object_pairs_hook=_build_mapping)
     return yaml.load(text, PlainYaml)  # noqa: S506 - a SafeLoader
 
 
-def _require_storable(value: Any) -> None:
+def _require_storable(value: object) -> None:
     """SetupError for what YAML can say and neither a database nor a page can hold: NUL, half characters, huge numbers."""
     if isinstance(value, str) and UNSTORABLE.search(value):
         raise SetupError(f"{value!r:.100}: expected text without NUL and without halves of characters")
@@ -90,16 +89,3 @@ def _require_storable(value: Any) -> None:
     items = [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list | set) else ()
     for item in items:
         _require_storable(item)
-
-
-def write_text(spec: LaunchSpec) -> str:
-    """The file that launches this again: what differs from the defaults, and what no reader should have to guess."""
-    whole = spec.file
-    changed = {name: whole[name] for name in LaunchSpec.model_fields if _tells(spec, name)}
-    ordered = {name: changed[name] for name in (*FIRST, *changed) if name in changed}
-    return yaml.safe_dump(ordered, sort_keys=False, allow_unicode=True, width=100, default_flow_style=None)
-
-
-def _tells(spec: LaunchSpec, name: str) -> bool:
-    field = LaunchSpec.model_fields[name]
-    return name in FIRST or field.is_required() or getattr(spec, name) != field.default

@@ -1,25 +1,31 @@
-"""What of an experiment that can be launched will certainly not run: told before it begins, task by task."""
+"""Finds the trials of a launchable experiment that cannot run, task by task, before it begins."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 from benchapp.experiments.launch_spec import SpecProblem, Unlaunchable
 from benchapp.experiments.preparation import Prepared
+from benchapp.record.json_shape import JsonShape, Shaped
 from runner.base.errors import SetupError, SuiteError
 from runner.base.text import replace_unprintable
 from runner.base.types import Task
 from runner.engine.foresight import absent_images, problems_of
 from runner.protocols import slots
-from runner.protocols.plan import EpisodePlan
 
 SHOWN = 3  # names in one note
 
 
+def _read_part(name: str, row: Foreseen) -> str | None:
+    """Where a suite's error lies, fit to be shown; None for other errors, and where the suite's has none."""
+    found = getattr(row.error, name) if isinstance(row.error, SuiteError) else None
+    return replace_unprintable(found) if found else None
+
+
 @dataclass(frozen=True, slots=True)
-class Foreseen:
+class Foreseen(Shaped):
     """A task that an agent cannot be tried at, and why."""
 
     task: str
@@ -27,31 +33,24 @@ class Foreseen:
     error: SetupError
     trials: int  # of the experiment, that are of this task and agent
 
+    json_shape = JsonShape(
+        *("task", "agent"),
+        *((name, partial(_read_part, name)) for name in ("path", "place", "expected")),
+        *("message", "trials"),
+    )
+
     def __str__(self) -> str:
         return replace_unprintable(f"{self.task} ({self.agent}) cannot run: {self.error}")
 
-    def as_json(self) -> dict[str, Any]:
-        error = self.error
-        place = (error.path, error.place, error.expected) if isinstance(error, SuiteError) else (None, None, None)
-        message = error.message if isinstance(error, SuiteError) else str(error)
-        told = dict(
-            zip(
-                ("path", "place", "expected"),
-                (replace_unprintable(value) if value else None for value in place),
-                strict=True,
-            )
-        )
-        return {
-            "task": self.task,
-            "agent": self.agent,
-            **told,
-            "message": replace_unprintable(message),
-            "trials": self.trials,
-        }
+    @property
+    def message(self) -> str:
+        return replace_unprintable(self.error.message if isinstance(self.error, SuiteError) else str(self.error))
 
 
 @dataclass(frozen=True, slots=True)
 class Foresight:
+    """What will not run of an experiment, found before it is launched."""
+
     problems: tuple[Foreseen, ...]
     notes: tuple[str, ...]  # what may be in order, and is good to know
     hopeless: int  # trials that cannot run
@@ -65,33 +64,29 @@ class Foresight:
 
 def foresee(prepared: Prepared, *, runs_here: bool) -> Foresight:
     """`runs_here`: the workers have the variables of this process."""
-    counted = _trials(prepared)
+    counted = _count_trials(prepared)
     sandbox, problems, hopeless = prepared.spec.sandbox, [], 0
     for (agent, _), (task, trials) in counted.items():
         found = list(problems_of(task, agent=agent, sandbox=sandbox, runs_here=runs_here))
         problems += [Foreseen(task.key, agent, error, trials) for error in found]
         hopeless += trials if found else 0
     tasks = {task.key: task for task, _ in counted.values()}
-    notes = tuple(_absent(list(tasks.values()))) if sandbox == "docker" else ()
+    notes = tuple(_describe_absent(list(tasks.values()))) if sandbox == "docker" else ()
     return Foresight(tuple(problems), notes, hopeless, sum(trials for _, trials in counted.values()))
 
 
-def _trials(prepared: Prepared) -> dict[tuple[str, str], tuple[Task, int]]:
+def _count_trials(prepared: Prepared) -> dict[tuple[str, str], tuple[Task, int]]:
     """(agent, task key) -> the task and how many trials the experiment has of them, in the order of the plan."""
     counted: dict[tuple[str, str], tuple[Task, int]] = {}
     for plan in (plan for plans in prepared.plans.values() for plan in plans):
-        tasks = _tasks(plan)
+        tasks = {task.key: task for family in plan.environment.families for task in family.tasks}
         for slot in slots(plan):
             _, before = counted.get((plan.agent, slot.task), (None, 0))
             counted[plan.agent, slot.task] = (tasks[slot.task], before + 1)
     return counted
 
 
-def _tasks(plan: EpisodePlan) -> dict[str, Task]:
-    return {task.key: task for family in plan.environment.families for task in family.tasks}
-
-
-def _absent(tasks: list[Task]) -> Iterator[str]:
+def _describe_absent(tasks: list[Task]) -> Iterator[str]:
     for image, keys in absent_images(tasks).items():
         more = f" and {len(keys) - SHOWN:,} more" if len(keys) > SHOWN else ""
         named = f"{', '.join(keys[:SHOWN])}{more}"

@@ -45,7 +45,7 @@ def fork(episode: Episode, *, before: TrialSlot | int, dice: Dice = "new", reaso
     if not Episode.objects.own().filter(pk=episode.pk, is_ordered=True).exists():
         raise NotPossible(f"episode {episode.public_id} was not launched here: there is nothing to go on with")
     entries = list(episode.entries.in_order())
-    place = _place(episode, entries, before)
+    place = _find_place(episode, entries, before)
     suite = suite_of(episode)
     plan = plan_of(episode, suite)
     seed = secrets.randbits(61) if dice == "new" else (episode.run.seed or 0)
@@ -58,7 +58,7 @@ def fork(episode: Episode, *, before: TrialSlot | int, dice: Dice = "new", reaso
     return run
 
 
-def _place(episode: Episode, entries: list[Entry], before: TrialSlot | int) -> int:
+def _find_place(episode: Episode, entries: list[Entry], before: TrialSlot | int) -> int:
     """The sequence of the first entry that is not taken over."""
     if isinstance(before, int):
         found = [entry.sequence for entry in entries if entry.sequence == before and entry.kind in PLACES]

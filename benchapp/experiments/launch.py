@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -22,7 +23,9 @@ from runner.protocols import slots
 from runner.protocols.plan import EpisodePlan
 
 
-def launch(value: dict[str, Any], *, by: models.User | None = None, keys_elsewhere: bool = False) -> models.Experiment:
+def launch(
+    value: Mapping[str, object], *, by: models.User | None = None, keys_elsewhere: bool = False
+) -> models.Experiment:
     """Records the experiment as planned and hints at its episodes. Unlaunchable when it could not run.
 
     A file with a key is launched once: later calls give the experiment that is there. Unlaunchable when that was
@@ -40,7 +43,7 @@ def launch(value: dict[str, Any], *, by: models.User | None = None, keys_elsewhe
 
 
 def _find_launched(spec: LaunchSpec) -> models.Experiment | None:
-    """Unlaunchable when it was, and was deleted or said something else: what the file asks for would not run."""
+    """Unlaunchable when the experiment was deleted, or launched from another file: this file would not run."""
     found = models.Experiment.objects.filter(public_id=experiment_id(spec.key)).first() if spec.key else None
     if found is None:
         return None

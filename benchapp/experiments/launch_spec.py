@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic_core import ErrorDetails
 
 from runner.agents import Limits
 from runner.authoring.occasion import FeedbackLevel, Profile
@@ -17,7 +18,7 @@ DEFAULTS = Limits()
 Order = Literal["interleaved", "one-by-one"]
 SINGULAR = {"agent": "agents", "agent_model": "agent_models", "author_model": "author_models"}
 # Stands in for a field that is not as expected, so that the others are looked at all the same.
-PLACEHOLDERS: dict[str, Any] = {"name": "unnamed", "suite": "starter", "conditions": ["no-skill"]}
+PLACEHOLDERS: dict[str, object] = {"name": "unnamed", "suite": "starter", "conditions": ["no-skill"]}
 # Kinds of errors for which pydantic speaks of its own types, in words for who wrote the file.
 SAID = {
     "missing": "expected, and not there",
@@ -37,6 +38,8 @@ SAID = {
 
 @dataclass(frozen=True, slots=True)
 class SpecProblem:
+    """What is wrong with one field of an experiment file."""
+
     field: str  # as the file names it: "agent_models", "limits.max_turns"
     message: str  # what is wrong, and what was expected
 
@@ -53,12 +56,14 @@ class Unlaunchable(SetupError):
 
 
 class LimitsSpec(BaseModel):
+    """Limits of each trial; None: no limit, or the task's own."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    max_turns: int = Field(DEFAULTS.max_turns, ge=1, le=1_000)
-    max_output_tokens: int = Field(DEFAULTS.max_output_tokens, ge=1)
-    max_total_tokens: int | None = Field(DEFAULTS.max_total_tokens, ge=1, lt=2**62)
-    timeout_seconds: float | None = Field(DEFAULTS.timeout_seconds, gt=0, allow_inf_nan=False)
+    max_turns: int = Field(default=DEFAULTS.max_turns, ge=1, le=1_000)
+    max_output_tokens: int = Field(default=DEFAULTS.max_output_tokens, ge=1)
+    max_total_tokens: int | None = Field(default=DEFAULTS.max_total_tokens, ge=1, lt=2**62)
+    timeout_seconds: float | None = Field(default=DEFAULTS.timeout_seconds, gt=0, allow_inf_nan=False)
 
 
 class BudgetSpec(BaseModel):
@@ -66,8 +71,8 @@ class BudgetSpec(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    usd: float | None = Field(None, gt=0, allow_inf_nan=False)
-    tokens: int | None = Field(None, ge=1, lt=2**62)  # input and output together
+    usd: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    tokens: int | None = Field(default=None, ge=1, lt=2**62)  # input and output together
 
 
 class ProbeSpec(BaseModel):
@@ -89,19 +94,19 @@ class LaunchSpec(BaseModel):
     suite: str
     protocol: str = "skillevolbench"
     environments: tuple[str, ...] = ()  # what the protocol's episodes are about; empty: all of them
-    agents: tuple[str, ...] = Field(("shell",), min_length=1)
-    agent_models: tuple[str | None, ...] = Field((None,), min_length=1)
-    author_models: tuple[str | None, ...] = Field((None,), min_length=1)
+    agents: tuple[str, ...] = Field(default=("shell",), min_length=1)
+    agent_models: tuple[str | None, ...] = Field(default=(None,), min_length=1)
+    author_models: tuple[str | None, ...] = Field(default=(None,), min_length=1)
     judge_model: str | None = None  # for artifacts of tasks that ask for a judge (docs/reference/evaluation.md)
     conditions: tuple[str, ...] = Field(min_length=1)
-    replicates: int = Field(3, ge=1, le=100)
-    seed: int = Field(0, ge=0, lt=2**62)  # replicate r runs with seed + r - 1, in every cell
+    replicates: int = Field(default=3, ge=1, le=100)
+    seed: int = Field(default=0, ge=0, lt=2**62)  # replicate r runs with seed + r - 1, in every cell
     order: Order = "interleaved"
     sandbox: str = "local"
     feedback: FeedbackLevel = "process"
     profile: Profile = "paper"
-    answers: int = Field(1, ge=1, le=10)
-    samples: int = Field(1, ge=1, le=100)
+    answers: int = Field(default=1, ge=1, le=10)
+    samples: int = Field(default=1, ge=1, le=100)
     placebo_replay: bool = False
     record: bool = False  # keep every host-side model call, so that the runs can be replayed
     budget: BudgetSpec = BudgetSpec()
@@ -110,7 +115,7 @@ class LaunchSpec(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _singular(cls, value: Any) -> Any:
+    def _expand_singular(cls, value: object) -> object:
         """`agent: shell` is short for `agents: [shell]`."""
         if not isinstance(value, dict):
             return value
@@ -121,25 +126,25 @@ class LaunchSpec(BaseModel):
 
     @field_validator("environments", "agents", "agent_models", "author_models", "conditions")
     @classmethod
-    def _once_each(cls, names: tuple[str | None, ...]) -> tuple[str | None, ...]:
+    def _require_unique(cls, names: tuple[str | None, ...]) -> tuple[str | None, ...]:
         twice = sorted({str(name) for name in names if names.count(name) > 1})
         if twice:
             raise ValueError(f"{', '.join(twice)}: named twice (expected each once; `replicates` repeats a run)")
         return names
 
     @property
-    def file(self) -> dict[str, Any]:
-        """The experiment file as JSON values: what was given and every default. Without a judge none is told, as before
+    def file(self) -> dict[str, object]:
+        """The experiment file as JSON values: what was given and every default. A missing judge is left out, as before
         there were judges."""
         unused = {name for name in ("probe", "judge_model") if getattr(self, name) is None}
         return self.model_dump(mode="json", exclude=unused)
 
-    def narrow(self, **changes: Any) -> Self:
+    def narrow(self, **changes: object) -> Self:
         """The same file with some fields set otherwise, checked again."""
         return type(self).model_validate({**self.file, **changes})
 
 
-def read_spec(value: dict[str, Any]) -> LaunchSpec:
+def read_spec(value: Mapping[str, object]) -> LaunchSpec:
     """Unlaunchable lists every field that is not as expected."""
     spec, problems = try_spec(value)
     if spec is None or problems:
@@ -147,12 +152,12 @@ def read_spec(value: dict[str, Any]) -> LaunchSpec:
     return spec
 
 
-def try_spec(value: Any) -> tuple[LaunchSpec | None, list[SpecProblem]]:
+def try_spec(value: object) -> tuple[LaunchSpec | None, list[SpecProblem]]:
     """The file as far as it can be read, and what is wrong with its shape. Faulty fields have their defaults."""
     try:
         return LaunchSpec.model_validate(value), []
     except ValidationError as error:
-        problems = [_problem(found) for found in error.errors(include_url=False)]
+        problems = [_describe_problem(found) for found in error.errors(include_url=False)]
     faulty = {problem.field.partition(".")[0] for problem in problems}
     if not isinstance(value, dict):
         return None, problems
@@ -165,16 +170,16 @@ def try_spec(value: Any) -> tuple[LaunchSpec | None, list[SpecProblem]]:
         return None, problems
 
 
-def _problem(found: Any) -> SpecProblem:
+def _describe_problem(found: ErrorDetails) -> SpecProblem:
     place = ".".join(map(str, found["loc"])) or "the whole file"
     if found["type"] == "extra_forbidden":
-        return SpecProblem(place, _unknown(found["loc"]))
+        return SpecProblem(place, _suggest_field(found["loc"]))
     shown = "" if found["type"] in ("missing", "value_error") else f" (found {found['input']!r:.100})"
     told = SAID.get(found["type"]) or found["msg"].removeprefix("Value error, ")
     return SpecProblem(place, told.replace("Input should be ", "expected ", 1) + shown)
 
 
-def _unknown(place: tuple[int | str, ...]) -> str:
+def _suggest_field(place: tuple[int | str, ...]) -> str:
     """What to write instead of a field that there is not, where one reads alike."""
     *outer, name = map(str, place)
     parts: dict[str, type[BaseModel]] = {"limits": LimitsSpec, "budget": BudgetSpec}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from benchapp.experiments.cells import Arm, Cell, cell_of
 from benchapp.experiments.launch_spec import LaunchSpec, read_spec
 from benchapp.models import Episode, Run
@@ -12,7 +10,7 @@ from runner import protocols
 from runner.agents import Limits
 from runner.base.errors import SetupError
 from runner.base.suite import Suite
-from runner.base.types import Environment
+from runner.base.types import Environment, JsonValue
 from runner.engine.setup import describe_setup, setup_digest
 from runner.protocols.conditions import find_condition
 from runner.protocols.plan import EpisodePlan, Probe
@@ -64,7 +62,7 @@ def make_plan(spec: LaunchSpec, unit: Environment, cell: Cell, *, episode: str, 
     )
 
 
-def setup_of(spec: LaunchSpec, arm: Arm, suite: Suite) -> dict[str, Any]:
+def setup_of(spec: LaunchSpec, arm: Arm, suite: Suite) -> dict[str, JsonValue]:
     """What the setup digest covers. The author model belongs to it in every condition, also where the author never
     works, so that the conditions of one author model are comparable."""
     return describe_setup(
@@ -102,7 +100,7 @@ def find_unit(protocol: str, suite: Suite, key: str) -> Environment:
     raise SetupError(f"suite {suite.key} has no environment {key!r} under {protocol}; known: {known}")
 
 
-def differences(before: Any, after: Any, place: str = "") -> list[str]:
+def differences(before: object, after: object, place: str = "") -> list[str]:
     """Where two JSON values differ: ["suite.digest", ...]."""
     if isinstance(before, dict) and isinstance(after, dict):
         return [

@@ -1,12 +1,12 @@
 """The beginning of an episode, copied into a fork of it: what was recorded, not run again.
 
 Contents (blobs, chunks, snapshots) are pointed at; rows are new, so that each run stands by itself and the old one is
-never touched. Copied attempts and calls say that they are: whoever bills leaves them out.
+never touched. Copied attempts and calls are marked as copies: billing leaves them out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 from django.db.models import Model
@@ -88,7 +88,7 @@ class _Prefix:
         copied = _copy_row(attempt, trial_id=trial.pk, is_copy=True, counts=False, sandbox={}, lease_epoch=0)
         for verdict in attempt.verdicts.all():
             self._verdict(verdict, copied)
-        trajectories: dict[int, int] = {}
+        trajectories: dict[int | None, int] = {}
         for trajectory in attempt.trajectories.order_by("ordinal", "id"):  # parents come before their children
             trajectories[trajectory.pk] = self._trajectory(trajectory, copied, trajectories).pk
         for use in attempt.skill_uses.all():
@@ -102,7 +102,7 @@ class _Prefix:
         for below in (*verdict.checks.all(), *verdict.dimensions.all()):
             _copy_row(below, verdict_id=copied.pk)
 
-    def _trajectory(self, trajectory: Trajectory, attempt: Attempt, known: dict[int, int]) -> Trajectory:
+    def _trajectory(self, trajectory: Trajectory, attempt: Attempt, known: Mapping[int | None, int]) -> Trajectory:
         parent = None if trajectory.parent_id is None else known[trajectory.parent_id]
         copied = _copy_row(trajectory, attempt_id=attempt.pk, parent_id=parent)
         for chunk in trajectory.chunks.all():
@@ -114,7 +114,7 @@ class _Prefix:
     # --- the author -----------------------------------------------------------------------------------------------
 
     def _calls(self, entries: list[Entry]) -> None:
-        """Answered calls that the prefix rests on: those behind its decisions, what a teacher said before them, and kept ones of its agents."""
+        """Copies the answered calls behind the prefix: of its decisions, of the teacher before them, and recorded ones of agents."""
         decisions = [entry.decision for entry in entries if entry.decision is not None]
         behind = {decision.call_id for decision in decisions}
         talk = {key for decision in decisions for key in _keys_of_talk(decision)}

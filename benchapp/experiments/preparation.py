@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from django.conf import settings
 
@@ -31,6 +31,7 @@ from runner.protocols.plan import EpisodePlan
 from runner.protocols.registry import LAUNCHED
 from runner.sandboxes import local, sandbox_kind
 
+T = TypeVar("T")
 OUTSIDE = AuthorMode.OUTSIDE
 # By whether the condition runs an outside program, and by whether the author model is one.
 _WANTED = {
@@ -53,7 +54,7 @@ class Prepared:
     setups: Mapping[Arm, dict[str, Any]]
 
 
-def prepare(value: dict[str, Any], *, keys_elsewhere: bool = False) -> Prepared:
+def prepare(value: Mapping[str, object], *, keys_elsewhere: bool = False) -> Prepared:
     """Unlaunchable names every field that keeps it from running. `keys_elsewhere`: the workers have the models' keys,
     this process need not."""
     spec, problems = try_spec(value)
@@ -64,10 +65,10 @@ def prepare(value: dict[str, Any], *, keys_elsewhere: bool = False) -> Prepared:
     problems += [problem for problem in check.problems() if problem.field not in faulty]
     if problems or check.suite is None:
         raise Unlaunchable(problems)
-    return _plan(spec, check.suite)
+    return _build_plans(spec, check.suite)
 
 
-def _plan(spec: LaunchSpec, suite: Suite) -> Prepared:
+def _build_plans(spec: LaunchSpec, suite: Suite) -> Prepared:
     cells = cells_of(spec)
     setups = {arm: setup_of(spec, arm, suite) for arm in dict.fromkeys(cell.arm for cell in cells)}
     digests = {arm: setup_digest(setup) for arm, setup in setups.items()}
@@ -114,15 +115,17 @@ class _Check:
             names = ", ".join(sorted(LAUNCHED))
             yield SpecProblem("protocol", f"unknown protocol {spec.protocol!r} (expected one of {names})")
         for name in spec.conditions if known else ():
-            yield from self._read("conditions", partial(find_condition, name, spec.protocol), self._conditions.append)
-        yield from self._read("suite", partial(find_suite, spec.suite), partial(setattr, self, "suite"))
+            yield from self._try_read(
+                "conditions", partial(find_condition, name, spec.protocol), self._conditions.append
+            )
+        yield from self._try_read("suite", partial(find_suite, spec.suite), partial(setattr, self, "suite"))
         if self.suite is not None and known:
             for key in spec.environments:
-                yield from self._read("environments", partial(find_unit, spec.protocol, self.suite, key))
+                yield from self._try_read("environments", partial(find_unit, spec.protocol, self.suite, key))
 
     def _sandbox(self) -> Iterator[SpecProblem]:
         name = self.spec.sandbox
-        yield from self._read("sandbox", partial(sandbox_kind, name))
+        yield from self._try_read("sandbox", partial(sandbox_kind, name))
         if name == "local" and not local.is_permitted():
             yield SpecProblem("sandbox", local.NOT_PERMITTED)
         if name == "local" and self.suite is not None and not self.suite.trusted:
@@ -137,7 +140,7 @@ class _Check:
             if name is None:
                 continue
             keep = partial(self._models.__setitem__, name)
-            yield from self._read(field, partial(make_model, name), keep)
+            yield from self._try_read(field, partial(make_model, name), keep)
             preset = self._models[name].preset if name in self._models else None
             for variable in preset.variables if preset and not self.keys_elsewhere else ():
                 if not os.environ.get(variable):
@@ -146,14 +149,14 @@ class _Check:
     def _agents(self) -> Iterator[SpecProblem]:
         """Every agent by itself, and then beside every model it is to work with."""
         for agent in self.spec.agents:
-            if agent != PUBLISHED_HARNESS and (found := list(self._read("agents", partial(make_agent, agent)))):
+            if agent != PUBLISHED_HARNESS and (found := list(self._try_read("agents", partial(make_agent, agent)))):
                 yield from found
                 continue
             for model in self.spec.agent_models:
                 if model is None:
-                    yield from self._read("agent_models", partial(self._pair, agent, None))
+                    yield from self._try_read("agent_models", partial(self._pair, agent, None))
                 elif model in self._models:
-                    yield from self._read("agents", partial(self._pair, agent, model))
+                    yield from self._try_read("agents", partial(self._pair, agent, model))
         yield from self._programs()
 
     def _pair(self, agent: str, model: str | None) -> None:
@@ -185,7 +188,7 @@ class _Check:
         yield from self._generators()
         known = [name for name in self.spec.author_models if name in self._models]
         if len(known) < len(self.spec.author_models):
-            return  # told above
+            return  # reported above
         for condition in writing:
             if not any(map(condition.suits, known)):
                 yield SpecProblem("author_models", f"{condition.name}: {_WANTED[condition.mode_at_start is OUTSIDE]}")
@@ -208,7 +211,7 @@ class _Check:
                 yield SpecProblem("sandbox", f"{name} has an image of its own (expected 'docker', not 'local')")
 
     def _budget(self) -> Iterator[SpecProblem]:
-        """A budget in money holds only what tells its cost."""
+        """A budget in money limits only models with prices."""
         if self.spec.budget.usd is None:
             return
         for name, model in self._models.items():
@@ -218,32 +221,33 @@ class _Check:
                 )
 
     def _whole(self) -> Iterator[SpecProblem]:
-        """What only a plan can tell: a curated skill that is not there, samples where the protocol has none."""
+        """Finds what only a plan shows: a curated skill that is not there, samples where the protocol has none."""
         if self.suite is None or len(self._conditions) < len(self.spec.conditions):
             return
         try:
             units = units_of(self.spec, self.suite)
         except SetupError:
-            return  # told above
+            return  # reported above
         if not units:
             yield SpecProblem("suite", f"{self.suite.key} has nothing that {self.spec.protocol} could run")
-        told, sizes = set(), []
+        told: set[str] = set()
+        sizes: list[int] = []
         for condition in self._conditions:
             authors = sum(map(condition.suits, self.spec.author_models))
             cell = Cell(Arm(self.spec.agents[0], None, None, condition.name), 1, self.spec.seed)
             for unit in units:
-                size = partial(self._size, unit, cell, authors)
-                for problem in self._read("conditions", size, sizes.append):
+                size = partial(self._count_trials, unit, cell, authors)
+                for problem in self._try_read("conditions", size, sizes.append):
                     if problem.message not in told:
                         told.add(problem.message)
                         yield problem
 
-        yield from self._number(sum(sizes))
+        yield from self._check_number(sum(sizes))
 
-    def _size(self, unit: Environment, cell: Cell, authors: int) -> int:
+    def _count_trials(self, unit: Environment, cell: Cell, authors: int) -> int:
         return authors * len(protocols.slots(make_plan(self.spec, unit, cell, episode=unit.key, digest="")))
 
-    def _number(self, once: int) -> Iterator[SpecProblem]:
+    def _check_number(self, once: int) -> Iterator[SpecProblem]:
         """`once`: trials of all conditions with their author models, with one agent and agent model. Every trial becomes
         a row at the launch, and is planned in memory before."""
         spec = self.spec
@@ -255,8 +259,8 @@ class _Check:
                 " replicates, samples, models or conditions, or for parts of the suite",
             )
 
-    def _read(
-        self, field: str, read: Callable[[], Any], keep: Callable[[Any], object] = lambda value: None
+    def _try_read(
+        self, field: str, read: Callable[[], T], keep: Callable[[T], object] = lambda value: None
     ) -> Iterator[SpecProblem]:
         try:
             keep(read())

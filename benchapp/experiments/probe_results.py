@@ -93,15 +93,17 @@ _Counts = Mapping[_Key, TrialTally]
 def read_results(probes: Iterable[Probe]) -> list[ProbeResult]:
     """In the order given. The probes need `standing`'s relations."""
     found = list(probes)
-    controls = _controls(found)
-    siblings = _siblings(found)
+    controls = _find_controls(found)
+    siblings = _find_siblings(found)
     runs = {probe.run_id for probe in found} | {run for each in controls.values() for run in each}
     runs |= {probe.origin.run_id for probe in found if probe.origin} | set(siblings.values())
     counts, tasks, libraries = _count(runs)
-    return [_result(probe, controls[probe.pk], siblings.get(probe.pk), counts, tasks, libraries) for probe in found]
+    return [
+        _build_result(probe, controls[probe.pk], siblings.get(probe.pk), counts, tasks, libraries) for probe in found
+    ]
 
 
-def _controls(probes: Sequence[Probe]) -> dict[int, list[int]]:
+def _find_controls(probes: Sequence[Probe]) -> dict[int, list[int]]:
     """probe -> runs of the same setup with the same round, nothing taken back. None for what is such a run itself."""
     origins = {probe.origin_id for probe in probes if probe.origin_id}
     whole = Probe.objects.filter(origin__in=origins, reverted_digest="", run__experiment__deleted_at=None)
@@ -116,7 +118,7 @@ def _controls(probes: Sequence[Probe]) -> dict[int, list[int]]:
     }
 
 
-def _siblings(probes: Sequence[Probe]) -> dict[int, int]:
+def _find_siblings(probes: Sequence[Probe]) -> dict[int, int]:
     """probe -> the no-skill run beside the one it comes from, as `no_skill_sibling.sibling_of` finds it."""
     origins = {probe.pk: probe.origin.run for probe in probes if probe.origin}
     experiments = {run.experiment_id for run in origins.values()}
@@ -147,7 +149,7 @@ def _count(runs: set[int]) -> tuple[_Counts, dict[int, list[Task]], dict[_Key, s
     return counts, {run: [tasks[task] for task in each] for run, each in met.items()}, libraries
 
 
-def _result(
+def _build_result(
     probe: Probe,
     controls: Sequence[int],
     sibling: int | None,
@@ -159,7 +161,7 @@ def _result(
     origin = probe.origin.run_id if probe.origin else None
     lines = []
     for task in own:
-        beside = {ORIGINAL: _beside(origin, task, counts), NO_SKILL: _beside(sibling, task, counts)}
+        beside = {ORIGINAL: _count_beside(origin, task, counts), NO_SKILL: _count_beside(sibling, task, counts)}
         sides = {
             CONTROL: sum(
                 (counts.get((run, task.pk, Phase.DEPLOYMENT), TrialTally()) for run in controls), TrialTally()
@@ -168,31 +170,33 @@ def _result(
         }
         learning = frozenset(side for side, (_, phase) in beside.items() if phase is Phase.ACQUISITION)
         lines.append(ProbedTask(task, counts[probe.run_id, task.pk, Phase.DEPLOYMENT], sides, learning))
-    had_it = all(_libraries(origin, task, libraries) == {probe.frozen_id} for task in own) if own and origin else False
-    tests = dict(_tests(lines, had_it=had_it))
+    had_it = (
+        all(_find_libraries(origin, task, libraries) == {probe.frozen_id} for task in own) if own and origin else False
+    )
+    tests = dict(_compute_tests(lines, had_it=had_it))
     return ProbeResult(probe, tuple(lines), tests, had_it)
 
 
-def _phases(task: Task) -> Iterator[Phase]:
+def _list_phases(task: Task) -> Iterator[Phase]:
     yield from FROZEN
     if task.role in ACQUISITION_ROLES:
         yield from (Phase.REPLAY, Phase.ACQUISITION)
 
 
-def _beside(run: int | None, task: Task, counts: _Counts) -> tuple[TrialTally, Phase | None]:
+def _count_beside(run: int | None, task: Task, counts: _Counts) -> tuple[TrialTally, Phase | None]:
     """Of the first phase in which the run met the task, and which that is."""
-    for phase in _phases(task):
+    for phase in _list_phases(task):
         if run is not None and (run, task.pk, phase) in counts:
             return counts[run, task.pk, phase], phase
     return TrialTally(), None
 
 
-def _libraries(run: int | None, task: Task, libraries: Mapping[_Key, set[int | None]]) -> set[int | None]:
-    found = (libraries[key] for phase in _phases(task) if (key := (run or 0, task.pk, phase)) in libraries)
+def _find_libraries(run: int | None, task: Task, libraries: Mapping[_Key, set[int | None]]) -> set[int | None]:
+    found = (libraries[key] for phase in _list_phases(task) if (key := (run or 0, task.pk, phase)) in libraries)
     return next(found, set())
 
 
-def _tests(lines: Sequence[ProbedTask], *, had_it: bool) -> Iterator[tuple[str, StratifiedTest]]:
+def _compute_tests(lines: Sequence[ProbedTask], *, had_it: bool) -> Iterator[tuple[str, StratifiedTest]]:
     for side in SIDES:
         is_open = any(not line.own.is_over or not line.sides[side].is_over for line in lines)
         if is_open or (side == ORIGINAL and not had_it):

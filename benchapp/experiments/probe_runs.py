@@ -8,7 +8,7 @@ never touched; the probe is an experiment of its own that no comparison takes in
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
@@ -160,10 +160,9 @@ def _require_own(episode: Episode) -> None:
 def _find_hunks(chosen: ProbeChoice, ids: Sequence[str]) -> tuple[Hunk, ...]:
     known = {hunk.id: hunk for hunk in chosen.hunks}
     strange = [name for name in ids if name not in known]
-    if strange and chosen.decision is None:
-        raise NotPossible("no decision made this state: say whose hunks are to be taken back")
     if strange:
-        assert chosen.decision is not None
+        if chosen.decision is None:
+            raise NotPossible("no decision made this state: say whose hunks are to be taken back")
         told = ", ".join(islice(known, 12)) or "it changed nothing"
         raise NotPossible(f"decision {chosen.decision.number} has no hunk {strange[0][:40]!r} (expected of: {told})")
     return tuple(known[name] for name in dict.fromkeys(ids))
@@ -178,12 +177,8 @@ def remove_hunks(chosen: ProbeChoice, hunks: Sequence[Hunk]) -> Files:
     if frozen < made:
         told = chosen.states[made].key
         raise NotPossible(f"at {chosen.state.key} these hunks were not written yet (expected {told} or a later state)")
-    return take_back(hunks, list(_read_line(chosen.states[made : frozen + 1])))
-
-
-def _read_line(states: Sequence[LibraryState]) -> Iterator[NamedFiles]:
-    for state in states:
-        yield NamedFiles(state.key, _read_files(state.snapshot))
+    line = [NamedFiles(state.key, _read_files(state.snapshot)) for state in chosen.states[made : frozen + 1]]
+    return take_back(hunks, line)
 
 
 def _read_files(snapshot: Snapshot | None) -> Files:
@@ -244,7 +239,7 @@ def _as_origin(prepared: Prepared, condition: str) -> Prepared:
 
 
 def make_control(found: ProbePreview) -> AskedProbe:
-    """The same round and tasks with nothing taken back: what tells the hunks' part from the dice's."""
+    """The same round and tasks with nothing taken back: separates the effect of the hunks from chance."""
     decision = found.decision.number if found.decision else None
     return AskedProbe(found.state.key, decision, (), found.tasks, found.times)
 

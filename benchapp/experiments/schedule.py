@@ -1,7 +1,7 @@
 """The order of work: conditions interleaved in time, so that whatever drifts meanwhile meets all of them alike.
 
 Episodes stand in one queue, first environment first; beside each other stand the cells of one replicate, then those of
-the next. Whoever works takes the first, does one trial and puts the episode back at the end. So conditions, agents and
+the next. A worker takes the first, does one trial and puts the episode back at the end. So conditions, agents and
 models take turns trial by trial, and an outage or a provider's silent change hits every arm at about the same place of
 its plan. `order: one-by-one` puts an episode back at the front instead: it comes to its end before the next begins.
 """
@@ -19,7 +19,7 @@ from runner.base.types import TrialSlot
 from runner.protocols import slots
 from runner.protocols.plan import EpisodePlan
 
-# The order of episodes in the queue, as a database tells it. Runs are made in the order of their cells.
+# The order of episodes in the queue, for a query. Runs are made in the order of their cells.
 EPISODE_ORDER = ("run__experiment_id", "ordinal", "run__replicate", "run_id")
 
 

@@ -1,4 +1,4 @@
-"""The small links that lead from a step or a chart to what was said of it."""
+"""The small links that lead from a step or a chart to its comments."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def step_comments(commented: CommentedSteps | str | None, step: int) -> SafeStri
     """Nothing on pages that take no comments, such as those of a blind review."""
     if not isinstance(commented, CommentedSteps):
         return SafeString("")
-    return _link(commented.url(step), commented.counts.get(step, 0), f"step {step}")
+    return _render_link(commented.url(step), commented.counts.get(step, 0), f"step {step}")
 
 
 @register.simple_tag
 def chart_comments(commented: CommentedChart | str | None) -> SafeString:
     if not isinstance(commented, CommentedChart):
         return SafeString("")
-    return _link(commented.url, commented.count, "this chart", kind="plain")
+    return _render_link(commented.url, commented.count, "this chart", kind="plain")
 
 
 @register.filter
@@ -35,7 +35,7 @@ def where(comment: Comment) -> str:
     return visible(place_in_words(comment.on, comment.place))
 
 
-def _link(url: str, count: int, place: str, *, kind: str = "") -> SafeString:
+def _render_link(url: str, count: int, place: str, *, kind: str = "") -> SafeString:
     word = f"{count} comment{'' if count == 1 else 's'}" if count else "comment"
     return format_html(
         '<a class="{}says{}" data-comment href="{}" aria-label="{} on {}">{}</a>',

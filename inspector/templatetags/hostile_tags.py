@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from django import template
 from django.utils.html import escape
@@ -37,7 +36,7 @@ def _fold_blanks(match: re.Match[str]) -> str:
 
 
 @register.filter
-def errors(findings: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def errors(findings: list[dict[str, object]]) -> list[dict[str, object]]:
     """The findings for which a patch was rejected, without mere warnings."""
     return [finding for finding in findings if finding.get("severity") == "error"]
 

@@ -1,16 +1,19 @@
-"""How numbers, states and times are written. One rule for all: what is not known says "unknown", never 0."""
+"""How numbers, states and times are written, and what a template looks up. One rule for all: what is not known says "unknown", never 0."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import TypeVar
 
 from django import template
+from django.core.paginator import Page
 from django.utils import timezone
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 
-from benchapp.models import Square, Trial
+from benchapp.analysis.lineage.library_states import LibraryState
+from benchapp.models import LibraryDiagnosis, Square, Trial
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.metrics.amounts import DAY, HOUR, MINUTE
 from benchapp.stats.metrics.rates import Rate
@@ -18,9 +21,11 @@ from inspector.pages.runs.run import GridCell
 from inspector.web.text.formats import UNKNOWN, compact, duration, headline, known, number, percent, points, tokens, usd
 from inspector.web.text.live_step import in_a_line
 
+Item = TypeVar("Item")
 register = template.Library()
 for written in (known, percent, points, number, compact, tokens, usd, duration, headline):
     register.filter(written)
+register.filter("step_line", in_a_line)
 
 TONES = {
     "passed": "ok",
@@ -47,6 +52,7 @@ GLYPHS = {
     **{"passed": "✓", "failed": "✗", "unscored": "!", "skipped": "!"},
     **{"blocked": "⊘", "running": "…", "waiting": "·"},
 }
+FIELD_WORDS = {"tool_calls": "call", "observations": "result"}
 STATUS_WORDS = {"unscored": "not scored"}
 
 
@@ -67,6 +73,39 @@ def scripted_badge(scripted: bool | None) -> SafeString:
 
 
 @register.filter
+def p_value(p: float | None) -> str:
+    """Two places, three below 0.1, never 0: 0.0004 -> "< 0.001"; "none" where there is none."""
+    if p is None:
+        return "none"
+    if p < 0.001:
+        return "< 0.001"
+    return f"{p:.2f}" if p >= 0.1 else f"{p:.3f}"
+
+
+@register.filter
+def field_word(name: str) -> str:
+    """A field of a step as the trial page calls it: `tool_calls/2` is a call, `observations/0` a result."""
+    return FIELD_WORDS.get(name.partition("/")[0], name)
+
+
+@register.filter
+def of_key(words: Mapping[str, str], key: str) -> str:
+    return words.get(key, key)
+
+
+@register.filter
+def at(items: Sequence[Item], place: int) -> Item | None:
+    """None where the sequence is shorter."""
+    return items[place] if place < len(items) else None
+
+
+@register.filter
+def of_state(diagnoses: Mapping[int, LibraryDiagnosis] | None, state: LibraryState) -> LibraryDiagnosis | None:
+    """What rules found in a state of a library; None where no rule has read it, or nothing is there to read."""
+    return diagnoses.get(state.snapshot.pk) if diagnoses and state.snapshot else None
+
+
+@register.filter
 def glyph(status: str) -> str:
     return GLYPHS.get(status, "?")
 
@@ -83,7 +122,7 @@ def when(moment: datetime | None) -> SafeString:
         return UNKNOWN
     exact = moment.strftime("%Y-%m-%d %H:%M:%S UTC")
     return format_html(
-        '<time datetime="{}" title="{}">{}</time>', moment.isoformat(), exact, _ago(moment, timezone.now())
+        '<time datetime="{}" title="{}">{}</time>', moment.isoformat(), exact, _render_age(moment, timezone.now())
     )
 
 
@@ -99,18 +138,12 @@ def until(moment: datetime | None) -> SafeString:
 
 
 @register.filter
-def step_line(step: dict[str, Any] | None) -> str:
-    """The step an agent is at, in a line; empty where none is told."""
-    return in_a_line(step)
-
-
-@register.filter
 def wish_word(wish: str) -> str:
     """What becomes of an episode once its present trial has ended."""
     return {"pause": "pauses after this trial", "cancel": "ends after this trial"}.get(wish, wish)
 
 
-def _ago(moment: datetime, now: datetime) -> str:
+def _render_age(moment: datetime, now: datetime) -> str:
     seconds = (now - moment).total_seconds()
     if seconds < -MINUTE or seconds >= 30 * DAY:
         return f"{moment:%d %b %Y}"
@@ -121,17 +154,17 @@ def _ago(moment: datetime, now: datetime) -> str:
 
 
 @register.inclusion_tag("shared/_rate.html")
-def rate(value: Rate | None) -> dict[str, Any]:
+def rate(value: Rate | None) -> dict[str, object]:
     """k/n with the percentage and, from ten on, its interval."""
-    return {"rate": value, **_interval(value)}
+    return {"rate": value, **_build_interval(value)}
 
 
 @register.inclusion_tag("shared/_interval.html")
-def interval_bar(value: Rate) -> dict[str, Any]:
-    return _interval(value)
+def interval_bar(value: Rate) -> dict[str, object]:
+    return _build_interval(value)
 
 
-def _interval(value: Rate | None) -> dict[str, Any]:
+def _build_interval(value: Rate | None) -> dict[str, object]:
     """Low, high, width and middle in percent, for text and for the drawing."""
     if value is None or value.interval is None:
         return {"low": None}
@@ -142,17 +175,17 @@ def _interval(value: Rate | None) -> dict[str, Any]:
 @register.simple_tag
 def square(trial: Trial) -> SafeString:
     """One trial as a square: its task must be loaded."""
-    return SafeString(_square(trial, trial.task.title, trial.task.role, trial.get_absolute_url()))
+    return SafeString(_render_square(trial, trial.task.title, trial.task.role, trial.get_absolute_url()))
 
 
 @register.simple_tag
 def squares(cell: GridCell, address: str) -> SafeString:
     """The trials of a cell of the grid; `address` is a trial's, with {} where its id belongs."""
-    drawn = (_square(each, each.title, each.role, address.format(each.public_id)) for each in cell.squares)
+    drawn = (_render_square(each, each.title, each.role, address.format(each.public_id)) for each in cell.squares)
     return SafeString("".join(drawn))
 
 
-def _square(trial: Trial | Square, title: str, role: str, url: str) -> str:
+def _render_square(trial: Trial | Square, title: str, role: str, url: str) -> str:
     """Put together here and not by a template, because a grid has hundreds."""
     place = f"{title}, {trial.phase}, {role}" if role else f"{title}, {trial.phase}"
     use = ", read a skill" if trial.skills_read else ", skill not read" if trial.skills_mounted else ""
@@ -165,7 +198,7 @@ def _square(trial: Trial | Square, title: str, role: str, url: str) -> str:
 
 
 @register.inclusion_tag("shared/_pager.html", takes_context=True)
-def pager(context: dict[str, Any], page: Any, noun: str, name: str = "page") -> dict[str, Any]:
+def pager(context: template.Context, page: Page[object], noun: str, name: str = "page") -> dict[str, object]:
     """Links to the pages of a list by `?page=`, or by another name; they keep the rest of the query."""
 
     def link(number: int) -> str:
@@ -179,7 +212,7 @@ def pager(context: dict[str, Any], page: Any, noun: str, name: str = "page") -> 
 
 
 @register.inclusion_tag("shared/_sort_head.html", takes_context=True)
-def sort_head(context: dict[str, Any], key: str, label: str, current: str, kind: str = "") -> dict[str, Any]:
+def sort_head(context: template.Context, key: str, label: str, current: str, kind: str = "") -> dict[str, object]:
     """A column head that sorts by `?sort=key`, and the other way round when it does already."""
     direction = {key: "ascending", f"-{key}": "descending"}.get(current, "")
     following = f"-{key}" if direction == "ascending" else key
@@ -187,6 +220,6 @@ def sort_head(context: dict[str, Any], key: str, label: str, current: str, kind:
 
 
 @register.simple_tag
-def choices_url(choices: Choices, **changes: Any) -> str:
+def choices_url(choices: Choices, **changes: object) -> str:
     """The query string of these choices with some of them changed: "?condition=no-skill&metric=ESR"."""
     return f"?{choices.query(**changes)}"

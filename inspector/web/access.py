@@ -42,7 +42,6 @@ def needs(level: str, *, to_change: bool = False) -> Callable[[Callable[..., Ans
                 raise PermissionDenied(f"This takes the level {level}; yours is {user.level}.")
             return view(request, *args, **kwargs)
 
-        guarded.needs = level  # type: ignore[attr-defined]
         return guarded
 
     return wrap
@@ -92,7 +91,7 @@ class AccessMiddleware:
 
 
 def deny(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """403 for whoever lacks the level, or looks at what is closed to them for now: a page, or JSON for programs."""
+    """403 for a person without the level, or before a page that is closed to them for now: a page, or JSON for programs."""
     said = str(exception) or "You may not do this."
     if not wants_page(request):
         return JsonResponse({"error": said}, status=403)

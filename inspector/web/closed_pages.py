@@ -1,11 +1,12 @@
-"""The answer to whoever asks for a page that would give away an item they review blind."""
+"""The answer instead of a page that would give away an item under blind review."""
 
 from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
 
-from benchapp.models import Queue, QueueItem, Run, Trial, User
+from benchapp.models import Queue, QueueItem, Run, Trial
 from benchapp.review.blinding import closing_item, closing_queue
+from inspector.web.access import user_of
 from inspector.web.responses import render_page
 
 
@@ -16,13 +17,12 @@ def refuse_closed(
 
     The answer names the queue and nothing of the trial or run that was asked for, so all closed pages look the same.
     """
-    user: User = request.user  # nobody comes here without
-    return _refuse(request, closing_queue(user, trial=trial, run=run), as_json=as_json)
+    return _refuse(request, closing_queue(user_of(request), trial=trial, run=run), as_json=as_json)
 
 
 def item_closed_to(request: HttpRequest, item: QueueItem, *, as_json: bool = False) -> HttpResponse | None:
     """The same for an item of a queue in which this person has nothing to say: another one may keep it from them."""
-    return _refuse(request, closing_item(item, request.user), as_json=as_json)
+    return _refuse(request, closing_item(item, user_of(request)), as_json=as_json)
 
 
 def _refuse(request: HttpRequest, queue: Queue | None, *, as_json: bool) -> HttpResponse | None:

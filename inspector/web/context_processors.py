@@ -17,17 +17,13 @@ def frame(request: HttpRequest) -> dict[str, object]:
         "theme": theme if theme in {"light", "dark"} else "",
         "skillglass_version": settings.VERSION,
         "section": (name or "").split("-")[0],
-        "may": SimpleLazyObject(lambda: {level.value: _may(user, level) for level in User.Level}),
-        "unread_mentions": SimpleLazyObject(lambda: _unread(user)),
+        "may": SimpleLazyObject(
+            lambda: {level.value: isinstance(user, User) and user.may(level) for level in User.Level}
+        ),
+        "unread_mentions": SimpleLazyObject(lambda: _count_unread(user)),
     }
 
 
-def _may(user: object, level: User.Level) -> bool:
-    return bool(getattr(user, "is_authenticated", False)) and user.may(level)  # type: ignore[union-attr, attr-defined]
-
-
-def _unread(user: object) -> int:
-    """None to ask for in single-user mode: nobody else is there to mention anybody."""
-    if settings.SINGLE_USER or not getattr(user, "is_authenticated", False):
-        return 0
-    return unread_mentions(user)  # type: ignore[arg-type]
+def _count_unread(user: object) -> int:
+    """Always 0 in single-user mode: nobody else is there to mention anybody."""
+    return unread_mentions(user) if isinstance(user, User) and not settings.SINGLE_USER else 0

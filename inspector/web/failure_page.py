@@ -1,4 +1,4 @@
-"""The page for what went wrong on the server: a failure of the machine is said in one line, everything else is ours."""
+"""The page for errors of the server: one line names a failure of the machine; everything else is a bug of ours."""
 
 from __future__ import annotations
 
@@ -16,4 +16,4 @@ def broken(request: HttpRequest) -> HttpResponse:
     told = describe_failure(error) if error else ""
     if isinstance(error, OSError):
         told = told.rpartition(": ")[2]  # paths of the server are nothing for a page
-    return render(None, "500.html", {"told": told}, status=503 if told else 500)  # type: ignore[arg-type]
+    return render(None, "500.html", {"told": told}, status=503 if told else 500)

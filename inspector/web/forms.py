@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 from typing import Any
+from uuid import UUID
 
 from django import forms
 from django.db import transaction
@@ -28,6 +29,14 @@ SORTS = {
 }
 
 
+def parse_id(text: str) -> UUID | None:
+    """The id of a row as an address gives it; nonsense is as if it were not there."""
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
+
+
 class TrialListForm(forms.Form):
     """`?sort=-cost&status=failed`: a leading minus sorts downwards; nonsense is as if it were not there."""
 
@@ -44,10 +53,12 @@ class TrialListForm(forms.Form):
             trials = trials.filter(status=chosen["status"])
         downwards = chosen["sort"].startswith("-")
         fields = SORTS[chosen["sort"].lstrip("-")]
-        return trials.order_by(*(_order(field, downwards=downwards) for field in fields), "task__key", "sample", "id")
+        return trials.order_by(
+            *(_build_order(field, downwards=downwards) for field in fields), "task__key", "sample", "id"
+        )
 
 
-def _order(field: str, *, downwards: bool) -> OrderBy:
+def _build_order(field: str, *, downwards: bool) -> OrderBy:
     """What is not known comes last in both directions."""
     return F(field).desc(nulls_last=True) if downwards else F(field).asc(nulls_last=True)
 
@@ -103,10 +114,10 @@ class AssignForm(forms.Form):
         with transaction.atomic():
             changed = edit_runs(runs, run_edit, author=author, reason=reason) if run_edit.changes() else 0
             if trial_edit.changes():
-                changed += edit_trials(self._trials(runs), trial_edit, author=author, reason=reason)
+                changed += edit_trials(self._select_trials(runs), trial_edit, author=author, reason=reason)
         return changed
 
-    def _trials(self, runs: list[Run]) -> list[Trial]:
+    def _select_trials(self, runs: list[Run]) -> list[Trial]:
         trials = Trial.objects.filter(episode__run__in=runs).for_detail().select_related("task__suite")
         pattern = self.cleaned_data["tasks"] or "*"
         return [trial for trial in trials if fnmatchcase(trial.task.key, pattern)]

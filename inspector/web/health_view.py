@@ -1,6 +1,6 @@
 """Health of this process: `/healthz` and `/readyz`, for machines that watch it.
 
-Open without login, so they tell no more than they must.
+Open without login, so they reveal as little as possible.
 """
 
 from __future__ import annotations

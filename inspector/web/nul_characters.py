@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, JsonResponse
 
@@ -21,8 +20,8 @@ class NulMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         return self.get_response(request)
 
-    def process_view(self, request: HttpRequest, view: Any, args: Any, kwargs: Any) -> HttpResponse | None:
-        part = next(_parts(request), None)
+    def process_view(self, request: HttpRequest, view: object, args: object, kwargs: object) -> HttpResponse | None:
+        part = next(_find_parts(request), None)
         if part is None:
             return None
         said = f"There is a NUL character in {part}, where no text may have one."
@@ -31,12 +30,12 @@ class NulMiddleware:
         return JsonResponse({"error": said}, status=400)
 
 
-def _parts(request: HttpRequest) -> Iterator[str]:
+def _find_parts(request: HttpRequest) -> Iterator[str]:
     if NUL in request.path:
         yield "the address"
     for words, fields in (("the address", request.GET), ("the form", request.POST)):
         for name, values in fields.lists():
-            if any(NUL in text for text in (name, *values)):  # type: ignore[operator]
+            if any(NUL in text for text in (name, *values)):
                 yield f"the part “{name[:80].replace(NUL, '')}” of {words}"
     if any(NUL in text for text in request.COOKIES.values()):
         yield "a cookie"

@@ -40,12 +40,12 @@ def build_permalink(request: HttpRequest, comparison: GroupComparison) -> Permal
         added=count_added_since(choices),
         revised=comparison.revised,
         differs=bool(choices.seen) and choices.seen != comparison.fingerprint,
-        permalink=request.build_absolute_uri(f"{_page(request)}?{pinned.query()}"),
+        permalink=request.build_absolute_uri(f"{_find_page_path(request)}?{pinned.query()}"),
         live=f"{request.path}?{choices.but(as_of=None, seen='').query()}",
         unfinished=comparison.unfinished,
     )
 
 
-def _page(request: HttpRequest) -> str:
+def _find_page_path(request: HttpRequest) -> str:
     """The page's own path, also when its twin was asked for."""
     return f"{request.path.removesuffix('.json')}/" if request.path.endswith(".json") else request.path

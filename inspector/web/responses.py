@@ -4,36 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 from uuid import UUID
 
 import orjson
 from django.core.paginator import Page, Paginator
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
-from django.urls import URLPattern, path, reverse
+from django.urls import reverse
 from django.utils.cache import patch_vary_headers
 
 from benchapp.record.json_shape import encode
 
+Row = TypeVar("Row")
 PER_PAGE = 100
+View = Callable[..., HttpResponseBase]
 TWIN_OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_PASSTHROUGH_DATACLASS
-
-
-def twin(route: str, view: Callable[..., HttpResponse], name: str) -> list[URLPattern]:
-    """The page and its JSON twin: the path without its trailing slash, with .json ("/" answers as /index.json)."""
-    json_route = f"{route.rstrip('/') or 'index'}.json"
-    return [path(route, view, name=name), path(json_route, view, {"as_json": True}, name=f"{name}-json")]
 
 
 def render_page(
     request: HttpRequest,
     template: str,
     *,
-    data: Mapping[str, Any] | Callable[[], Mapping[str, Any]],
-    context: Mapping[str, Any] | None = None,
+    data: Mapping[str, object] | Callable[[], Mapping[str, object]],
+    context: Mapping[str, object] | None = None,
     as_json: bool,
     status: int = 200,
 ) -> HttpResponse:
@@ -63,16 +59,16 @@ class PageLink(PathLink):
         super().__init__(reverse(name, args=args) + (f"?{urlencode(query)}" if query else ""))
 
 
-def link_to(name: str, path: str = "public_id") -> tuple[str, Callable[[Any], PageLink]]:
+def link_to(name: str, path: str = "public_id") -> tuple[str, Callable[[object], PageLink]]:
     """The entry "url" of a JsonShape: the page of the row's attribute `path`, as a rule its public id."""
     find_id = attrgetter(path)
     return "url", lambda row: PageLink(name, find_id(row))
 
 
-def render_twin(request: HttpRequest, data: Mapping[str, Any]) -> bytes:
+def render_twin(request: HttpRequest, data: Mapping[str, object]) -> bytes:
     """The one encoder of all twins: indented, ids and times as orjson writes them, the rest as `encode` says."""
 
-    def default(value: Any) -> Any:
+    def default(value: object) -> object:
         return request.build_absolute_uri(value.path) if isinstance(value, PathLink) else encode(value)
 
     return orjson.dumps(data, default=default, option=TWIN_OPTIONS)
@@ -95,13 +91,13 @@ def wants_fragment(request: HttpRequest) -> bool:
 
 
 def paginate(
-    request: HttpRequest, rows: QuerySet[Any] | list[Any], *, per_page: int = PER_PAGE, name: str = "page"
-) -> Page[Any]:
+    request: HttpRequest, rows: QuerySet[Any, Row] | list[Row], *, per_page: int = PER_PAGE, name: str = "page"
+) -> Page[Row]:
     """The page that `?page=` asks for; nonsense gives the first, too much the last."""
     return Paginator(rows, per_page).get_page(request.GET.get(name))
 
 
-def next_url(request: HttpRequest, page: Page[Any], *, name: str = "page") -> str | None:
+def next_url(request: HttpRequest, page: Page[Row], *, name: str = "page") -> str | None:
     """Where the twin of the next page lies: what a JSON list gives as `next`."""
     if not page.has_next():
         return None

@@ -1,21 +1,22 @@
-"""What a page is about: one run or trial, found by its public id and closed to whoever reviews an item of it blind."""
+"""Finds the run or trial that a page is about by its public id. Closed to a person who reviews an item of it blind."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any, TypeVar
+from itertools import chain
+from typing import TypeVar
 from uuid import UUID
 
-from django.db.models import Model
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404
 
 from benchapp.models import Run, Trial
+from benchapp.models.base import PublicModel
 from inspector.web.closed_pages import refuse_closed
+from inspector.web.responses import View
 
-View = Callable[..., HttpResponseBase]
-Row = TypeVar("Row", bound=Model)
+Row = TypeVar("Row", bound=PublicModel)
 T = TypeVar("T")
 
 
@@ -23,9 +24,9 @@ def of_run(view: View) -> View:
     """The view gets the run that the address names; 404 where there is none, 403 where it is closed to the reader."""
 
     @wraps(view)
-    def find(request: HttpRequest, *, public_id: UUID, **kwargs: Any) -> HttpResponseBase:
+    def find(request: HttpRequest, *, public_id: UUID, **kwargs: object) -> HttpResponseBase:
         run = get_object_or_404(Run.objects.for_detail(), public_id=public_id)
-        closed: HttpResponse | None = refuse_closed(request, run=run, as_json=kwargs.get("as_json", False))
+        closed = refuse_closed(request, run=run, as_json=bool(kwargs.get("as_json")))
         return closed or view(request, run, **kwargs)
 
     return find
@@ -35,9 +36,9 @@ def of_trial(view: View) -> View:
     """The same for a trial."""
 
     @wraps(view)
-    def find(request: HttpRequest, *, public_id: UUID, **kwargs: Any) -> HttpResponseBase:
+    def find(request: HttpRequest, *, public_id: UUID, **kwargs: object) -> HttpResponseBase:
         trial = get_object_or_404(Trial.objects.for_detail(), public_id=public_id)
-        closed: HttpResponse | None = refuse_closed(request, trial=trial, as_json=kwargs.get("as_json", False))
+        closed = refuse_closed(request, trial=trial, as_json=bool(kwargs.get("as_json")))
         return closed or view(request, trial, **kwargs)
 
     return find
@@ -46,8 +47,9 @@ def of_trial(view: View) -> View:
 def choose_row(rows: Sequence[Row], public_id: str, *preferred: Callable[[Row], object]) -> Row | None:
     """The row with the public id that the address asks for; else the first that the first preference holds for, then the
     next; else the first row; None where there is none."""
-    wanted = (lambda row: str(row.public_id) == public_id, *preferred, lambda row: True)  # type: ignore[attr-defined]
-    return next((row for holds in wanted for row in rows if holds(row)), None)
+    named = (row for row in rows if str(row.public_id) == public_id)
+    liked = (row for holds in preferred for row in rows if holds(row))
+    return next(chain(named, liked, rows), None)
 
 
 def find_neighbours(rows: Sequence[T], row: T | None) -> tuple[T | None, T | None]:

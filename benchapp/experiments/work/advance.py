@@ -14,7 +14,6 @@ import uuid
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import django_rq
 from django.conf import settings
@@ -94,7 +93,7 @@ def _work(episode: Episode, lease: Lease) -> bool:
         episode.run.follow()
         if _stops_here(episode, lease):
             return False
-        more = _advance(episode, lease)
+        more = engine.advance(*_build_means(episode, lease))
     except LeaseLost as error:
         log.warning("episode %s: %s", episode.public_id, error)
         return False
@@ -113,7 +112,7 @@ def _work(episode: Episode, lease: Lease) -> bool:
         return False
     except Exception as error:  # the worker's loop: record it, go on with other episodes
         log.exception("episode %s: blocked: %s", episode.public_id, _render_error(error))
-        Episode.objects.block(**held, reason=_reason(error))
+        Episode.objects.block(**held, reason=_render_reason(error))
         return False
     if more:
         return Episode.objects.release(**held)
@@ -141,12 +140,14 @@ def _stop_run(episode: Episode, lease: Lease, error: BudgetSpent | KeyRefused | 
 def _stops_here(episode: Episode, lease: Lease) -> bool:
     """Clears up after earlier holders, and gives the lease back where there is nothing to do now."""
     held = {"pk": episode.pk, "epoch": lease.epoch}
-    if end_interrupted(episode, lease.epoch) and _loops(episode, lease):
+    if end_interrupted(episode, lease.epoch) and _stop_looping(episode, lease):
         return True
-    if Episode.objects.filter(pk=episode.pk).exclude(wish="").exists():  # of whoever vanished; granted once we let go
+    if (
+        Episode.objects.filter(pk=episode.pk).exclude(wish="").exists()
+    ):  # a wish to a vanished worker; granted once we let go
         Episode.objects.postpone(**held, until=timezone.now(), reason=episode.last_failure, counts=False)
         return True
-    if missing := _missing_suite(episode):
+    if missing := _explain_missing_suite(episode):
         until = timezone.now() + timedelta(seconds=SUITE_PAUSE_SECONDS)
         Episode.objects.postpone(**held, until=until, reason=missing, counts=False)
         log.warning("episode %s: left to other machines: %s", episode.public_id, missing)
@@ -154,7 +155,7 @@ def _stops_here(episode: Episode, lease: Lease) -> bool:
     return False
 
 
-def _loops(episode: Episode, lease: Lease) -> bool:
+def _stop_looping(episode: Episode, lease: Lease) -> bool:
     """Counts a holder that vanished at its work. Blocks the episode when too many did so in a row, at one place."""
     reason = "Its worker vanished at the work: the process was killed, ran out of memory, or its machine stopped."
     failures = Episode.objects.count_vanished(episode.pk, epoch=lease.epoch, reason=reason)
@@ -167,7 +168,7 @@ def _loops(episode: Episode, lease: Lease) -> bool:
     return True
 
 
-def _missing_suite(episode: Episode) -> str:
+def _explain_missing_suite(episode: Episode) -> str:
     """Why this machine cannot work on the episode though another may: it does not have the suite's folder."""
     suite = episode.run.experiment.suite
     if suite is None or not suite.path or Path(suite.path).is_dir():
@@ -186,18 +187,14 @@ def _outlast(episode: Episode, lease: Lease, error: Exception) -> None:
         connection.close_if_unusable_or_obsolete()
         try:
             Episode.objects.postpone(
-                episode.pk, epoch=lease.epoch, until=timezone.now(), reason=_reason(error), counts=False
+                episode.pk, epoch=lease.epoch, until=timezone.now(), reason=_render_reason(error), counts=False
             )
             return
         except (OperationalError, InterfaceError):
             continue
 
 
-def _advance(episode: Episode, lease: Lease) -> bool:
-    return engine.advance(*_means(episode, lease))
-
-
-def _means(episode: Episode, lease: Lease) -> tuple[EpisodePlan, RowRecorder, Toolbox]:
+def _build_means(episode: Episode, lease: Lease) -> tuple[EpisodePlan, RowRecorder, Toolbox]:
     suite = suite_of(episode)
     plan = plan_of(episode, suite)
     redactor = Redactor(own_secrets())
@@ -227,25 +224,25 @@ def _postpone(episode: Episode, lease: Lease, error: InfrastructureError) -> Non
     failures = Episode.objects.values_list("failures", flat=True).get(pk=episode.pk) + 1
     first_spent = failures == settings.INFRASTRUCTURE_RETRIES + 1
     if failures > settings.INFRASTRUCTURE_RETRIES and not (first_spent and _pass_over(episode, lease, error)):
-        reason = f"The machine failed {failures} times in a row. {_reason(error)}"
+        reason = f"The machine failed {failures} times in a row. {_render_reason(error)}"
         Episode.objects.block(episode.pk, epoch=lease.epoch, reason=reason)
         log.error("episode %s: blocked after %d failures: %s", episode.public_id, failures, _render_error(error))
         return
     delay = engine.retry_delay(failures, error) * random.uniform(1.0, LONGER)
     until = timezone.now() + timedelta(seconds=delay)
-    Episode.objects.postpone(episode.pk, epoch=lease.epoch, until=until, reason=_reason(error))
+    Episode.objects.postpone(episode.pk, epoch=lease.epoch, until=until, reason=_render_reason(error))
     log.warning("episode %s: failure %d, again in %.0f s: %s", episode.public_id, failures, delay, _render_error(error))
 
 
 def _pass_over(episode: Episode, lease: Lease, error: InfrastructureError) -> bool:
-    plan, recorder, _ = _means(episode, lease)
+    plan, recorder, _ = _build_means(episode, lease)
     try:
         return engine.pass_over(plan, recorder, error)
-    except LeaseLost:  # whoever has it now meets the same, and decides
+    except LeaseLost:  # the new holder meets the same, and decides
         return False
 
 
-def _reason(error: Exception) -> str:
+def _render_reason(error: Exception) -> str:
     """What stopped an episode, fit to be stored and shown: a provider's message may quote the key it refused."""
     trace = "".join(traceback.format_exception(error))
     return f"{_render_error(error)}\n\n{cut(Redactor(own_secrets()).text(storable(trace)), MAX_REASON - MAX_MESSAGE)}"
@@ -282,7 +279,7 @@ def end_calls(episode: Episode) -> int:
 
 
 def end_stopped() -> int:
-    """Ends what still runs for episodes that stopped without whoever worked on them: cancelled under a worker, or
+    """Ends what still runs for episodes that stopped while their workers went on: cancelled under a worker, or
     blocked or paused after it had vanished. Nobody holds them, so nobody will end it by himself."""
     left = Attempt.objects.filter(
         status=Attempt.Status.RUNNING,
@@ -317,7 +314,7 @@ def holders() -> list[int]:
 
 
 def end_left_sandboxes() -> None:
-    """Ends what attempts of vanished processes of this machine still run here. Whoever takes their episodes over may be
+    """Ends what attempts of vanished processes of this machine still run here. The next holder of their episodes may be
     on another machine, and reach nothing of it; or nobody will."""
     running = Attempt.objects.filter(status=Attempt.Status.RUNNING).exclude(worker="")
     for attempt in running:
@@ -367,7 +364,7 @@ def reconcile() -> int:
     """Gives every free open episode that has no hint in the queue one, and returns how many. Safe at any time.
 
     A lease whose holder is a process of this machine that ended is freed at once instead of when it runs out. What a
-    worker that was killed had no time to say or to end is said and ended here, where no other will come to do it.
+    killed worker could not record or end is recorded and ended here, where nobody else will do it.
     """
     now = timezone.now()
     for episode in Episode.objects.own().held_by_the_dead():
@@ -388,7 +385,7 @@ def reconcile() -> int:
 def _read_hinted() -> set[str]:
     """Episodes with a hint waiting in the queue."""
     try:
-        waiting: list[Any] = django_rq.get_queue().get_job_ids()
+        waiting = django_rq.get_queue().get_job_ids()
     except (RedisError, OSError):
         return set()
     return {job.split("_")[1] for job in waiting if job.startswith(f"{HINT}_")}

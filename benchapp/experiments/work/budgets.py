@@ -25,6 +25,8 @@ REASON = "Budget spent."  # how the reason of a block begins; raising the budget
 
 @dataclass(frozen=True, slots=True)
 class Spent:
+    """What a run has used of its budget so far."""
+
     usd: float = 0.0
     tokens: int = 0  # input and output
     unpriced: int = 0  # attempts and calls whose cost is not known as a whole: its known part is in `usd`
@@ -39,10 +41,10 @@ def count_spent(run: Run, *, without_attempt_of: Episode | None = None) -> Spent
     attempts = Attempt.objects.billed().filter(trial__episode__run=run)
     if without_attempt_of is not None:
         attempts = attempts.exclude(trial__episode=without_attempt_of, status=Attempt.Status.RUNNING)
-    return _sum(attempts) + _sum(ModelCall.objects.beside_attempts().filter(episode__run=run))
+    return _sum_spent(attempts) + _sum_spent(ModelCall.objects.beside_attempts().filter(episode__run=run))
 
 
-def _sum(rows: QuerySet[Attempt] | QuerySet[ModelCall]) -> Spent:
+def _sum_spent(rows: QuerySet[Attempt] | QuerySet[ModelCall]) -> Spent:
     told = rows.order_by().annotate(
         known_input=known_part(rows, "input_tokens"), known_output=known_part(rows, "output_tokens")
     )
@@ -79,8 +81,8 @@ def guard(episode: Episode) -> Callable[[Usage], None]:
 
 
 def require(run: Run, used: Spent) -> None:
-    """BudgetSpent tells both sums and how to go on."""
-    if not _over(run, used):
+    """Raises BudgetSpent, with both sums and how to go on, where a limit is reached."""
+    if not _is_over(run, used):
         return
     limits = []
     if run.budget_usd is not None:
@@ -98,7 +100,7 @@ def require(run: Run, used: Spent) -> None:
     )
 
 
-def _over(run: Run, used: Spent) -> bool:
+def _is_over(run: Run, used: Spent) -> bool:
     over_usd = run.budget_usd is not None and used.usd >= run.budget_usd
     return over_usd or (run.budget_tokens is not None and used.tokens >= run.budget_tokens)
 
@@ -111,7 +113,7 @@ def block_all(run: Run, reason: str) -> int:
 
 
 def was_raised(run: Run) -> bool:
-    """Is the budget another than when this row was read? Waits for whoever is raising it."""
+    """Whether the budget changed since this row was read. Waits for a change under way."""
     with transaction.atomic():
         now = Run.objects.select_for_update().get(pk=run.pk)
     return (now.budget_usd, now.budget_tokens) != (run.budget_usd, run.budget_tokens)
@@ -125,7 +127,7 @@ def raise_budget(
     SetupError where the new sums are lower than the old ones, already spent, or none was set at the launch.
     """
     with transaction.atomic():
-        # Episodes before their run, as whoever records or acts on them locks the two.
+        # Lock episodes before their run: recording and other acts lock the two in this order.
         list(run.episodes.order_by("pk").select_for_update().values_list("pk"))
         run = Run.objects.select_for_update().get(pk=run.pk)
         before = {"usd": run.budget_usd, "tokens": run.budget_tokens}
@@ -133,7 +135,7 @@ def raise_budget(
         run.budget_tokens = _raise_limit("tokens", run.budget_tokens, tokens)
         if before == {"usd": run.budget_usd, "tokens": run.budget_tokens}:
             raise SetupError(f"run {run.public_id}: the budget stays as it is; give another sum for USD or tokens")
-        if _over(run, used := count_spent(run)):
+        if _is_over(run, used := count_spent(run)):
             raise SetupError(
                 f"run {run.public_id} has used {used.usd:.4f} USD and {used.tokens:,} tokens: expected more than that"
             )
@@ -146,7 +148,7 @@ def raise_budget(
 
 
 def let_go_on(run: Run) -> list[Episode]:
-    """What stands still for the budget waits for work again. Gives these episodes; nobody is told of them here."""
+    """Lets episodes blocked for the budget wait for work again, and returns them. The caller hints at them."""
     stood_still = run.episodes.filter(status=Episode.Status.BLOCKED, blocked_reason__startswith=REASON)
     return [episode for episode in stood_still if Episode.objects.retry(episode.pk)]
 

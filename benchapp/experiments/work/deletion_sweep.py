@@ -19,6 +19,8 @@ class StillWorking(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Swept:
+    """How many rows a sweep removed."""
+
     experiments: int
     snapshots: int
     blobs: int
@@ -56,6 +58,6 @@ def _select_unreferenced(model: type[Model]) -> QuerySet[Model]:
     rows = model._default_manager.all()
     for relation in model._meta.get_fields(include_hidden=True):
         if isinstance(relation, ForeignObjectRel) and relation.one_to_many and relation.name != "files":
-            pointing = relation.related_model._default_manager.filter(**{relation.field.name: OuterRef("pk")})
+            pointing = relation.field.model._default_manager.filter(**{relation.field.name: OuterRef("pk")})
             rows = rows.filter(~Exists(pointing))
     return rows

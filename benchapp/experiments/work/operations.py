@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
@@ -34,7 +33,7 @@ Target = Experiment | Run | Episode
 def retry(episode: Episode, *, reason: str, by: User | None = None) -> None:
     """Lets a blocked episode go on where it stands, its blocked trials too. Nothing scored is run again."""
     with transaction.atomic():
-        if not _episodes(episode).retry(episode.pk):
+        if not _select_episodes(episode).retry(episode.pk):
             episode.refresh_from_db(fields=["status"])
             raise NotPossible(f"episode {episode.public_id} is {episode.status}, not blocked")
         episode.trials.blocked().update(status=Trial.Status.WAITING)
@@ -46,10 +45,10 @@ def retry(episode: Episode, *, reason: str, by: User | None = None) -> None:
 def retry_blocked(target: Target, *, reason: str, by: User | None = None) -> list[tuple[Episode, str]]:
     """Retries every blocked episode of it, in the order of the plan: each with "" or why it was not retried. One that
     somebody else lets go on meanwhile does not stop the others. NotPossible when none is blocked."""
-    blocked = _episodes(target).filter(status=Episode.Status.BLOCKED).order_by(*EPISODE_ORDER)
+    blocked = _select_episodes(target).filter(status=Episode.Status.BLOCKED).order_by(*EPISODE_ORDER)
     found = list(blocked.select_related("run__experiment"))
     if not found:
-        raise NotPossible(f"{_name(target)} is {target.status}, not blocked")
+        raise NotPossible(f"{_name_target(target)} is {target.status}, not blocked")
     return [(episode, _try_retry(episode, reason, by)) for episode in found]
 
 
@@ -64,25 +63,25 @@ def _try_retry(episode: Episode, reason: str, by: User | None) -> str:
 def stands_at(episode: Episode) -> NextStep | None:
     """What the episode does next, set-aside trials left aside. RunnerError where its suite or setup is no longer that of
     the launch, so that it cannot go on at all."""
-    return _due(episode, plan_of(episode, suite_of(episode)))
+    return _find_due(episode, plan_of(episode, suite_of(episode)))
 
 
 def skip(episode: Episode, *, reason: str, trial: TrialSlot | None = None, by: User | None = None) -> TrialSlot:
     """Leaves an open trial out and lets the episode go on: `trial`, or else the first that is blocked, or else the one
     it stands at. Where later trials were to learn from it, this taints the episode.
 
-    Whoever works on that trial finds its lease gone, records nothing more and ends its sandbox. A paused episode stays
+    A worker at that trial finds its lease gone, records nothing more and ends its sandbox. A paused episode stays
     paused. NotPossible when the episode has ended, the trial is not open, it stands at an answer of the author (see
     `skip_answer`), or no reason is given.
     """
     if not reason.strip():
         raise NotPossible("a skip needs a reason")
     plan = plan_of(episode, suite_of(episode))
-    slot = trial or _trial_at(episode, plan)
+    slot = trial or _find_slot(episode, plan)
     with transaction.atomic():
         now = Episode.objects.select_for_update().get(pk=episode.pk)
         _require_unfinished(episode, now, is_named=trial is not None)
-        row = _open_trial(episode, slot)
+        row = _find_open_trial(episode, slot)
         now.is_tainted = now.is_tainted or plan.condition.learns_from(slot.phase)
         if not now.lease_owner or row.attempts.filter(status=Attempt.Status.RUNNING).exists():
             now.let_go_on()
@@ -101,7 +100,7 @@ def skip_answer(episode: Episode, *, reason: str, answer: str = "", by: User | N
     library as it is. `answer`: the key of the one that is meant. This taints the episode: later trials were to learn
     from the answer.
 
-    A call that is under way is not waited for: whoever makes it finds the lease gone. Where the author may answer more
+    A call that is under way is not waited for: its worker finds the lease gone. Where the author may answer more
     often (`answers`), it is asked again. NotPossible as for `skip`, and where another step is due.
     """
     if not reason.strip():
@@ -110,7 +109,7 @@ def skip_answer(episode: Episode, *, reason: str, answer: str = "", by: User | N
     with transaction.atomic():
         now = Episode.objects.select_for_update().get(pk=episode.pk)
         _require_unfinished(episode, now, is_named=bool(answer))
-        step = _due(episode, plan)
+        step = _find_due(episode, plan)
         if not isinstance(step, Ask):
             raise NotPossible(f"episode {episode.public_id} does not stand at an answer of the author")
         if answer not in ("", step.key):
@@ -126,7 +125,7 @@ def skip_answer(episode: Episode, *, reason: str, answer: str = "", by: User | N
 
 
 def _enter_left_out(episode: Episode, now: Episode, step: Ask, reason: str, by: User | None) -> None:
-    """As whoever holds the episode: under a new epoch, given back in the same transaction."""
+    """Writes as the holder of the episode: under a new epoch, given back in the same transaction."""
     now.is_tainted = True
     now.let_go_on()
     now.lease_owner = str(this_process())[:200]
@@ -147,7 +146,7 @@ def _require_unfinished(seen: Episode, now: Episode, *, is_named: bool) -> None:
         raise NotPossible(f"episode {now.public_id} went on since it was looked at")
 
 
-def _open_trial(episode: Episode, slot: TrialSlot) -> Trial:
+def _find_open_trial(episode: Episode, slot: TrialSlot) -> Trial:
     found = episode.trials.filter(phase=slot.phase, task__key=slot.task, sample=slot.sample).first()
     if found is None:
         raise NotPossible(f"episode {episode.public_id} has no trial {slot}")
@@ -159,13 +158,13 @@ def _open_trial(episode: Episode, slot: TrialSlot) -> Trial:
 def cancel(target: Target, *, reason: str, by: User | None = None, after_trial: bool = False) -> int:
     """Stops what is unfinished for good: now, or once the trial under way has ended. What is recorded stays.
 
-    Now: whoever works on it finds its lease gone, records nothing more and ends its sandbox. Gives the number of
+    Now: its worker finds its lease gone, records nothing more and ends its sandbox. Gives the number of
     episodes; NotPossible when there is none to stop.
     """
     with transaction.atomic():
-        episodes = _episodes(target)
+        episodes = _select_episodes(target)
         stopped = episodes.wish(Episode.Wish.CANCEL) if after_trial else episodes.cancel()
-        cancelled = _episodes(target).filter(status=Episode.Status.CANCELLED)
+        cancelled = _select_episodes(target).filter(status=Episode.Status.CANCELLED)
         ModelCall.objects.filter(episode__in=cancelled).end_started("interrupted: its episode was cancelled")
         return _record_act("cancel", target, stopped, reason, by, after_trial=after_trial)
 
@@ -173,27 +172,27 @@ def cancel(target: Target, *, reason: str, by: User | None = None, after_trial: 
 def pause(target: Target, *, reason: str, by: User | None = None) -> int:
     """Lets nothing further begin: waiting episodes pause at once, others once their present trial has ended."""
     with transaction.atomic():
-        return _record_act("pause", target, _episodes(target).wish(Episode.Wish.PAUSE), reason, by)
+        return _record_act("pause", target, _select_episodes(target).wish(Episode.Wish.PAUSE), reason, by)
 
 
 def resume(target: Target, *, reason: str, by: User | None = None) -> int:
     """Lets what was paused go on where it stands."""
     with transaction.atomic():
-        paused = _episodes(target).order_by(*EPISODE_ORDER).filter(status=Episode.Status.PAUSED)
+        paused = _select_episodes(target).order_by(*EPISODE_ORDER).filter(status=Episode.Status.PAUSED)
         waiting = list(paused.values_list("public_id", flat=True))
-        resumed = _record_act("resume", target, _episodes(target).resume(), reason, by)
-        transaction.on_commit(lambda: _hint(waiting))
+        resumed = _record_act("resume", target, _select_episodes(target).resume(), reason, by)
+        transaction.on_commit(lambda: [advance.hint(str(public_id)) for public_id in waiting])
     return resumed
 
 
-def _episodes(target: Target) -> EpisodeQuerySet:
+def _select_episodes(target: Target) -> EpisodeQuerySet:
     """The target's own episodes that our workers advance."""
     if isinstance(target, Episode):
-        return _of(Run.objects.filter(pk=target.run_id)).filter(pk=target.pk)
-    return _of(Run.objects.filter(**{"experiment" if isinstance(target, Experiment) else "pk": target.pk}))
+        return _select_of_runs(Run.objects.filter(pk=target.run_id)).filter(pk=target.pk)
+    return _select_of_runs(Run.objects.filter(**{"experiment" if isinstance(target, Experiment) else "pk": target.pk}))
 
 
-def _of(runs: QuerySet[Run]) -> EpisodeQuerySet:
+def _select_of_runs(runs: QuerySet[Run]) -> EpisodeQuerySet:
     """Without a join to the episode: an update of joined rows picks them first and changes them later, whatever they
     have become by then (a trial done meanwhile would be cancelled, one taken meanwhile paused)."""
     own = runs.filter(experiment__origin=Experiment.Origin.RUN, experiment__deleted_at=None)
@@ -203,30 +202,25 @@ def _of(runs: QuerySet[Run]) -> EpisodeQuerySet:
 def _record_act(verb: str, target: Target, episodes: int, reason: str, by: User | None, **detail: object) -> int:
     """Keeps the act and lets run and experiment follow. NotPossible where no episode was there to be acted on."""
     if not episodes:
-        raise NotPossible(f"{verb}: {_name(target)} has no episode to which that would apply")
+        raise NotPossible(f"{verb}: {_name_target(target)} has no episode to which that would apply")
     note_activity(by, verb, target, detail={"episodes": episodes, **detail}, reason=reason)
-    for run in _locked_runs(target):
+    for run in _lock_runs(target):
         run.follow()
     return episodes
 
 
-def _locked_runs(target: Target) -> list[Run]:
-    """All of them before the first one follows, and with it the experiment: whoever ends a trial locks its run and then
+def _lock_runs(target: Target) -> list[Run]:
+    """Locks all runs before the first one follows, and with it the experiment: ending a trial locks its run and then
     the experiment, and would wait for us while we wait for its run."""
-    parts = Run.objects.filter(pk__in=_episodes(target).values("run"))
+    parts = Run.objects.filter(pk__in=_select_episodes(target).values("run"))
     return list(parts.order_by("pk").select_for_update())
 
 
-def _name(target: Target) -> str:
+def _name_target(target: Target) -> str:
     return f"{type(target).__name__.lower()} {target.public_id}"
 
 
-def _hint(episodes: list[UUID]) -> None:
-    for public_id in episodes:
-        advance.hint(str(public_id))
-
-
-def _trial_at(episode: Episode, plan: EpisodePlan) -> TrialSlot:
+def _find_slot(episode: Episode, plan: EpisodePlan) -> TrialSlot:
     if blocked := episode.trials.blocked().select_related("task").first():
         return recorded.slot_of(blocked)
     step = protocols.next_step(plan, recorded.history(episode))
@@ -235,7 +229,7 @@ def _trial_at(episode: Episode, plan: EpisodePlan) -> TrialSlot:
     return step.slot
 
 
-def _due(episode: Episode, plan: EpisodePlan) -> NextStep | None:
+def _find_due(episode: Episode, plan: EpisodePlan) -> NextStep | None:
     aside = {recorded.slot_of(trial) for trial in episode.trials.blocked().select_related("task")}
     return protocols.next_step(plan, recorded.history(episode), aside)
 

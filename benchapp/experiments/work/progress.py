@@ -1,4 +1,4 @@
-"""How far work has come, for whoever watches: counts, spending, time left, and what is being done right now.
+"""How far work has come: counts, spending, time left, and what is being done right now.
 
 Every function takes a handful of queries, whatever the number of runs and trials; what only the broker knows (steps,
 workers, the queue) is left out while it is away.
@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
-from typing import Any
 
 import django_rq
 from django.conf import settings
@@ -19,6 +18,7 @@ from django.db.models import Count, Q, QuerySet
 from django.utils import timezone
 from redis.exceptions import RedisError
 from rq import Worker
+from rq.worker import BaseWorker
 
 from benchapp.models import Attempt, Episode, Experiment, Run, Trial
 from benchapp.record import live
@@ -35,7 +35,7 @@ class WorkProgress(Shaped):
     total: int = 0  # planned trials
     done: int = 0  # with a counting attempt, or skipped
     passed: int = 0
-    scored: int = 0  # of those done: told apart as passed or failed
+    scored: int = 0  # of those done: passed or failed
     running: int = 0  # attempts at work now
     spent: tuple[RunSpending, ...] = ()  # per run; unscored attempts are billed too
     eta_seconds: float | None = None  # None: nothing to go by, nobody at work, or nothing left
@@ -46,7 +46,7 @@ class WorkProgress(Shaped):
 
     @property
     def spent_usd(self) -> float | None:
-        """What is known to be spent; None while nothing tells its cost."""
+        """Sum of the known costs; None while no cost is known."""
         told = [part.cost_usd for run in self.spent for part in run.parts if part.cost_usd is not None]
         return sum(told) if told else None
 
@@ -57,7 +57,7 @@ class WorkProgress(Shaped):
 
     @property
     def unknown_cost(self) -> int:
-        """Attempts and calls that tell no cost."""
+        """Attempts and calls without a known cost."""
         return sum(part.things - part.cost_known for run in self.spent for part in run.parts)
 
 
@@ -66,7 +66,7 @@ class AtWork:
     """A running attempt and the step it is at."""
 
     attempt: Attempt  # with trial, task, episode, run, experiment
-    step: Mapping[str, Any] | None  # the ATIF step published last
+    step: Mapping[str, object] | None  # the ATIF step published last
     silent_seconds: float | None  # since its last sign of life; None: unknown
 
     @property
@@ -76,6 +76,8 @@ class AtWork:
 
 @dataclass(frozen=True, slots=True)
 class WorkerAtHand:
+    """A worker that listens to the queue."""
+
     name: str
     state: str  # "idle", "busy", "suspended", ...
     episode: str | None  # public id of the episode whose hint it follows
@@ -90,23 +92,14 @@ class Workforce:
     queued: int | None  # hints waiting
 
 
-def progress_of(things: Iterable[Experiment] | Iterable[Run]) -> dict[int, WorkProgress]:
-    """pk -> progress, of every experiment or every run given. Six queries."""
-    wanted = list(things)
-    runs = _runs_of(wanted)
-    owner = {run.pk: run.experiment_id if wanted and isinstance(wanted[0], Experiment) else run.pk for run in runs}
-    counts, durations = _counts(runs), _durations(runs)
-    spending = spending_of(runs)
-    members: defaultdict[int, list[Run]] = defaultdict(list)
-    for run in runs:
-        members[owner[run.pk]].append(run)
-    return {thing.pk: _progress(members[thing.pk], counts, durations, spending) for thing in wanted}
-
-
-def _runs_of(things: Sequence[Experiment | Run]) -> list[Run]:
-    if things and isinstance(things[0], Experiment):
-        return list(Run.objects.filter(experiment__in=[thing.pk for thing in things]))
-    return [thing for thing in things if isinstance(thing, Run)]
+def progress_of(things: Iterable[Experiment | Run]) -> dict[int, WorkProgress]:
+    """pk -> progress, of every experiment or every run given: the things are all of one kind. Six queries."""
+    members = {thing.pk: [thing] if isinstance(thing, Run) else [] for thing in things}
+    for run in Run.objects.filter(experiment__in=[pk for pk, runs in members.items() if not runs]):
+        members[run.experiment_id].append(run)
+    every = [run for runs in members.values() for run in runs]
+    counts, durations, spending = _count_work(every), _read_durations(every), spending_of(every)
+    return {pk: _sum_progress(runs, counts, durations, spending) for pk, runs in members.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +112,7 @@ class _Counts:
     workable: int = 0  # episodes on which somebody could work at once
 
 
-def _counts(runs: Sequence[Run]) -> dict[int, _Counts]:
+def _count_work(runs: Sequence[Run]) -> dict[int, _Counts]:
     wanted = [run.pk for run in runs]
     trials = (
         Trial.objects.filter(episode__run__in=wanted)
@@ -132,31 +125,27 @@ def _counts(runs: Sequence[Run]) -> dict[int, _Counts]:
             failed=Count("pk", filter=Q(success=False)),
         )
     )
-    found = {run: tuple(numbers) for run, *numbers in trials}
-    running = _per_run(Attempt.objects.filter(status=Attempt.Status.RUNNING), "trial__episode__run", wanted)
-    workable = _per_run(Episode.objects.open(), "run", wanted)
-    return {
-        run: _Counts(*found.get(run, (0, 0, 0, 0)), running=running.get(run, 0), workable=workable.get(run, 0))
-        for run in wanted
-    }
+    found = {run: (total, done, passed, failed) for run, total, done, passed, failed in trials}
+    running = _count_per_run(Attempt.objects.filter(status=Attempt.Status.RUNNING), "trial__episode__run", wanted)
+    workable = _count_per_run(Episode.objects.open(), "run", wanted)
+    return {run: _Counts(*found.get(run, (0, 0, 0, 0)), running.get(run, 0), workable.get(run, 0)) for run in wanted}
 
 
-def _per_run(rows: QuerySet[Any], field: str, runs: list[int]) -> dict[int, int]:
+def _count_per_run(rows: QuerySet[Attempt] | QuerySet[Episode], field: str, runs: list[int]) -> dict[int, int]:
     return dict(rows.filter(**{f"{field}__in": runs}).order_by().values_list(field).annotate(Count("pk")))
 
 
-def _durations(runs: Sequence[Run]) -> dict[int, list[float]]:
+def _read_durations(runs: Sequence[Run]) -> dict[int, list[float]]:
     """run -> seconds that its trials took so far."""
-    taken = Trial.objects.filter(
-        episode__run__in=[run.pk for run in runs if run.is_open], duration_seconds__isnull=False
-    )
+    taken = Trial.objects.filter(episode__run__in=[run.pk for run in runs if run.is_open])
     durations: defaultdict[int, list[float]] = defaultdict(list)
-    for run, seconds in taken.values_list("episode__run", "duration_seconds"):
-        durations[run].append(seconds)
+    for run, seconds in taken.exclude(duration_seconds=None).values_list("episode__run", "duration_seconds"):
+        if seconds is not None:  # the database has left these out
+            durations[run].append(seconds)
     return durations
 
 
-def _progress(
+def _sum_progress(
     runs: Sequence[Run],
     counts: Mapping[int, _Counts],
     durations: Mapping[int, list[float]],
@@ -170,11 +159,13 @@ def _progress(
         scored=sum(count.passed + count.failed for count in each),
         running=sum(count.running for count in each),
         spent=tuple(spending[run.pk] for run in runs),
-        eta_seconds=_eta(runs, counts, durations),
+        eta_seconds=_estimate_left(runs, counts, durations),
     )
 
 
-def _eta(runs: Sequence[Run], counts: Mapping[int, _Counts], durations: Mapping[int, list[float]]) -> float | None:
+def _estimate_left(
+    runs: Sequence[Run], counts: Mapping[int, _Counts], durations: Mapping[int, list[float]]
+) -> float | None:
     """What is left of each run times the median of its own trials (or, before its first, of all), shared by as many as
     are at work on them now: an estimate for people, and blind to what waits for an operator."""
     every = [seconds for run in runs for seconds in durations.get(run.pk, ())]
@@ -214,13 +205,13 @@ def workforce() -> Workforce:
     """Who listens to the queue, on whatever machine, and how many hints wait in it."""
     try:
         connection = django_rq.get_connection()
-        workers = tuple(_worker(worker) for worker in Worker.all(connection=connection))
+        workers = tuple(_describe_worker(worker) for worker in Worker.all(connection=connection))
         return Workforce(workers, django_rq.get_queue().count)
     except (RedisError, OSError):
         return Workforce(None, None)
 
 
-def _worker(worker: Worker) -> WorkerAtHand:
+def _describe_worker(worker: BaseWorker) -> WorkerAtHand:
     job = worker.get_current_job_id() or ""
     parts = job.split("_")
     episode = parts[1] if len(parts) == 3 else None

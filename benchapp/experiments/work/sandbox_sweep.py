@@ -20,7 +20,7 @@ def is_dead(found: Leftover) -> bool:
     record does not know belongs to another installation, or to a test: it is dead once the process that made it has
     ended on this machine, and is left alone otherwise.
     """
-    attempt = _attempt(found.attempt)
+    attempt = _find_attempt(found.attempt)
     if attempt is None:
         return found.owner_is_gone
     if attempt.status != Attempt.Status.RUNNING:
@@ -30,7 +30,7 @@ def is_dead(found: Leftover) -> bool:
     return not (held and attempt.lease_epoch == episode.lease_epoch)
 
 
-def _attempt(public_id: str) -> Attempt | None:
+def _find_attempt(public_id: str) -> Attempt | None:
     try:
         wanted = uuid.UUID(public_id)
     except ValueError:

@@ -7,10 +7,13 @@ import logging
 import os
 import signal
 from datetime import datetime, timedelta
+from resource import struct_rusage
 from typing import Any
 
 from django.db import DatabaseError, connections
+from redis.client import Pipeline
 from rq import Worker
+from rq.job import Job
 from rq.utils import now
 
 from benchapp.experiments.work import advance
@@ -76,7 +79,7 @@ class EpisodeWorker(Worker):
     def dequeue_timeout(self) -> int:
         return RECONCILE_SECONDS
 
-    def heartbeat(self, timeout: int | None = None, pipeline: Any = None) -> None:
+    def heartbeat(self, timeout: int | None = None, pipeline: Pipeline | None = None) -> None:
         """Called before and after every job and whenever listening times out."""
         super().heartbeat(timeout, pipeline)
         if (
@@ -87,14 +90,14 @@ class EpisodeWorker(Worker):
             self._reconcile()
             self._follow_with_search()
 
-    def handle_work_horse_killed(self, job: Any, retpid: Any, ret_val: Any, rusage: Any) -> None:
-        super().handle_work_horse_killed(job, retpid, ret_val, rusage)
-        self._tell_end(job, ret_val)
+    def handle_work_horse_killed(self, job: Job, retpid: int, ret_val: int, rusage: struct_rusage) -> None:
+        super().handle_work_horse_killed(job, retpid, ret_val, rusage)  # type: ignore[no-untyped-call]  # in rq
+        self._note_end(job, ret_val)
         self._end_what_it_left()
         self._reconcile()
 
-    def _tell_end(self, job: Any, status: int) -> None:
-        """Only its parent learns how a work-horse ended; whoever takes over counts that it did."""
+    def _note_end(self, job: Job, status: int) -> None:
+        """Only the parent learns how a work-horse ended; the next holder of the episode counts the failure."""
         if not job.args:  # it worked on no episode
             return
         try:

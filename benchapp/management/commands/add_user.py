@@ -3,7 +3,6 @@ from __future__ import annotations
 import sys
 from getpass import getpass
 from pathlib import Path
-from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -20,17 +19,17 @@ class Command(BaseCommand):
         parser.add_argument("--level", choices=User.Level.values, default=User.Level.REVIEWER, help="default: reviewer")
         parser.add_argument("--password-file", type=Path, help="its first line is the password; - reads standard input")
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        password = _from_file(options["password_file"]) if options["password_file"] else _ask_password()
+    def handle(self, *args: object, name: str, level: str, password_file: Path | None, **options: object) -> None:
+        password = _read_password(password_file) if password_file else _ask_password()
         try:
-            user = add_account(options["name"], password, options["level"], by=None)
+            user = add_account(name, password, level, by=None)
         except ValidationError as error:
             said = "; ".join(f"{field}: {' '.join(texts)}" for field, texts in error.message_dict.items())
             raise CommandError(said) from error
         self.stdout.write(f"{user.username} can log in as {user.level}; exports say {user.pseudonym}.")
 
 
-def _from_file(path: Path) -> str:
+def _read_password(path: Path) -> str:
     try:
         text = sys.stdin.readline() if str(path) == "-" else path.read_text()
     except (OSError, UnicodeDecodeError) as error:

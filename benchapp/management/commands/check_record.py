@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from typing import Any
-
 from django.core.management.base import BaseCommand, CommandError
 
 from benchapp import audit
@@ -11,7 +9,7 @@ from benchapp.models import Attempt, Blob, Decision, Trajectory, Trial
 class Command(BaseCommand):
     help = "Re-reads the whole record; prints the id of everything that does not hold and exits with 1 if there is any."
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: object) -> None:
         found = unchecked = 0
         for finding in audit.findings():
             found += isinstance(finding, audit.Flaw)

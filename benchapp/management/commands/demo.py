@@ -3,7 +3,6 @@ from __future__ import annotations
 import logging
 import signal
 import threading
-from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
@@ -33,8 +32,8 @@ class Command(BaseCommand):
         parser.add_argument("--workers", type=int, default=2)
         parser.add_argument("--no-experiment", action="store_true", help="start without launching the demo experiment")
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        installation = Installation(self._port(options["port"]), options["workers"])
+    def handle(self, *args: object, port: int | None, workers: int, no_experiment: bool, **options: object) -> None:
+        installation = Installation(self._choose_port(port), workers)
         self._stop = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._stop_on)
@@ -46,13 +45,13 @@ class Command(BaseCommand):
             call_command("migrate", interactive=False, verbosity=0)
             collect_if_changed()
             installation.start()
-            self._run(installation, with_experiment=not options["no_experiment"])
+            self._run(installation, with_experiment=not no_experiment)
         except Unable as error:
             raise CommandError(str(error)) from error
         finally:
             installation.end()
 
-    def _port(self, told: int | None) -> int:
+    def _choose_port(self, told: int | None) -> int:
         try:
             port = environ.number("PORT", 8000) if told is None else told
         except ImproperlyConfigured as error:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
@@ -21,12 +20,12 @@ class Command(BaseCommand):
         parser.add_argument("--run", type=UUID, metavar="RUN_ID", help="only this run's libraries")
         parser.add_argument("--again", action="store_true", help="also those that are up to date")
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, run: UUID | None, again: bool, **options: object) -> None:
         episodes = select_with_library(Episode.objects.filter(run__experiment__deleted_at=None))
-        if options["run"]:
-            episodes = episodes.filter(run__public_id=options["run"])
+        if run:
+            episodes = episodes.filter(run__public_id=run)
         episodes = episodes.select_related("run", "library", "family").order_by("pk")
-        if options["run"] and not episodes.exists():
-            raise CommandError(f"no run {options['run']} with a library")
-        worked_out = sum(diagnose_episode(episode, again=options["again"]) for episode in episodes.iterator(200))
+        if run and not episodes.exists():
+            raise CommandError(f"no run {run} with a library")
+        worked_out = sum(diagnose_episode(episode, again=again) for episode in episodes.iterator(200))
         self.stdout.write(f"{worked_out} states of libraries read; the others were up to date")

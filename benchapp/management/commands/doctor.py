@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 from django.core.management.base import BaseCommand
 
@@ -12,18 +11,18 @@ class Command(BaseCommand):
     help = "Says what is there, what is missing and what that costs. Exit status 1 when the demo could not run."
     requires_system_checks: list[str] = []
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: object) -> None:
         found = []
         for finding in findings():
             found.append(finding)
-            self.stdout.write(self._line(finding))
+            self.stdout.write(self._render_finding(finding))
         fatal = [finding.name for finding in found if finding.is_fatal]
         if fatal:
             self.stdout.write(self.style.ERROR(f"The demo cannot run: {', '.join(fatal)}."))
             sys.exit(1)
         self.stdout.write(self.style.SUCCESS("Everything the demo needs is there."))
 
-    def _line(self, finding: DoctorFinding) -> str:
+    def _render_finding(self, finding: DoctorFinding) -> str:
         if finding.is_there:
             return f"{self.style.SUCCESS('ok     ')}  {finding.name}: {finding.detail}"
         word, style = ("missing", self.style.ERROR) if finding.needed else ("absent ", self.style.WARNING)

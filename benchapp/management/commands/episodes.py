@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-import uuid
 from argparse import ArgumentTypeError
-from typing import Any
+from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from benchapp.experiments.work import operations
+from benchapp.management.lookups import end_on, find_own_episode
 from benchapp.models import Episode, Experiment, Run
 from benchapp.record import log_tail
 from benchapp.record.recorded import slot_of
@@ -27,7 +27,7 @@ OF_ANYTHING = {
 }
 
 
-def _slot(text: str) -> TrialSlot:
+def _parse_slot(text: str) -> TrialSlot:
     try:
         return TrialSlot.read(text)
     except ValueError as error:
@@ -38,7 +38,7 @@ def _render_count(episodes: int) -> str:
     return f"{episodes} episode{'' if episodes == 1 else 's'}"
 
 
-def _times(failures: int) -> str:
+def _render_failures(failures: int) -> str:
     return "failed once: " if failures == 1 else f"failed {failures} times in a row: "
 
 
@@ -57,38 +57,35 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         act = parser.add_mutually_exclusive_group()
         for verb, told in {**OF_AN_EPISODE, **OF_ANYTHING}.items():
-            act.add_argument(f"--{verb}", type=str if verb == "retry" else uuid.UUID, metavar="ID", help=told)
+            act.add_argument(f"--{verb}", type=str if verb == "retry" else UUID, metavar="ID", help=told)
         parser.add_argument(
             "--after-trial", action="store_true", help="with --cancel: once the present trial has ended"
         )
-        parser.add_argument("--trial", type=_slot, metavar="PHASE/TASK/SAMPLE", help="with --skip: which one")
+        parser.add_argument("--trial", type=_parse_slot, metavar="PHASE/TASK/SAMPLE", help="with --skip: which one")
         parser.add_argument("--reason", default="", help="kept with the act")
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, after_trial: bool, trial: TrialSlot | None, reason: str, **options: object) -> None:
         verb = next((verb for verb in (*OF_AN_EPISODE, *OF_ANYTHING) if options[verb]), None)
         if verb is None:
             self._list()
             return
-        try:
-            self.stdout.write(self._act(verb, options[verb], options))
-        except RunnerError as error:
-            raise CommandError(str(error)) from error
+        with end_on(RunnerError):
+            self.stdout.write(self._act(verb, str(options[verb]), reason, after_trial=after_trial, trial=trial))
 
-    def _act(self, verb: str, public_id: Any, options: dict[str, Any]) -> str:
-        reason, after_trial = options["reason"], options["after_trial"]
+    def _act(self, verb: str, named: str, reason: str, *, after_trial: bool, trial: TrialSlot | None) -> str:
         match verb:
             case "log":
-                return self._log(self._episode(public_id))
+                return self._read_log(find_own_episode(UUID(named)))
             case "retry":
-                return self._retry(self._find_target(public_id), reason)
+                return self._retry(_find_named(named), reason)
             case "skip":
-                return _skip(self._episode(public_id), options["trial"], reason)
+                return _skip(find_own_episode(UUID(named)), trial, reason)
             case "cancel":
-                stopped = operations.cancel(self._target(public_id), reason=reason, after_trial=after_trial)
+                stopped = operations.cancel(_find_target(UUID(named)), reason=reason, after_trial=after_trial)
                 return f"Cancelled {_render_count(stopped)}{'; a trial at work ends first' if after_trial else ''}."
             case "pause":
-                return f"Paused {_render_count(operations.pause(self._target(public_id), reason=reason))}."
-        return f"Resumed {_render_count(operations.resume(self._target(public_id), reason=reason))}."
+                return f"Paused {_render_count(operations.pause(_find_target(UUID(named)), reason=reason))}."
+        return f"Resumed {_render_count(operations.resume(_find_target(UUID(named)), reason=reason))}."
 
     def _retry(self, target: operations.Target, reason: str) -> str:
         """A line for each; CommandError, after the lines, where one was not retried."""
@@ -102,7 +99,7 @@ class Command(BaseCommand):
             )
         return f"Retried {_render_count(len(found))}."
 
-    def _log(self, episode: Episode) -> str:
+    def _read_log(self, episode: Episode) -> str:
         lines = log_tail.read(str(episode.public_id))
         if lines is None:
             raise CommandError("the broker is away: it keeps the log")
@@ -115,36 +112,32 @@ class Command(BaseCommand):
             place = f"{episode.run.experiment.name} / {episode.run.label} / {episode.key}"
             self.stdout.write(f"{episode.public_id}  {episode.status}{held}{wish}  {place}")
             if told := episode.blocked_reason or episode.last_failure:
-                times = "" if episode.blocked_reason or not episode.failures else _times(episode.failures)
+                times = "" if episode.blocked_reason or not episode.failures else _render_failures(episode.failures)
                 self.stdout.write(f"    {times}{told.splitlines()[0]}")
             if episode.status != Episode.Status.BLOCKED:
                 for trial in episode.trials.blocked().select_related("task"):
                     why = next(iter(trial.explain_blocked().splitlines()), "")
                     self.stdout.write(f"    blocked, the others go on: {slot_of(trial)}: {why}")
 
-    def _episode(self, public_id: uuid.UUID) -> Episode:
-        found = Episode.objects.own().select_related("run__experiment", "environment").filter(public_id=public_id)
-        if episode := found.first():
-            return episode
-        raise CommandError(f"there is no episode {public_id} that was launched here")
 
-    def _find_target(self, text: str) -> operations.Target:
-        """By its id, or an experiment by its name, where only one has it."""
-        try:
-            return self._target(uuid.UUID(text))
-        except ValueError:
-            pass
-        named = list(Experiment.objects.standing().filter(name=text)[:10])
-        if len(named) == 1:
-            return named[0]
-        if not named:
-            raise CommandError(f"there is no experiment named {text[:200]!r}, and it is no id")
-        ids = ", ".join(str(experiment.public_id) for experiment in named)
-        raise CommandError(f"{len(named)} experiments are named {text[:200]!r}: give an id, one of {ids}")
+def _find_named(text: str) -> operations.Target:
+    """By its id, or an experiment by its name, where only one has it."""
+    try:
+        return _find_target(UUID(text))
+    except ValueError:
+        pass
+    named = list(Experiment.objects.standing().filter(name=text)[:10])
+    if len(named) == 1:
+        return named[0]
+    if not named:
+        raise CommandError(f"there is no experiment named {text[:200]!r}, and it is no id")
+    ids = ", ".join(str(experiment.public_id) for experiment in named)
+    raise CommandError(f"{len(named)} experiments are named {text[:200]!r}: give an id, one of {ids}")
 
-    def _target(self, public_id: uuid.UUID) -> operations.Target:
-        for model in (Experiment, Run, Episode):
-            found: operations.Target | None = model.objects.filter(public_id=public_id).first()
-            if found is not None:
-                return found
-        raise CommandError(f"there is no experiment, run or episode {public_id}")
+
+def _find_target(public_id: UUID) -> operations.Target:
+    for model in (Experiment, Run, Episode):
+        found: operations.Target | None = model.objects.filter(public_id=public_id).first()
+        if found is not None:
+            return found
+    raise CommandError(f"there is no experiment, run or episode {public_id}")

@@ -7,10 +7,10 @@ from argparse import ArgumentParser
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand
 
+from benchapp.management.lookups import end_on
 from benchapp.papers.loading import read_published_rows
 from benchapp.papers.printed_cells import Cells
 from benchapp.papers.released import examined_tables
@@ -35,16 +35,16 @@ class Command(BaseCommand):
         parser.add_argument("folder", type=Path, metavar="FOLDER", help="with skills/<config>/<task>/<skill>/ in it")
         parser.add_argument("--by-model", action="store_true", help="a line or column per method and model")
         parser.add_argument("--logs", action="store_true", help="also the oracles' logs below eval_keypoints/")
-        parser.add_argument("--json", action="store_true", help="one object: the tables, and the problems met")
+        parser.add_argument(
+            "--json", dest="as_json", action="store_true", help="one object: the tables, and the problems met"
+        )
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        try:
-            release = read_release(options["folder"])
-        except NoRelease as error:
-            raise CommandError(str(error)) from None
-        made = list(_tables(release, by_model=options["by_model"], logs=options["logs"]))
+    def handle(self, *args: object, folder: Path, by_model: bool, logs: bool, as_json: bool, **options: object) -> None:
+        with end_on(NoRelease):
+            release = read_release(folder)
+        made = list(_build_tables(release, by_model=by_model, logs=logs))
         problems = list(release.problems)
-        if options["json"]:
+        if as_json:
             found = {"tables": [asdict(table) for table in made], "problems": [each.as_json() for each in problems]}
             self.stdout.write(json.dumps(found, ensure_ascii=False, indent=1))
             return
@@ -58,7 +58,7 @@ class Command(BaseCommand):
             self.stdout.write(f"  ... and {len(problems) - SHOWN_PROBLEMS:,} more")
 
 
-def _tables(release: Release, *, by_model: bool, logs: bool) -> Iterator[ExaminedTable]:
+def _build_tables(release: Release, *, by_model: bool, logs: bool) -> Iterator[ExaminedTable]:
     examined = {library.name: examine(library, release) for library in release.libraries}
 
     def tallies(by_model: bool) -> list[Tally]:

@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-import uuid
-from typing import Any
+from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from benchapp.experiments.forks import fork, scored_places
-from benchapp.models import Episode
+from benchapp.experiments.forks import Dice, fork, scored_places
+from benchapp.management.lookups import end_on, find_own_episode
 from runner.base.errors import RunnerError
 from runner.base.types import TrialSlot
 
@@ -18,28 +17,25 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("episode", type=uuid.UUID)
+        parser.add_argument("episode", type=UUID)
         parser.add_argument("--before", help="a trial as phase/task/sample, or the number of a place")
         parser.add_argument("--dice", choices=("new", "same"), default="new")
         parser.add_argument("--reason", default="", help="kept with the act; needed")
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        found = Episode.objects.own().select_related("run__experiment__suite", "environment")
-        episode = found.filter(public_id=options["episode"]).first()
-        if episode is None:
-            raise CommandError(f"there is no episode {options['episode']} that was launched here")
-        if options["before"] is None:
-            for sequence, told in scored_places(episode):
+    def handle(
+        self, *args: object, episode: UUID, before: str | None, dice: Dice, reason: str, **options: object
+    ) -> None:
+        found = find_own_episode(episode)
+        if before is None:
+            for sequence, told in scored_places(found):
                 self.stdout.write(f"{sequence:>6}  {told}")
             return
-        try:
-            run = fork(episode, before=_place(options["before"]), dice=options["dice"], reason=options["reason"])
-        except RunnerError as error:
-            raise CommandError(str(error)) from error
+        with end_on(RunnerError):
+            run = fork(found, before=_parse_place(before), dice=dice, reason=reason)
         self.stdout.write(f"{run.public_id}  {run.experiment.name}")
 
 
-def _place(text: str) -> TrialSlot | int:
+def _parse_place(text: str) -> TrialSlot | int:
     try:
         return int(text) if text.isdigit() else TrialSlot.read(text)
     except ValueError as error:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
 
 from django.core.management.base import BaseCommand
 
@@ -15,17 +14,16 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--all", action="store_true", help="forget the index first and make all of it anew")
+        parser.add_argument(
+            "--all", dest="anew", action="store_true", help="forget the index first and make all of it anew"
+        )
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        if options["all"]:
+    def handle(self, *args: object, anew: bool, **options: object) -> None:
+        if anew:
             index_anew()
         total = progress().total
         shows = sys.stderr.isatty()
-        done = index_waiting(tell=lambda done: self._tell(done, total) if shows else None)
+        done = index_waiting(tell=lambda done: self.stderr.write(f"\r{done} of {total}", ending="") if shows else None)
         now = progress()
         unread = f", {now.unread} of them could not be read" if now.unread else ""
         self.stdout.write(f"{done} indexed now; {now.indexed} of {now.total} in all{unread}")
-
-    def _tell(self, done: int, total: int) -> None:
-        self.stderr.write(f"\r{done} of {total}", ending="")

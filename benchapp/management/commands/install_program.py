@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
-from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand
 
+from benchapp.management.lookups import end_on
+from runner import programs
 from runner.base.errors import SetupError
-from runner.programs import names, pin_of
 from runner.programs.installing import install
 
 
@@ -16,16 +16,14 @@ class Command(BaseCommand):
     help = "Installs agent programs in their pinned versions. Without a name it lists them."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(names()))
+        parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(programs.names()))
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        if not options["names"]:
-            for name in names():
-                self.stdout.write(f"{name} {pin_of(name).version}")
+    def handle(self, *args: object, names: list[str], **options: object) -> None:
+        if not names:
+            for name in programs.names():
+                self.stdout.write(f"{name} {programs.pin_of(name).version}")
             return
-        for name in options["names"]:
-            try:
+        for name in names:
+            with end_on(SetupError):
                 folder = install(name, tell=lambda line: self.stdout.write(f"  {line}"))
-            except SetupError as error:
-                raise CommandError(str(error)) from error
-            self.stdout.write(f"{name} {pin_of(name).version}: {folder}")
+            self.stdout.write(f"{name} {programs.pin_of(name).version}: {folder}")

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
 
-from benchapp.management.commands.suggest import queue_of
-from benchapp.review.suggestions.judging_queue import Budget, JudgingOutcome, judge_queue
+from benchapp.judges.judge_budget import Budget
+from benchapp.management.lookups import end_on, find_queue, parse_positive, parse_positive_int
+from benchapp.review.suggestions.judging_queue import JudgingOutcome, judge_queue
 from runner.base.errors import SetupError
 from runner.models import MODELS, Model, make_model
 from runner.models.litellm.client import LiteLLM
@@ -26,30 +26,37 @@ class Command(BaseCommand):
             "--key-variable", metavar="NAME", help="the environment variable that holds the key, never the key itself"
         )
         parser.add_argument("--api-base", metavar="URL", help="another server that speaks the provider's format")
-        parser.add_argument("--limit", type=positive_int, metavar="N", help="at most so many calls in this run")
-        parser.add_argument("--max-usd", type=positive, metavar="USD", help="at most so much money in this run")
+        parser.add_argument("--limit", type=parse_positive_int, metavar="N", help="at most so many calls in this run")
+        parser.add_argument("--max-usd", type=parse_positive, metavar="USD", help="at most so much money in this run")
         parser.add_argument("--reviewed", action="store_true", help="only items that somebody has reviewed")
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        queue = queue_of(options["queue"])
-        budget = Budget(options["limit"], options["max_usd"])
-        try:
-            model = _model(options)
-            outcome = judge_queue(queue, model, budget, only_reviewed=options["reviewed"])
-        except SetupError as error:
-            raise CommandError(str(error)) from error
-        self.stdout.write(_render_outcome(model, outcome))
+    def handle(
+        self,
+        *args: object,
+        queue: UUID,
+        model: str,
+        limit: int | None,
+        max_usd: float | None,
+        reviewed: bool,
+        key_variable: str | None,
+        api_base: str | None,
+        **options: object,
+    ) -> None:
+        found = find_queue(queue)
+        with end_on(SetupError):
+            judge = _make_judge(model, key_variable, api_base)
+            outcome = judge_queue(found, judge, Budget(limit, max_usd), only_reviewed=reviewed)
+        self.stdout.write(_render_outcome(judge, outcome))
         if outcome.stopped:
             raise CommandError(f"stopped: {outcome.stopped}", returncode=3)
 
 
-def _model(options: dict[str, Any]) -> Model:
-    name: str = options["model"]
+def _make_judge(name: str, key_variable: str | None, api_base: str | None) -> Model:
     if name.partition("/")[0] in MODELS and not name.startswith("litellm/"):
         return make_model(name)
     if not name.startswith("litellm/"):
         name = f"litellm/{name}"
-    return LiteLLM(name, key_variable=options["key_variable"], api_base=options["api_base"])
+    return LiteLLM(name, key_variable=key_variable, api_base=api_base)
 
 
 def _render_outcome(model: Model, outcome: JudgingOutcome) -> str:
@@ -58,19 +65,3 @@ def _render_outcome(model: Model, outcome: JudgingOutcome) -> str:
     unpriced = f", {budget.unpriced} calls of unknown cost" if budget.unpriced else ""
     scripted = " (scripted: its answers say nothing about any language model)" if model.scripted else ""
     return f"{model.name}{scripted}: {items}; {budget.used_calls} calls, ${budget.used_usd:.4f}{unpriced}"
-
-
-def positive_int(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number above 0")
-    return int(positive(text))
-
-
-def positive(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < 1e9:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected a number above 0")
-    return value

@@ -5,14 +5,13 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from benchapp.judges.judge_budget import Budget
 from benchapp.judges.judge_passes import PassOutcome, judge_run
 from benchapp.judges.judge_scores import read_judged_rows
 from benchapp.judges.judged_measures import EVERY
 from benchapp.judges.retest import Retest, retest
 from benchapp.judges.robustness import Spread, over_replicates, over_samples, replicates_of
-from benchapp.management.commands.judge import positive_int
-from benchapp.management.commands.judge_run import add_judge_options, metrics_of, model_of, render_outcome, run_of
+from benchapp.management.commands.judge_run import add_judge_options, read_judge_options, render_outcome
+from benchapp.management.lookups import end_on, parse_positive_int
 from runner.base.errors import SetupError
 
 WIDTH = 44
@@ -26,48 +25,45 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         add_judge_options(parser)
-        parser.add_argument("--repeats", type=positive_int, default=2, metavar="N", help="how often (default: 2)")
+        parser.add_argument("--repeats", type=parse_positive_int, default=2, metavar="N", help="how often (default: 2)")
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        if options["repeats"] < 2:
+    def handle(self, *args: object, repeats: int, **options: Any) -> None:
+        if repeats < 2:
             raise CommandError("--repeats: a retest needs at least 2")
-        run, model = run_of(options["run"]), model_of(options)
-        metrics, budget = metrics_of(options["metrics"]), Budget(options["limit"], options["max_usd"])
+        run, model, metrics, budget = read_judge_options(**options)
         outcomes: list[PassOutcome] = []
-        for repeat in range(1, options["repeats"] + 1):
-            try:
+        for repeat in range(1, repeats + 1):
+            with end_on(SetupError):
                 outcomes.append(judge_run(run, model, metrics, repeat=repeat, budget=budget))
-            except SetupError as error:
-                raise CommandError(str(error)) from error
             self.stdout.write(render_outcome(model, outcomes[-1]))
             if outcomes[-1].stopped:
                 raise CommandError(f"stopped: {outcomes[-1].stopped}", returncode=3)
-        self._say(outcomes)
+        self._write_agreement(outcomes)
 
-    def _say(self, outcomes: list[PassOutcome]) -> None:
+    def _write_agreement(self, outcomes: list[PassOutcome]) -> None:
         first = outcomes[0].judging
         passes = read_judged_rows([outcome.judging for outcome in outcomes])
         for other in outcomes[1:]:
             self.stdout.write(f"\nrepeat {first.repeat} against repeat {other.judging.repeat}")
             self.stdout.write(f"{'measure':{WIDTH}} {'n':>5} {'rho':>9} {'MAE':>7}")
             for found in retest(passes[first.pk], passes[other.judging.pk], EVERY):
-                self.stdout.write(_retest_line(found))
-        self._spread("samples", over_samples(passes[first.pk]))
+                self.stdout.write(_render_retest(found))
+        self._write_spread("samples", over_samples(passes[first.pk]))
         replicates = read_judged_rows(replicates_of(first))
-        self._spread("replicates", over_replicates(replicates))
+        self._write_spread("replicates", over_replicates(replicates))
 
-    def _spread(self, over: str, spreads: Mapping[str, Spread]) -> None:
+    def _write_spread(self, over: str, spreads: Mapping[str, Spread]) -> None:
         self.stdout.write(f"\nover {over}, repeat 1")
         self.stdout.write(f"{'measure':{WIDTH}} {'n':>5} {'mean':>9} {'sd':>7}")
         for measure in (each for each in EVERY if each in spreads):
             found = spreads[measure]
-            self.stdout.write(f"{measure:{WIDTH}} {found.n:>5} {found.mean:>9.2f} {_number(found.sd):>7}")
+            self.stdout.write(f"{measure:{WIDTH}} {found.n:>5} {found.mean:>9.2f} {_render_number(found.sd):>7}")
 
 
-def _retest_line(found: Retest) -> str:
+def _render_retest(found: Retest) -> str:
     alone = f"  ({found.alone} judged in one of them alone)" if found.alone else ""
-    return f"{found.measure:{WIDTH}} {found.n:>5} {_number(found.rho, 'undefined'):>9} {_number(found.mae):>7}{alone}"
+    return f"{found.measure:{WIDTH}} {found.n:>5} {_render_number(found.rho, 'undefined'):>9} {_render_number(found.mae):>7}{alone}"
 
 
-def _number(value: float | None, missing: str = "-") -> str:
+def _render_number(value: float | None, missing: str = "-") -> str:
     return missing if value is None else f"{value:.2f}"

@@ -1,21 +1,19 @@
 from __future__ import annotations
 
-import uuid
-from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from benchapp.judges.judge_budget import Budget
 from benchapp.judges.judge_passes import PassOutcome, judge_run
 from benchapp.judges.judge_recordings import write_recording
-from benchapp.management.commands.judge import positive, positive_int
+from benchapp.management.lookups import end_on, find_run, name_recording, parse_positive, parse_positive_int
 from benchapp.models import Run
 from runner.base.errors import SetupError
 from runner.judging.metrics import SCORED, Metric
 from runner.models import Model, make_model
 from runner.models.litellm.client import PROVIDER, LiteLLM
-from runner.models.recorded import SUFFIX, recordings_folder
 
 
 class Command(BaseCommand):
@@ -27,29 +25,26 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         add_judge_options(parser)
         parser.add_argument(
-            "--repeat", type=positive_int, default=1, metavar="N", help="asks anew, as the judge's N-th pass"
+            "--repeat", type=parse_positive_int, default=1, metavar="N", help="asks anew, as the judge's N-th pass"
         )
         parser.add_argument(
             "--record", metavar="FILE", help="writes the pass to a file that recorded/FILE answers from"
         )
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        run, model = run_of(options["run"]), model_of(options)
-        metrics, budget = metrics_of(options["metrics"]), Budget(options["limit"], options["max_usd"])
-        try:
-            outcome = judge_run(run, model, metrics, repeat=options["repeat"], budget=budget)
+    def handle(self, *args: object, repeat: int, record: str | None, **options: Any) -> None:
+        run, model, metrics, budget = read_judge_options(**options)
+        with end_on(SetupError, OSError):
+            outcome = judge_run(run, model, metrics, repeat=repeat, budget=budget)
             self.stdout.write(render_outcome(model, outcome))
-            if options["record"]:
-                path = recording_path(options["record"])
+            if record:
+                path = name_recording(record)
                 self.stdout.write(f"{path}: {write_recording(outcome.judging, path):,} calls")
-        except (SetupError, OSError) as error:
-            raise CommandError(str(error)) from error
         if outcome.stopped:
             raise CommandError(f"stopped: {outcome.stopped}", returncode=3)
 
 
 def add_judge_options(parser: CommandParser) -> None:
-    parser.add_argument("run", type=uuid.UUID, help="the run's id, as its page shows it")
+    parser.add_argument("run", type=UUID, help="the run's id, as its page shows it")
     parser.add_argument(
         "--model",
         required=True,
@@ -60,41 +55,36 @@ def add_judge_options(parser: CommandParser) -> None:
     )
     parser.add_argument("--key-variable", metavar="NAME", help="the environment variable that holds a litellm key")
     parser.add_argument("--api-base", metavar="URL", help="another server that speaks the provider's format")
-    parser.add_argument("--limit", type=positive_int, metavar="N", help="at most so many calls")
-    parser.add_argument("--max-usd", type=positive, metavar="USD", help="at most so much money")
+    parser.add_argument("--limit", type=parse_positive_int, metavar="N", help="at most so many calls")
+    parser.add_argument("--max-usd", type=parse_positive, metavar="USD", help="at most so much money")
 
 
-def run_of(public_id: uuid.UUID) -> Run:
-    run = Run.objects.standing().select_related("experiment").filter(public_id=public_id).first()
-    if run is None:
-        raise CommandError(f"there is no run {public_id}")
-    return run
+def read_judge_options(
+    *,
+    run: UUID,
+    model: str,
+    metrics: list[str] | None,
+    key_variable: str | None,
+    api_base: str | None,
+    limit: int | None,
+    max_usd: float | None,
+    **options: object,
+) -> tuple[Run, Model, list[Metric], Budget]:
+    """What `add_judge_options` asks for, as the judge works with it."""
+    found = find_run(run)
+    with end_on(SetupError):
+        if key_variable or api_base:
+            name = model if model.startswith(f"{PROVIDER}/") else f"{PROVIDER}/{model}"
+            judge: Model = LiteLLM(name, key_variable=key_variable, api_base=api_base)
+        else:
+            judge = make_model(model)
+    return found, judge, _choose_metrics(metrics), Budget(limit, max_usd)
 
 
-def model_of(options: dict[str, Any]) -> Model:
-    name: str = options["model"]
-    own = {"key_variable": options["key_variable"], "api_base": options["api_base"]}
-    try:
-        if not any(own.values()):
-            return make_model(name)
-        return LiteLLM(name if name.startswith(f"{PROVIDER}/") else f"{PROVIDER}/{name}", **own)
-    except SetupError as error:
-        raise CommandError(str(error)) from error
-
-
-def metrics_of(names: list[str] | None) -> list[Metric]:
+def _choose_metrics(names: list[str] | None) -> list[Metric]:
     if unknown := sorted(set(names or ()) - set(SCORED)):
         raise CommandError(f"--metrics: {', '.join(unknown)} unknown; known: {', '.join(SCORED)}")
     return [metric for metric in SCORED if not names or metric in names]
-
-
-def recording_path(text: str) -> Path:
-    """A path, or a bare name for the folder of recordings."""
-    path = Path(text if text.endswith(SUFFIX) else text + SUFFIX)
-    if path.parent != Path():
-        return path
-    recordings_folder().mkdir(parents=True, exist_ok=True)
-    return recordings_folder() / path
 
 
 def render_outcome(model: Model, outcome: PassOutcome) -> str:

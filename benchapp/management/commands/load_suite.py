@@ -6,7 +6,6 @@ import json
 import sys
 from argparse import ArgumentParser
 from pathlib import Path
-from typing import Any
 
 from django.core.management.base import BaseCommand
 
@@ -34,23 +33,35 @@ class Command(BaseCommand):
         parser.add_argument("--key", help="the name to launch it by; the folder's where not given")
         parser.add_argument("--strict", action="store_true", help="load nothing if anything would be set aside")
         parser.add_argument("--check", action="store_true", help="only check, record nothing")
-        parser.add_argument("--json", action="store_true", help="print one JSON object instead of a summary")
+        parser.add_argument(
+            "--json", dest="as_json", action="store_true", help="print one JSON object instead of a summary"
+        )
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(
+        self,
+        *args: object,
+        path: str,
+        format: str | None,
+        key: str | None,
+        strict: bool,
+        check: bool,
+        as_json: bool,
+        **options: object,
+    ) -> None:
         try:
-            folder = read_folder(Path(options["path"]), options["format"], options["key"], strict=options["strict"])
-            if not options["check"]:
+            folder = read_folder(Path(path), format, key, strict=strict)
+            if not check:
                 record_folder(folder)
         except SetupError as error:
-            self._refuse(error, as_json=options["json"])
+            self._write_refusal(error, as_json=as_json)
             sys.exit(NOTHING_LOADED)
-        if options["json"]:
-            told = {**folder.as_json(), "recorded": not options["check"], "problems": []}
+        if as_json:
+            told = {**folder.as_json(), "recorded": not check, "problems": []}
             self.stdout.write(json.dumps(told, ensure_ascii=False))
         else:
-            self._tell(folder, checked=options["check"])
+            self._write_loaded(folder, checked=check)
 
-    def _tell(self, folder: SuiteFolder, *, checked: bool) -> None:
+    def _write_loaded(self, folder: SuiteFolder, *, checked: bool) -> None:
         told = folder.as_json()
         for name in ("key", "format", "path", "digest", "environments", "families", "tasks"):
             self.stdout.write(f"{name:<12}  {told[name]}")
@@ -58,7 +69,7 @@ class Command(BaseCommand):
             self.stdout.write("\nworth knowing:")
         for note in folder.suite.notes:
             self.stdout.write(f"  {note}")
-        self._tell_set_aside(folder)
+        self._write_set_aside(folder)
         loaded = f"{len(folder.tasks):,} task{'s' if len(folder.tasks) > 1 else ''}"
         left = f"; {len(folder.suite.set_aside):,} set aside" if folder.suite.set_aside else ""
         self.stdout.write(
@@ -67,17 +78,17 @@ class Command(BaseCommand):
             else f"\nLoaded {loaded}{left}. Launch it as suite: {folder.suite.key}"
         )
 
-    def _tell_set_aside(self, folder: SuiteFolder) -> None:
+    def _write_set_aside(self, folder: SuiteFolder) -> None:
         if folder.suite.set_aside:
             self.stdout.write("\nset aside:")
         for what, problems in folder.suite.set_aside.items():
             self.stdout.write(f"  {replace_unprintable(what)}")
             for problem in problems[:SHOWN_OF_EACH]:
-                self.stdout.write(f"    {_line(problem_as_json(problem), folder.path)}")
+                self.stdout.write(f"    {_render_problem(problem_as_json(problem), folder.path)}")
             if len(problems) > SHOWN_OF_EACH:
                 self.stdout.write(f"    ... and {len(problems) - SHOWN_OF_EACH:,} more; --json has them all")
 
-    def _refuse(self, error: SetupError, *, as_json: bool) -> None:
+    def _write_refusal(self, error: SetupError, *, as_json: bool) -> None:
         format = error.format if isinstance(error, SuiteProblems) else ""
         problems = [
             problem_as_json(each) for each in (error.problems if isinstance(error, SuiteProblems) else (error,))
@@ -87,7 +98,7 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps(told, ensure_ascii=False))
             return
         for problem in problems[:SHOWN_PROBLEMS]:
-            self.stderr.write(f"  {_line(problem)}")
+            self.stderr.write(f"  {_render_problem(problem)}")
         if len(problems) > SHOWN_PROBLEMS:
             self.stderr.write(f"  ... and {len(problems) - SHOWN_PROBLEMS:,} more; --json has them all")
         count = "1 problem" if len(problems) == 1 else f"{len(problems):,} problems"
@@ -95,7 +106,7 @@ class Command(BaseCommand):
         self.stderr.write(f"\nNothing was loaded ({count}).{read_as}")
 
 
-def _line(problem: dict[str, str], below: Path | None = None) -> str:
+def _render_problem(problem: dict[str, str], below: Path | None = None) -> str:
     if not problem["path"]:
         return problem["message"]
     path = problem["path"].removeprefix(f"{below}/") if below else problem["path"]

@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-import os
-from typing import Any
-
 from django.core.management.base import BaseCommand, CommandError
 
+from benchapp.deploy import environ
+from benchapp.management.lookups import end_on
 from runner.base.errors import SetupError
 from runner.models.preset import Preset
 from runner.models.presets import preset_files, read_preset_named
@@ -14,15 +13,13 @@ class Command(BaseCommand):
     help = "Lists the presets: harness, models, and which of the variables they read are set here. Never a value."
     requires_system_checks: list[str] = []
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: object) -> None:
         faulty = 0
-        try:
+        with end_on(SetupError):
             names = sorted(preset_files())
-        except SetupError as error:
-            raise CommandError(str(error)) from error
         for name in names:
             try:
-                self.stdout.write(_line(read_preset_named(name)))
+                self.stdout.write(_render_preset(read_preset_named(name)))
             except SetupError as error:
                 faulty += 1
                 self.stderr.write(f"{name:<20} cannot be read: {error}")
@@ -30,10 +27,7 @@ class Command(BaseCommand):
             raise CommandError(f"{faulty} of {len(names)} presets cannot be read")
 
 
-def _line(preset: Preset) -> str:
-    variables = ", ".join(f"{name} {_state(name)}" for name in preset.variables) or "no variables"
+def _render_preset(preset: Preset) -> str:
+    states = (f"{name} is {'set' if environ.text(name) else 'not set'}" for name in preset.variables)
+    variables = ", ".join(states) or "no variables"
     return f"{preset.name:<20} {preset.harness:<12} {preset.agent_model:<34} {preset.host_model:<44} {variables}"
-
-
-def _state(variable: str) -> str:
-    return "is set" if os.environ.get(variable, "").strip() else "is not set"

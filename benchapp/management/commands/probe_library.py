@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-import uuid
 from typing import Any
+from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
@@ -14,7 +14,8 @@ from benchapp.experiments.probe_runs import (
     preview,
     read_choice,
 )
-from benchapp.models import Episode, Run
+from benchapp.management.lookups import end_on, find_run
+from benchapp.models import Episode
 from runner.base.errors import RunnerError
 
 
@@ -25,7 +26,7 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("run", type=uuid.UUID)
+        parser.add_argument("run", type=UUID)
         parser.add_argument("--episode", help="its key; needed where the run has several")
         parser.add_argument("--round", default="", metavar="R", help="R3, S1 or 3; without it the last")
         parser.add_argument("--decision", type=int, metavar="N", help="whose hunks; without it the round's own")
@@ -36,8 +37,8 @@ class Command(BaseCommand):
         parser.add_argument("--dry-run", action="store_true", help="tell what would run and what it would take")
         parser.add_argument("--reason", default="", help="what it is to show; kept with it, and needed")
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        episode = _episode(options["run"], options["episode"])
+    def handle(self, *args: object, run: UUID, episode: str | None, **options: Any) -> None:
+        probed = _find_episode(run, episode)
         asked = AskedProbe(
             state=options["round"],
             decision=options["decision"],
@@ -45,24 +46,20 @@ class Command(BaseCommand):
             tasks=tuple(options["task"]),
             times=options["times"],
         )
-        control = options["with_control"] and asked.revert
-        try:
+        with end_on(RunnerError):
             if options["dry_run"]:
-                self._tell_hunks(episode, asked)  # also where nothing can be launched as it stands
-            found = [preview(episode, asked)]
-            if control:
-                found.append(preview(episode, make_control(found[0])))
-            if options["dry_run"]:
-                for each in found:
-                    self._tell(each)
-                return
+                self._write_hunks(probed, asked)  # also where nothing can be launched as it stands
+            found = [preview(probed, asked)]
+            if options["with_control"] and asked.revert:
+                found.append(preview(probed, make_control(found[0])))
             for each in found:
-                probe = launch_probe(each, reason=options["reason"])
-                self.stdout.write(f"{probe.run.public_id}  {probe.run.experiment.name}")
-        except RunnerError as error:
-            raise CommandError(str(error)) from error
+                if options["dry_run"]:
+                    self._write_preview(each)
+                else:
+                    probe = launch_probe(each, reason=options["reason"])
+                    self.stdout.write(f"{probe.run.public_id}  {probe.run.experiment.name}")
 
-    def _tell_hunks(self, episode: Episode, asked: AskedProbe) -> None:
+    def _write_hunks(self, episode: Episode, asked: AskedProbe) -> None:
         chosen = read_choice(episode, asked)
         self.stdout.write(f"states: {' '.join(state.key for state in chosen.states)}; frozen at {chosen.state.key}")
         if chosen.decision is not None:
@@ -71,7 +68,7 @@ class Command(BaseCommand):
             sign = "-" if hunk.id in asked.revert else " "
             self.stdout.write(f"{sign} {hunk.id}  {hunk.path}, {hunk.place}: {hunk.told}")
 
-    def _tell(self, found: ProbePreview) -> None:
+    def _write_preview(self, found: ProbePreview) -> None:
         self.stdout.write(found.prepared.spec.name)
         self.stdout.write(f"  {found.trials} trials: {', '.join(found.tasks)}, {found.times} times each")
         for name, unit in (("tokens", "tokens"), ("cost_usd", "USD"), ("seconds", "seconds of work")):
@@ -80,11 +77,10 @@ class Command(BaseCommand):
             self.stdout.write(f"  {unit}: {value} (known for {amount.known} of {amount.parts} parts)")
 
 
-def _episode(run_id: uuid.UUID, key: str | None) -> Episode:
-    run = Run.objects.standing().filter(public_id=run_id).first()
-    if run is None:
-        raise CommandError(f"there is no run {run_id}")
-    episodes = list(run.episodes.select_related("run__experiment__suite", "environment").order_by("ordinal"))
+def _find_episode(run_id: UUID, key: str | None) -> Episode:
+    episodes = list(
+        find_run(run_id).episodes.select_related("run__experiment__suite", "environment").order_by("ordinal")
+    )
     if key is None and len(episodes) == 1:
         return episodes[0]
     for episode in episodes:

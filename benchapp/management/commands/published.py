@@ -6,11 +6,11 @@ import json
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, fields
-from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
 from benchapp.exports.spreadsheet import unrun
+from benchapp.management.lookups import end_on
 from benchapp.papers.errata import Erratum, read_errata
 from benchapp.papers.loading import PublishedDataError, read_published_rows
 from benchapp.papers.printing import MARK, flatten_rows, render_tables
@@ -28,39 +28,47 @@ class Command(BaseCommand):
         parser.add_argument("--table", help='only this one, as printed: "Table 1" or 1, or Text')
         parser.add_argument("--check", action="store_true", help="list what does not add up; exits with 0")
         form = parser.add_mutually_exclusive_group()
-        form.add_argument("--json", action="store_true", help="a list of objects, one per number (or finding)")
-        form.add_argument("--csv", action="store_true", help="a line per number (or finding), with a header")
+        form.add_argument(
+            "--json", dest="as_json", action="store_true", help="a list of objects, one per number (or finding)"
+        )
+        form.add_argument(
+            "--csv", dest="as_csv", action="store_true", help="a line per number (or finding), with a header"
+        )
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        try:
-            rows = [row for row in read_published_rows(options["paper"]) if _is_of(row.table, options["table"])]
-            found = read_errata(options["paper"]) if options["check"] else ()
-        except PublishedDataError as error:
-            raise CommandError(str(error)) from None
-        if not rows:
-            known = ", ".join(dict.fromkeys(row.table for row in read_published_rows(options["paper"])))
-            raise CommandError(f"no table {options['table']!r}; known: {known}")
-        if options["check"]:
-            chosen = [finding for finding in found if _is_of(finding.table, options["table"])]
-            self._write(options, [field.name for field in fields(Erratum)], map(asdict, chosen), _render_errata(chosen))
-        else:
-            numbers = list(flatten_rows(rows))
-            self._write(options, list(numbers[0]), numbers, _render_numbers(rows, numbers))
-
-    def _write(
-        self, options: dict[str, Any], columns: list[str], values: Iterable[dict[str, Any]], lines: Iterable[str]
+    def handle(
+        self,
+        *args: object,
+        paper: str | None,
+        table: str | None,
+        check: bool,
+        as_json: bool,
+        as_csv: bool,
+        **options: object,
     ) -> None:
-        if options["json"]:
-            self.stdout.write(json.dumps(list(values), ensure_ascii=False, indent=1))
-        elif options["csv"]:
-            writer = csv.DictWriter(self.stdout, columns, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(
-                {name: unrun(value) if isinstance(value, str) else value for name, value in row.items()}
-                for row in values
-            )
+        with end_on(PublishedDataError):
+            rows = [row for row in read_published_rows(paper) if _is_of(row.table, table)]
+            found = read_errata(paper) if check else ()
+        if not rows:
+            known = ", ".join(dict.fromkeys(row.table for row in read_published_rows(paper)))
+            raise CommandError(f"no table {table!r}; known: {known}")
+        if check:
+            chosen = [finding for finding in found if _is_of(finding.table, table)]
+            columns, values = [field.name for field in fields(Erratum)], [asdict(finding) for finding in chosen]
         else:
-            self.stdout.write("\n".join(lines))
+            values = list(flatten_rows(rows))
+            columns = list(values[0])
+        if as_json:
+            self.stdout.write(json.dumps(values, ensure_ascii=False, indent=1))
+        elif as_csv:
+            self._write_csv(columns, values)
+        else:
+            self.stdout.write("\n".join(_render_errata(chosen) if check else _render_numbers(rows, values)))
+
+    def _write_csv(self, columns: list[str], values: list[dict[str, object]]) -> None:
+        writer = csv.DictWriter(self.stdout, columns, lineterminator="\n")
+        writer.writeheader()
+        for row in values:
+            writer.writerow({name: unrun(value) if isinstance(value, str) else value for name, value in row.items()})
 
 
 def _is_of(table: str, wanted: str | None) -> bool:
@@ -68,7 +76,7 @@ def _is_of(table: str, wanted: str | None) -> bool:
     return wanted is None or table.casefold() in (wanted.casefold(), f"table {wanted}")
 
 
-def _render_numbers(rows: list[PrintedNumber], numbers: list[dict[str, Any]]) -> Iterable[str]:
+def _render_numbers(rows: list[PrintedNumber], numbers: list[dict[str, object]]) -> Iterable[str]:
     yield from render_tables(rows)
     yield f"{len(rows):,} printed numbers and blanks."
     wrong = sum(number["delta_adds_up"] is False for number in numbers)

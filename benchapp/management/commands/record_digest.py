@@ -1,8 +1,7 @@
 from __future__ import annotations
 
 import argparse
-import uuid
-from typing import Any
+from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
 
@@ -14,11 +13,10 @@ class Command(BaseCommand):
     help = "Prints the digest of an experiment's whole record: equal wherever the same record lies."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("experiment", type=uuid.UUID, help="its id, as in its address")
+        parser.add_argument("experiment", type=UUID, help="its id, as in its address")
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        try:
-            experiment = Experiment.objects.get(public_id=options["experiment"])
-        except Experiment.DoesNotExist:
-            raise CommandError(f"no experiment {options['experiment']}") from None
-        self.stdout.write(record_digest(experiment))
+    def handle(self, *args: object, experiment: UUID, **options: object) -> None:
+        found = Experiment.objects.filter(public_id=experiment).first()  # a deleted one too
+        if found is None:
+            raise CommandError(f"there is no experiment {experiment}")
+        self.stdout.write(record_digest(found))

@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
@@ -17,6 +16,7 @@ from benchapp.experiments.preparation import Prepared, prepare
 from benchapp.experiments.schedule import schedule
 from benchapp.experiments.work.progress import WorkProgress, progress_of
 from benchapp.models import Episode, Experiment
+from benchapp.record.json_shape import to_json
 from benchapp.stats.metrics.amounts import render_rough_duration
 from runner.base.errors import SetupError
 
@@ -35,7 +35,9 @@ class Command(BaseCommand):
         parser.add_argument("file", type=Path)
         parser.add_argument("--dry-run", action="store_true", help="print the whole schedule; write nothing")
         parser.add_argument("--wait", action="store_true", help="follow it to its end")
-        parser.add_argument("--json", action="store_true", help="JSON on standard output, one value per line")
+        parser.add_argument(
+            "--json", dest="as_json", action="store_true", help="JSON on standard output, one value per line"
+        )
         parser.add_argument("--workers", type=int, default=1, help="how many the estimate of time assumes (1)")
         parser.add_argument(
             "--keys-elsewhere",
@@ -43,45 +45,54 @@ class Command(BaseCommand):
             help="the workers have the models' keys: do not ask for them here",
         )
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        self.json = options["json"]
+    def handle(
+        self,
+        *args: object,
+        file: Path,
+        dry_run: bool,
+        wait: bool,
+        as_json: bool,
+        workers: int,
+        keys_elsewhere: bool,
+        **options: object,
+    ) -> None:
+        self.json = as_json
         try:
-            value = read_file(options["file"])
-            prepared = prepare(value, keys_elsewhere=options["keys_elsewhere"])
+            value = read_file(file)
+            prepared = prepare(value, keys_elsewhere=keys_elsewhere)
         except Unlaunchable as error:
-            raise CommandError(self._problems(options["file"], error)) from error
+            raise CommandError(self._render_problems(file, error)) from error
         except SetupError as error:
             raise CommandError(str(error)) from error
-        self._foretell(prepared, options["workers"])
-        self._warn(options["file"], foresee(prepared, runs_here=not options["keys_elsewhere"]))
-        if options["dry_run"]:
-            self._schedule(prepared)
+        self._write_estimate(prepared, workers)
+        self._warn(file, foresee(prepared, runs_here=not keys_elsewhere))
+        if dry_run:
+            self._write_schedule(prepared)
             return
         try:
-            experiment = launch(value, keys_elsewhere=options["keys_elsewhere"])
-        except Unlaunchable as error:  # told by the record: its key was launched before
-            raise CommandError(self._problems(options["file"], error)) from error
+            experiment = launch(value, keys_elsewhere=keys_elsewhere)
+        except Unlaunchable as error:  # its key was launched before
+            raise CommandError(self._render_problems(file, error)) from error
         self._say(
             {"experiment": str(experiment.public_id), "name": experiment.name, "status": experiment.status},
             f"{experiment.public_id}  {experiment.name}",
         )
-        if options["wait"]:
+        if wait:
             raise SystemExit(self._follow(experiment))
 
-    def _problems(self, path: Path, error: Unlaunchable) -> str:
+    def _render_problems(self, path: Path, error: Unlaunchable) -> str:
         if self.json:
-            told = [{"field": problem.field, "message": problem.message} for problem in error.problems]
-            return json.dumps({"file": str(path), "problems": told})
+            return json.dumps({"file": str(path), "problems": to_json(error.problems)})
         lines = "\n".join(f"  {problem}" for problem in error.problems)
         return f"{path} cannot be launched:\n{lines}"
 
-    def _say(self, value: dict[str, Any], line: str) -> None:
+    def _say(self, value: dict[str, object], line: str) -> None:
         self.stdout.write(json.dumps(value) if self.json else line)
         self.stdout.flush()
 
     # --- before ---------------------------------------------------------------------------------------------------
 
-    def _foretell(self, prepared: Prepared, workers: int) -> None:
+    def _write_estimate(self, prepared: Prepared, workers: int) -> None:
         found = estimate(prepared)
         if self.json:
             whole = found.whole
@@ -103,11 +114,11 @@ class Command(BaseCommand):
         try:
             found.require_hope()
         except Unlaunchable as error:
-            raise CommandError(self._problems(path, error)) from error
+            raise CommandError(self._render_problems(path, error)) from error
         if found.hopeless and not self.json:
             self.stdout.write(f"  {found.hopeless} of {_render_count(found.trials, 'trial')} cannot run as they are.")
 
-    def _schedule(self, prepared: Prepared) -> None:
+    def _write_schedule(self, prepared: Prepared) -> None:
         for planned in schedule(prepared):
             line = f"{planned.place:>6}  {planned.unit}  {planned.slot}  {planned.cell}"
             self._say({"planned": planned.as_json()}, line)
@@ -123,16 +134,16 @@ class Command(BaseCommand):
             except DatabaseError:  # away for a moment
                 time.sleep(LOOK_SECONDS)
                 continue
-            if (line := _progress_line(experiment, found)) != before:
+            if (line := _render_progress(experiment, found)) != before:
                 before = line
                 self._say({"status": experiment.status, "progress": found.as_json()}, line)
             if not experiment.is_open:
                 break
             time.sleep(LOOK_SECONDS)
-        self._tell_blocks(experiment)
+        self._write_blocked(experiment)
         return DONE if experiment.status == Experiment.Status.DONE else NOT_DONE
 
-    def _tell_blocks(self, experiment: Experiment) -> None:
+    def _write_blocked(self, experiment: Experiment) -> None:
         blocked = Episode.objects.filter(run__experiment=experiment, status=Episode.Status.BLOCKED)
         for episode in blocked.select_related("run"):
             reason = next(iter(episode.blocked_reason.splitlines()), "")
@@ -145,8 +156,8 @@ class Command(BaseCommand):
 def _render_estimate(found: Estimate, workers: int) -> str:
     wall = found.wall_seconds(workers)
     return (
-        f"{_render_count(found.episodes, 'episode')}, {_render_count(found.trials, 'trial')}; tokens {_amount(found.tokens, ',.0f')}, "
-        f"USD {_amount(found.cost_usd, ',.2f')}, time {'unknown' if wall is None else render_rough_duration(wall)} "
+        f"{_render_count(found.episodes, 'episode')}, {_render_count(found.trials, 'trial')}; tokens {_render_amount(found.tokens, ',.0f')}, "
+        f"USD {_render_amount(found.cost_usd, ',.2f')}, time {'unknown' if wall is None else render_rough_duration(wall)} "
         f"with {_render_count(workers, 'worker')} (from {_render_count(found.basis, 'earlier trial')})"
     )
 
@@ -155,7 +166,7 @@ def _render_count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _amount(amount: Amount, shape: str) -> str:
+def _render_amount(amount: Amount, shape: str) -> str:
     if amount.value is None:
         return "unknown"
     told = format(amount.value, shape)
@@ -164,6 +175,6 @@ def _amount(amount: Amount, shape: str) -> str:
     return told + (f" ({amount.priced} parts from tokens at today's price)" if amount.priced else "")
 
 
-def _progress_line(experiment: Experiment, found: WorkProgress) -> str:
+def _render_progress(experiment: Experiment, found: WorkProgress) -> str:
     left = "" if found.eta_seconds is None else f", about {render_rough_duration(found.eta_seconds)} left"
     return f"{experiment.status}: {found.done}/{found.total} trials, {found.passed} passed{left}"

@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-from typing import Any
-
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from benchapp.experiments.work.sandbox_sweep import sweep_sandboxes
+from benchapp.management.lookups import end_on
 from runner.base.errors import SandboxError
 
 
@@ -14,12 +13,10 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--dry-run", action="store_true", help="name what would be removed, remove nothing")
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        try:
-            swept = sweep_sandboxes(dry_run=options["dry_run"])
-        except SandboxError as error:
-            raise CommandError(str(error)) from None
-        verb = "would remove" if options["dry_run"] else "removed"
+    def handle(self, *args: object, dry_run: bool, **options: object) -> None:
+        with end_on(SandboxError):
+            swept = sweep_sandboxes(dry_run=dry_run)
+        verb = "would remove" if dry_run else "removed"
         for found in swept.removed:
             self.stdout.write(f"{verb} {found.kind} {found.name[:40]} {found.task}".rstrip())
         for found in swept.kept:

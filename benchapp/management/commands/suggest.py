@@ -2,14 +2,13 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 from uuid import UUID
 
 import yaml
 from django.core.management.base import BaseCommand, CommandError
 
 from benchapp.analysis.trial_rules import RULES_VERSION
-from benchapp.models import Queue
+from benchapp.management.lookups import find_queue
 from benchapp.review.suggestions.suggestion_runs import UnknownCode, suggest
 
 MAX_NAMES_BYTES = 256 * 1024
@@ -27,23 +26,16 @@ class Command(BaseCommand):
             help="rule: name of a code, where the codebook calls it otherwise",
         )
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        queue = queue_of(options["queue"])
+    def handle(self, *args: object, queue: UUID, names: Path | None, **options: object) -> None:
+        examined = find_queue(queue)
         try:
-            found = suggest(queue, mapped=_mapping(options["names"]))
+            found = suggest(examined, mapped=_read_names(names))
         except UnknownCode as error:
-            raise CommandError(f"{options['names']}: {error}") from error
-        self.stdout.write(f"{RULES_VERSION}: something found in {found} of {queue.items.count()} items")
+            raise CommandError(f"{names}: {error}") from error
+        self.stdout.write(f"{RULES_VERSION}: something found in {found} of {examined.items.count()} items")
 
 
-def queue_of(public_id: UUID) -> Queue:
-    queue = Queue.objects.select_related("version__codebook").filter(public_id=public_id).first()
-    if queue is None:
-        raise CommandError(f"there is no queue {public_id}")
-    return queue
-
-
-def _mapping(path: Path | None) -> dict[str, str]:
+def _read_names(path: Path | None) -> dict[str, str]:
     if path is None:
         return {}
     try:

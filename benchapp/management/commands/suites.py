@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from argparse import ArgumentParser
-from typing import Any
 
 from django.core.management.base import BaseCommand
 
@@ -18,24 +17,24 @@ class Command(BaseCommand):
     help = "Lists bundled and loaded suites: format, folder, and whether it lies here as it was loaded."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--json", action="store_true", help="print a JSON array instead of lines")
+        parser.add_argument("--json", dest="as_json", action="store_true", help="print a JSON array instead of lines")
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        rows = [_row(key, "bundled", "", "") for key in SUITES]
+    def handle(self, *args: object, as_json: bool, **options: object) -> None:
+        rows = [_describe_suite(key, "bundled", "", "") for key in SUITES]
         loaded = Suite.objects.exclude(path="").order_by("key")
-        rows += [_row(suite.key, suite.format, suite.path, suite.digest) for suite in loaded]
-        if options["json"]:
+        rows += [_describe_suite(suite.key, suite.format, suite.path, suite.digest) for suite in loaded]
+        if as_json:
             self.stdout.write(json.dumps(rows, ensure_ascii=False))
             return
         for row in rows:
             self.stdout.write(f"{row['key']:<24}  {row['format']:<16}  {row['state']}  {row['path']}".rstrip())
 
 
-def _row(key: str, format: str, path: str, digest: str) -> dict[str, str]:
-    return {"key": key, "format": format, "path": path, "state": _state(key, digest)}
+def _describe_suite(key: str, format: str, path: str, digest: str) -> dict[str, str]:
+    return {"key": key, "format": format, "path": path, "state": _describe_state(key, digest)}
 
 
-def _state(key: str, digest: str) -> str:
+def _describe_state(key: str, digest: str) -> str:
     try:
         now = find_suite(key).digest
     except SetupError as error:

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from typing import Any
-
 from django.core.management.base import BaseCommand, CommandError
 
 from benchapp.experiments.work.deletion_sweep import StillWorking, sweep
@@ -10,7 +8,7 @@ from benchapp.experiments.work.deletion_sweep import StillWorking, sweep
 class Command(BaseCommand):
     help = "Removes deleted experiments for good, and the contents that nothing points at any more."
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: object) -> None:
         try:
             swept = sweep()
         except StillWorking as error:

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from benchapp.management.lookups import end_on
 from benchapp.synthesis.campaign import AlreadyThere, Size, write_campaign
 from benchapp.synthesis.monster import BYTES, EVENTS, write_monster
 
@@ -26,31 +27,26 @@ class Command(BaseCommand):
         monster.add_argument("--bytes", type=int, default=BYTES)
         monster.add_argument("--seed", type=int, default=1)
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        if options["kind"] == "monster":
-            self._monster(options)
+    def handle(self, *args: object, kind: str, seed: int, **options: Any) -> None:
+        if kind == "monster":
+            self._write_monster(options["folder"], events=options["events"], size=options["bytes"], seed=seed)
         else:
-            self._campaign(options)
+            self._write_campaign(Size(options["trials"], options["steps"], options["decisions"]), seed)
 
-    def _monster(self, options: dict[str, Any]) -> None:
+    def _write_monster(self, folder: Path, *, events: int, size: int, seed: int) -> None:
         try:
-            job = write_monster(
-                options["folder"], events=options["events"], size=options["bytes"], seed=options["seed"]
-            )
+            job = write_monster(folder, events=events, size=size, seed=seed)
         except FileExistsError as error:
             raise CommandError(f"{error.filename}: already there; name an empty folder") from None
         self.stdout.write(f"{job}: import it with `manage.py import_runs {job}`")
 
-    def _campaign(self, options: dict[str, Any]) -> None:
-        size = Size(options["trials"], options["steps"], options["decisions"])
+    def _write_campaign(self, size: Size, seed: int) -> None:
         if size.trials < 1 or size.steps < 0 or size.decisions < 0:
             raise CommandError("--trials must be at least 1, --steps and --decisions at least 0")
-        try:
-            experiment = write_campaign(size, seed=options["seed"], progress=self._progress)
-        except AlreadyThere as error:
-            raise CommandError(str(error)) from None
+        with end_on(AlreadyThere):
+            experiment = write_campaign(size, seed=seed, progress=self._show_progress)
         self.stdout.write(f"{experiment.name}: {experiment.get_absolute_url()}")
 
-    def _progress(self, done: int) -> None:
+    def _show_progress(self, done: int) -> None:
         if self.stderr.isatty():
             self.stderr.write(f"\r{done:,} trials", ending="")

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from typing import Any
-
 import django_rq
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connections
@@ -21,7 +19,7 @@ class Command(BaseCommand):
         parser.add_argument("--burst", action="store_true", help="end when the queue is empty")
         parser.add_argument("--name", default=None, help="unique among the workers of one broker")
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, burst: bool, name: str | None, **options: object) -> None:
         hide_environment()  # the parent of the work-horses, which hide themselves
         setup_loghandlers("INFO")
         if told := what_migrate_would_mend():
@@ -32,6 +30,6 @@ class Command(BaseCommand):
             raise CommandError(f"the broker is away: {error}") from error
         preload()
         sweep_at_start()
-        worker = get_worker("default", worker_class=EpisodeWorker, name=options["name"])
+        worker = get_worker("default", worker_class=EpisodeWorker, name=name)
         connections.close_all()  # a work-horse is a fork: it opens its own
-        worker.work(burst=options["burst"], logging_level="INFO")
+        worker.work(burst=burst, logging_level="INFO")

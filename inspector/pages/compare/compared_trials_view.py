@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
+from django.core.paginator import Page
 from django.db.models import Count, F, Q, QuerySet
 from django.db.models.expressions import OrderBy
 from django.http import HttpRequest, HttpResponse
@@ -97,7 +98,7 @@ def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpRespo
         return render_page(request, PAGE, data=data, context={"page": None}, as_json=as_json, status=400)
     trials = trials_behind(choices, narrowing)
     tally = _tally(trials, choices)
-    page = paginate(request, _TrialTotals(_sort_trials(trials, sort), tally.total), per_page=PER_PAGE)  # type: ignore[arg-type]
+    page: Page[Trial] = paginate(request, _TrialTotals(_sort_trials(trials, sort), tally.total), per_page=PER_PAGE)  # type: ignore[arg-type]
     shown = list(_list_trials(list(page), choices))
     here = _address(choices, narrowing)
     added, revised = count_added_since(choices), _count_later(trials, choices)

@@ -31,6 +31,8 @@ _ATTRIBUTES = {
 
 @dataclass(frozen=True, slots=True)
 class ProjectDocument:
+    """A document below docs/, drawn as a page."""
+
     name: str  # "how-to/running": the path below docs/ without its ending
     title: str
     text: str  # Markdown, without the title

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -54,17 +53,17 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
     runs = list(found.runs.filter(created_at__lte=as_of) if as_of else found.runs.all())
     page = paginate(request, runs, per_page=PER_PAGE)
     groups = paginate(request, list(sheet.comparison.groups.all), per_page=GROUPS_PER_PAGE, name="groups")
-    outcomes = _outcomes(runs, as_of)
+    outcomes = _read_outcomes(runs, as_of)
     spending = spending_of(runs, as_of)
     endings = endings_of(page)
-    members = [_member(run, outcomes[run.pk], spending[run.pk].agent, endings[run.pk]) for run in page]
+    members = [_build_member(run, outcomes[run.pk], spending[run.pk].agent, endings[run.pk]) for run in page]
     total = sum((TrialTally.of(each) for each in outcomes.values()), TrialTally())
     data = {
         **comparison_twin(request, sheet),
-        **_experiment_twin(found, runs, total),
-        **_costs(found, spending.values()),
+        **_build_twin(found, runs, total),
+        **_build_costs(found, spending.values()),
     }
-    still = _standing_still(found)
+    still = _read_standing_still(found)
     data["standing_still"] = [
         {"status": status, "reason": reason or None, "episodes": n} for status, reason, n in still
     ]
@@ -89,7 +88,7 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
     return render_page(request, "experiments/experiment.html", data=data, context=context, as_json=False)
 
 
-def _standing_still(found: Experiment) -> list[tuple[str, str, int]]:
+def _read_standing_still(found: Experiment) -> list[tuple[str, str, int]]:
     """(status, how its reason begins, episodes) of what waits for an operator, the most frequent reason first."""
     if found.origin != Experiment.Origin.RUN or found.status in (Experiment.Status.DONE, Experiment.Status.CANCELLED):
         return []
@@ -98,14 +97,14 @@ def _standing_still(found: Experiment) -> list[tuple[str, str, int]]:
     return list(told.annotate(n=Count("pk")).order_by("-n", "status", "why")[:MOST_REASONS])
 
 
-def _outcomes(runs: list[Run], as_of: datetime | None) -> Mapping[int, Outcomes]:
+def _read_outcomes(runs: list[Run], as_of: datetime | None) -> Mapping[int, Outcomes]:
     """run pk -> its trials; what was settled after the pin is planned, as everywhere on a pinned page."""
     found = outcomes_of(runs)
     later = settled_after(runs, as_of) if as_of else set()
     return {pk: each.without(later) for pk, each in found.items()} if later else found
 
 
-def _member(run: Run, outcomes: Outcomes, spent: Spending, endings: Endings) -> MemberRun:
+def _build_member(run: Run, outcomes: Outcomes, spent: Spending, endings: Endings) -> MemberRun:
     rewards = outcomes.reward[~np.isnan(outcomes.reward)]
     mean = float(rewards.mean()) if len(rewards) else None
     return MemberRun(run, TrialTally.of(outcomes), spent, mean, len(rewards), endings)
@@ -122,10 +121,10 @@ MEMBER = JsonShape(
 )
 
 
-def _experiment_twin(found: Experiment, runs: list[Run], total: TrialTally) -> dict[str, Any]:
+def _build_twin(found: Experiment, runs: list[Run], total: TrialTally) -> dict[str, object]:
     return {
         **EXPERIMENT.read(found),
-        "file": _file(found),
+        "file": _render_file(found),
         "scripted": any(run.scripted for run in runs),
         "is_probe": any(run.is_probe for run in runs),
         "trials": total,
@@ -134,7 +133,7 @@ def _experiment_twin(found: Experiment, runs: list[Run], total: TrialTally) -> d
     }
 
 
-def _costs(found: Experiment, spending: Iterable[RunSpending]) -> dict[str, Any]:
+def _build_costs(found: Experiment, spending: Iterable[RunSpending]) -> dict[str, object]:
     """What agents and authors used, and what was foretold at the launch; None for what was not launched here."""
     bill = WorkProgress(spent=tuple(spending))
     return {
@@ -148,7 +147,7 @@ def _read_estimate(found: Experiment) -> dict[str, Amount] | None:
     return {name: Amount(**whole[name]) for name in ("cost_usd", "tokens")} if whole else None
 
 
-def _file(found: Experiment) -> str | None:
+def _render_file(found: Experiment) -> str | None:
     """The experiment file it was launched from, with every default that was in force; None for what came in otherwise."""
     if found.origin != Experiment.Origin.RUN or not found.spec:
         return None

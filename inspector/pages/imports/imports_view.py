@@ -15,8 +15,8 @@ from benchapp.imports import FORMATS
 from benchapp.imports.audited_edits import EDITABLE, EditRefused
 from benchapp.models import ImportBatch, Run, User
 from benchapp.record.json_shape import JsonShape
-from inspector.web.access import needs
-from inspector.web.forms import AssignForm
+from inspector.web.access import needs, user_of
+from inspector.web.forms import AssignForm, parse_id
 from inspector.web.responses import link_to, next_url, paginate, render_page
 
 BATCHES = 20  # newest, listed on the page
@@ -26,14 +26,14 @@ RUNS = 100  # offered for editing at once
 
 @require_safe
 def imports(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    return _page(request, AssignForm(user=_account(request)), as_json=as_json)
+    return _render(request, AssignForm(user=_find_account(request)), as_json=as_json)
 
 
 @require_POST
 @needs(User.Level.OPERATOR)
 def assign(request: HttpRequest) -> HttpResponse:
-    """Sets what the files did not tell; each change is kept with who made it and why."""
-    form = AssignForm(request.POST, user=_account(request))
+    """Sets what the files did not say. Each change is recorded with its author and reason."""
+    form = AssignForm(request.POST, user=_find_account(request))
     if form.is_valid():
         try:
             changed = form.apply()
@@ -42,19 +42,19 @@ def assign(request: HttpRequest) -> HttpResponse:
         else:
             messages.success(request, f"{changed} row{'' if changed == 1 else 's'} changed.")
             return redirect("imports")
-    return _page(request, form, as_json=False, status=422)
+    return _render(request, form, as_json=False, status=422)
 
 
-def _account(request: HttpRequest) -> User | None:
+def _find_account(request: HttpRequest) -> User | None:
     """Who is logged in; None in single-user mode, where "local" says nothing about who sits there."""
-    return None if settings.SINGLE_USER else request.user  # type: ignore[return-value]
+    return None if settings.SINGLE_USER else user_of(request)
 
 
-def _page(request: HttpRequest, form: AssignForm, *, as_json: bool, status: int = 200) -> HttpResponse:
-    batches = list(_batches()[:BATCHES])
+def _render(request: HttpRequest, form: AssignForm, *, as_json: bool, status: int = 200) -> HttpResponse:
+    batches = list(_select_batches()[:BATCHES])
     chosen = _choose_batch(request, batches)
     problems = paginate(request, chosen.problems.all() if chosen else [], per_page=PROBLEMS)
-    runs = list(_runs_to_edit()[: RUNS + 1])
+    runs = list(_select_editable()[: RUNS + 1])
     data = {
         "batches": BATCH.read_all(batches),
         "batch": chosen,
@@ -75,8 +75,8 @@ def _page(request: HttpRequest, form: AssignForm, *, as_json: bool, status: int 
     return render_page(request, "imports/imports.html", data=data, context=context, as_json=as_json, status=status)
 
 
-def _batches() -> QuerySet[ImportBatch]:
-    """Newest first; said again because grouping drops the model's own order."""
+def _select_batches() -> QuerySet[ImportBatch]:
+    """Newest first: grouping drops the order of the model."""
     return ImportBatch.objects.annotate(problems_total=Count("problems")).order_by("-started_at", "-id")
 
 
@@ -84,25 +84,18 @@ def _choose_batch(request: HttpRequest, batches: list[ImportBatch]) -> ImportBat
     """The batch that `?batch=` names; without one the newest that has problems, else the newest."""
     wanted = request.GET.get("batch", "")
     named = next((batch for batch in batches if str(batch.public_id) == wanted), None)
-    if named is None and (public_id := _uuid(wanted)):
-        named = _batches().filter(public_id=public_id).first()
+    if named is None and (public_id := parse_id(wanted)):
+        named = _select_batches().filter(public_id=public_id).first()
     with_problems = next((batch for batch in batches if batch.problems_total), None)  # type: ignore[attr-defined]
     return named or with_problems or (batches[0] if batches else None)
 
 
 def _read_picked(request: HttpRequest) -> set[UUID]:
     """Runs that a refused form had chosen, so that they stay chosen."""
-    return {found for text in request.POST.getlist("runs") if (found := _uuid(text))}
+    return {found for text in request.POST.getlist("runs") if (found := parse_id(text))}
 
 
-def _uuid(text: str) -> UUID | None:
-    try:
-        return UUID(text)
-    except ValueError:
-        return None
-
-
-def _runs_to_edit() -> QuerySet[Run]:
+def _select_editable() -> QuerySet[Run]:
     """Imported runs, those without a condition first."""
     runs = Run.objects.standing().filter(experiment__origin__in=EDITABLE).select_related("experiment")
     return runs.annotate(trials_total=Count("episodes__trials")).order_by(

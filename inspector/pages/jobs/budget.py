@@ -11,7 +11,7 @@ from benchapp.record.json_shape import Shaped
 
 @dataclass(frozen=True, slots=True)
 class BudgetPart(Shaped):
-    """In one unit. `spent` is None where nothing tells it; attempts that tell no cost are not in it."""
+    """In one unit. `spent` is None where it is unknown; it leaves out attempts without a known cost."""
 
     unit: str  # "USD" or "tokens"
     limit: float

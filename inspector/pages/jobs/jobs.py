@@ -13,6 +13,7 @@ from benchapp.experiments.work.progress import AtWork
 from benchapp.models import Attempt, Episode, Experiment, Trial
 from benchapp.record.error_text import render_error
 from benchapp.record.json_shape import JsonShape, Shaped
+from inspector.web.text.formats import headline
 
 MAX_TROUBLED = 40
 
@@ -49,7 +50,7 @@ class Troubled(Shaped):
 
     @property
     def headline(self) -> str:
-        return next((line for line in self.reason.splitlines() if line.strip()), "")[:300]
+        return headline(self.reason)[:300]
 
     @property
     def next_try(self) -> datetime | None:
@@ -60,7 +61,7 @@ class Troubled(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class SameTrouble:
-    """Episodes of one experiment that stopped for the same reason: told once, with the first one's traceback."""
+    """Episodes of one experiment that stopped for the same reason: shown once, with the first one's traceback."""
 
     rows: tuple[Troubled, ...]
 
@@ -104,8 +105,8 @@ def find_troubled(stuck: Iterable[AtWork] = (), limit: int = MAX_TROUBLED) -> tu
     found = found.defer("run__setup", "run__experiment__spec", "run__experiment__estimate")
     episodes = list(found.order_by("status", "-failures", "id")[: limit + 1])
     total = len(episodes) if len(episodes) <= limit else found.count()
-    latest = _latest_attempts(Attempt.objects.filter(trial__episode__in=episodes[:limit]))
-    aside = _latest_attempts(
+    latest = _find_latest_attempts(Attempt.objects.filter(trial__episode__in=episodes[:limit]))
+    aside = _find_latest_attempts(
         Attempt.objects.filter(trial__episode__in=episodes[:limit], trial__status=Trial.Status.BLOCKED)
     )
     rows = [_name_trouble(episode, latest.get(episode.pk), aside.get(episode.pk)) for episode in episodes[:limit]]
@@ -129,7 +130,7 @@ _OPEN = (Episode.Status.WAITING, Episode.Status.RUNNING)
 _UNDECIDED = (*_OPEN, Episode.Status.BLOCKED, Episode.Status.PAUSED)
 
 
-def _latest_attempts(among: QuerySet[Attempt]) -> dict[int, Attempt]:
+def _find_latest_attempts(among: QuerySet[Attempt]) -> dict[int, Attempt]:
     """By episode."""
     newest = among.order_by().values("trial__episode")
     keys = newest.annotate(last=Max("pk")).values_list("last", flat=True)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
-
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from benchapp.experiments.work.progress import at_work, workforce
-from benchapp.models import Attempt, Experiment, ModelCall, User
+from benchapp.models import Attempt, Experiment, ModelCall
 from benchapp.record.json_shape import encode
 from inspector.pages.jobs.jobs import find_troubled, group_troubles, open_experiments
+from inspector.web.access import user_of
 from inspector.web.responses import PageLink, render_page, wants_fragment
 from inspector.web.text.live_step import without_closed
 from inspector.web.text.row_shapes import AT_WORK, AUTHOR_CALL
@@ -21,13 +19,14 @@ MAX_AT_WORK = 60  # attempts shown; a larger team has more pages to look at
 
 @require_safe
 def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    working = without_closed(cast(User, request.user), at_work(_own_attempts(), MAX_AT_WORK))
+    own = Attempt.objects.under_way().filter(trial__episode__run__experiment__origin=Experiment.Origin.RUN)
+    working = without_closed(user_of(request), at_work(own, MAX_AT_WORK))
     asked = ModelCall.objects.of_authors_at_work().filter(episode__run__experiment__origin=Experiment.Origin.RUN)
     authors = list(asked[:MAX_AT_WORK])
     crew = workforce()
     needing, needing_total = find_troubled(each for each in working if each.is_stuck)
     waiting = open_experiments()
-    data: dict[str, Any] = {
+    data: dict[str, object] = {
         "needing": [
             {**encode(each), "url": PageLink("operate-json", "episode", each.episode.public_id)} for each in needing
         ],
@@ -58,7 +57,3 @@ def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     }
     template = "jobs/_jobs_live.html" if wants_fragment(request) else "jobs/jobs.html"
     return render_page(request, template, data=data, context=context, as_json=as_json)
-
-
-def _own_attempts() -> QuerySet[Attempt]:
-    return Attempt.objects.under_way().filter(trial__episode__run__experiment__origin=Experiment.Origin.RUN)

@@ -41,7 +41,7 @@ def carry_out(
     if act == RETRY.key:
         return _retry(target, reason, by), None
     if act == SKIP.key and isinstance(target, Episode):
-        slot = operations.skip(target, trial=_slot(given.get("trial", "")), reason=reason, by=by)
+        slot = operations.skip(target, trial=_parse_slot(given.get("trial", "")), reason=reason, by=by)
         return f"{slot} is skipped; the episode goes on.", None
     if act == SKIP_ANSWER.key and isinstance(target, Episode):
         step = operations.skip_answer(target, answer=given.get("answer", ""), reason=reason, by=by)
@@ -64,7 +64,7 @@ def _retry(target: Target, reason: str, by: User) -> str:
     return f"{_write_episode_count(problems.count(''))} on again."
 
 
-def _slot(text: str) -> TrialSlot | None:
+def _parse_slot(text: str) -> TrialSlot | None:
     try:
         return TrialSlot.read(text) if text else None
     except ValueError as error:
@@ -80,7 +80,7 @@ def _fork(episode: Episode, given: Mapping[str, str], reason: str, by: User) -> 
 
 
 def _raise_budget(run: Run, given: Mapping[str, str], reason: str, by: User) -> str:
-    usd, tokens = _number(given.get("usd", ""), "USD"), _number(given.get("tokens", ""), "tokens")
+    usd, tokens = _parse_number(given.get("usd", ""), "USD"), _parse_number(given.get("tokens", ""), "tokens")
     if tokens is not None and not tokens.is_integer():
         raise SetupError(f"tokens: expected a whole number, found {given['tokens'][:60]!r}")
     whole = None if tokens is None else int(tokens)
@@ -90,7 +90,7 @@ def _raise_budget(run: Run, given: Mapping[str, str], reason: str, by: User) -> 
     return f"The budget is raised; {_write_episode_count(len(going_on))} on again."
 
 
-def _number(text: str, unit: str) -> float | None:
+def _parse_number(text: str, unit: str) -> float | None:
     """None for an empty field. SetupError for what is no finite number."""
     if not text.strip():
         return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
 from uuid import UUID
 
 from django.contrib import messages
@@ -20,7 +19,7 @@ from benchapp.stats.metrics.tally import TrialTally, tally_by
 from inspector.pages.jobs.budget import budget_of
 from inspector.pages.jobs.operate import carry_out
 from inspector.pages.jobs.operator_acts import ACTS, Target, episodes_of, in_lines, possible, standing_of
-from inspector.web.access import needs
+from inspector.web.access import needs, user_of
 from inspector.web.responses import PageLink, next_url, paginate, render_page, wants_fragment
 from inspector.web.text.live_step import without_closed
 from inspector.web.text.row_shapes import AT_WORK, AUTHOR_CALL
@@ -35,15 +34,15 @@ MAX_OPEN = 500  # trials to choose from; the command takes any
 
 @require_safe
 def operate(request: HttpRequest, kind: str, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
-    target = _target(kind, public_id)
+    target = _find_target(kind, public_id)
     episodes = episodes_of(target)
     is_live = wants_fragment(request)  # the part without the acts, every three seconds
     standing = None if is_live else standing_of(kind, target, episodes)
     acts = list(possible(standing)) if standing else []
     page = paginate(request, episodes if as_json else in_lines(episodes), per_page=EPISODES_PER_PAGE)
-    working = without_closed(cast(User, request.user), at_work(_attempts(target), MAX_ATTEMPTS))
-    calling = list(_calls(target)[:MAX_ATTEMPTS])
-    progress = None if isinstance(target, Episode) else progress_of([target])[target.pk]  # type: ignore[list-item]
+    working = without_closed(user_of(request), at_work(_select_attempts(target), MAX_ATTEMPTS))
+    calling = list(_select_calls(target)[:MAX_ATTEMPTS])
+    progress = None if isinstance(target, Episode) else progress_of([target])[target.pk]
     budget = budget_of(target, progress) if isinstance(target, Run) and progress else []
     data = {
         "kind": kind,
@@ -68,15 +67,15 @@ def operate(request: HttpRequest, kind: str, public_id: UUID, *, as_json: bool =
         "working": working,
         "calling": calling,
         "page": page,
-        "tallies": _tallies(list(page)),
+        "tallies": _build_tallies(list(page)),
         "possible": acts,
         "standing": standing,
-        "activity": _activity(target),
+        "activity": _read_activity(target),
         "progress": progress,
         "budget": budget,
         "single": isinstance(target, Episode),
-        "places": _places(target) if isinstance(target, Episode) else [],
-        "open_trials": _open_trials(target) if isinstance(target, Episode) else [],
+        "places": _list_places(target) if isinstance(target, Episode) else [],
+        "open_trials": _list_open_trials(target) if isinstance(target, Episode) else [],
         "aside": list(target.trials.blocked().select_related("task")) if isinstance(target, Episode) else [],
     }
     template = "jobs/_operate_live.html" if is_live else "jobs/operate.html"
@@ -86,16 +85,16 @@ def operate(request: HttpRequest, kind: str, public_id: UUID, *, as_json: bool =
 @require_POST
 @needs(User.Level.OPERATOR)
 def operate_act(request: HttpRequest, kind: str, public_id: UUID, act: str) -> HttpResponse:
-    """Carries it out and keeps who did it and why; a refusal is said on the page."""
+    """Carries the act out and records who did it and why. The page shows a refusal."""
     if act not in ACTS:
         raise Http404(f"there is no act {act}")
-    target = _target(kind, public_id)
+    target = _find_target(kind, public_id)
     reason = request.POST.get("reason", "").strip()[:MAX_REASON]
     if ACTS[act].needs_reason and not reason:
         messages.error(request, f"{ACTS[act].title}: nothing was done. Say why: it is kept with the act.")
         return redirect("operate", kind, public_id)
     try:
-        said, following = carry_out(act, target, request.POST, reason=reason, by=cast(User, request.user))
+        said, following = carry_out(act, target, request.POST, reason=reason, by=user_of(request))
     except RunnerError as error:
         messages.error(request, f"{ACTS[act].title}: nothing was done. {error}")
         return redirect("operate", kind, public_id)
@@ -105,7 +104,7 @@ def operate_act(request: HttpRequest, kind: str, public_id: UUID, act: str) -> H
     )
 
 
-def _target(kind: str, public_id: UUID) -> Target:
+def _find_target(kind: str, public_id: UUID) -> Target:
     if kind == "experiment":
         return get_object_or_404(Experiment.objects.standing(), public_id=public_id)
     if kind == "run":
@@ -116,22 +115,22 @@ def _target(kind: str, public_id: UUID) -> Target:
     raise Http404(f"there is nothing to operate called {kind}")
 
 
-def _attempts(target: Target) -> Any:
+def _select_attempts(target: Target) -> QuerySet[Attempt]:
     where = {Experiment: "trial__episode__run__experiment", Run: "trial__episode__run", Episode: "trial__episode"}
     return Attempt.objects.under_way().filter(**{where[type(target)]: target})
 
 
-def _calls(target: Target) -> QuerySet[ModelCall]:
+def _select_calls(target: Target) -> QuerySet[ModelCall]:
     where = {Experiment: "episode__run__experiment", Run: "episode__run", Episode: "episode"}
     return ModelCall.objects.of_authors_at_work().filter(**{where[type(target)]: target})
 
 
-def _tallies(episodes: list[Episode]) -> list[tuple[Episode, TrialTally]]:
+def _build_tallies(episodes: list[Episode]) -> list[tuple[Episode, TrialTally]]:
     found = tally_by(Trial.objects.filter(episode__in=episodes), "episode")
     return [(episode, found.get(episode.pk, TrialTally())) for episode in episodes]
 
 
-def _activity(target: Target) -> list[Activity]:
+def _read_activity(target: Target) -> list[Activity]:
     """What people did with it, newest first."""
     of_itself = Q(target_kind=type(target).__name__.lower(), target_id=target.public_id)
     if isinstance(target, Episode):  # a skip is kept at its trial
@@ -140,7 +139,7 @@ def _activity(target: Target) -> list[Activity]:
     return list(about.select_related("actor").order_by("-at", "-id")[:MAX_ACTIVITY])
 
 
-def _places(episode: Episode) -> list[tuple[int, str]]:
+def _list_places(episode: Episode) -> list[tuple[int, str]]:
     """Where a fork can begin: (sequence, the trial recorded there)."""
     trials = episode.entries.filter(kind=Entry.Kind.TRIAL).select_related("attempt__trial__task").order_by("sequence")
     return [
@@ -150,7 +149,7 @@ def _places(episode: Episode) -> list[tuple[int, str]]:
     ]
 
 
-def _open_trials(episode: Episode) -> list[tuple[str, str]]:
+def _list_open_trials(episode: Episode) -> list[tuple[str, str]]:
     """What can be skipped: (slot, the trial in words), blocked ones first."""
     trials = episode.trials.exclude(CLOSED).select_related("task").order_by("pk")[:MAX_OPEN]
     blocked_first = sorted(trials, key=lambda trial: trial.status != Trial.Status.BLOCKED)
@@ -167,7 +166,7 @@ def _sample(trial: Trial) -> list[str]:
 # --- the twin ---------------------------------------------------------------------------------------------------
 
 
-def _attempts_twin(episode: Episode) -> list[dict[str, Any]]:
+def _build_attempts(episode: Episode) -> list[dict[str, object]]:
     attempts = Attempt.objects.filter(trial__episode=episode).select_related("trial__task")
     return ATTEMPT.read_all(attempts.order_by("-pk")[:MAX_ATTEMPTS])
 
@@ -186,5 +185,5 @@ ONE_EPISODE = JsonShape(
     ("lease", lambda episode: LEASE.read(episode) if episode.lease_owner else None),
     ("next_try", lambda episode: episode.lease_until if not episode.lease_owner else None),
     ("log", lambda episode: log_tail.read(str(episode.public_id))),
-    ("attempts", _attempts_twin),
+    ("attempts", _build_attempts),
 )

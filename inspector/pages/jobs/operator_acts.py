@@ -154,7 +154,7 @@ def standing_of(kind: str, target: Target, episodes: QuerySet[Episode]) -> ActSt
     experiment = experiment_of(target)
     how = list(episodes.order_by().values_list("status", "wish"))
     spent = Q(status=Episode.Status.BLOCKED, blocked_reason__startswith=budgets.REASON)
-    answer, can_skip_trial, no_plan = _place(target) if isinstance(target, Episode) else ("", False, "")
+    answer, can_skip_trial, no_plan = _find_place(target) if isinstance(target, Episode) else ("", False, "")
     return ActStanding(
         kind,
         tuple(status for status, _ in how),
@@ -169,7 +169,7 @@ def standing_of(kind: str, target: Target, episodes: QuerySet[Episode]) -> ActSt
     )
 
 
-def _place(episode: Episode) -> tuple[str, bool, str]:
+def _find_place(episode: Episode) -> tuple[str, bool, str]:
     """(key of the author's answer that is due or "", whether a trial can be skipped, why nothing can be). The last where the
     episode cannot go on as it is: its suite or setup is no longer that of the launch, or not on this machine."""
     ended = episode.status in (Episode.Status.DONE, Episode.Status.CANCELLED)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from dataclasses import dataclass
+from typing import Literal, get_args
 
 import yaml
 from django.http import QueryDict
@@ -40,6 +40,8 @@ Value = str | bool | list[str]
 
 @dataclass(frozen=True, slots=True)
 class Option:
+    """One thing that a field offers to choose."""
+
     value: str
     label: str
     note: str = ""
@@ -130,13 +132,13 @@ class ShownField:
     value: Value
     options: tuple[Option, ...] = ()
     rest: str = ""  # of ticks: what no option has, one a line
-    errors: tuple[str, ...] = field(default=())
+    errors: tuple[str, ...] = ()
 
 
 # --- the file's fields ------------------------------------------------------------------------------------------
 
 
-def read(text: str) -> dict[str, Any]:
+def read(text: str) -> dict[str, object]:
     """The file as a mapping. SetupError says what is wrong with it as YAML."""
     if len(text) > MAX_CHARACTERS:
         raise SetupError(f"{len(text):,} characters (expected at most {MAX_CHARACTERS:,})")
@@ -148,15 +150,15 @@ def read(text: str) -> dict[str, Any]:
     return read_text(text)
 
 
-def write(value: Mapping[str, Any]) -> str:
+def write(value: Mapping[str, object]) -> str:
     ordered = {name: value[name] for name in (*FIRST, *value) if name in value}
     return yaml.safe_dump(ordered, sort_keys=False, allow_unicode=True, width=88, default_flow_style=None)
 
 
-def values_of(file: Mapping[str, Any]) -> dict[str, Value]:
+def values_of(file: Mapping[str, object]) -> dict[str, Value]:
     """What stands in each field when the file says this; defaults where it says nothing."""
     plural = {SINGULAR.get(name, name): [item] if name in SINGULAR else item for name, item in file.items()}
-    return {name: _show_value(each, _at(plural, name)) for name, each in FIELDS.items()}
+    return {name: _show_value(each, _read_at(plural, name)) for name, each in FIELDS.items()}
 
 
 def values_sent(given: QueryDict) -> dict[str, Value]:
@@ -174,7 +176,9 @@ def values_sent(given: QueryDict) -> dict[str, Value]:
     return found
 
 
-def write_changes(file: Mapping[str, Any], before: Mapping[str, Value], after: Mapping[str, Value]) -> dict[str, Any]:
+def write_changes(
+    file: Mapping[str, object], before: Mapping[str, Value], after: Mapping[str, Value]
+) -> dict[str, object]:
     """The file with what differs between `before` and `after` written into it. What is as by default is left out."""
     found = {SINGULAR.get(name, name): [item] if name in SINGULAR else item for name, item in file.items()}
     for name, value in after.items():
@@ -191,43 +195,44 @@ def write_changes(file: Mapping[str, Any], before: Mapping[str, Value], after: M
     return found
 
 
-def _names_none(value: Any) -> bool:
+def _names_none(value: object) -> bool:
     return isinstance(value, list | tuple) and None in value
 
 
-def _put_value(file: dict[str, Any], name: str, value: Any) -> None:
+def _put_value(file: dict[str, object], name: str, value: object) -> None:
     outer, _, inner = name.partition(".")
     if not inner:
-        if value == _default(name) and outer not in FIRST:
+        if value == _find_default(name) and outer not in FIRST:
             file.pop(outer, None)
         else:
             file[outer] = value
         return
-    kept = dict(file[outer]) if isinstance(file.get(outer), dict) else {}
+    before = file.get(outer)
+    kept = dict(before) if isinstance(before, dict) else {}
     kept.pop(inner, None)
-    if value != _default(name):
+    if value != _find_default(name):
         kept[inner] = value
     file[outer] = kept
     if not kept:
         del file[outer]
 
 
-def _at(file: Mapping[str, Any], name: str) -> Any:
+def _read_at(file: Mapping[str, object], name: str) -> object:
     outer, _, inner = name.partition(".")
     value = file.get(outer)
     if inner:
         value = value.get(inner) if isinstance(value, dict) else None
-    return _default(name) if value is None else value
+    return _find_default(name) if value is None else value
 
 
-def _default(name: str) -> Any:
+def _find_default(name: str) -> object:
     outer, _, inner = name.partition(".")
     found = LaunchSpec.model_fields[outer]
     value = "" if found.is_required() else found.default
     return getattr(value, inner) if inner else list(value) if isinstance(value, tuple) else value
 
 
-def _show_value(each: LaunchField, value: Any) -> Value:
+def _show_value(each: LaunchField, value: object) -> Value:
     if each.kind == "tick":
         return value is True
     if each.kind in ("ticks", "lines"):
@@ -236,10 +241,10 @@ def _show_value(each: LaunchField, value: Any) -> Value:
     return "" if value is None else " ".join(str(value).split())
 
 
-def _read_value(each: LaunchField, value: Value) -> Any:
+def _read_value(each: LaunchField, value: Value) -> object:
     """As the file says it. What is no number stays as it was typed: the check then says what was expected."""
     if each.kind == "number":
-        return _number(str(value))
+        return _parse_number(str(value))
     if each.name in ("agent_models", "author_models"):
         return value or [None]
     if each.name == "judge_model":
@@ -247,7 +252,7 @@ def _read_value(each: LaunchField, value: Value) -> Any:
     return value
 
 
-def _number(text: str) -> int | float | str | None:
+def _parse_number(text: str) -> int | float | str | None:
     for kind in (int, float):
         try:
             return kind(text)
@@ -263,7 +268,7 @@ def group_fields(
     values: Mapping[str, Value], problems: Mapping[str, Sequence[str]]
 ) -> list[tuple[str, list[ShownField]]]:
     """The fields as the page draws them. `problems`: field -> sentences."""
-    options = _options(values)
+    options = _build_options(values)
     return [
         (title, [_draw_field(each, values[each.name], options.get(each.name, ()), problems) for each in fields])
         for title, fields in GROUPS
@@ -279,28 +284,28 @@ def _draw_field(
         rest = "\n".join(name for name in value if each.kind == "lines" or name not in known)
     elif each.kind == "choice" and isinstance(value, str) and value not in known:
         options = [*options, Option(value, value or "choose one")]
-    told = [text for name, texts in problems.items() if _belongs(name, each.name) for text in texts]
+    told = [text for name, texts in problems.items() if _belongs_to(name, each.name) for text in texts]
     return ShownField(each, value, tuple(options), rest, tuple(told))
 
 
-def _belongs(problem: str, name: str) -> bool:
-    """ "conditions.0" is told at the field "conditions"."""
+def _belongs_to(problem: str, name: str) -> bool:
+    """ "conditions.0" belongs to the field "conditions"."""
     return problem == name or problem.startswith(f"{name}.")
 
 
-def _options(values: Mapping[str, Value]) -> dict[str, Sequence[Option]]:
-    presets = _presets()
+def _build_options(values: Mapping[str, Value]) -> dict[str, Sequence[Option]]:
+    presets = _list_presets()
     scripted = [Option("scripted/apprentice", "scripted/apprentice", "stands in for a model; says nothing about any")]
     return {
-        "suite": [Option(key, key) for key in _suites()],
+        "suite": [Option(key, key) for key in _list_suites()],
         "protocol": [Option(name, name) for name in LAUNCHED],
-        "conditions": _conditions(str(values["protocol"])),
+        "conditions": _list_conditions(str(values["protocol"])),
         "agents": [
             *(Option(name, name) for name in AGENTS),
             Option(PUBLISHED_HARNESS, PUBLISHED_HARNESS, "the harness the preset was published with"),
         ],
         "agent_models": [*scripted, *presets],
-        "author_models": [*scripted, *presets, *_generators()],
+        "author_models": [*scripted, *presets, *_list_generators()],
         "sandbox": [Option(name, name) for name in SANDBOXES],
         "feedback": [Option(name, name) for name in get_args(FeedbackLevel)],
         "profile": [Option(name, name) for name in get_args(Profile)],
@@ -308,13 +313,13 @@ def _options(values: Mapping[str, Value]) -> dict[str, Sequence[Option]]:
     }
 
 
-def _suites() -> list[str]:
+def _list_suites() -> list[str]:
     """Those that come along, then those that were loaded from a folder."""
     loaded = Suite.objects.exclude(path="").order_by("key").values_list("key", flat=True)
     return list(dict.fromkeys([*SUITES, *loaded]))
 
 
-def _conditions(protocol: str) -> list[Option]:
+def _list_conditions(protocol: str) -> list[Option]:
     try:
         found = conditions_of(protocol)
     except SetupError:
@@ -329,7 +334,7 @@ def _describe(condition: Condition) -> str:
     return f"an author works{told}" if condition.has_author else ""
 
 
-def _generators() -> list[Option]:
+def _list_generators() -> list[Option]:
     try:
         found = sorted(generator_folders())
     except SetupError as error:
@@ -337,16 +342,16 @@ def _generators() -> list[Option]:
     return [Option(f"{PROVIDER}/{name}", f"{PROVIDER}/{name}", "a program; for plug-in") for name in found]
 
 
-def _presets() -> list[Option]:
+def _list_presets() -> list[Option]:
     """Each with the variables it reads, and which of them this process does not have: the workers may."""
     try:
         files = preset_files()
     except SetupError as error:
         return [Option("", "presets cannot be read", str(error))]
-    return [_preset(name) for name in sorted(files)]
+    return [_describe_preset(name) for name in sorted(files)]
 
 
-def _preset(name: str) -> Option:
+def _describe_preset(name: str) -> Option:
     try:
         preset = read_preset(preset_files()[name])
     except SetupError as error:

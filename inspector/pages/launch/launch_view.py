@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, cast
 
 from django.conf import settings
 from django.contrib import messages
@@ -17,22 +16,24 @@ from django.views.decorators.http import require_http_methods
 
 from benchapp.experiments.demo_experiment import DEMO
 from benchapp.experiments.estimate import ExperimentEstimate, estimate
+from benchapp.experiments.experiment_file import FIRST
 from benchapp.experiments.foresight import Foresight, foresee
 from benchapp.experiments.launch import launch as launch_experiment
-from benchapp.experiments.launch_spec import SpecProblem, Unlaunchable
+from benchapp.experiments.launch_spec import LaunchSpec, SpecProblem, Unlaunchable
 from benchapp.experiments.preparation import Prepared, prepare
 from benchapp.experiments.schedule import Planned, schedule
 from benchapp.experiments.work.progress import workforce
 from benchapp.models import Experiment, User
 from benchapp.record.json_shape import JsonShape, Shaped
 from inspector.pages.launch import launch as form
-from inspector.web.access import needs
+from inspector.web.access import needs, user_of
+from inspector.web.forms import parse_id
 from inspector.web.responses import PageLink, render_page
 from runner.base.errors import RunnerError, SetupError
 
 FIRST_TRIALS = 12  # of the schedule, shown; the command line prints it all
 EXAMPLES = Path(settings.BASE_DIR) / "examples" / "experiments"
-START: dict[str, Any] = {
+START: dict[str, object] = {
     "name": "",
     "suite": "starter",
     "protocol": "skillevolbench",
@@ -53,7 +54,7 @@ class LaunchDraft:
 
     text: str
     values: Mapping[str, form.Value]
-    file: Mapping[str, Any] | None  # None: no YAML
+    file: Mapping[str, object] | None  # None: no YAML
     problems: tuple[SpecProblem, ...] = ()
     drawn: str | None = None
 
@@ -77,10 +78,7 @@ class CheckedLaunch(Shaped):
 
     json_shape = JsonShape(
         ("runs", lambda checked: len(checked.prepared.plans)),
-        ("estimate", lambda checked: checked.estimate.as_json()),
-        "first_trials=first",
-        ("cannot_run", lambda checked: [problem.as_json() for problem in checked.foreseen.problems]),
-        "notes=foreseen.notes",
+        *("estimate", "first_trials=first", "cannot_run=foreseen.problems", "notes=foreseen.notes"),
     )
 
     @property
@@ -93,7 +91,7 @@ class CheckedLaunch(Shaped):
 @needs(User.Level.OPERATOR, to_change=True)
 def launch(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     if request.method != "POST":
-        return _page(request, _start(request), as_json=as_json)
+        return _render(request, _build_start(request), as_json=as_json)
     draft, act = _read_sent(request), request.POST.get("act", "check")
     checked: CheckedLaunch | None = None
     if draft.file is not None and act in ("check", "launch"):
@@ -102,14 +100,14 @@ def launch(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         if request.POST.get("checked") == draft.digest:
             try:
                 return _launch(request, draft)
-            except Unlaunchable as error:  # told by the rows: its key was launched, with another file or deleted since
+            except Unlaunchable as error:  # its key was launched, with another file or deleted since
                 draft, checked = replace(draft, problems=error.problems), None
         else:
             messages.warning(
                 request, "The file changed since it was checked: nothing was launched. This is what it says now."
             )
     status = 422 if draft.problems and act != "write" else 200
-    return _page(request, draft, checked=checked, act=act, as_json=as_json, status=status)
+    return _render(request, draft, checked=checked, act=act, as_json=as_json, status=status)
 
 
 def _read_sent(request: HttpRequest) -> LaunchDraft:
@@ -122,7 +120,7 @@ def _read_sent(request: HttpRequest) -> LaunchDraft:
         return LaunchDraft(text, sent, None, (SpecProblem("the file", str(error)),), drawn=earlier)
     try:
         drawn = form.values_of(form.read(earlier))
-    except SetupError:  # sent without: nothing tells what was changed
+    except SetupError:  # sent without: what was changed is unknown
         drawn = sent
     merged = form.write_changes(file, drawn, sent)
     if merged != form.write_changes(file, sent, sent):
@@ -151,42 +149,38 @@ def _launch(request: HttpRequest, draft: LaunchDraft) -> HttpResponse:
     file = dict(draft.file or {})
     token = f"{request.POST.get('once', '')[:64]}:{draft.digest}"
     file.setdefault("key", "form-" + hashlib.sha256(token.encode()).hexdigest()[:24])
-    experiment = launch_experiment(file, by=cast(User, request.user), keys_elsewhere=True)
+    experiment = launch_experiment(file, by=user_of(request), keys_elsewhere=True)
     messages.success(request, f"{experiment.name} is launched: workers take it up in turn.")
     return HttpResponseRedirect(experiment.get_absolute_url())
 
 
-def _start(request: HttpRequest) -> LaunchDraft:
+def _build_start(request: HttpRequest) -> LaunchDraft:
     """A new file, a bundled example (`?example=`), or that of an earlier experiment (`?from=`) without its key."""
     file, text = dict(START), ""
-    if (name := request.GET.get("example", "")) in _examples():
-        text = _examples()[name]
+    if (name := request.GET.get("example", "")) in _read_examples():
+        text = _read_examples()[name]
         file = form.read(text)
-    elif (earlier := _earlier(request.GET.get("from", ""))) is not None:
+    elif (earlier := _find_earlier(request.GET.get("from", ""))) is not None:
         file = {name: value for name, value in earlier.spec.items() if name != "key" and not _is_default(name, value)}
     if file.pop("key", None) or not text:
         text = form.write(file)
     return LaunchDraft(text, form.values_of(file), file)
 
 
-def _is_default(name: str, value: Any) -> bool:
-    if name in form.FIRST or name not in form.LaunchSpec.model_fields:
+def _is_default(name: str, value: object) -> bool:
+    if name in FIRST or name not in LaunchSpec.model_fields:
         return False
-    found = form.LaunchSpec.model_fields[name]
+    found = LaunchSpec.model_fields[name]
     default = found.default.model_dump(mode="json") if hasattr(found.default, "model_dump") else found.default
     return not found.is_required() and value == (list(default) if isinstance(default, tuple) else default)
 
 
-def _earlier(text: str) -> Experiment | None:
-    try:
-        wanted = uuid.UUID(text)
-    except ValueError:
-        return None
-    own = Experiment.objects.standing().filter(origin=Experiment.Origin.RUN)
-    return own.filter(public_id=wanted).exclude(spec={}).first()
+def _find_earlier(text: str) -> Experiment | None:
+    own = Experiment.objects.standing().filter(origin=Experiment.Origin.RUN).exclude(spec={})
+    return own.filter(public_id=wanted).first() if (wanted := parse_id(text)) else None
 
 
-def _examples() -> dict[str, str]:
+def _read_examples() -> dict[str, str]:
     """Name -> text, of the files that come along."""
     found = {"demo": form.write(DEMO)}
     for path in sorted(EXAMPLES.glob("*.yaml")):
@@ -194,7 +188,7 @@ def _examples() -> dict[str, str]:
     return found
 
 
-def _page(
+def _render(
     request: HttpRequest,
     draft: LaunchDraft,
     *,
@@ -210,7 +204,7 @@ def _page(
         "file": draft.text,
         "problems": draft.problems,
         "checked": checked,
-        "examples": [{"name": name, "url": PageLink("launch-json", example=name)} for name in _examples()],
+        "examples": [{"name": name, "url": PageLink("launch-json", example=name)} for name in _read_examples()],
         "next": None,
     }
     if as_json:

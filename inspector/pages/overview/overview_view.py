@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import cast
 
 from django.core.paginator import Page
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from benchapp.experiments.work.progress import WorkProgress, at_work, progress_of
-from benchapp.models import Experiment, Run, User
+from benchapp.models import Experiment, Run
 from benchapp.record.json_shape import JsonShape, Shaped, encode
 from benchapp.stats.metrics.tally import TrialTally, tally_by_phase
+from inspector.web.access import user_of
 from inspector.web.responses import PageLink, link_to, next_url, paginate, render_page, wants_fragment
 from inspector.web.text.live_step import without_closed
 from inspector.web.text.row_shapes import AT_WORK
@@ -96,10 +96,10 @@ def index(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     with_probes = request.GET.get("probes") == "1"
     listed = Experiment.objects.for_list() if with_probes else Experiment.objects.for_list().without_probes()
     page = paginate(request, listed, per_page=PER_PAGE)
-    rows = _rows(page)
+    rows = _build_rows(page)
     probes = Counter(Experiment.objects.standing().probes().order_by().values_list("status", flat=True))
     live = any(row.experiment.is_open for row in rows) or any(Experiment.Status(status).is_open for status in probes)
-    running = without_closed(cast(User, request.user), at_work(limit=MAX_RUNNING)) if live else []
+    running = without_closed(user_of(request), at_work(limit=MAX_RUNNING)) if live else []
     template = "overview/_overview_live.html" if wants_fragment(request) else "overview/overview.html"
     data = {
         "experiments": rows,
@@ -115,7 +115,7 @@ def index(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     return render_page(request, template, data=data, context=context, as_json=as_json)
 
 
-def _rows(page: Page[Experiment]) -> list[ExperimentRow]:
+def _build_rows(page: Page[Experiment]) -> list[ExperimentRow]:
     experiments = list(page)
     found = list(Run.objects.filter(experiment__in=experiments).only(*_OF_RUN))
     tallies = tally_by_phase(found)

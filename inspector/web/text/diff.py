@@ -33,6 +33,8 @@ _DEFINITION = re.compile(r"\s*(?:(?:async )?def|class|function|func|fn) +[\w$]+.
 
 
 class LineSign(StrEnum):
+    """What a line of a diff is."""
+
     SAME = "same"
     ADD = "add"
     DEL = "del"
@@ -132,7 +134,7 @@ def diff_file(path: str, old: bytes | None, new: bytes | None, *, mode_note: str
     before, after = old or b"", new or b""
     if note := _explain_not_compared(before, after):
         return FileDiff(path, status, 0, 0, note=_join_notes(note, mode_note))
-    rows = _compare(before, after, path)
+    rows = _compare_files(before, after, path)
     added = sum(row.sign is LineSign.ADD for row in rows)
     removed = sum(row.sign is LineSign.DEL for row in rows)
     return FileDiff(
@@ -194,7 +196,7 @@ def _draw_lines(content: bytes, path: str) -> list[_Line]:
     return lines
 
 
-def _compare(before: bytes, after: bytes, path: str) -> list[DiffRow]:
+def _compare_files(before: bytes, after: bytes, path: str) -> list[DiffRow]:
     codes = compare_lines(split_lines(before), split_lines(after))
     new = _draw_lines(after, path)
     is_only_more = all(tag in ("equal", "insert") for tag, *_ in codes)
@@ -251,8 +253,8 @@ def _mark_words(
     left, right = [], []
     for before, after in zip(gone, come, strict=True):
         old_marks, new_marks = _compare_words(_join_text(before), _join_text(after))
-        left.append(_mark(before, old_marks))
-        right.append(_mark(after, new_marks))
+        left.append(_mark_spans(before, old_marks))
+        right.append(_mark_spans(after, new_marks))
     return left, right
 
 
@@ -273,22 +275,22 @@ def _compare_words(old: str, new: str) -> tuple[_Spans, _Spans]:
         return [], []
     old_spans: _Spans = []
     new_spans: _Spans = []
-    old_at, new_at = _word_starts(old_words), _word_starts(new_words)
+    old_at, new_at = _find_word_starts(old_words), _find_word_starts(new_words)
     for tag, i1, i2, j1, j2 in matcher.get_opcodes():
         if tag != "equal":
             old_spans += [(old_at[i1], old_at[i2])] if i2 > i1 else []
             new_spans += [(new_at[j1], new_at[j2])] if j2 > j1 else []
-    return _join(old_spans, old), _join(new_spans, new)
+    return _join_spans(old_spans, old), _join_spans(new_spans, new)
 
 
-def _word_starts(words: list[str]) -> list[int]:
+def _find_word_starts(words: list[str]) -> list[int]:
     starts = [0]
     for word in words:
         starts.append(starts[-1] + len(word))
     return starts
 
 
-def _join(spans: _Spans, text: str) -> _Spans:
+def _join_spans(spans: _Spans, text: str) -> _Spans:
     """Neighbouring spans with only a space between them read as one change."""
     joined: _Spans = []
     for start, end in spans:
@@ -299,7 +301,7 @@ def _join(spans: _Spans, text: str) -> _Spans:
     return joined
 
 
-def _mark(line: _Line, spans: _Spans) -> tuple[LinePiece, ...]:
+def _mark_spans(line: _Line, spans: _Spans) -> tuple[LinePiece, ...]:
     """The line's coloured pieces, cut at the borders of the marks."""
     borders = {border for span in spans for border in span}
     pieces, at = [], 0

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 from benchapp.models import SkillUse, Trajectory
 from benchapp.record.trajectory_store import StoredStep
@@ -147,7 +146,7 @@ def _draw_step(
     )
 
 
-def read_reasons(tries: Any) -> Iterator[str]:
+def read_reasons(tries: object) -> Iterator[str]:
     """Of the record's failed tries of a call; of imported records nothing is known."""
     for each in tries if isinstance(tries, list) else ():
         if isinstance(each, Mapping) and "seconds" in each:

@@ -7,13 +7,15 @@ text alone: a heading counts only when it is the next kept step's, so a trial th
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import orjson
 
 from benchapp.models import Blob, Compaction
 from inspector.web.text.visible import visible
+
+Span = tuple[int, str, int, int, int, str]  # as stored: step, field, start, end, length, reason
 
 _MARK = re.compile(
     r"(\[\.\.\. [\d,]+ (?:characters?|steps?|tool calls|results|checks?|failed checks?)[^\[\]\n]{0,80} ?\.\.\.\])"
@@ -46,6 +48,8 @@ class KeptStep:
 
 @dataclass(frozen=True, slots=True)
 class EvidenceExcerpt:
+    """A compaction's text in segments, and what it kept of each step."""
+
     compaction: Compaction
     segments: tuple[Segment, ...]
     kept: dict[int, KeptStep]
@@ -60,8 +64,7 @@ def read_excerpts(compactions: list[Compaction]) -> list[EvidenceExcerpt]:
     ]
 
 
-def build_excerpt(compaction: Compaction, text: str, spans: list[list[Any]]) -> EvidenceExcerpt:
-    """`spans` as stored: [step, field, start, end, length, reason]."""
+def build_excerpt(compaction: Compaction, text: str, spans: Sequence[Span]) -> EvidenceExcerpt:
     kept = count_kept_steps(spans)
     segments, at = [], 0
     starts = _find_starts(text, sorted(kept))
@@ -77,7 +80,7 @@ def build_excerpt(compaction: Compaction, text: str, spans: list[list[Any]]) -> 
     return EvidenceExcerpt(compaction, tuple(segments), kept)
 
 
-def count_kept_steps(spans: list[list[Any]]) -> dict[int, KeptStep]:
+def count_kept_steps(spans: Iterable[Span]) -> dict[int, KeptStep]:
     """step -> what was kept of it."""
     found: dict[int, tuple[list[str], int, dict[str, int]]] = {}
     for step, field, start, end, length, reason in spans:

@@ -76,16 +76,18 @@ def fold(
 ) -> tuple[FoldedPart, ...]:
     """The parts of a field from `offset` on. `text` may end before `length`: of huge fields only a beginning is loaded.
     Lines with an error are looked for in results only: prompts and skills speak of errors without having any."""
-    rows = list(_rows(text))
+    rows = list(_split_rows(text))
     missing = length - offset - len(text)
     if missing <= 0 and len(rows) <= WHOLE_LINES and sum(row.size for row in rows) <= WHOLE_CHARS:
         return (FoldedPart(offset, length, text),) if text else ()
-    shown = _choose_shown(rows, ERROR_LINES if is_error else LINES, _errors(text, rows) if is_result else [])
-    parts = [replace(part, start=offset + part.start, end=offset + part.end) for part in _parts(text, rows, shown)]
+    shown = _choose_shown(rows, ERROR_LINES if is_error else LINES, _find_errors(text, rows) if is_result else [])
+    parts = [
+        replace(part, start=offset + part.start, end=offset + part.end) for part in _build_parts(text, rows, shown)
+    ]
     return (*parts, FoldedPart(offset + len(text), length, "", is_fold=True)) if missing > 0 else tuple(parts)
 
 
-def _rows(text: str) -> Iterator[_Row]:
+def _split_rows(text: str) -> Iterator[_Row]:
     line = 1
     for match in _ROW.finditer(text):
         count = text.count("\n", match.start(), match.end()) or 1
@@ -93,7 +95,7 @@ def _rows(text: str) -> Iterator[_Row]:
         line += count
 
 
-def _errors(text: str, rows: Sequence[_Row]) -> list[int]:
+def _find_errors(text: str, rows: Sequence[_Row]) -> list[int]:
     starts = [row.start for row in rows]
     return sorted({bisect_right(starts, match.start()) - 1 for match in _ERROR.finditer(text)})
 
@@ -111,7 +113,7 @@ def _choose_shown(rows: Sequence[_Row], ends: tuple[int, int], errors: Sequence[
     return shown
 
 
-def _parts(text: str, rows: Sequence[_Row], shown: Sequence[bool]) -> Iterator[FoldedPart]:
+def _build_parts(text: str, rows: Sequence[_Row], shown: Sequence[bool]) -> Iterator[FoldedPart]:
     for is_shown, group in groupby(zip(rows, shown, strict=True), key=lambda each: each[1]):
         found = [row for row, _ in group]
         start, end = found[0].start, found[-1].end

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TypeVar
 
 from django.utils.safestring import SafeString
 
@@ -10,22 +11,23 @@ from benchapp.models import Attempt, Run
 from benchapp.stats.inference.shares import percent_text
 from benchapp.stats.metrics.amounts import render_count, render_duration, render_number, render_signed, render_usd
 
+V = TypeVar("V")
 UNKNOWN = SafeString('<span class="unknown">unknown</span>')
 
 
-def known(value: Any) -> Any:
+def known(value: object) -> object:
     """The value, or the word unknown for None and for an empty text."""
-    return UNKNOWN if _is_missing(value) or value == Run.UNKNOWN else value
+    return UNKNOWN if value is None or value in ("", Run.UNKNOWN) else value
 
 
-def _is_missing(value: Any) -> bool:
-    """None, or the empty text that a template makes of a key that is not there."""
-    return value is None or value == ""
+def _write_known(value: V | None, write: Callable[[V], str]) -> str:
+    """As `write` does it; "unknown" for None, and for the empty text that a template makes of a key that is not there."""
+    return UNKNOWN if value is None or value == "" else write(value)
 
 
-def percent(share: float | None) -> Any:
+def percent(share: float | None) -> str:
     """0.5 -> "50 %"; 0.995 -> "99.5 %", because "100 %" says all and "0 %" says none."""
-    return UNKNOWN if _is_missing(share) else f"{percent_text(share, 0)} %"
+    return _write_known(share, lambda found: f"{percent_text(found, 0)} %")
 
 
 def points(share: float) -> str:
@@ -33,30 +35,30 @@ def points(share: float) -> str:
     return f"{render_signed(100 * share, 1)} pp"
 
 
-def number(value: float | None, digits: int = 2) -> Any:
+def number(value: float | None, digits: int = 2) -> str:
     """A reward or score with at most `digits` places: 1.0 -> "1", 0.333 -> "0.33"."""
-    return UNKNOWN if _is_missing(value) else render_number(value, digits)
+    return _write_known(value, lambda found: render_number(found, digits))
 
 
-def compact(count: int | None) -> Any:
+def compact(count: int | None) -> str:
     """A count of tokens or steps in three figures: 412345 -> "412k"."""
-    return UNKNOWN if _is_missing(count) else render_count(count)
+    return _write_known(count, render_count)
 
 
-def tokens(attempt: Attempt | None, kind: str) -> Any:
+def tokens(attempt: Attempt | None, kind: str) -> str:
     """An attempt's "input" or "output" tokens as `compact` writes them; of a sum that is known in part, that part."""
     count, bound = (getattr(attempt, f"{kind}_{name}", None) for name in ("tokens", "at_least"))
     return f"at least {compact(bound)}" if count is None and bound is not None else compact(count)
 
 
-def usd(cost: float | None) -> Any:
+def usd(cost: float | None) -> str:
     """Dollars: two places, four below a cent."""
-    return UNKNOWN if _is_missing(cost) else render_usd(cost)
+    return _write_known(cost, render_usd)
 
 
-def duration(seconds: float | None) -> Any:
+def duration(seconds: float | None) -> str:
     """12.34 -> "12.3 s", 192 -> "3 min 12 s"."""
-    return UNKNOWN if _is_missing(seconds) else render_duration(seconds)
+    return _write_known(seconds, render_duration)
 
 
 def headline(text: str) -> str:

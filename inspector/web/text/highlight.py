@@ -42,43 +42,45 @@ Line = tuple[tuple[str, str], ...]  # (kind or "", text) pairs
 def highlight(text: str, path: str) -> list[Line] | None:
     """One line of (kind, text) pairs per line of `text`; None where the file is too big or of no known language.
 
-    The language is told by the file's name alone: guessing from the content takes half a second and is often wrong.
+    Only the file's name decides the language: guessing from the content takes half a second and is often wrong.
     """
     found = _highlight_cached(text, path) if len(text) <= KEPT_CHARS else _highlight_text(text, path)
     return None if found is None else list(found)
 
 
-@lru_cache(400)  # whoever walks through rounds meets most files again, as the old side of the next change
+@lru_cache(400)  # a walk through rounds meets most files again, as the old side of the next change
 def _highlight_cached(text: str, path: str) -> tuple[Line, ...] | None:
     return _highlight_text(text, path)
 
 
 def _highlight_text(text: str, path: str) -> tuple[Line, ...] | None:
-    if not _is_small(text) or (lexer := _lexer(path)) is None:
+    if not _is_small(text) or (lexer := _make_lexer(path)) is None:
         return None
-    front = _frontmatter_lines(text) if path.endswith(".md") else 0
+    front = _count_frontmatter_lines(text) if path.endswith(".md") else 0
     if front:
         head, body = text.split("\n")[:front], text.split("\n")[front:]
         # To a Markdown lexer the closing fence makes a heading of the line above it.
-        top, rest = _colour_lines("\n".join(head), _lexer("front.yaml")), _colour_lines("\n".join(body), lexer)
+        top, rest = (
+            _colour_lines("\n".join(head), _make_lexer("front.yaml") or lexer),
+            _colour_lines("\n".join(body), lexer),
+        )
         return None if top is None or rest is None else (*top, *rest)
     return _colour_lines(text, lexer)
 
 
-def _frontmatter_lines(text: str) -> int:
+def _count_frontmatter_lines(text: str) -> int:
     lines = text.split("\n", 201)[:200]
     if lines[0].rstrip() != "---":
         return 0
     return next((number for number, line in enumerate(lines[1:], 2) if line.rstrip() == "---"), 0)
 
 
-def _colour_lines(text: str, lexer: Lexer | None) -> tuple[Line, ...] | None:
-    assert lexer is not None
+def _colour_lines(text: str, lexer: Lexer) -> tuple[Line, ...] | None:
     lines: list[list[tuple[str, str]]] = [[]]
     for count, (token, value) in enumerate(lexer.get_tokens(text)):
         if count > MAX_TOKENS:
             return None
-        kind = _kind(token)
+        kind = _find_kind(token)
         for index, part in enumerate(value.split("\n")):
             if index:
                 lines.append([])
@@ -101,19 +103,19 @@ def _is_small(text: str) -> bool:
     return max(map(len, text.split("\n")), default=0) <= MAX_LINE_CHARS
 
 
-def _lexer(path: str) -> Lexer | None:
-    language = _language(path.rsplit("/", 1)[-1])
+def _make_lexer(path: str) -> Lexer | None:
+    language = _find_language(path.rsplit("/", 1)[-1])
     return language(stripnl=False, ensurenl=False) if language else None
 
 
 @lru_cache(1_000)
-def _language(name: str) -> type[Lexer] | None:
+def _find_language(name: str) -> type[Lexer] | None:
     """By a file's name, which is held against the patterns of some five hundred languages."""
     return find_lexer_class_for_filename(name)
 
 
 @cache  # there are some hundred types of tokens
-def _kind(token: _TokenType) -> str:
+def _find_kind(token: _TokenType) -> str:
     if token in (Token.Text, Token.Name, Token.Punctuation):
         return ""
-    return next((kind for parent, kind in _KINDS if token in parent), "")
+    return next((kind for parent, kind in _KINDS if parent in token.split()), "")

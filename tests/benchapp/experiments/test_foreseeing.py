@@ -12,9 +12,8 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from benchapp.experiments import foresight
-from benchapp.experiments.experiment_file import write_text
 from benchapp.experiments.foresight import foresee
-from benchapp.experiments.launch_spec import Unlaunchable, read_spec
+from benchapp.experiments.launch_spec import Unlaunchable
 from benchapp.experiments.preparation import prepare
 from benchapp.models import Experiment
 
@@ -85,7 +84,7 @@ def test_where_nothing_can_run_nothing_is_launched(suite: Path) -> None:
 @pytest.fixture
 def path(suite: Path, tmp_path: Path) -> Path:
     found = tmp_path / "experiment.yaml"
-    found.write_text(write_text(read_spec(SPEC)))
+    found.write_text(json.dumps(SPEC))
     return found
 
 
@@ -114,7 +113,7 @@ def test_machines_are_told_by_field(path: Path) -> None:
 
 
 def test_the_command_refuses_what_has_no_trial_that_can_run(path: Path) -> None:
-    path.write_text(write_text(read_spec({**SPEC, "agents": ["oracle"]})))
+    path.write_text(json.dumps({**SPEC, "agents": ["oracle"]}))
     with pytest.raises(CommandError, match="no trial can run"):
         call_command("run_experiment", str(path), stdout=StringIO())
     assert not Experiment.objects.exists()

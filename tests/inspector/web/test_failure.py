@@ -22,7 +22,7 @@ def test_a_page_says_in_one_line_what_failed(
     def fail() -> None:
         raise error
 
-    monkeypatch.setattr("inspector.pages.imports.imports_view._batches", fail)
+    monkeypatch.setattr("inspector.pages.imports.imports_view._select_batches", fail)
     answer = Client(raise_request_exception=False).get("/imports/")
     assert answer.status_code == status
     assert told in answer.text
