@@ -66,7 +66,7 @@ class Command(BaseCommand):
             self.stdout.write(f"decision {chosen.decision.number} ({chosen.decision.status})")
         for hunk in chosen.hunks:
             sign = "-" if hunk.id in asked.revert else " "
-            self.stdout.write(f"{sign} {hunk.id}  {hunk.path}, {hunk.place}: {hunk.told}")
+            self.stdout.write(f"{sign} {hunk.id}  {hunk.path}, {hunk.place}: {hunk.did}")
 
     def _write_preview(self, found: ProbePreview) -> None:
         self.stdout.write(found.prepared.spec.name)

@@ -55,7 +55,7 @@ class Command(BaseCommand):
             chosen = [finding for finding in found if _is_of(finding.table, table)]
             columns, values = [field.name for field in fields(Erratum)], [asdict(finding) for finding in chosen]
         else:
-            values = list(flatten_rows(rows))
+            values = [dict(row) for row in flatten_rows(rows)]
             columns = list(values[0])
         if as_json:
             self.stdout.write(json.dumps(values, ensure_ascii=False, indent=1))

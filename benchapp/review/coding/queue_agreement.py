@@ -127,7 +127,7 @@ def measure_agreement(queue: Queue, items: Sequence[Answered], codes: Sequence[C
     spread = [
         {who: frozenset(each for code in said for each in above[code]) for who, said in unit.items()} for unit in units
     ]
-    blamed: list[Unit] = [
+    blamed: list[Unit[str]] = [
         {answer.reviewer: answer.attribution for answer in answers if answer.attribution} for _, answers in double
     ]
     return Agreement(

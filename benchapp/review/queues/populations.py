@@ -135,7 +135,7 @@ class Population:
         """(part of the address, its value, what it says) for everything that narrows the selection; not the pin, which
         every queue has."""
         experiments = Experiment.objects.filter(public_id__in=self.choices.experiment)
-        names = dict(experiments.values_list("public_id", "name")) if self.choices.experiment else {}
+        names: dict[object, str] = dict(experiments.values_list("public_id", "name")) if self.choices.experiment else {}
         return [
             (name, value, f"experiment {names.get(value, value)}" if name == "experiment" else text)
             for name, value, text in in_words(self.choices, self.narrowing)

@@ -296,5 +296,5 @@ def _names(keys: Iterable[int], codes: Mapping[int, Code]) -> list[str]:
 
 
 def cell_in_words(cell: Cell, codes: Mapping[int, Code]) -> str:
-    names = [NO_CODE if key is NONE else codes[key].name for key in cell]  # type: ignore[index]
+    names = [NO_CODE if key is NONE else codes[key].name for key in cell]
     return f"both say {names[0]}" if cell[0] == cell[1] else f"one says {names[0]}, the other {names[1]}"

@@ -170,7 +170,7 @@ def query_of(wanted: Wanted, codes: dict[int, Code]) -> str:
     if wanted.standing:
         pairs.append(("state", wanted.standing))
     if wanted.cell:
-        names = [NO_CODE if key is NONE else str(codes[key].public_id) for key in wanted.cell]  # type: ignore[index]
+        names = [NO_CODE if key is NONE else str(codes[key].public_id) for key in wanted.cell]
         pairs += [("code", names[0]), ("with", names[1])]
     return urlencode(pairs)
 

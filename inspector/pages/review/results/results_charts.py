@@ -192,7 +192,8 @@ def draw_together(results: Results) -> ChartDrawing:
     if len(codes) < 2:
         return ChartDrawing(None, ChartTable(columns), absent="Fewer than two codes were used.")
     found = count_together(results.chosen_items, [results.coding.within(code) for code in codes])
-    cells, rows = {}, []
+    cells: dict[tuple[str, str], HeatCell] = {}
+    rows: list[tuple[float, TableRow]] = []
     for (row, column), pair in found.items():
         one, other = codes[row].name, codes[column].name
         if row == column:
@@ -205,11 +206,11 @@ def draw_together(results: Results) -> ChartDrawing:
             100 * (pair.share or 0), number(pair.both), lines(f"<b>{plain(one)}</b>, {plain(other)}", said)
         )
         if row > column:
-            rows.append(TableRow((other, one, pair.both, pair.either)))
+            rows.append((pair.both, TableRow((other, one, pair.both, pair.either))))
     names = [code.name for code in codes]
     top = max((cell.value or 0 for cell in cells.values()), default=0) or 1
     figure = heatmaps([Heat("", cells)], names, names, Scale(0, top, False, "%"), across=1)
-    table = ChartTable(columns, tuple(sorted(rows, key=lambda row: -row.values[2])))
+    table = ChartTable(columns, tuple(row for _, row in sorted(rows, key=lambda counted: -counted[0])))
     return ChartDrawing(
         figure, table, ("Colour: of the items with either code, the share with both. Number: items with both.",)
     )
