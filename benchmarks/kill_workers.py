@@ -157,7 +157,7 @@ def outcome(experiment: Any) -> dict[str, Any]:
         "decisions": _rows(
             decisions, *of_run, "number", "round", "status", "operation_type", "summary", "after__digest"
         ),
-        "histories": [[episode.key, encode(entry)] for episode in episodes for entry in recorded.history(episode)],
+        "histories": [[episode.key, encode(entry)] for episode in episodes for entry in recorded.read_history(episode)],
         "libraries": _rows(episodes, "run__condition", "key", "status", "library__digest"),
         "attempts": dict(attempts.order_by().values_list("status").annotate(Count("id"))),
         "most_counting": max(

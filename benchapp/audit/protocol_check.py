@@ -57,7 +57,7 @@ class ProtocolCheck:
 
 def _find_problems(plan: EpisodePlan, episode: Episode) -> Iterator[str]:
     try:
-        history = recorded.history(episode)
+        history = recorded.read_history(episode)
         problems, due = audit(plan, history), protocols.next_step(plan, history)
     except (RunnerError, ObjectDoesNotExist, AttributeError, KeyError, ValueError) as error:  # a spoiled spine
         yield f"its history cannot be read back: {type(error).__name__}: {error}"

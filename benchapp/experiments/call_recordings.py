@@ -84,7 +84,7 @@ def _build_lines(calls: list[ModelCall]) -> Iterator[dict[str, object]]:
     latest: dict[int, tuple[str, ModelRequest, str]] = {}  # episode -> key, request, its digest
     for call in calls:
         before = latest.get(call.episode_id)
-        request = recorded.request_of(call, (before[0], before[1]) if before else None)
+        request = recorded.read_request(call, (before[0], before[1]) if before else None)
         digest = request_digest(request)
         goes_on = before is not None and before[0].rpartition("/")[0] == call.key.rpartition("/")[0]
         yield {

@@ -113,7 +113,7 @@ TAKEN_OVER = (
 def _record_episode(run: Run, origin: Episode, plan: EpisodePlan, suite: Suite, prefix: list[Entry]) -> Episode:
     forked = record_episode(run, plan, 1, record_suite(suite))
     copy_prefix(origin, forked, prefix)
-    state = fold(recorded.history(forked))
+    state = fold(recorded.read_history(forked))
     forked.copied_entries = len(prefix)
     forked.library = models.Snapshot.objects.standing_for(state.snapshot) if prefix else None
     forked.is_tainted = (

@@ -18,7 +18,7 @@ from runner.trajectories.atif_document import document_frame
 Json = dict[str, Any]
 
 
-def standing_trajectories(attempt: Attempt) -> list[Trajectory]:
+def select_trajectories(attempt: Attempt) -> list[Trajectory]:
     """Those with steps that nothing superseded, the main one first."""
     return sorted(
         (each for each in attempt.trajectories.all() if not each.is_superseded and each.steps_total),

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 import orjson
 
 from benchapp.exports.dictionary import Column, ValueKind
-from benchapp.exports.spreadsheet import unrun
+from benchapp.exports.spreadsheet import escape_formula
 
 Row = Sequence[object]
 
@@ -50,7 +50,7 @@ def _cell(value: object) -> str:
         return repr(value)
     if isinstance(value, (list, tuple)):
         return ";".join(_cell(each) for each in value)
-    return unrun(str(value))
+    return escape_formula(str(value))
 
 
 def _time(moment: datetime) -> str:

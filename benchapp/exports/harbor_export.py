@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from benchapp.exports.atif_file import atif_pieces, standing_trajectories
+from benchapp.exports.atif_file import atif_pieces, select_trajectories
 from benchapp.models import Attempt, Blob, Run, Trial, Verdict
 from runner.base.types import CheckStatus
 
@@ -180,7 +180,7 @@ def _write_trial(folder: Path, result: Json, attempt: Attempt) -> int:
         _write_verifier(folder / "verifier", verdict, result["verifier_result"])
     if info := result["exception_info"]:
         (folder / "exception.txt").write_text(info["exception_traceback"] or info["exception_message"], "utf-8")
-    trajectories = standing_trajectories(attempt)
+    trajectories = select_trajectories(attempt)
     if trajectories:
         (folder / "agent").mkdir()
         with (folder / "agent" / "trajectory.json").open("wb") as stream:

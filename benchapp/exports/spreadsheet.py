@@ -10,7 +10,7 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 _HARMLESS = re.compile(r"-|[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
 
 
-def unrun(text: str) -> str:
+def escape_formula(text: str) -> str:
     """`text` with an apostrophe before it where a spreadsheet would run it; a plain number and a lone dash stay what they are.
 
     Every CSV that leaves the installation passes its texts through here (OWASP, CSV injection).

@@ -66,7 +66,7 @@ def billed_fields(usage: Usage) -> dict[str, float | None]:
     return {**usage_fields(usage), **{name: getattr(usage, name) for name in BOUND_OF.values()}}
 
 
-def history(episode: Episode) -> events.History:
+def read_history(episode: Episode) -> events.History:
     """The spine with everything on it, in two queries whatever its length."""
     entries = list(Entry.objects.filter(episode=episode).in_order())
     retrieved = _read_retrieved(episode, entries)
@@ -126,7 +126,7 @@ def _read_decided(row: Decision) -> events.Decided:
     )
 
 
-def library(digest: str) -> Files:
+def read_library(digest: str) -> Files:
     """The files of a snapshot. RunnerError when it was never recorded; the empty library needs no row."""
     if digest == EMPTY_LIBRARY:
         return {}
@@ -136,14 +136,14 @@ def library(digest: str) -> Files:
         raise RunnerError(f"no library with digest {digest} was recorded") from None
 
 
-def compaction_row(trial: Trial, kind: CompactionKind) -> Compaction | None:
+def find_compaction(trial: Trial, kind: CompactionKind) -> Compaction | None:
     """Of the counting attempt, as its author or agent was given it."""
     rows = Compaction.objects.filter(trajectory__attempt=_counting(trial), kind=kind)
     return rows.select_related("text", "spans").order_by("id").first()
 
 
-def compaction(trial: Trial, kind: CompactionKind) -> CompactionValue:
-    row = compaction_row(trial, kind)
+def read_compaction(trial: Trial, kind: CompactionKind) -> CompactionValue:
+    row = find_compaction(trial, kind)
     if row is None:
         raise RunnerError(f"trial {trial.public_id} has no {kind} compaction")
     return CompactionValue(
@@ -157,7 +157,7 @@ def compaction(trial: Trial, kind: CompactionKind) -> CompactionValue:
     )
 
 
-def verdict(trial: Trial) -> Verdict | None:
+def read_verdict(trial: Trial) -> Verdict | None:
     """The primary verdict of the counting attempt."""
     row = _counting(trial).verdicts.filter(is_primary=True).select_related("output").first()
     if row is None:
@@ -185,12 +185,12 @@ def verdict(trial: Trial) -> Verdict | None:
     )
 
 
-def reply(episode: Episode, key: str) -> ModelReply | None:
+def read_reply(episode: Episode, key: str) -> ModelReply | None:
     call = episode.calls.filter(key=key, status=ModelCall.Status.ANSWERED).select_related("reply").first()
     return None if call is None or call.reply is None else decode(ModelReply, json.loads(call.reply.content()))
 
 
-def request_of(call: ModelCall, before: tuple[str, ModelRequest] | None = None) -> ModelRequest:
+def read_request(call: ModelCall, before: tuple[str, ModelRequest] | None = None) -> ModelRequest:
     """What was sent. A turn is kept as what it adds to the turn before: `before`, its key and request, saves reading it."""
     answered = ModelCall.objects.filter(episode=call.episode_id, status=ModelCall.Status.ANSWERED)
     chain = [json.loads(Blob.objects.read(call.request_id))]

@@ -115,24 +115,24 @@ class RowRecorder:
 
     def history(self) -> History:
         if self._history is None:
-            self._history = recorded.history(self.episode)
+            self._history = recorded.read_history(self.episode)
         return self._history
 
     def library(self, snapshot: str) -> Files:
-        return recorded.library(snapshot)
+        return recorded.read_library(snapshot)
 
     def compaction(self, slot: TrialSlot, kind: CompactionKind) -> CompactionValue:
-        return recorded.compaction(self._trial(slot), kind)
+        return recorded.read_compaction(self._trial(slot), kind)
 
     def verdict(self, slot: TrialSlot) -> VerdictValue | None:
-        return recorded.verdict(self._trial(slot))
+        return recorded.read_verdict(self._trial(slot))
 
     def aside(self) -> Mapping[TrialSlot, str]:
         blocked = self.episode.trials.blocked().select_related("task")
         return {recorded.slot_of(trial): trial.explain_blocked() for trial in blocked}
 
     def reply(self, key: str) -> ModelReply | None:
-        return recorded.reply(self.episode, key)
+        return recorded.read_reply(self.episode, key)
 
     # --- one trial ----------------------------------------------------------------------------------------------
 
@@ -310,7 +310,7 @@ class RowRecorder:
 
     def _cite(self, shown: Evidence) -> tuple[Trial, Compaction | None]:
         trial = self._trial(shown.slot)
-        return trial, recorded.compaction_row(trial, shown.compaction)
+        return trial, recorded.find_compaction(trial, shown.compaction)
 
     def _find_answered(self, key: str | None) -> ModelCall | None:
         if key is None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from io import StringIO
 
-from benchapp.exports.spreadsheet import unrun
+from benchapp.exports.spreadsheet import escape_formula
 from benchapp.stats.inference.shares import percent_text
 from inspector.charts.chart import ChartTable, TableColumn
 
@@ -95,9 +95,9 @@ def csv_text(table: ChartTable, absolute: Callable[[str], str]) -> str:
 
 
 def _head(column: TableColumn) -> str:
-    return unrun(f"{column.key} ({column.unit})" if column.unit else column.key)
+    return escape_formula(f"{column.key} ({column.unit})" if column.unit else column.key)
 
 
 def _guard_cells(values: Iterable[object]) -> list[object]:
     """Unknown as an empty cell; text that a spreadsheet would run gets an apostrophe in front."""
-    return ["" if value is None else unrun(value) if isinstance(value, str) else value for value in values]
+    return ["" if value is None else escape_formula(value) if isinstance(value, str) else value for value in values]

@@ -12,7 +12,7 @@ from runner.base.types import Failure, Observation, Source, Step, Task, ToolCall
 from runner.models import Model
 from runner.sandboxes import SOLUTION, Completed, Sandbox
 from runner.sandboxes.needs import NOTHING, Needs
-from runner.suites.tasks.task_files import script_command, solution_files
+from runner.suites.tasks.task_files import read_solution_files, script_command
 
 
 class Oracle:
@@ -29,7 +29,7 @@ class Oracle:
         notebook = Notebook(on_step)
         notebook.add(Source.USER, job.instruction)
         require_solution(job.task)
-        files = solution_files(job.task)
+        files = read_solution_files(job.task)
         sandbox.put(SOLUTION, files)  # beside the workspace, so that it stays as the agent's
         seconds = job.limits.timeout_seconds or job.task.agent_timeout_seconds
         command = script_command(f"{sandbox.path(SOLUTION)}/solve.sh", files["solve.sh"])

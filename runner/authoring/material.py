@@ -11,7 +11,7 @@ from runner.authoring.contract.contract import check_patch
 from runner.authoring.occasion import Occasion
 from runner.base.text import cut_end
 from runner.base.types import File, Files, Patch, Task
-from runner.suites.tasks.task_files import workspace_files
+from runner.suites.tasks.task_files import read_workspace_files
 
 MAX_TASK_CHARS = 60_000
 MAX_CORPUS_CHARS = 400_000  # of the texts; the list of files always stands there
@@ -37,7 +37,7 @@ MADE = re.compile(r"\.min\.(js|css)$|\.map$|\.(svg|lock)$")
 def task_lines(task: Task) -> Iterator[str]:
     """The task's own text, and the names of the files that its agent would find. Never its tests, never its solution."""
     yield fence_text(cut_end(task.instruction, MAX_TASK_CHARS))
-    names = sorted(workspace_files(task).items())
+    names = sorted(read_workspace_files(task).items())
     if names:
         yield "Files in its working directory:"
     yield from _render_listing(names)

@@ -39,7 +39,7 @@ from runner.protocols.plan import EpisodePlan
 from runner.protocols.recorder import Recorder
 from runner.protocols.steps import RunTrial
 from runner.sandboxes import SKILLS, WORKSPACE, Sandbox
-from runner.suites.tasks.task_files import workspace_files
+from runner.suites.tasks.task_files import read_workspace_files
 from runner.trajectories.compaction import compact
 from runner.trajectories.readers.skill_use import skill_uses
 from runner.verifying.verifier import run_verifier
@@ -191,7 +191,7 @@ def _attempt(
     sandbox = toolbox.sandboxes.open_sandbox(job.task, name=watcher.attempt, needs=needs)
     try:
         watcher.note_opened(sandbox)
-        sandbox.put(WORKSPACE, workspace_files(job.task))
+        sandbox.put(WORKSPACE, read_workspace_files(job.task))
         sandbox.put(SKILLS, library)
         began = time.monotonic()
         run = clean.run(toolbox.agent.run(job, sandbox, toolbox.agent_model, watcher))

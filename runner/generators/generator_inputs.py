@@ -13,7 +13,7 @@ from runner.authoring.contract.contract_rules import (
 )
 from runner.authoring.occasion import Occasion
 from runner.base.types import File, Files
-from runner.suites.tasks.task_files import workspace_files
+from runner.suites.tasks.task_files import read_workspace_files
 
 REQUEST_FORMAT = "generator-request/1"
 
@@ -23,7 +23,7 @@ def input_files(occasion: Occasion, *, seed: int) -> Files:
     files = {f"input/corpus/{path}": file for path, file in occasion.corpus.items()}
     if occasion.task is not None:
         files["input/task.md"] = File(occasion.task.instruction.encode())
-        files |= {f"input/files/{path}": file for path, file in workspace_files(occasion.task).items()}
+        files |= {f"input/files/{path}": file for path, file in read_workspace_files(occasion.task).items()}
     request = json.dumps(request_value(occasion, seed=seed), indent=1, ensure_ascii=False) + "\n"
     return {**files, "input/request.json": File(request.encode())}
 

@@ -24,7 +24,7 @@ from runner.models import make_model
 from runner.protocols.instruction import Trace, build_instruction
 from runner.sandboxes.local import open_sandbox
 from runner.suites.starter_suite import load_starter
-from runner.suites.tasks.task_files import workspace_files
+from runner.suites.tasks.task_files import read_workspace_files
 from runner.verifying.verifier import run_verifier
 
 FAMILIES = {family.key: family for environment in load_starter().environments for family in environment.families}
@@ -352,7 +352,7 @@ def work(
     files: Files = {path: File(text.encode()) for path, text in (library or {}).items()}
     sandbox = open_sandbox(task, name="test")
     try:
-        sandbox.put("workspace", workspace_files(task))
+        sandbox.put("workspace", read_workspace_files(task))
         sandbox.put("skills", files)
         text = build_instruction(task, library=library is not None, frozen=False)
         steps: list[Step] = []

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from runner.base.types import Files, Task
-from runner.suites.tasks.task_files import read_test_files, solution_files, workspace_files
+from runner.suites.tasks.task_files import read_solution_files, read_test_files, read_workspace_files
 
 
 def put(files: Files, folder: Path) -> None:
@@ -27,7 +27,7 @@ class Bench:
         self.task, self.place, self.workspace = task, place, place / "workspace"
         for name in ("skills", "logs"):
             (place / name).mkdir()
-        put(workspace_files(task), self.workspace)
+        put(read_workspace_files(task), self.workspace)
 
     def run(self, *command: str) -> subprocess.CompletedProcess[str]:
         environment = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "LANG": "C.UTF-8"}
@@ -36,7 +36,7 @@ class Bench:
         )
 
     def solve(self) -> None:
-        put(solution_files(self.task), self.place / "solution")
+        put(read_solution_files(self.task), self.place / "solution")
         done = self.run("sh", "../solution/solve.sh")
         assert done.returncode == 0, done.stderr
 

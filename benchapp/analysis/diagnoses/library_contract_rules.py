@@ -37,7 +37,7 @@ _GROUPS: dict[str, Group] = {
 _KEY = {"name-is-folder": "name", "name-length": "name", "description-quality": "description"}
 
 
-def broken_rules(shelf: Shelf) -> Iterator[BrokenRule]:
+def find_broken_rules(shelf: Shelf) -> Iterator[BrokenRule]:
     """Everything the contract says of these files; one call for all rules of one library."""
     upserts = {text.path: text.text for text in shelf.texts.values() if not confinement_problem(text.path)}
     family = Family("", "", "", "", "", ())
@@ -70,7 +70,7 @@ def _find_rule(rule: str) -> Callable[[Shelf, Sources], Iterator[LibraryHit]]:
 def _list_broken(shelf: Shelf) -> tuple[BrokenRule, ...]:
     """Worked out once for a shelf: sixteen rules ask."""
     if "contract" not in shelf.__dict__:
-        broken = dict.fromkeys(each for each in broken_rules(shelf) if not _is_of_omitted(shelf, each))
+        broken = dict.fromkeys(each for each in find_broken_rules(shelf) if not _is_of_omitted(shelf, each))
         shelf.__dict__["contract"] = tuple(broken)
     found: tuple[BrokenRule, ...] = shelf.__dict__["contract"]
     return found

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from benchapp.analysis.failures import failure_patterns
-from benchapp.analysis.failures.quotes import QUOTE_CHARS, find_answers, words_around
+from benchapp.analysis.failures.quotes import QUOTE_CHARS, find_answers, quote_around
 from runner.base.types import CorpusKind
 
 CLASSES_VERSION = "failures/2"  # raise it when the same facts may be classed differently
@@ -90,7 +90,10 @@ _PLAIN = (
 def _find_numbers(text: str) -> Iterator[Sign]:
     for pattern in failure_patterns.NUMBERS:
         for match in find_answers(pattern, text):
-            expected, got = failure_patterns.number(match["expected"]), failure_patterns.number(match["got"] or "")
+            expected, got = (
+                failure_patterns.parse_number(match["expected"]),
+                failure_patterns.parse_number(match["got"] or ""),
+            )
             if expected is not None and got is not None and expected != got:
                 yield _make_sign(FailureClass.NUMERIC, "another number than the expected one", match)
                 return
@@ -106,7 +109,7 @@ def _find_words(text: str) -> Iterator[Sign]:
 
 
 def _compare_words(expected: str, got: str) -> tuple[FailureClass, str]:
-    numbers = failure_patterns.number(expected), failure_patterns.number(got)
+    numbers = failure_patterns.parse_number(expected), failure_patterns.parse_number(got)
     if None not in numbers and numbers[0] != numbers[1]:
         return FailureClass.NUMERIC, "another number than the expected one"
     letters = [re.findall(r"\w", text.casefold()) for text in (expected, got)]
@@ -140,7 +143,7 @@ def find_signs_of_check(check: str, message: str) -> tuple[Sign, ...]:
 
 
 def _make_sign(failure: FailureClass, why: str, match: re.Match[str]) -> Sign:
-    return Sign(failure, why, start=match.start(), end=match.end(), quote=words_around(match))
+    return Sign(failure, why, start=match.start(), end=match.end(), quote=quote_around(match))
 
 
 STUBBORN = 2  # times that something was missing, the last time in the last third of the steps

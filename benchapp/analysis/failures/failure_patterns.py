@@ -58,7 +58,7 @@ WORDS_UNEQUAL = re.compile(
 WORDS = (WORDS_EXPECTED_GOT, WORDS_FOUND_EXPECTED, WORDS_ASSERTED, WORDS_UNEQUAL)
 
 
-def number(text: str) -> float | None:
+def parse_number(text: str) -> float | None:
     try:
         return float(text.replace(",", "").replace("_", "").rstrip("."))
     except ValueError:

@@ -24,7 +24,7 @@ from benchapp.analysis.failures.classification import (
     classify,
 )
 from benchapp.analysis.failures.quotes import keep_answers
-from benchapp.analysis.trial_rules.course import course_of
+from benchapp.analysis.trial_rules.course import read_course
 from benchapp.analysis.trial_rules.trial_facts import BEGINNING_CHARS, CHECKS, MESSAGE_CHARS, OUTPUT_CHARS
 from benchapp.models import Blob, Check, Chunk, Run, Trial, Verdict
 from benchapp.record.json_shape import JsonShape, Shaped
@@ -178,7 +178,7 @@ def _read_missing_at_the_end(trials: Sequence[int]) -> Iterator[tuple[int, tuple
         chunks = list(_select_last_chunks(part))
         windows = [(chunk, _find_first_step(chunk), LAST_STEPS) for chunk in chunks]
         for chunk, steps in zip(chunks, read_windows(windows), strict=True):
-            yield chunk.trajectory.attempt.trial_id, course_of(stored.step for stored in steps).most_missing
+            yield chunk.trajectory.attempt.trial_id, read_course(stored.step for stored in steps).most_missing
 
 
 def _find_first_step(chunk: Chunk) -> int:

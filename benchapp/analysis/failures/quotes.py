@@ -9,7 +9,7 @@ QUOTE_CHARS = 300
 _ANSWERS = re.compile(r"^E {2,}(.*)$|^\S*:\d+: (\w*(?:Error|Exception).*)$", re.MULTILINE)
 
 
-def words_around(match: re.Match[str], before: int = 160, after: int = 160) -> str:
+def quote_around(match: re.Match[str], before: int = 160, after: int = 160) -> str:
     """The match with what stands around it on its line, bounded. A pattern that took its own beginning along would try
     every beginning at every place."""
     text, start, end = match.string, match.start(), match.end()
@@ -25,7 +25,7 @@ def cut_quote(text: str) -> str:
 
 def find_answers(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
     """Matches that answer something. Braces around one mean a test's own code, such as an f-string: that is no answer."""
-    return (match for match in pattern.finditer(text) if "{" not in words_around(match))
+    return (match for match in pattern.finditer(text) if "{" not in quote_around(match))
 
 
 def keep_answers(text: str) -> str:

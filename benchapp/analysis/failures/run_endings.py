@@ -149,7 +149,7 @@ def _add_answers(first: Sequence[AuthorAnswers], second: Sequence[AuthorAnswers]
     return tuple(found.values())
 
 
-def sentences_of(runs: Sequence[Endings]) -> tuple[str, ...]:
+def describe_endings(runs: Sequence[Endings]) -> tuple[str, ...]:
     """Of the replicates of one condition, added up."""
     together = sum(runs, Endings())
     alike = sum(each.equals_no_skill for each in runs)
@@ -165,7 +165,7 @@ KEPT: RunCache[Endings] = RunCache(500)
 EndedTrials = tuple[str, bool, bool, int]  # what ended them, are calls recorded, were there any, how many
 
 
-def endings_of(runs: Iterable[Run]) -> dict[int, Endings]:
+def read_endings(runs: Iterable[Run]) -> dict[int, Endings]:
     """run pk -> how its trials ended, every run given. Three grouped queries, none for what is kept."""
     wanted = list(runs)
     found = KEPT.read_all(wanted, _read)

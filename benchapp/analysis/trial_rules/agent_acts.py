@@ -57,7 +57,7 @@ class Acts:
     declares_done: bool = False
 
 
-def acts_of(call: ToolCall) -> Acts:
+def read_acts(call: ToolCall) -> Acts:
     tool = call.name.rpartition(".")[2].rpartition("__")[2].lower()
     if tool in DONE_TOOLS:
         return Acts(declares_done=True)

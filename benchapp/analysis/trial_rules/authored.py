@@ -14,7 +14,7 @@ FILE_BYTES = 512 * 1024  # larger files are data, not instructions
 INSTRUCTIONS = 60
 
 
-def facts_of_decision(decision: Decision) -> PatchFacts:
+def read_decision_facts(decision: Decision) -> PatchFacts:
     """What this decision added, line by line, and the tasks its author was shown."""
     before, after = _read_texts(decision.before), _read_texts(decision.after)
     added = {path: _join_added(before.get(path, ""), text) for path, text in after.items() if text != before.get(path)}
@@ -26,7 +26,7 @@ def facts_of_decision(decision: Decision) -> PatchFacts:
     return PatchFacts(added, *_read_instructions(shown, family), skills=_describe_skills(after), new=new)
 
 
-def facts_of_library(snapshot: Snapshot, episode: Episode | None) -> PatchFacts:
+def read_library_facts(snapshot: Snapshot, episode: Episode | None) -> PatchFacts:
     """The whole library. Shown are the tasks that its episode's authors were shown."""
     texts = _read_texts(snapshot)
     shown: set[int] = set()

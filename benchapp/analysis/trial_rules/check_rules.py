@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 
 from benchapp.analysis.failures.classification import FailureClass, classify
-from benchapp.analysis.failures.failure_patterns import ASSERTED, EXPECTED_GOT, number
-from benchapp.analysis.failures.quotes import find_answers, words_around
+from benchapp.analysis.failures.failure_patterns import ASSERTED, EXPECTED_GOT, parse_number
+from benchapp.analysis.failures.quotes import find_answers, quote_around
 from benchapp.analysis.trial_rules.rule_finding import FindingPlace, Reason
 from benchapp.analysis.trial_rules.trial_facts import TrialFacts
 
@@ -26,7 +26,7 @@ def numeric_mismatch(facts: TrialFacts) -> Reason | None:
     if not facts.failed:
         return None
     for match in _find_matches(facts, EXPECTED_GOT, ASSERTED):
-        expected, got = number(match["expected"]), number(match["got"] or "")
+        expected, got = parse_number(match["expected"]), parse_number(match["got"] or "")
         if expected is None or got is None or expected == got:
             continue
         return Reason(f"Expected {expected:g}, got {got:g}{_describe_relation(expected, got)}.", "", _place(match))
@@ -103,7 +103,7 @@ def _find_matches(facts: TrialFacts, *patterns: re.Pattern[str]) -> Iterator[re.
 
 
 def _place(match: re.Match[str]) -> FindingPlace:
-    return FindingPlace(None, words_around(match))
+    return FindingPlace(None, quote_around(match))
 
 
 def _describe_relation(expected: float, got: float) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from benchapp.analysis.failures.quotes import cut_quote, words_around
-from benchapp.analysis.trial_rules.course import edges
+from benchapp.analysis.failures.quotes import cut_quote, quote_around
+from benchapp.analysis.trial_rules.course import cut_edges
 from benchapp.analysis.trial_rules.rule_finding import FindingPlace, Reason
 from benchapp.analysis.trial_rules.trial_facts import TrialFacts
 
@@ -95,13 +95,13 @@ def premature_success(facts: TrialFacts) -> Reason | None:
     course = facts.course
     if not (facts.failed and course and course.closing) or (course.tested and course.tested >= course.changed):
         return None
-    words = edges(course.closing.quote)
+    words = cut_edges(course.closing.quote)
     claim = _CLAIMS.search(words)
     if claim is None and not course.declared_done:
         return None
     if _DOUBTS.search(words):
         return None
-    quote = words_around(claim) if claim else cut_quote(words)
+    quote = quote_around(claim) if claim else cut_quote(words)
     return Reason(
         "Said to be done; no test was run after the last change.", "agent", FindingPlace(course.closing.step, quote)
     )

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from benchapp.analysis.failures.classification import Missing
-from benchapp.analysis.failures.quotes import cut_quote, words_around
-from benchapp.analysis.trial_rules.agent_acts import acts_of
+from benchapp.analysis.failures.quotes import cut_quote, quote_around
+from benchapp.analysis.trial_rules.agent_acts import read_acts
 from benchapp.analysis.trial_rules.rule_finding import FindingPlace
 from runner.base.types import Observation, Source, Step
 
@@ -79,7 +79,7 @@ class Course:
     def _take_acts(self, step: Step) -> None:
         for call in step.tool_calls:
             self.calls_total += 1
-            rank, acts = self.calls_total, acts_of(call)
+            rank, acts = self.calls_total, read_acts(call)
             self.declared_done = acts.declares_done
             if acts.changes:
                 self.changed, self.change_place = rank, FindingPlace(step.number, acts.changes)
@@ -89,19 +89,19 @@ class Course:
                 self.tested = rank
 
     def _take_result(self, step: Step, observation: Observation) -> None:
-        text = edges(observation.content)
+        text = cut_edges(observation.content)
         if match := _CONTEXT_FULL.search(text):
-            self.context_full = FindingPlace(step.number, words_around(match))
+            self.context_full = FindingPlace(step.number, quote_around(match))
         if match := _SKILL_MISSING.search(text):
-            self.skill_missing = self.skill_missing or FindingPlace(step.number, words_around(match))
+            self.skill_missing = self.skill_missing or FindingPlace(step.number, quote_around(match))
         # Only results that failed: a page of documentation also says ModuleNotFoundError.
         if not (observation.is_error or "Traceback (most recent call last)" in text or looks_failed(text)):
             return
         for match in _MISSING_PROGRAM.finditer(text):
             name = match["module"] or match["program"]
             self.missing[name] += 1
-            self.missing_places[name] = FindingPlace(step.number, words_around(match))
-        if line := last_error(text):
+            self.missing_places[name] = FindingPlace(step.number, quote_around(match))
+        if line := find_last_error(text):
             self._count_error(step.number, line)
 
     def _count_error(self, number: int, line: str) -> None:
@@ -113,14 +113,14 @@ class Course:
         self.error_places[key] = (first, number, words)
 
 
-def course_of(steps: Iterable[Step]) -> Course:
+def read_course(steps: Iterable[Step]) -> Course:
     course = Course()
     for step in steps:
         course.take(step)
     return course
 
 
-def edges(text: str) -> str:
+def cut_edges(text: str) -> str:
     return text if len(text) <= 2 * EDGE_CHARS else f"{text[:EDGE_CHARS]}\n{text[-EDGE_CHARS:]}"
 
 
@@ -129,7 +129,7 @@ def looks_failed(text: str) -> bool:
     return len(text) < 4_000 and _MISSING_PROGRAM.search(text) is not None
 
 
-def last_error(text: str) -> str:
+def find_last_error(text: str) -> str:
     """The last line that is an error, without what surrounds it; empty where there is none."""
     found = ""
     for match in _ERROR_LINES.finditer(text):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from benchapp.analysis.failures.quotes import words_around
+from benchapp.analysis.failures.quotes import quote_around
 from benchapp.analysis.trial_rules.rule_finding import FindingPlace, Reason
 from benchapp.analysis.trial_rules.trial_facts import TrialFacts
 from benchapp.stats.metrics.agent_ends import HARNESS_TYPES
@@ -72,7 +72,7 @@ def verifier_toolchain(facts: TrialFacts) -> Reason | None:
         return Reason(_render_exception(facts), "verifier")
     for text in (*facts.verifier_texts, facts.output):
         if match := _VERIFIER_TOOL.search(text) or _VERIFIER_SETUP.search(text):
-            return Reason("The verifier's own tool failed.", "verifier", FindingPlace(None, words_around(match)))
+            return Reason("The verifier's own tool failed.", "verifier", FindingPlace(None, quote_around(match)))
     errors = [check for check in facts.checks if check.status == CheckStatus.ERROR]
     if errors and len(errors) == facts.checks_total:
         return Reason(f"All {len(errors)} checks ended in an error, none in an answer.", "verifier")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from benchapp.analysis.failures.classification import CheckMessage, VerifierRefusal
 from benchapp.analysis.failures.quotes import keep_answers
-from benchapp.analysis.trial_rules.course import Course, course_of
+from benchapp.analysis.trial_rules.course import Course, read_course
 from benchapp.models import Attempt, Trial
 from benchapp.record.trajectory_store import iterate_steps
 from runner.base.types import CheckStatus, UseKind
@@ -67,13 +67,13 @@ class TrialFacts:
         )
 
 
-def both_ends(message: str) -> str:
+def cut_both_ends(message: str) -> str:
     if len(message) <= MESSAGE_CHARS:
         return message
     return f"{message[:BEGINNING_CHARS]}\n{message[-MESSAGE_CHARS:]}"
 
 
-def facts_of(trial: Trial) -> TrialFacts:
+def read_trial_facts(trial: Trial) -> TrialFacts:
     """The facts of the counting attempt. Five queries, and one for each chunk of steps."""
     attempt = trial.counting_attempt()
     if attempt is None:
@@ -87,7 +87,7 @@ def facts_of(trial: Trial) -> TrialFacts:
         exception_type=attempt.exception_type,
         exception_message=attempt.exception_message[-MESSAGE_CHARS:],
         checks=tuple(
-            CheckFact(check.group, check.name, check.status, both_ends(check.message)) for check in checks[:CHECKS]
+            CheckFact(check.group, check.name, check.status, cut_both_ends(check.message)) for check in checks[:CHECKS]
         ),
         checks_total=trial.checks_total,
         output=verdict.output.content()[-OUTPUT_CHARS:].decode("utf-8", "replace")
@@ -95,7 +95,7 @@ def facts_of(trial: Trial) -> TrialFacts:
         else "",
         mounted=mounted,
         read=read,
-        course=course_of(iterate_steps(main)) if main else None,
+        course=read_course(iterate_steps(main)) if main else None,
         source=_find_source(trial),
     )
 

@@ -16,7 +16,7 @@ from django.db.models import Count, Q, QuerySet, Sum
 
 from benchapp.models import Attempt, Episode, ModelCall, Run, User
 from benchapp.record.human_acts import note_activity
-from benchapp.stats.metrics.spending import known_part
+from benchapp.stats.metrics.spending import select_known_part
 from runner.base.errors import BudgetSpent, SetupError
 from runner.base.types import Usage
 
@@ -46,11 +46,11 @@ def count_spent(run: Run, *, without_attempt_of: Episode | None = None) -> Spent
 
 def _sum_spent(rows: QuerySet[Attempt] | QuerySet[ModelCall]) -> Spent:
     told = rows.order_by().annotate(
-        known_input=known_part(rows, "input_tokens"), known_output=known_part(rows, "output_tokens")
+        known_input=select_known_part(rows, "input_tokens"), known_output=select_known_part(rows, "output_tokens")
     )
     used = Q(known_input__gt=0) | Q(known_output__gt=0)
     sums = told.aggregate(
-        usd=Sum(known_part(rows, "cost_usd")),
+        usd=Sum(select_known_part(rows, "cost_usd")),
         read=Sum("known_input"),
         written=Sum("known_output"),
         unpriced=Count("pk", filter=used & Q(cost_usd=None)),

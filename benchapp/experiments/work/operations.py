@@ -131,7 +131,7 @@ def _enter_left_out(episode: Episode, now: Episode, step: Ask, reason: str, by: 
     now.lease_owner = str(this_process())[:200]
     now.lease_until = timezone.now() + timedelta(seconds=settings.LEASE_SECONDS)
     now.save(update_fields=["is_tainted", *Episode.GOING_ON])
-    state = fold(recorded.history(episode))
+    state = fold(recorded.read_history(episode))
     leave_out(step, RowRecorder(episode, now.lease_epoch), state, who=name_actor(by), why=reason)
     episode.calls.end_started("interrupted: an operator skipped this answer")
     Episode.objects.filter(pk=episode.pk).update(lease_owner="", lease_until=None)
@@ -223,7 +223,7 @@ def _name_target(target: Target) -> str:
 def _find_slot(episode: Episode, plan: EpisodePlan) -> TrialSlot:
     if blocked := episode.trials.blocked().select_related("task").first():
         return recorded.slot_of(blocked)
-    step = protocols.next_step(plan, recorded.history(episode))
+    step = protocols.next_step(plan, recorded.read_history(episode))
     if not isinstance(step, RunTrial):
         raise NotPossible(f"episode {episode.public_id} does not stand at a trial but at {type(step).__name__}")
     return step.slot
@@ -231,7 +231,7 @@ def _find_slot(episode: Episode, plan: EpisodePlan) -> TrialSlot:
 
 def _find_due(episode: Episode, plan: EpisodePlan) -> NextStep | None:
     aside = {recorded.slot_of(trial) for trial in episode.trials.blocked().select_related("task")}
-    return protocols.next_step(plan, recorded.history(episode), aside)
+    return protocols.next_step(plan, recorded.read_history(episode), aside)
 
 
 def _enter_skip(episode: Episode, trial: Trial, reason: str, by: User | None) -> None:

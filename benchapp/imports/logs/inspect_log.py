@@ -39,7 +39,7 @@ from benchapp.imports.reading.times import aware, read_time, seconds_between
 from benchapp.imports.reading.walking import FolderEntry, Root, name_of
 from runner.base.text import clean, storable
 from runner.base.types import JsonValue, Usage, Verdict
-from runner.trajectories.readers.inspect_sample import usage_of
+from runner.trajectories.readers.inspect_sample import read_model_usage
 
 NAME = "inspect"
 SUFFIXES = frozenset({".eval", ".json"})
@@ -249,7 +249,7 @@ class InspectSample:
             config={key: raw[key] for key in _CONFIG if raw.get(key)},
             choices=(SourceChoice((source,)),),
             exception=_exception(told),
-            usage=usage_of(usage) if isinstance(usage, Mapping) else Usage(),
+            usage=read_model_usage(usage) if isinstance(usage, Mapping) else Usage(),
             agent=self.task.run.harness,
         )
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, fields
 
 from django.core.management.base import BaseCommand, CommandError
 
-from benchapp.exports.spreadsheet import unrun
+from benchapp.exports.spreadsheet import escape_formula
 from benchapp.management.lookups import end_on
 from benchapp.papers.errata import Erratum, read_errata
 from benchapp.papers.loading import PublishedDataError, read_published_rows
@@ -68,7 +68,9 @@ class Command(BaseCommand):
         writer = csv.DictWriter(self.stdout, columns, lineterminator="\n")
         writer.writeheader()
         for row in values:
-            writer.writerow({name: unrun(value) if isinstance(value, str) else value for name, value in row.items()})
+            writer.writerow(
+                {name: escape_formula(value) if isinstance(value, str) else value for name, value in row.items()}
+            )
 
 
 def _is_of(table: str, wanted: str | None) -> bool:

@@ -18,9 +18,9 @@ from django.db.models import Q, QuerySet
 from redis.exceptions import RedisError
 
 from benchapp.analysis.trial_rules import PATCH_RULES, RULES, RULES_VERSION, TRIAL_RULES, examine
-from benchapp.analysis.trial_rules.authored import facts_of_decision, facts_of_library
+from benchapp.analysis.trial_rules.authored import read_decision_facts, read_library_facts
 from benchapp.analysis.trial_rules.rule_finding import TrialFinding
-from benchapp.analysis.trial_rules.trial_facts import facts_of
+from benchapp.analysis.trial_rules.trial_facts import read_trial_facts
 from benchapp.models import Code, CodebookVersion, Queue, QueueItem, Suggestion, User
 from benchapp.record.redaction import redact_text
 from benchapp.review.blinding import Hidden, hidden_in
@@ -92,11 +92,11 @@ def _items(queue: Queue) -> Iterator[QueueItem]:
 def findings_of(item: QueueItem) -> list[TrialFinding]:
     """What the rules say of the unit of this item."""
     if item.trial:
-        return examine(facts_of(item.trial), TRIAL_RULES)
+        return examine(read_trial_facts(item.trial), TRIAL_RULES)
     if item.decision:
-        return examine(facts_of_decision(item.decision), PATCH_RULES)
+        return examine(read_decision_facts(item.decision), PATCH_RULES)
     assert item.snapshot is not None, "an item is one unit (queue_item_is_one_unit)"
-    return examine(facts_of_library(item.snapshot, item.episode), PATCH_RULES)
+    return examine(read_library_facts(item.snapshot, item.episode), PATCH_RULES)
 
 
 def _suggest(item: QueueItem, names: Names) -> bool:

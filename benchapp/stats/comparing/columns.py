@@ -66,7 +66,7 @@ def _take_or_read(runs: list[Run]) -> dict[int, Outcomes]:
     return found
 
 
-def settled_after(runs: Iterable[Run], moment: datetime) -> set[int]:
+def read_settled_after(runs: Iterable[Run], moment: datetime) -> set[int]:
     """Keys of trials of these runs that were settled, for the first time or again, after that moment."""
     later = Trial.objects.filter(episode__run__in=[run.pk for run in runs], settled_at__gt=moment)
     return set(later.values_list("pk", flat=True))

@@ -14,7 +14,7 @@ import numpy as np
 from benchapp.models import Run
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.comparing.choices import Choices
-from benchapp.stats.comparing.columns import KEPT, outcomes_of, settled_after
+from benchapp.stats.comparing.columns import KEPT, outcomes_of, read_settled_after
 from benchapp.stats.comparing.groups import Group, Groups
 from benchapp.stats.comparing.selection import MAX_RUNS, filter_added, select_runs
 from benchapp.stats.inference.difference import Difference, compare
@@ -98,7 +98,7 @@ class GroupComparison:
     @cached_property
     def _later(self) -> set[int]:
         pin = self.choices.as_of
-        return settled_after(self.runs, pin) if pin else set()
+        return read_settled_after(self.runs, pin) if pin else set()
 
     @property
     def revised(self) -> int:

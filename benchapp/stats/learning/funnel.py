@@ -98,7 +98,7 @@ def chances_of(run: Run, trials: QuerySet[Trial] | None = None) -> list[Chance]:
     )
     rows = list(wanted.order_by("episode__ordinal", "episode_id", "pk").values_list(*facts))
     uses = _uses(wanted)
-    held = held_by({row[4] for row in rows if row[4]})
+    held = read_skills_held({row[4] for row in rows if row[4]})
     slugs = _family_slugs(run)
     found: list[Chance] = []
     for trial, episode, success, family, snapshot, library, instruction in rows:
@@ -221,7 +221,7 @@ def _is_before(step: int | None, other: int | None) -> bool:
     return step is not None and (other is None or step < other)
 
 
-def held_by(snapshots: set[int]) -> dict[int, set[str]]:
+def read_skills_held(snapshots: set[int]) -> dict[int, set[str]]:
     """snapshot -> the skills it holds: folders with a SKILL.md."""
     found: dict[int, set[str]] = defaultdict(set)
     files = SnapshotFile.objects.filter(snapshot__in=snapshots, path__endswith="/SKILL.md").order_by()

@@ -57,7 +57,7 @@ def outcomes_of(squares: Iterable[Square]) -> dict[tuple[str, str, int, int], bo
     }
 
 
-def stored_outcomes(run: Run) -> dict[tuple[str, str, int, int], bool]:
+def read_outcomes(run: Run) -> dict[tuple[str, str, int, int], bool]:
     rows = Trial.objects.filter(episode__run=run, episode__is_tainted=False).scored()
     return {
         (phase, role, task, sample): bool(success)
@@ -67,7 +67,7 @@ def stored_outcomes(run: Run) -> dict[tuple[str, str, int, int], bool]:
     }
 
 
-def beside(own: Successes, sibling: Successes) -> dict[str, BesideNoSkill]:
+def compare_with_no_skill(own: Successes, sibling: Successes) -> dict[str, BesideNoSkill]:
     """metric key -> comparison, for each metric with at least one task scored on both sides."""
     found = {metric.key: _compare(metric, own, sibling) for metric in METRICS}
     return {key: comparison for key, comparison in found.items() if comparison is not None}

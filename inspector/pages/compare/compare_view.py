@@ -9,7 +9,7 @@ from django.views.decorators.http import require_safe
 
 from benchapp.analysis.diagnoses.profile import PROFILE_GROUPS
 from benchapp.analysis.diagnoses.profiles_by_run import LibraryProfile, average_profile, read_skills
-from benchapp.analysis.failures.run_endings import Endings, endings_of, sentences_of
+from benchapp.analysis.failures.run_endings import Endings, describe_endings, read_endings
 from benchapp.models import Run
 from benchapp.papers.loading import PAPERS
 from benchapp.record.json_shape import JsonShape, encode
@@ -80,7 +80,7 @@ def build_comparison_context(request: HttpRequest, sheet: ChartSheet, groups: Se
 
 def groups_twin(sheet: ChartSheet, groups: Sequence[Group]) -> list[dict[str, object]]:
     passes = {each.group.identity: each for each in passes_of(sheet.comparison, groups)}
-    endings = endings_of(run for group in groups for run in group.runs)
+    endings = read_endings(run for group in groups for run in group.runs)
     profiles = {group.identity: profile for group, profile in _profiles(sheet, groups)}
     return [
         {
@@ -142,8 +142,8 @@ def _profiles(sheet: ChartSheet, groups: Sequence[Group]) -> list[tuple[Group, L
 
 def _endings(groups: Sequence[Group]) -> list[tuple[Group, tuple[str, ...]]]:
     """Groups of which how their agents or authors ended must be known to read the table, with what is to be known."""
-    found = endings_of(run for group in groups for run in group.runs)
-    said = ((group, sentences_of([found[run.pk] for run in group.runs])) for group in groups)
+    found = read_endings(run for group in groups for run in group.runs)
+    said = ((group, describe_endings([found[run.pk] for run in group.runs])) for group in groups)
     return [(group, sentences) for group, sentences in said if sentences]
 
 

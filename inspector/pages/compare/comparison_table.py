@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from django.utils.safestring import SafeString
 
-from benchapp.analysis.failures.run_endings import Endings, endings_of
+from benchapp.analysis.failures.run_endings import Endings, read_endings
 from benchapp.stats.comparing.comparison import MetricCell
 from benchapp.stats.comparing.comparison_sentences import says
 from benchapp.stats.comparing.groups import SEPARATOR, Group
@@ -52,7 +52,7 @@ def run_metrics(sheet: ChartSheet) -> tuple[RunMetric, ...]:
 
 def table_rows(sheet: ChartSheet, groups: Iterable[Group]) -> list[ComparisonRow]:
     shown = list(groups)
-    endings = endings_of(run for group in shown for run in group.runs)
+    endings = read_endings(run for group in shown for run in group.runs)
     return [_row(sheet, group, endings) for group in shown]
 
 

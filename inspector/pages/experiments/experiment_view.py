@@ -15,12 +15,12 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
-from benchapp.analysis.failures.run_endings import Endings, endings_of
+from benchapp.analysis.failures.run_endings import Endings, read_endings
 from benchapp.experiments.estimate import Amount
 from benchapp.experiments.work.progress import WorkProgress
 from benchapp.models import Episode, Experiment, Run
 from benchapp.record.json_shape import JsonShape
-from benchapp.stats.comparing.columns import outcomes_of, settled_after
+from benchapp.stats.comparing.columns import outcomes_of, read_settled_after
 from benchapp.stats.metrics.outcomes import Outcomes
 from benchapp.stats.metrics.spending import RunSpending, Spending, spending_of
 from benchapp.stats.metrics.tally import TrialTally
@@ -55,7 +55,7 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
     groups = paginate(request, list(sheet.comparison.groups.all), per_page=GROUPS_PER_PAGE, name="groups")
     outcomes = _read_outcomes(runs, as_of)
     spending = spending_of(runs, as_of)
-    endings = endings_of(page)
+    endings = read_endings(page)
     members = [_build_member(run, outcomes[run.pk], spending[run.pk].agent, endings[run.pk]) for run in page]
     total = sum((TrialTally.of(each) for each in outcomes.values()), TrialTally())
     data = {
@@ -100,7 +100,7 @@ def _read_standing_still(found: Experiment) -> list[tuple[str, str, int]]:
 def _read_outcomes(runs: list[Run], as_of: datetime | None) -> Mapping[int, Outcomes]:
     """run pk -> its trials; what was settled after the pin is planned, as everywhere on a pinned page."""
     found = outcomes_of(runs)
-    later = settled_after(runs, as_of) if as_of else set()
+    later = read_settled_after(runs, as_of) if as_of else set()
     return {pk: each.without(later) for pk, each in found.items()} if later else found
 
 

@@ -207,7 +207,7 @@ def open_author_call(episode: Episode, query: Mapping[str, str]) -> AuthorCall |
         chosen=_read_trajectory(chosen, query) if chosen else None,
         previous=near.get(previous or 0),
         following=near.get(following or 0),
-        talk=talk_before(decision) if show == "call" else (),
+        talk=read_talk(decision) if show == "call" else (),
     )
 
 
@@ -386,7 +386,7 @@ class TalkTurn:
         return range(1, self.messages + 1)
 
 
-def talk_before(decision: Decision) -> tuple[TalkTurn, ...]:
+def read_talk(decision: Decision) -> tuple[TalkTurn, ...]:
     """In the order of the calls; empty where nobody taught. Needs the decision's family and trial with its task."""
     if decision.after_trial is None:
         return ()

@@ -23,7 +23,7 @@ from inspector.pages.library.changes import FileChange, ShownFile, Version, draw
 from inspector.pages.library.library import TimeMachine, open_time_machine
 from inspector.pages.library.rail import ShownTrial
 from inspector.pages.trials.trial import LongText, choose_attempt, choose_trajectory, inspect_trial
-from inspector.pages.trials.verdict import VerdictView, verdicts_of
+from inspector.pages.trials.verdict import VerdictView, read_verdicts
 from inspector.web.text.drawn_steps import PAGE_STEPS, StepView, draw_steps, list_uses_by_step
 from inspector.web.text.excerpt import EvidenceExcerpt
 from inspector.web.text.visible import visible
@@ -164,7 +164,7 @@ def _read_account(trial: Trial, redactor: Redactor) -> Account:
     """Of the counting attempt, else of the latest one."""
     attempts = list(trial.attempts.order_by("number"))
     attempt = choose_attempt(attempts, "")
-    verdicts = verdicts_of(attempt, clean=lambda text: visible(redactor.text(text)))
+    verdicts = read_verdicts(attempt, clean=lambda text: visible(redactor.text(text)))
     trajectory = choose_trajectory(list(attempt.trajectories.filter(is_superseded=False)) if attempt else [], "")
     uses = list(attempt.skill_uses.order_by("step", "id")[:200]) if attempt else []
     total = trajectory.steps_total if trajectory else 0

@@ -40,7 +40,7 @@ from benchapp.models import (
 )
 from benchapp.record.json_shape import JsonShape, Shaped
 from inspector.pages.library.changes import FileChange
-from inspector.pages.trials.verdict import VerdictView, verdicts_of
+from inspector.pages.trials.verdict import VerdictView, read_verdicts
 from inspector.web.subject import find_neighbours
 from inspector.web.text.excerpt import EvidenceExcerpt, read_excerpts
 from runner.base.types import AuthorMode, DecisionStatus
@@ -307,4 +307,4 @@ def read_evidence(decision: Decision) -> list[ShownTrial]:
 def read_verdict_seen(decision: Decision) -> VerdictView | None:
     """The primary verdict of the trial that the decision followed."""
     trial = decision.after_trial
-    return next(iter(verdicts_of(trial.counting_attempt())), None) if trial else None
+    return next(iter(read_verdicts(trial.counting_attempt())), None) if trial else None

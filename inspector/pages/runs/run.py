@@ -279,7 +279,7 @@ class RateCard:
     note: str = ""
 
 
-def cards_of(
+def build_cards(
     rates: Mapping[str, Rate], compared: Mapping[str, BesideNoSkill], protocols: frozenset[str], *, samples: int
 ) -> list[RateCard]:
     """`protocols`: of the run's episodes; "" where an import tells none. `samples`: the most that any

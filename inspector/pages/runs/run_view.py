@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
-from benchapp.analysis.failures.run_endings import Endings, endings_of
+from benchapp.analysis.failures.run_endings import Endings, read_endings
 from benchapp.experiments.work.progress import AtWork, WorkProgress, at_work, progress_of
 from benchapp.models import (
     Attempt,
@@ -30,8 +30,14 @@ from benchapp.models import (
 )
 from benchapp.record.json_shape import JsonShape, Shaped, encode
 from benchapp.stats.benchmarks import skillevolbench_metrics
-from benchapp.stats.learning.funnel import held_by
-from benchapp.stats.metrics.no_skill_sibling import BesideNoSkill, beside, outcomes_of, sibling_of, stored_outcomes
+from benchapp.stats.learning.funnel import read_skills_held
+from benchapp.stats.metrics.no_skill_sibling import (
+    BesideNoSkill,
+    compare_with_no_skill,
+    outcomes_of,
+    read_outcomes,
+    sibling_of,
+)
 from benchapp.stats.metrics.rates import Rate
 from benchapp.stats.metrics.spending import RunSpending, spending_of
 from benchapp.stats.metrics.tally import TrialTally, tally_by
@@ -41,8 +47,8 @@ from inspector.pages.runs.run import (
     LibraryFacts,
     Lines,
     RetestCounts,
+    build_cards,
     build_grid,
-    cards_of,
     count_retests,
     find_bypasses,
 )
@@ -128,14 +134,14 @@ def _grid_page(
         rates=rates,
         squares=squares,
         headway=_read_headway(found),
-        compared=beside(outcomes_of(squares), stored_outcomes(sibling)) if sibling else {},
+        compared=compare_with_no_skill(outcomes_of(squares), read_outcomes(sibling)) if sibling else {},
         sibling=sibling,
         retest=count_retests(squares),
         bypassed=_find_failed_bypasses(found, squares),
         unscored=list(_select_unscored(found)),
         spent=spending_of([found])[found.pk],
         delays=_sum_delays(found),
-        endings=endings_of([found])[found.pk],
+        endings=read_endings([found])[found.pk],
         now=without_closed(cast(User, request.user), at_work(under_way, MAX_LISTED)) if found.is_open else [],
         calling=_list_calling(found),
     )
@@ -155,7 +161,7 @@ def _build_context(facts: GridFacts) -> dict[str, object]:
         **vars(facts),
         **vars(facts.headway),
         **read_probes_of_run(found),
-        "cards": cards_of(facts.rates, facts.compared, protocols, samples=1 + max(samples, default=0)),
+        "cards": build_cards(facts.rates, facts.compared, protocols, samples=1 + max(samples, default=0)),
         "grid": grid,
         "trial_address": address_of_any("trial"),
         "tainted": any(group.episode.is_tainted for group in grid.groups),
@@ -174,7 +180,7 @@ def _list_page(request: HttpRequest, found: Run, tally: TrialTally, *, as_json: 
     form = TrialListForm(request.GET)
     trials = form.apply(Trial.objects.filter(episode__run=found).select_related("task__family", "episode"))
     page = paginate(request, trials, per_page=PER_PAGE)
-    spent, endings = spending_of([found])[found.pk], endings_of([found])[found.pk]
+    spent, endings = spending_of([found])[found.pk], read_endings([found])[found.pk]
     headway = _read_headway(found)
     libraries = list(
         found.episodes.exclude(library=None).select_related("library").order_by("title", "id")[: PER_PAGE + 1]
@@ -261,7 +267,7 @@ def _select_uses_of_failed(found: Run) -> Iterable[tuple[int, str, str]]:
 
 def _find_failed_bypasses(found: Run, squares: list[Square]) -> list[Square]:
     failed = (square for square in squares if square.success is False)
-    held = held_by({square.snapshot_id for square in failed if square.snapshot_id})
+    held = read_skills_held({square.snapshot_id for square in failed if square.snapshot_id})
     return find_bypasses(squares, _select_uses_of_failed(found), held)
 
 

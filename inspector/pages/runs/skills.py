@@ -17,7 +17,7 @@ from benchapp.stats.learning.funnel import (
     by_skill,
     chances_of,
     funnel_of,
-    held_by,
+    read_skills_held,
     rivals,
     select_bypassed,
     select_read_and_failed,
@@ -177,11 +177,11 @@ def open_funnel(run: Run, query: Mapping[str, str], trials: QuerySet[Trial]) -> 
     skills = by_skill(in_table, asked.least)
     lists = select_bypassed(chosen), select_read_and_failed(chosen), rivals(chosen)
     rows = _read_trials(lists)
-    held = held_by({episode.library_id for episode in episodes.values() if episode.library_id})
+    held = read_skills_held({episode.library_id for episode in episodes.values() if episode.library_id})
     return FunnelPage(
         asked=asked,
         funnel=funnel,
-        stages=stages_of(funnel),
+        stages=build_stages(funnel),
         skills=tuple(_build_row(found, episodes, held) for found in skills[:MAX_SKILLS]),
         skills_left_out=max(0, len(skills) - MAX_SKILLS),
         episodes=len({found.episode for found in skills}),
@@ -196,7 +196,7 @@ def open_funnel(run: Run, query: Mapping[str, str], trials: QuerySet[Trial]) -> 
     )
 
 
-def stages_of(funnel: Funnel) -> tuple[FunnelStage, ...]:
+def build_stages(funnel: Funnel) -> tuple[FunnelStage, ...]:
     total = funnel.available.total
     width = BAR / total if total else 0.0
     passed = funnel.followed.passed
@@ -221,7 +221,7 @@ def _choose(every: Sequence[Chance], asked: FunnelChoices, episodes: Mapping[int
 def _build_row(found: SkillFunnel, episodes: Mapping[int, Episode], held: Mapping[int, set[str]]) -> SkillRow:
     episode = episodes[found.episode]
     is_held = found.skill in held.get(episode.library_id or 0, ())
-    return SkillRow(found, visible(found.skill), episode, stages_of(found.funnel), is_held)
+    return SkillRow(found, visible(found.skill), episode, build_stages(found.funnel), is_held)
 
 
 def _read_trials(groups: Iterable[Sequence[Chance]]) -> dict[int, Trial]:

@@ -45,7 +45,7 @@ class LiveSteps:
         return max(0, self.steps[0].number - 1) if self.steps else 0
 
 
-def live_steps(attempt: Attempt | None) -> LiveSteps | None:
+def read_live_steps(attempt: Attempt | None) -> LiveSteps | None:
     """The last steps of a running attempt; None for any other."""
     if attempt is None or attempt.status != Attempt.Status.RUNNING:
         return None
@@ -53,7 +53,7 @@ def live_steps(attempt: Attempt | None) -> LiveSteps | None:
     return _draw(attempt, found or (), START, is_away=found is None)
 
 
-def steps_since(attempt: Attempt, after: str) -> LiveSteps:
+def read_steps_since(attempt: Attempt, after: str) -> LiveSteps:
     """What came after the step with the id `after`; nonsense is the beginning."""
     after = after if _PLACE.fullmatch(after) else START
     found = live.read(str(attempt.public_id), after=after, count=MORE_STEPS)

@@ -15,7 +15,7 @@ from benchapp.record.trajectory_store import read_picked
 from benchapp.stats.metrics.comparability import Comparability, compare_setups
 from inspector.pages.trials.outline import ROW_CHARS
 from inspector.pages.trials.pair_fields import CheckPair, FieldPair, SkillPair, pair_checks, pair_fields, pair_skills
-from inspector.pages.trials.token_curves import Curves, curves_of
+from inspector.pages.trials.token_curves import Curves, draw_curves
 from inspector.pages.trials.trial import (
     MAX_SKILL_STEPS,
     SkillUsage,
@@ -24,7 +24,7 @@ from inspector.pages.trials.trial import (
     choose_trajectory,
     list_skill_steps,
 )
-from inspector.pages.trials.verdict import VerdictView, verdicts_of
+from inspector.pages.trials.verdict import VerdictView, read_verdicts
 from inspector.web.text.drawn_steps import StepView, draw_steps
 from inspector.web.text.visible import one_line, visible
 
@@ -213,7 +213,7 @@ def build_pair(left: Trial, right: Trial, query: Mapping[str, str]) -> TrialPair
         setups=compare_setups({run.pk: run for run in (left.episode.run, right.episode.run)}.values()),
         checks=tuple(pair_checks(one.verdict, other.verdict)),
         skills=tuple(pair_skills(one.skills, other.skills)),
-        curves=curves_of(one.side.tokens, other.side.tokens, (at.left, at.right)),
+        curves=draw_curves(one.side.tokens, other.side.tokens, (at.left, at.right)),
         strip=tuple(_draw_strip(alignment)),
     )
 
@@ -272,7 +272,7 @@ def _read_half(letter: str, label: str, trial: Trial, asked: str) -> Half:
     own = [each for each in found if attempt and each.attempt_id == attempt.pk]
     trajectory = chosen or choose_trajectory(own, "")
     uses = list(attempt.skill_uses.order_by("step", "id")[:MAX_SKILL_STEPS]) if attempt else []
-    verdicts = verdicts_of(attempt)
+    verdicts = read_verdicts(attempt)
     return Half(
         letter=letter,
         label=label,

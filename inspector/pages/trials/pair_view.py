@@ -14,7 +14,7 @@ from benchapp.analysis.alignment.alignment import AlignedRow, RowKind
 from benchapp.models import Trial
 from benchapp.record.json_shape import JsonShape
 from inspector.pages.trials.pair import MAX_CHECKS, MAX_SKILLS, UNITS, Half, PairUnit, TrialPair, build_pair, draw_units
-from inspector.pages.trials.token_curves import sums
+from inspector.pages.trials.token_curves import sum_tokens
 from inspector.web.closed_pages import refuse_closed
 from inspector.web.responses import next_url, render_page
 from inspector.web.text.row_shapes import TRIAL
@@ -147,7 +147,7 @@ def _compare_revisions(this: TrialPair) -> bool | None:
 def _sum_tokens(half: Half) -> list[int] | None:
     """None where no step tells any."""
     is_told = any(any(part is not None for part in step) for step in half.side.tokens)
-    return sums(half.side.tokens) if is_told else None
+    return sum_tokens(half.side.tokens) if is_told else None
 
 
 def _row_twin(rows: tuple[AlignedRow, ...], place: int | None) -> dict[str, object] | None:

@@ -36,7 +36,7 @@ class Curves:
     height: int = HEIGHT
 
 
-def sums(tokens: Tokens) -> list[int]:
+def sum_tokens(tokens: Tokens) -> list[int]:
     """Input and output up to each step. A step that does not tell adds nothing, and `Curve.known` says how many do."""
     found, total = [], 0
     for step in tokens:
@@ -45,10 +45,10 @@ def sums(tokens: Tokens) -> list[int]:
     return found
 
 
-def curves_of(left: Tokens, right: Tokens, marked: tuple[int | None, int | None]) -> Curves:
+def draw_curves(left: Tokens, right: Tokens, marked: tuple[int | None, int | None]) -> Curves:
     """`marked`: the place of the step to mark on either side, from 0."""
     steps = max(len(left), len(right), 1)
-    heights = [sums(left), sums(right)]
+    heights = [sum_tokens(left), sum_tokens(right)]
     most = max((found[-1] for found in heights if found), default=0)
     drawn = [
         _draw_curve(tokens, found, steps, most, at)

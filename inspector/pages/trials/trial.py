@@ -11,9 +11,9 @@ import orjson
 from benchapp.models import Attempt, Blob, Compaction, Decision, SkillUse, Trajectory, Trial
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.trajectory_store import StoredStep, read_page
-from benchapp.stats.learning.funnel import held_by
+from benchapp.stats.learning.funnel import read_skills_held
 from inspector.pages.trials.outline import Outline, read_outline_around
-from inspector.pages.trials.verdict import CheckLine, VerdictView, verdicts_of
+from inspector.pages.trials.verdict import CheckLine, VerdictView, read_verdicts
 from inspector.web.subject import choose_row, find_neighbours
 from inspector.web.text.drawn_steps import PAGE_STEPS, StepView, draw_steps, fit_one_page, list_uses_by_step
 from inspector.web.text.excerpt import EvidenceExcerpt, KeptStep, count_kept_steps, read_excerpts
@@ -146,7 +146,7 @@ def inspect_trial(trial: Trial, query: Mapping[str, str]) -> Inspection:
     by_step = list_skill_steps(uses, trajectory)
     steps = fit_one_page(draw_steps(stored, skills=by_step, kept=_read_kept(compactions, stored)), window.step)
     window = window.of(steps)
-    verdicts = verdicts_of(attempt)
+    verdicts = read_verdicts(attempt)
     instruction = trial.task_revision.instruction_id if trial.task_revision else None
     siblings, previous, following = _find_siblings(trial)
     return Inspection(
@@ -163,7 +163,9 @@ def inspect_trial(trial: Trial, query: Mapping[str, str]) -> Inspection:
         compactions=compactions,
         excerpt=read_excerpts([compactions[view]])[0] if view in compactions else None,
         skills=tuple(build_skill_usages(uses)),
-        held=frozenset(held_by({trial.snapshot_id}).get(trial.snapshot_id, ())) if trial.snapshot_id else frozenset(),
+        held=frozenset(read_skills_held({trial.snapshot_id}).get(trial.snapshot_id, ()))
+        if trial.snapshot_id
+        else frozenset(),
         next_skill=next((step for step in sorted(by_step) if step > window.last), None),
         verdicts=tuple(verdicts),
         # Its end: that is where a verifier says what it concluded.

@@ -12,14 +12,14 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_safe
 
 from benchapp.analysis.alignment.counterparts import Counterpart, find_counterparts
-from benchapp.exports.atif_file import atif_pieces, standing_trajectories
+from benchapp.exports.atif_file import atif_pieces, select_trajectories
 from benchapp.models import Blob, Decision, Trajectory, Trial, User
 from benchapp.record.json_shape import JsonShape, encode
 from benchapp.record.recorded import BOUND_OF
 from benchapp.record.trajectory_store import StoredStep, read_field
 from benchapp.review.blinding import closed_trials
 from inspector.pages.people.comments import count_step_comments
-from inspector.pages.trials.live_trial import live_steps, steps_since
+from inspector.pages.trials.live_trial import read_live_steps, read_steps_since
 from inspector.pages.trials.trial import Inspection, choose_attempt, inspect_trial
 from inspector.web.responses import PageLink, link_to, render_page
 from inspector.web.subject import of_trial
@@ -47,7 +47,7 @@ class FieldPieceForm(forms.Form):
 def trial(request: HttpRequest, found: Trial, *, as_json: bool = False) -> HttpResponse:
     inspection = inspect_trial(found, request.GET)
     beside = find_counterparts(found, without=closed_trials(cast(User, request.user)))
-    live = live_steps(inspection.attempt) if inspection.trajectory is None else None
+    live = read_live_steps(inspection.attempt) if inspection.trajectory is None else None
 
     def twin() -> dict[str, object]:
         return {
@@ -123,7 +123,7 @@ def trajectory_file(request: HttpRequest, trial: Trial) -> HttpResponse | Stream
     """An ATIF document of the attempt that counts, or of `?attempt=`. 404 where it recorded no step."""
     attempts = list(trial.attempts.order_by("number").prefetch_related("trajectories"))
     attempt = choose_attempt(attempts, request.GET.get("attempt", ""))
-    trajectories = standing_trajectories(attempt) if attempt else []
+    trajectories = select_trajectories(attempt) if attempt else []
     if attempt is None or not trajectories:
         raise Http404("this attempt recorded no step")
     response = StreamingHttpResponse(atif_pieces(attempt, trajectories), content_type="application/json")
@@ -139,7 +139,7 @@ def live_trial(request: HttpRequest, found: Trial) -> HttpResponse:
         return redirect(found)
     number = request.GET.get("attempt", "")
     attempt = get_object_or_404(found.attempts, number=int(number) if number.isdecimal() and len(number) < 6 else 0)
-    context = {"live": steps_since(attempt, request.GET.get("after", "")), "this_trial": found, "is_more": True}
+    context = {"live": read_steps_since(attempt, request.GET.get("after", "")), "this_trial": found, "is_more": True}
     return render(request, "trials/_live_more.html", context)
 
 

@@ -70,15 +70,15 @@ class VerdictView:
         return {True: "passed", False: "failed", None: "unscored"}[self.verdict.success]
 
 
-def verdicts_of(attempt: Attempt | None, *, clean: Callable[[str], str] = visible) -> list[VerdictView]:
+def read_verdicts(attempt: Attempt | None, *, clean: Callable[[str], str] = visible) -> list[VerdictView]:
     """Every verdict of an attempt, the primary one first, its texts as `clean` leaves them. Three queries."""
     if attempt is None:
         return []
     verdicts = attempt.verdicts.select_related("output").defer("output__data").prefetch_related("checks", "dimensions")
-    return [view_of(verdict, clean=clean) for verdict in verdicts.order_by("-is_primary", "id")]
+    return [build_verdict_view(verdict, clean=clean) for verdict in verdicts.order_by("-is_primary", "id")]
 
 
-def view_of(verdict: Verdict, *, clean: Callable[[str], str] = visible) -> VerdictView:
+def build_verdict_view(verdict: Verdict, *, clean: Callable[[str], str] = visible) -> VerdictView:
     """Needs the checks and dimensions prefetched."""
     checks = list(verdict.checks.all())
     by_group = ((group, [check for check in checks if check.group == group]) for group in CheckGroup)

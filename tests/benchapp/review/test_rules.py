@@ -10,7 +10,7 @@ import pytest
 
 from benchapp.analysis.failures.quotes import keep_answers
 from benchapp.analysis.trial_rules import PATCH_RULES, RULES, TRIAL_RULES, examine
-from benchapp.analysis.trial_rules.course import KINDS_OF_ERROR, course_of
+from benchapp.analysis.trial_rules.course import KINDS_OF_ERROR, read_course
 from benchapp.analysis.trial_rules.patch_rules import PatchFacts
 from benchapp.analysis.trial_rules.rule_finding import TrialFinding
 from benchapp.analysis.trial_rules.trial_facts import CheckFact, TrialFacts
@@ -32,7 +32,7 @@ def facts(
     steps: Sequence[Step] | None = None, *, messages: Sequence[str] = (), success: bool | None = False, **fields: Any
 ) -> TrialFacts:
     checks = tuple(CheckFact("hidden", f"check {place}", "failed", text) for place, text in enumerate(messages))
-    course = None if steps is None else course_of(steps)
+    course = None if steps is None else read_course(steps)
     return TrialFacts(success=success, checks=checks, course=course, **fields)
 
 
@@ -368,7 +368,7 @@ def test_the_course_of_a_long_trajectory_stays_small() -> None:
                 number, f"python {word}.py", f"Traceback (most recent call last)\nValueError: {word}", error=True
             )
 
-    course = course_of(steps())
+    course = read_course(steps())
     assert course.steps_total == 3_000
     assert len(course.errors) == len(course.error_places) == KINDS_OF_ERROR
 

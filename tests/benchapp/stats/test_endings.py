@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from benchapp.analysis.failures.run_endings import Endings, endings_of, sentences_of
+from benchapp.analysis.failures.run_endings import Endings, describe_endings, read_endings
 from benchapp.models import Episode, Family, Run
 from benchapp.stats.metrics.agent_ends import AgentEnd
 from runner.base.types import Source, Step, ToolCall
@@ -51,7 +51,7 @@ def answer(episode: Episode, *statuses: str, family: Family | None = None, error
 
 def found(episode: Episode) -> Endings:
     Run.objects.touch()
-    return endings_of([Run.objects.get(pk=episode.run_id)])[episode.run_id]
+    return read_endings([Run.objects.get(pk=episode.run_id)])[episode.run_id]
 
 
 def test_trials_without_a_tool_call_are_counted_where_their_trajectory_tells() -> None:
@@ -139,11 +139,11 @@ def test_a_run_without_an_author_or_trials_says_nothing() -> None:
 
 def test_replicates_are_added_up_and_those_without_a_skill_counted() -> None:
     lost, learned = found_lost(), Endings(trials=4, observed=4, skills=True)
-    assert sentences_of([lost, learned])[0] == (
+    assert describe_endings([lost, learned])[0] == (
         "1 of 2 replicates have no skill in any library, so these equal no-skill."
     )
-    assert sentences_of([lost, lost])[0].startswith("0 of 4 author answers were usable: no library holds a skill")
-    assert sentences_of([learned]) == ()
+    assert describe_endings([lost, lost])[0].startswith("0 of 4 author answers were usable: no library holds a skill")
+    assert describe_endings([learned]) == ()
 
 
 def found_lost() -> Endings:
@@ -159,7 +159,7 @@ def test_it_takes_three_queries_for_any_number_of_runs_and_none_for_what_it_know
         answer(episode, "failed")
     runs = list(Run.objects.all())
     with CaptureQueriesContext(connection) as captured:
-        endings_of(runs)
-        endings_of(runs)
+        read_endings(runs)
+        read_endings(runs)
     assert len(captured) == 3
     assert not [query for query in captured if "blob" in query["sql"].replace("blob_id", "")]

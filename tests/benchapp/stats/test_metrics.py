@@ -5,7 +5,7 @@ import pytest
 from benchapp.models import Attempt, Run, Trial
 from benchapp.stats.benchmarks.skillevolbench_metrics import rates_of
 from benchapp.stats.metrics.comparability import compare_setups
-from benchapp.stats.metrics.no_skill_sibling import beside, outcomes_of, sibling_of, stored_outcomes
+from benchapp.stats.metrics.no_skill_sibling import compare_with_no_skill, outcomes_of, read_outcomes, sibling_of
 from benchapp.stats.metrics.rates import Rate
 from benchapp.stats.metrics.spending import spent_by
 from benchapp.stats.metrics.tally import TrialTally, tally_by
@@ -59,7 +59,7 @@ def test_it_compares_with_no_skill_only_where_both_were_scored() -> None:
     run = make_learning_run(experiment, outcomes=(T, T, T, T, F, None, T, T, T))
     assert sibling_of(run) == base
     assert sibling_of(base) is None
-    found = beside(outcomes_of(Trial.objects.filter(episode__run=run).for_grid()), stored_outcomes(base))
+    found = compare_with_no_skill(outcomes_of(Trial.objects.filter(episode__run=run).for_grid()), read_outcomes(base))
     assert (found["LSR"].own, found["LSR"].sibling) == (Rate(4, 4, 4), Rate(2, 4, 4))
     assert found["ESR"].difference == pytest.approx(0.5)
     assert found["RSR"].phase == "replay"
@@ -72,7 +72,9 @@ def test_it_holds_replay_against_the_first_try_where_the_baseline_replays_nothin
     base = make_learning_run(experiment, condition="no-skill", outcomes=(T, F, F, F, F, F, T, T, T))
     Trial.objects.filter(episode__run=base, phase="replay").update(success=None)
     run = make_learning_run(experiment, outcomes=(T, F, F, F, F, F, T, T, F))
-    replay = beside(outcomes_of(Trial.objects.filter(episode__run=run).for_grid()), stored_outcomes(base))["RSR"]
+    replay = compare_with_no_skill(outcomes_of(Trial.objects.filter(episode__run=run).for_grid()), read_outcomes(base))[
+        "RSR"
+    ]
     assert (replay.phase, replay.own.passed, replay.sibling.passed) == ("acquisition", 2, 1)
 
 

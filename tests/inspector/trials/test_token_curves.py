@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from inspector.pages.trials.token_curves import curves_of
+from inspector.pages.trials.token_curves import draw_curves
 
 
 def test_a_step_that_tells_its_input_alone_makes_the_sum_a_lower_bound() -> None:
-    curves = curves_of(((10, 1), (20, None)), ((10, 1), (None, None)), (None, None))
+    curves = draw_curves(((10, 1), (20, None)), ((10, 1), (None, None)), (None, None))
     assert curves.left is not None
     assert curves.right is not None
     assert (curves.left.total, curves.left.is_partial) == (31, True)

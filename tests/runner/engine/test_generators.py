@@ -23,7 +23,7 @@ from runner.protocols import next_step
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import Ask
 from runner.sandboxes import local
-from runner.suites.tasks.task_files import workspace_files
+from runner.suites.tasks.task_files import read_workspace_files
 from tests.runner.small_episode import ticking_clock
 from tests.worlds.corpora import AGNOSTIC, CONDITIONED, COUNTED, HANDBOOK, handbook_suite, plan_for
 
@@ -205,7 +205,7 @@ def test_it_finds_the_corpus_and_a_request_and_the_task_only_where_one_is_reveal
     listed = {line.removeprefix("./") for line in said.partition("{")[0].splitlines()}
     corpus = {f"input/corpus/{path.relative_to(HANDBOOK)}" for path in HANDBOOK.rglob("*") if path.is_file()}
     always = {"input/request.json", "program/generator.toml", "program/run.sh"}
-    task = {"input/task.md", *(f"input/files/{path}" for path in workspace_files(plan.task(COUNTED[0])))}
+    task = {"input/task.md", *(f"input/files/{path}" for path in read_workspace_files(plan.task(COUNTED[0])))}
     assert listed == corpus | always | (task if protocol == CONDITIONED else set())
     request = json.loads(said[said.index("{") :])
     assert request["setting"] == ("task-conditioned" if protocol == CONDITIONED else "task-agnostic")

@@ -25,7 +25,7 @@ from runner.protocols.history import fold
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import Ask
 from runner.sandboxes.docker import docker_sandbox
-from runner.suites.tasks.task_files import workspace_files
+from runner.suites.tasks.task_files import read_workspace_files
 from tests.docker_images import base_image
 from tests.runner.small_episode import ticking_clock
 from tests.worlds.corpora import AGNOSTIC, CONDITIONED, COUNTED, handbook_suite, plan_for, unit_of
@@ -161,7 +161,7 @@ def test_what_a_killed_worker_left_is_ended_by_whoever_takes_over(
     due = next_step(plan, ())
     assert isinstance(due, Ask)
     left = docker_sandbox.open_sandbox(plan.task(COUNTED[0]), name=run_name(plan, due))
-    left.put("workspace", workspace_files(plan.task(COUNTED[0])))
+    left.put("workspace", read_workspace_files(plan.task(COUNTED[0])))
     left.execute("sleep 600 &", timeout_seconds=30)
     assert len(containers(run_name(plan, due))) == 1
     recorder = answered(plan, planted)

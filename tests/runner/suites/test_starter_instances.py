@@ -19,7 +19,7 @@ from runner.protocols.instruction import build_instruction
 from runner.sandboxes.local import open_sandbox
 from runner.suites import load_suite, read_suite_folder
 from runner.suites.starter_suite import STARTER_CORPORA, STARTER_LEARNING
-from runner.suites.tasks.task_files import workspace_files
+from runner.suites.tasks.task_files import read_workspace_files
 from runner.verifying import run_verifier
 from tests.runner.starter_bench import Bench, failed
 
@@ -114,7 +114,7 @@ def verdict_of(task: Task, program: str | None) -> Verdict:
     sandbox = open_sandbox(task, name="t")
     try:
         if program is not None:
-            sandbox.put("workspace", {**workspace_files(task), "solve.py": File(program.encode())})
+            sandbox.put("workspace", {**read_workspace_files(task), "solve.py": File(program.encode())})
             assert sandbox.execute("python3 solve.py", timeout_seconds=60).exit_code == 0
         return run_verifier(task, sandbox)
     finally:

@@ -13,7 +13,7 @@ from runner.base.suite import Suite
 from runner.base.types import Machine
 from runner.suites.folder import read_suite
 from runner.suites.starter_suite import STARTER
-from runner.suites.tasks.task_files import read_test_files, workspace_files
+from runner.suites.tasks.task_files import read_test_files, read_workspace_files
 
 TASK = "tasks/rain-per-station"
 FAMILY = "skills/null-safe-aggregation"
@@ -79,7 +79,7 @@ def test_it_gives_another_suite_digest_but_the_same_tasks_when_a_curated_skill_c
 def test_it_puts_shared_tests_beside_the_tasks_own(copy: Path) -> None:
     task = read_suite(copy).environments[0].families[0].tasks[0]
     assert {"test.sh", "verify.py", "rubric.yaml", "verifier_lib.py"} <= set(read_test_files(task))
-    assert set(workspace_files(task)) == {"rain.csv"}
+    assert set(read_workspace_files(task)) == {"rain.csv"}
 
 
 def test_it_reads_what_a_task_asks_of_its_machine_as_harbors_reader_does(copy: Path) -> None:
@@ -90,7 +90,7 @@ def test_it_reads_what_a_task_asks_of_its_machine_as_harbors_reader_does(copy: P
     task = read_suite(copy).environments[0].families[0].tasks[0]
     assert task.machine == Machine(None, "made:1", 2.0, 3072, 700, False, environment={"A": "1"})
     assert (task.agent_timeout_seconds, task.verifier_timeout_seconds) == (7, 600)
-    assert (task.verifier_environment, workspace_files(task)) == ({"B": "2"}, {})
+    assert (task.verifier_environment, read_workspace_files(task)) == ({"B": "2"}, {})
 
 
 def test_it_refuses_what_a_task_asks_and_nobody_carries_out(copy: Path) -> None:

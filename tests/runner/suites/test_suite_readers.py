@@ -17,7 +17,7 @@ from runner.protocols.conditions import find_condition
 from runner.protocols.plan import EpisodePlan
 from runner.suites import FORMATS, format_of, key_of, read_suite_folder
 from runner.suites.starter_suite import STARTER, STARTER_CORPORA
-from runner.suites.tasks.task_files import workspace_files
+from runner.suites.tasks.task_files import read_workspace_files
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "suites"
 
@@ -252,7 +252,7 @@ def test_a_task_that_never_ran_with_its_skills_keeps_its_digest(tmp_path: Path) 
 def test_a_task_without_an_image_gets_none_of_them_in_its_working_directory(tmp_path: Path) -> None:
     folder = write_task(tmp_path / "set" / "one", **{"environment__skills__told__SKILL.md": "x", "environment__a": "x"})
     (folder / "environment" / "Dockerfile").unlink()
-    assert list(workspace_files(tasks_of(read_suite_folder(tmp_path / "set"))[0])) == ["a"]
+    assert list(read_workspace_files(tasks_of(read_suite_folder(tmp_path / "set"))[0])) == ["a"]
 
 
 def test_a_named_image_beside_a_dockerfile_is_told(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from runner.protocols.steps import RunTrial
 from runner.sandboxes import LOGS, WORKSPACE
 from runner.sandboxes.docker.docker_sandbox import open_sandbox
 from runner.suites import read_suite_folder
-from runner.suites.tasks.task_files import workspace_files
+from runner.suites.tasks.task_files import read_workspace_files
 from runner.verifying import run_verifier
 from tests.docker_images import base_image
 
@@ -141,7 +141,7 @@ def test_a_verdict_says_what_the_files_say(agent: str, folder: str, has_total: b
     task = next(task for _, task in tasks_of(suite) if task.folder.name == folder)
     sandbox = open_sandbox(task, name="files")
     try:
-        sandbox.put(WORKSPACE, workspace_files(task))
+        sandbox.put(WORKSPACE, read_workspace_files(task))
         make_agent(agent).run(AgentJob(task, task.instruction, (), 1, Limits()), sandbox, None, lambda step: None)
         verdict = run_verifier(task, sandbox)
         written = {path.removeprefix("verifier/"): file.content for path, file in sandbox.files(LOGS).items()}

@@ -15,7 +15,7 @@ from runner.base.errors import SetupError, VerifierError
 from runner.base.types import CheckGroup, CheckStatus, Dimension, File, Machine, Task
 from runner.sandboxes.local import LocalSandbox, open_sandbox
 from runner.suites.starter_suite import load_starter
-from runner.suites.tasks.task_files import script_command, workspace_files
+from runner.suites.tasks.task_files import read_workspace_files, script_command
 from runner.verifying import run_verifier
 
 OUTCOME = {
@@ -431,7 +431,7 @@ def test_a_bundled_task_is_failed_by_nop_and_passed_by_the_oracle(
     sandbox: LocalSandbox, agent: str, success: bool
 ) -> None:
     bundled = load_starter().environments[0].families[0].tasks[0]
-    sandbox.put("workspace", workspace_files(bundled))
+    sandbox.put("workspace", read_workspace_files(bundled))
     run = make_agent(agent).run(AgentJob(bundled, bundled.instruction, (), 1), sandbox, None, lambda step: None)
     verdict = run_verifier(bundled, sandbox)
     assert run.failure is None

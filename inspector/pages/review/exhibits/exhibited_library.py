@@ -23,7 +23,7 @@ from inspector.pages.library.changes import (
 from inspector.pages.library.rail import read_evidence
 from inspector.pages.review.exhibits.giveaways import masks_of_episode
 from inspector.pages.review.exhibits.masking import Mask
-from inspector.pages.trials.verdict import VerdictView, verdicts_of
+from inspector.pages.trials.verdict import VerdictView, read_verdicts
 from inspector.web.text.diff import DiffRow, draw_source_rows, explain_no_rows, is_binary
 from inspector.web.text.excerpt import EvidenceExcerpt, Segment
 from inspector.web.text.visible import visible
@@ -89,7 +89,7 @@ def exhibit_decision(decision: Decision, hidden: Hidden, query: Mapping[str, str
     chosen = next((change for change in changes if change.path == query.get("file")), None)
     failed = decision.status == DecisionStatus.FAILED
     occasion = decision.after_trial
-    seen = verdicts_of(occasion.counting_attempt(), clean=mask.text) if occasion else []
+    seen = read_verdicts(occasion.counting_attempt(), clean=mask.text) if occasion else []
     return DecisionExhibit(
         decision=decision,
         mode="" if hidden.conditions else decision.mode,

@@ -14,7 +14,7 @@ from inspector.pages.review.exhibits.masked_steps import Steps, read_shown
 from inspector.pages.review.exhibits.masking import Mask, ShownText
 from inspector.pages.trials.outline import Outline, read_outline_around
 from inspector.pages.trials.trial import MAX_INSTRUCTION, MAX_OUTPUT, LongText, StepWindow, parse_window
-from inspector.pages.trials.verdict import VerdictView, verdicts_of
+from inspector.pages.trials.verdict import VerdictView, read_verdicts
 from inspector.web.text.drawn_steps import StepView, draw_steps, fit_one_page, list_uses_by_step
 from inspector.web.text.visible import one_line, visible
 from runner.trajectories.fields import fields
@@ -68,7 +68,7 @@ def exhibit_trial(item: QueueItem, trial: Trial, hidden: Hidden, query: Mapping[
     skills = {} if hidden.conditions else list_uses_by_step(uses, trajectory)
     drawn = fit_one_page(draw_steps(page.stored, skills=skills, kept={}, texts_of=page.texts), window.step)
     window = window.of(drawn)
-    verdicts = [_mask_dimensions(view, masks.names) for view in verdicts_of(attempt, clean=masks.names.text)]
+    verdicts = [_mask_dimensions(view, masks.names) for view in read_verdicts(attempt, clean=masks.names.text)]
     return TrialExhibit(
         trial=trial,
         instruction=_instruction(trial),
