@@ -20,8 +20,8 @@ from benchapp.experiments.prefix import copy_prefix
 from benchapp.experiments.work import advance
 from benchapp.models import Attempt, Decision, Entry, Episode, Experiment, Run, Seeding, User
 from benchapp.record import recorded
-from benchapp.record.human_acts import NotPossible, note_activity
 from benchapp.record.sets.suite_rows import record_suite
+from benchapp.record.writing.human_acts import NotPossible, note_activity
 from runner.base.suite import Suite
 from runner.base.types import TrialSlot
 from runner.engine.author_step import LEFT_OUT

@@ -28,7 +28,7 @@ from benchapp.models import (
 )
 from benchapp.models.episodes import Target
 from benchapp.record import recorded
-from benchapp.record.spine import enter
+from benchapp.record.writing.spine import enter
 from runner.authoring.teaching import list_teaching_keys
 from runner.base.errors import RunnerError
 from runner.engine.host_calls import PURPOSE as AGENT_CALLS

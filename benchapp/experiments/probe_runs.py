@@ -23,7 +23,7 @@ from benchapp.experiments.launch import launch_prepared
 from benchapp.experiments.plans import find_unit, make_plan, plan_of, setup_of, spec_of, suite_of
 from benchapp.experiments.preparation import Prepared
 from benchapp.models import Decision, Episode, Experiment, Probe, Snapshot, User
-from benchapp.record.human_acts import NotPossible, name_actor, note_activity
+from benchapp.record.writing.human_acts import NotPossible, name_actor, note_activity
 from runner.base.digests import digest_json, library_digest
 from runner.base.types import Files, Phase
 from runner.engine.setup import setup_digest

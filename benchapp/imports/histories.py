@@ -40,9 +40,9 @@ from benchapp.models import (
 )
 from benchapp.models.base import derived_id
 from benchapp.models.episodes import Target
-from benchapp.record.decision_rows import MAX_OPERATION, pack_decision
 from benchapp.record.redaction import redact_text
-from benchapp.record.spine import enter, write_refusal, write_seal
+from benchapp.record.writing.decision_rows import MAX_OPERATION, pack_decision
+from benchapp.record.writing.spine import enter, write_refusal, write_seal
 from runner.base.digests import EMPTY_LIBRARY, digest_json, library_digest
 from runner.base.encoding import encode
 from runner.base.text import storable

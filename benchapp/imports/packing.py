@@ -15,9 +15,9 @@ from benchapp.imports.reading.found_sources import SourceChoice, TrajectorySourc
 from benchapp.imports.reading.trajectory_files import references
 from benchapp.models import Blob, Compaction
 from benchapp.models.trials import USAGE
-from benchapp.record.attempt_rows import PackedTrajectory, pack_compaction
 from benchapp.record.redaction import Redactor, redact_text
 from benchapp.record.trajectory_store import Packed, pack_steps
+from benchapp.record.writing.attempt_rows import PackedTrajectory, pack_compaction
 from runner.base.text import storable, storable_value
 from runner.base.types import CompactionKind, File, Files, Source, Step, TrajectoryHead, TrajectoryKind, Usage, Verdict
 from runner.base.types import SkillUse as UseValue

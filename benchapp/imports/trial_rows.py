@@ -12,9 +12,9 @@ from benchapp.imports.packing import ImportedTrajectory, usage_json
 from benchapp.imports.reading.found_sources import TrialSource
 from benchapp.models import Attempt, Blob, Trial, Verdict
 from benchapp.models.trials import USAGE
-from benchapp.record.attempt_rows import save_trajectories, set_exception, set_usage
 from benchapp.record.recorded import BOUND_OF
 from benchapp.record.redaction import Redactor
+from benchapp.record.writing.attempt_rows import save_trajectories, set_exception, set_usage
 from runner.base.types import SkillUse, TrajectoryKind, Usage, UseKind
 from runner.base.types import Verdict as VerdictValue
 

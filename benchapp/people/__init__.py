@@ -1,2 +1,2 @@
 """Accounts, their levels, and logins. What each level may open is in `inspector/web/access.py`; what people did is in
-`record/human_acts.py`."""
+`record/writing/human_acts.py`."""

@@ -8,7 +8,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from benchapp.models import User
-from benchapp.record.human_acts import note_activity
+from benchapp.record.writing.human_acts import note_activity
 
 LOCAL_USER = "local"  # the one person of a single-user installation; has no password, so nobody logs in as it
 

@@ -10,7 +10,7 @@ from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from benchapp.models import Comment, Mention, User
-from benchapp.record.human_acts import note_activity
+from benchapp.record.writing.human_acts import note_activity
 from benchapp.review.blinding import closed_runs, closed_trials, unsaid_by
 from benchapp.review.comment_places import CommentPlace
 

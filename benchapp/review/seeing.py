@@ -15,7 +15,7 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 
 from benchapp.models import Activity, Queue, QueueItem, Review, User
-from benchapp.record.human_acts import note_activity
+from benchapp.record.writing.human_acts import note_activity
 
 SEEN = "labels.seen"  # of a queue as a whole, or of one item of it
 Unit = tuple[object, ...]  # the keys of what an item is about

@@ -10,11 +10,11 @@ from datetime import datetime, timedelta
 from benchapp.models import Attempt, Decision, Entry, Environment, Episode, Family, Snapshot, Task, Trial
 from benchapp.models import Verdict as VerdictRow
 from benchapp.models.episodes import Target
-from benchapp.record.attempt_rows import PackedTrajectory, save_trajectories
-from benchapp.record.decision_rows import PackedDecision
-from benchapp.record.spine import build_entry, write_seal
 from benchapp.record.textual_change import ChangeCounts
 from benchapp.record.trajectory_store import pack_steps
+from benchapp.record.writing.attempt_rows import PackedTrajectory, save_trajectories
+from benchapp.record.writing.decision_rows import PackedDecision
+from benchapp.record.writing.spine import build_entry, write_seal
 from benchapp.synthesis.texts import WORDS, draw_sentence, draw_steps, revise_library
 from runner.base.types import (
     AuthorMode,

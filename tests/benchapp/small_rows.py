@@ -8,8 +8,8 @@ from django.utils import timezone
 
 from benchapp.experiments.launch import record_episode
 from benchapp.models import Episode, Experiment, Run
-from benchapp.record.recording import RowRecorder
 from benchapp.record.sets.suite_rows import record_suite
+from benchapp.record.writing.recording import RowRecorder
 from runner.base.suite import Suite
 from runner.protocols.plan import EpisodePlan
 from tests.runner.small_episode import small_environment, small_plan

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
 
-from benchapp.record.human_acts import NotPossible
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.textual_change import MAX_LINES, compare_lines, find_changed_runs, split_lines
+from benchapp.record.writing.human_acts import NotPossible
 from runner.base.digests import digest_bytes, digest_json
 from runner.base.types import File, Files
 

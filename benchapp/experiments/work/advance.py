@@ -32,8 +32,8 @@ from benchapp.record.error_text import log_of, render_error, with_end_of_log, wo
 from benchapp.record.leases import Lease
 from benchapp.record.own_secrets import own_secrets
 from benchapp.record.processes import ProcessName, this_machine, this_process
-from benchapp.record.recording import RowRecorder
 from benchapp.record.redaction import Redactor
+from benchapp.record.writing.recording import RowRecorder
 from runner.base.errors import (
     AccountRefused,
     BudgetSpent,

@@ -15,7 +15,7 @@ from django.db import transaction
 from django.db.models import Count, Q, QuerySet, Sum
 
 from benchapp.models import Attempt, Episode, ModelCall, Run, User
-from benchapp.record.human_acts import note_activity
+from benchapp.record.writing.human_acts import note_activity
 from benchapp.stats.metrics.spending import select_known_part
 from runner.base.errors import BudgetSpent, SetupError
 from runner.base.types import Usage

@@ -15,10 +15,10 @@ from benchapp.experiments.work import advance
 from benchapp.models import Attempt, Episode, Experiment, ModelCall, Run, Skip, Trial, User
 from benchapp.models.episodes import EpisodeQuerySet
 from benchapp.record import recorded
-from benchapp.record.human_acts import NotPossible, name_actor, note_activity
 from benchapp.record.processes import this_process
-from benchapp.record.recording import RowRecorder
-from benchapp.record.spine import enter
+from benchapp.record.writing.human_acts import NotPossible, name_actor, note_activity
+from benchapp.record.writing.recording import RowRecorder
+from benchapp.record.writing.spine import enter
 from runner import protocols
 from runner.base.types import TrialSlot
 from runner.engine.author_step import leave_out

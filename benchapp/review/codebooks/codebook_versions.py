@@ -13,7 +13,7 @@ from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from benchapp.models import Code, Codebook, CodebookVersion, CodeExample, CodeOrigin, Decision, Mark, Trial, User
-from benchapp.record.human_acts import note_activity
+from benchapp.record.writing.human_acts import note_activity
 from benchapp.review.codebooks.codebook_file import CodebookText, CodeText, ExampleText
 from benchapp.review.codebooks.hierarchy import in_order
 from benchapp.review.codebooks.starters import starters

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from django.db import transaction
 
 from benchapp.models import Code, CodebookVersion, CodeOrigin, User
-from benchapp.record.human_acts import note_activity
+from benchapp.record.writing.human_acts import note_activity
 from benchapp.review.codebooks.codebook_file import MAX_CODES, MAX_DEPTH, MAX_NAME, MAX_TEXT
 from benchapp.review.codebooks.codebook_versions import CodebookRefused, hold
 from benchapp.review.codebooks.hierarchy import above, in_order

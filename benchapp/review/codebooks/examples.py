@@ -12,7 +12,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from benchapp.models import Code, CodeExample, Decision, Mark, QueueItem, Review, Trial, User
-from benchapp.record.human_acts import note_activity
+from benchapp.record.writing.human_acts import note_activity
 from benchapp.review.blinding import open_to
 from benchapp.review.codebooks.codebook_file import MAX_QUOTE, MAX_TEXT
 from benchapp.review.codebooks.codebook_versions import CodebookRefused, draft_of, hold

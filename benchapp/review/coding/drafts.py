@@ -17,7 +17,7 @@ from django.db.models.functions import Greatest
 from django.utils import timezone
 
 from benchapp.models import Label, Mark, Queue, QueueItem, Review, User
-from benchapp.record.human_acts import note_activity
+from benchapp.record.writing.human_acts import note_activity
 from benchapp.review.coding.anchors import ItemEvidence, MarkPlace, Misplaced, place_of
 from benchapp.review.coding.draft import Draft, MarkDraft, storable
 from benchapp.review.coding.queue_agreement import note_submitted

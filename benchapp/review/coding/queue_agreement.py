@@ -15,8 +15,8 @@ from django.db.models import Count, F, Q
 
 from benchapp.models import AgreementReport, Code, Queue, Resolution, Review, User
 from benchapp.models.base import derived_id
-from benchapp.record.human_acts import note_activity
 from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.record.writing.human_acts import note_activity
 from benchapp.review.codebooks.hierarchy import chains
 from benchapp.review.coding.answer_overlap import Answered, OverlapAnswer, Step, answered_items
 from benchapp.stats.agreement.alpha import Unit

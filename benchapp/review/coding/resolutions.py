@@ -11,7 +11,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from benchapp.models import Attribution, Code, Label, QueueItem, Resolution, Review, User
-from benchapp.record.human_acts import note_activity
+from benchapp.record.writing.human_acts import note_activity
 from benchapp.review.coding.answer_overlap import still_to_review
 from benchapp.review.coding.queue_agreement import was_opened
 from benchapp.review.review_access import ELSEWHERE, asked_elsewhere

@@ -12,7 +12,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from benchapp.models import CodebookVersion, Decision, Episode, Queue, QueueItem, Review, Slot, Trial, User
-from benchapp.record.human_acts import note_activity
+from benchapp.record.writing.human_acts import note_activity
 from benchapp.review.queues.claims import free_slots
 from benchapp.review.queues.item_drawing import STRATIFIED, Draw, Drawn, Undrawable, draw
 from benchapp.review.queues.populations import WITHOUT_PASSES, Population

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from benchapp.experiments.forks import fork
 from benchapp.experiments.work import advance, budgets, operations
 from benchapp.models import Episode, Run, User
-from benchapp.record.human_acts import NotPossible
+from benchapp.record.writing.human_acts import NotPossible
 from inspector.pages.jobs.operator_acts import (
     BUDGET,
     CANCEL,

@@ -14,7 +14,7 @@ from runner.base.types import Source, Step, Usage
 from runner.trajectories.atif_values import read_amounts, step_from_json
 from runner.trajectories.log_records import Record
 from runner.trajectories.readers import ReadTrajectory, Thread
-from runner.trajectories.readers.claude_atif import CallMetrics, counted_in_part, without_copies
+from runner.trajectories.readers.claude_code.claude_atif import CallMetrics, counted_in_part, without_copies
 from runner.trajectories.readers.exit_codes import with_failures
 from runner.trajectories.readers.terminus import read_listed_skills
 

@@ -14,7 +14,12 @@ from runner.base.types import Source, Step
 from runner.trajectories.atif_values import content_text
 from runner.trajectories.log_records import Record, parse_json, read_object, read_objects, read_text
 from runner.trajectories.readers import ReadTrajectory
-from runner.trajectories.readers.claude_messages import MessageSteps, call_block, counts_without_cache, result_block
+from runner.trajectories.readers.claude_code.claude_messages import (
+    MessageSteps,
+    call_block,
+    counts_without_cache,
+    result_block,
+)
 
 _HEAD_KEYS = {"session_id": "session_id", "model": "model", "agent": "agent_name"}
 

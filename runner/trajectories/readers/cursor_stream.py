@@ -24,7 +24,7 @@ from runner.trajectories.log_records import (
     read_usage_parts,
 )
 from runner.trajectories.readers import ReadTrajectory
-from runner.trajectories.readers.claude_messages import AnswerSteps, result_block
+from runner.trajectories.readers.claude_code.claude_messages import AnswerSteps, result_block
 
 EXPECTED = "an event of Cursor's stream"
 _OUTCOME = ("subtype", "is_error", "duration_ms", "duration_api_ms", "request_id")

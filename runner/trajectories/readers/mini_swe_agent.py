@@ -24,7 +24,7 @@ from runner.trajectories.log_records import (
 )
 from runner.trajectories.readers import ReadTrajectory
 from runner.trajectories.readers.chat import message_steps
-from runner.trajectories.readers.claude_messages import counts_without_cache
+from runner.trajectories.readers.claude_code.claude_messages import counts_without_cache
 from runner.trajectories.readers.exit_codes import has_mini_swe_agent_failed
 
 _FENCED = re.compile(r"```(?:mswea_bash_command|bash)\s*\n(.*?)\n```", re.DOTALL)

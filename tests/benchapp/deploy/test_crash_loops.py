@@ -23,7 +23,7 @@ from benchapp.experiments.work import advance as jobs
 from benchapp.experiments.work import workers
 from benchapp.models import Attempt, Episode, Experiment, Suite
 from benchapp.record import log_tail
-from benchapp.record.recording import RowRecorder
+from benchapp.record.writing.recording import RowRecorder
 from runner.base.digests import EMPTY_LIBRARY
 from runner.base.errors import ImageError, SandboxError
 from runner.base.types import Phase, TrialSlot

@@ -15,8 +15,8 @@ from benchapp.experiments.launch import launch
 from benchapp.experiments.work import advance, budgets, operations
 from benchapp.models import Activity, Attempt, Decision, Episode, ModelCall, Run, Trial
 from benchapp.record import recorded
-from benchapp.record.human_acts import NotPossible
 from benchapp.record.record_digest import record_digest
+from benchapp.record.writing.human_acts import NotPossible
 from benchapp.stats.metrics.spending import spending_of
 from runner.base.errors import SetupError
 from runner.base.types import Phase, TrialSlot

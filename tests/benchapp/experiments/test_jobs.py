@@ -25,7 +25,7 @@ from benchapp.models import Attempt, Episode, Experiment, ModelCall, Run, Trial
 from benchapp.models.experiments import Progress
 from benchapp.record import live
 from benchapp.record.processes import ProcessName, read_start_of_process, this_machine
-from benchapp.record.recording import RowRecorder
+from benchapp.record.writing.recording import RowRecorder
 from runner.base.errors import BudgetSpent, LeaseLost, ModelRefused, ModelUnavailable, SandboxError, SetupError
 from runner.base.types import ModelRequest, Phase, Source, Step, TrialSlot
 from runner.engine import engine

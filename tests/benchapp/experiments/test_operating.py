@@ -18,8 +18,8 @@ from benchapp.experiments.plans import plan_of, suite_of
 from benchapp.experiments.work import advance, operations
 from benchapp.models import Activity, Attempt, Decision, Episode, Experiment, ModelCall
 from benchapp.record import log_tail, recorded
-from benchapp.record.human_acts import NotPossible
-from benchapp.record.recording import RowRecorder
+from benchapp.record.writing.human_acts import NotPossible
+from benchapp.record.writing.recording import RowRecorder
 from demo.scripted import Scripted
 from runner.base.digests import EMPTY_LIBRARY
 from runner.base.errors import ImageError, LeaseLost, ModelRefused, SetupError

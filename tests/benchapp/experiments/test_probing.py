@@ -24,8 +24,8 @@ from benchapp.experiments.work.deletion_sweep import sweep
 from benchapp.imports.batch import import_paths
 from benchapp.models import Activity, Attempt, Episode, Experiment, ModelCall, Probe, Run, Trial
 from benchapp.record import recorded
-from benchapp.record.human_acts import NotPossible
 from benchapp.record.record_digest import record_digest
+from benchapp.record.writing.human_acts import NotPossible
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.selection import filter_matching
 from runner.base.errors import SetupError

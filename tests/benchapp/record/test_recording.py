@@ -21,8 +21,8 @@ from benchapp.models import (
     Trial,
 )
 from benchapp.record import log_context, recorded
-from benchapp.record.recording import RowRecorder
 from benchapp.record.trajectory_store import iterate_steps
+from benchapp.record.writing.recording import RowRecorder
 from runner.base.errors import FrozenLibrary, LeaseLost, ModelUnavailable, SandboxError
 from runner.base.suite import Suite
 from runner.base.types import (

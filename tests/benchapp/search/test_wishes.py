@@ -18,8 +18,8 @@ from benchapp.experiments.plans import plan_of, suite_of
 from benchapp.experiments.work import advance as jobs
 from benchapp.experiments.work import budgets, operations
 from benchapp.models import Activity, Attempt, Episode, Experiment, ModelCall, Run
-from benchapp.record.human_acts import NotPossible
-from benchapp.record.recording import RowRecorder
+from benchapp.record.writing.human_acts import NotPossible
+from benchapp.record.writing.recording import RowRecorder
 from runner.base.digests import EMPTY_LIBRARY
 from runner.base.errors import LeaseLost
 from runner.base.types import ModelRequest, Phase, TrialSlot

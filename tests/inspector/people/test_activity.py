@@ -8,7 +8,7 @@ from django.test import Client
 
 from benchapp.models import Activity, User
 from benchapp.models.activity import Appended
-from benchapp.record.human_acts import note_activity
+from benchapp.record.writing.human_acts import note_activity
 from tests.queries import assert_queries_flat
 from tests.worlds.factories import make_run, make_user
 from tests.worlds.review_factories import make_queue

@@ -12,8 +12,8 @@ from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.analysis.trial_rules import RULES_VERSION
 from benchapp.models import Queue, User
-from benchapp.record.human_acts import note_activity
 from benchapp.record.json_shape import JsonShape
+from benchapp.record.writing.human_acts import note_activity
 from benchapp.review.review_access import ELSEWHERE, asked_elsewhere
 from benchapp.review.seeing import note_seen
 from benchapp.review.suggestions.suggestion_matches import (

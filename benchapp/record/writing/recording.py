@@ -34,7 +34,10 @@ from benchapp.models import (
 )
 from benchapp.models.episodes import Target
 from benchapp.record import log_context, recorded
-from benchapp.record.attempt_rows import (
+from benchapp.record.error_text import log_of, with_end_of_log, words_of
+from benchapp.record.redaction import redact_text
+from benchapp.record.trajectory_store import pack_steps
+from benchapp.record.writing.attempt_rows import (
     MAX_EXCEPTION_MESSAGE,
     PackedTrajectory,
     pack_compaction,
@@ -42,11 +45,8 @@ from benchapp.record.attempt_rows import (
     set_exception,
     set_usage,
 )
-from benchapp.record.decision_rows import pack_decision
-from benchapp.record.error_text import log_of, with_end_of_log, words_of
-from benchapp.record.redaction import redact_text
-from benchapp.record.spine import enter, write_refusal, write_seal
-from benchapp.record.trajectory_store import pack_steps
+from benchapp.record.writing.decision_rows import pack_decision
+from benchapp.record.writing.spine import enter, write_refusal, write_seal
 from runner.base.digests import canonical_json
 from runner.base.encoding import encode
 from runner.base.errors import LeaseLost

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 
 from runner.base.types import Step
 from runner.trajectories.log_records import Record
-from runner.trajectories.readers import ReadTrajectory, claude_stream
-from runner.trajectories.readers.claude_messages import counts_without_cache
+from runner.trajectories.readers import ReadTrajectory
+from runner.trajectories.readers.claude_code import claude_stream
+from runner.trajectories.readers.claude_code.claude_messages import counts_without_cache
 
 _NAMES = {"qwen_code_version": "claude_code_version", "permission_mode": "permissionMode"}
 

@@ -11,7 +11,12 @@ from collections.abc import Iterator, Mapping
 from runner.base.types import Source, Step
 from runner.trajectories.log_records import Record, read_list, read_object, read_text
 from runner.trajectories.readers import ReadTrajectory
-from runner.trajectories.readers.claude_messages import MessageSteps, call_block, counts_without_cache, result_block
+from runner.trajectories.readers.claude_code.claude_messages import (
+    MessageSteps,
+    call_block,
+    counts_without_cache,
+    result_block,
+)
 from runner.trajectories.readers.exit_codes import has_gemini_failed
 
 _COUNTS = ("promptTokenCount", "cachedContentTokenCount", "candidatesTokenCount")

@@ -16,8 +16,8 @@ from runner.trajectories.atif_values import content_text
 from runner.trajectories.log_records import Record, read_object, read_objects, read_text
 from runner.trajectories.problems import Problems
 from runner.trajectories.readers import ReadTrajectory
-from runner.trajectories.readers.claude_messages import NO_MODEL, MessageSteps, small_facts
-from runner.trajectories.readers.claude_subagents import Subagents
+from runner.trajectories.readers.claude_code.claude_messages import NO_MODEL, MessageSteps, small_facts
+from runner.trajectories.readers.claude_code.claude_subagents import Subagents
 
 _NO_AGENT = "sidechain"  # older logs mark the side chain without naming the agent
 _READ = ("user", "assistant", "system", "attachment")

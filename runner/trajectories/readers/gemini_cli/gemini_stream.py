@@ -20,7 +20,7 @@ from runner.trajectories.log_records import (
     read_usage,
 )
 from runner.trajectories.readers import ReadTrajectory
-from runner.trajectories.readers.claude_messages import AnswerSteps, result_block
+from runner.trajectories.readers.claude_code.claude_messages import AnswerSteps, result_block
 
 EXPECTED = "an event of Gemini CLI's stream"
 

@@ -16,7 +16,7 @@ from runner.base.types import Source, Step, Usage
 from runner.trajectories.log_records import Record, read_object, read_text
 from runner.trajectories.problems import Problems
 from runner.trajectories.readers import ReadTrajectory
-from runner.trajectories.readers.gemini import message_step
+from runner.trajectories.readers.gemini_cli.gemini import message_step
 
 _HEAD_KEYS = ("startTime", "projectHash", "kind")
 

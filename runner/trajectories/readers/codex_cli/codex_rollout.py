@@ -19,8 +19,8 @@ from runner.base.types import Source, Step, Usage
 from runner.trajectories.atif_values import content_text
 from runner.trajectories.log_records import Record, parse_json, read_object, read_text, read_usage
 from runner.trajectories.readers import ReadTrajectory
-from runner.trajectories.readers.claude_messages import MessageSteps, call_block, result_block
-from runner.trajectories.readers.codex import TOKEN_KEYS
+from runner.trajectories.readers.claude_code.claude_messages import MessageSteps, call_block, result_block
+from runner.trajectories.readers.codex_cli.codex import TOKEN_KEYS
 from runner.trajectories.readers.exit_codes import has_codex_failed
 
 _ONE_OBJECT = re.compile(rb'\s*\{\s*"session"\s*:')

@@ -23,8 +23,8 @@ from runner.trajectories.log_records import (
     read_usage_parts,
 )
 from runner.trajectories.readers import ReadTrajectory
-from runner.trajectories.readers.claude_messages import INPUT_KEYS, MessageSteps, call_block, result_block
-from runner.trajectories.readers.kimi_cli_wire import CliWire, envelope_of
+from runner.trajectories.readers.claude_code.claude_messages import INPUT_KEYS, MessageSteps, call_block, result_block
+from runner.trajectories.readers.kimi_cli.kimi_cli_wire import CliWire, envelope_of
 
 _LISTED = re.compile(r"^- ([^:\n]{1,200}):[^\n]*\n  Path: [^\n]*/SKILL\.md$", re.M)
 _INPUT_PARTS = ("inputOther", "inputCacheRead", "inputCacheCreation")

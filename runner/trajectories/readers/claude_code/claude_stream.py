@@ -25,8 +25,8 @@ from runner.trajectories.log_records import (
 )
 from runner.trajectories.problems import Problems
 from runner.trajectories.readers import ReadTrajectory
-from runner.trajectories.readers.claude_messages import INPUT_KEYS, MessageSteps
-from runner.trajectories.readers.claude_subagents import Subagents
+from runner.trajectories.readers.claude_code.claude_messages import INPUT_KEYS, MessageSteps
+from runner.trajectories.readers.claude_code.claude_subagents import Subagents
 
 EXPECTED = "an event of Claude Code's stream"
 # Notices of the program itself, and the dialogue with a program that drives it.

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from runner.base.types import Source, Step, Usage
 from runner.trajectories.log_records import Record, parse_json, read_object, read_usage_parts
 from runner.trajectories.readers import ReadTrajectory
-from runner.trajectories.readers.claude_messages import AnswerSteps, result_block
+from runner.trajectories.readers.claude_code.claude_messages import AnswerSteps, result_block
 
 _INPUT_PARTS = ("input_other", "input_cache_read", "input_cache_creation")
 # What the screen shows beside the conversation.

@@ -1,0 +1,1 @@
+"""Logs of Codex: event streams and rollouts."""

@@ -1,0 +1,1 @@
+"""Logs of Kimi CLI and of Kimi Code, which followed it."""
