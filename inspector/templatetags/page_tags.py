@@ -14,7 +14,10 @@ from django.utils.safestring import SafeString
 
 from benchapp.analysis.lineage.library_states import LibraryState
 from benchapp.models import LibraryDiagnosis, Square, Trial
+from benchapp.record.visible import visible
 from benchapp.stats.comparing.choices import Choices
+from benchapp.stats.comparing.condition_names import name_condition
+from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.metrics.amounts import DAY, HOUR, MINUTE
 from benchapp.stats.metrics.rates import Rate
 from inspector.pages.runs.run import GridCell
@@ -61,6 +64,41 @@ def badge(word: str, text: str = "") -> SafeString:
     """A state as a word in its tone: passed, failed, running, ... ; `text` is shown in its place."""
     shown = text or STATUS_WORDS.get(word, word)
     return format_html('<span class="badge {}">{}</span>', TONES.get(word, ""), shown)
+
+
+@register.simple_tag
+def condition(code: str, form: str = "title") -> SafeString:
+    """The mark and the plain name of a condition; its code shows on hover. `form`: title, or short for a narrow place."""
+    name = name_condition(code)
+    words = visible(name.short if form == "short" else name.title)
+    mark = condition_mark(code)
+    return format_html('<span class="condition" title="{}">{}<span>{}</span></span>', visible(code), mark, words)
+
+
+@register.simple_tag
+def condition_mark(code: str, *, hollow: bool = False) -> SafeString:
+    """The mark alone, for a row whose words stand elsewhere; nothing for a condition that no protocol here knows."""
+    name = name_condition(code)
+    if not name.colour:
+        return SafeString("")
+    return format_html(
+        '<svg class="mark c-{}{}" viewBox="-8 -8 16 16" aria-hidden="true"><use href="#shape-{}"/></svg>',
+        name.colour,
+        " open" if hollow else "",
+        name.shape,
+    )
+
+
+@register.filter
+def condition_title(code: str) -> str:
+    return visible(name_condition(code).title)
+
+
+@register.simple_tag
+def judged(effect: Effect, text: str = "") -> SafeString:
+    """The glyph and words of an effect; `text` is shown in their place."""
+    tone = f"{effect.tone}{' clear' if effect.is_clear else ''}"
+    return format_html('<span class="judged {}"><span>{}</span>{}</span>', tone, effect.glyph, text or effect.value)
 
 
 @register.simple_tag

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from benchapp.stats.comparing.choices import NO_SKILL
+from benchapp.stats.comparing.condition_names import Origin, name_condition
 
 BACKGROUND = "#ffffff"
 INK = "#1f2328"
@@ -55,6 +56,18 @@ DARK_SCALES = {
     "#6fafdd": "#22659a",
     "#4f9bd3": "#1f6cab",
 }
+CONDITIONS = {  # ConditionName.colour -> light, dark; `--c-<colour>` in static/css/tokens.css says the same
+    "none": ("#7b848e", "#8b949e"),
+    "raw": ("#24292f", "#f0f6fc"),
+    "hum-1": ("#c48a00", "#ffd76e"),
+    "hum-2": ("#a87200", "#eab53c"),
+    "hum-3": ("#8a5a00", "#cf931c"),
+    "hum-4": ("#653f00", "#a67112"),
+    "own-1": ("#cf6be0", "#f0a6fb"),
+    "own-2": ("#b23fc8", "#dd7fee"),
+    "own-3": ("#8f1fa8", "#c75bdc"),
+    "own-4": ("#640c7a", "#a440bc"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +92,21 @@ def series(place: int) -> Style:
     return Style(SERIES[place % len(SERIES)][0], SYMBOLS[place % len(SYMBOLS)], DASHES[place % len(DASHES)])
 
 
+def of_condition(code: str) -> Style | None:
+    """The style of a condition that a protocol here knows, everywhere the same; None for another's."""
+    name = name_condition(code)
+    if name.origin is None:
+        return None
+    dash = "dot" if name.origin is Origin.NOBODY else DASHES[name.step]
+    return Style(CONDITIONS[name.colour][0], name.shape, dash)
+
+
 def by_name(names: Iterable[str]) -> dict[str, Style]:
-    """A style per name in the order they first come; no-skill is grey everywhere. Give the names of all charts of a page
-    in the same order, and each looks the same in all of them."""
-    others = [name for name in dict.fromkeys(names) if name != NO_SKILL]
-    return {NO_SKILL: Style(MUTED, "circle-x", "dot"), **{name: series(place) for place, name in enumerate(others)}}
+    """A style per name: that of its condition where it names one, else one of the series in the order they first come.
+    Give the names of all charts of a page in the same order, and each looks the same in all of them."""
+    known = {name: style for name in dict.fromkeys([NO_SKILL, *names]) if (style := of_condition(name))}
+    others = [name for name in dict.fromkeys(names) if name not in known]
+    return {**known, **{name: series(place) for place, name in enumerate(others)}}
 
 
 def veil(colour: str, opacity: float) -> str:
@@ -94,7 +117,7 @@ def veil(colour: str, opacity: float) -> str:
 
 def twins() -> dict[str, str]:
     """Every light colour with its dark twin: sent with each figure."""
-    return {**SURFACES, **dict(SERIES), **DARK_SCALES}
+    return {**SURFACES, **dict(SERIES), **DARK_SCALES, **dict(CONDITIONS.values())}
 
 
 def axis(**more: object) -> dict[str, object]:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from benchapp.stats.comparing.condition_names import KNOWN
 from inspector.charts.drawing import palette
 
 Vector = NDArray[np.float64]
@@ -90,7 +91,8 @@ def test_it_has_a_neutral_middle_and_a_twin_for_every_colour() -> None:
     used = {colour for scale in (palette.DIVERGING, palette.SEQUENTIAL) for _, colour in scale}
     used |= set(re.findall(r"#[0-9a-f]{6}", str(palette.layout())))
     assert used <= set(twins)
-    assert len(set(twins)) == len(palette.SURFACES) + len(palette.SERIES) + len(palette.DARK_SCALES)
+    sources = (palette.SURFACES, palette.SERIES, palette.DARK_SCALES, palette.CONDITIONS)
+    assert len(set(twins)) == sum(len(source) for source in sources)
 
 
 def test_it_has_the_surfaces_of_the_pages() -> None:
@@ -106,5 +108,22 @@ def test_it_gives_names_their_style_in_order_and_no_skill_its_own() -> None:
     styles = palette.by_name(["no-skill", "b", "a", "b"])
     assert styles["b"] == palette.series(0)
     assert styles["a"] == palette.series(1)
-    assert styles["no-skill"].colour == palette.MUTED
+    assert styles["no-skill"].colour == palette.CONDITIONS["none"][0]
     assert palette.veil("#1c308d", 0.2) == "rgba(28,48,141,0.2)"
+
+
+@pytest.mark.parametrize(("theme", "background"), [(0, "#ffffff"), (1, "#0d1117")])
+def test_conditions_look_the_same_in_charts_and_on_pages(theme: int, background: str) -> None:
+    in_css = dict(re.findall(r"--c-([\w-]+): light-dark\((#\w+, #\w+)\)", TOKENS.read_text()))
+    assert in_css == {name: ", ".join(pair) for name, pair in palette.CONDITIONS.items()}
+    for pair in palette.CONDITIONS.values():
+        assert contrast(pair[theme], background) >= 3, pair
+
+
+@pytest.mark.parametrize("eye", EYES)
+@pytest.mark.parametrize("theme", [0, 1])
+def test_conditions_of_one_shape_stay_apart_for_every_eye(theme: int, eye: str) -> None:
+    drawn = [(palette.CONDITIONS[name.colour], name.shape) for name in {n.colour: n for n in KNOWN.values()}.values()]
+    for (one, shape), (other, other_shape) in combinations(drawn, 2):
+        seen = [lab(np.asarray(EYES[eye]) @ linear(pair[theme])) for pair in (one, other)]
+        assert shape != other_shape or np.linalg.norm(seen[0] - seen[1]) > 12, (one, other)

@@ -1,0 +1,111 @@
+"""What a reader sees of a condition: a plain name, and a mark that is the same on every page and in every chart.
+
+The hue says who wrote the first skill, step and shape when it is revised. A condition that no protocol here knows (an
+import's own) keeps its code as its name and has no mark.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from runner.base.errors import SetupError
+from runner.protocols.conditions import base_name, find_condition
+from runner.protocols.registry import PROTOCOLS
+
+
+class Origin(StrEnum):
+    """Who wrote the first skill; the value is the name of its colours in static/css/tokens.css."""
+
+    NOBODY = "none"
+    TRACES = "raw"  # the agent sees earlier trials, and there is no skill
+    HUMAN = "hum"
+    MODEL = "own"
+
+
+ORIGIN_WORDS = {
+    Origin.NOBODY: "nobody",
+    Origin.TRACES: "raw traces instead",
+    Origin.HUMAN: "a human",
+    Origin.MODEL: "the model",
+}
+SHAPES = ("circle", "triangle-up", "square", "diamond")  # of step 0..3; plotly's names
+SHAPE_WORDS = ("never", "after failures", "after every task", "after every task, with files")
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionName:
+    """`short` is for a narrow place where the origin is clear. `step`, 0..3: colour within the hue, and shape. `order`:
+    place in every list, the same everywhere and never by value."""
+
+    code: str
+    title: str
+    short: str
+    origin: Origin | None = None
+    step: int = 0
+    order: int = 10_000
+
+    @property
+    def colour(self) -> str:
+        """The part of `--c-own-3` behind `--c-`; empty where there is no mark."""
+        if self.origin in (None, Origin.NOBODY, Origin.TRACES):
+            return self.origin or ""
+        return f"{self.origin}-{self.step + 1}"
+
+    @property
+    def shape(self) -> str:
+        return SHAPES[self.step]
+
+
+def _table(*rows: tuple[str, str, str, Origin, int]) -> dict[str, ConditionName]:
+    return {row[0]: ConditionName(*row, order=place) for place, row in enumerate(rows)}
+
+
+KNOWN = _table(
+    ("no-skill", "No skill", "No skill", Origin.NOBODY, 0),
+    ("raw-trajectory", "Raw traces", "Raw traces", Origin.TRACES, 0),
+    ("history-context", "Raw traces, all", "All traces", Origin.TRACES, 0),
+    ("curated-static", "Human-written, as is", "Human, as is", Origin.HUMAN, 0),
+    ("human-authored", "Human-written, as is", "Human, as is", Origin.HUMAN, 0),
+    ("reference-skill", "Human-written reference", "Reference", Origin.HUMAN, 0),
+    ("curated-revision", "Human-written, fixed on failure", "Human, on failure", Origin.HUMAN, 1),
+    ("curated-always", "Human-written, always revised", "Human, always", Origin.HUMAN, 2),
+    ("curated-always-tier3", "Human-written, revised + files", "Human, with files", Origin.HUMAN, 3),
+    ("selfgen-zero-shot", "Self-written, one shot", "Self, one shot", Origin.MODEL, 0),
+    ("one-shot", "Self-written, one shot", "Self, one shot", Origin.MODEL, 0),
+    ("naive-prompt", "Generated, one prompt", "One prompt", Origin.MODEL, 0),
+    ("selfgen-revision", "Self-written, fixed on failure", "Self, on failure", Origin.MODEL, 1),
+    ("self-feedback", "Self-written, own feedback", "Own feedback", Origin.MODEL, 1),
+    ("iterative", "Generated, in rounds", "In rounds", Origin.MODEL, 1),
+    ("selfgen-always", "Self-written, always revised", "Self, always", Origin.MODEL, 2),
+    ("skill-evolution", "Self-written, always revised", "Self, always", Origin.MODEL, 2),
+    ("teacher-feedback", "Self-written, teacher feedback", "Teacher feedback", Origin.MODEL, 2),
+    ("from-trajectories", "Generated, from traces", "From traces", Origin.MODEL, 2),
+    ("selfgen-always-tier3", "Self-written, revised + files", "Self, with files", Origin.MODEL, 3),
+    ("skill-creator", "Self-written, skill creator", "Skill creator", Origin.MODEL, 3),
+    ("plug-in", "Generated, plug-in", "Plug-in", Origin.MODEL, 3),
+)
+
+
+def name_condition(code: str) -> ConditionName:
+    """The name of a run's condition: "self-feedback@4" is self-feedback with ", 4 rounds" behind its names."""
+    base = base_name(code)
+    if base not in KNOWN:
+        return ConditionName(code, code, code)
+    if base == code:
+        return KNOWN[code]
+    known, words = KNOWN[base], _parameter_words(code)
+    return replace(known, code=code, title=f"{known.title}, {words}", short=f"{known.short}, {words}")
+
+
+def _parameter_words(code: str) -> str:
+    """What the number behind "@" says: "4 rounds", "8,000 tokens"; the number as it stands where no protocol takes it."""
+    base, _, value = code.partition("@")
+    for protocol in PROTOCOLS:
+        try:
+            parameter = find_condition(base, protocol).parameter
+        except SetupError:
+            continue
+        if parameter and value.isdecimal():
+            return f"{int(value):,} {'rounds' if parameter == 'rounds' else 'tokens'}"
+    return value

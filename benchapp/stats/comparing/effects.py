@@ -1,0 +1,79 @@
+"""What a difference means in one of seven words, by one rule, wherever it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+from benchapp.stats.comparing.comparison_sentences import LEVEL
+from benchapp.stats.inference.difference import Difference
+from benchapp.stats.metrics.metric import Better, TrialMetric
+
+SAME = 0.05  # shares: an interval inside -5..5 points shows that two are about the same
+
+
+class Effect(StrEnum):
+    """The value is what a page says. Up is better, also where less of the metric is better."""
+
+    UP = "clearly better"
+    DOWN = "clearly worse"
+    LIKELY_UP = "likely better"
+    LIKELY_DOWN = "likely worse"
+    SAME = "about the same"
+    OPEN = "no clear difference yet"
+    UNTESTED = "cannot be tested yet"
+
+    @property
+    def glyph(self) -> str:
+        return GLYPHS[self]
+
+    @property
+    def is_clear(self) -> bool:
+        return self in (Effect.UP, Effect.DOWN)
+
+    @property
+    def tone(self) -> str:
+        """A class of the style sheet: better, worse or empty."""
+        better = self in (Effect.UP, Effect.LIKELY_UP)
+        return "better" if better else "worse" if self in (Effect.DOWN, Effect.LIKELY_DOWN) else ""
+
+
+GLYPHS = {
+    **{Effect.UP: "▲", Effect.DOWN: "▼", Effect.LIKELY_UP: "△", Effect.LIKELY_DOWN: "▽"},
+    **{Effect.SAME: "≈", Effect.OPEN: "↔", Effect.UNTESTED: "–"},
+}
+
+
+def judge_effect(difference: Difference | None, corrected: float | None, metric: TrialMetric) -> Effect:
+    """Clearly: the interval leaves out 0, and so does the test after correction over all rows shown together (`corrected`:
+    Holm's p). Likely: only before the correction. About the same: a share whose interval lies within 5 points of 0.
+    """
+    if difference is None or difference.interval is None:
+        return Effect.UNTESTED
+    interval = difference.interval
+    if interval.excludes_zero and metric.better is not Better.NEITHER:
+        is_up = (difference.delta > 0) == (metric.better is Better.HIGHER)
+        if corrected is not None and corrected <= LEVEL:
+            return Effect.UP if is_up else Effect.DOWN
+        return Effect.LIKELY_UP if is_up else Effect.LIKELY_DOWN
+    if metric.is_share and interval.low >= -SAME and interval.high <= SAME:
+        return Effect.SAME
+    return Effect.OPEN
+
+
+def answer_question(effects: Sequence[Effect], episodes: int) -> str:
+    """The heading that answers "Did skills help?" from the effects of all ways to remember against no skill."""
+    count = len(effects)
+    better = sum(each is Effect.UP for each in effects)
+    if better:
+        return (
+            f"Yes, {better} of {count} {'way' if count == 1 else 'ways'} clearly {'helps' if better == 1 else 'help'}."
+        )
+    if not effects or all(each is Effect.UNTESTED for each in effects):
+        few = "One episode is" if episodes == 1 else f"{episodes} episodes are"
+        return f"Maybe. {few} too few to tell."
+    if Effect.LIKELY_UP in effects:
+        return "Likely, but not beyond doubt."
+    if all(each in (Effect.SAME, Effect.DOWN, Effect.LIKELY_DOWN) for each in effects):
+        return "No."
+    return "Not clear yet."

@@ -1,0 +1,60 @@
+"""The plain name and the mark of a condition."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+
+from benchapp.stats.comparing.condition_names import KNOWN, Origin, name_condition
+from runner.protocols.conditions import Start, conditions_of
+from runner.protocols.registry import PROTOCOLS
+
+BENCHMARKS = [protocol for protocol in PROTOCOLS if protocol != "probe"]  # a probe compares no conditions
+OFFERED = [(protocol, condition) for protocol in BENCHMARKS for condition in conditions_of(protocol).values()]
+WROTE_FIRST = {  # who wrote the first skill, by what the library holds at the start
+    Start.NO_LIBRARY: {Origin.NOBODY, Origin.TRACES},
+    Start.EMPTY: {Origin.MODEL},
+    Start.ZERO_SHOT: {Origin.MODEL},
+    Start.LEARNED: {Origin.MODEL},
+    Start.CURATED: {Origin.HUMAN},
+}
+
+
+@pytest.mark.parametrize(("protocol", "condition"), OFFERED, ids=lambda value: getattr(value, "name", value))
+def test_every_condition_that_can_be_launched_has_a_plain_name(protocol, condition):
+    name = name_condition(condition.name)
+    assert name.title != condition.name
+    assert name.origin in WROTE_FIRST[condition.start]
+    assert (name.origin is Origin.TRACES) == (condition.retrieval_k > 0)
+
+
+@pytest.mark.parametrize("protocol", BENCHMARKS)
+def test_two_conditions_of_a_protocol_share_neither_name_nor_mark(protocol):
+    names = [name_condition(code) for code in conditions_of(protocol)]
+    for one, other in combinations(names, 2):
+        assert one.title != other.title
+        assert one.short != other.short
+        assert (one.colour, one.shape) != (other.colour, other.shape)
+
+
+def test_no_name_is_kept_for_a_condition_that_is_gone():
+    assert set(KNOWN) == {condition.name for _, condition in OFFERED}
+
+
+@pytest.mark.parametrize(
+    ("code", "title"),
+    [
+        ("self-feedback@4", "Self-written, own feedback, 4 rounds"),
+        ("naive-prompt@8000", "Generated, one prompt, 8,000 tokens"),
+        ("one-shot@x", "Self-written, one shot, x"),
+        ("with <b>skills</b>", "with <b>skills</b>"),
+    ],
+)
+def test_a_parameter_stands_in_words_and_a_foreign_code_as_it_is(code, title):
+    assert name_condition(code).title == title
+
+
+def test_a_foreign_condition_has_no_mark():
+    name = name_condition("with-skills")
+    assert (name.colour, name.origin) == ("", None)

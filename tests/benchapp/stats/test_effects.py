@@ -1,0 +1,65 @@
+"""Seven words for a difference, and the heading they make together."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchapp.stats.comparing.effects import Effect, answer_question, judge_effect
+from benchapp.stats.inference.difference import Difference
+from benchapp.stats.inference.interval import Interval
+from benchapp.stats.metrics.catalogue import METRICS
+
+ESR = METRICS["ESR"]
+COST = METRICS["cost-per-trial"]
+
+
+def difference(low: float, high: float) -> Difference:
+    return Difference(
+        *(12, 6, (1, 1), 0.5, 0.4, (low + high) / 2),
+        method="sign-flip",
+        interval=Interval(low, high),
+        p=0.03,
+        smallest_p=0.03,
+    )
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "corrected", "effect"),
+    [
+        (0.06, 0.22, 0.04, Effect.UP),
+        (0.06, 0.22, 0.06, Effect.LIKELY_UP),
+        (0.06, 0.22, None, Effect.LIKELY_UP),
+        (-0.13, -0.03, 0.01, Effect.DOWN),
+        (-0.13, -0.03, 0.5, Effect.LIKELY_DOWN),
+        (-0.05, 0.05, 1.0, Effect.SAME),
+        (-0.06, 0.04, 1.0, Effect.OPEN),
+        (-0.04, 0.12, 1.0, Effect.OPEN),
+    ],
+)
+def test_the_interval_and_the_correction_decide(low, high, corrected, effect):
+    assert judge_effect(difference(low, high), corrected, ESR) is effect
+
+
+def test_less_cost_is_better_and_five_points_bound_shares_only():
+    assert judge_effect(difference(-0.2, -0.1), 0.01, COST) is Effect.UP
+    assert judge_effect(difference(-0.01, 0.01), 1.0, COST) is Effect.OPEN
+
+
+def test_no_interval_is_no_test():
+    assert judge_effect(None, None, ESR) is Effect.UNTESTED
+
+
+@pytest.mark.parametrize(
+    ("effects", "episodes", "heading"),
+    [
+        ([Effect.UP, Effect.OPEN, Effect.DOWN], 12, "Yes, 1 of 3 ways clearly helps."),
+        ([Effect.UP, Effect.UP], 12, "Yes, 2 of 2 ways clearly help."),
+        ([Effect.LIKELY_UP, Effect.DOWN], 12, "Likely, but not beyond doubt."),
+        ([Effect.OPEN, Effect.SAME], 12, "Not clear yet."),
+        ([Effect.SAME, Effect.DOWN], 12, "No."),
+        ([Effect.UNTESTED], 2, "Maybe. 2 episodes are too few to tell."),
+        ([Effect.UNTESTED], 1, "Maybe. One episode is too few to tell."),
+    ],
+)
+def test_the_heading_never_says_more_than_the_effects(effects, episodes, heading):
+    assert answer_question(effects, episodes) == heading
