@@ -15,7 +15,7 @@ from benchapp.record.trajectory_store import iterate_lines
 from runner.base.types import TrajectoryHead, TrajectoryKind, Usage
 from runner.trajectories.atif_document import document_frame
 
-Json = dict[str, Any]
+Json = dict[str, Any]  # written here, member by member
 
 
 def select_trajectories(attempt: Attempt) -> list[Trajectory]:

@@ -24,7 +24,7 @@ IDENT_CHARS = 7
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _CTRF = {CheckStatus.PASSED: "passed", CheckStatus.FAILED: "failed", CheckStatus.SKIPPED: "skipped"}
 
-Json = dict[str, Any]
+Json = dict[str, Any]  # written here, member by member
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 A format of **whole folders** (`releases`, `harbor`) has
 
-    NAME                             as `--format` names it
+    NAME, TITLE                      as `--format` names it, and as its suite is called on pages
+    SUITE                            optional: key of its suite, where it shares one with another format; else NAME
     claims(root, folder)             is the folder itself one?
     find(root, folder)               its experiments (values of `reading.found_sources`); reads only what lists them
     OWN                              optional: names of its own folders; other formats are looked for beside these
@@ -10,10 +11,10 @@ A format of **whole folders** (`releases`, `harbor`) has
 
 A format of **single files** (`logs`) has
 
-    NAME, SUFFIXES                   the endings its files may have
+    NAME, TITLE, SUFFIXES            as above; the endings its files may have
     claims_file(root, entry)         is this file one?
     find_files(root, entries)        experiments of all files that it claimed
-    is_companion(entries)            gives entry -> bool: does the program that left those logs leave this too?
+    is_companion(entries)            gives entry -> bool: is this a by-product of the program that wrote those logs?
 """
 
 from __future__ import annotations

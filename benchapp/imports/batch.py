@@ -17,12 +17,12 @@ from benchapp.archive import ENDINGS, ArchiveError
 from benchapp.archive.archive_import import take_in
 from benchapp.imports import AUTO, FORMATS, find, find_file
 from benchapp.imports.audited_edits import Author
+from benchapp.imports.import_lock import turn
 from benchapp.imports.import_map import Mapping
 from benchapp.imports.import_recording import ExperimentRecorder
 from benchapp.imports.problems import ProblemList
 from benchapp.imports.reading.found_sources import FoundExperiment
 from benchapp.imports.reading.walking import Root
-from benchapp.imports.turns import turn
 from benchapp.models import Episode, ImportBatch, ImportProblem, Run, User
 from benchapp.search.index_following import follow
 from runner.base.text import storable

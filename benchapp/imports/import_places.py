@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from benchapp.imports import FORMATS
 from benchapp.imports.reading.found_sources import (
     EpisodeSource,
     ExperimentSource,
@@ -19,15 +20,8 @@ from benchapp.models import Episode, Experiment, Family, KeyPoint, Run, Suite, T
 from benchapp.models.base import derived_id
 from benchapp.record.redaction import redact_text, redact_value
 
-SUITE_NAMES = {
-    "harbor": "Harbor (imported)",
-    "inspect": "Inspect (imported)",
-    "sessions": "Sessions of agents (imported)",
-    "skillevolbench": "SkillEvolBench (imported)",
-    "skillflow": "SkillFlow (imported)",
-    "skilllearnbench": "SkillLearnBench (imported)",
-    "swe-agent": "SWE-agent (imported)",
-}
+# Suites that are called after the format they come in; any other key is a task set of Harbor's.
+SUITE_NAMES = {getattr(module, "SUITE", module.NAME): f"{module.TITLE} (imported)" for module in FORMATS.values()}
 
 
 class Places:

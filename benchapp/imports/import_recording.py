@@ -23,6 +23,7 @@ from benchapp.imports.import_map import MappedEdits, Mapping
 from benchapp.imports.import_places import Places
 from benchapp.imports.packing import AttemptPacker, redacted_files
 from benchapp.imports.problems import ProblemList
+from benchapp.imports.read_again import StandingAttempt, read_digest, reads_the_same, standing_of
 from benchapp.imports.reading.found_sources import (
     ClaimingTrial,
     ExperimentSource,
@@ -34,7 +35,6 @@ from benchapp.imports.reading.found_sources import (
     is_of_other_job,
     place_of,
 )
-from benchapp.imports.readings import StandingAttempt, read_digest, reads_the_same, standing_of
 from benchapp.imports.remapped_trials import SET_BY_MAP, Remapping
 from benchapp.imports.trial_rows import AttemptParts
 from benchapp.models import Attempt, Episode, Run, Snapshot, Trajectory, Trial

@@ -10,17 +10,15 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TypeAlias, cast
+from typing import cast
 
 import django_rq
 import orjson
 from redis.exceptions import RedisError
 
 from runner.base.text import storable
-from runner.base.types import JsonValue, Step
+from runner.base.types import JsonObject, JsonValue, Step
 from runner.trajectories.atif_values import step_to_json
-
-JsonObject: TypeAlias = dict[str, JsonValue]
 
 log = logging.getLogger(__name__)
 

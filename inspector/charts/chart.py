@@ -83,6 +83,5 @@ class Chart:
     after: str = ""
     uses_metric: bool = False  # does it show one metric, chosen by `metric=`?
     published: tuple[str, ...] = ()  # papers that print numbers for it
-    options: Mapping[str, tuple[str, ...]] = field(
-        default_factory=dict
-    )  # further choices: name -> values, default first
+    # Further choices: name -> values, default first.
+    options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -53,6 +53,7 @@ Files = Mapping[str, File]
 
 
 # A value as JSON has it: what is read of a file or a reply before anything of it is believed.
+JsonObject: TypeAlias = "dict[str, JsonValue]"
 JsonValue: TypeAlias = "str | int | float | bool | None | list[JsonValue] | dict[str, JsonValue]"
 
 

@@ -13,7 +13,6 @@ from runner.base.errors import SetupError
 from runner.generators.manifest import MANIFEST, Generator, read_generator
 
 BUNDLED = Path(__file__).parent
-VARIABLE = "SKILLGLASS_GENERATORS"
 PROVIDER = "generator"  # of the author model that stands for one: "generator/outline"
 
 
@@ -23,13 +22,15 @@ def generator_folders() -> dict[str, Path]:
     SetupError for a place that is no folder, and for a name that two have: which one was meant must not depend on where it runs.
     """
     found = _below(BUNDLED)
-    for place in filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)):
+    for place in filter(None, os.environ.get("SKILLGLASS_GENERATORS", "").split(os.pathsep)):
         root = Path(place).expanduser()
         if not root.is_dir():
-            raise SetupError(f"{VARIABLE}: {place}: expected a folder that holds generators; there is none")
+            raise SetupError(f"SKILLGLASS_GENERATORS: {place}: expected a folder that holds generators; there is none")
         for name, folder in _below(root).items():
             if found.setdefault(name, folder) != folder:
-                raise SetupError(f"{VARIABLE}: two generators are called {name!r}: {found[name]} and {folder}")
+                raise SetupError(
+                    f"SKILLGLASS_GENERATORS: two generators are called {name!r}: {found[name]} and {folder}"
+                )
     return found
 
 

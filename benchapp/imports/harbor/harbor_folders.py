@@ -21,6 +21,7 @@ from benchapp.imports.reading.unread import report_logs
 from benchapp.imports.reading.walking import NOT_ENTERED, Root
 
 NAME = "harbor"
+TITLE = "Harbor"
 NAMES = ("result.json", "config.json")  # what a job's or trial's files are called
 FILES = frozenset(NAMES)
 _PARTS_OF_A_TRIAL = frozenset({"agent", "verifier", "trajectory", "steps"})

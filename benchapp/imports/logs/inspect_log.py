@@ -42,6 +42,7 @@ from runner.base.types import JsonValue, Usage, Verdict
 from runner.trajectories.readers.inspect_sample import read_model_usage
 
 NAME = "inspect"
+TITLE = "Inspect"
 SUFFIXES = frozenset({".eval", ".json"})
 LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}  # Inspect's own meaning of the letters
 _BESIDE = frozenset({"eval-set.json", "logs.json"})

@@ -36,6 +36,7 @@ from runner.base.types import TrajectoryKind
 from runner.trajectories.readers.reading import ReadTrajectory, read_trajectory, sniff
 
 NAME = "sessions"
+TITLE = "Sessions of agents"
 SUFFIXES = frozenset({".jsonl", ".json", ".txt", ".log"})
 HARNESSES = {
     "claude-session": "claude-code",

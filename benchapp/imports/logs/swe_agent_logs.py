@@ -33,6 +33,7 @@ from runner.base.types import JsonValue, Usage
 from runner.trajectories.readers.reading import read_trajectory, sniff
 
 NAME = "swe-agent"
+TITLE = "SWE-agent"
 SUFFIXES = frozenset({".traj", ".json"})
 HARNESSES = frozenset({NAME, "mini-swe-agent"})  # their logs are formats of the same names
 SUBMITTED = "submitted"
@@ -68,7 +69,7 @@ def find_files(root: Root, entries: Sequence[FolderEntry]) -> Iterator[FoundExpe
     names = _names(list(grouped))
     for folder, mine in grouped.items():
         name = names[folder]
-        source = ExperimentSource.of_folder(root, folder, format=NAME, title="SWE-agent", name=name)
+        source = ExperimentSource.of_folder(root, folder, format=NAME, title=TITLE, name=name)
         instances = [SweAgentInstance(root, entry, name) for entry in mine]
         separate_namesakes(instances)
         yield FoundExperiment(source, trials=tuple(sorted(instances, key=lambda found: found.order)))

@@ -1,7 +1,7 @@
 """What a format's reader hands over, before anything is stored: plain values, already cleaned, not yet redacted.
 
-A format gives `Found` experiments; each has trials that can say cheaply whether they changed (`digest`) and be read in
-full (`read`), and libraries. None means that the files do not say.
+A format yields `FoundExperiment`s. Each has libraries, and trials that can say cheaply whether they changed (`digest`)
+and be read in full (`read`). None and UNKNOWN mean that the files do not say; an empty author model, that there is none.
 """
 
 from __future__ import annotations
@@ -94,9 +94,8 @@ class RunSource:
     replicate: int | None = None
     skills: str = ""
     setup: Mapping[str, object] = field(default_factory=dict)
-    variant: str = (
-        ""  # of the harness, where the experiment has another one of its name with other settings or another version
-    )
+    # Separates two harnesses of one name in an experiment, with other settings or of another version.
+    variant: str = ""
 
     @property
     def key(self) -> tuple[str, ...]:

@@ -29,7 +29,9 @@ from benchapp.imports.releases.skillevolbench_history import Events, Library, it
 from benchapp.imports.releases.skillevolbench_record import NAME, Record, find_harbor_trial, order_of
 from runner.suites.skillevolbench_suite import ENVIRONMENTS
 
-__all__ = ["NAME", "claims", "find"]
+__all__ = ["NAME", "TITLE", "claims", "find"]
+
+TITLE = "SkillEvolBench"
 
 GLOBAL = "all"
 # The release's names of its baselines, in our words; others keep their own.
@@ -69,7 +71,7 @@ def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
     if not records:
         root.report(folder, "", "replay records in stores/replay/records", "none: only what the folder's config says")
     yield FoundExperiment(
-        ExperimentSource.of_folder(root, folder.parent, format=NAME, title="SkillEvolBench"),
+        ExperimentSource.of_folder(root, folder.parent, format=NAME, title=TITLE),
         trials=tuple(records),
         histories=tuple(_histories(run, records, libraries, events)),
     )

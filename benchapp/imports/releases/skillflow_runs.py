@@ -33,6 +33,7 @@ from benchapp.imports.releases.skillflow_replay import HISTORY, SHARED, LibraryR
 from runner.base.types import Phase
 
 NAME = "skillflow"
+TITLE = "SkillFlow"
 EVOLVING, BASELINE = "skill-evolution", "no-skill"
 
 
@@ -49,7 +50,7 @@ def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
     families = [FamilyJob(root, run_root, job) for job in jobs]
     run = _run(run_root, families)
     yield FoundExperiment(
-        ExperimentSource.of_folder(root, run_root.parent, format=NAME, title="SkillFlow"),
+        ExperimentSource.of_folder(root, run_root.parent, format=NAME, title=TITLE),
         trials=tuple(trial for family in families for trial in family.trials(run)),
         histories=tuple(family.history(run) for family in families if family.evolves),
     )

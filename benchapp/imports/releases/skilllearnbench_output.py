@@ -42,6 +42,7 @@ from benchapp.imports.releases.skilllearnbench_rounds import iterate_moments, re
 from runner.base.types import File, Phase, Usage, Verdict
 
 NAME = "skilllearnbench-output"
+TITLE = "SkillLearnBench"
 SUITE = "skilllearnbench"
 GENERATION, RESULTS, EVALUATION = "skill_generation_log", "skill_generation_results", "evaluation_log"
 Solver = tuple[str, str]  # harness, model
@@ -59,7 +60,7 @@ def claims(root: Root, folder: Path) -> bool:
 def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
     output = Output(root, folder)
     yield FoundExperiment(
-        ExperimentSource.of_folder(root, folder, format=NAME, title="SkillLearnBench", suite=SUITE),
+        ExperimentSource.of_folder(root, folder, format=NAME, title=TITLE, suite=SUITE),
         trials=tuple(output.trials),
         libraries=output.libraries(),
         libraries_total=sum(1 for _ in output.iterate_given()),

@@ -38,6 +38,7 @@ from runner.suites.tasks.key_points import FILES
 from runner.trajectories.readers.reading import read_trajectory, sniff
 
 NAME = "skilllearnbench"
+TITLE = "SkillLearnBench"
 OWN = frozenset({"skills", "eval_keypoints"})  # the folders that are read; its runner's output can lie beside them
 MAX_SKILL_FILE_BYTES = 16 * 1024 * 1024
 MAX_LIBRARY_BYTES = 256 * 1024 * 1024

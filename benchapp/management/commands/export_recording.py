@@ -1,15 +1,15 @@
 from __future__ import annotations
 
 import uuid
-from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from benchapp.experiments.call_recordings import export_recording
+from benchapp.management.lookups import name_recording
 from benchapp.models import Run
 from runner.base.errors import RunnerError
-from runner.models.recorded import SUFFIX, recordings_folder
+from runner.models.recorded import SUFFIX
 
 
 class Command(BaseCommand):
@@ -25,7 +25,7 @@ class Command(BaseCommand):
         run = Run.objects.standing().filter(public_id=options["run"]).select_related("experiment").first()
         if run is None:
             raise CommandError(f"there is no run {options['run']}")
-        path = _path(options["file"])
+        path = name_recording(options["file"])
         try:
             written = export_recording(run, path)
         except (RunnerError, OSError) as error:
@@ -36,11 +36,3 @@ class Command(BaseCommand):
             f"To replay it, launch its experiment file with {name} as the model of agent and author,"
             f" conditions [{run.condition}], replicates 1 and seed {run.seed}."
         )
-
-
-def _path(text: str) -> Path:
-    path = Path(text if text.endswith(SUFFIX) else text + SUFFIX)
-    if path.parent != Path():
-        return path
-    recordings_folder().mkdir(parents=True, exist_ok=True)
-    return recordings_folder() / path

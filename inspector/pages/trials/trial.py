@@ -163,9 +163,7 @@ def inspect_trial(trial: Trial, query: Mapping[str, str]) -> Inspection:
         compactions=compactions,
         excerpt=read_excerpts([compactions[view]])[0] if view in compactions else None,
         skills=tuple(build_skill_usages(uses)),
-        held=frozenset(read_skills_held({trial.snapshot_id}).get(trial.snapshot_id, ()))
-        if trial.snapshot_id
-        else frozenset(),
+        held=_read_held(trial.snapshot_id),
         next_skill=next((step for step in sorted(by_step) if step > window.last), None),
         verdicts=tuple(verdicts),
         # Its end: that is where a verifier says what it concluded.
@@ -180,6 +178,11 @@ def inspect_trial(trial: Trial, query: Mapping[str, str]) -> Inspection:
         ),
         retrieved=tuple(trial.retrieved.select_related("task").order_by("id")[:MAX_SIBLINGS]),
     )
+
+
+def _read_held(snapshot: int | None) -> frozenset[str]:
+    """Slugs of the library that the trial was given; empty without one."""
+    return frozenset(read_skills_held({snapshot}).get(snapshot, ())) if snapshot else frozenset()
 
 
 def choose_attempt(attempts: Sequence[Attempt], number: str) -> Attempt | None:

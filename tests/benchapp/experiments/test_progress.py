@@ -145,7 +145,7 @@ def test_the_workforce_is_unknown_while_the_broker_is_away(monkeypatch: pytest.M
 
 
 def test_a_step_tells_when_the_broker_took_it() -> None:
-    assert live._published_at(b"1772409600000-3") == datetime(2026, 3, 2, tzinfo=UTC)
+    assert live.published_at("1772409600000-3") == datetime(2026, 3, 2, tzinfo=UTC)
 
 
 def test_only_what_stands_is_shown(experiment: Experiment, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,7 +78,7 @@ def test_every_csv_writer_uses_the_one_function() -> None:
             names = {ast.unparse(func) for func in calls}
             if names & {"csv.writer", "csv.DictWriter"}:
                 writers.append(path)
-                assert "unrun" in names, f"{path.relative_to(ROOT)} writes CSV without unrun"
+                assert "escape_formula" in names, f"{path.relative_to(ROOT)} writes CSV without escape_formula"
     assert len(writers) >= 3
 
 

@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from benchapp import audit
 from benchapp.analysis.diagnoses import diagnosis_queue
-from benchapp.imports import packing, readings
+from benchapp.imports import packing, read_again
 from benchapp.imports.batch import COUNTED, import_paths
 from benchapp.imports.trial_rows import AttemptParts
 from benchapp.models import Attempt, Episode, Experiment, ImportBatch, ImportProblem, Run, Trajectory, Trial
@@ -254,7 +254,7 @@ def test_it_is_whole_after_being_killed_at_random_moments(tmp_path):
 
 
 def read_by(monkeypatch, version: str) -> None:
-    for module in (packing, readings):
+    for module in (packing, read_again):
         monkeypatch.setattr(module, "READER_VERSION", version)
 
 

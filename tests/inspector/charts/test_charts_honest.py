@@ -16,8 +16,7 @@ pytestmark = pytest.mark.django_db
 
 T, F = True, False
 HOSTILE = '<a href="javascript:alert(1)">&amp;</a>'
-KEYS = "budget categories file-kinds growth instances pass-at-k profiles rounds seed-heldout tokens".split()
-CHARTS = [ALL[key] for key in KEYS]
+CHARTS = list(ALL.values())
 AXES = {  # chart -> which of a trace's columns holds numbers that the table must have
     "budget": "y",
     "categories": "x",
