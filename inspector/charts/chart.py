@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from plotly import graph_objects as go
 
 from benchapp.record.json_shape import JsonShape, Shaped
+from inspector.charts.lacking import lacks_nothing
 
 if TYPE_CHECKING:
     from inspector.charts.sheet import ChartSheet
@@ -86,3 +87,4 @@ class Chart:
     options: Mapping[str, tuple[str, ...]] = field(
         default_factory=dict
     )  # further choices: name -> values, default first
+    lacks: Callable[[ChartSheet], str] = lacks_nothing  # what it waits for; empty where it may have something to draw

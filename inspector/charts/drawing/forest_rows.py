@@ -42,6 +42,7 @@ class ForestRow:
     replicates: str = ""
     says: str = ""
     url: str = ""
+    condition: str = ""
 
     @property
     def is_own(self) -> bool:
@@ -99,6 +100,7 @@ def _own(sheet: ChartSheet, group: Group, baseline: Group, metric: TrialMetric, 
         replicates=f"{own} and {other}",
         says=says(sheet.comparison, group, metric),
         url=sheet.trials_url(group, metric=metric),
+        condition=group.condition,
     )
 
 
@@ -167,4 +169,5 @@ def _build_printed_row(row: PrintedNumber, other: PrintedNumber) -> ForestRow:
         tasks=None,
         says=f"{row.paper}, {row.table}: {row.printed} under {row.condition}, {other.printed} under {other.condition}{told}; "
         "no interval is published.",
+        condition=row.condition,
     )

@@ -19,6 +19,7 @@ from inspector.charts.drawing.palette import Style, by_name, veil
 from inspector.charts.drawing.panels import MAX_PANELS, lines, note_left_out, panels, plain
 from inspector.charts.drawing.quantities import tokens
 from inspector.charts.drawing.traces import ChartPoint, Legend, scatter
+from inspector.charts.lacking import lacks_budgets
 from inspector.charts.sheet import ChartSheet
 
 COLUMNS = (
@@ -213,5 +214,6 @@ CHART = Chart(
     title="Generation budget",
     question="Does an author that may write more make better libraries?",
     draw=draw,
+    lacks=lacks_budgets,
     after="SkillGenBench, Figure 8",
 )

@@ -23,7 +23,8 @@ from inspector.charts.drawing.palette import MUTED, Style, by_name
 from inspector.charts.drawing.panels import MAX_PANELS, lines, note_left_out, panels, plain
 from inspector.charts.drawing.quantities import unit_of
 from inspector.charts.drawing.traces import ChartPoint, Legend, connect, scatter
-from inspector.charts.figures.libraries import COUNTED, WITHOUT_LIBRARY, Composition, composition, kind_columns
+from inspector.charts.figures.libraries import COUNTED, Composition, composition, kind_columns
+from inspector.charts.lacking import WITHOUT_LIBRARY, lacks_libraries
 from inspector.charts.sheet import ChartSheet
 from runner.protocols.conditions import CONDITIONS
 
@@ -195,6 +196,7 @@ CHART = Chart(
     title="Library size and success",
     question="Does a larger library help?",
     draw=draw,
+    lacks=lacks_libraries,
     after="SkillEvolBench, figure 5",
     uses_metric=True,
 )

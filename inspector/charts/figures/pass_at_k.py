@@ -19,6 +19,7 @@ from inspector.charts.drawing.palette import MUTED
 from inspector.charts.drawing.panels import lines, panels, plain
 from inspector.charts.drawing.quantities import plural
 from inspector.charts.drawing.traces import ChartPoint, lay_rows, plain_scatter
+from inspector.charts.lacking import lacks_samples
 from inspector.charts.sheet import ChartSheet
 
 PAPER = "skillgenbench"
@@ -163,6 +164,7 @@ CHART = Chart(
     title="pass@k",
     question="How much would more tries at the same task bring?",
     draw=draw,
+    lacks=lacks_samples,
     after="SkillGenBench, Figure 7",
     published=(PAPER,),
 )

@@ -20,6 +20,7 @@ from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
 from inspector.charts.drawing.palette import MUTED, series
 from inspector.charts.drawing.panels import MAX_PANELS, lines, note_left_out, panels, plain
 from inspector.charts.drawing.traces import ChartPoint, plain_scatter, scatter
+from inspector.charts.lacking import lacks_libraries
 from inspector.charts.sheet import ChartSheet
 from runner.base.types import Phase
 
@@ -195,5 +196,6 @@ CHART = Chart(
     title="Success by round",
     question="Do tasks go better as the library goes through more rounds?",
     draw=draw,
+    lacks=lacks_libraries,
     after="SkillLearnBench, Figure 4",
 )

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.utils.safestring import SafeString
 
 from benchapp.analysis.failures.run_endings import Endings, read_endings
+from benchapp.stats.comparing.answer import JudgedGroup
 from benchapp.stats.comparing.comparison import MetricCell
 from benchapp.stats.comparing.comparison_sentences import says
+from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.comparing.groups import SEPARATOR, Group
 from benchapp.stats.inference.difference import Difference
 from benchapp.stats.metrics.amounts import render_change, render_metric
@@ -30,6 +32,7 @@ class DifferenceText:
     says: str = ""
     url: str = ""
     drawn: SafeString = SafeString("")
+    effect: Effect | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,7 @@ class ComparisonRow:
     where it is not true of the whole table, whose head says it then."""
 
     title: str
+    condition: str
     url: str
     lines: tuple[str, ...]
     cells: tuple[DifferenceText, ...]
@@ -50,13 +54,22 @@ def run_metrics(sheet: ChartSheet) -> tuple[RunMetric, ...]:
     return RUN_TABLES[sheet.table] if sheet.table != "success" else ()
 
 
-def table_rows(sheet: ChartSheet, groups: Iterable[Group]) -> list[ComparisonRow]:
+def table_rows(
+    sheet: ChartSheet, groups: Iterable[Group], judged: Iterable[JudgedGroup] = ()
+) -> list[ComparisonRow]:
+    """`judged`: the differences that have a verdict, in any metric."""
     shown = list(groups)
     endings = read_endings(run for group in shown for run in group.runs)
-    return [_row(sheet, group, endings) for group in shown]
+    effects = {(each.group.identity, each.metric.key): each.effect for each in judged}
+    return [_row(sheet, group, endings, effects) for group in shown]
 
 
-def _row(sheet: ChartSheet, group: Group, endings: Mapping[int, Endings]) -> ComparisonRow:
+def _row(
+    sheet: ChartSheet,
+    group: Group,
+    endings: Mapping[int, Endings],
+    effects: Mapping[tuple[tuple[object, ...], str], Effect],
+) -> ComparisonRow:
     title, *lines = group.label.split(SEPARATOR)
     lines += _list_caveats(sheet, group)
     if alike := sum(endings[run.pk].equals_no_skill for run in group.runs):
@@ -64,10 +77,14 @@ def _row(sheet: ChartSheet, group: Group, endings: Mapping[int, Endings]) -> Com
         lines.append(f"equals no-skill{which}: no skill in any library")
     return ComparisonRow(
         title,
+        group.condition,
         group.first.get_absolute_url() if group.replicates == 1 else sheet.trials_url(group),
         tuple(lines),
         (
-            *(_cell(sheet, group, metric) for metric in sheet.metrics),
+            *(
+                replace(_cell(sheet, group, metric), effect=effects.get((group.identity, metric.key)))
+                for metric in sheet.metrics
+            ),
             *(_run_cell(sheet, group, metric) for metric in run_metrics(sheet)),
         ),
         sheet.comparison.groups.is_baseline(group),
