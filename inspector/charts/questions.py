@@ -69,9 +69,7 @@ def _build_tab(sheet: ChartSheet, question: Question, *, is_open: bool) -> Quest
         is_open,
         choices.query(q="" if question is QUESTIONS[0] else question.key),
         tuple(_cards([chart for chart, lack in zip(charts, lacks, strict=True) if not lack], sheet)),
-        tuple(
-            WaitingChart(card_of(chart, choices), lack) for chart, lack in zip(charts, lacks, strict=True) if lack
-        ),
+        tuple(WaitingChart(card_of(chart, choices), lack) for chart, lack in zip(charts, lacks, strict=True) if lack),
     )
 
 

@@ -71,7 +71,9 @@ def judge_groups(comparison: GroupComparison, metric: TrialMetric) -> list[Judge
     """Every group that shares a scored task with its baseline, corrected over all of them."""
     groups = comparison.groups
     pairs = [(group, baseline) for group in groups.all if (baseline := groups.baseline_of(group)) is not None]
-    found = [(*pair, difference) for pair in pairs if (difference := comparison.difference(pair[0], metric)) is not None]
+    found = [
+        (*pair, difference) for pair in pairs if (difference := comparison.difference(pair[0], metric)) is not None
+    ]
     corrected = holm({str(place): difference.p for place, (*_, difference) in enumerate(found)})
     return [
         JudgedGroup(
@@ -183,4 +185,6 @@ class Answer:
     @property
     def more(self) -> JudgedGroup | None:
         """The open difference that needs the most to settle, among those whose need is known."""
-        return max((each for each in self.still_open if each.more is not None), key=lambda each: each.more or 0, default=None)
+        return max(
+            (each for each in self.still_open if each.more is not None), key=lambda each: each.more or 0, default=None
+        )

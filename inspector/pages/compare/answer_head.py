@@ -93,9 +93,9 @@ def write_headline(answer: Answer) -> str:
     is_counted = found.replicates[0] == found.replicates[1] and of <= COUNTED_UP_TO and not metric.macro
     if is_counted and all(abs(count - round(count)) < 1e-6 for count in counts):
         return f"{counts[0]:.0f} of {of} {name.tasks} {name.did} at best, {counts[1]:.0f} with {base}."
-    own, other = round(100 * found.own), round(100 * found.other)
+    of_100 = round(100 * found.own), round(100 * found.other)
     verb = {"solved": "solves", "passed": "passes"}[name.did]
-    return f"The best {verb} {own} of 100 {name.tasks}, {base} {other}."
+    return f"The best {verb} {of_100[0]} of 100 {name.tasks}, {base} {of_100[1]}."
 
 
 def _write_alone(answer: Answer) -> str:

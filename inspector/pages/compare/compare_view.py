@@ -28,8 +28,8 @@ from inspector.charts.questions import ABOVE, QUESTIONS, build_tabs, open_questi
 from inspector.charts.sheet import ChartSheet
 from inspector.pages.compare.answer_head import build_head
 from inspector.pages.compare.comparison_table import run_metrics, table_rows
-from inspector.web.permalinks import build_permalink
 from inspector.pages.compare.failures_view import list_failure_rows
+from inspector.web.permalinks import build_permalink
 from inspector.web.responses import address_of_any, next_url, paginate, render_page
 from inspector.web.text.row_shapes import SETUP
 

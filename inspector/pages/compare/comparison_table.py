@@ -54,9 +54,7 @@ def run_metrics(sheet: ChartSheet) -> tuple[RunMetric, ...]:
     return RUN_TABLES[sheet.table] if sheet.table != "success" else ()
 
 
-def table_rows(
-    sheet: ChartSheet, groups: Iterable[Group], judged: Iterable[JudgedGroup] = ()
-) -> list[ComparisonRow]:
+def table_rows(sheet: ChartSheet, groups: Iterable[Group], judged: Iterable[JudgedGroup] = ()) -> list[ComparisonRow]:
     """`judged`: the differences that have a verdict, in any metric."""
     shown = list(groups)
     endings = read_endings(run for group in shown for run in group.runs)

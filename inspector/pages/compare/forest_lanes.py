@@ -181,7 +181,9 @@ def _list_ends(
     """Every value that must be in sight; of papers only what stands in a row of one's own."""
     for each in judged:
         interval = each.difference.interval
-        yield from (scale * value for value in (each.difference.delta, *((interval.low, interval.high) if interval else ())))
+        yield from (
+            scale * value for value in (each.difference.delta, *((interval.low, interval.high) if interval else ()))
+        )
     conditions = {group.condition for group in groups}
     yield from (delta for condition, found in printed.items() if condition in conditions for delta, _ in found)
 
@@ -249,9 +251,14 @@ def _draw_lane(
     scale = 100 if metric.is_share else 1
     cell = sheet.comparison.cell(lane.group, metric)
     base = judged.difference.other if judged else cell.value
-    means = [mean for mean in cell.replicates if mean is not None and base is not None] if lane.group.replicates > 1 else []
+    means = (
+        [mean for mean in cell.replicates if mean is not None and base is not None] if lane.group.replicates > 1 else []
+    )
     dots = tuple(
-        LaneDot(axis.place(_within(axis, scale * (mean - (base or 0.0)))), f"one replicate: {render_metric(mean, metric.unit)}")
+        LaneDot(
+            axis.place(_within(axis, scale * (mean - (base or 0.0)))),
+            f"one replicate: {render_metric(mean, metric.unit)}",
+        )
         for mean in means
     )
     marks = tuple(LaneDot(axis.place(delta), said) for delta, said in printed.get(lane.group.condition, ()))

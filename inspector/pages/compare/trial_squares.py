@@ -44,11 +44,14 @@ class SquareTable:
 
 def read_squares(comparison: GroupComparison, groups: Sequence[Group], metric: TrialMetric) -> SquareTable | None:
     """One query. None where a group has more trials than can be drawn."""
-    covered = [group for group in groups if 0 < comparison.cell(group, metric).rate.planned][:MAX_ROWS]
+    covered = [group for group in groups if comparison.cell(group, metric).rate.planned > 0][:MAX_ROWS]
     if not covered or max(comparison.cell(group, metric).rate.planned for group in covered) > MAX_SQUARES:
         return None
     group_of = {
-        trial: group for group in covered for outcomes in comparison.of_group(group) for trial in outcomes.trial.tolist()
+        trial: group
+        for group in covered
+        for outcomes in comparison.of_group(group)
+        for trial in outcomes.trial.tolist()
     }
     families: dict[str, None] = {}
     found: dict[Group, dict[str, list[Square]]] = {group: {} for group in covered}
