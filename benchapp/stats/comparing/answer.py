@@ -129,8 +129,10 @@ class Answer:
                 return max(sure, key=self._gain)
         return max(self.judged, key=self._gain, default=None)
 
-    def _gain(self, judged: JudgedGroup) -> float:
-        return -judged.difference.delta if self.metric.better is Better.LOWER else judged.difference.delta
+    def _gain(self, judged: JudgedGroup) -> tuple[float, int]:
+        """Equal gains: the one further down the list, which was revised more."""
+        delta, name = judged.difference.delta, name_condition(judged.group.condition)
+        return -delta if self.metric.better is Better.LOWER else delta, name.order if name.origin else -1
 
     def of_best(self, metric: TrialMetric) -> JudgedGroup | None:
         """The group that is best in the heading's metric, in this one."""

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.comparison_sentences import says
-from benchapp.stats.comparing.groups import MODEL, SEPARATOR, Group
+from benchapp.stats.comparing.condition_names import SEPARATOR
+from benchapp.stats.comparing.groups import MODEL, Group
 from benchapp.stats.inference.difference import Difference
 from benchapp.stats.metrics.metric import TrialMetric
 from inspector.charts.sheet import ChartSheet

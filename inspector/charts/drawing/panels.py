@@ -10,7 +10,9 @@ from math import ceil
 from plotly import graph_objects as go
 from plotly.subplots import make_subplots
 
+from benchapp.stats.comparing.condition_names import say_label
 from benchapp.stats.metrics.amounts import render_signed
+from benchapp.stats.metrics.metric_names import KNOWN as METRIC_NAMES
 from inspector.charts.drawing.palette import DIVERGING, INK, SEQUENTIAL, layout
 
 MAX_PANELS = 12  # more are too small to read beside each other
@@ -98,7 +100,8 @@ def plain(text: object) -> str:
 
 
 def short(text: str, longest: int = LONGEST) -> str:
-    """A label that fits an axis, its middle left out where it is too long."""
+    """A label that fits an axis, its middle left out where it is too long; a condition by its short name."""
+    text = METRIC_NAMES[text].short if text in METRIC_NAMES else say_label(text)
     if len(text) <= longest:
         return plain(text)
     half = (longest - 1) // 2
@@ -205,7 +208,7 @@ def _column_names(columns: Sequence[str], across: int) -> tuple[list[str], float
     """What stands under the columns, and the px it needs where it must be tilted; 0 where it fits."""
     longest = max(map(len, columns), default=0)
     if longest * LETTER <= WIDTH / across / max(1, len(columns)):
-        return [plain(column) for column in columns], 0
+        return [short(column) for column in columns], 0
     names = [short(column, TILTED) for column in columns]
     return names, min(longest, TILTED) * LETTER * 0.71 + 24
 

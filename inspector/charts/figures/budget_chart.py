@@ -196,7 +196,7 @@ def _notes(found: Mapping[Group, TokensSpent]) -> Iterable[str]:
 CHART = Chart(
     key="budget",
     title="Success within a budget",
-    question="How much is solved within so many tokens?",
+    question="How many tasks are solved within a token budget?",
     draw=draw,
     lacks=lacks_tokens,
     after="SkillGenBench, Figure 8",

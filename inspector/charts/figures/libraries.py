@@ -120,7 +120,7 @@ def _note_growth(sheet: ChartSheet, found: Mapping[Group, Sequence[After]], coun
 GROWTH_CHART = Chart(
     key="growth",
     title="Skills by task",
-    question="Does the library keep growing, or does it settle?",
+    question="Do libraries keep growing?",
     draw=draw_growth,
     lacks=lacks_libraries,
     after="SkillFlow, Figure 7",
@@ -233,7 +233,7 @@ def _note_kinds(groups_total: int) -> tuple[str, ...]:
 KINDS_CHART = Chart(
     key="file-kinds",
     title="What libraries consist of",
-    question="Do authors write rules alone, or scripts, references and assets too?",
+    question="What do authors write?",
     draw=draw_kinds,
     lacks=lacks_libraries,
     after="SkillFlow, Figure 8",

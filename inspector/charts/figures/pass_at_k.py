@@ -162,7 +162,7 @@ def _notes(published: bool) -> Iterable[str]:
 CHART = Chart(
     key="pass-at-k",
     title="pass@k",
-    question="How much would more tries at the same task bring?",
+    question="What do more tries at a task bring?",
     draw=draw,
     lacks=lacks_samples,
     after="SkillGenBench, Figure 7",

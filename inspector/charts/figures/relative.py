@@ -203,8 +203,8 @@ def _absent(arms: Sequence[ModelPanel], with_raw: Sequence[ModelPanel]) -> str:
 
 CHART = Chart(
     key="relative",
-    title="Skills against raw trajectories",
-    question="Do distilled skills keep what the raw trajectories held?",
+    title="Skills against raw traces",
+    question="Do skills beat showing raw traces?",
     draw=draw,
     lacks=lacks_raw_traces,
     after="SkillEvolBench, figure 4",

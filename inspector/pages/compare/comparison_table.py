@@ -11,8 +11,9 @@ from benchapp.analysis.failures.run_endings import Endings, read_endings
 from benchapp.stats.comparing.answer import JudgedGroup
 from benchapp.stats.comparing.comparison import MetricCell
 from benchapp.stats.comparing.comparison_sentences import says
+from benchapp.stats.comparing.condition_names import SEPARATOR
 from benchapp.stats.comparing.effects import Effect
-from benchapp.stats.comparing.groups import SEPARATOR, Group
+from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.difference import Difference
 from benchapp.stats.metrics.amounts import render_change, render_metric
 from benchapp.stats.metrics.catalogue import RUN_TABLES

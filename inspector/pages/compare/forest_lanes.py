@@ -78,10 +78,11 @@ class LaneDot:
 
 @dataclass(frozen=True, slots=True)
 class RunCell:
-    """One run with its own value of the metric; "?" where none of its trials was scored."""
+    """One run with its own value of the metric, "?" where none of its trials was scored; `count` is of its whole group."""
 
     run: Run
     text: str
+    count: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +225,10 @@ def _build_lane(
         sheet.trials_url(group, metric=metric),
         solved,
         f"{rate.passed}/{rate.scored}" if metric.is_share and rate.scored else "",
-        tuple(RunCell(run, _write_mean(mean, metric)) for run, mean in zip(group.runs, cell.replicates, strict=True)),
+        tuple(
+            RunCell(run, _write_mean(mean, metric), f"{rate.passed} of {rate.planned}")
+            for run, mean in zip(group.runs, cell.replicates, strict=True)
+        ),
         comparison.groups.is_baseline(group),
         _tell_beside(group),
         judged,
