@@ -100,7 +100,8 @@ def draw_pairs(groups: Sequence[PairPanel], axis: Axis, y_title: str, *, share_x
     for place, panel in enumerate(shown):
         seen = [end for each in (shown if share_x else [panel]) for end in each.ends]
         labels = _labels(panel, seen, axis, (width, height)) if alone or len(panel.pairs) <= NAMED else {}
-        for trace in (_segments(panel), _frontier(panel, named), *_marks(panel, styles, named, labels)):
+        segments = [] if panel.own == ALL else [_segments(panel)]
+        for trace in (*segments, _frontier(panel, named), *_marks(panel, styles, named, labels)):
             figure.add_trace(trace, **place_of(place))
     figure.update_xaxes(title_text=f"{axis.title}, {axis.unit}", **_ticks(axis))
     figure.update_yaxes(title_text=plain(y_title), col=1)

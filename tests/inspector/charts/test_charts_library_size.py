@@ -8,7 +8,7 @@ import pytest
 
 from benchapp.models import Episode, Experiment
 from inspector.charts.chart import ChartDrawing
-from inspector.charts.figures.library_size import CHART, is_tier3, mechanism
+from inspector.charts.figures.library_size import CHART, is_tier3
 from tests.worlds.charted import drawn, queries_of
 from tests.worlds.copies import built_once
 from tests.worlds.factories import make_experiment, make_learning_run, make_snapshot, make_suite
