@@ -84,9 +84,15 @@ def judge_groups(comparison: GroupComparison, metric: TrialMetric) -> list[Judge
     ]
 
 
-def in_order(groups: Iterable[Group]) -> list[Group]:
-    """By condition in the order of every list, never by value; groups of one condition keep theirs."""
-    return sorted(groups, key=lambda group: name_condition(group.condition).order)
+def arrange(groups: Iterable[Group]) -> list[Group]:
+    """By condition in the order of every list, never by value, within each model of an experiment as it first comes."""
+    found = list(groups)
+    arms = {arm: place for place, arm in enumerate(dict.fromkeys(map(_arm, found)))}
+    return sorted(found, key=lambda group: (arms[_arm(group)], name_condition(group.condition).order))
+
+
+def _arm(group: Group) -> tuple[object, ...]:
+    return group.first.experiment_id, group.agent_model, group.harness
 
 
 class Answer:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from django.urls import reverse
 
-from benchapp.stats.comparing.answer import Answer, JudgedGroup, in_order
+from benchapp.stats.comparing.answer import Answer, JudgedGroup, arrange
 from benchapp.stats.comparing.condition_names import ConditionName, name_condition
 from benchapp.stats.metrics.amounts import render_metric, render_signed
 from benchapp.stats.metrics.metric import TrialMetric
@@ -61,7 +61,7 @@ def build_head(sheet: ChartSheet) -> AnswerHead | None:
         return None
     answer = Answer(sheet.comparison, sheet.metrics, sheet.metric)
     tabs = tuple(_build_tile(sheet, answer, metric) for metric in answer.metrics)
-    groups = in_order(sheet.comparison.groups.all)
+    groups = arrange(sheet.comparison.groups.all)
     return AnswerHead(
         answer,
         name_metric(sheet.metric),

@@ -14,6 +14,7 @@ from benchapp.analysis.failures.run_endings import Endings, describe_endings, re
 from benchapp.models import Run
 from benchapp.papers.loading import PAPERS
 from benchapp.record.json_shape import JsonShape, encode
+from benchapp.stats.comparing.answer import arrange
 from benchapp.stats.comparing.axis_facets import facets_of
 from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.comparison_sentences import list_sentences, says
@@ -58,6 +59,7 @@ def compare(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 def build_comparison_context(request: HttpRequest, sheet: ChartSheet, groups: Sequence[Group]) -> dict[str, object]:
     """What `_compared.html` needs: the verdict, the condition table, the choices and the charts."""
     comparison, head = sheet.comparison, build_head(sheet)
+    rows = table_rows(sheet, arrange(groups), head.answer.every if head else ())
     return {
         **_build_question_context(request, sheet),
         "sheet": sheet,
@@ -77,7 +79,8 @@ def build_comparison_context(request: HttpRequest, sheet: ChartSheet, groups: Se
         "tables": TABLES,
         "table": sheet.table,
         "run_metrics": run_metrics(sheet),
-        "rows": table_rows(sheet, groups, head.answer.every if head else ()),
+        "rows": [row for row in rows if not row.is_bare] or rows,
+        "bare_rows": [row for row in rows if row.is_bare] if any(not row.is_bare for row in rows) else [],
         "sentences": list_sentences(comparison, groups, sheet.metric) if sheet.metric else [],
         "endings": _endings(groups),
         "passes": passes_of(comparison, groups),

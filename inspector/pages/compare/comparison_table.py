@@ -20,6 +20,9 @@ from benchapp.stats.metrics.catalogue import RUN_TABLES
 from benchapp.stats.metrics.metric import Better, RunMetric, TrialMetric
 from inspector.charts.sheet import ChartSheet
 
+NONE_PLANNED = "none planned"
+UNKNOWN = "unknown"
+
 
 @dataclass(frozen=True, slots=True)
 class DifferenceText:
@@ -48,6 +51,11 @@ class ComparisonRow:
     cells: tuple[DifferenceText, ...]
     is_baseline: bool
     scripted: bool
+
+    @property
+    def is_bare(self) -> bool:
+        """None of the metrics shown covers a trial of it."""
+        return all(cell.main == NONE_PLANNED or cell.main == UNKNOWN for cell in self.cells)
 
 
 def run_metrics(sheet: ChartSheet) -> tuple[RunMetric, ...]:
@@ -109,7 +117,7 @@ def _cell(sheet: ChartSheet, group: Group, metric: TrialMetric) -> DifferenceTex
     cell = sheet.comparison.cell(group, metric)
     if cell.value is None:
         if not cell.rate.planned:
-            return DifferenceText("none planned")
+            return DifferenceText(NONE_PLANNED)
         return DifferenceText("none scored" if metric.is_share else "unknown")
     main, count = value_text(cell)
     url = sheet.trials_url(group, metric=metric)
@@ -133,7 +141,7 @@ def _run_cell(sheet: ChartSheet, group: Group, metric: RunMetric) -> DifferenceT
     """A number of whole runs is no mean over tasks: nothing pairs it with the baseline's, so it is shown as it is."""
     found = sheet.comparison.run_value(group, metric)
     if found.value is None:
-        return DifferenceText("unknown", says=found.note)
+        return DifferenceText(UNKNOWN, says=found.note)
     return DifferenceText(
         render_metric(found.value, metric.unit), f"of {found.over} {found.of}" if found.of else "", says=found.note
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from math import ceil, floor, log10
 
 from benchapp.models import Run
-from benchapp.stats.comparing.answer import Answer, JudgedGroup, in_order
+from benchapp.stats.comparing.answer import Answer, JudgedGroup, arrange
 from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.comparison_sentences import says
 from benchapp.stats.comparing.condition_names import ConditionName, Origin, name_condition
@@ -152,7 +152,7 @@ class Forest:
 
 def build_forest(sheet: ChartSheet, answer: Answer) -> Forest:
     comparison, metric = sheet.comparison, answer.metric
-    groups = in_order(comparison.groups.all)
+    groups = arrange(comparison.groups.all)
     covered = [group for group in groups if comparison.cell(group, metric).rate.planned]
     judged = {each.group.identity: each for each in answer.judged}
     printed = _list_printed(sheet, metric)

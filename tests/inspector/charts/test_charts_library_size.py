@@ -53,23 +53,21 @@ def test_it_adds_up_the_libraries_of_a_run() -> None:
     }
 
 
-def test_it_fills_tier3_alone_and_keeps_its_mechanism_recognisable() -> None:
+def test_it_fills_tier3_alone_and_gives_every_condition_its_own_colour() -> None:
     make_world()
     found = marks(drawn(CHART))
     plain, tier3 = found["selfgen-always"].marker, found["selfgen-always-tier3"].marker
-    assert plain.symbol == f"{tier3.symbol}-open"
-    assert plain.color == tier3.color
+    assert (plain.symbol, tier3.symbol) == ("square-open", "diamond")
+    assert plain.color != tier3.color
     assert is_tier3("curated-always-tier3")
-    assert mechanism("curated-always-tier3") == "curated-always"
 
 
-def test_it_draws_a_line_from_no_skill_to_every_mark() -> None:
+def test_it_draws_no_line_between_two_marks() -> None:
     make_world()
     figure = drawn(CHART).figure
     assert figure is not None
-    line = next(trace for trace in figure.data if trace.mode == "lines")
-    assert [*line.x] == [0, 4, None, 0, 8, None]
-    assert [line.y[0], line.y[3]] == pytest.approx([100 / 3, 100 / 3])
+    assert {trace.mode for trace in figure.data} == {"markers"}
+
 
 
 def test_it_says_in_the_table_what_it_draws() -> None:
