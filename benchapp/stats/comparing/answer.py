@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import ceil
 
 from scipy.special import stdtrit
 
@@ -20,7 +19,7 @@ from benchapp.stats.inference.interval import TAIL
 from benchapp.stats.metrics.metric import Better, TrialMetric
 
 DETECTED = 0.10  # shares: the difference that a plan of more replicates is made for
-POWER = 2.8  # standard errors from 0 at which 80 % of two-sided tests at 5 % find a difference: 1.96 + 0.84
+POWER = 0.8
 FAR = 50  # more than that is no plan
 FEW_EPISODES = 6  # below it one learning run a side leaves nothing to test
 ORDER = (Effect.UP, Effect.LIKELY_UP)  # what the best is looked for among, before all others
@@ -55,16 +54,21 @@ class JudgedGroup(Shaped):
 
 
 def count_more(difference: Difference) -> int | None:
-    """How many more replicates a side, or episodes, find a true difference of 10 points 8 times of 10, at this spread:
-    n (detectable / 10 points)² - n, where detectable is 2.8 standard errors. None without an interval, and beyond a plan."""
+    """How many more replicates a side, or episodes, would find a true difference of 10 points some 8 times of 10.
+
+    The smallest m with (t(0.975) + t(0.8)) error √(n/m) <= 10 points, t's freedom that of m; it takes the spread of the n there
+    are as the true one. None without an interval, and beyond a plan."""
     interval, is_welch = difference.interval, difference.method == "welch"
     if interval is None:
         return None
-    units = min(difference.replicates) if is_welch else difference.clusters
-    freedom = sum(difference.replicates) - 2 if is_welch else units - 1
-    error = (interval.high - interval.low) / 2 / float(-stdtrit(freedom, TAIL))
-    found = ceil(units * (POWER * error / DETECTED) ** 2) - units
-    return found if 0 < found <= FAR else None
+    units, sides = (min(difference.replicates), 2) if is_welch else (difference.clusters, 1)
+    error = (interval.high - interval.low) / 2 / float(-stdtrit(sides * (units - 1), TAIL))
+    for more in range(1, FAR + 1):
+        freedom = sides * (units + more - 1)
+        needed = float(-stdtrit(freedom, TAIL) + stdtrit(freedom, POWER))
+        if needed * error * (units / (units + more)) ** 0.5 <= DETECTED:
+            return more
+    return None
 
 
 def judge_groups(comparison: GroupComparison, metric: TrialMetric) -> list[JudgedGroup]:

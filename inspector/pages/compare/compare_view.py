@@ -14,7 +14,7 @@ from benchapp.analysis.failures.run_endings import Endings, describe_endings, re
 from benchapp.models import Run
 from benchapp.papers.loading import PAPERS
 from benchapp.record.json_shape import JsonShape, encode
-from benchapp.stats.comparing.answer import arrange
+from benchapp.stats.comparing.answer import Answer, arrange
 from benchapp.stats.comparing.axis_facets import facets_of
 from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.comparison_sentences import list_sentences, says
@@ -132,6 +132,7 @@ def comparison_twin(request: HttpRequest, sheet: ChartSheet) -> dict[str, object
         "problems": sheet.problems,
         "pin": build_permalink(request, comparison),
         **COMPARISON.read(comparison),
+        "answer": ANSWER.read(Answer(comparison, sheet.metrics, sheet.metric)) if sheet.metric else None,
         "metrics": METRIC.read_all(sheet.metrics),
     }
 
@@ -140,6 +141,7 @@ COMPARISON = JsonShape(
     *("fingerprint", "scripted", ("runs", lambda comparison: len(comparison.runs)), "runs_not_shown=truncated"),
     *(("setup", lambda comparison: SETUP.read(comparison.setups)), "tainted_episodes=tainted"),
 )
+ANSWER = JsonShape("metric=metric.key", "question", "heading", "judged")
 METRIC = JsonShape("key", "meaning", "unit", "source")
 GROUP = JsonShape(
     *("label", "experiment=first.experiment", "condition", "agent_model", "author_model", "harness", "scripted"),
