@@ -16,6 +16,7 @@ MAX_BARS = 30  # one below the other; a page shows about as many at once
 HATCHING = {"fillmode": "overlay", "fgcolor": BACKGROUND, "fgopacity": 0.3, "size": 8, "solidity": 0.1}
 WIDTH = 1150  # px of a wide page's panels together
 ROOM = 1.3  # the axis goes on behind the bars, for the words at their ends
+WIDE_ROOM = 1.8  # the same behind intervals
 LETTER = 8  # px of a digit in a bar, with some room
 
 
@@ -157,7 +158,8 @@ def _lay_axes(figure: go.Figure, block: BarPanel, rows: int, reach: float, place
         **place,
     )
     title = {"text": plain(block.axis), "font": {"size": 12}}
-    figure.update_xaxes(range=[0, reach * ROOM], title=title, **place)
+    room = WIDE_ROOM if any(bar.around for bar in block.bars) else ROOM
+    figure.update_xaxes(range=[0, reach * room], title=title, **place)
     if block.whole:
         figure.update_xaxes(tickvals=[block.whole * part / 4 for part in range(5)], **place)
 

@@ -52,9 +52,10 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
     limit = MAX_ROWS if len(rows) == 1 else MAX_ROWS_OF_MANY
     every.sort(key=lambda row: not row.is_own)
     is_own = every[0].is_own
+    ours = {row.condition for row in every if row.is_own}
     kept = list(dict.fromkeys(_name(row) for row in every if row.is_own is is_own))[:limit]
     shown = {
-        key: [row for row in of_metric if _name(row) in kept or (is_own and not row.is_own)]
+        key: [row for row in of_metric if _name(row) in kept or (is_own and not row.is_own and row.condition in ours)]
         for key, of_metric in rows.items()
     }
     return ChartDrawing(
@@ -156,7 +157,7 @@ def _traces(rows: Iterable[ForestRow], places: dict[str, int], shared: dict[str,
         if _name(row) in places or _name(row) in shared:
             found.setdefault((_kind(row), row.condition), []).append(row)
     at = {**shared, **places}
-    return [_marks(kind, condition, of_kind, at) for (kind, condition), of_kind in found.items()]
+    return [_marks(kind, condition, of_kind, at, overlaid=bool(shared)) for (kind, condition), of_kind in found.items()]
 
 
 def _kind(row: ForestRow) -> str:
@@ -167,9 +168,15 @@ def _kind(row: ForestRow) -> str:
     return "told" if row.excludes_zero else "untold"
 
 
-def _marks(kind: str, condition: str, rows: Sequence[ForestRow], places: Mapping[str, float]) -> go.Scatter:
-    style = KINDS[kind][1] if kind == "printed" else of_group(condition)
-    style = style.open if kind in HOLLOW else style
+def _marks(
+    kind: str, condition: str, rows: Sequence[ForestRow], places: Mapping[str, float], *, overlaid: bool
+) -> go.Scatter:
+    """`overlaid`: printed rows stand in those of one's own."""
+    style = of_group(condition)
+    if kind == "printed" and overlaid:
+        style = KINDS[kind][1]
+    elif kind in HOLLOW or kind == "printed":
+        style = style.open
     around = {
         "type": "data",
         "symmetric": False,

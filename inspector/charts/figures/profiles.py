@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from plotly import graph_objects as go
 
 from benchapp.stats.metrics.metric import MetricUnit
+from benchapp.stats.metrics.metric_names import KNOWN as METRIC_NAMES
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
 from inspector.charts.drawing.bars import MAX_BARS, note_crowd
 from inspector.charts.drawing.measures import ProfileMeasure, ProfileValue, list_printed_measures, own_measures
@@ -125,8 +126,10 @@ def _figure(sets: Sets) -> go.Figure:
 
 
 def _title(source: str, measure: ProfileMeasure) -> str:
+    named = METRIC_NAMES.get(measure.name.partition(", ")[0])
+    name = named.title if named else measure.name
     unit = "" if measure.unit_name in measure.name else f", {measure.unit_name}"
-    return f"{measure.name}{unit}" + (" (published)" if source == "published" else "")
+    return f"{name}{unit}" + (" (published)" if source == "published" else "")
 
 
 def _trace(measure: ProfileMeasure, dots: Sequence[Dot], style: Style) -> go.Scatter:

@@ -86,4 +86,4 @@ def test_it_counts_the_replicates_that_settle_ten_points() -> None:
     assert count_more(difference(-0.04, 0.10, 3)) == 1
     # ±14: error 0.0504; eight a side leave (2.145 + 0.868) 0.0504 √(3/8) = 0.093, seven 0.101
     assert count_more(difference(-0.10, 0.18, 3)) == 5
-    assert count_more(difference(-0.5, 0.6, 2)) is None
+    assert count_more(difference(-0.9, 0.9, 2)) is None
