@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from scipy.special import stdtrit
 
@@ -53,6 +53,7 @@ class JudgedGroup(Shaped):
         return None if self.more is None else unit if self.more == 1 else f"{unit}s"
 
 
+@lru_cache(maxsize=10_000)
 def count_more(difference: Difference) -> int | None:
     """How many more replicates a side, or episodes, would find a true difference of 10 points some 8 times of 10.
 

@@ -7,10 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil, floor, log10
 
+from django.utils.html import escape
+from django.utils.safestring import SafeString
+
 from benchapp.models import Run
+from benchapp.record.visible import visible
 from benchapp.stats.comparing.answer import Answer, JudgedGroup, arrange
 from benchapp.stats.comparing.comparison import GroupComparison
-from benchapp.stats.comparing.comparison_sentences import says
 from benchapp.stats.comparing.condition_names import ConditionName, Origin, name_condition
 from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.comparing.groups import Group
@@ -101,12 +104,32 @@ class ForestLane:
     judged: JudgedGroup | None = None
     delta: str = ""
     around: str = ""
-    says: str = ""
     point: str = ""
     low: str = ""
     high: str = ""
     dots: tuple[LaneDot, ...] = ()
     printed: tuple[LaneDot, ...] = ()
+    grid: str = ""
+
+    @property
+    def drawn(self) -> SafeString:
+        """The row as a drawing as wide as its cell: grid, printed differences, interval, replicates, mark."""
+        colour, said = f"c-{self.name.colour or 'ink'}", f"{self.solved}, {self.delta}, {self.around}".strip(", ")
+        parts = [self.grid, *(_draw_printed(mark) for mark in self.printed)]
+        if self.low:
+            parts.append(f'<line class="range {colour}" x1="{self.low}" x2="{self.high}" y1="14" y2="14"/>')
+        parts += [
+            f'<circle class="replicate {colour}" r="2.2" cx="{dot.at}" cy="27"><title>{escape(dot.says)}</title></circle>'
+            for dot in self.dots
+        ]
+        if self.point:
+            hollow = " open" if self.is_open else ""
+            parts.append(
+                f'<use href="#shape-{self.name.shape}" class="point {colour}{hollow}" x="{self.point}" y="14"/>'
+            )
+        return SafeString(
+            f'<svg class="lane" width="100%" height="36" role="img" aria-label="{escape(said)}">{"".join(parts)}</svg>'
+        )
 
     @property
     def is_open(self) -> bool:
@@ -139,7 +162,6 @@ class Forest:
 
     sections: tuple[LaneSection, ...]
     ticks: tuple[AxisTick, ...]
-    zero: str
     unit: str
     left_out: tuple[Group, ...] = ()
     hidden: int = 0
@@ -158,19 +180,32 @@ def build_forest(sheet: ChartSheet, answer: Answer) -> Forest:
     printed = _list_printed(sheet, metric)
     scale = 100 if metric.is_share else 1
     axis = PointAxis.around(_list_ends(covered, judged.values(), printed, scale))
-    shown = covered[:MAX_LANES]
+    shown, grid = covered[:MAX_LANES], _draw_grid(axis)
     lanes = {
-        group.identity: _build_lane(sheet, metric, group, judged.get(group.identity), axis, printed) for group in shown
+        group.identity: replace(_build_lane(sheet, metric, group, judged.get(group.identity), axis, printed), grid=grid)
+        for group in shown
     }
     return Forest(
         tuple(_split_sections(shown, lanes)),
         tuple(AxisTick(axis.place(tick), _write_tick(comparison, axis, tick)) for tick in axis.ticks),
-        axis.place(0),
         "points" if metric.is_share else metric.unit.value,
         tuple(group for group in groups if group not in covered),
         len(covered) - len(shown),
         tuple(dict.fromkeys(row.paper for row in sheet.published)) if printed else (),
     )
+
+
+def _draw_printed(mark: LaneDot) -> str:
+    said = escape(visible(mark.says))
+    return f'<line class="printed-mark" x1="{mark.at}" x2="{mark.at}" y1="5" y2="24"><title>{said}</title></line>'
+
+
+def _draw_grid(axis: PointAxis) -> str:
+    ticks = "".join(
+        f'<line class="grid-line" x1="{at}" x2="{at}" y1="0" y2="36"/>' for at in map(axis.place, axis.ticks)
+    )
+    zero = axis.place(0)
+    return f'{ticks}<line class="zero-line" x1="{zero}" x2="{zero}" y1="0" y2="36"/>'
 
 
 def _list_ends(
@@ -274,7 +309,6 @@ def _draw_lane(
         lane,
         delta=_write_change(scale * judged.difference.delta, metric),
         around=f"{_write_change(ends[0], metric)} to {_write_change(ends[1], metric)}" if ends else "no interval",
-        says=says(sheet.comparison, lane.group, metric),
         point=axis.place(scale * judged.difference.delta),
         low=axis.place(ends[0]) if ends else "",
         high=axis.place(ends[1]) if ends else "",
