@@ -21,6 +21,7 @@ HEAD = 34  # px above a panel, for its title
 FOOT = 46  # px below it, for its ticks
 TICKS = 28  # px below it, where the axis has no title
 BARE_HEAD = 10  # px above panels that have no title
+TITLES = {1: 60, 2: 40}  # characters of a panel's title, by the panels in a row; fewer where there are more
 LEGEND = 26  # px below all panels, for a line of names
 LEGEND_WIDTH = 1000  # px of such a line, about
 LONGEST = 52  # characters of a label on an axis
@@ -137,7 +138,11 @@ def panels(
     # The layout comes first and in one piece: plotly takes a tenth of a second to check it again when it is changed.
     whole = layout(height=inner + head + bottom, margin={"t": head, "b": bottom, "l": 8, "r": 12, "pad": 4})
     whole["annotations"] = [
-        _title(title, place % across * (1 + beside) / across, 1 - place // across * (height + gap) / inner)
+        _title(
+            short(title, TITLES.get(across, 28)),
+            place % across * (1 + beside) / across,
+            1 - place // across * (height + gap) / inner,
+        )
         for place, title in enumerate(titles)
         if title
     ]
@@ -163,7 +168,7 @@ def _legend_lines(names: Iterable[str]) -> int:
 def _title(title: str, x: float, y: float) -> dict[str, object]:
     """Starts where its panel starts."""
     return {
-        "text": short(title, 60),
+        "text": title,
         "x": x,
         "y": y,
         "xref": "paper",

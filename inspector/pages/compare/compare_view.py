@@ -66,6 +66,7 @@ def build_comparison_context(request: HttpRequest, sheet: ChartSheet, groups: Se
         "head": head,
         "forest_card": card_of(CHARTS[ABOVE], comparison.choices),
         "trial_address": address_of_any("trial"),
+        "all_scripted": all(run.scripted for run in comparison.runs),
         "several_models": len({group.agent_model for group in comparison.groups.all}) > 1,
         "baseline_title": _name_baseline(comparison),
         "comparison": comparison,
