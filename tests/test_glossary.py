@@ -22,8 +22,8 @@ ORDINARY = set(
     """
     a against allowed an and as at behind beside broke cannot carry change closed compare did differences do
     does each end fail finished found from hold how is it just launch learning log logged meanwhile means new no not
-    nothing now number of on open or other over page password read save saved saw second stand such the their them there these
-    this to try two unknown v was were what while who why work you
+    nothing now number of on open or other over page password read save saved saw second stand such the their them there
+    these this to try two unknown v was were what while who why work you
     """.split()
 )
 
