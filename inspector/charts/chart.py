@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from plotly import graph_objects as go
 
 from benchapp.record.json_shape import JsonShape, Shaped
+from inspector.charts.lacking import lacks_nothing
 
 if TYPE_CHECKING:
     from inspector.charts.sheet import ChartSheet
@@ -85,3 +86,4 @@ class Chart:
     published: tuple[str, ...] = ()  # papers that print numbers for it
     # Further choices: name -> values, default first.
     options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    lacks: Callable[[ChartSheet], str] = lacks_nothing  # what it waits for; empty where it may have something to draw

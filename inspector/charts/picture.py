@@ -72,4 +72,4 @@ def figure_json(figure: go.Figure) -> bytes:
 def _key(chart: Chart, sheet: ChartSheet) -> Hashable:
     comparison = sheet.comparison
     runs = tuple((run.pk, run.revision) for run in comparison.runs)
-    return chart.key, comparison.choices.but(seen=""), comparison.truncated, runs
+    return chart.key, comparison.choices.but(q="", seen=""), comparison.truncated, runs

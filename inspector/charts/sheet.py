@@ -43,6 +43,6 @@ class ChartSheet:
         changes: dict[str, object] = {**group.narrowing} if group else {}
         if condition is not None:
             changes["condition"] = (condition,)
-        changes |= {"metric": metric.key if metric else "", "published": ()}
+        changes |= {"metric": metric.key if metric else "", "published": (), "q": ""}
         pairs = self.comparison.choices.but(**changes).pairs()
         return f"{reverse('compare-trials')}?{urlencode([*pairs, *narrower.items()])}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import TypeVar
 
 from django import template
@@ -67,6 +68,7 @@ def badge(word: str, text: str = "") -> SafeString:
 
 
 @register.simple_tag
+@lru_cache(maxsize=2_000)  # a table repeats a few of them a hundred times
 def condition(code: str, form: str = "title") -> SafeString:
     """The mark and the plain name of a condition; its code shows on hover. `form`: title, or short for a narrow place."""
     name = name_condition(code)

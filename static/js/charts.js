@@ -80,10 +80,10 @@ function narrowest({ data, layout }) {
   return layout.meta?.min_width ?? (many ? NARROWEST_MANY : NARROWEST);
 }
 
-/** In a gallery what cannot be drawn goes into one list after all that can; alone it is a sentence in its place. */
+/** In a gallery what cannot be drawn goes into the fold of charts that wait; alone it is a sentence in its place. */
 function sayNothing({ element, plot }, sentence) {
-  const gallery = element.closest(".gallery");
-  if (!gallery || element.contains(document.activeElement)) return say(plot, sentence);
+  const fold = element.closest(".questions")?.querySelector(".waiting");
+  if (!fold || element.contains(document.activeElement)) return say(plot, sentence);
   const line = document.createElement("li");
   const link = document.createElement("a");
   link.href = element.dataset.page;
@@ -91,22 +91,11 @@ function sayNothing({ element, plot }, sentence) {
   line.id = element.id;
   line.className = "chart-absent";
   line.append(link, `: ${sentence}`);
-  nothingIn(gallery).append(line);
+  fold.querySelector("ul").append(line);
+  fold.querySelector("[data-count]").textContent = fold.querySelectorAll("li").length;
+  fold.hidden = false;
   charts.delete(element);
   element.remove();
-}
-
-function nothingIn(gallery) {
-  const found = gallery.querySelector(".chart-nothing ul");
-  if (found) return found;
-  const box = document.createElement("section");
-  const head = document.createElement("h3");
-  const list = document.createElement("ul");
-  box.className = "chart-nothing";
-  head.textContent = "Nothing to draw here";
-  box.append(head, list);
-  gallery.append(box);
-  return list;
 }
 
 function say(plot, sentence) {

@@ -9,6 +9,8 @@ from django.http import QueryDict
 from django.test.utils import CaptureQueriesContext
 
 from benchapp.stats.comparing.choices import parse_choices
+from benchapp.stats.comparing.condition_names import KNOWN as CONDITIONS
+from benchapp.stats.metrics.metric_names import KNOWN as METRICS
 from inspector.charts.chart import Chart, ChartDrawing
 from inspector.charts.chart_request import build_sheet
 
@@ -18,6 +20,20 @@ def drawn(chart: Chart, query: str = "") -> ChartDrawing:
     choices, problems = parse_choices(QueryDict(query))
     assert not problems
     return chart.draw(build_sheet(choices, chart))
+
+
+CODES = {
+    **{name.short: code for code, name in METRICS.items()},
+    **{name.short: code for code, name in reversed(CONDITIONS.items())},
+}
+
+
+def coded_cells(drawing: ChartDrawing) -> list[dict[str, Any]]:
+    """Every cell of every heatmap, its row and column by the codes of the condition and the metric they name."""
+    return [
+        {**cell, "row": CODES.get(cell["row"], cell["row"]), "column": CODES.get(cell["column"], cell["column"])}
+        for cell in heat_cells(drawing)
+    ]
 
 
 def heat_cells(drawing: ChartDrawing) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.utils.dateparse import parse_date, parse_datetime
 
 NO_SKILL = "no-skill"
-NOT_NUMBERS = frozenset({"table", "metric", "option", "published", "seen"})  # they choose among numbers
+NOT_NUMBERS = frozenset({"table", "metric", "option", "published", "q", "seen"})  # they choose among numbers
 MAX_VALUES = 200  # of one filter; an address is a few thousand characters at most
 MAX_LENGTH = 300
 
@@ -46,6 +46,7 @@ class Choices:
     table: str = ""  # which set of metrics the table shows; empty: the one that fits the runs
     metric: str = ""  # the one that charts with one metric show; empty: the table's first that counts deployment
     published: tuple[str, ...] = ()  # papers laid over
+    q: str = ""  # which question's charts the page shows; empty: the first
     option: tuple[str, ...] = ()  # a chart's own choices, each as "name:value"
     as_of: datetime | None = None
     seen: str = ""

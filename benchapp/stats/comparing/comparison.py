@@ -18,6 +18,7 @@ from benchapp.stats.comparing.columns import KEPT, outcomes_of, read_settled_aft
 from benchapp.stats.comparing.groups import Group, Groups
 from benchapp.stats.comparing.selection import MAX_RUNS, filter_added, select_runs
 from benchapp.stats.inference.difference import Difference, compare
+from benchapp.stats.inference.replicates import mean_interval
 from benchapp.stats.inference.sides import TaskMeans
 from benchapp.stats.learning.computed_runs import Recent
 from benchapp.stats.learning.replay_gains import ReplayResult, replay_of
@@ -47,6 +48,16 @@ class MetricCell(Shaped):
     value: float | None
     replicates: tuple[float | None, ...]
     interval: tuple[float, float] | None = None
+
+    @property
+    def spread(self) -> tuple[float, float] | None:
+        """The interval to draw about `value`: of a single run its own, of several Student's over their means."""
+        if self.interval is not None or len(self.replicates) == 1:
+            return self.interval
+        found = mean_interval(np.array([mean for mean in self.replicates if mean is not None]))
+        if found is None:
+            return None
+        return (max(0.0, found.low), min(1.0, found.high)) if self.metric.is_share else (found.low, found.high)
 
     json_shape = JsonShape(
         "value",

@@ -52,7 +52,7 @@ def verdict(comparison: GroupComparison, groups: Iterable[Group], metric: TrialM
             f"{metric.key}: none of {_differences(len(found))} can be tested: too few episodes, and no replicates on both"
             " sides."
         )
-    told = [difference for difference in tested if _is_significant(difference)]
+    told = [difference for difference in tested if leaves_out_zero(difference)]
     up = sum(difference.delta > 0 for difference in told)
     which = f" ({up} up, {len(told) - up} down)" if told else ""
     chance = 0.05 * len(tested)
@@ -62,7 +62,7 @@ def verdict(comparison: GroupComparison, groups: Iterable[Group], metric: TrialM
     )
 
 
-def _is_significant(difference: Difference) -> bool:
+def leaves_out_zero(difference: Difference) -> bool:
     """By the primary interval; by p where the same difference everywhere leaves a test and no interval."""
     return difference.excludes_zero or (
         difference.interval is None and difference.p is not None and difference.p <= LEVEL

@@ -29,6 +29,7 @@ ORIGIN_WORDS = {
     Origin.HUMAN: "a human",
     Origin.MODEL: "the model",
 }
+SEPARATOR = " · "  # between the parts of a label, the condition first
 SHAPES = ("circle", "triangle-up", "square", "diamond")  # of step 0..3; plotly's names
 SHAPE_WORDS = ("never", "after failures", "after every task", "after every task, with files")
 
@@ -96,6 +97,12 @@ def name_condition(code: str) -> ConditionName:
         return KNOWN[code]
     known, words = KNOWN[base], _parameter_words(code)
     return replace(known, code=code, title=f"{known.title}, {words}", short=f"{known.short}, {words}")
+
+
+def say_label(label: str) -> str:
+    """The label of a group or of a baseline with the short name of its condition in place of the code."""
+    code, mark, rest = label.partition(SEPARATOR)
+    return f"{name_condition(code).short}{mark}{rest}"
 
 
 def _parameter_words(code: str) -> str:

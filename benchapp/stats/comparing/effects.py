@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 
-from benchapp.stats.comparing.comparison_sentences import LEVEL
+from benchapp.stats.comparing.comparison_sentences import LEVEL, leaves_out_zero
 from benchapp.stats.inference.difference import Difference
 from benchapp.stats.metrics.metric import Better, TrialMetric
 
@@ -48,17 +48,24 @@ def judge_effect(difference: Difference | None, corrected: float | None, metric:
     """Clearly: the interval leaves out 0, and so does the test after correction over all rows shown together (`corrected`:
     Holm's p). Likely: only before the correction. About the same: a share whose interval lies within 5 points of 0.
     """
-    if difference is None or difference.interval is None:
+    if difference is None or not _is_tested(difference):
         return Effect.UNTESTED
     interval = difference.interval
-    if interval.excludes_zero and metric.better is not Better.NEITHER:
+    if leaves_out_zero(difference) and metric.better is not Better.NEITHER:
         is_up = (difference.delta > 0) == (metric.better is Better.HIGHER)
         if corrected is not None and corrected <= LEVEL:
             return Effect.UP if is_up else Effect.DOWN
         return Effect.LIKELY_UP if is_up else Effect.LIKELY_DOWN
-    if metric.is_share and interval.low >= -SAME and interval.high <= SAME:
+    if metric.is_share and interval and interval.low >= -SAME and interval.high <= SAME:
         return Effect.SAME
     return Effect.OPEN
+
+
+def _is_tested(difference: Difference) -> bool:
+    """Whether any outcome could have reached the level."""
+    if difference.interval is not None:
+        return True
+    return difference.p is not None and (difference.smallest_p or 0.0) <= LEVEL
 
 
 def answer_question(effects: Sequence[Effect], episodes: int) -> str:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 
 from benchapp.models import Run
 from benchapp.stats.comparing.choices import NO_SKILL
+from benchapp.stats.comparing.condition_names import SEPARATOR
 
-SEPARATOR = " · "
 MODEL = "model:"  # a baseline of this kind names an agent model instead of a condition
 UNFINISHED = "unfinished"
 

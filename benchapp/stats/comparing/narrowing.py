@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, replace
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from benchapp.models import Trial
+from benchapp.models.trials import TrialQuerySet
 from benchapp.stats.comparing.choices import Choices, QueryValues
 from benchapp.stats.comparing.comparison import comparison_of
 from benchapp.stats.comparing.selection import select_runs
@@ -87,10 +88,10 @@ def _problem(name: str, value: str) -> Iterator[str]:
         yield f"{name}: expected a key of at most 300 characters"
 
 
-def trials_behind(choices: Choices, narrowing: Narrowing) -> QuerySet[Trial]:
+def trials_behind(choices: Choices, narrowing: Narrowing) -> TrialQuerySet:
     """In SQL, unordered. A metric's trials leave out tainted episodes, as the metric does."""
     runs = select_runs(choices).order_by().values("pk")
-    trials: QuerySet[Trial] = Trial.objects.filter(episode__run__in=runs).order_by()
+    trials = Trial.objects.filter(episode__run__in=runs).order_by()
     wanted = Q()
     for name, lookup in PLACES.items():
         value = getattr(narrowing, name)
@@ -117,7 +118,7 @@ PLACES = {
 PARENTS = {"environment": "task__family__environment", "family": "task__family", "task": "task", "phase": "phase"}
 
 
-def _select_covered(trials: QuerySet[Trial], metric: TrialMetric, choices: Choices) -> QuerySet[Trial]:
+def _select_covered(trials: TrialQuerySet, metric: TrialMetric, choices: Choices) -> TrialQuerySet:
     """Those that `TrialMetric.mask` keeps."""
     trials = trials.filter(episode__is_tainted=False)
     if metric.phases:

@@ -13,7 +13,8 @@ from benchapp.models import Comparison, User
 from benchapp.stats.comparing.choices import Choices, parse_choices
 from benchapp.stats.comparing.comparison import GroupComparison, comparison_of, count_added_since
 from benchapp.stats.comparing.comparison_sentences import LEVEL, difference_in_words
-from benchapp.stats.comparing.groups import SEPARATOR, Group
+from benchapp.stats.comparing.condition_names import SEPARATOR
+from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.clusters import clusters_for, smallest_p
 from benchapp.stats.inference.difference import Difference
 from benchapp.stats.inference.holm import holm

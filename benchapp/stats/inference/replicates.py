@@ -51,6 +51,17 @@ def welch_parts(own: Floats, other: Floats) -> tuple[Floats, Floats, Floats]:
     return own.mean(axis=1) - other.mean(axis=1), error, freedom
 
 
+def mean_interval(means: Floats) -> Interval | None:
+    """Student's t of the mean of replicate means [r], in the metric's unit; None below two, and without spread.
+
+    It covers another round of learning on these tasks. A difference between two groups is not read off two of these."""
+    if len(means) < MIN_REPLICATES or float(np.ptp(means)) <= ZERO:
+        return None
+    half = float(-stdtrit(len(means) - 1, TAIL) * means.std(ddof=1) / np.sqrt(len(means)))
+    middle = float(means.mean())
+    return Interval(middle - half, middle + half, method="t over replicate means")
+
+
 def stratified(own: Floats, other: Floats, weights: Floats) -> Outcome:
     """The same difference with the spread taken inside each cluster: own [r, m] and other [s, m] in
     the metric's unit, weights [m] (sum 1).

@@ -8,7 +8,7 @@ from itertools import cycle
 
 from plotly import graph_objects as go
 
-from inspector.charts.drawing.palette import BACKGROUND, INK, MUTED, series
+from inspector.charts.drawing.palette import BACKGROUND, INK, MUTED, PARTS
 from inspector.charts.drawing.panels import MAX_PANELS, panels, plain, short
 
 BAR = 28  # px of one bar with the room around it
@@ -16,6 +16,7 @@ MAX_BARS = 30  # one below the other; a page shows about as many at once
 HATCHING = {"fillmode": "overlay", "fgcolor": BACKGROUND, "fgopacity": 0.3, "size": 8, "solidity": 0.1}
 WIDTH = 1150  # px of a wide page's panels together
 ROOM = 1.3  # the axis goes on behind the bars, for the words at their ends
+WIDE_ROOM = 1.8  # the same behind intervals
 LETTER = 8  # px of a digit in a bar, with some room
 
 
@@ -29,14 +30,14 @@ class Look:
 
 
 LOOKS = tuple(
-    Look(series(place).colour, pattern, text)
+    Look(PARTS[place][0], pattern, text)
     for place, pattern, text in (
         (0, "", BACKGROUND),
-        (1, "/", INK),
-        (4, "\\", INK),
-        (3, ".", BACKGROUND),
-        (6, "x", BACKGROUND),
-        (5, "-", BACKGROUND),
+        (1, "", INK),
+        (2, "", BACKGROUND),
+        (3, "", INK),
+        (0, "/", BACKGROUND),
+        (1, "\\", INK),
     )
 )
 
@@ -54,11 +55,17 @@ class BarPart:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """`after` stands behind the bar's end: its total, or why there is none."""
+    """`after` stands behind the bar's end: its total, or why there is none. `around`: the interval of its length."""
 
     label: str
     parts: tuple[BarPart, ...]
     after: str = ""
+    around: tuple[float, float] | None = None
+
+    @property
+    def end(self) -> float:
+        """Where the words begin: behind the bar and its interval."""
+        return max(self.length, self.around[1] if self.around else 0.0)
 
     @property
     def length(self) -> float:
@@ -80,10 +87,15 @@ class BarPanel:
 
 
 def stack_bars(
-    blocks: Sequence[BarPanel | None], kinds: Mapping[str, Look], *, across: int = 2, share_x: bool = False
+    blocks: Sequence[BarPanel | None],
+    kinds: Mapping[str, Look],
+    *,
+    across: int = 2,
+    share_x: bool = False,
+    legend: bool = True,
 ) -> go.Figure:
     """The first panels that fit. `kinds`: the names of the parts in their order, with their looks. None leaves a panel's
-    place empty.
+    place empty. Without a `legend` the labels of the bars say what the looks mean.
 
     Labels stand left of the first panel of a row: blocks in one row must have the same bars.
     """
@@ -92,10 +104,10 @@ def stack_bars(
     rows = max(2, *(len(block.bars) for block in shown if block))
     titles = [block.title if block else "" for block in shown]
     used = [name for name in kinds if any(part.name == name for block in shown if block for part in _parts(block))]
-    names = used if len(used) > 1 else []
+    names = used if len(used) > 1 and legend else []
     figure, place_of = panels(titles, across=across, height=rows * BAR, share_x=False, share_y=False, legend=names)
     longest = max(block.reach for block in shown if block)
-    legend: set[str] = set()
+    named: set[str] = set()
     for place, block in enumerate(shown):
         where = place_of(place)
         if block is None:
@@ -106,12 +118,13 @@ def stack_bars(
         for name, look in kinds.items():
             trace = _trace(block, name, look, WIDTH / across / ROOM / reach)
             if trace is not None:
-                figure.add_trace(trace.update(showlegend=name not in legend), **where)
-                legend.add(name)
+                figure.add_trace(trace.update(showlegend=name not in named), **where)
+                named.add(name)
+        _add_intervals(figure, block, where)
         _add_ends(figure, block, where)
         _lay_axes(figure, block, rows, reach, where)
     figure.update_layout(
-        barmode="stack", bargap=0.2, showlegend=len(legend) > 1, meta={"min_width": 240 + 260 * across}
+        barmode="stack", bargap=0.2, showlegend=legend and len(named) > 1, meta={"min_width": 240 + 260 * across}
     )
     return figure
 
@@ -145,7 +158,8 @@ def _lay_axes(figure: go.Figure, block: BarPanel, rows: int, reach: float, place
         **place,
     )
     title = {"text": plain(block.axis), "font": {"size": 12}}
-    figure.update_xaxes(range=[0, reach * ROOM], title=title, **place)
+    room = WIDE_ROOM if any(bar.around for bar in block.bars) else ROOM
+    figure.update_xaxes(range=[0, reach * room], title=title, **place)
     if block.whole:
         figure.update_xaxes(tickvals=[block.whole * part / 4 for part in range(5)], **place)
 
@@ -176,13 +190,39 @@ def _trace(block: BarPanel, name: str, look: Look, room: float) -> go.Bar | None
     )
 
 
+def _add_intervals(figure: go.Figure, block: BarPanel, place: dict[str, int]) -> None:
+    """Thin lines over the bars, from end to end."""
+    found = [(row, bar.length, bar.around) for row, bar in enumerate(block.bars) if bar.around]
+    if not found:
+        return
+    around = {
+        "array": [ends[1] - length for _, length, ends in found],
+        "arrayminus": [length - ends[0] for _, length, ends in found],
+        "color": INK,
+        "thickness": 1.3,
+        "width": 3,
+    }
+    figure.add_trace(
+        go.Scatter(
+            x=[length for _, length, _ in found],
+            y=[row for row, _, _ in found],
+            mode="markers",
+            marker={"color": INK, "size": 1},
+            error_x=around,
+            hoverinfo="skip",
+            showlegend=False,
+        ),
+        **place,
+    )
+
+
 def _add_ends(figure: go.Figure, block: BarPanel, place: dict[str, int]) -> None:
     """The words behind the bars, and at zero where there is no bar."""
     ends = [(row, bar) for row, bar in enumerate(block.bars) if bar.after]
     if ends:
         figure.add_trace(
             go.Scatter(
-                x=[bar.length for _, bar in ends],
+                x=[bar.end for _, bar in ends],
                 y=[row for row, _ in ends],
                 mode="text",
                 text=[f" {plain(bar.after)}" for _, bar in ends],

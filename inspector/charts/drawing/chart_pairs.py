@@ -8,15 +8,17 @@ from math import log10
 
 from plotly import graph_objects as go
 
+from benchapp.stats.comparing.choices import NO_SKILL
 from inspector.charts.drawing.labels import MarkLabel, labels_of, spread
-from inspector.charts.drawing.palette import INK, MUTED, Style, by_name
+from inspector.charts.drawing.palette import INK, MUTED, Style, by_name, of_condition
 from inspector.charts.drawing.panels import MAX_PANELS, panels, plain, short
 from inspector.charts.drawing.traces import ChartPoint, Legend, connect, scatter
 
 HEIGHT = 270  # px of a panel's inside; half as much more where there is one panel
-WIDTH = 1150  # px of all panels of a row together, on a wide page
-ACROSS = 3
+WIDTH = 760  # px of all panels of a row together, on a wide page
+ACROSS = 2
 LOG_FROM = 5  # times the least that the most must be; below it a logarithmic axis has hardly a tick
+ALL = "all conditions"  # what a panel is called that has every condition of the only model
 NAMED = 6  # pairs in a small panel that still carry their model's name
 
 
@@ -49,6 +51,7 @@ class ConditionPair:
     harness: str
     base: PairEnd | None
     own: PairEnd
+    condition: str = ""
 
     @property
     def ends(self) -> list[PairEnd]:
@@ -97,7 +100,8 @@ def draw_pairs(groups: Sequence[PairPanel], axis: Axis, y_title: str, *, share_x
     for place, panel in enumerate(shown):
         seen = [end for each in (shown if share_x else [panel]) for end in each.ends]
         labels = _labels(panel, seen, axis, (width, height)) if alone or len(panel.pairs) <= NAMED else {}
-        for trace in (_segments(panel), _frontier(panel, named), *_marks(panel, styles, named, labels)):
+        segments = [] if panel.own == ALL else [_segments(panel)]
+        for trace in (*segments, _frontier(panel, named), *_marks(panel, styles, named, labels)):
             figure.add_trace(trace, **place_of(place))
     figure.update_xaxes(title_text=f"{axis.title}, {axis.unit}", **_ticks(axis))
     figure.update_yaxes(title_text=plain(y_title), col=1)
@@ -137,18 +141,28 @@ def _frontier(panel: PairPanel, named: Legend) -> go.Scatter:
 
 
 def _marks(panel: PairPanel, styles: dict[str, Style], named: Legend, labels: dict[int, MarkLabel]) -> list[go.Scatter]:
-    """Two traces per harness: hollow baselines, filled conditions with their models' names."""
+    """Two traces per harness and condition: hollow baselines, filled conditions with their names. The colour is the
+    condition's; where there are several harnesses the symbol is theirs."""
     traces = []
-    for harness in _harnesses(panel):
+    several = len(set(styles) - {NO_SKILL}) > 1
+    for harness, condition in dict.fromkeys((pair.harness, pair.condition) for pair in panel.pairs):
         names = _names(panel, harness)
-        pairs = [pair for pair in panel.pairs if pair.harness == harness]
+        pairs = [pair for pair in panel.pairs if (pair.harness, pair.condition) == (harness, condition)]
         bases = [(pair.model, pair.base) for pair in pairs if pair.base is not None and pair.base.stands]
         owns = [(pair.model, pair.own) for pair in pairs if pair.own.stands]
         for ends, is_base in ((bases, True), (owns, False)):
             if ends:
-                name = names[0] if is_base else names[1]
-                traces.append(_trace(ends, name, styles[harness], is_base, {} if is_base else labels, named))
+                look = _look(panel.base if is_base else condition, styles[harness], several=several)
+                name = names[0] if is_base else condition if panel.own == ALL else names[1]
+                traces.append(_trace(ends, name, look, is_base, {} if is_base else labels, named))
     return traces
+
+
+def _look(condition: str, of_harness: Style, *, several: bool) -> Style:
+    known = of_condition(condition)
+    if known is None:
+        return of_harness
+    return Style(known.colour, of_harness.symbol if several else known.symbol, known.dash)
 
 
 def _harnesses(panel: PairPanel) -> list[str]:
@@ -157,6 +171,8 @@ def _harnesses(panel: PairPanel) -> list[str]:
 
 def _names(panel: PairPanel, harness: str) -> tuple[str, str]:
     """What the legend calls the hollow and the filled ends."""
+    if panel.own == ALL:
+        return panel.base, panel.own
     return f"{harness}: {panel.base}", f"{harness}: condition"
 
 
@@ -172,7 +188,7 @@ def _labels(panel: PairPanel, seen: Sequence[PairEnd], axis: Axis, size: tuple[f
     xs, all_x = ([log10(end.x or 1) if axis.is_log else end.x or 0 for end in each] for each in (ends, seen))
     ys, all_y = ([end.y or 0 for end in each] for each in (ends, seen))
     spots = list(zip(spread(xs, width, all_x), spread(ys, height, all_y), strict=True))
-    owns = {id(pair.own): pair.model for pair in panel.pairs if pair.own.stands}
+    owns = {id(pair.own): pair.condition if panel.own == ALL else pair.model for pair in panel.pairs if pair.own.stands}
     texts = [short(owns.get(id(end), ""), 24) for end in ends]
     return {id(end): label for end, label in zip(ends, labels_of(spots, texts, width), strict=True)}
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.comparison_sentences import says
-from benchapp.stats.comparing.groups import MODEL, SEPARATOR, Group
+from benchapp.stats.comparing.condition_names import SEPARATOR
+from benchapp.stats.comparing.groups import MODEL, Group
 from benchapp.stats.inference.difference import Difference
 from benchapp.stats.metrics.metric import TrialMetric
 from inspector.charts.sheet import ChartSheet
@@ -42,6 +43,7 @@ class ForestRow:
     replicates: str = ""
     says: str = ""
     url: str = ""
+    condition: str = ""
 
     @property
     def is_own(self) -> bool:
@@ -99,6 +101,7 @@ def _own(sheet: ChartSheet, group: Group, baseline: Group, metric: TrialMetric, 
         replicates=f"{own} and {other}",
         says=says(sheet.comparison, group, metric),
         url=sheet.trials_url(group, metric=metric),
+        condition=group.condition,
     )
 
 
@@ -167,4 +170,5 @@ def _build_printed_row(row: PrintedNumber, other: PrintedNumber) -> ForestRow:
         tasks=None,
         says=f"{row.paper}, {row.table}: {row.printed} under {row.condition}, {other.printed} under {other.condition}{told}; "
         "no interval is published.",
+        condition=row.condition,
     )

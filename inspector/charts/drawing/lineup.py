@@ -11,7 +11,7 @@ from benchapp.stats.comparing.groups import Group
 from inspector.charts.drawing.arms import arms_of
 from inspector.charts.drawing.palette import by_name, veil
 from inspector.charts.drawing.panels import MAX_PANELS, note_left_out, panels
-from inspector.charts.drawing.traces import ChartPoint, Legend, scatter
+from inspector.charts.drawing.traces import ChartPoint, Legend, line_mode, scatter
 
 MAX_LINES = 8  # in one panel; more cannot be told apart
 HEIGHT = 240  # px of a panel's inside
@@ -26,14 +26,16 @@ class LinePanel:
 
 
 def split_panels(groups: Iterable[Group], *, apart: bool = False) -> list[LinePanel]:
-    """All groups in one panel while they are few, else a panel per model with a line for each condition. `apart`: a panel
-    per group while these are few, for lines that would cover one another."""
+    """A panel per model with a line for each condition, which is the only thing that styles tell. `apart`: a panel per
+    group while these are few, for lines that would cover one another."""
     found = list(groups)
     if apart and len(found) <= MAX_PANELS:
         return [LinePanel(group.label, ((group.label, group),)) for group in found]
-    if len(found) <= MAX_LINES:
-        return [LinePanel("", tuple((group.label, group) for group in found))]
-    return [LinePanel(arm.title, tuple(zip(arm.rows, arm.groups, strict=True))) for arm in arms_of(found)]
+    arms = arms_of(found)
+    titles = [arm.title for arm in arms] if len(arms) > 1 else [""]
+    return [
+        LinePanel(title, tuple(zip(arm.rows, arm.groups, strict=True))) for title, arm in zip(titles, arms, strict=True)
+    ]
 
 
 def curves(
@@ -41,7 +43,7 @@ def curves(
     points_of: Callable[[Group], Sequence[ChartPoint]],
     *,
     corners: bool = False,
-    across: int = 3,
+    across: int = 2,
 ) -> go.Figure:
     """Lines with markers on shared axes, one style per name in every panel; the first panels that fit are drawn.
 
@@ -62,14 +64,14 @@ def curves(
             style = styles[name]
             trace = scatter(
                 points,
-                mode="lines+markers",
+                mode=line_mode(points),
                 **named.enter(name),
                 line={"color": style.colour, "dash": style.dash, "width": 2, "shape": "hv" if corners else "linear"},
                 marker=style.mark(8),
-                error_y=_spread(points, veil(style.colour, 0.5)) if len(facet.lines) == 1 else None,
+                error_y=_spread(points, veil(style.colour, 0.5)),
             )
             figure.add_trace(trace, **place_of(place))
-    figure.update_layout(showlegend=legend, meta={"min_width": 360 if len(shown) == 1 else 820})
+    figure.update_layout(showlegend=legend, meta={"min_width": 320 if len(shown) == 1 else 520})
     return figure
 
 

@@ -13,7 +13,7 @@ from benchapp.stats.comparing.groups import Group
 from benchapp.stats.learning.library_sizes import LibrarySize, read_final_libraries
 from benchapp.stats.metrics.metric import FIRST_TRIES, MetricUnit, TrialMetric
 from inspector.charts.drawing.quantities import plural, unit_of
-from inspector.charts.figures.libraries import WITHOUT_LIBRARY
+from inspector.charts.lacking import WITHOUT_LIBRARY
 from inspector.charts.sheet import ChartSheet
 
 PAPER = "skilllearnbench"

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from benchapp.stats.comparing.choices import NO_SKILL
-from benchapp.stats.comparing.condition_names import Origin, name_condition
+from benchapp.stats.comparing.condition_names import SEPARATOR, Origin, name_condition
 
 BACKGROUND = "#ffffff"
 INK = "#1f2328"
@@ -38,6 +38,12 @@ SERIES = (  # light, dark
     ("#507a59", "#458554"),  # green
     ("#7e5403", "#e5d183"),  # brown
     ("#4d3054", "#9b5c87"),  # plum
+)
+PARTS = (  # parts of a whole: no condition and no verdict; light, dark
+    ("#3d4a5c", "#b9c4d0"),
+    ("#b4bfca", "#556270"),
+    ("#6b7989", "#8797a6"),
+    ("#dde3e9", "#333d49"),
 )
 SYMBOLS = (
     "circle", "square", "diamond", "triangle-up", "cross", "x", "star", "triangle-down", "pentagon", "hexagram", "bowtie",
@@ -97,15 +103,26 @@ def of_condition(code: str) -> Style | None:
     name = name_condition(code)
     if name.origin is None:
         return None
-    dash = "dot" if name.origin is Origin.NOBODY else DASHES[name.step]
+    dash = "dot" if name.origin is Origin.NOBODY else "solid"
     return Style(CONDITIONS[name.colour][0], name.shape, dash)
+
+
+def of_label(label: str) -> Style | None:
+    """The style of the condition that a group's label begins with."""
+    return of_condition(label.partition(SEPARATOR)[0])
+
+
+def of_group(code: str) -> Style:
+    """The style of a group by its condition; one that no protocol here knows is drawn in the ink of the page."""
+    return of_condition(code) or Style(PARTS[0][0], "circle", "solid")
 
 
 def by_name(names: Iterable[str]) -> dict[str, Style]:
     """A style per name: that of its condition where it names one, else one of the series in the order they first come.
     Give the names of all charts of a page in the same order, and each looks the same in all of them."""
-    known = {name: style for name in dict.fromkeys([NO_SKILL, *names]) if (style := of_condition(name))}
-    others = [name for name in dict.fromkeys(names) if name not in known]
+    given = list(dict.fromkeys(names))
+    known = {name: style for name in dict.fromkeys([NO_SKILL, *given]) if (style := of_label(name))}
+    others = [name for name in given if name not in known]
     return {**known, **{name: series(place) for place, name in enumerate(others)}}
 
 
@@ -117,7 +134,7 @@ def veil(colour: str, opacity: float) -> str:
 
 def twins() -> dict[str, str]:
     """Every light colour with its dark twin: sent with each figure."""
-    return {**SURFACES, **dict(SERIES), **DARK_SCALES, **dict(CONDITIONS.values())}
+    return {**SURFACES, **dict(SERIES), **dict(PARTS), **DARK_SCALES, **dict(CONDITIONS.values())}
 
 
 def axis(**more: object) -> dict[str, object]:

@@ -10,7 +10,9 @@ from math import ceil
 from plotly import graph_objects as go
 from plotly.subplots import make_subplots
 
+from benchapp.stats.comparing.condition_names import say_label
 from benchapp.stats.metrics.amounts import render_signed
+from benchapp.stats.metrics.metric_names import KNOWN as METRIC_NAMES
 from inspector.charts.drawing.palette import DIVERGING, INK, SEQUENTIAL, layout
 
 MAX_PANELS = 12  # more are too small to read beside each other
@@ -19,6 +21,7 @@ HEAD = 34  # px above a panel, for its title
 FOOT = 46  # px below it, for its ticks
 TICKS = 28  # px below it, where the axis has no title
 BARE_HEAD = 10  # px above panels that have no title
+TITLES = {1: 60, 2: 40}  # characters of a panel's title, by the panels in a row; fewer where there are more
 LEGEND = 26  # px below all panels, for a line of names
 LEGEND_WIDTH = 1000  # px of such a line, about
 LONGEST = 52  # characters of a label on an axis
@@ -98,7 +101,8 @@ def plain(text: object) -> str:
 
 
 def short(text: str, longest: int = LONGEST) -> str:
-    """A label that fits an axis, its middle left out where it is too long."""
+    """A label that fits an axis, its middle left out where it is too long; a condition by its short name."""
+    text = METRIC_NAMES[text].short if text in METRIC_NAMES else say_label(text)
     if len(text) <= longest:
         return plain(text)
     half = (longest - 1) // 2
@@ -134,7 +138,11 @@ def panels(
     # The layout comes first and in one piece: plotly takes a tenth of a second to check it again when it is changed.
     whole = layout(height=inner + head + bottom, margin={"t": head, "b": bottom, "l": 8, "r": 12, "pad": 4})
     whole["annotations"] = [
-        _title(title, place % across * (1 + beside) / across, 1 - place // across * (height + gap) / inner)
+        _title(
+            short(title, TITLES.get(across, 28)),
+            place % across * (1 + beside) / across,
+            1 - place // across * (height + gap) / inner,
+        )
         for place, title in enumerate(titles)
         if title
     ]
@@ -160,7 +168,7 @@ def _legend_lines(names: Iterable[str]) -> int:
 def _title(title: str, x: float, y: float) -> dict[str, object]:
     """Starts where its panel starts."""
     return {
-        "text": short(title, 60),
+        "text": title,
         "x": x,
         "y": y,
         "xref": "paper",
@@ -205,7 +213,7 @@ def _column_names(columns: Sequence[str], across: int) -> tuple[list[str], float
     """What stands under the columns, and the px it needs where it must be tilted; 0 where it fits."""
     longest = max(map(len, columns), default=0)
     if longest * LETTER <= WIDTH / across / max(1, len(columns)):
-        return [plain(column) for column in columns], 0
+        return [short(column) for column in columns], 0
     names = [short(column, TILTED) for column in columns]
     return names, min(longest, TILTED) * LETTER * 0.71 + 24
 

@@ -46,6 +46,24 @@ def scatter(points: Sequence[ChartPoint], **more: object) -> go.Scatter:
     return plain_scatter(points, customdata=[point.url for point in points], cliponaxis=False, **more)
 
 
+def reach(value: float | None, around: tuple[float, float] | None, colour: str) -> dict[str, object]:
+    """One mark's interval as plotly's error bar; none where there is none."""
+    if value is None or around is None:
+        return {"visible": False}
+    return {
+        "array": [around[1] - value],
+        "arrayminus": [value - around[0]],
+        "color": colour,
+        "thickness": 1.3,
+        "width": 3,
+    }
+
+
+def line_mode(points: Sequence[object]) -> str:
+    """Two points are no trend: a line joins three or more."""
+    return "lines+markers" if len(points) > 2 else "markers"
+
+
 def plain_scatter(points: Sequence[ChartPoint], **more: object) -> go.Scatter:
     """The same for points that lead nowhere, such as published ones."""
     return go.Scatter(

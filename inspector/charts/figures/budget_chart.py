@@ -20,6 +20,7 @@ from inspector.charts.drawing.palette import series
 from inspector.charts.drawing.panels import lines, panels, plain
 from inspector.charts.drawing.quantities import tokens
 from inspector.charts.drawing.traces import ChartPoint, lay_rows, plain_scatter
+from inspector.charts.lacking import lacks_tokens
 from inspector.charts.sheet import ChartSheet
 
 PAPER = "skillgenbench"
@@ -195,8 +196,9 @@ def _notes(found: Mapping[Group, TokensSpent]) -> Iterable[str]:
 CHART = Chart(
     key="budget",
     title="Success within a budget",
-    question="How much is solved within so many tokens?",
+    question="How many tasks are solved within a token budget?",
     draw=draw,
+    lacks=lacks_tokens,
     after="SkillGenBench, Figure 8",
     uses_metric=True,
     published=(PAPER,),

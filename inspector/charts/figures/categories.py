@@ -7,14 +7,18 @@ from dataclasses import dataclass
 from itertools import chain
 from statistics import fmean
 
+import numpy as np
+
 from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.groups import Group
+from benchapp.stats.inference.replicates import mean_interval
 from benchapp.stats.metrics.metric import TrialMetric
+from benchapp.stats.metrics.metric_names import name_metric
 from benchapp.stats.metrics.outcomes import Outcomes
 from benchapp.stats.metrics.rates import Rate
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
 from inspector.charts.drawing.bars import LOOKS, MAX_BARS, Bar, BarPanel, BarPart, Look, note_crowd, rows_of, stack_bars
-from inspector.charts.drawing.palette import BACKGROUND, MUTED
+from inspector.charts.drawing.palette import BACKGROUND, of_group
 from inspector.charts.drawing.panels import MAX_PANELS, lines, note_left_out, plain
 from inspector.charts.drawing.places import SuitePlace, read_environments, read_families
 from inspector.charts.drawing.quantities import unit_of, write_value
@@ -23,8 +27,7 @@ from inspector.charts.sheet import ChartSheet
 MAX_BARS_OF_MANY = 18  # in each of several panels
 PAPER = "skilllearnbench"
 TABLE = "Table 3"  # accuracy by category
-OWN, BASELINE, PUBLISHED = "own runs", "baseline", "published"
-KINDS = {OWN: LOOKS[0], BASELINE: Look(MUTED, "-", BACKGROUND), PUBLISHED: LOOKS[1]}
+PUBLISHED = "published"
 COLUMNS = (
     TableColumn("category", "Category"),
     TableColumn("group", "Group", read=lambda row: f"{row.group} ({row.model})" if row.model else row.group),
@@ -56,11 +59,12 @@ class CategoryRow:
     planned: int | None = None
     runs: int | None = None
     model: str = ""
+    around: tuple[float, float] | None = None
 
     @property
     def bar(self) -> Bar:
         parts = () if self.value is None else (BarPart(self.kind, self.value, "", self.hover, self.url),)
-        return Bar(self.group, parts, self.after)
+        return Bar(self.group, parts, self.after, self.around)
 
 
 def draw(sheet: ChartSheet) -> ChartDrawing:
@@ -79,7 +83,7 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
     ]
     panels = _build_panels(metric, own, groups[:limit]) if metric else []
     drawn = panels[: MAX_PANELS - len(laid_over)] if laid_over else panels
-    figure = stack_bars(rows_of(2, drawn, laid_over), KINDS, share_x=not laid_over or not own)
+    figure = stack_bars(rows_of(2, drawn, laid_over), _look_up(groups), share_x=not laid_over or not own, legend=False)
     table = ChartTable.of(COLUMNS, chain(*(rows.values() for rows in own.values()), *printed.values()))
     notes = (*_notes(sheet, by, len(own), bool(printed)), *note_crowd(len(groups), "groups", limit))
     return ChartDrawing(figure, table, notes)
@@ -122,7 +126,7 @@ def _build_row(
         place.name,
         group.label,
         "own",
-        BASELINE if sheet.comparison.groups.is_baseline(group) else OWN,
+        group.condition,
         100 * value if value is not None and metric.is_share else value,
         unit_of(metric.unit),
         f"0 of {rate.planned} scored" if value is None else f"{text} · {count}",
@@ -132,13 +136,32 @@ def _build_row(
         rate.scored,
         rate.planned,
         len(means),
+        around=_find_interval(metric, group, rate, means),
     )
+
+
+def _find_interval(metric: TrialMetric, group: Group, rate: Rate, means: Sequence[float]) -> tuple[float, float] | None:
+    """In percent: Student's over replicates, of a single run Wilson's from ten trials on; None for other units."""
+    if not metric.is_share:
+        return None
+    if group.replicates == 1:
+        ends = None if metric.macro else rate.interval
+    else:
+        found = mean_interval(np.array(means))
+        ends = (max(0.0, found.low), min(1.0, found.high)) if found else None
+    return (100 * ends[0], 100 * ends[1]) if ends else None
+
+
+def _look_up(groups: Sequence[Group]) -> dict[str, Look]:
+    """Every condition in its own colour, and what papers print hatched."""
+    looks = {group.condition: Look(of_group(group.condition).colour, "", BACKGROUND) for group in groups}
+    return {**looks, PUBLISHED: LOOKS[4]}
 
 
 def _build_panels(
     metric: TrialMetric, own: dict[SuitePlace, dict[Group, CategoryRow]], groups: Sequence[Group]
 ) -> list[BarPanel]:
-    axis, whole = f"{metric.key}, {unit_of(metric.unit)}", 100 if metric.is_share else None
+    axis, whole = f"{name_metric(metric).title}, {unit_of(metric.unit)}", 100 if metric.is_share else None
     return [
         BarPanel(
             place.name,
@@ -179,7 +202,10 @@ def _notes(sheet: ChartSheet, by: str, panels_total: int, published: bool) -> tu
     notes: list[str] = []
     if sheet.metric and panels_total:
         notes.append(f"{sheet.metric.key}: {sheet.metric.meaning}.")
-        notes.append("A bar is the mean over the replicates of a group; the counts add its replicates up.")
+        notes.append(
+            "A bar is the mean over the replicates of a group; the counts add its replicates up. Lines are 95 % intervals: over "
+            "replicates where there are two or more, else over ten trials or more."
+        )
     if published:
         notes.append(
             "Published: task accuracy by category, averaged over the paper's six models; other tasks, agents and "
@@ -191,7 +217,7 @@ def _notes(sheet: ChartSheet, by: str, panels_total: int, published: bool) -> tu
 CHART = Chart(
     key="categories",
     title="Success by category",
-    question="In which kinds of task does each condition succeed?",
+    question="Which kinds of task does each condition solve?",
     draw=draw,
     after="SkillLearnBench, Table 3",
     uses_metric=True,

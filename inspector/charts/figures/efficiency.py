@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.metrics.metric import Better, MetricUnit, TrialMetric
+from benchapp.stats.metrics.metric_names import name_metric
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
 from inspector.charts.drawing.arms import model_name
-from inspector.charts.drawing.chart_pairs import Axis, ConditionPair, PairEnd, PairPanel, draw_pairs, frontier
+from inspector.charts.drawing.chart_pairs import ALL, Axis, ConditionPair, PairEnd, PairPanel, draw_pairs, frontier
 from inspector.charts.drawing.gain import scale_value
 from inspector.charts.drawing.panels import lines, note_left_out, plain
 from inspector.charts.drawing.quantities import unit_of
@@ -69,11 +70,13 @@ def _own(sheet: ChartSheet, axis: Axis) -> Iterator[MarkPair]:
     metric, groups = sheet.metric, sheet.comparison.groups
     if metric is None:
         return
+    is_alone = len(groups.all) > 2 and len({(group.agent_model, group.harness) for group in groups.all}) == 1
     for group in groups.all:
         baseline = groups.baseline_of(group)
         if baseline is None and groups.is_baseline(group) and len(groups.all) > 1:
             continue
         panel = f"{group.condition} · {group.harness}" if axis.key == "turns" else group.condition
+        panel = ALL if is_alone else panel
         base = _mark(sheet, metric, axis, baseline, panel) if baseline else None
         yield MarkPair(base, _mark(sheet, metric, axis, group, panel))
 
@@ -155,7 +158,7 @@ def _y_title(metric: TrialMetric | None, sources: set[str]) -> str:
     if metric is None or "own runs" not in sources:
         return "completion, %"
     also = " (published: completion)" if len(sources) > 1 and metric.key != "completion" else ""
-    return f"{metric.key}, {unit_of(metric.unit)}{also}"
+    return f"{name_metric(metric).title}, {unit_of(metric.unit)}{also}"
 
 
 def _notes(sheet: ChartSheet, axis: Axis, pairs: Sequence[MarkPair], total: int) -> Iterator[str]:
@@ -220,7 +223,13 @@ class MarkPair:
 
     @property
     def pair(self) -> ConditionPair:
-        return ConditionPair(self.own.model, self.own.harness, self.base.end if self.base else None, self.own.end)
+        return ConditionPair(
+            self.own.model,
+            self.own.harness,
+            self.base.end if self.base else None,
+            self.own.end,
+            self.own.condition,
+        )
 
 
 def write_usage(axis: Axis, value: float | None) -> str:
@@ -273,7 +282,7 @@ def _build_printed_mark(
 CHART = Chart(
     key="efficiency",
     title="Success against cost",
-    question="What does the success cost?",
+    question="How much success for how much effort?",
     draw=draw,
     after="SkillEvolBench, figure 7; SkillFlow, figures 5, 9 and 10",
     uses_metric=True,

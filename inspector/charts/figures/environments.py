@@ -156,7 +156,7 @@ def _absent(sheet: ChartSheet) -> str:
 CHART = Chart(
     key="environments",
     title="Environments and conditions",
-    question="Where does which condition work?",
+    question="Which tasks does each condition solve?",
     draw=draw,
     after="SkillEvolBench, figure 6",
 )

@@ -5,7 +5,7 @@ A mark is filled only where the interval excludes 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from textwrap import wrap
 
 from plotly import graph_objects as go
@@ -14,9 +14,9 @@ from benchapp.stats.metrics.amounts import render_signed
 from benchapp.stats.metrics.metric import Better, TrialMetric
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
 from inspector.charts.drawing.forest_rows import ForestRow, list_published_rows, own_rows, tell_apart
-from inspector.charts.drawing.palette import INK, MUTED, Style, series
+from inspector.charts.drawing.palette import INK, MUTED, ZERO, Style, of_group
 from inspector.charts.drawing.panels import LETTER, lines, panels, plain, short
-from inspector.charts.drawing.traces import ChartPoint, Legend, plain_scatter
+from inspector.charts.drawing.traces import ChartPoint, plain_scatter
 from inspector.charts.sheet import ChartSheet
 
 ROW = 25  # px
@@ -24,16 +24,17 @@ MAX_ROWS = 60  # drawn in one panel
 MAX_ROWS_OF_MANY = 30  # in several panels, the same in each
 LABEL = 56  # characters
 ACROSS = 3
-OWN, PRINTED = series(0), series(1)
+LIFT = 0.3  # rows: printed differences stand so far above the own one
 PUBLISHED_FIRST = ("ESR", "completion", "accuracy")  # shown where no own run says which metric
 
-# kind of row -> what the legend calls it, and how its mark looks
+# kind of row -> what the legend calls it, and its mark there; rows have the colour and shape of their condition
 KINDS: dict[str, tuple[str, Style]] = {
-    "told": ("95 % interval excludes 0", Style(OWN.colour, "circle", "solid")),
-    "untold": ("95 % interval includes 0", Style(OWN.colour, "circle-open", "solid")),
-    "bare": ("no interval: too few episodes, or no spread", Style(MUTED, "diamond-open", "solid")),
-    "printed": ("published, no interval printed", Style(PRINTED.colour, "square", "solid")),
+    "told": ("interval leaves out zero", Style(INK, "circle", "solid")),
+    "untold": ("interval holds zero", Style(INK, "circle-open", "solid")),
+    "bare": ("no interval: too few episodes, or no spread", Style(MUTED, "circle-x-open", "solid")),
+    "printed": ("printed in a paper, no interval", Style(ZERO, "line-ns", "solid")),
 }
+HOLLOW = ("untold", "bare")
 
 
 def draw(sheet: ChartSheet) -> ChartDrawing:
@@ -49,8 +50,14 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
         return ChartDrawing(None, table, absent=_absent(sheet))
     rows = {key: of_metric for key, of_metric in rows.items() if of_metric}
     limit = MAX_ROWS if len(rows) == 1 else MAX_ROWS_OF_MANY
-    kept = list(dict.fromkeys(_name(row) for of_metric in rows.values() for row in of_metric))[:limit]
-    shown = {key: [row for row in of_metric if _name(row) in kept] for key, of_metric in rows.items()}
+    every.sort(key=lambda row: not row.is_own)
+    is_own = every[0].is_own
+    ours = {row.condition for row in every if row.is_own}
+    kept = list(dict.fromkeys(_name(row) for row in every if row.is_own is is_own))[:limit]
+    shown = {
+        key: [row for row in of_metric if _name(row) in kept or (is_own and not row.is_own and row.condition in ours)]
+        for key, of_metric in rows.items()
+    }
     return ChartDrawing(
         _figure(shown, unit, sheet.comparison.groups.baseline), table, tuple(_notes(sheet, metrics, rows, shown))
     )
@@ -77,31 +84,56 @@ def _find_published_metric(sheet: ChartSheet) -> tuple[str, ...]:
 
 
 def _figure(rows: dict[str, list[ForestRow]], unit: str, baseline: str) -> go.Figure:
-    """A panel per metric. The rows of all panels are the same groups, so that a row can be read across."""
-    lines_of = sorted(
-        {_name(row): row for of_metric in rows.values() for row in of_metric}.items(),
-        key=lambda line: not line[1].is_own,
-    )
+    """A panel per metric. The rows of all panels are the same groups, so that a row can be read across.
+
+    Printed differences stand in the row of their condition, so that they never push own runs away; they have rows of their
+    own only where nothing of one's own is there."""
+    every = [row for of_metric in rows.values() for row in of_metric]
+    own = [row for row in every if row.is_own]
+    lines_of = list({_name(row): row for row in own or every}.items())
     places = {name: place for place, (name, _) in enumerate(lines_of)}
+    shared = _place_printed(every, places) if own else {}
     alone = len(rows) == 1
-    kinds = {_kind(row) for of_metric in rows.values() for row in of_metric}
+    kinds = {_kind(row) for row in every if row.is_own or not own or _name(row) in shared}
     figure, place_of = panels(
         [""] if alone else list(rows),
         across=ACROSS,
         height=max(3, len(places)) * ROW,
         legend=[KINDS[kind][0] for kind in kinds],
     )
-    legend = Legend()
     for panel, of_metric in enumerate(rows.values()):
-        for trace in _traces(of_metric, places, legend):
+        for trace in _traces(of_metric, places, shared):
             figure.add_trace(trace, **place_of(panel))
         figure.update_xaxes(title_text=f"difference to {short(baseline)}, {unit}", **place_of(panel))
-    figure.update_xaxes(range=_range(row for of_metric in rows.values() for row in of_metric), zeroline=True)
+    for kind in KINDS:
+        if kind in kinds:
+            figure.add_trace(_explain(kind), **place_of(0))
+    drawn = [row for row in every if _name(row) in places or _name(row) in shared]
+    figure.update_xaxes(range=_range(drawn), zeroline=True)
     _name_rows(figure, [row for _, row in lines_of])
     figure.update_layout(barmode="overlay", showlegend=True, meta={"min_width": 700})
     if alone:
-        _annotate_rows(figure, next(iter(rows.values())), places)
+        _annotate_rows(figure, [row for row in every if _name(row) in places], places)
     return figure
+
+
+def _place_printed(rows: Iterable[ForestRow], places: dict[str, int]) -> dict[str, float]:
+    """Name of a printed row -> the place of the own row of its condition: just above its mark."""
+    own = {row.condition: places[_name(row)] for row in reversed([row for row in rows if row.is_own])}
+    return {_name(row): own[row.condition] - LIFT for row in rows if not row.is_own and row.condition in own}
+
+
+def _explain(kind: str) -> go.Scatter:
+    """An entry of the legend, without a mark in the figure."""
+    name, style = KINDS[kind]
+    return go.Scatter(
+        x=[None],
+        y=[None],
+        mode="markers",
+        marker=style.mark(9, line={"width": 1.6, "color": style.colour}),
+        name=name,
+        hoverinfo="skip",
+    )
 
 
 def _name_rows(figure: go.Figure, rows: Sequence[ForestRow]) -> None:
@@ -118,16 +150,14 @@ def _name_rows(figure: go.Figure, rows: Sequence[ForestRow]) -> None:
     )
 
 
-def _traces(rows: Iterable[ForestRow], places: dict[str, int], legend: Legend) -> list[go.Scatter]:
-    """One trace per kind of row; each kind stands in the legend once."""
-    kinds: dict[str, list[ForestRow]] = {}
+def _traces(rows: Iterable[ForestRow], places: dict[str, int], shared: dict[str, float]) -> list[go.Scatter]:
+    """One trace per condition and kind of row."""
+    found: dict[tuple[str, str], list[ForestRow]] = {}
     for row in rows:
-        kinds.setdefault(_kind(row), []).append(row)
-    traces = []
-    for kind in KINDS:
-        if kind in kinds:
-            traces.append(_marks(kind, kinds[kind], places, legend))
-    return traces
+        if _name(row) in places or _name(row) in shared:
+            found.setdefault((_kind(row), row.condition), []).append(row)
+    at = {**shared, **places}
+    return [_marks(kind, condition, of_kind, at, overlaid=bool(shared)) for (kind, condition), of_kind in found.items()]
 
 
 def _kind(row: ForestRow) -> str:
@@ -138,15 +168,22 @@ def _kind(row: ForestRow) -> str:
     return "told" if row.excludes_zero else "untold"
 
 
-def _marks(kind: str, rows: Sequence[ForestRow], places: dict[str, int], legend: Legend) -> go.Scatter:
-    name, style = KINDS[kind]
+def _marks(
+    kind: str, condition: str, rows: Sequence[ForestRow], places: Mapping[str, float], *, overlaid: bool
+) -> go.Scatter:
+    """`overlaid`: printed rows stand in those of one's own."""
+    style = of_group(condition)
+    if kind == "printed" and overlaid:
+        style = KINDS[kind][1]
+    elif kind in HOLLOW or kind == "printed":
+        style = style.open
     around = {
         "type": "data",
         "symmetric": False,
         "array": [0 if row.high is None else row.high - row.delta for row in rows],
         "arrayminus": [0 if row.low is None else row.delta - row.low for row in rows],
         "color": style.colour,
-        "thickness": 1.6,
+        "thickness": 2,
         "width": 0,
         "visible": kind in {"told", "untold"},
     }
@@ -156,10 +193,9 @@ def _marks(kind: str, rows: Sequence[ForestRow], places: dict[str, int], legend:
         customdata=[row.url for row in rows],
         error_x=around,
         mode="markers",
-        marker=style.mark(9, line={"width": 1.6, "color": style.colour}),
-        name=name,
-        legendgroup=kind,
-        showlegend=legend.is_first(kind),
+        marker=style.mark(10, line={"width": 1.6, "color": style.colour}),
+        name=plain(condition),
+        showlegend=False,
     )
 
 
@@ -268,7 +304,7 @@ def _notes(
             "Points are differences over the tasks scored on both sides. One interval each, not corrected for their number."
         )
     if any(not row.is_own for row in every):
-        yield "Published rows are differences of printed values; the papers print no interval for them."
+        yield "Short lines are differences of printed values, over the row of their condition; papers print no interval."
     if metrics and metrics[0].better is Better.LOWER:
         yield f"{metrics[0].key}: lower is better."
     left = [metric.key for metric in sheet.metrics if not metric.is_share] if len(metrics) > 1 else []
@@ -282,7 +318,7 @@ def _notes(
 CHART = Chart(
     key="forest",
     title="Differences to the baseline",
-    question="Which differences to the baseline can be told from chance?",
+    question="How far is each group from the baseline, and how sure?",
     draw=draw,
     uses_metric=True,
     published=("skillevolbench", "skillflow", "skilllearnbench"),

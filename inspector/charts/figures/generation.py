@@ -18,7 +18,8 @@ from inspector.charts.drawing.lineup import HEIGHT, MAX_LINES
 from inspector.charts.drawing.palette import Style, by_name, veil
 from inspector.charts.drawing.panels import MAX_PANELS, lines, note_left_out, panels, plain
 from inspector.charts.drawing.quantities import tokens
-from inspector.charts.drawing.traces import ChartPoint, Legend, scatter
+from inspector.charts.drawing.traces import ChartPoint, Legend, line_mode, scatter
+from inspector.charts.lacking import lacks_budgets
 from inspector.charts.sheet import ChartSheet
 
 COLUMNS = (
@@ -158,7 +159,7 @@ def _curve(line: BudgetCurve, style: Style, named: Legend) -> go.Scatter:
     points = [ChartPoint(stop.budget, stop.percent, _hover(line, stop), stop.url) for stop in line.stops if stop.drawn]
     return scatter(
         points,
-        mode="lines+markers",
+        mode=line_mode(points),
         **named.enter(line.name),
         line={"color": style.colour, "dash": style.dash, "width": 2},
         marker=style.mark(8),
@@ -211,7 +212,8 @@ def _notes(found: Sequence[BudgetCurve], titles: Sequence[str]) -> Iterable[str]
 CHART = Chart(
     key="generation-budget",
     title="Generation budget",
-    question="Does an author that may write more make better libraries?",
+    question="Do larger writing budgets make better libraries?",
     draw=draw,
+    lacks=lacks_budgets,
     after="SkillGenBench, Figure 8",
 )

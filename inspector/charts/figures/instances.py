@@ -17,10 +17,11 @@ from plotly import graph_objects as go
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.shares import percent_text
 from benchapp.stats.metrics.metric import FIRST_TRIES, TrialMetric
+from benchapp.stats.metrics.metric_names import name_metric
 from benchapp.stats.metrics.outcomes import Outcomes
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
 from inspector.charts.drawing.bars import MAX_BARS, Bar, BarPanel, BarPart, kinds_of_part, note_crowd, stack_bars
-from inspector.charts.drawing.palette import GRID, Style, series
+from inspector.charts.drawing.palette import GRID, Style, of_group
 from inspector.charts.drawing.panels import lines, panels, plain
 from inspector.charts.drawing.quantities import plural
 from inspector.charts.drawing.traces import LEAST_ROWS, ChartPoint, connect, lay_rows, scatter
@@ -130,20 +131,26 @@ def _figure(rows: Sequence[SeedRow]) -> go.Figure:
     seeds = [row.point(place, "seed", names[0]) for place, row in enumerate(rows)]
     held_out = [row.point(place, "held_out", names[1]) for place, row in enumerate(rows)]
     figure.add_trace(connect(list(zip(seeds, held_out, strict=True)), color=GRID, width=4))
-    figure.add_trace(_marks(seeds, names[0], series(0), "top center"))
-    figure.add_trace(_marks(held_out, names[1], series(1).open, "bottom center"))
+    looks = [of_group(row.group.condition) for row in rows]
+    figure.add_trace(_marks(seeds, names[0], looks, "top center"))
+    figure.add_trace(_marks(held_out, names[1], [look.open for look in looks], "bottom center"))
     labels = [row.group.label for row in rows]
     figure.update_yaxes(**lay_rows(labels, least=LEAST_ROWS, longest=44), zeroline=False, showgrid=False)
     figure.update_xaxes(range=[-5, 105], title={"text": "passed, %, mean over families"})
     return figure.update_layout(showlegend=True)
 
 
-def _marks(points: Sequence[ChartPoint], title: str, style: Style, text_at: str) -> go.Scatter:
+def _marks(points: Sequence[ChartPoint], title: str, looks: Sequence[Style], text_at: str) -> go.Scatter:
     return scatter(
         points,
         mode="markers+text",
         name=title,
-        marker=style.mark(10, line={"width": 2}),
+        marker={
+            "color": [look.colour for look in looks],
+            "symbol": [look.symbol for look in looks],
+            "size": 10,
+            "line": {"width": 2},
+        },
         text=[percent_text((point.x or 0) / 100, 0) for point in points],
         textposition=text_at,
         textfont={"size": 10},
@@ -163,7 +170,7 @@ def _note_seed(groups_total: int) -> tuple[str, ...]:
 SEED_CHART = Chart(
     key="seed-heldout",
     title="Seed against held-out instances",
-    question="Do skills fit only the instance they were learned from?",
+    question="Do skills fit more than the seed instance?",
     draw=draw_seed,
     after="SkillLearnBench, Figure 2 (c)",
 )
@@ -235,7 +242,7 @@ def draw_instances(sheet: ChartSheet) -> ChartDrawing:
         Bar(row.group.label, tuple(row.part(kind) for kind in KINDS if row.counts[kind]), f"{row.counts.total()}")
         for row in rows[:MAX_BARS]
     )
-    figure = stack_bars([BarPanel("", f"families by their {metric.name} tasks", bars)], KINDS, across=1)
+    figure = stack_bars([BarPanel("", f"families by their {name_metric(metric).tasks}", bars)], KINDS, across=1)
     return ChartDrawing(figure, ChartTable.of(INSTANCE_COLUMNS, rows), _note_instances(rows, metric))
 
 
@@ -257,7 +264,7 @@ def _note_instances(rows: Sequence[FamilyCounts], metric: TrialMetric) -> tuple[
 INSTANCES_CHART = Chart(
     key="instances",
     title="Families passed in all, some or none of their tasks",
-    question="Do skills carry over to every task of a family, or only to some?",
+    question="Do skills solve whole families?",
     draw=draw_instances,
     after="SkillLearnBench, Figure 2 (b)",
     uses_metric=True,

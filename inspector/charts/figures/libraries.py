@@ -21,12 +21,11 @@ from inspector.charts.drawing.lineup import crowd_notes, curves, split_panels
 from inspector.charts.drawing.panels import lines, plain
 from inspector.charts.drawing.quantities import plural
 from inspector.charts.drawing.traces import ChartPoint
+from inspector.charts.lacking import WITHOUT_LIBRARY, lacks_libraries
 from inspector.charts.sheet import ChartSheet
 from inspector.web.text.formats import number
-from runner.protocols.conditions import conditions_without_library
 
 NOT_PUBLISHED = "SkillFlow's own figure is not published as numbers."
-WITHOUT_LIBRARY = conditions_without_library()
 COUNTS = ("kept", "ever")
 GROWTH_COLUMNS = (
     TableColumn("group", "group", read=lambda row: row.group.label),
@@ -121,8 +120,9 @@ def _note_growth(sheet: ChartSheet, found: Mapping[Group, Sequence[After]], coun
 GROWTH_CHART = Chart(
     key="growth",
     title="Skills by task",
-    question="Does the library keep growing, or does it settle?",
+    question="Do libraries keep growing?",
     draw=draw_growth,
+    lacks=lacks_libraries,
     after="SkillFlow, Figure 7",
     options={"count": COUNTS},
 )
@@ -233,7 +233,8 @@ def _note_kinds(groups_total: int) -> tuple[str, ...]:
 KINDS_CHART = Chart(
     key="file-kinds",
     title="What libraries consist of",
-    question="Do authors write rules alone, or scripts, references and assets too?",
+    question="What do authors write?",
     draw=draw_kinds,
+    lacks=lacks_libraries,
     after="SkillFlow, Figure 8",
 )

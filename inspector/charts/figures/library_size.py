@@ -16,14 +16,16 @@ from benchapp.stats.comparing.comparison import MetricCell
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.learning.library_sizes import LibrarySize, read_final_libraries
 from benchapp.stats.metrics.metric import TrialMetric
+from benchapp.stats.metrics.metric_names import name_metric
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
 from inspector.charts.drawing.arms import ModelPanel, arms_of
 from inspector.charts.drawing.gain import scale_value
-from inspector.charts.drawing.palette import MUTED, Style, by_name
+from inspector.charts.drawing.palette import Style, by_name
 from inspector.charts.drawing.panels import MAX_PANELS, lines, note_left_out, panels, plain
 from inspector.charts.drawing.quantities import unit_of
-from inspector.charts.drawing.traces import ChartPoint, Legend, connect, scatter
-from inspector.charts.figures.libraries import COUNTED, WITHOUT_LIBRARY, Composition, composition, kind_columns
+from inspector.charts.drawing.traces import ChartPoint, Legend, reach, scatter
+from inspector.charts.figures.libraries import COUNTED, Composition, composition, kind_columns
+from inspector.charts.lacking import WITHOUT_LIBRARY, lacks_libraries
 from inspector.charts.sheet import ChartSheet
 from runner.protocols.conditions import CONDITIONS
 
@@ -62,6 +64,11 @@ class SizeRow:
     def value(self) -> float | None:
         """As shown: percent for a share."""
         return None if self.cell.value is None else scale_value(self.cell.metric, self.cell.value)
+
+    @property
+    def around(self) -> tuple[float, float] | None:
+        ends = self.cell.spread
+        return (scale_value(self.cell.metric, ends[0]), scale_value(self.cell.metric, ends[1])) if ends else None
 
     @property
     def point(self) -> ChartPoint:
@@ -115,25 +122,22 @@ def _has_value(rows: Sequence[SizeRow]) -> bool:
 
 def _figure(sheet: ChartSheet, metric: TrialMetric, arms: Sequence[tuple[ModelPanel, Sequence[SizeRow]]]) -> go.Figure:
     shown_arms = arms[:MAX_PANELS]
-    styles = by_name(mechanism(row.group.condition) for _, rows in arms for row in rows)
-    figure, place_of = panels([arm.title for arm, _ in shown_arms], across=3, height=HEIGHT, legend=styles)
+    styles = by_name(row.group.condition for _, rows in arms for row in rows)
+    figure, place_of = panels([arm.title for arm, _ in shown_arms], across=2, height=HEIGHT, legend=styles)
     named = Legend()
     for place, (arm, rows) in enumerate(shown_arms):
         points = [(row, row.point) for row in rows if row.value is not None]
         base = arm.find(NO_SKILL)
         start = _no_skill(sheet, metric, base) if base else None
         if start:
-            ends = [(start, point) for _, point in points]
-            figure.add_trace(connect(ends, color=MUTED, width=1, dash="dot"), **place_of(place))
             figure.add_trace(_trace(NO_SKILL, start, styles[NO_SKILL], named), **place_of(place))
         for row, point in points:
             condition = row.group.condition
-            style = styles[mechanism(condition)]
-            style = style if is_tier3(condition) else style.open
-            figure.add_trace(_trace(condition, point, style, named), **place_of(place))
+            style = styles[condition] if is_tier3(condition) else styles[condition].open
+            figure.add_trace(_trace(condition, point, style, named, row.around), **place_of(place))
     few = max(row.whole.counted for _, rows in shown_arms for row in rows) <= 10
     figure.update_xaxes(rangemode="tozero", dtick=1 if few else None, title_text="files in the finished library")
-    figure.update_yaxes(title_text=f"{plain(metric.key)}, {unit_of(metric.unit)}", col=1)
+    figure.update_yaxes(title_text=f"{plain(name_metric(metric).title)}, {unit_of(metric.unit)}", col=1)
     return figure
 
 
@@ -145,19 +149,17 @@ def _no_skill(sheet: ChartSheet, metric: TrialMetric, group: Group) -> ChartPoin
     return ChartPoint(0, scale_value(metric, cell.value), hover, sheet.trials_url(group, metric=metric))
 
 
-def _trace(name: str, point: ChartPoint, style: Style, named: Legend) -> go.Scatter:
-    """One mark; a condition stands in the legend once."""
+def _trace(
+    name: str, point: ChartPoint, style: Style, named: Legend, around: tuple[float, float] | None = None
+) -> go.Scatter:
+    """One mark with its interval; a condition stands in the legend once."""
     return scatter(
         [point],
         mode="markers",
         marker=style.mark(11, line={"width": 2}),
+        error_y=reach(point.y, around, style.colour),
         **named.enter(name),
     )
-
-
-def mechanism(condition: str) -> str:
-    """What a condition is called with or without the demand for tier-3 files."""
-    return condition.removesuffix(TIER3) if is_tier3(condition) else condition
 
 
 def is_tier3(condition: str) -> bool:
@@ -183,8 +185,8 @@ def _columns(metric: TrialMetric) -> tuple[TableColumn, ...]:
 def _notes(metric: TrialMetric, total: int) -> tuple[str, ...]:
     return (
         "Filled marks: conditions that demand tier-3 files (references, scripts, assets). Open marks: all others.",
-        f"Lines lead from the no-skill run of the same model. {', '.join(COUNTED)} count; a run's libraries are added up; "
-        f"with several replicates both axes show the mean over them. Size was not assigned: this is association.",
+        f"The no-skill run of the same model stands at 0 files. {', '.join(COUNTED)} count; a run's libraries are added up; "
+        f"with several replicates both axes show the mean over them. Bars are 95 % intervals. Size was not assigned: this is association.",
         NOT_PUBLISHED,
         *note_left_out(total, "an agent model"),
     )
@@ -195,6 +197,7 @@ CHART = Chart(
     title="Library size and success",
     question="Does a larger library help?",
     draw=draw,
+    lacks=lacks_libraries,
     after="SkillEvolBench, figure 5",
     uses_metric=True,
 )

@@ -19,6 +19,7 @@ from inspector.charts.drawing.palette import MUTED
 from inspector.charts.drawing.panels import lines, panels, plain
 from inspector.charts.drawing.quantities import plural
 from inspector.charts.drawing.traces import ChartPoint, lay_rows, plain_scatter
+from inspector.charts.lacking import lacks_samples
 from inspector.charts.sheet import ChartSheet
 
 PAPER = "skillgenbench"
@@ -161,8 +162,9 @@ def _notes(published: bool) -> Iterable[str]:
 CHART = Chart(
     key="pass-at-k",
     title="pass@k",
-    question="How much would more tries at the same task bring?",
+    question="What do more tries at a task bring?",
     draw=draw,
+    lacks=lacks_samples,
     after="SkillGenBench, Figure 7",
     published=(PAPER,),
 )

@@ -12,17 +12,18 @@ from dataclasses import dataclass
 from plotly import graph_objects as go
 
 from benchapp.stats.metrics.metric import MetricUnit
+from benchapp.stats.metrics.metric_names import KNOWN as METRIC_NAMES
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
 from inspector.charts.drawing.bars import MAX_BARS, note_crowd
 from inspector.charts.drawing.measures import ProfileMeasure, ProfileValue, list_printed_measures, own_measures
-from inspector.charts.drawing.palette import Style, series
+from inspector.charts.drawing.palette import Style, of_label, series
 from inspector.charts.drawing.panels import lines, panels, plain
 from inspector.charts.drawing.quantities import plural, write_value
 from inspector.charts.drawing.traces import LEAST_ROWS, ChartPoint, lay_rows, scatter
 from inspector.charts.sheet import ChartSheet
 
 ROW = 24  # px
-ACROSS = 3
+ACROSS = 2
 SOURCES = {"own": series(0), "published": series(1).open}
 COLUMNS = (
     TableColumn("group", "group"),
@@ -121,16 +122,19 @@ def _figure(sets: Sets) -> go.Figure:
         )
     # room for the numbers right of the dots
     figure.update_xaxes(range=[-0.12, 1.55], tickvals=[0, 1], ticktext=["lowest", "highest"], zeroline=False)
-    return figure.update_layout(showlegend=False, meta={"min_width": 960})
+    return figure.update_layout(showlegend=False, meta={"min_width": 560})
 
 
 def _title(source: str, measure: ProfileMeasure) -> str:
+    named = METRIC_NAMES.get(measure.name.partition(", ")[0])
+    name = named.title if named else measure.name
     unit = "" if measure.unit_name in measure.name else f", {measure.unit_name}"
-    return f"{measure.name}{unit}" + (" (published)" if source == "published" else "")
+    return f"{name}{unit}" + (" (published)" if source == "published" else "")
 
 
 def _trace(measure: ProfileMeasure, dots: Sequence[Dot], style: Style) -> go.Scatter:
     """A group without a value stands at the left edge as the word, without a dot."""
+    looks = [(of_label(dot.group) if dot.source == "own" else None) or style for dot in dots]
     points = []
     for row, dot in enumerate(dots):
         value = f"{plain(measure.name)}: {plain(dot.text)}"
@@ -139,7 +143,12 @@ def _trace(measure: ProfileMeasure, dots: Sequence[Dot], style: Style) -> go.Sca
     return scatter(
         points,
         mode="markers+text",
-        marker=style.mark(10, opacity=[0 if dot.place is None else 1 for dot in dots]),
+        marker={
+            "color": [look.colour for look in looks],
+            "symbol": [look.symbol for look in looks],
+            "size": 10,
+            "opacity": [0 if dot.place is None else 1 for dot in dots],
+        },
         text=[f" {plain(dot.text)}" for dot in dots],
         textposition="middle right",
         textfont={"size": 11},
@@ -166,7 +175,7 @@ def _notes(sets: Sets) -> tuple[str, ...]:
 CHART = Chart(
     key="profiles",
     title="Profiles",
-    question="How does each condition learn: often used or ignored, long or short, cheap or dear?",
+    question="How do the conditions differ at a glance?",
     draw=draw,
     after="SkillLearnBench, Figure 3",
     uses_metric=True,

@@ -26,9 +26,9 @@ from inspector.charts.drawing.panels import (
     note_left_out,
     plain,
 )
+from inspector.charts.lacking import RAW, lacks_raw_traces
 from inspector.charts.sheet import ChartSheet
 
-RAW = "raw-trajectory"
 NO_SKILLS = frozenset({"no-skill", RAW, "unknown"})
 PAPER = "skillevolbench"
 NOT_PUBLISHED = (
@@ -203,9 +203,10 @@ def _absent(arms: Sequence[ModelPanel], with_raw: Sequence[ModelPanel]) -> str:
 
 CHART = Chart(
     key="relative",
-    title="Skills against raw trajectories",
-    question="Do distilled skills keep what the raw trajectories held?",
+    title="Skills against raw traces",
+    question="Do skills beat showing raw traces?",
     draw=draw,
+    lacks=lacks_raw_traces,
     after="SkillEvolBench, figure 4",
     published=(PAPER,),
 )

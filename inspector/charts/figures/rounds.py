@@ -12,14 +12,16 @@ from itertools import chain
 import numpy as np
 from plotly import graph_objects as go
 
+from benchapp.stats.comparing.condition_names import say_label
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.learning.library_history import read_rounds_given
 from benchapp.stats.metrics.outcomes import LEARNING, Floats, Ints, Mask, Outcomes
 from benchapp.stats.metrics.rates import Rate
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
-from inspector.charts.drawing.palette import MUTED, series
+from inspector.charts.drawing.palette import MUTED, of_label, series
 from inspector.charts.drawing.panels import MAX_PANELS, lines, note_left_out, panels, plain
-from inspector.charts.drawing.traces import ChartPoint, plain_scatter, scatter
+from inspector.charts.drawing.traces import ChartPoint, line_mode, plain_scatter, scatter
+from inspector.charts.lacking import lacks_libraries
 from inspector.charts.sheet import ChartSheet
 from runner.base.types import Phase
 
@@ -110,7 +112,7 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
 def _figure(sheet: ChartSheet, found: Mapping[Group, Sequence[AtRound]]) -> go.Figure:
     shown = list(found)[:MAX_PANELS]
     figure, place_of = panels(
-        [group.label for group in shown], across=3, height=HEIGHT, legend=("the same tasks", "tasks met in that round")
+        [group.label for group in shown], across=2, height=HEIGHT, legend=("the same tasks", "tasks met in that round")
     )
     for place, group in enumerate(shown):
         steps = found[group]
@@ -123,11 +125,11 @@ def _figure(sheet: ChartSheet, found: Mapping[Group, Sequence[AtRound]]) -> go.F
     figure.update_xaxes(title={"text": "round of the library given"}, range=[-0.4, last + 0.4], dtick=1 + last // 10)
     figure.update_yaxes(range=[-22, 124], tickvals=[0, 25, 50, 75, 100])
     figure.update_yaxes(title={"text": "passed, %"}, col=1)
-    return figure.update_layout(showlegend=True, meta={"min_width": 300 * min(3, len(shown))})
+    return figure.update_layout(showlegend=True, meta={"min_width": 260 * min(2, len(shown))})
 
 
 def _own_trace(steps: Sequence[AtRound], *, named: bool) -> go.Scatter:
-    style = series(0)
+    style = of_label(steps[0].group) or series(0)
     points = []
     for step in steps:
         passed = f"{step.rate.passed} of {step.rate.scored} trials passed"
@@ -135,7 +137,7 @@ def _own_trace(steps: Sequence[AtRound], *, named: bool) -> go.Scatter:
         points.append(ChartPoint(step.round, step.rate.percent, hover, step.url))
     return scatter(
         points,
-        mode="lines+markers+text" if len(steps) <= MAX_NUMBERS else "lines+markers",
+        mode=line_mode(steps) + ("+text" if len(steps) <= MAX_NUMBERS else ""),
         name="tasks met in that round",
         legendgroup="own",
         showlegend=not named,
@@ -157,14 +159,14 @@ def _sides(values: Sequence[float]) -> list[str]:
 
 
 def _baseline_trace(sheet: ChartSheet, steps: Sequence[AtRound], *, named: bool) -> go.Scatter:
-    name = f"the same tasks, {sheet.comparison.choices.baseline}"
+    name = f"the same tasks, {say_label(sheet.comparison.choices.baseline)}"
     points = []
     for number, rate in [(step.round, step.baseline) for step in steps if step.baseline]:
         passed = f"{rate.passed} of {rate.scored} trials passed"
         points.append(ChartPoint(number, rate.percent, lines(plain(name), f"tasks met in round {number}", passed)))
     return plain_scatter(
         points,
-        mode="lines+markers",
+        mode=line_mode(points),
         name=plain(name),
         legendgroup="baseline",
         showlegend=not named,
@@ -193,7 +195,8 @@ def _notes(sheet: ChartSheet, panels_total: int) -> tuple[str, ...]:
 CHART = Chart(
     key="rounds",
     title="Success by round",
-    question="Do tasks go better as the library goes through more rounds?",
+    question="Do later rounds solve more?",
     draw=draw,
+    lacks=lacks_libraries,
     after="SkillLearnBench, Figure 4",
 )

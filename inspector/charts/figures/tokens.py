@@ -206,7 +206,7 @@ def _notes(groups_total: int, published: bool) -> tuple[str, ...]:
 CHART = Chart(
     key="tokens",
     title="Tokens and cost",
-    question="What does learning cost, and who spends it: the agent or the author?",
+    question="Who spends the tokens?",
     draw=draw,
     after="SkillLearnBench, Table 6",
     published=(PAPER,),

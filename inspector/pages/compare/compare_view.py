@@ -9,23 +9,29 @@ from django.views.decorators.http import require_safe
 
 from benchapp.analysis.diagnoses.profile import PROFILE_GROUPS
 from benchapp.analysis.diagnoses.profiles_by_run import LibraryProfile, average_profile, read_skills
+from benchapp.analysis.failures.failure_reading import COLUMNS
 from benchapp.analysis.failures.run_endings import Endings, describe_endings, read_endings
 from benchapp.models import Run
 from benchapp.papers.loading import PAPERS
 from benchapp.record.json_shape import JsonShape, encode
+from benchapp.stats.comparing.answer import Answer, arrange
 from benchapp.stats.comparing.axis_facets import facets_of
 from benchapp.stats.comparing.comparison import GroupComparison
-from benchapp.stats.comparing.comparison_sentences import list_sentences, says, verdict
+from benchapp.stats.comparing.comparison_sentences import list_sentences, says
+from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.comparing.group_passes import passes_of
 from benchapp.stats.comparing.groups import MODEL, Group
 from benchapp.stats.metrics.catalogue import TABLES
 from inspector.charts import CHARTS
-from inspector.charts.cards import cards_of
+from inspector.charts.cards import card_of
 from inspector.charts.chart_request import sheet_of
+from inspector.charts.questions import ABOVE, QUESTIONS, build_tabs, open_question
 from inspector.charts.sheet import ChartSheet
+from inspector.pages.compare.answer_head import build_head
 from inspector.pages.compare.comparison_table import run_metrics, table_rows
+from inspector.pages.compare.failures_view import list_failure_rows
 from inspector.web.permalinks import build_permalink
-from inspector.web.responses import next_url, paginate, render_page
+from inspector.web.responses import address_of_any, next_url, paginate, render_page
 from inspector.web.text.row_shapes import SETUP
 
 GROUPS_PER_PAGE = 30
@@ -45,15 +51,24 @@ def compare(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "page_name": "page",
         "facets": facets_of(sheet.comparison.choices),
         "papers": PAPERS,
+        "experiments_total": len({run.experiment_id for run in sheet.comparison.runs}),
     }
     return render_page(request, "compare/compare.html", data=data, context=context, as_json=False)
 
 
 def build_comparison_context(request: HttpRequest, sheet: ChartSheet, groups: Sequence[Group]) -> dict[str, object]:
     """What `_compared.html` needs: the verdict, the condition table, the choices and the charts."""
-    comparison = sheet.comparison
+    comparison, head = sheet.comparison, build_head(sheet)
+    rows = table_rows(sheet, arrange(groups), head.answer.every if head else ())
     return {
+        **_build_question_context(request, sheet),
         "sheet": sheet,
+        "head": head,
+        "forest_card": card_of(CHARTS[ABOVE], comparison.choices),
+        "trial_address": address_of_any("trial"),
+        "all_scripted": all(run.scripted for run in comparison.runs),
+        "several_models": len({group.agent_model for group in comparison.groups.all}) > 1,
+        "baseline_title": _name_baseline(comparison),
         "comparison": comparison,
         "choices": comparison.choices,
         "problems": sheet.problems,
@@ -65,17 +80,35 @@ def build_comparison_context(request: HttpRequest, sheet: ChartSheet, groups: Se
         "tables": TABLES,
         "table": sheet.table,
         "run_metrics": run_metrics(sheet),
-        "rows": table_rows(sheet, groups),
-        "verdict": verdict(comparison, comparison.groups.all, sheet.metric) if sheet.metric else "",
+        "rows": [row for row in rows if not row.is_bare] or rows,
+        "bare_rows": [row for row in rows if row.is_bare] if any(not row.is_bare for row in rows) else [],
         "sentences": list_sentences(comparison, groups, sheet.metric) if sheet.metric else [],
         "endings": _endings(groups),
         "passes": passes_of(comparison, groups),
         "profiles": _profiles(sheet, groups),
         "profile_groups": PROFILE_GROUPS,
-        "cards": cards_of(CHARTS.values(), comparison.choices),
         "query": comparison.choices.query(),
         "replicated": any(group.replicates > 1 for group in comparison.groups.all),
     }
+
+
+def _build_question_context(request: HttpRequest, sheet: ChartSheet) -> dict[str, object]:
+    """The tabs with the charts of the open one; why trials failed is read where somebody asks it."""
+    asked = open_question(sheet.comparison.choices.q)
+    context: dict[str, object] = {
+        "tabs": build_tabs(sheet),
+        "why_query": sheet.comparison.choices.query(q=QUESTIONS[-1].key),
+    }
+    if asked is QUESTIONS[-1]:
+        context |= {"failures": list_failure_rows(request, sheet.comparison), "failure_columns": COLUMNS}
+    return context
+
+
+def _name_baseline(comparison: GroupComparison) -> str:
+    baseline = comparison.choices.baseline
+    if baseline.startswith(MODEL):
+        return baseline.removeprefix(MODEL)
+    return name_condition(baseline).title.lower() if name_condition(baseline).origin else baseline
 
 
 def groups_twin(sheet: ChartSheet, groups: Sequence[Group]) -> list[dict[str, object]]:
@@ -100,6 +133,7 @@ def comparison_twin(request: HttpRequest, sheet: ChartSheet) -> dict[str, object
         "problems": sheet.problems,
         "pin": build_permalink(request, comparison),
         **COMPARISON.read(comparison),
+        "answer": ANSWER.read(Answer(comparison, sheet.metrics, sheet.metric)) if sheet.metric else None,
         "metrics": METRIC.read_all(sheet.metrics),
     }
 
@@ -108,6 +142,7 @@ COMPARISON = JsonShape(
     *("fingerprint", "scripted", ("runs", lambda comparison: len(comparison.runs)), "runs_not_shown=truncated"),
     *(("setup", lambda comparison: SETUP.read(comparison.setups)), "tainted_episodes=tainted"),
 )
+ANSWER = JsonShape("metric=metric.key", "question", "heading", "judged")
 METRIC = JsonShape("key", "meaning", "unit", "source")
 GROUP = JsonShape(
     *("label", "experiment=first.experiment", "condition", "agent_model", "author_model", "harness", "scripted"),

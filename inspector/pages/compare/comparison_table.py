@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.utils.safestring import SafeString
 
 from benchapp.analysis.failures.run_endings import Endings, read_endings
+from benchapp.stats.comparing.answer import JudgedGroup
 from benchapp.stats.comparing.comparison import MetricCell
 from benchapp.stats.comparing.comparison_sentences import says
-from benchapp.stats.comparing.groups import SEPARATOR, Group
+from benchapp.stats.comparing.condition_names import SEPARATOR
+from benchapp.stats.comparing.effects import Effect
+from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.difference import Difference
 from benchapp.stats.metrics.amounts import render_change, render_metric
 from benchapp.stats.metrics.catalogue import RUN_TABLES
 from benchapp.stats.metrics.metric import Better, RunMetric, TrialMetric
 from inspector.charts.sheet import ChartSheet
+
+NONE_PLANNED = "none planned"
+UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +36,7 @@ class DifferenceText:
     says: str = ""
     url: str = ""
     drawn: SafeString = SafeString("")
+    effect: Effect | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +45,17 @@ class ComparisonRow:
     where it is not true of the whole table, whose head says it then."""
 
     title: str
+    condition: str
     url: str
     lines: tuple[str, ...]
     cells: tuple[DifferenceText, ...]
     is_baseline: bool
     scripted: bool
+
+    @property
+    def is_bare(self) -> bool:
+        """None of the metrics shown covers a trial of it."""
+        return all(cell.main == NONE_PLANNED or cell.main == UNKNOWN for cell in self.cells)
 
 
 def run_metrics(sheet: ChartSheet) -> tuple[RunMetric, ...]:
@@ -50,13 +63,20 @@ def run_metrics(sheet: ChartSheet) -> tuple[RunMetric, ...]:
     return RUN_TABLES[sheet.table] if sheet.table != "success" else ()
 
 
-def table_rows(sheet: ChartSheet, groups: Iterable[Group]) -> list[ComparisonRow]:
+def table_rows(sheet: ChartSheet, groups: Iterable[Group], judged: Iterable[JudgedGroup] = ()) -> list[ComparisonRow]:
+    """`judged`: the differences that have a verdict, in any metric."""
     shown = list(groups)
     endings = read_endings(run for group in shown for run in group.runs)
-    return [_row(sheet, group, endings) for group in shown]
+    effects = {(each.group.identity, each.metric.key): each.effect for each in judged}
+    return [_row(sheet, group, endings, effects) for group in shown]
 
 
-def _row(sheet: ChartSheet, group: Group, endings: Mapping[int, Endings]) -> ComparisonRow:
+def _row(
+    sheet: ChartSheet,
+    group: Group,
+    endings: Mapping[int, Endings],
+    effects: Mapping[tuple[tuple[object, ...], str], Effect],
+) -> ComparisonRow:
     title, *lines = group.label.split(SEPARATOR)
     lines += _list_caveats(sheet, group)
     if alike := sum(endings[run.pk].equals_no_skill for run in group.runs):
@@ -64,10 +84,14 @@ def _row(sheet: ChartSheet, group: Group, endings: Mapping[int, Endings]) -> Com
         lines.append(f"equals no-skill{which}: no skill in any library")
     return ComparisonRow(
         title,
+        group.condition,
         group.first.get_absolute_url() if group.replicates == 1 else sheet.trials_url(group),
         tuple(lines),
         (
-            *(_cell(sheet, group, metric) for metric in sheet.metrics),
+            *(
+                replace(_cell(sheet, group, metric), effect=effects.get((group.identity, metric.key)))
+                for metric in sheet.metrics
+            ),
             *(_run_cell(sheet, group, metric) for metric in run_metrics(sheet)),
         ),
         sheet.comparison.groups.is_baseline(group),
@@ -93,7 +117,7 @@ def _cell(sheet: ChartSheet, group: Group, metric: TrialMetric) -> DifferenceTex
     cell = sheet.comparison.cell(group, metric)
     if cell.value is None:
         if not cell.rate.planned:
-            return DifferenceText("none planned")
+            return DifferenceText(NONE_PLANNED)
         return DifferenceText("none scored" if metric.is_share else "unknown")
     main, count = value_text(cell)
     url = sheet.trials_url(group, metric=metric)
@@ -117,7 +141,7 @@ def _run_cell(sheet: ChartSheet, group: Group, metric: RunMetric) -> DifferenceT
     """A number of whole runs is no mean over tasks: nothing pairs it with the baseline's, so it is shown as it is."""
     found = sheet.comparison.run_value(group, metric)
     if found.value is None:
-        return DifferenceText("unknown", says=found.note)
+        return DifferenceText(UNKNOWN, says=found.note)
     return DifferenceText(
         render_metric(found.value, metric.unit), f"of {found.over} {found.of}" if found.of else "", says=found.note
     )

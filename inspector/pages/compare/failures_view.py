@@ -66,7 +66,7 @@ def failures(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     every = list(_list_refused_trials(comparison, found))
     shown = [each for each in every if each.refused.pk not in closed]
     refused = [each.refused for each in shown]
-    rows, groups = count_by_source(refused, CORPUS_NAMES), _by_group(shown)
+    rows, groups = count_by_source(refused, CORPUS_NAMES), [row for _, row in _by_group(shown)]
     asked = {name: request.GET[name] for name in ("class", "source") if name in request.GET}
     page = paginate(request, [each for each in shown if _is_asked(each, asked)], per_page=PER_PAGE)
     pin = build_permalink(request, comparison)
@@ -117,10 +117,18 @@ def _is_asked(shown: RefusedTrial, asked: dict[str, str]) -> bool:
     return wanted[0] in (None, choose_column(shown.refused)) and wanted[1] in (None, shown.refused.source)
 
 
-def _by_group(shown: Sequence[RefusedTrial]) -> list[FailureRow]:
+def list_failure_rows(request: HttpRequest, comparison: GroupComparison) -> list[tuple[Group, FailureRow]]:
+    """Per group its refusals by class, as far as this reader may see them."""
+    closed = set(closed_trials(cast(User, request.user)).values_list("pk", flat=True))
+    every = _list_refused_trials(comparison, read_failures(comparison.runs))
+    return _by_group([each for each in every if each.refused.pk not in closed])
+
+
+def _by_group(shown: Sequence[RefusedTrial]) -> list[tuple[Group, FailureRow]]:
     groups = dict.fromkeys(each.group for each in shown)
     return [
-        count_row(group.label, group.label, [each.refused for each in shown if each.group is group]) for group in groups
+        (group, count_row(group.label, group.label, [each.refused for each in shown if each.group is group]))
+        for group in groups
     ]
 
 

@@ -20,7 +20,8 @@ from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import GroupComparison, count_added_since
 from benchapp.stats.comparing.comparison_sentences import list_sentences, verdict
-from benchapp.stats.comparing.groups import SEPARATOR, Group
+from benchapp.stats.comparing.condition_names import SEPARATOR
+from benchapp.stats.comparing.groups import Group
 from benchapp.stats.comparing.saved_comparisons import Corrected, Reopened
 from inspector.charts import CHARTS
 from inspector.charts.chart import Chart, ChartDrawing, TableColumn

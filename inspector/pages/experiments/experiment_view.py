@@ -13,6 +13,7 @@ from django.db.models import Count
 from django.db.models.functions import Left
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
+from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from benchapp.analysis.failures.run_endings import Endings, read_endings
@@ -31,6 +32,7 @@ from inspector.web.responses import link_to, next_url, paginate, render_page
 PER_PAGE = 25  # runs
 MOST_REASONS, REASON_LENGTH = 3, 300  # a traceback may follow; its beginning tells what happened
 GROUPS_PER_PAGE = 15  # condition x models x harness
+MOST_MODELS = 3  # named in the head
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +86,19 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         "members": members,
         "total": total,
         "standing_still": still,
+        "spent": data["spent"],
+        "runs_list": "#runs",
+        "conditions": len({run.condition for run in runs}),
+        "most_replicates": max((group.replicates for group in sheet.comparison.groups.all), default=0),
+        "models": list(dict.fromkeys(run.agent_model for run in runs if run.agent_model != Run.UNKNOWN))[:MOST_MODELS],
+        "launch_again": _find_launch(found),
     }
     return render_page(request, "experiments/experiment.html", data=data, context=context, as_json=False)
+
+
+def _find_launch(found: Experiment) -> str:
+    """Where it can be launched again; empty for what came in otherwise."""
+    return f"{reverse('launch')}?from={found.public_id}" if _render_file(found) else ""
 
 
 def _read_standing_still(found: Experiment) -> list[tuple[str, str, int]]:

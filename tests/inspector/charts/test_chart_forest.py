@@ -33,15 +33,21 @@ def make_world(environments: int) -> None:
 
 
 def marks(query: str = "") -> dict[str, list[object]]:
-    """Legend name -> the estimates drawn under it."""
+    """Condition -> the estimates drawn of it; the legend's entries have no place."""
     figure = drawn(CHART, query).figure
     assert figure is not None
-    return {trace.name: list(trace.x) for trace in figure.data if trace.type == "scatter"}
+    return {trace.name: list(trace.x) for trace in figure.data if trace.showlegend is False}
+
+
+def legend(query: str = "") -> set[str]:
+    figure = drawn(CHART, query).figure
+    assert figure is not None
+    return {trace.name for trace in figure.data if trace.showlegend is not False}
 
 
 def test_it_fills_only_what_excludes_zero() -> None:
     make_world(environments=8)
-    assert set(marks("metric=ESR")) == {"95 % interval excludes 0", "95 % interval includes 0"}
+    assert legend("metric=ESR") == {"interval leaves out zero", "interval holds zero"}
     better = [row for row in drawn(CHART, "metric=ESR").table.records() if row["group"].startswith("better")]
     (row,) = better
     sheet = build_sheet(Choices(metric="ESR"), CHART)
@@ -57,7 +63,7 @@ def test_it_fills_only_what_excludes_zero() -> None:
     figure = drawn(CHART, "metric=ESR").figure
     assert figure is not None
     for trace in figure.data:
-        if trace.type != "scatter":
+        if trace.showlegend is not False:
             continue
         for estimate, above, below in zip(trace.x, trace.error_x.array, trace.error_x.arrayminus, strict=True):
             excludes = estimate - below > 0 or estimate + above < 0
@@ -66,8 +72,8 @@ def test_it_fills_only_what_excludes_zero() -> None:
 
 def test_it_says_where_no_interval_can_be_had() -> None:
     make_world(environments=2)
-    found = marks("metric=ESR")
-    assert found == {"no interval: too few episodes, or no spread": pytest.approx([50, 0])}
+    assert legend("metric=ESR") == {"no interval: too few episodes, or no spread"}
+    assert marks("metric=ESR") == {"better": pytest.approx([50]), "mixed": pytest.approx([0])}
     rows = drawn(CHART, "metric=ESR").table.records()
     assert [row["low"] for row in rows] == [None, None]
     assert {row["method"] for row in rows} == {"no test; 2 clusters, too few for an interval"}
@@ -79,9 +85,9 @@ def test_it_draws_every_share_on_one_axis_when_asked() -> None:
     drawing = drawn(CHART, "option=metrics:all")
     assert drawing.figure is not None
     panels = [title.text for title in drawing.figure.layout.annotations]
-    assert panels == ["LSR", "RSR", "ESR", "CSSR", "ARSR", "CompSR"][: len(panels)]
+    assert panels == ["Learning", "Replay", "Deployment", "New context", "Traps", "Combination"][: len(panels)]
     assert len({tuple(axis.range) for axis in drawing.figure.select_xaxes()}) == 1
-    assert {row["metric"] for row in drawing.table.records()} == set(panels)
+    assert len({row["metric"] for row in drawing.table.records()}) == len(panels)
 
 
 def test_it_recomputes_published_differences_and_prints_no_interval() -> None:
@@ -102,7 +108,9 @@ def test_it_recomputes_published_differences_and_prints_no_interval() -> None:
 def test_it_draws_published_numbers_without_own_runs() -> None:
     drawing = drawn(CHART, "published=skillevolbench")
     assert drawing.figure is not None
-    assert [trace.marker.symbol for trace in drawing.figure.data] == ["square"]
+    named = drawing.figure.layout.yaxis.ticktext
+    assert len(named) == 60
+    assert sum(len(trace.x) for trace in drawing.figure.data if trace.showlegend is False) == 60
     assert any("table and not drawn" in note for note in drawing.notes) == (len(drawing.table.rows) > 60)
 
 
@@ -112,13 +120,15 @@ def test_it_says_why_there_is_nothing_to_draw() -> None:
     assert "no run under no-skill" in drawn(CHART).absent
 
 
-def test_it_draws_the_same_rows_in_every_panel_where_not_all_fit() -> None:
-    make_world(environments=2)
+def test_printed_rows_stand_in_the_rows_of_own_runs_and_push_none_away() -> None:
+    experiment = make_experiment(suite=make_suite(environments=2, families=1))
+    make_learning_run(experiment, condition="no-skill", author_model="", outcomes=BASE)
+    make_learning_run(experiment, condition="selfgen-always", outcomes=OWN)
     drawing = drawn(CHART, "option=metrics:all&published=skillevolbench")
     assert drawing.figure is not None
-    ((named,),) = {(tuple(axis.ticktext),) for axis in drawing.figure.select_yaxes()}
-    assert len(named) == 30
+    named = {tuple(axis.ticktext) for axis in drawing.figure.select_yaxes()}
+    assert named == {("Self, always",)}
     assert any("are in the table and not drawn" in note for note in drawing.notes)
-    published = [trace for trace in drawing.figure.data if trace.marker.symbol == "square"]
-    # a static library is not replayed: the paper prints a dash for its RSR
-    assert [len(trace.x) for trace in published] == [28, 18, 28, 28, 28, 28]
+    printed = [trace for trace in drawing.figure.data if trace.marker.symbol == "line-ns" and trace.x[0] is not None]
+    assert {place for trace in printed for place in trace.y} == {-0.3}
+    assert len(printed) == 6

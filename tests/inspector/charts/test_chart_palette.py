@@ -91,7 +91,7 @@ def test_it_has_a_neutral_middle_and_a_twin_for_every_colour() -> None:
     used = {colour for scale in (palette.DIVERGING, palette.SEQUENTIAL) for _, colour in scale}
     used |= set(re.findall(r"#[0-9a-f]{6}", str(palette.layout())))
     assert used <= set(twins)
-    sources = (palette.SURFACES, palette.SERIES, palette.DARK_SCALES, palette.CONDITIONS)
+    sources = (palette.SURFACES, palette.SERIES, palette.PARTS, palette.DARK_SCALES, palette.CONDITIONS)
     assert len(set(twins)) == sum(len(source) for source in sources)
 
 

@@ -56,7 +56,7 @@ def test_it_tells_environments_apart() -> None:
 def test_it_draws_the_values_of_the_table_and_leads_to_the_trials() -> None:
     make_pair()
     drawing = drawn(categories.CHART, "metric=ESR&option=by:family")
-    bars = [trace for trace in drawing.figure.data if trace.type == "bar" and trace.name == "own runs"]
+    bars = [trace for trace in drawing.figure.data if trace.type == "bar" and trace.name == "selfgen-always"]
     own = [record["value"] for record in drawing.table.records() if record["group"] == "selfgen-always"]
     assert [bar.x[0] for bar in bars] == own
     assert len(own) == 4

@@ -56,7 +56,7 @@ def test_it_pairs_the_baseline_with_the_condition() -> None:
     base, own = found["shell: no-skill"], found["shell: condition"]
     assert ([*base.x], [*own.x]) == ([pytest.approx(0.2)], [pytest.approx(0.5)])
     assert ([*base.y], [*own.y]) == ([pytest.approx(100 / 3)], [pytest.approx(200 / 3)])
-    assert base.marker.symbol == f"{own.marker.symbol}-open"
+    assert (base.marker.symbol, own.marker.symbol) == ("circle-open", "square")
     assert "4/6" in own.hovertext[0]
 
 

@@ -71,8 +71,8 @@ def test_it_draws_a_line_per_method_and_a_panel_per_author() -> None:
     ]
     assert {row["name"] for row in drawing.table.records()} == {"pass@2"}
     assert {title.text for title in drawing.figure.layout.annotations} == {"a", "b"}
-    curves = {trace.name: list(trace.x) for trace in drawing.figure.data if trace.mode == "lines+markers"}
-    assert curves == {"naive-prompt": [2000, 8000], "iterative": [8000]}
+    curves = {trace.name: list(trace.x) for trace in drawing.figure.data if trace.mode == "markers"}
+    assert curves == {"One prompt": [2000, 8000], "In rounds": [8000]}  # no line joins two points
 
 
 def test_the_band_and_the_table_hold_the_same_interval() -> None:

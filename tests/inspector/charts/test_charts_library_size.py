@@ -8,8 +8,8 @@ import pytest
 
 from benchapp.models import Episode, Experiment
 from inspector.charts.chart import ChartDrawing
-from inspector.charts.figures.library_size import CHART, is_tier3, mechanism
-from tests.worlds.charted import drawn, queries_of
+from inspector.charts.figures.library_size import CHART, is_tier3
+from tests.worlds.charted import CODES, drawn, queries_of
 from tests.worlds.copies import built_once
 from tests.worlds.factories import make_experiment, make_learning_run, make_snapshot, make_suite
 
@@ -47,36 +47,34 @@ def test_it_adds_up_the_libraries_of_a_run() -> None:
     make_world()
     found = marks(drawn(CHART))
     assert {name: (trace.x[0], round(trace.y[0], 4)) for name, trace in found.items()} == {
-        "no-skill": (0, 33.3333),
-        "selfgen-always": (4, 66.6667),  # a SKILL.md in each of four families
-        "selfgen-always-tier3": (8, 33.3333),
+        "No skill": (0, 33.3333),
+        "Self, always": (4, 66.6667),  # a SKILL.md in each of four families
+        "Self, with files": (8, 33.3333),
     }
 
 
-def test_it_fills_tier3_alone_and_keeps_its_mechanism_recognisable() -> None:
+def test_it_fills_tier3_alone_and_gives_every_condition_its_own_colour() -> None:
     make_world()
     found = marks(drawn(CHART))
-    plain, tier3 = found["selfgen-always"].marker, found["selfgen-always-tier3"].marker
-    assert plain.symbol == f"{tier3.symbol}-open"
-    assert plain.color == tier3.color
+    plain, tier3 = found["Self, always"].marker, found["Self, with files"].marker
+    assert (plain.symbol, tier3.symbol) == ("square-open", "diamond")
+    assert plain.color != tier3.color
     assert is_tier3("curated-always-tier3")
-    assert mechanism("curated-always-tier3") == "curated-always"
 
 
-def test_it_draws_a_line_from_no_skill_to_every_mark() -> None:
+def test_it_draws_no_line_between_two_marks() -> None:
     make_world()
     figure = drawn(CHART).figure
     assert figure is not None
-    line = next(trace for trace in figure.data if trace.mode == "lines")
-    assert [*line.x] == [0, 4, None, 0, 8, None]
-    assert [line.y[0], line.y[3]] == pytest.approx([100 / 3, 100 / 3])
+    assert {trace.mode for trace in figure.data} == {"markers"}
 
 
 def test_it_says_in_the_table_what_it_draws() -> None:
     make_world()
     drawing = drawn(CHART)
     records = {record["condition"]: record for record in drawing.table.records()}
-    for name, trace in marks(drawing).items():
+    for label, trace in marks(drawing).items():
+        name = CODES[label]
         if name != "no-skill":
             assert (records[name]["files"], records[name]["value"]) == (trace.x[0], trace.y[0])
     tier3 = records["selfgen-always-tier3"]
@@ -86,14 +84,14 @@ def test_it_says_in_the_table_what_it_draws() -> None:
 def test_it_leaves_tainted_libraries_out() -> None:
     make_world()
     Episode.objects.filter(run__condition="selfgen-always-tier3", key="E1").update(is_tainted=True)
-    assert marks(drawn(CHART))["selfgen-always-tier3"].x == (4,)
+    assert marks(drawn(CHART))["Self, with files"].x == (4,)
 
 
 def test_it_does_not_draw_a_library_whose_runs_were_not_scored() -> None:
     experiment = make_world()
     make_learning_run(experiment, condition="curated-static", outcomes=(None,) * 9)
     drawing = drawn(CHART)
-    assert "curated-static" not in marks(drawing)
+    assert "Human, as is" not in marks(drawing)
     assert {record["condition"]: record["value"] for record in drawing.table.records()}["curated-static"] is None
 
 

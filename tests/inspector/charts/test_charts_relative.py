@@ -7,7 +7,7 @@ import pytest
 from benchapp.models import Experiment
 from benchapp.papers.loading import read_published_rows
 from inspector.charts.figures.relative import CHART
-from tests.worlds.charted import drawn, heat_cells, queries_of
+from tests.worlds.charted import coded_cells, drawn, queries_of
 from tests.worlds.factories import make_experiment, make_learning_run, make_suite
 
 pytestmark = pytest.mark.django_db
@@ -29,7 +29,7 @@ def make_world(**fields: object) -> Experiment:
 
 def test_it_draws_the_differences_known_by_hand() -> None:
     make_world()
-    cells = {cell["column"]: cell for cell in heat_cells(drawn(CHART))}
+    cells = {cell["column"]: cell for cell in coded_cells(drawn(CHART))}
     expected = {"LSR": "+33.3", "RSR": "−66.7", "ESR": "+33.3", "CSSR": "0.0", "ARSR": "0.0", "CompSR": "+100.0"}
     assert {column: cell["text"] for column, cell in cells.items()} == expected
     assert "0/12 against 8/12 on the same 12 tasks" in cells["RSR"]["hover"]
@@ -39,7 +39,7 @@ def test_it_draws_the_differences_known_by_hand() -> None:
 @pytest.mark.parametrize("baseline", ["no-skill", "raw-trajectory", "selfgen-always"])
 def test_it_asks_nothing_of_the_baseline_of_the_page(baseline: str) -> None:
     make_world()
-    assert [cell["text"] for cell in heat_cells(drawn(CHART, f"baseline={baseline}"))][1] == "−66.7"
+    assert [cell["text"] for cell in coded_cells(drawn(CHART, f"baseline={baseline}"))][1] == "−66.7"
 
 
 def test_it_says_in_the_table_what_it_draws() -> None:
@@ -50,14 +50,14 @@ def test_it_says_in_the_table_what_it_draws() -> None:
         (record["panel"], record["condition"], record["metric"]): record["difference"]
         for record in drawing.table.records()
     }
-    for cell in heat_cells(drawing):
+    for cell in coded_cells(drawing):
         assert cell["value"] == told.get((cell["panel"], cell["row"], cell["column"])), cell
 
 
 def test_it_leaves_blank_what_was_not_scored_and_says_why() -> None:
     experiment = make_world()
     make_learning_run(experiment, condition="curated-static", outcomes=NOT_REPLAYED)
-    cells = {(cell["row"], cell["column"]): cell for cell in heat_cells(drawn(CHART))}
+    cells = {(cell["row"], cell["column"]): cell for cell in coded_cells(drawn(CHART))}
     blank = cells["curated-static", "RSR"]
     assert (blank["value"], blank["text"]) == (None, "")
     assert "curated-static has no scored trial for RSR" in blank["hover"]
@@ -66,7 +66,7 @@ def test_it_leaves_blank_what_was_not_scored_and_says_why() -> None:
 
 def test_it_holds_published_averages_against_the_printed_averages_of_raw_trajectory() -> None:
     drawing = drawn(CHART, "published=skillevolbench")
-    cells = {(cell["row"], cell["column"]): cell for cell in heat_cells(drawing)}
+    cells = {(cell["row"], cell["column"]): cell for cell in coded_cells(drawing)}
     assert {cell["panel"] for cell in cells.values()} == {"average of 10 models · published"}
     printed: dict[str, list[float]] = {}
     for row in read_published_rows("skillevolbench"):
@@ -79,7 +79,7 @@ def test_it_holds_published_averages_against_the_printed_averages_of_raw_traject
 
 def test_it_leaves_out_what_the_paper_does_not_print() -> None:
     drawing = drawn(CHART, "published=skillevolbench")
-    cells = {(cell["row"], cell["column"]): cell for cell in heat_cells(drawing)}
+    cells = {(cell["row"], cell["column"]): cell for cell in coded_cells(drawing)}
     assert "LSR" not in {column for _, column in cells}
     assert any("nothing can be compared there: LSR, CSSR" in note for note in drawing.notes)
     whys = {record["note"] for record in drawing.table.records() if record["metric"] == "LSR"}
@@ -93,7 +93,7 @@ def test_it_gives_each_model_a_panel_of_its_own() -> None:
     experiment = make_world(agent_model="one")
     for condition in ("raw-trajectory", "selfgen-always"):
         make_learning_run(experiment, condition=condition, agent_model="<b>two</b>", outcomes=RAW)
-    cells = heat_cells(drawn(CHART))
+    cells = coded_cells(drawn(CHART))
     assert {cell["panel"] for cell in cells} == {"one", "&lt;b&gt;two&lt;/b&gt;"}
     assert {cell["text"] for cell in cells if cell["panel"] != "one"} == {"0.0"}
 

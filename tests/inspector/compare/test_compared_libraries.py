@@ -35,7 +35,7 @@ def test_a_group_without_a_library_has_no_row_and_is_counted(client: Client) -> 
     make_learning_run(experiment)
     make_trial(make_episode(make_run(experiment, condition="no-skill", author_model="")), phase="deployment")
     text = client.get("/compare/libraries/").text
-    assert "1 group owns no library and has no row" in text
+    assert "1 group has no library." in text
     assert "2 librar" not in text
 
 
@@ -45,7 +45,7 @@ def test_a_page_of_groups_without_a_library_leads_to_the_next(client: Client, mo
     make_trial(make_episode(make_run(experiment, condition="no-skill", author_model="")), phase="deployment")
     make_learning_run(experiment)
     pages = [client.get(f"/compare/libraries/?page={number}").text for number in (1, 2)]
-    (empty,) = [text for text in pages if "None of the groups on this page owns a library." in text]
+    (empty,) = [text for text in pages if "No group on this page has a library." in text]
     assert 'aria-label="Pages of groups"' in empty
 
 

@@ -1,0 +1,203 @@
+"""What a comparison answers: every group judged against its baseline in every primary metric, and one heading over it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from scipy.special import stdtrit
+
+from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.stats.comparing.comparison import GroupComparison, MetricCell
+from benchapp.stats.comparing.condition_names import name_condition
+from benchapp.stats.comparing.effects import Effect, answer_question, judge_effect
+from benchapp.stats.comparing.groups import MODEL, Group
+from benchapp.stats.inference.difference import Difference
+from benchapp.stats.inference.holm import holm
+from benchapp.stats.inference.interval import TAIL
+from benchapp.stats.metrics.metric import Better, TrialMetric
+
+DETECTED = 0.10  # shares: the difference that a plan of more replicates is made for
+POWER = 0.8
+FAR = 50  # more than that is no plan
+FEW_EPISODES = 6  # below it one learning run a side leaves nothing to test
+ORDER = (Effect.UP, Effect.LIKELY_UP)  # what the best is looked for among, before all others
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedGroup(Shaped):
+    """One group in one metric, against its baseline. `corrected`: Holm's p over all groups judged in this metric.
+    `more`: further replicates (or episodes, `more_of`) that would settle a difference of 10 points; None where unknown."""
+
+    group: Group
+    baseline: Group
+    metric: TrialMetric
+    cell: MetricCell
+    difference: Difference
+    corrected: float | None
+    effect: Effect
+
+    json_shape = JsonShape(
+        *("label=group.label", "metric=metric.key", "delta=difference.delta", "p_holm=corrected"),
+        *(("effect", lambda judged: judged.effect.value), "more?", "more_of?"),
+    )
+
+    @property
+    def more(self) -> int | None:
+        return count_more(self.difference) if self.effect is Effect.OPEN and self.metric.is_share else None
+
+    @property
+    def more_of(self) -> str | None:
+        unit = "replicate" if self.difference.method == "welch" else "episode"
+        return None if self.more is None else unit if self.more == 1 else f"{unit}s"
+
+
+@lru_cache(maxsize=10_000)
+def count_more(difference: Difference) -> int | None:
+    """How many more replicates a side, or episodes, would find a true difference of 10 points some 8 times of 10.
+
+    The smallest m with (t(0.975) + t(0.8)) error √(n/m) <= 10 points, t's freedom that of m; it takes the spread of the n there
+    are as the true one. None without an interval, and beyond a plan."""
+    interval, is_welch = difference.interval, difference.method == "welch"
+    if interval is None:
+        return None
+    units, sides = (min(difference.replicates), 2) if is_welch else (difference.clusters, 1)
+    error = (interval.high - interval.low) / 2 / float(-stdtrit(sides * (units - 1), TAIL))
+    for more in range(1, FAR + 1):
+        freedom = sides * (units + more - 1)
+        needed = float(-stdtrit(freedom, TAIL) + stdtrit(freedom, POWER))
+        if needed * error * (units / (units + more)) ** 0.5 <= DETECTED:
+            return more
+    return None
+
+
+def judge_groups(comparison: GroupComparison, metric: TrialMetric) -> list[JudgedGroup]:
+    """Every group that shares a scored task with its baseline, corrected over all of them."""
+    groups = comparison.groups
+    pairs = [(group, baseline) for group in groups.all if (baseline := groups.baseline_of(group)) is not None]
+    found = [
+        (*pair, difference) for pair in pairs if (difference := comparison.difference(pair[0], metric)) is not None
+    ]
+    corrected = holm({str(place): difference.p for place, (*_, difference) in enumerate(found)})
+    return [
+        JudgedGroup(
+            *(group, baseline, metric, comparison.cell(group, metric), difference, corrected[str(place)]),
+            judge_effect(difference, corrected[str(place)], metric),
+        )
+        for place, (group, baseline, difference) in enumerate(found)
+    ]
+
+
+def arrange(groups: Iterable[Group]) -> list[Group]:
+    """By condition in the order of every list, never by value, within each model of an experiment as it first comes."""
+    found = list(groups)
+    arms = {arm: place for place, arm in enumerate(dict.fromkeys(map(_arm, found)))}
+    return sorted(found, key=lambda group: (arms[_arm(group)], name_condition(group.condition).order))
+
+
+def _arm(group: Group) -> tuple[object, ...]:
+    return group.first.experiment_id, group.agent_model, group.harness
+
+
+class Answer:
+    """`metric`: the one the heading is about. `metrics`: the primary ones, all shares of the table shown."""
+
+    def __init__(self, comparison: GroupComparison, metrics: Sequence[TrialMetric], metric: TrialMetric) -> None:
+        self.comparison = comparison
+        self.metric = metric
+        self.metrics = tuple(each for each in metrics if each.is_share) or (metric,)
+
+    @cached_property
+    def by_metric(self) -> dict[str, list[JudgedGroup]]:
+        asked = {each.key: each for each in (*self.metrics, self.metric)}
+        return {key: judge_groups(self.comparison, each) for key, each in asked.items()}
+
+    @property
+    def judged(self) -> list[JudgedGroup]:
+        return self.by_metric[self.metric.key]
+
+    @property
+    def every(self) -> list[JudgedGroup]:
+        """All groups in all primary metrics."""
+        return [each for judged in self.by_metric.values() for each in judged]
+
+    @property
+    def episodes(self) -> int:
+        return max((each.difference.clusters for each in self.judged), default=0)
+
+    @property
+    def is_few(self) -> bool:
+        """One learning run a side over fewer than six episodes: trials are drawn then, and no intervals."""
+        alone = all(group.replicates == 1 for group in self.comparison.groups.all)
+        return alone and bool(self.judged) and all(each.effect is Effect.UNTESTED for each in self.judged)
+
+    @property
+    def best(self) -> JudgedGroup | None:
+        """Of those with the surest gain the one with the largest; None where nothing could be compared."""
+        for effect in ORDER:
+            if sure := [each for each in self.judged if each.effect is effect]:
+                return max(sure, key=self._gain)
+        return max(self.judged, key=self._gain, default=None)
+
+    def _gain(self, judged: JudgedGroup) -> tuple[float, int]:
+        """Equal gains: the one further down the list, which was revised more."""
+        delta, name = judged.difference.delta, name_condition(judged.group.condition)
+        return -delta if self.metric.better is Better.LOWER else delta, name.order if name.origin else -1
+
+    def of_best(self, metric: TrialMetric) -> JudgedGroup | None:
+        """The group that is best in the heading's metric, in this one."""
+        best = self.best
+        found = (each for each in self.by_metric[metric.key] if best and each.group.identity == best.group.identity)
+        return next(found, None)
+
+    def count(self, *effects: Effect) -> int:
+        return sum(each.effect in effects for each in self.judged)
+
+    @property
+    def question(self) -> str:
+        baseline = self.comparison.choices.baseline
+        if self.comparison.groups.compares_with_no_skill:
+            return "Did skills help?"
+        if baseline.startswith(MODEL):
+            return f"How do models differ from {baseline.removeprefix(MODEL)}?"
+        return f"How do groups differ from “{name_condition(baseline).title}”?"
+
+    @property
+    def heading(self) -> str:
+        """One sentence about all groups in the metric asked for."""
+        effects = [each.effect for each in self.judged]
+        if not effects:
+            return "Nothing to compare yet."
+        if self.comparison.groups.compares_with_no_skill or set(effects) == {Effect.UNTESTED}:
+            return answer_question(effects, self.episodes)
+        better, worse = self.count(Effect.UP), self.count(Effect.DOWN)
+        if better or worse:
+            counts = [f"{better} clearly better" if better else "", f"{worse} clearly worse" if worse else ""]
+            return f"Of {len(effects)} groups: {', '.join(filter(None, counts))}."
+        if self.count(Effect.LIKELY_UP, Effect.LIKELY_DOWN):
+            return "A likely difference, but not beyond doubt."
+        return "Not clear yet."
+
+    @property
+    def elsewhere(self) -> list[tuple[TrialMetric, int, int]]:
+        """Other primary metrics with a difference that leaves out zero: (metric, groups better, groups worse)."""
+        found = []
+        for metric in self.metrics:
+            if metric.key != self.metric.key:
+                effects = [each.effect for each in self.by_metric[metric.key]]
+                up = sum(each in (Effect.UP, Effect.LIKELY_UP) for each in effects)
+                down = sum(each in (Effect.DOWN, Effect.LIKELY_DOWN) for each in effects)
+                found += [(metric, up, down)] if up or down else []
+        return found
+
+    @property
+    def still_open(self) -> list[JudgedGroup]:
+        return [each for each in self.judged if each.effect is Effect.OPEN]
+
+    @property
+    def more(self) -> JudgedGroup | None:
+        """The open difference that needs the most to settle, among those whose need is known."""
+        return max(
+            (each for each in self.still_open if each.more is not None), key=lambda each: each.more or 0, default=None
+        )

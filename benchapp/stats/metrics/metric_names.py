@@ -1,0 +1,43 @@
+"""What a reader sees of a metric: a plain name, with the code of the papers small beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from benchapp.stats.metrics.metric import TrialMetric
+
+
+@dataclass(frozen=True, slots=True)
+class MetricName:
+    """`short` is for a tab or a tile. `tasks`: what the metric counts, "new tasks"; `did`: what happens to them."""
+
+    code: str
+    title: str
+    short: str
+    tasks: str = "tasks"
+    did: str = "solved"
+
+
+KNOWN = {
+    name.code: name
+    for name in (
+        MetricName("LSR", "Learning success", "Learning", "learning tasks"),
+        MetricName("RSR", "Replay success", "Replay", "repeated tasks"),
+        MetricName("ESR", "Deployment success", "Deployment", "new tasks"),
+        MetricName("CSSR", "New-context success", "New context", "tasks in a new setting"),
+        MetricName("ARSR", "Trap success", "Traps", "trap tasks"),
+        MetricName("CompSR", "Combination success", "Combination", "combined tasks"),
+        MetricName("completion", "Tasks completed", "Completed"),
+        MetricName("completion-past-first", "Completed, past the first task", "Past first"),
+        MetricName("accuracy", "Instances passed", "All instances", "instances", "passed"),
+        MetricName("accuracy-seed", "Seed instances passed", "Seed", "seed instances", "passed"),
+        MetricName("accuracy-held-out", "Held-out instances passed", "Held out", "held-out instances", "passed"),
+    )
+}
+
+
+def name_metric(metric: TrialMetric) -> MetricName:
+    """The plain names of a metric; one without gets its own name, beginning with a capital."""
+    known = KNOWN.get(metric.key)
+    plain = metric.name[:1].upper() + metric.name[1:]
+    return known or MetricName(metric.key, plain, plain)

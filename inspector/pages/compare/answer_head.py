@@ -1,0 +1,187 @@
+"""The head of an experiment and of a comparison: what the numbers answer, in words, tiles and the one large chart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.urls import reverse
+
+from benchapp.stats.comparing.answer import Answer, JudgedGroup, arrange
+from benchapp.stats.comparing.condition_names import ConditionName, name_condition
+from benchapp.stats.metrics.amounts import render_metric, render_signed
+from benchapp.stats.metrics.metric import TrialMetric
+from benchapp.stats.metrics.metric_names import MetricName, name_metric
+from inspector.charts.sheet import ChartSheet
+from inspector.pages.compare.forest_lanes import Forest, build_forest
+from inspector.pages.compare.trial_squares import SquareTable, read_squares
+from runner.base.types import Phase
+from runner.protocols.conditions import conditions_without_library
+
+COUNTED_UP_TO = 60  # trials of a side that are told as k of n; more as so many of 100
+
+
+@dataclass(frozen=True, slots=True)
+class MetricTile:
+    """One primary metric of the best group. Places are in percent of 0 to 100; empty where unknown."""
+
+    metric: TrialMetric
+    name: MetricName
+    judged: JudgedGroup | None
+    query: str
+    is_chosen: bool
+    value: str = ""
+    against: str = ""
+    point: str = ""
+    base: str = ""
+    low: str = ""
+    high: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerHead:
+    """`answer` in words, the best group's metrics as tiles, and either the forest or, with few data, every trial."""
+
+    answer: Answer
+    name: MetricName
+    headline: str
+    mark: ConditionName
+    delta: str
+    lede: str
+    tiles: tuple[MetricTile, ...]
+    also: tuple[str, ...]
+    tabs: tuple[MetricTile, ...]
+    forest: Forest
+    squares: SquareTable | None
+    library: str
+
+
+def build_head(sheet: ChartSheet) -> AnswerHead | None:
+    """None where no trial of these runs is covered by a metric."""
+    if sheet.metric is None:
+        return None
+    answer = Answer(sheet.comparison, sheet.metrics, sheet.metric)
+    tabs = tuple(_build_tile(sheet, answer, metric) for metric in answer.metrics)
+    groups = arrange(sheet.comparison.groups.all)
+    return AnswerHead(
+        answer,
+        name_metric(sheet.metric),
+        write_headline(answer),
+        name_condition(answer.best.group.condition if answer.best else ""),
+        _write_delta(answer),
+        _write_lede(answer),
+        tabs if answer.best and len(tabs) > 1 and not answer.is_few else (),
+        tuple(_list_elsewhere(answer)),
+        tabs,
+        build_forest(sheet, answer),
+        read_squares(sheet.comparison, groups, sheet.metric) if answer.is_few else None,
+        _find_library(answer),
+    )
+
+
+def write_headline(answer: Answer) -> str:
+    """The best against its baseline, in tasks: "The best solves 45 of 100 new tasks, no skill 31."."""
+    best, metric = answer.best, answer.metric
+    if best is None:
+        return _write_alone(answer)
+    name, found = name_metric(metric), best.difference
+    base = "no skill" if answer.comparison.groups.compares_with_no_skill else "the baseline"
+    if not metric.is_share:
+        own, other = (render_metric(value, metric.unit) for value in (found.own, found.other))
+        return f"{name.title}: {own} at best, {base} {other}."
+    of = found.tasks * found.replicates[0]
+    counts = [value * side for value, side in ((found.own, of), (found.other, found.tasks * found.replicates[1]))]
+    is_counted = found.replicates[0] == found.replicates[1] and of <= COUNTED_UP_TO and not metric.macro
+    if is_counted and all(abs(count - round(count)) < 1e-6 for count in counts):
+        return f"{counts[0]:.0f} of {of} {name.tasks} {name.did} at best, {counts[1]:.0f} with {base}."
+    of_100 = round(100 * found.own), round(100 * found.other)
+    verb = {"solved": "solves", "passed": "passes"}[name.did]
+    return f"The best {verb} {of_100[0]} of 100 {name.tasks}, {base} {of_100[1]}."
+
+
+def _write_alone(answer: Answer) -> str:
+    """What can be said without a baseline: the value of the only group, or of the best one."""
+    cells = [answer.comparison.cell(group, answer.metric) for group in answer.comparison.groups.all]
+    known = [cell for cell in cells if cell.value is not None]
+    if not known:
+        return ""
+    best, name = max(known, key=lambda cell: cell.value or 0), name_metric(answer.metric)
+    if not answer.metric.is_share:
+        return f"{name.title}: {render_metric(best.value or 0, answer.metric.unit)}."
+    if len(best.replicates) == 1 and not answer.metric.macro and best.rate.scored <= COUNTED_UP_TO:
+        return f"{best.rate.passed} of {best.rate.scored} {name.tasks} {name.did}."
+    return f"{100 * (best.value or 0):.0f} of 100 {name.tasks} {name.did}."
+
+
+def _write_delta(answer: Answer) -> str:
+    """Of the best, in whole points; empty where there is no interval to read it with, and in other units."""
+    best = answer.best
+    if best is None or best.difference.interval is None or not answer.metric.is_share:
+        return ""
+    return f"{render_signed(100 * best.difference.delta, 0)} points"
+
+
+def _write_lede(answer: Answer) -> str:
+    """How sure the best is."""
+    best = answer.best
+    if best is None:
+        return "Add runs without a skill, with the same models and tasks."
+    if best.difference.interval is None:
+        return "" if best.effect.is_clear else "A test needs six episodes, or two replicates a side."
+    interval, metric = best.difference.interval, answer.metric
+    scale, digits = (100, 0) if metric.is_share else (1, 2)
+    low, high = (render_signed(scale * end, digits) for end in (interval.low, interval.high))
+    tests = len(answer.judged)
+    if best.effect.is_clear and tests > 1:
+        return f"{low} to {high}. Still clear after correcting for {tests} tests."
+    return f"{low} to {high}, 95 % interval."
+
+
+def _build_tile(sheet: ChartSheet, answer: Answer, metric: TrialMetric) -> MetricTile:
+    judged = answer.of_best(metric)
+    bare = MetricTile(
+        *(metric, name_metric(metric), judged, sheet.comparison.choices.query(metric=metric.key)),
+        is_chosen=metric.key == answer.metric.key,
+    )
+    return _draw_tile(bare, judged, answer) if judged else bare
+
+
+def _draw_tile(bare: MetricTile, judged: JudgedGroup, answer: Answer) -> MetricTile:
+    found, interval = judged.difference, judged.difference.interval
+    base = "no skill" if answer.comparison.groups.compares_with_no_skill else "baseline"
+    if bare.metric.phases == (Phase.REPLAY,) and answer.comparison.groups.compares_with_no_skill:
+        base = "first try"
+    ends = (found.other + interval.low, found.other + interval.high) if interval else ()
+    low, high = (_place(end) for end in ends) if ends else ("", "")
+    return MetricTile(
+        *(bare.metric, bare.name, judged, bare.query, bare.is_chosen),
+        value=f"{100 * found.own:.0f} %",
+        against=f"{base} {100 * found.other:.0f}",
+        point=_place(found.own),
+        base=_place(found.other),
+        low=low,
+        high=high,
+    )
+
+
+def _place(share: float) -> str:
+    return f"{100 * min(1.0, max(0.0, share)):.1f}%"
+
+
+def _list_elsewhere(answer: Answer) -> list[str]:
+    """What other primary metrics show over all groups, so that no heading hides it."""
+    found = []
+    for metric, up, down in answer.elsewhere:
+        of = len(answer.by_metric[metric.key])
+        said = [f"better in {up} of {of}" if up else "", f"worse in {down} of {of}" if down else ""]
+        found.append(f"{name_metric(metric).title}: {', '.join(filter(None, said))}")
+    return found
+
+
+def _find_library(answer: Answer) -> str:
+    """The library of the best group's first run; empty where it has none, or where nothing could be tested."""
+    best = answer.best
+    if best is None or best.difference.delta <= 0 or best.group.condition in conditions_without_library():
+        return ""
+    if name_condition(best.group.condition).origin is None:
+        return ""
+    return reverse("library", args=[best.group.first.public_id])

@@ -1,0 +1,29 @@
+"""Metrics and groups of a comparison by their plain names."""
+
+from __future__ import annotations
+
+from django import template
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from benchapp.record.visible import visible
+from benchapp.stats.comparing.condition_names import SEPARATOR
+from benchapp.stats.metrics.metric import TrialMetric
+from benchapp.stats.metrics.metric_names import MetricName, name_metric
+from inspector.templatetags.page_tags import condition
+
+register = template.Library()
+
+
+@register.filter
+def metric_name(metric: TrialMetric) -> MetricName:
+    return name_metric(metric)
+
+
+@register.simple_tag
+def group_label(label: str) -> SafeString:
+    """The label of a group: its condition with mark and name, and what tells it from others small beneath."""
+    code, _, rest = label.partition(SEPARATOR)
+    return format_html(
+        "{}{}", condition(code), format_html('<span class="sub">{}</span>', visible(rest)) if rest else ""
+    )

@@ -1,0 +1,89 @@
+"""What a comparison answers: the verdict over all groups, the best of them, and what would settle the rest."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchapp.models import Experiment
+from benchapp.stats.comparing.answer import Answer, arrange, count_more
+from benchapp.stats.comparing.choices import Choices
+from benchapp.stats.comparing.comparison import comparison_of
+from benchapp.stats.comparing.effects import Effect
+from benchapp.stats.inference.difference import Difference
+from benchapp.stats.inference.interval import Interval
+from benchapp.stats.metrics.catalogue import METRICS, TABLES
+from tests.worlds.factories import make_experiment, make_learning_run, make_suite
+
+pytestmark = pytest.mark.django_db
+T, F = True, False
+ESR = METRICS["ESR"]
+
+
+def answer_of(experiment: Experiment, **chosen: str) -> Answer:
+    comparison = comparison_of(Choices(experiment=(experiment.public_id,), **chosen))  # type: ignore[arg-type]
+    return Answer(comparison, TABLES["success"], ESR)
+
+
+def make_arms(environments: int) -> Experiment:
+    """selfgen-always passes all new tasks, raw-trajectory none more than no-skill does."""
+    experiment = make_experiment(suite=make_suite(environments=environments, families=1))
+    make_learning_run(experiment, condition="selfgen-always", outcomes=(T, T, T, T, T, T, T, T, T))
+    make_learning_run(experiment, condition="raw-trajectory", outcomes=(T, F, F, T, F, F, T, F, F))
+    make_learning_run(experiment, condition="no-skill", author_model="", outcomes=(T, F, F, T, F, F, T, F, F))
+    return experiment
+
+
+def test_two_episodes_are_too_few_and_trials_are_drawn() -> None:
+    answer = answer_of(make_arms(2))
+    assert answer.heading == "Maybe. 2 episodes are too few to tell."
+    assert answer.is_few
+    assert answer.best is not None
+    assert (answer.best.group.condition, answer.best.effect) == ("selfgen-always", Effect.UNTESTED)
+
+
+def test_what_every_episode_shows_alike_is_tested_without_an_interval() -> None:
+    answer = answer_of(make_arms(8))
+    assert answer.best is not None
+    assert answer.best.difference.interval is None
+    assert answer.best.effect is Effect.UP
+    assert answer.heading == "Yes, 1 of 2 ways clearly helps."
+    assert not answer.is_few
+
+
+def test_other_metrics_that_leave_out_zero_are_said() -> None:
+    found = {metric.key: (up, down) for metric, up, down in answer_of(make_arms(8)).elsewhere}
+    assert found["LSR"] == (1, 0)
+    assert "ESR" not in found
+
+
+def test_groups_stand_in_one_order_whatever_their_values() -> None:
+    answer = answer_of(make_arms(1))
+    groups = arrange(answer.comparison.groups.all)
+    assert [group.condition for group in groups] == ["no-skill", "raw-trajectory", "selfgen-always"]
+
+
+def test_another_baseline_asks_another_question() -> None:
+    answer = answer_of(make_arms(8), baseline="raw-trajectory")
+    assert answer.question == "How do groups differ from “Raw traces”?"
+    assert answer.heading == "Of 2 groups: 1 clearly better."
+
+
+def test_nothing_to_compare_is_said() -> None:
+    experiment = make_experiment(suite=make_suite(environments=1, families=1))
+    make_learning_run(experiment, condition="selfgen-always")
+    answer = answer_of(experiment)
+    assert (answer.heading, answer.best, answer.is_few) == ("Nothing to compare yet.", None, False)
+
+
+def difference(low: float, high: float, replicates: int) -> Difference:
+    return Difference(
+        *(90, 6, (replicates, replicates), 0.4, 0.3, (low + high) / 2, "welch", Interval(low, high), 0.2, None)
+    )
+
+
+def test_it_counts_the_replicates_that_settle_ten_points() -> None:
+    # ±7 points over three a side: error 0.0252; five a side leave (2.306 + 0.889) 0.0252 √(3/5) = 0.0624, four 0.0733
+    assert count_more(difference(-0.04, 0.10, 3)) == 1
+    # ±14: error 0.0504; eight a side leave (2.145 + 0.868) 0.0504 √(3/8) = 0.093, seven 0.101
+    assert count_more(difference(-0.10, 0.18, 3)) == 5
+    assert count_more(difference(-0.9, 0.9, 2)) is None

@@ -1,0 +1,80 @@
+"""The head of the experiment and compare pages: the answer in words, the forest or every trial, questions as tabs."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.test import Client
+
+from benchapp.models import Experiment
+from inspector.charts import CHARTS
+from inspector.charts.questions import ABOVE, QUESTIONS
+from inspector.pages.compare.forest_lanes import PointAxis
+from tests.worlds.factories import make_experiment, make_learning_run, make_suite
+
+pytestmark = pytest.mark.django_db
+T, F = True, False
+BASE = (T, F, F, T, F, F, T, F, F)
+OWN = (T, T, F, T, T, F, T, T, T)
+
+
+def make_pair(environments: int, replicates: int = 1) -> Experiment:
+    experiment = make_experiment(suite=make_suite(environments=environments, families=1))
+    for replicate in range(1, replicates + 1):
+        make_learning_run(experiment, condition="no-skill", author_model="", outcomes=BASE, replicate=replicate)
+        make_learning_run(experiment, condition="selfgen-always", outcomes=OWN, replicate=replicate)
+    return experiment
+
+
+def words(client: Client, address: str) -> str:
+    return " ".join(re.sub("<[^>]+>", " ", client.get(address).text).split())
+
+
+def test_every_chart_stands_under_one_question_and_at_most_four_under_each() -> None:
+    keys = [key for question in QUESTIONS for key in question.charts]
+    assert sorted([*keys, ABOVE]) == sorted(CHARTS)
+    assert all(len(question.charts) <= 4 for question in QUESTIONS)
+
+
+def test_few_episodes_show_every_trial_and_no_interval(client: Client) -> None:
+    text = client.get(make_pair(2).get_absolute_url()).text
+    assert "Maybe. 2 episodes are too few to tell." in text
+    assert "Deployment success, trial by trial" in text
+    assert 'class="lanes"' not in text
+    assert len(re.findall(r'class="cell (?:passed|failed)[^"]*" href', text)) == 2 * 6
+
+
+def test_enough_episodes_show_the_forest_with_a_verdict(client: Client) -> None:
+    said = words(client, make_pair(8).get_absolute_url())
+    assert "Yes, 1 of 1 way clearly helps." in said
+    assert "clearly better" in said
+    assert "Deployment success, against no skill" in said
+
+
+def test_a_tab_is_an_address_and_shows_its_own_charts(client: Client) -> None:
+    experiment = make_pair(2)
+    text = client.get(f"{experiment.get_absolute_url()}?q=cost").text
+    assert 'id="chart-tokens"' in text
+    assert 'id="chart-gains"' not in text
+    assert "Needs authors with a token budget of their own." in text
+
+
+def test_why_trials_failed_is_read_where_it_is_asked(client: Client) -> None:
+    experiment = make_pair(2)
+    assert 'class="why"' not in client.get(experiment.get_absolute_url()).text
+    assert 'class="why"' in client.get(f"{experiment.get_absolute_url()}?q=fail").text
+
+
+def test_the_twin_gains_the_answer(client: Client) -> None:
+    answer = client.get(f"/experiments/{make_pair(2).public_id}.json").json()["answer"]
+    assert (answer["metric"], answer["question"]) == ("ESR", "Did skills help?")
+    (judged,) = answer["judged"]
+    assert (judged["label"], judged["effect"]) == ("selfgen-always", "cannot be tested yet")
+
+
+def test_an_axis_holds_every_value_and_zero() -> None:
+    axis = PointAxis.around([-3.0, 41.0])
+    assert axis.ticks == (0.0, 10.0, 20.0, 30.0, 40.0)
+    assert axis.place(axis.low) == "0.00%"
+    assert PointAxis.around([]).ticks == (-1.0, 0.0, 1.0)
