@@ -1,0 +1,82 @@
+"""Where everything of a strip stands. The same trial has the same x on every page, and every trial of acquisition keeps
+room for an answer of the author behind it, so that two conditions of one plan lie task under task."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from inspector.evolution.timeline import Timeline, TimelineFreeze, TimelinePatch, TimelineTrial
+from runner.base.types import Phase
+
+SIDE = 17  # of a square, pixels
+SLOT = 22  # of a patch
+BETWEEN_TRIALS, BETWEEN_FAMILIES, BETWEEN_PHASES, AROUND_FREEZE = 2, 5, 14, 36
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Neighbouring trials of one phase, or of one family in it: from its left to its right edge."""
+
+    name: str
+    left: float
+    right: float
+
+
+@dataclass(slots=True)
+class StripLayout:
+    """x of the left edge of each square, of the middle of each patch and of the freeze; the strip's width."""
+
+    trials: dict[str, float] = field(default_factory=dict)
+    patches: dict[int, float] = field(default_factory=dict)  # by the id of their spine entry
+    freeze: float | None = None
+    phases: list[Stretch] = field(default_factory=list)
+    families: list[Stretch] = field(default_factory=list)
+    width: float = 0
+
+    def of_patch(self, patch: TimelinePatch) -> float:
+        return self.patches[patch.step.entry.pk]
+
+
+def lay_out(timeline: Timeline) -> StripLayout:
+    """One pass along the events; patches that no acquisition trial left room for make their own."""
+    layout = StripLayout()
+    x, room = 2.0, 0.0
+    last: TimelineTrial | None = None
+    for event in timeline.events:
+        if isinstance(event, TimelinePatch):
+            layout.patches[event.step.entry.pk] = x - room + SLOT / 2
+            x, room = x + SLOT - room, 0.0
+        elif isinstance(event, TimelineFreeze):
+            layout.freeze = x + AROUND_FREEZE / 2 - 6
+            x, room, last = x + AROUND_FREEZE, 0.0, None
+        else:
+            x += _space_between(last, event)
+            _stretch(layout, last, event, x)
+            layout.trials[event.key] = x
+            room = SLOT if event.square.phase == Phase.ACQUISITION else 0.0
+            x, last = x + SIDE + (room or BETWEEN_TRIALS), event
+    layout.width = x + 2
+    return layout
+
+
+def _space_between(last: TimelineTrial | None, trial: TimelineTrial) -> float:
+    if last is None:
+        return 0
+    if last.square.phase != trial.square.phase:
+        return BETWEEN_PHASES
+    return BETWEEN_FAMILIES if last.square.family_id != trial.square.family_id else 0
+
+
+def _stretch(layout: StripLayout, last: TimelineTrial | None, trial: TimelineTrial, x: float) -> None:
+    """Begins or lengthens the stretches that the trial at x belongs to."""
+    new, old = trial.square, last.square if last else None
+    is_same = bool(old) and old.phase == new.phase  # type: ignore[union-attr]
+    parts = (
+        (layout.phases, new.phase, is_same),
+        (layout.families, new.family or "", is_same and old.family_id == new.family_id),  # type: ignore[union-attr]
+    )
+    for stretches, name, goes_on in parts:
+        left = stretches[-1].left if goes_on else x
+        if goes_on:
+            stretches.pop()
+        stretches.append(Stretch(name, left, x + SIDE))
