@@ -137,23 +137,30 @@ def _draw_freeze(canvas: Canvas) -> Iterator[str]:
 
 
 def _draw_heads(canvas: Canvas) -> Iterator[str]:
-    for stretch in canvas.layout.phases:
-        name, said = PHASE_WORDS.get(Phase(stretch.name), (stretch.name, ""))
-        passed, scored = canvas.timeline.count_passed(stretch.name)
-        counted = f"{passed} of {scored} passed" if scored else "not scored yet"
-        room = (stretch.right - stretch.left) / 5.6  # characters
-        soft = f"{counted}, {said}" if len(name) + len(counted) + len(said) + 3 < room else counted
-        shown = soft if len(name) + len(soft) < room + 6 else f"{passed}/{scored}" if scored else ""
+    phases = canvas.layout.phases
+    for place, stretch in enumerate(phases):
+        until = phases[place + 1].left - 8 if place + 1 < len(phases) else max(stretch.right, stretch.left + 150)
+        name, counted = _word_phase(canvas, stretch.name, until - stretch.left)
         yield (
             f'<text class="evo-phase" x="{stretch.left:g}" y="11">{name} '
-            f'<tspan class="evo-soft">{shown}</tspan></text>'
+            f'<tspan class="evo-soft">{counted}</tspan></text>'
         )
     for stretch in canvas.layout.families:
         yield _draw_family(stretch)
 
 
+def _word_phase(canvas: Canvas, phase: str, room: float) -> tuple[str, str]:
+    """(name, what came of it) in as many words as there is room for, in pixels."""
+    name, said = PHASE_WORDS.get(Phase(phase), (phase, ""))
+    passed, scored = canvas.timeline.count_passed(phase)
+    counted = f"{passed} of {scored} passed" if scored else "not scored yet"
+    left = room - 7.2 * len(name)
+    forms = (f"{counted}, {said}", counted, f"{passed}/{scored}" if scored else "")
+    return name, next((form for form in forms if 5.9 * (len(form) + 1) <= left), "")
+
+
 def _draw_family(stretch: Stretch) -> str:
-    room = int((stretch.right - stretch.left) / 5.4)
+    room = int((stretch.right - stretch.left) / 5.6)
     name = one_line(stretch.name, MAX_NAME)
     short = name if len(name) <= room else name[: max(room - 1, 1)] + "…"
     middle = (stretch.left + stretch.right) / 2

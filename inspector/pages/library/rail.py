@@ -79,6 +79,18 @@ class RailStop:
         return self.before is not self.after
 
     @property
+    def follows_failure(self) -> bool:
+        trial = self.decision.after_trial if self.decision else None
+        return trial is not None and trial.success is False
+
+    @property
+    def key(self) -> str:
+        """Its name on the strip: "d2" is decision 2."""
+        if self.decision:
+            return f"d{self.decision.number}"
+        return self.after.key.lower() if self.seeding else ""
+
+    @property
     def family(self) -> int | None:
         """The family that the change was made for."""
         return self.decision.family_id if self.decision else self.seeding.family_id if self.seeding else None
@@ -226,6 +238,13 @@ class LibraryCourse:
     def place_of(self, state: LibraryState) -> int:
         return self.rail.states.index(state)
 
+    def list_between(self, selection: Selection) -> list[RailStop]:
+        """The decisions and seedings after the earlier state, up to the one that made the later."""
+        stops = list(self.rail.stops)
+        maker, last = self.rail.find_maker(selection.before), self.rail.find_maker(selection.after)
+        first, end = stops.index(maker) + 1 if maker else 0, stops.index(last) + 1 if last else 0
+        return [stop for stop in stops[first:end] if stop.decision or stop.seeding]
+
     def find_telling(self) -> TellingStop | None:
         """The change after a failure whose later readers did best beside no-skill (`find_telling_change`)."""
         if self.lineage.too_big:
@@ -233,7 +252,7 @@ class LibraryCourse:
         stops = {
             self.place_of(stop.after): stop
             for stop in self.rail.stops
-            if stop.changed and stop.decision and stop.decision.after_trial and not stop.decision.after_trial.success
+            if stop.changed and stop.decision and stop.follows_failure
         }
         changes = [(place, stop.family) for place, stop in stops.items()]
         found = find_telling_change(self.lineage, changes, self.baseline)

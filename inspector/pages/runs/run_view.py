@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import cast
 from uuid import UUID
 
-from django.db.models import Max, QuerySet, Sum
+from django.db.models import Count, Max, QuerySet, Sum
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
@@ -33,6 +33,7 @@ from benchapp.stats.benchmarks import skillevolbench_metrics
 from benchapp.stats.learning.funnel import read_skills_held
 from benchapp.stats.metrics.no_skill_sibling import (
     BesideNoSkill,
+    Successes,
     compare_with_no_skill,
     outcomes_of,
     read_outcomes,
@@ -43,14 +44,17 @@ from benchapp.stats.metrics.spending import RunSpending, spending_of
 from benchapp.stats.metrics.tally import TrialTally, tally_by
 from inspector.pages.jobs.budget import BudgetPart, budget_of
 from inspector.pages.library.probe import read_probes_of_run
+from inspector.pages.runs.cursor import Evolution, open_evolution
 from inspector.pages.runs.run import (
     LibraryFacts,
     Lines,
     RetestCounts,
     build_cards,
     build_grid,
+    count_reading,
     count_retests,
     find_bypasses,
+    split_cards,
 )
 from inspector.web.forms import TrialListForm
 from inspector.web.responses import PageLink, address_of_any, next_url, paginate, render_page, wants_fragment
@@ -70,12 +74,36 @@ def run(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Http
         ),
         public_id=public_id,
     )
+    if request.htmx and request.htmx.target == "evolution":  # type: ignore[attr-defined]
+        return _evolution_part(request, found)
     trials = Trial.objects.filter(episode__run=found)
     tallies = tally_by(trials, "phase", "task__role")
     tally, rates = sum(tallies.values(), TrialTally()), skillevolbench_metrics.rates_of(tallies)
     if rates:
         return _grid_page(request, found, tally, rates, as_json=as_json)
     return _list_page(request, found, tally, as_json=as_json)
+
+
+def _evolution_part(request: HttpRequest, found: Run) -> HttpResponse:
+    """What a move of the cursor changes."""
+    sibling = sibling_of(found)
+    squares = Trial.objects.filter(episode__run=found).for_grid()
+    evolution = _open_evolution(request, found, _list_episodes(found), squares, read_outcomes(sibling) if sibling else {})
+    return render_page(
+        request, "runs/_evolution.html", data={}, context={"run": found, "evolution": evolution}, as_json=False
+    )
+
+
+def _list_episodes(found: Run) -> list[Episode]:
+    related: QuerySet[Episode] = found.episodes.select_related("environment", "library")
+    return list(related.annotate(decisions_total=Count("decisions")))
+
+
+def _open_evolution(
+    request: HttpRequest, found: Run, episodes: Sequence[Episode], squares: Sequence[Square], beside: Successes
+) -> Evolution | None:
+    asked = {name: request.GET.get(name, "") for name in ("episode", "at")}
+    return open_evolution(found, episodes, squares, **asked, beside=beside)
 
 
 STANDING_STILL = JsonShape("episode=public_id", "status", "reason=blocked_reason?")
@@ -105,6 +133,7 @@ class GridFacts:
     headway: Headway
     compared: Mapping[str, BesideNoSkill]
     sibling: Run | None
+    beside: Successes  # of the sibling
     retest: RetestCounts | None
     bypassed: list[Square]
     unscored: list[Attempt]
@@ -127,6 +156,7 @@ def _grid_page(
 ) -> HttpResponse:
     squares = Trial.objects.filter(episode__run=found).for_grid()
     sibling = sibling_of(found)
+    beside = read_outcomes(sibling) if sibling else {}
     under_way = Attempt.objects.under_way().filter(trial__episode__run=found)
     facts = GridFacts(
         run=found,
@@ -134,8 +164,9 @@ def _grid_page(
         rates=rates,
         squares=squares,
         headway=_read_headway(found),
-        compared=compare_with_no_skill(outcomes_of(squares), read_outcomes(sibling)) if sibling else {},
+        compared=compare_with_no_skill(outcomes_of(squares), beside),
         sibling=sibling,
+        beside=beside,
         retest=count_retests(squares),
         bypassed=_find_failed_bypasses(found, squares),
         unscored=list(_select_unscored(found)),
@@ -148,20 +179,24 @@ def _grid_page(
     template = "runs/_run_live.html" if wants_fragment(request) else "runs/run.html"
     if as_json:
         return render_page(request, template, data=_grid_twin(request, facts), as_json=True)
-    return render_page(request, template, data={}, context=_build_context(facts), as_json=False)
+    return render_page(request, template, data={}, context=_build_context(request, facts), as_json=False)
 
 
-def _build_context(facts: GridFacts) -> dict[str, object]:
+def _build_context(request: HttpRequest, facts: GridFacts) -> dict[str, object]:
     """What the page says of these facts."""
-    found = facts.run
-    grid = build_grid(facts.squares, found.episodes.select_related("environment").in_bulk(), _read_library_facts(found))
+    found, episodes = facts.run, _list_episodes(facts.run)
+    grid = build_grid(facts.squares, {episode.pk: episode for episode in episodes}, _read_library_facts(found))
     samples = (square.sample for square in facts.squares if square.phase == Phase.DEPLOYMENT)
     protocols = frozenset(group.episode.protocol for group in grid.groups)
     return {
         **vars(facts),
         **vars(facts.headway),
         **read_probes_of_run(found),
-        "cards": build_cards(facts.rates, facts.compared, protocols, samples=1 + max(samples, default=0)),
+        "cards": split_cards(
+            build_cards(facts.rates, facts.compared, protocols, samples=1 + max(samples, default=0))
+        ),
+        "reading": count_reading(facts.squares),
+        "evolution": _open_evolution(request, found, episodes, facts.squares, facts.beside),
         "grid": grid,
         "trial_address": address_of_any("trial"),
         "tainted": any(group.episode.is_tainted for group in grid.groups),
@@ -195,10 +230,13 @@ def _list_page(request: HttpRequest, found: Run, tally: TrialTally, *, as_json: 
         "trials": TRIAL.read_all(page),
         "next": next_url(request, page),
     }
+    episodes = _list_episodes(found) if found.experiment.origin == Experiment.Origin.RUN else []
+    in_order = any(episode.is_ordered for episode in episodes)
+    squares = Trial.objects.filter(episode__run=found).for_grid() if in_order else []
     context = {
         **vars(headway),
-        "in_order": found.experiment.origin == Experiment.Origin.RUN
-        and found.episodes.filter(is_ordered=True).exists(),
+        "in_order": in_order,
+        "evolution": None if as_json else _open_evolution(request, found, episodes, squares, {}),
         **read_probes_of_run(found),
         "run": found,
         "tally": tally,
