@@ -84,4 +84,3 @@ def link_to_cursor(run: Run, episode: Episode) -> StripLinks:
 
     of_skill = link_to_pages(run, episode).of_skill
     return StripLinks(lambda trial: at(trial.key), lambda patch: at(patch.key), of_skill, swaps=True)
-

@@ -20,9 +20,9 @@ from runner.base.types import Phase
 LANE = 24  # pixels from lane to lane
 MAX_SUMMARY, MAX_NAME = 160, 80  # characters
 PHASE_WORDS = {
-    Phase.ACQUISITION: ("Learning", "the library grows"),
+    Phase.ACQUISITION: ("Acquisition", "the library grows"),
     Phase.DEPLOYMENT: ("Deployment", "new tasks"),
-    Phase.REPLAY: ("Replay", "learning tasks again"),
+    Phase.REPLAY: ("Replay", "tasks of acquisition again"),
     Phase.EVALUATION: ("Evaluation", "the library frozen"),
 }
 GLYPHS = {
@@ -298,13 +298,9 @@ def _current(is_here: bool) -> str:
 
 
 def _draw_lanes(canvas: Canvas) -> Iterator[str]:
-    heights = {
-        lane.name: canvas.first_lane + LANE * place for place, lane in enumerate(canvas.timeline.lanes)
-    }
+    heights = {lane.name: canvas.first_lane + LANE * place for place, lane in enumerate(canvas.timeline.lanes)}
     patches = {patch.key: canvas.layout.of_patch(patch) for patch in canvas.timeline.patches if patch.key}
-    wrote = {
-        skill for patch in canvas.timeline.patches if patch.key in canvas.here for skill in patch.skills
-    }
+    wrote = {skill for patch in canvas.timeline.patches if patch.key in canvas.here for skill in patch.skills}
     for lane in canvas.timeline.lanes:
         yield _draw_lane(canvas, lane, heights, patches, is_here=lane.name in wrote)
 
@@ -321,7 +317,9 @@ def _draw_lane(
     parts = list(_draw_bars(points, end, y))
     if lane.into in heights:
         target = heights[lane.into]
-        parts.append(f'<path class="evo-merge" d="M{end:g} {y}C{end + 12:g} {y} {end + 2:g} {target} {end + 14:g} {target}"/>')
+        parts.append(
+            f'<path class="evo-merge" d="M{end:g} {y}C{end + 12:g} {y} {end + 2:g} {target} {end + 14:g} {target}"/>'
+        )
     if sealed is not None:
         thick = _thickness(lane.lines)
         parts.append(

@@ -1,5 +1,6 @@
 """Where everything of a strip stands. The same trial has the same x on every page, and every trial of acquisition keeps
-room for an answer of the author behind it, so that two conditions of one plan lie task under task."""
+room for an answer of the author behind it, so that two conditions of one plan lie
+task under task."""
 
 from __future__ import annotations
 
@@ -38,9 +39,10 @@ class StripLayout:
 
 
 def lay_out(timeline: Timeline) -> StripLayout:
-    """One pass along the events; patches that no acquisition trial left room for make their own."""
+    """One pass along the events. There is room for a patch before the first trial, and behind every trial of acquisition;
+    a patch beyond these makes its own."""
     layout = StripLayout()
-    x, room = 2.0, 0.0
+    x, room = 2.0 + SLOT, float(SLOT)
     last: TimelineTrial | None = None
     for event in timeline.events:
         if isinstance(event, TimelinePatch):

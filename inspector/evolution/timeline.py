@@ -182,7 +182,9 @@ def follow_skills(timeline: Timeline) -> Timeline:
     return replace(timeline, events=tuple(events), lanes=tuple(_build_lanes(timeline, held, changed)))
 
 
-Held = Mapping[int, Mapping[str, frozenset[tuple[str, str, int]]]]  # snapshot -> skill -> (path, digest, lines) of files
+Held = Mapping[
+    int, Mapping[str, frozenset[tuple[str, str, int]]]
+]  # snapshot -> skill -> (path, digest, lines) of files
 
 
 def _read_held(timeline: Timeline) -> Held:

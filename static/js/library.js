@@ -1,9 +1,9 @@
 // The library page: n and p walk the changed lines, and a line somebody links to is shown even when it is folded.
 
 const changed = () =>
-  [...document.querySelectorAll(".diff tr.add, .diff tr.del, .diff.split tr:has(.add, .del)")].filter((row) => {
+  [...document.querySelectorAll(".diff tr.add, .diff tr.del, .diff.split tr:has(.add, .del), .diff tr.single")].filter((row) => {
     const before = row.previousElementSibling;
-    return !before?.matches(".add, .del, tr:has(> .add, > .del)");
+    return !before?.matches(".add, .del, .single, tr:has(> .add, > .del)");
   });
 
 let place = -1;

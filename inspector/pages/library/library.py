@@ -106,10 +106,6 @@ class TimeMachine:
         return selection.after.title if self.files_total else "The library is empty"
 
     @property
-    def last_state(self) -> str:
-        return self.rail.states[-1].key
-
-    @property
     def is_opened_by_rule(self) -> bool:
         """Does the page show the change it opens on?"""
         return self.telling is not None and self.telling.stop == self.selection.stop
@@ -200,11 +196,11 @@ def _open_strip(run: Run, episode: Episode, course: LibraryCourse, selection: Se
     timeline, stop = open_timeline(run, episode, course.history), selection.stop
     trial = selection.decision.after_trial if selection.decision else None
     here = frozenset([stop.key if stop else "", str(trial.public_id) if trial else ""]) - {""}
-    band = None
-    if stop is None and not selection.is_one_state:
-        inside = course.list_between(selection)
-        band = (inside[0].key, inside[-1].key) if inside else None
     place = f"decision {selection.decision.number} of {timeline.decisions_total}" if selection.decision else ""
+    band = None
+    if stop is None and not selection.is_one_state and (inside := course.list_between(selection)):
+        band = (inside[0].key, inside[-1].key)
+        place = f"{selection.before.key} → {selection.after.key}"
     return Strip(timeline, draw_strip(timeline, link_to_pages(run, episode), here=here, band=band), place)
 
 

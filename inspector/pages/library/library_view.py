@@ -81,7 +81,7 @@ def _count_comments(run: Run, machine: TimeMachine) -> CommentedLines:
     return count_line_comments(run, {"episode": str(machine.episode.public_id), **state, "view": machine.view})
 
 
-def choose_episode(run: Run, public_id: str) -> tuple[Sequence[Episode], Episode | None]:
+def choose_episode(run: Run, public_id: str = "") -> tuple[Sequence[Episode], Episode | None]:
     """All episodes, with `decisions_total`, and the one to show: the one asked for; else the first where an author
     worked; else the first with a library; else the first."""
     related: QuerySet[Episode] = run.episodes.select_related("library", "family", "environment")

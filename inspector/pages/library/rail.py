@@ -24,8 +24,8 @@ from benchapp.analysis.lineage.library_states import (
     find_state,
     read_history,
 )
-from benchapp.analysis.lineage.telling import find_telling_change
 from benchapp.analysis.lineage.line_history import Lineage, WorkedTrial, read_lineage
+from benchapp.analysis.lineage.telling import find_telling_change
 from benchapp.models import (
     Decision,
     DecisionEvidence,
@@ -102,6 +102,10 @@ class Rail:
 
     states: tuple[LibraryState, ...]
     stops: tuple[RailStop, ...]
+
+    @property
+    def last_state(self) -> str:
+        return self.states[-1].key
 
     def state(self, name: str | None) -> LibraryState | None:
         return find_state(self.states, name)

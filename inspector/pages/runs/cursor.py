@@ -93,7 +93,7 @@ def open_evolution(
 ) -> Evolution | None:
     """`episodes`: with `decisions_total`; `at`: a key of a trial or patch. None where no trial has a place in an order."""
     ordered = [each for each in episodes if each.is_ordered]
-    chosen = choose_row(ordered, episode, lambda each: each.decisions_total)
+    chosen = choose_row(ordered, episode, _has_decisions)
     if chosen is None or not squares:
         return None
     others = [each for each in ordered if each != chosen]
@@ -109,6 +109,10 @@ def open_evolution(
         max(0, len(others) - MAX_MINOR),
         at,
     )
+
+
+def _has_decisions(episode: Episode) -> bool:
+    return bool(getattr(episode, "decisions_total", 0))
 
 
 def _draw_full(run: Run, timeline: Timeline, cursor: Cursor) -> Strip:
@@ -199,9 +203,7 @@ def _read_checks(trial: TimelineTrial) -> FailedChecks | None:
     if not failed:
         return None
     name, message = failed[0]
-    return FailedChecks(
-        len(failed), len(checks), one_line(name, MAX_SENTENCE), one_line(message or "", MAX_SENTENCE)
-    )
+    return FailedChecks(len(failed), len(checks), one_line(name, MAX_SENTENCE), one_line(message or "", MAX_SENTENCE))
 
 
 def _read_lines(patch: TimelinePatch) -> tuple[FileChange | None, tuple[DiffRow, ...]]:

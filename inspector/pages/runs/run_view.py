@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import cast
 from uuid import UUID
 
-from django.db.models import Count, Max, QuerySet, Sum
+from django.db.models import Max, QuerySet, Sum
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
@@ -43,6 +43,7 @@ from benchapp.stats.metrics.rates import Rate
 from benchapp.stats.metrics.spending import RunSpending, spending_of
 from benchapp.stats.metrics.tally import TrialTally, tally_by
 from inspector.pages.jobs.budget import BudgetPart, budget_of
+from inspector.pages.library.library_view import choose_episode
 from inspector.pages.library.probe import read_probes_of_run
 from inspector.pages.runs.cursor import Evolution, open_evolution
 from inspector.pages.runs.run import (
@@ -88,15 +89,12 @@ def _evolution_part(request: HttpRequest, found: Run) -> HttpResponse:
     """What a move of the cursor changes."""
     sibling = sibling_of(found)
     squares = Trial.objects.filter(episode__run=found).for_grid()
-    evolution = _open_evolution(request, found, _list_episodes(found), squares, read_outcomes(sibling) if sibling else {})
+    evolution = _open_evolution(
+        request, found, choose_episode(found)[0], squares, read_outcomes(sibling) if sibling else {}
+    )
     return render_page(
         request, "runs/_evolution.html", data={}, context={"run": found, "evolution": evolution}, as_json=False
     )
-
-
-def _list_episodes(found: Run) -> list[Episode]:
-    related: QuerySet[Episode] = found.episodes.select_related("environment", "library")
-    return list(related.annotate(decisions_total=Count("decisions")))
 
 
 def _open_evolution(
@@ -184,7 +182,7 @@ def _grid_page(
 
 def _build_context(request: HttpRequest, facts: GridFacts) -> dict[str, object]:
     """What the page says of these facts."""
-    found, episodes = facts.run, _list_episodes(facts.run)
+    found, episodes = facts.run, choose_episode(facts.run)[0]
     grid = build_grid(facts.squares, {episode.pk: episode for episode in episodes}, _read_library_facts(found))
     samples = (square.sample for square in facts.squares if square.phase == Phase.DEPLOYMENT)
     protocols = frozenset(group.episode.protocol for group in grid.groups)
@@ -192,9 +190,7 @@ def _build_context(request: HttpRequest, facts: GridFacts) -> dict[str, object]:
         **vars(facts),
         **vars(facts.headway),
         **read_probes_of_run(found),
-        "cards": split_cards(
-            build_cards(facts.rates, facts.compared, protocols, samples=1 + max(samples, default=0))
-        ),
+        "cards": split_cards(build_cards(facts.rates, facts.compared, protocols, samples=1 + max(samples, default=0))),
         "reading": count_reading(facts.squares),
         "evolution": _open_evolution(request, found, episodes, facts.squares, facts.beside),
         "grid": grid,
@@ -230,7 +226,7 @@ def _list_page(request: HttpRequest, found: Run, tally: TrialTally, *, as_json: 
         "trials": TRIAL.read_all(page),
         "next": next_url(request, page),
     }
-    episodes = _list_episodes(found) if found.experiment.origin == Experiment.Origin.RUN else []
+    episodes = choose_episode(found)[0] if found.experiment.origin == Experiment.Origin.RUN else []
     in_order = any(episode.is_ordered for episode in episodes)
     squares = Trial.objects.filter(episode__run=found).for_grid() if in_order else []
     context = {
