@@ -81,7 +81,7 @@ class Timeline:
     episode: Episode
     events: tuple[Event, ...]
     lanes: tuple[SkillLane, ...] = ()
-    states: tuple[LibraryState, ...] = ()
+    history: LibraryHistory = field(default_factory=lambda: LibraryHistory(()))
     numbers: Mapping[str, int] = field(default_factory=dict)  # key of a trial -> its number
 
     @property
@@ -149,7 +149,7 @@ def build_timeline(
     placed += [(step.entry.sequence, event) for step, event in _list_changes(history, seeded)]
     placed.sort(key=lambda pair: pair[0])
     numbers = {trial.key: trial.number for trial in trials}
-    return Timeline(episode, tuple(event for _, event in placed), states=history.states, numbers=numbers)
+    return Timeline(episode, tuple(event for _, event in placed), history=history, numbers=numbers)
 
 
 def _list_changes(history: LibraryHistory, seeded: str) -> Iterable[tuple[LibraryStep, Event]]:
@@ -188,7 +188,7 @@ Held = Mapping[
 
 
 def _read_held(timeline: Timeline) -> Held:
-    snapshots = {state.snapshot.pk for state in timeline.states if state.snapshot}
+    snapshots = {state.snapshot.pk for state in timeline.history.states if state.snapshot}
     files: dict[int, dict[str, set[tuple[str, str, int]]]] = defaultdict(lambda: defaultdict(set))
     rows = SnapshotFile.objects.filter(snapshot__in=snapshots).order_by()
     for snapshot, skill, path, digest, lines in rows.values_list("snapshot_id", "skill", "path", "blob_id", "lines"):
@@ -218,7 +218,7 @@ def _build_lanes(timeline: Timeline, held: Held, changed: Mapping[TimelinePatch,
     points: dict[str, list[tuple[str, int]]] = {}
     starts: dict[str, int] = {}
     ends: dict[str, tuple[str, str]] = {}
-    for skill, files in _held_in(held, timeline.states[0]).items():
+    for skill, files in _held_in(held, timeline.history.states[0]).items():
         starts[skill], points[skill] = _count_lines(files), []
     for patch, skills in changed.items():
         after = _held_in(held, patch.step.after)

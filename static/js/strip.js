@@ -9,24 +9,40 @@ const CARD_DELAY = 120; // milliseconds
 // --- swapping -----------------------------------------------------------------------------------------------------------
 
 let asked = null; // the stop that was asked for and has not come yet: keys count from there, so that none is lost
+let busy = false; // one request at a time; what is asked for meanwhile comes next
+let wanted = null;
 let scrolled = 0;
+
+htmx.config.refreshOnHistoryMiss = true; // Back loads the page: its parts belong together
 
 const stops = () => [...document.querySelectorAll("[data-strip-swap] [data-stop]")];
 
-function follow(link) {
-  const holder = link.closest("[data-strip-swap]");
-  const [target, ...others] = holder.dataset.stripSwap.split(" ");
-  scrolled = holder.querySelector(".evo-scroll")?.scrollLeft ?? 0;
+async function follow(link) {
+  const holder = document.querySelector("[data-strip-swap]");
   const address = (link.getAttribute("href") ?? "").split("#")[0];
   asked = link.dataset.stop ?? null;
-  holder.setAttribute("hx-sync", "this:replace");
+  if (busy) {
+    wanted = link;
+    return;
+  }
+  busy = true;
+  scrolled = holder.querySelector(".evo-scroll")?.scrollLeft ?? 0;
+  const [target, ...others] = holder.dataset.stripSwap.split(" ");
   holder.setAttribute("hx-push-url", "true");
   if (others.length) holder.setAttribute("hx-select-oob", others.join(","));
-  htmx.ajax("GET", address, { source: holder, target, select: target, swap: "outerHTML show:none" });
+  try {
+    await htmx.ajax("GET", address, { source: holder, target, select: target, swap: "outerHTML show:none" });
+  } catch {
+    location.assign(address); // what went wrong is said by the page itself
+  }
+  busy = false;
+  const next = wanted;
+  wanted = null;
+  if (next) follow(next);
 }
 
 function swaps(link) {
-  return Boolean(window.htmx && link?.closest("[data-strip-swap]") && link.matches("[data-stop], [data-swap]"));
+  return Boolean(link?.matches("[data-stop], [data-swap]") && document.querySelector("[data-strip-swap]"));
 }
 
 document.addEventListener("click", (event) => {
@@ -65,21 +81,17 @@ document.addEventListener("keydown", (event) => {
   if (all[next]) follow(all[next]);
 });
 
-document.addEventListener("htmx:afterSwap", (event) => {
-  if (!event.detail.target?.querySelector?.(".evo-scroll") && !event.detail.target?.matches?.(".evo-scroll")) return;
-  hide();
-});
-
 document.addEventListener("htmx:afterSettle", () => {
   const strip = document.querySelector("[data-strip-swap] .evo-scroll");
   if (!strip) return;
+  hide();
   strip.scrollLeft = scrolled;
   const here = stops().find((stop) => stop.getAttribute("aria-current"));
   if (!asked || here?.dataset.stop === asked) asked = null;
-  show_in(strip, here);
+  showIn(strip, here);
 });
 
-function show_in(strip, here) {
+function showIn(strip, here) {
   const box = here?.querySelector(".evo-area")?.getBoundingClientRect();
   const frame = strip.getBoundingClientRect();
   if (!box || (box.left >= frame.left && box.right <= frame.right)) return;
@@ -92,7 +104,7 @@ let card = null;
 let waiting = 0;
 
 // The browser's own tooltip would lie on top of the card: the words move to a label.
-function take_words(link) {
+function takeWords(link) {
   const title = link.querySelector(":scope > title");
   if (title) {
     link.dataset.words = title.textContent;
@@ -103,7 +115,7 @@ function take_words(link) {
 }
 
 function show(link) {
-  const lines = take_words(link).split("\n");
+  const lines = takeWords(link).split("\n");
   hide();
   card = document.createElement("div");
   card.className = "evo-card";
@@ -132,7 +144,7 @@ const marked = (event) => event.target.closest?.(".evo-svg a, .evo-svg g.evo-tic
 document.addEventListener("pointerover", (event) => {
   const link = marked(event);
   if (!link || event.pointerType === "touch") return;
-  take_words(link);
+  takeWords(link);
   clearTimeout(waiting);
   waiting = setTimeout(show, CARD_DELAY, link);
 });

@@ -287,8 +287,9 @@ class LibraryCourse:
         return Users(skill, change.path, count_later_trials(trials, self.baseline), *split)
 
 
-def open_course(run: Run, episode: Episode) -> LibraryCourse:
-    history = read_history(episode)
+def open_course(run: Run, episode: Episode, history: LibraryHistory | None = None) -> LibraryCourse:
+    """`history`: where the page has read it."""
+    history = history or read_history(episode)
     rail = build_rail(history, seeded=describe_seeding(run, episode))
     lineage = read_lineage(run, episode, rail.states)
     return LibraryCourse(rail, lineage, read_no_skill(run, {trial.task for trial in lineage.trials}), history)

@@ -187,7 +187,7 @@ def _choose_key(run: Run, timeline: Timeline) -> str:
     keyed = [patch for patch in timeline.patches if patch.key]
     if run.is_open and keyed:
         return keyed[-1].key
-    if keyed and (telling := open_course(run, timeline.episode).find_telling()):
+    if keyed and (telling := open_course(run, timeline.episode, timeline.history).find_telling()):
         return telling.stop.key
     changes = [patch.key for patch in keyed if patch.is_change] or [patch.key for patch in keyed]
     failed = (trial.key for trial in timeline.trials if trial.square.success is False)

@@ -126,7 +126,7 @@ def test_it_stands_beside_its_no_skill_sibling(client: Client) -> None:
         "sibling_phase": "deployment",
         "difference": 1.0,
     }
-    assert "no-skill 0/4, here 4/4" in " ".join(page(client, run).split())
+    assert "no skill 0/4, here 4/4" in " ".join(page(client, run).split())
 
 
 def test_it_tells_what_changed_from_acquisition_to_replay(client: Client) -> None:
