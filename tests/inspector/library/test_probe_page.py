@@ -78,7 +78,10 @@ def test_no_skill_trials_of_acquisition_are_told_apart(client: Client, run: Run)
     assert "Not tested against no-skill on 1 task: its trials there are of acquisition" in text
     assert "under no-skill, on" not in text
     assert "Not tested against the run itself" not in text  # it had another library: said already
-    assert "only learning trials to compare with, not tested" in client.get(f"/runs/{run.public_id}/library/?decision=2").text
+    assert (
+        "only learning trials to compare with, not tested"
+        in client.get(f"/runs/{run.public_id}/library/?decision=2").text
+    )
 
 
 def test_what_was_found_returns_to_the_ledger(client: Client, run: Run) -> None:
