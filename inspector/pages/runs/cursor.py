@@ -7,8 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from django.template.loader import render_to_string
+from django.utils.safestring import mark_safe
+
 from benchapp.models import Check, Episode, Run, Square, Verdict
 from benchapp.record.visible import one_line
+from benchapp.stats.learning.computed_runs import RunCache, has_ended
 from benchapp.stats.metrics.no_skill_sibling import Successes
 from benchapp.stats.metrics.rates import Rate
 from inspector.evolution.strip import Strip, link_to_cursor, link_to_pages
@@ -80,6 +84,34 @@ class Evolution:
     @property
     def families(self) -> int:
         return len({trial.square.family_id for trial in self.strip.timeline.trials})
+
+
+KEPT: RunCache[dict[tuple[str, str, int], str]] = RunCache(
+    60
+)  # runs at their end; by episode, cursor and no-skill trials
+MAX_KEPT = 40  # of one run
+
+
+def draw_evolution(
+    run: Run,
+    episodes: Sequence[Episode],
+    squares: Sequence[Square],
+    *,
+    episode: str = "",
+    at: str = "",
+    beside: Successes | None = None,
+) -> str:
+    """The part of the page as HTML, empty where there is none. Of a run at its end it is kept until one of its numbers
+    changes."""
+    key = (episode, at, len(beside or {}))
+    kept = KEPT.get(run) or {} if has_ended(run) else {}
+    if key not in kept:
+        found = open_evolution(run, episodes, squares, episode=episode, at=at, beside=beside)
+        drawn = render_to_string("runs/_evolution.html", {"run": run, "evolution": found})
+        kept = {**(kept if len(kept) < MAX_KEPT else {}), key: drawn}
+        if has_ended(run):
+            KEPT.put(run, kept)
+    return mark_safe(kept[key])  # noqa: S308 (a template's)
 
 
 def open_evolution(

@@ -45,7 +45,7 @@ from benchapp.stats.metrics.tally import TrialTally, tally_by
 from inspector.pages.jobs.budget import BudgetPart, budget_of
 from inspector.pages.library.library_view import choose_episode
 from inspector.pages.library.probe import read_probes_of_run
-from inspector.pages.runs.cursor import Evolution, open_evolution
+from inspector.pages.runs.cursor import draw_evolution
 from inspector.pages.runs.run import (
     LibraryFacts,
     Lines,
@@ -89,19 +89,15 @@ def _evolution_part(request: HttpRequest, found: Run) -> HttpResponse:
     """What a move of the cursor changes."""
     sibling = sibling_of(found)
     squares = Trial.objects.filter(episode__run=found).for_grid()
-    evolution = _open_evolution(
-        request, found, choose_episode(found)[0], squares, read_outcomes(sibling) if sibling else {}
-    )
-    return render_page(
-        request, "runs/_evolution.html", data={}, context={"run": found, "evolution": evolution}, as_json=False
-    )
+    beside = read_outcomes(sibling) if sibling else {}
+    return HttpResponse(_draw_evolution(request, found, choose_episode(found)[0], squares, beside))
 
 
-def _open_evolution(
+def _draw_evolution(
     request: HttpRequest, found: Run, episodes: Sequence[Episode], squares: Sequence[Square], beside: Successes
-) -> Evolution | None:
+) -> str:
     asked = {name: request.GET.get(name, "") for name in ("episode", "at")}
-    return open_evolution(found, episodes, squares, **asked, beside=beside)
+    return draw_evolution(found, episodes, squares, **asked, beside=beside)
 
 
 STANDING_STILL = JsonShape("episode=public_id", "status", "reason=blocked_reason?")
@@ -192,7 +188,7 @@ def _build_context(request: HttpRequest, facts: GridFacts) -> dict[str, object]:
         **read_probes_of_run(found),
         "cards": split_cards(build_cards(facts.rates, facts.compared, protocols, samples=1 + max(samples, default=0))),
         "reading": count_reading(facts.squares),
-        "evolution": _open_evolution(request, found, episodes, facts.squares, facts.beside),
+        "evolution": _draw_evolution(request, found, episodes, facts.squares, facts.beside),
         "grid": grid,
         "trial_address": address_of_any("trial"),
         "tainted": any(group.episode.is_tainted for group in grid.groups),
@@ -232,7 +228,7 @@ def _list_page(request: HttpRequest, found: Run, tally: TrialTally, *, as_json: 
     context = {
         **vars(headway),
         "in_order": in_order,
-        "evolution": None if as_json else _open_evolution(request, found, episodes, squares, {}),
+        "evolution": "" if as_json else _draw_evolution(request, found, episodes, squares, {}),
         **read_probes_of_run(found),
         "run": found,
         "tally": tally,
