@@ -5,7 +5,7 @@ The lines of a title are what the card shows on hover and on focus (static/js/st
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -13,7 +13,7 @@ from django.utils.html import escape
 from django.utils.safestring import SafeString
 
 from benchapp.record.visible import one_line, visible
-from inspector.evolution.strip_layout import SIDE, SLOT, Stretch, StripLayout, lay_out
+from inspector.evolution.strip_layout import SIDE, SLOT, Place, Stretch, StripLayout, lay_out
 from inspector.evolution.timeline import SkillLane, Timeline, TimelinePatch, TimelineTrial
 from runner.base.types import Phase
 
@@ -88,8 +88,9 @@ def draw_strip(
     *,
     here: frozenset[str] = frozenset(),
     band: tuple[str, str] | None = None,
+    rooms: Mapping[Place, int] | None = None,
 ) -> SafeString:
-    canvas = Canvas(timeline, lay_out(timeline), links, form, here, band)
+    canvas = Canvas(timeline, lay_out(timeline, rooms), links, form, here, band)
     width, height = f"{canvas.layout.width:g}", canvas.bottom + 2
     label = escape(f"{visible(timeline.episode.title)}: trials and patches in the order they happened")
     return SafeString(

@@ -4,10 +4,14 @@ task under task."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from inspector.evolution.timeline import Timeline, TimelineFreeze, TimelinePatch, TimelineTrial
 from runner.base.types import Phase
+
+Place = tuple[str, int, int]  # phase, task, sample: the same trial in another run
 
 SIDE = 17  # of a square, pixels
 SLOT = 22  # of a patch
@@ -38,16 +42,34 @@ class StripLayout:
         return self.patches[patch.step.entry.pk]
 
 
-def lay_out(timeline: Timeline) -> StripLayout:
-    """One pass along the events. There is room for a patch before the first trial, and behind every trial of acquisition;
-    a patch beyond these makes its own."""
+def count_patches(timeline: Timeline) -> Counter[Place]:
+    """How many patches stand behind each trial. The larger of two counts is the `rooms` that keeps two strips aligned."""
+    found: Counter[Place] = Counter()
+    last: Place | None = None
+    for event in timeline.events:
+        if isinstance(event, TimelineTrial):
+            last = _place(event)
+        elif isinstance(event, TimelinePatch) and last:
+            found[last] += 1
+    return found
+
+
+def _place(trial: TimelineTrial) -> Place:
+    return trial.square.phase, trial.square.task_id, trial.square.sample
+
+
+def lay_out(timeline: Timeline, rooms: Mapping[Place, int] | None = None) -> StripLayout:
+    """One pass along the events. There is room for a patch before the first trial, and behind every trial of acquisition,
+    or for as many as `rooms` says; a patch beyond these makes its own."""
     layout = StripLayout()
     x, room = 2.0 + SLOT, float(SLOT)
     last: TimelineTrial | None = None
     for event in timeline.events:
         if isinstance(event, TimelinePatch):
+            if not room:
+                x, room = x + SLOT, SLOT
             layout.patches[event.step.entry.pk] = x - room + SLOT / 2
-            x, room = x + SLOT - room, 0.0
+            room -= SLOT
         elif isinstance(event, TimelineFreeze):
             layout.freeze = x + AROUND_FREEZE / 2 - 6
             x, room, last = x + AROUND_FREEZE, 0.0, None
@@ -55,7 +77,8 @@ def lay_out(timeline: Timeline) -> StripLayout:
             x += _space_between(last, event)
             _stretch(layout, last, event, x)
             layout.trials[event.key] = x
-            room = SLOT if event.square.phase == Phase.ACQUISITION else 0.0
+            slots = max(event.square.phase == Phase.ACQUISITION, (rooms or {}).get(_place(event), 0))
+            room = float(SLOT * slots)
             x, last = x + SIDE + (room or BETWEEN_TRIALS), event
     layout.width = x + 2
     return layout

@@ -5,6 +5,7 @@ Likeness is that of words: it says what two texts name alike, not whether they s
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -17,6 +18,7 @@ from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.metrics.rates import Rate
 from inspector.evolution.strip import Strip, link_to_pages, open_timeline
 from inspector.evolution.strip_drawing import StripForm, draw_strip
+from inspector.evolution.strip_layout import Place, count_patches
 from inspector.pages.library.changes import Versions, read_contents, read_versions
 from inspector.pages.library.gutter import LineStories
 from inspector.pages.library.rail import LibraryCourse, open_course
@@ -81,7 +83,7 @@ class LibrarySide:
     episode: Episode
     course: LibraryCourse
     skills: tuple[SkillFacts, ...]
-    strip: Strip | None
+    strip: Strip | None = None
 
     @property
     def lines(self) -> int:
@@ -146,8 +148,8 @@ def open_beside(run: Run, episode: Episode, query: Mapping[str, str]) -> BesideL
     """`other`: the episode to lay beside; `skill`: one of the left library, or of the right one; `show=differs`."""
     others = list_others(run, episode)
     other = next((each for each in others if str(each.public_id) == query.get("other")), others[0] if others else None)
-    left = _open_side(run, episode, StripForm.PLAIN)
-    right = _open_side(other.run, other, StripForm.MINOR) if other else None
+    left, right = _open_side(run, episode), _open_side(other.run, other) if other else None
+    left, right = _draw_strips(left, right)
     pairs = pair_skills(left.skills, right.skills if right else ())
     asked = query.get("skill", "")
     chosen = next((pair for pair in pairs if asked and asked in _names(pair)), pairs[0] if pairs else None)
@@ -187,14 +189,26 @@ def list_others(run: Run, episode: Episode) -> list[Episode]:
     return sorted(rows[: MAX_OTHERS * 4], key=rank)[:MAX_OTHERS]
 
 
-def _open_side(run: Run, episode: Episode, form: StripForm) -> LibrarySide:
+def _open_side(run: Run, episode: Episode) -> LibrarySide:
     course = open_course(run, episode)
     (versions,) = read_versions(course.rail.states[-1].snapshot)
-    timeline = open_timeline(run, episode, course.history) if episode.is_ordered else None
-    decisions = timeline.decisions_total if timeline else 0
-    place = f"{decisions} decision{'' if decisions == 1 else 's'}"
-    strip = Strip(timeline, draw_strip(timeline, link_to_pages(run, episode), form), place) if timeline else None
-    return LibrarySide(run, episode, course, tuple(_read_skills(course, versions)), strip)
+    return LibrarySide(run, episode, course, tuple(_read_skills(course, versions)))
+
+
+def _draw_strips(left: LibrarySide, right: LibrarySide | None) -> tuple[LibrarySide, LibrarySide | None]:
+    """Task under task: both strips keep the room that either needs."""
+    sides = [side for side in (left, right) if side and side.episode.is_ordered]
+    timelines = [open_timeline(side.run, side.episode, side.course.history) for side in sides]
+    rooms: Counter[Place] = Counter()
+    for timeline in timelines:
+        rooms |= count_patches(timeline)
+    drawn: dict[int, LibrarySide] = {}
+    for side, timeline, form in zip(sides, timelines, (StripForm.PLAIN, StripForm.MINOR), strict=False):
+        decisions = timeline.decisions_total
+        svg = draw_strip(timeline, link_to_pages(side.run, side.episode), form, rooms=rooms)
+        place = f"{decisions} decision{'' if decisions == 1 else 's'}"
+        drawn[side.episode.pk] = replace(side, strip=Strip(timeline, svg, place))
+    return drawn.get(left.episode.pk, left), drawn.get(right.episode.pk, right) if right else None
 
 
 def _read_skills(course: LibraryCourse, versions: Versions) -> Iterable[SkillFacts]:
