@@ -245,6 +245,6 @@ def test_launching_takes_an_operator(client: Client, own: Episode, settings: Any
     client.force_login(make_user(username="ada", level="reviewer"))
     assert client.post(url, asked(own, reason="why")).status_code == 403
     text = client.get(url, asked(own)).text
-    assert "it takes the level operator" in text
+    assert "Only operators launch" in text
     assert "What it is to show" not in text
     assert not Probe.objects.exists()
