@@ -24,6 +24,7 @@ from inspector.pages.jobs import jobs_view, operate_view
 from inspector.pages.launch import launch_view
 from inspector.pages.library import (
     author_call_view,
+    beside_view,
     blame_view,
     capsule_view,
     findings_view,
@@ -91,6 +92,7 @@ ROUTES: dict[str, list[Routes]] = {
         page("", run_view.run, "run"),
         page("library/", library_view.library, "library"),
         part("library/file/", library_view.library_file, "library-file"),
+        page("library/beside/", beside_view.library_beside, "library-beside"),
         page("library/blame/", blame_view.blame, "blame"),
         page("library/findings/", findings_view.findings, "findings"),
         part("library/findings/ask/", findings_view.findings_ask, "findings-ask"),

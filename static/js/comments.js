@@ -7,8 +7,8 @@ let opener = null;
 
 // --- lines: one link for all of them, drawn into the line at hand ---------------------------------------------------
 
-const files = document.querySelector("[data-line-comments]");
-const counts = JSON.parse(document.getElementById("comment-counts")?.textContent ?? "{}");
+let files = null;
+let counts = {};
 
 function lineOf(row) {
   const file = row.closest("[data-file]");
@@ -42,7 +42,12 @@ function putLink(row) {
   return link;
 }
 
-if (files) {
+// Called again when a page swapped its lines for others.
+function takeLines() {
+  const found = document.querySelector("[data-line-comments]");
+  if (!found || found === files) return;
+  files = found;
+  counts = JSON.parse(document.getElementById("comment-counts")?.textContent ?? "{}");
   for (const row of Object.keys(counts).length ? files.querySelectorAll(".diff tr") : []) {
     const link = lineLink(row);
     if (link?.classList.contains("some")) putLink(row);
@@ -54,6 +59,9 @@ if (files) {
     putLink(row)?.classList.add("passing");
   });
 }
+
+takeLines();
+document.addEventListener("htmx:afterSettle", takeLines);
 
 // --- the sheet ------------------------------------------------------------------------------------------------------
 

@@ -41,7 +41,7 @@ def test_from_the_experiments_to_a_line_and_its_probe_by_keys_alone(base: str, p
     _press(page, "d", r"row=")
     _press(page, "a", r"/trials/[^/]+/$")
     _press(page, "l", r"/library/")
-    _press(page, "b", r"/library/blame/")
+    _press(page, "l", r"/library/blame/")
     keys.press("j")
     _press(page, "Enter", r"line=")
     expect(page.get_by_role("heading", name=re.compile("^Line "))).to_be_visible()

@@ -151,13 +151,11 @@ def test_a_selection_in_a_text_with_folded_blank_lines_counts_its_characters(
 def test_keys_walk_the_changes_of_a_library(world: tuple[str, Run, Trial], page: Page) -> None:
     base, run, _ = world
     page.goto(f"{base}/runs/{run.public_id}/library/?decision=5")
-    page.keyboard.press("j")
+    page.keyboard.press("n")
     expect(page.locator(".diff tr.at")).to_contain_text("rule 30")
-    page.keyboard.press("[")
-    expect(page.get_by_role("heading", name="Decision 4")).to_be_visible()
-    page.keyboard.press("]")
-    page.keyboard.press("s")
-    expect(page.locator(".diff.split").first).to_be_visible()
+    page.keyboard.press("k")
+    expect(page.locator("[data-stop][aria-current]")).to_have_attribute("data-stop", "d4")
+    expect(page.locator(".lede")).to_contain_text("Decision 4 of")
 
 
 def test_a_link_to_a_folded_line_shows_it(world: tuple[str, Run, Trial], page: Page) -> None:

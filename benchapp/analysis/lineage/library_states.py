@@ -59,7 +59,18 @@ class LibraryHistory:
 
 def read_history(episode: Episode) -> LibraryHistory:
     """One query; a second one for the library of an episode without a spine, unless it was loaded with it."""
-    entries = list(Entry.objects.filter(episode=episode).of_library())
+    return read_histories([episode])[episode.pk]
+
+
+def read_histories(episodes: Sequence[Episode]) -> dict[int, LibraryHistory]:
+    """By the key of the episode. One query for all."""
+    entries: dict[int, list[Entry]] = {episode.pk: [] for episode in episodes}
+    for entry in Entry.objects.filter(episode__in=episodes).of_library():
+        entries[entry.episode_id].append(entry)
+    return {episode.pk: _build_history(entries[episode.pk], episode) for episode in episodes}
+
+
+def _build_history(entries: Sequence[Entry], episode: Episode) -> LibraryHistory:
     states = [LibraryState("R0", _read_start(entries, episode))]
     steps = []
     for entry in entries:

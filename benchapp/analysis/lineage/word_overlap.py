@@ -29,14 +29,15 @@ class WordOverlap:
 
 def find_overlaps(line: str, steps: Sequence[tuple[int, str]], limit: int = 3) -> list[WordOverlap]:
     """The steps that share most with the line, best first. `steps`: (number, text). Words that most steps use are ignored."""
-    by_step = [(number, _find_words(text)) for number, text in steps]
+    by_step = [(number, find_words(text)) for number, text in steps]
     spread = Counter(word for _, words in by_step for word in words)
     often = {word for word, count in spread.items() if len(by_step) > 3 and count > len(by_step) / 2}
-    wanted = _find_words(line) - often
+    wanted = find_words(line) - often
     found = [WordOverlap(number, tuple(sorted(wanted & words)), len(wanted)) for number, words in by_step]
     good = [one for one in found if len(one.shared) >= max(MIN_SHARED, MIN_SHARE * one.words)]
     return sorted(good, key=lambda one: (-len(one.shared), one.step))[:limit]
 
 
-def _find_words(text: str) -> set[str]:
+def find_words(text: str) -> set[str]:
+    """The words that say something, folded; also numbers of two digits and more."""
     return {word.strip(".-,:").casefold() for word in _WORD.findall(text[:MAX_CHARS])} - _COMMON

@@ -83,12 +83,15 @@ class TreeRow:
 
 @dataclass(frozen=True, slots=True)
 class ShownFile:
-    """A file's difference, cut to the room of the page; `rows_left_out`: rows that were not drawn."""
+    """A file's difference, cut to the room of the page; `rows_left_out`: rows that were not drawn. `has_readers`,
+    `has_authors`: whether its lines say who read them, and which of several decisions wrote them."""
 
     index: int
     diff: FileDiff
     change: FileChange
     rows_left_out: int = 0
+    has_readers: bool = False
+    has_authors: bool = False
 
 
 def read_versions(*snapshots: Snapshot | None) -> list[Versions]:

@@ -1,4 +1,7 @@
-"""Everything the library page shows for one address: an episode, two states of its library, and why they differ."""
+"""Everything the library page shows for one address: an episode, two states of its library, and why they differ.
+
+Without a choice in the address it opens on the change that says most (`LibraryCourse.find_telling`).
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,10 @@ from dataclasses import dataclass
 
 from benchapp.analysis.lineage.attribution import LedgerRow
 from benchapp.models import Decision, Episode, Run
+from benchapp.record.visible import one_line
+from inspector.evolution.strip import Strip, link_to_pages, open_timeline
+from inspector.evolution.strip_drawing import draw_strip
+from inspector.pages.library.between import LibraryRange, list_range
 from inspector.pages.library.changes import (
     PAGE_FILES,
     FileChange,
@@ -17,15 +24,17 @@ from inspector.pages.library.changes import (
     read_changes,
     read_contents,
 )
+from inspector.pages.library.gutter import add_gutters
 from inspector.pages.library.rail import (
+    LibraryCourse,
     Rail,
     RailStop,
     Selection,
     ShownTrial,
+    TellingStop,
     Users,
     find_stops_beside,
     open_course,
-    open_rail,
     read_evidence,
     read_verdict_seen,
     select,
@@ -39,6 +48,7 @@ from runner.base.types import DecisionStatus
 VIEWS = ("unified", "split", "rendered", "source")
 TABS = ("why", "trajectory", "verdict", "users")
 SOURCE_ROWS = 1_500
+MAX_HEADING = 120  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +87,33 @@ class TimeMachine:
     reply: str  # the author's answer as it came, where no patch could be read from it
     previous: RailStop | None
     following: RailStop | None
+    strip: Strip | None  # None where the episode's trials have no order
+    telling: TellingStop | None  # the change that the page opens on
+    between: LibraryRange | None  # where several decisions lie between the two states
+
+    @property
+    def heading(self) -> str:
+        """What the page shows, in a sentence: the author's own where there is one."""
+        decision, selection = self.decision, self.selection
+        if decision:
+            word = selection.stop.word if selection.stop else ""
+            return one_line(decision.summary, MAX_HEADING) or f"Decision {decision.number}: {word.lower()}"
+        if self.between:
+            count, ends = self.between.standing, f"{selection.before.key} → {selection.after.key}"
+            return f"{ends}: {count} decision{'' if count == 1 else 's'} wrote what the library says at {selection.after.key}"
+        if selection.stop and selection.stop.seeding:
+            return selection.stop.word
+        return selection.after.title if self.files_total else "The library is empty"
+
+    @property
+    def is_opened_by_rule(self) -> bool:
+        """Does the page show the change it opens on?"""
+        return self.telling is not None and self.telling.stop == self.selection.stop
+
+    @property
+    def lines(self) -> tuple[int, int]:
+        """(added, removed) of the files drawn as differences."""
+        return sum(shown.diff.added for shown in self.files), sum(shown.diff.removed for shown in self.files)
 
     @property
     def changed(self) -> list[FileChange]:
@@ -110,7 +147,8 @@ class TimeMachine:
 def open_time_machine(run: Run, episode: Episode, query: Mapping[str, str]) -> TimeMachine:
     """Opens the page for a query string. Nonsense in it falls back to a page that exists."""
     course = open_course(run, episode)
-    rail, selection = course.rail, _select(course.rail, query)
+    telling = course.find_telling()
+    rail, selection = course.rail, _select(course.rail, query, telling)
     changes, is_proposal = _read_selected(selection)
     asked = query.get("file", "")
     chosen = _find_change(changes, asked)
@@ -124,6 +162,7 @@ def open_time_machine(run: Run, episode: Episode, query: Mapping[str, str]) -> T
     previous, following = find_stops_beside(rail, selection)
     tab = query.get("tab", "")
     text = None if is_proposal else chosen or _choose_first(changed or changes)  # a refused patch was never mounted
+    drawn = draw_changes(shown, whole=chosen is not None)
     return TimeMachine(
         episode=episode,
         rail=rail,
@@ -134,7 +173,7 @@ def open_time_machine(run: Run, episode: Episode, query: Mapping[str, str]) -> T
         chosen=chosen or (document.change if document else None),
         missing="" if chosen else asked,
         is_proposal=is_proposal,
-        files=tuple(draw_changes(shown, whole=chosen is not None)),
+        files=tuple(drawn if is_proposal else add_gutters(course, selection, drawn)),
         files_left_out=max(0, len(shown) - PAGE_FILES),
         document=document,
         evidence=tuple(read_evidence(decision)) if decision else (),
@@ -145,17 +184,42 @@ def open_time_machine(run: Run, episode: Episode, query: Mapping[str, str]) -> T
         reply=visible(decision.read_reply()) if decision and decision.status == DecisionStatus.FAILED else "",
         previous=previous,
         following=following,
+        strip=_open_strip(run, episode, course, selection),
+        telling=telling,
+        between=_list_between(course, selection, text),
     )
+
+
+def _open_strip(run: Run, episode: Episode, course: LibraryCourse, selection: Selection) -> Strip | None:
+    if not episode.is_ordered or len(course.rail.stops) < 2:
+        return None
+    timeline, stop = open_timeline(run, episode, course.history), selection.stop
+    trial = selection.decision.after_trial if selection.decision else None
+    here = frozenset([stop.key if stop else "", str(trial.public_id) if trial else ""]) - {""}
+    place = f"decision {selection.decision.number} of {timeline.decisions_total}" if selection.decision else ""
+    band = None
+    if stop is None and not selection.is_one_state and (inside := course.list_between(selection)):
+        band = (inside[0].key, inside[-1].key)
+        place = f"{selection.before.key} → {selection.after.key}"
+    return Strip(timeline, draw_strip(timeline, link_to_pages(run, episode), here=here, band=band), place)
+
+
+def _list_between(course: LibraryCourse, selection: Selection, text: FileChange | None) -> LibraryRange | None:
+    if selection.stop or selection.is_one_state or course.lineage.too_big:
+        return None
+    return list_range(course, selection, text.path if text else "")
 
 
 def find_chosen_file(episode: Episode, run: Run, query: Mapping[str, str]) -> FileChange | None:
     """The file that a query string names, in the states it names; None where neither has it."""
-    changes, _ = _read_selected(_select(open_rail(run, episode), query))
+    course = open_course(run, episode)
+    changes, _ = _read_selected(_select(course.rail, query, course.find_telling()))
     return _find_change(changes, query.get("file", ""))
 
 
-def _select(rail: Rail, query: Mapping[str, str]) -> Selection:
-    return select(rail, decision=query.get("decision"), start=query.get("from"), end=query.get("to"))
+def _select(rail: Rail, query: Mapping[str, str], telling: TellingStop | None) -> Selection:
+    opens = telling.stop if telling else None
+    return select(rail, decision=query.get("decision"), start=query.get("from"), end=query.get("to"), opens=opens)
 
 
 def _find_change(changes: Sequence[FileChange], path: str) -> FileChange | None:

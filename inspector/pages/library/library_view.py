@@ -15,7 +15,7 @@ from inspector.pages.library.library import TABS, VIEWS, TimeMachine, find_chose
 from inspector.pages.library.probe import RESULT, read_probes_about
 from inspector.pages.people.comments import CommentedLines, count_line_comments
 from inspector.web.responses import PageLink, link_to, render_page
-from inspector.web.subject import choose_row, of_run
+from inspector.web.subject import choose_row, find_neighbours, of_run
 from inspector.web.text.diff import is_binary
 from inspector.web.text.excerpt import EvidenceExcerpt
 from inspector.web.text.row_shapes import RUN_HEAD
@@ -40,11 +40,14 @@ def library(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRes
             "next": None,
         }
 
+    episode_before, episode_after = find_neighbours(episodes, episode)
     context = {
         "section": "run",
         "this_run": run,
         "this_episode": episode,
         "all_episodes": episodes,
+        "episode_before": episode_before,
+        "episode_after": episode_after,
         "machine": machine,
         "views": [(view, VIEW_WORDS[view]) for view in VIEWS],
         "tabs": TABS,
@@ -81,7 +84,7 @@ def _count_comments(run: Run, machine: TimeMachine) -> CommentedLines:
     return count_line_comments(run, {"episode": str(machine.episode.public_id), **state, "view": machine.view})
 
 
-def choose_episode(run: Run, public_id: str) -> tuple[Sequence[Episode], Episode | None]:
+def choose_episode(run: Run, public_id: str = "") -> tuple[Sequence[Episode], Episode | None]:
     """All episodes, with `decisions_total`, and the one to show: the one asked for; else the first where an author
     worked; else the first with a library; else the first."""
     related: QuerySet[Episode] = run.episodes.select_related("library", "family", "environment")

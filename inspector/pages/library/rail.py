@@ -25,12 +25,12 @@ from benchapp.analysis.lineage.library_states import (
     read_history,
 )
 from benchapp.analysis.lineage.line_history import Lineage, WorkedTrial, read_lineage
+from benchapp.analysis.lineage.telling import find_telling_change
 from benchapp.models import (
     Decision,
     DecisionEvidence,
     Entry,
     Episode,
-    Experiment,
     Refusal,
     Run,
     Seal,
@@ -39,11 +39,11 @@ from benchapp.models import (
     Trial,
 )
 from benchapp.record.json_shape import JsonShape, Shaped
+from inspector.evolution.decision_words import CURATED, describe_seeding, describe_step
 from inspector.pages.library.changes import FileChange
 from inspector.pages.trials.verdict import VerdictView, read_verdicts
 from inspector.web.subject import find_neighbours
 from inspector.web.text.excerpt import EvidenceExcerpt, read_excerpts
-from runner.base.types import AuthorMode, DecisionStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +79,18 @@ class RailStop:
         return self.before is not self.after
 
     @property
+    def follows_failure(self) -> bool:
+        trial = self.decision.after_trial if self.decision else None
+        return trial is not None and trial.success is False
+
+    @property
+    def key(self) -> str:
+        """Its name on the strip: "d2" is decision 2."""
+        if self.decision:
+            return f"d{self.decision.number}"
+        return self.after.key.lower() if self.seeding else ""
+
+    @property
     def family(self) -> int | None:
         """The family that the change was made for."""
         return self.decision.family_id if self.decision else self.seeding.family_id if self.seeding else None
@@ -90,6 +102,10 @@ class Rail:
 
     states: tuple[LibraryState, ...]
     stops: tuple[RailStop, ...]
+
+    @property
+    def last_state(self) -> str:
+        return self.states[-1].key
 
     def state(self, name: str | None) -> LibraryState | None:
         return find_state(self.states, name)
@@ -127,45 +143,6 @@ class Selection:
         return self.before is self.after
 
 
-CURATED, FROZEN, UNEXPLAINED = "Curated skill", "Frozen library", "Came without an author"
-
-_APPLIED = {
-    "create": ("Created", "+", "created"),
-    "replace": ("Replaced", "~", "revised"),
-    "narrow": ("Narrowed", "~", "revised"),
-}
-# Where the author names its skills there is no operation; then its mode names what it did.
-_WRITTEN: dict[str, tuple[str, str, str]] = {
-    AuthorMode.WRITE: ("Written", "+", "created"),
-    AuthorMode.CRAFT: ("Drafted", "+", "created"),
-    AuthorMode.REFINE: ("Refined", "~", "revised"),
-    AuthorMode.DISTILL: ("Distilled", "+", "created"),
-    AuthorMode.CONSOLIDATE: ("Distilled", "+", "created"),
-    AuthorMode.OUTSIDE: ("Generated", "+", "created"),
-}
-_OTHER = {
-    DecisionStatus.NO_OP: ("No change", "=", ""),
-    DecisionStatus.REJECTED: ("Rejected", "!", "refused"),
-    DecisionStatus.FAILED: ("Failed", "×", "refused"),
-}
-
-
-def describe_decision(decision: Decision) -> tuple[str, str, str]:
-    """(word, mark, tone) of a decision: what it did to the library in one word."""
-    if decision.status == DecisionStatus.APPLIED:
-        revised = _WRITTEN.get(decision.mode, ("Revised", "~", "revised"))
-        return _APPLIED.get(decision.operation_type, revised)
-    return _OTHER[DecisionStatus(decision.status)]
-
-
-def describe_seeding(run: Run, episode: Episode) -> str:
-    """The word for what comes into this library without an author. Of an import, only the condition says that it was curated."""
-    if episode.protocol == "probe":
-        return FROZEN
-    is_own = run.experiment.origin == Experiment.Origin.RUN
-    return CURATED if is_own or run.condition.startswith("curated") else UNEXPLAINED
-
-
 def open_rail(run: Run, episode: Episode) -> Rail:
     """The rail of an episode, read in one query."""
     return build_rail(read_history(episode), seeded=describe_seeding(run, episode))
@@ -179,8 +156,10 @@ def build_rail(history: LibraryHistory, *, seeded: str = CURATED) -> Rail:
     return Rail(history.states, (first, *(_make_stop(step, seeded) for step in history.steps)))
 
 
-def select(rail: Rail, *, decision: str | None, start: str | None, end: str | None) -> Selection:
-    """The selection a URL asks for. Nonsense falls back to the last change, or to the only state there is."""
+def select(
+    rail: Rail, *, decision: str | None, start: str | None, end: str | None, opens: RailStop | None = None
+) -> Selection:
+    """The selection a URL asks for. Nonsense falls back to `opens`, else to the last change, or to the only state there is."""
     if stop := rail.decision(decision):
         return Selection(stop.before, stop.after, stop)
     before, after = rail.state(start), rail.state(end)
@@ -189,7 +168,7 @@ def select(rail: Rail, *, decision: str | None, start: str | None, end: str | No
         made = rail.find_maker(after)
         before = before or (made.before if made else after)
         return Selection(before, after, made if made and made.before is before else None)
-    last = next((stop for stop in reversed(rail.stops) if stop.changed), None)
+    last = opens or next((stop for stop in reversed(rail.stops) if stop.changed), None)
     if last:
         return Selection(last.before, last.after, last)
     tried = next((stop for stop in reversed(rail.stops) if stop.decision), None)
@@ -197,7 +176,7 @@ def select(rail: Rail, *, decision: str | None, start: str | None, end: str | No
 
 
 def find_stops_beside(rail: Rail, selection: Selection) -> tuple[RailStop | None, RailStop | None]:
-    """The decisions or seedings before and after the selected one; the keys [ and ] go there."""
+    """The decisions or seedings before and after the selected one; the keys k and j go there."""
     stops = [stop for stop in rail.stops if stop.decision or stop.seeding]
     if selection.stop in stops:
         return find_neighbours(stops, selection.stop)
@@ -205,16 +184,7 @@ def find_stops_beside(rail: Rail, selection: Selection) -> tuple[RailStop | None
 
 
 def _make_stop(step: LibraryStep, seeded: str) -> RailStop:
-    entry = step.entry
-    if entry.decision:
-        word = describe_decision(entry.decision)
-    elif entry.seeding:
-        word = (seeded, "+", "created")
-    elif entry.refusal:
-        word = ("Write refused" if entry.refusal.trial_id else "Source differs", "!", "refused")
-    else:
-        word = ("Frozen", "", "")
-    return RailStop(entry.kind, *word, step.before, step.after, entry)
+    return RailStop(step.entry.kind, *describe_step(step, seeded), step.before, step.after, step.entry)
 
 
 # --- why a library is what it is, and who worked with it ---------------------------------------------------------------
@@ -253,12 +223,44 @@ class Users(Shaped):
 
 
 @dataclass(frozen=True, slots=True)
+class TellingStop:
+    """Where reading starts: the stop, and how later trials of its family ended that read its lines."""
+
+    stop: RailStop
+    ended: Ended
+
+
+@dataclass(frozen=True, slots=True)
 class LibraryCourse:
     """What became of an episode's library: its rail, who wrote each line, and the same tasks under no-skill."""
 
     rail: Rail
     lineage: Lineage
     baseline: Baseline
+    history: LibraryHistory
+
+    def place_of(self, state: LibraryState) -> int:
+        return self.rail.states.index(state)
+
+    def list_between(self, selection: Selection) -> list[RailStop]:
+        """The decisions and seedings after the earlier state, up to the one that made the later."""
+        stops = list(self.rail.stops)
+        maker, last = self.rail.find_maker(selection.before), self.rail.find_maker(selection.after)
+        first, end = stops.index(maker) + 1 if maker else 0, stops.index(last) + 1 if last else 0
+        return [stop for stop in stops[first:end] if stop.decision or stop.seeding]
+
+    def find_telling(self) -> TellingStop | None:
+        """The change after a failure whose later readers did best beside no-skill (`find_telling_change`)."""
+        if self.lineage.too_big:
+            return None
+        stops = {
+            self.place_of(stop.after): stop
+            for stop in self.rail.stops
+            if stop.changed and stop.decision and stop.follows_failure
+        }
+        changes = [(place, stop.family) for place, stop in stops.items()]
+        found = find_telling_change(self.lineage, changes, self.baseline)
+        return TellingStop(stops[found.state], found.ended) if found else None
 
     def ledger_of(self, stop: RailStop | None) -> LedgerRow | None:
         """How the later trials ended that had what this stop wrote; None where it wrote nothing or nothing was traced."""
@@ -285,10 +287,12 @@ class LibraryCourse:
         return Users(skill, change.path, count_later_trials(trials, self.baseline), *split)
 
 
-def open_course(run: Run, episode: Episode) -> LibraryCourse:
-    rail = open_rail(run, episode)
+def open_course(run: Run, episode: Episode, history: LibraryHistory | None = None) -> LibraryCourse:
+    """`history`: where the page has read it."""
+    history = history or read_history(episode)
+    rail = build_rail(history, seeded=describe_seeding(run, episode))
     lineage = read_lineage(run, episode, rail.states)
-    return LibraryCourse(rail, lineage, read_no_skill(run, {trial.task for trial in lineage.trials}))
+    return LibraryCourse(rail, lineage, read_no_skill(run, {trial.task for trial in lineage.trials}), history)
 
 
 def read_evidence(decision: Decision) -> list[ShownTrial]:

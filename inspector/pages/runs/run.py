@@ -316,3 +316,29 @@ def _list_first_cards(
 def _choose_word(phase: str | None, found: BesideNoSkill | None) -> str:
     """The reference of the replay rate is no-skill's first try at the same tasks."""
     return "LSR" if found is not None and found.phase != phase else ""
+
+
+@dataclass(frozen=True, slots=True)
+class CardRow:
+    """The cards in reading order: the answer, what it is made of, and the rest."""
+
+    main: RateCard | None
+    parts: Sequence[RateCard]
+    others: Sequence[RateCard]
+
+
+_ANSWER, _PARTS = "ESR", ("CSSR", "ARSR", "CompSR")
+
+
+def split_cards(cards: Sequence[RateCard]) -> CardRow:
+    main = next((card for card in cards if card.key == _ANSWER), None)
+    parts = [card for card in cards if card.key in _PARTS and card.rate]
+    return CardRow(main, parts, [card for card in cards if card is not main and card.key not in _PARTS and card.rate])
+
+
+def count_reading(squares: Iterable[Square]) -> Rate | None:
+    """Of the trials that were given a skill, how many read one; `planned` counts those of which nobody knows. None where
+    no trial was given any."""
+    given = [square.skills_read for square in squares if square.skills_mounted]
+    known = [read for read in given if read is not None]
+    return Rate(sum(read > 0 for read in known), len(known), len(given)) if given else None

@@ -33,6 +33,7 @@ from benchapp.stats.benchmarks import skillevolbench_metrics
 from benchapp.stats.learning.funnel import read_skills_held
 from benchapp.stats.metrics.no_skill_sibling import (
     BesideNoSkill,
+    Successes,
     compare_with_no_skill,
     outcomes_of,
     read_outcomes,
@@ -42,15 +43,19 @@ from benchapp.stats.metrics.rates import Rate
 from benchapp.stats.metrics.spending import RunSpending, spending_of
 from benchapp.stats.metrics.tally import TrialTally, tally_by
 from inspector.pages.jobs.budget import BudgetPart, budget_of
+from inspector.pages.library.library_view import choose_episode
 from inspector.pages.library.probe import read_probes_of_run
+from inspector.pages.runs.cursor import draw_evolution
 from inspector.pages.runs.run import (
     LibraryFacts,
     Lines,
     RetestCounts,
     build_cards,
     build_grid,
+    count_reading,
     count_retests,
     find_bypasses,
+    split_cards,
 )
 from inspector.web.forms import TrialListForm
 from inspector.web.responses import PageLink, address_of_any, next_url, paginate, render_page, wants_fragment
@@ -70,12 +75,29 @@ def run(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Http
         ),
         public_id=public_id,
     )
+    if request.htmx and request.htmx.target == "evolution":  # type: ignore[attr-defined]
+        return _evolution_part(request, found)
     trials = Trial.objects.filter(episode__run=found)
     tallies = tally_by(trials, "phase", "task__role")
     tally, rates = sum(tallies.values(), TrialTally()), skillevolbench_metrics.rates_of(tallies)
     if rates:
         return _grid_page(request, found, tally, rates, as_json=as_json)
     return _list_page(request, found, tally, as_json=as_json)
+
+
+def _evolution_part(request: HttpRequest, found: Run) -> HttpResponse:
+    """What a move of the cursor changes."""
+    sibling = sibling_of(found)
+    squares = Trial.objects.filter(episode__run=found).for_grid()
+    beside = read_outcomes(sibling) if sibling else {}
+    return HttpResponse(_draw_evolution(request, found, choose_episode(found)[0], squares, beside))
+
+
+def _draw_evolution(
+    request: HttpRequest, found: Run, episodes: Sequence[Episode], squares: Sequence[Square], beside: Successes
+) -> str:
+    asked = {name: request.GET.get(name, "") for name in ("episode", "at")}
+    return draw_evolution(found, episodes, squares, **asked, beside=beside)
 
 
 STANDING_STILL = JsonShape("episode=public_id", "status", "reason=blocked_reason?")
@@ -105,6 +127,7 @@ class GridFacts:
     headway: Headway
     compared: Mapping[str, BesideNoSkill]
     sibling: Run | None
+    beside: Successes  # of the sibling
     retest: RetestCounts | None
     bypassed: list[Square]
     unscored: list[Attempt]
@@ -127,6 +150,7 @@ def _grid_page(
 ) -> HttpResponse:
     squares = Trial.objects.filter(episode__run=found).for_grid()
     sibling = sibling_of(found)
+    beside = read_outcomes(sibling) if sibling else {}
     under_way = Attempt.objects.under_way().filter(trial__episode__run=found)
     facts = GridFacts(
         run=found,
@@ -134,8 +158,9 @@ def _grid_page(
         rates=rates,
         squares=squares,
         headway=_read_headway(found),
-        compared=compare_with_no_skill(outcomes_of(squares), read_outcomes(sibling)) if sibling else {},
+        compared=compare_with_no_skill(outcomes_of(squares), beside),
         sibling=sibling,
+        beside=beside,
         retest=count_retests(squares),
         bypassed=_find_failed_bypasses(found, squares),
         unscored=list(_select_unscored(found)),
@@ -148,20 +173,22 @@ def _grid_page(
     template = "runs/_run_live.html" if wants_fragment(request) else "runs/run.html"
     if as_json:
         return render_page(request, template, data=_grid_twin(request, facts), as_json=True)
-    return render_page(request, template, data={}, context=_build_context(facts), as_json=False)
+    return render_page(request, template, data={}, context=_build_context(request, facts), as_json=False)
 
 
-def _build_context(facts: GridFacts) -> dict[str, object]:
+def _build_context(request: HttpRequest, facts: GridFacts) -> dict[str, object]:
     """What the page says of these facts."""
-    found = facts.run
-    grid = build_grid(facts.squares, found.episodes.select_related("environment").in_bulk(), _read_library_facts(found))
+    found, episodes = facts.run, choose_episode(facts.run)[0]
+    grid = build_grid(facts.squares, {episode.pk: episode for episode in episodes}, _read_library_facts(found))
     samples = (square.sample for square in facts.squares if square.phase == Phase.DEPLOYMENT)
     protocols = frozenset(group.episode.protocol for group in grid.groups)
     return {
         **vars(facts),
         **vars(facts.headway),
         **read_probes_of_run(found),
-        "cards": build_cards(facts.rates, facts.compared, protocols, samples=1 + max(samples, default=0)),
+        "cards": split_cards(build_cards(facts.rates, facts.compared, protocols, samples=1 + max(samples, default=0))),
+        "reading": count_reading(facts.squares),
+        "evolution": _draw_evolution(request, found, episodes, facts.squares, facts.beside),
         "grid": grid,
         "trial_address": address_of_any("trial"),
         "tainted": any(group.episode.is_tainted for group in grid.groups),
@@ -195,10 +222,13 @@ def _list_page(request: HttpRequest, found: Run, tally: TrialTally, *, as_json: 
         "trials": TRIAL.read_all(page),
         "next": next_url(request, page),
     }
+    episodes = choose_episode(found)[0] if found.experiment.origin == Experiment.Origin.RUN else []
+    in_order = any(episode.is_ordered for episode in episodes)
+    squares = Trial.objects.filter(episode__run=found).for_grid() if in_order else []
     context = {
         **vars(headway),
-        "in_order": found.experiment.origin == Experiment.Origin.RUN
-        and found.episodes.filter(is_ordered=True).exists(),
+        "in_order": in_order,
+        "evolution": "" if as_json else _draw_evolution(request, found, episodes, squares, {}),
         **read_probes_of_run(found),
         "run": found,
         "tally": tally,

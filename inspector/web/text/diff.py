@@ -50,14 +50,27 @@ class LinePiece:
 
 
 @dataclass(frozen=True, slots=True)
+class LineReaders:
+    """How the later trials ended that read a line, and the number of the decision that wrote it, 0 where none did.
+    `is_first`: of neighbouring lines that say the same, so that their numbers stand once."""
+
+    passed: int
+    scored: int
+    by: int
+    is_first: bool
+
+
+@dataclass(frozen=True, slots=True)
 class DiffRow:
-    """One line. `old` and `new` are line numbers from 1; None on the side without the line."""
+    """One line. `old` and `new` are line numbers from 1; None on the side without the line. `readers`: where a page
+    knows who read it."""
 
     sign: LineSign
     old: int | None
     new: int | None
     pieces: tuple[LinePiece, ...]
     note: str = ""
+    readers: LineReaders | None = None
 
     @property
     def mark(self) -> str:

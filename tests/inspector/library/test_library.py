@@ -60,9 +60,10 @@ def run() -> Run:
 # --- the rail and the difference --------------------------------------------------------------------------------
 
 
-def test_it_opens_at_the_last_change(client, run):
+def test_it_opens_on_the_change_after_a_failure_that_says_most_and_says_why(client, run):
     text = page(client, run)
     assert "R1 → R2" in text
+    assert "Opens first: answers a failure, then 3 of 3 later readers in its family passed" in text
     assert "Decision 2" in text
     assert twin(client, run)["to"] == "R2"
 
@@ -105,7 +106,7 @@ def test_it_marks_files_added_modified_and_deleted(client):
 def test_it_compares_any_two_states(client, run):
     text = page(client, run, "?from=R0&to=R2")
     assert "R0 → R2" in text
-    assert "Several steps apart" in text
+    assert "2 decisions lie between: 2 changed files" in text
     assert twin(client, run, "?from=R0&to=R2")["files"][0]["status"] == "A"
 
 
@@ -261,7 +262,7 @@ def test_it_follows_the_text_to_the_trials_that_read_it(client):
     text = " ".join(page(client, run, "?decision=2").split())
     assert "association, not effect" in text
     assert "3/3 passed" in text
-    assert "0/3 passed, beside 3/3 of the readers here (3 tasks scored on both sides)" in text
+    assert "0/3 passed; readers here 3/3, on 3 tasks scored on both sides" in text
 
 
 def test_it_counts_the_users_of_a_text_as_the_ledger_beside_them_counts(client):
@@ -348,7 +349,7 @@ def test_it_loads_only_the_files_it_shows(client, django_assert_max_num_queries)
     files = {f"s{number}/SKILL.md": f"text {number}\n" for number in range(50)}
     run = two_states(files, {**files, "s7/SKILL.md": "changed\n"})
     url = f"/runs/{run.public_id}/library/"
-    assert count_queries(client, url) <= 24
+    assert count_queries(client, url) <= 26
     text = page(client, run)
     assert "text 7" in text
     assert "text 8" not in text

@@ -78,7 +78,10 @@ def test_no_skill_trials_of_acquisition_are_told_apart(client: Client, run: Run)
     assert "Not tested against no-skill on 1 task: its trials there are of acquisition" in text
     assert "under no-skill, on" not in text
     assert "Not tested against the run itself" not in text  # it had another library: said already
-    assert "only trials of acquisition, not tested" in client.get(f"/runs/{run.public_id}/library/?decision=2").text
+    assert (
+        "only learning trials to compare with, not tested"
+        in client.get(f"/runs/{run.public_id}/library/?decision=2").text
+    )
 
 
 def test_what_was_found_returns_to_the_ledger(client: Client, run: Run) -> None:
@@ -116,7 +119,7 @@ def test_both_runs_say_how_they_belong_together(client: Client, run: Run) -> Non
     origin = client.get(f"/runs/{run.public_id}/").text
     assert "Probes of this run’s libraries" in origin
     own = client.get(f"/runs/{probe.run.public_id}/").text
-    assert "A probe, no learning run" in own
+    assert "A probe: " in own
     assert client.get(f"/runs/{probe.run.public_id}.json").json()["probe_of"]["run"] == str(run.public_id)
 
 
@@ -134,7 +137,7 @@ def test_a_probe_that_came_in_without_its_origin_says_so_and_is_not_compared(cli
     probed = probe.run
     probe.delete()
     text = client.get(probed.get_absolute_url()).text
-    assert "Of which run it is a probe did not come along" in text
+    assert "The file does not name the run it probes" in text
     assert "One learning run" not in text
     assert set(filter_matching(Choices())) == set(run.experiment.runs.all())
     assert set(filter_matching(Choices(experiment=(str(probed.experiment.public_id),)))) == {probed}
@@ -242,6 +245,6 @@ def test_launching_takes_an_operator(client: Client, own: Episode, settings: Any
     client.force_login(make_user(username="ada", level="reviewer"))
     assert client.post(url, asked(own, reason="why")).status_code == 403
     text = client.get(url, asked(own)).text
-    assert "it takes the level operator" in text
+    assert "Only operators launch" in text
     assert "What it is to show" not in text
     assert not Probe.objects.exists()

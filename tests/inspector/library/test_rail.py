@@ -6,7 +6,8 @@ import pytest
 
 from benchapp.analysis.lineage.library_states import read_history
 from benchapp.models import Entry, Episode, Refusal, Seeding
-from inspector.pages.library.rail import build_rail, describe_seeding, find_stops_beside, select
+from inspector.evolution.decision_words import describe_seeding
+from inspector.pages.library.rail import build_rail, find_stops_beside, select
 from tests.worlds.factories import (
     add_entry,
     freeze,

@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from benchapp.models import Blob, Decision, Episode, ModelCall
 from benchapp.record.recorded import slot_of
-from inspector.pages.library.rail import describe_decision
+from inspector.evolution.decision_words import describe_decision
 from inspector.web.access import local_user
 from runner.authoring.teaching import RULE, list_teaching_keys
 from runner.base.types import AuthorMode, DecisionStatus

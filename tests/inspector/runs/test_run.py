@@ -126,7 +126,7 @@ def test_it_stands_beside_its_no_skill_sibling(client: Client) -> None:
         "sibling_phase": "deployment",
         "difference": 1.0,
     }
-    assert "no-skill 0/4, here 4/4" in " ".join(page(client, run).split())
+    assert "no skill 0/4, here 4/4" in " ".join(page(client, run).split())
 
 
 def test_it_tells_what_changed_from_acquisition_to_replay(client: Client) -> None:
@@ -211,8 +211,9 @@ def test_its_queries_do_not_grow(client: Client) -> None:
             make_attempt(trial, counts=False)
 
     # reader, run, tallies, trials, sibling, its outcomes, unscored attempts, spent by agent and author, provider's delays, skill uses,
-    # the skills of the libraries given, probes, episodes, spine, decisions, three of how they ended
-    assert assert_queries_flat(client, run.get_absolute_url(), make) == 19
+    # the skills of the libraries given, probes, episodes, spine, decisions, three of how they ended; of the evolution: order of
+    # trials, history, files, uses, no-skill; checks, sides and contents under the cursor, and five of the lineage, kept afterwards
+    assert assert_queries_flat(client, run.get_absolute_url(), make) == 32
 
 
 # --- the list of an imported run --------------------------------------------------------------------------------

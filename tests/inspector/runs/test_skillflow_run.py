@@ -94,7 +94,7 @@ def _look_at_pages(client: Client, experiment: Experiment, runs: dict[str, Run])
         assert name in page.text
     for run in runs.values():
         url = run.get_absolute_url()
-        assert "In the protocol's order" in client.get(url).text
+        assert "in the protocol's order" in client.get(url).text
         assert client.get(f"{url}library/").status_code == 200
         trial = run.episodes.get().trials.order_by("task__ordinal").last()
         assert client.get(trial.get_absolute_url()).status_code == 200

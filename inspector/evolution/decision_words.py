@@ -1,0 +1,58 @@
+"""What a step did to a library, in one word, a mark and a tone: the same on the strip, the rail and every list of decisions."""
+
+from __future__ import annotations
+
+from benchapp.analysis.lineage.library_states import LibraryStep
+from benchapp.models import Decision, Episode, Experiment, Run
+from runner.base.types import AuthorMode, DecisionStatus
+
+Words = tuple[str, str, str]  # word, mark, tone: "", created, revised, refused
+CURATED, FROZEN, UNEXPLAINED = "Curated skill", "Frozen library", "Came without an author"
+
+_APPLIED = {
+    "create": ("Created", "+", "created"),
+    "replace": ("Replaced", "~", "revised"),
+    "narrow": ("Narrowed", "~", "revised"),
+}
+# Where the author names its skills there is no operation; then its mode names what it did.
+_WRITTEN: dict[str, Words] = {
+    AuthorMode.WRITE: ("Written", "+", "created"),
+    AuthorMode.CRAFT: ("Drafted", "+", "created"),
+    AuthorMode.REFINE: ("Refined", "~", "revised"),
+    AuthorMode.DISTILL: ("Distilled", "+", "created"),
+    AuthorMode.CONSOLIDATE: ("Distilled", "+", "created"),
+    AuthorMode.OUTSIDE: ("Generated", "+", "created"),
+}
+_OTHER = {
+    DecisionStatus.NO_OP: ("No change", "=", ""),
+    DecisionStatus.REJECTED: ("Rejected", "!", "refused"),
+    DecisionStatus.FAILED: ("Failed", "×", "refused"),
+}
+
+
+def describe_decision(decision: Decision) -> Words:
+    """(word, mark, tone) of a decision: what it did to the library in one word."""
+    if decision.status == DecisionStatus.APPLIED:
+        revised = _WRITTEN.get(decision.mode, ("Revised", "~", "revised"))
+        return _APPLIED.get(decision.operation_type, revised)
+    return _OTHER[DecisionStatus(decision.status)]
+
+
+def describe_seeding(run: Run, episode: Episode) -> str:
+    """The word for what comes into this library without an author. Of an import, only the condition says that it was curated."""
+    if episode.protocol == "probe":
+        return FROZEN
+    is_own = run.experiment.origin == Experiment.Origin.RUN
+    return CURATED if is_own or run.condition.startswith("curated") else UNEXPLAINED
+
+
+def describe_step(step: LibraryStep, seeded: str = CURATED) -> Words:
+    """`seeded`: the word for what comes in without an author."""
+    entry = step.entry
+    if entry.decision:
+        return describe_decision(entry.decision)
+    if entry.seeding:
+        return (seeded, "+", "created")
+    if entry.refusal:
+        return ("Write refused" if entry.refusal.trial_id else "Source differs", "!", "refused")
+    return ("Frozen", "", "")

@@ -1,0 +1,86 @@
+"""The strip of an episode, ready for a page. A page calls `open_strip`, includes templates/evolution/_strip.html with it, and
+links static/css/strip.css and static/js/strip.js."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from django.urls import reverse
+from django.utils.safestring import SafeString
+
+from benchapp.analysis.lineage.library_states import LibraryHistory
+from benchapp.models import Episode, Run, Trial
+from inspector.evolution.strip_drawing import StripLinks, draw_strip
+from inspector.evolution.timeline import SkillLane, Timeline, TimelinePatch, TimelineTrial, read_timelines
+from inspector.web.responses import address_of_any
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """`place`: where the page stands on it, in words. `before`, `after`: addresses of the neighbours, empty at an end."""
+
+    timeline: Timeline
+    svg: SafeString
+    place: str = ""
+    before: str = ""
+    after: str = ""
+
+    @property
+    def episode(self) -> Episode:
+        return self.timeline.episode
+
+
+def open_strip(run: Run, episode: Episode, *, trial: Trial) -> Strip | None:
+    """The strip of a trial's page: the trial is marked, its neighbours are its neighbours on the strip. Three queries.
+
+    None where the episode's trials have no order: an import without a protocol.
+    """
+    if not episode.is_ordered:
+        return None
+    timeline = open_timeline(run, episode)
+    links = link_to_pages(run, episode)
+    here = str(trial.public_id)
+    trials = timeline.trials
+    place = timeline.numbers.get(here, 0)
+    before = links.of_trial(trials[place - 2]) if place > 1 else ""
+    after = links.of_trial(trials[place]) if 0 < place < len(trials) else ""
+    svg = draw_strip(timeline, links, here=frozenset([here]))
+    return Strip(timeline, svg, f"trial {place} of {len(trials)}" if place else "", before, after)
+
+
+def open_timeline(run: Run, episode: Episode, history: LibraryHistory | None = None) -> Timeline:
+    """Three queries, one fewer with a history that the page has read."""
+    histories = {episode.pk: history} if history else None
+    (timeline,) = read_timelines(run, [episode], Trial.objects.filter(episode=episode).for_grid(), histories)
+    return timeline
+
+
+def link_to_pages(run: Run, episode: Episode) -> StripLinks:
+    """A square leads to its trial, a patch to its difference in the library, a lane to the skill's blame."""
+    trial, library = address_of_any("trial"), reverse("library", args=[run.public_id])
+    blame, of_episode = reverse("blame", args=[run.public_id]), str(episode.public_id)
+
+    def of_patch(patch: TimelinePatch) -> str:
+        decision, step = patch.step.entry.decision, patch.step
+        chosen = {"decision": decision.number} if decision else {"from": step.before.key, "to": step.after.key}
+        return f"{library}?{urlencode({'episode': of_episode, **chosen})}"
+
+    def of_trial(found: TimelineTrial) -> str:
+        return trial.format(found.key)
+
+    def of_skill(lane: SkillLane) -> str:
+        return f"{blame}?{urlencode({'episode': of_episode, 'skill': lane.name})}"
+
+    return StripLinks(of_trial, of_patch, of_skill)
+
+
+def link_to_cursor(run: Run, episode: Episode) -> StripLinks:
+    """Squares and patches move the cursor of the run's page; what lies under it has the links to the pages."""
+    address = reverse("run", args=[run.public_id])
+
+    def at(key: str) -> str:
+        return f"{address}?{urlencode({'episode': str(episode.public_id), 'at': key})}#evolution"
+
+    of_skill = link_to_pages(run, episode).of_skill
+    return StripLinks(lambda trial: at(trial.key), lambda patch: at(patch.key), of_skill, swaps=True)

@@ -1,0 +1,237 @@
+"""An episode in the order it happened: its trials, what each answer did to the library, the freeze, and its skills.
+
+Values only; `strip_layout` says where they stand and `strip_drawing` draws them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from benchapp.analysis.lineage.library_states import NEVER, LibraryHistory, LibraryState, LibraryStep, read_histories
+from benchapp.models import Entry, Episode, Run, SkillUse, SnapshotFile, Square
+from inspector.evolution.decision_words import describe_seeding, describe_step
+from runner.base.types import Phase, UseKind
+
+PHASES = (Phase.ACQUISITION, Phase.DEPLOYMENT, Phase.REPLAY, Phase.EVALUATION)
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineTrial:
+    """One trial. `number`: its place among the episode's, from 1. `read`: skills it read, where they were asked for."""
+
+    number: int
+    square: Square
+    read: frozenset[str] = frozenset()
+
+    @property
+    def key(self) -> str:
+        return str(self.square.public_id)
+
+
+@dataclass(frozen=True, slots=True)
+class TimelinePatch:
+    """What one entry of the spine did to the library, or failed to do. `key`: "d2" is decision 2, "s1" the first skill
+    that came in without an author; a write that was refused has none."""
+
+    key: str
+    step: LibraryStep
+    word: str
+    mark: str
+    tone: str
+    skills: tuple[str, ...] = ()  # whose files it changed
+
+    @property
+    def is_change(self) -> bool:
+        return self.step.before is not self.step.after
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineFreeze:
+    """The seal. `state`: what it holds."""
+
+    state: LibraryState
+    seal: str
+
+
+Event = TimelineTrial | TimelinePatch | TimelineFreeze
+
+
+@dataclass(frozen=True, slots=True)
+class SkillLane:
+    """The life of one skill. `points`: (patch, lines once it was made), in order; `start` where it stood from the
+    beginning. `end`: the patch that took it away; `into`: the one skill which that patch wrote."""
+
+    name: str
+    points: tuple[tuple[str, int], ...]
+    start: int = 0
+    end: str = ""
+    into: str = ""
+
+    @property
+    def lines(self) -> int:
+        return self.points[-1][1] if self.points else self.start
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """`events`: in the order they happened; what was planned and never begun comes last."""
+
+    episode: Episode
+    events: tuple[Event, ...]
+    lanes: tuple[SkillLane, ...] = ()
+    history: LibraryHistory = field(default_factory=lambda: LibraryHistory(()))
+    numbers: Mapping[str, int] = field(default_factory=dict)  # key of a trial -> its number
+
+    @property
+    def trials(self) -> list[TimelineTrial]:
+        return [event for event in self.events if isinstance(event, TimelineTrial)]
+
+    @property
+    def patches(self) -> list[TimelinePatch]:
+        return [event for event in self.events if isinstance(event, TimelinePatch)]
+
+    @property
+    def decisions_total(self) -> int:
+        return sum(patch.step.entry.decision is not None for patch in self.patches)
+
+    @property
+    def freeze(self) -> TimelineFreeze | None:
+        return next((event for event in self.events if isinstance(event, TimelineFreeze)), None)
+
+    def count_passed(self, phase: str) -> tuple[int, int]:
+        """(passed, scored) of the trials of a phase."""
+        outcomes = [trial.square.success for trial in self.trials if trial.square.phase == phase]
+        return outcomes.count(True), len(outcomes) - outcomes.count(None)
+
+    def list_readers(self, patch: TimelinePatch) -> list[TimelineTrial]:
+        """The later trials that read a skill which this patch wrote."""
+        wrote = set(patch.skills)
+        later = self.events[self.events.index(patch) + 1 :]
+        return [event for event in later if isinstance(event, TimelineTrial) and event.read & wrote]
+
+
+def read_timelines(
+    run: Run,
+    episodes: Sequence[Episode],
+    squares: Iterable[Square],
+    histories: Mapping[int, LibraryHistory] | None = None,
+) -> list[Timeline]:
+    """Without lanes. Two queries for all episodes, one where the histories are known. `squares`: of
+    `TrialQuerySet.for_grid`."""
+    by_episode: dict[int, list[Square]] = defaultdict(list)
+    for square in squares:
+        by_episode[square.episode_id].append(square)
+    tried = Entry.objects.filter(episode__in=episodes, kind=Entry.Kind.TRIAL).order_by("-sequence")
+    places = dict(tried.values_list("attempt__trial", "sequence"))  # of several attempts the first
+    histories = histories or read_histories(episodes)
+    return [
+        build_timeline(
+            episode, histories[episode.pk], by_episode[episode.pk], places, seeded=describe_seeding(run, episode)
+        )
+        for episode in episodes
+    ]
+
+
+def build_timeline(
+    episode: Episode, history: LibraryHistory, squares: Sequence[Square], places: Mapping[int, int], *, seeded: str
+) -> Timeline:
+    """`places`: key of a trial -> its place on the spine."""
+    order = {square.pk: number for number, square in enumerate(squares)}
+
+    def rank(square: Square) -> tuple[int, int, int]:
+        phase = PHASES.index(Phase(square.phase)) if square.phase in PHASES else len(PHASES)
+        return places.get(square.pk, NEVER), phase, order[square.pk]
+
+    trials = [TimelineTrial(number, square) for number, square in enumerate(sorted(squares, key=rank), 1)]
+    placed: list[tuple[int, Event]] = [(places.get(trial.square.pk, NEVER), trial) for trial in trials]
+    placed += [(step.entry.sequence, event) for step, event in _list_changes(history, seeded)]
+    placed.sort(key=lambda pair: pair[0])
+    numbers = {trial.key: trial.number for trial in trials}
+    return Timeline(episode, tuple(event for _, event in placed), history=history, numbers=numbers)
+
+
+def _list_changes(history: LibraryHistory, seeded: str) -> Iterable[tuple[LibraryStep, Event]]:
+    seedings = 0
+    for step in history.steps:
+        entry = step.entry
+        if entry.seal:
+            yield step, TimelineFreeze(step.after, entry.seal.seal)
+            continue
+        seedings += entry.seeding is not None
+        key = f"d{entry.decision.number}" if entry.decision else f"s{seedings}" if entry.seeding else ""
+        yield step, TimelinePatch(key, step, *describe_step(step, seeded))
+
+
+# --- skills -----------------------------------------------------------------------------------------------------------
+
+
+def follow_skills(timeline: Timeline) -> Timeline:
+    """The same with its lanes, and with what each trial read. Two queries."""
+    held = _read_held(timeline)
+    changed = {patch: _compare_held(held, patch) for patch in timeline.patches if patch.is_change}
+    read = _read_uses(timeline.episode)
+    events: list[Event] = []
+    for event in timeline.events:
+        if isinstance(event, TimelineTrial):
+            event = replace(event, read=frozenset(read.get(event.square.pk, ())))
+        elif isinstance(event, TimelinePatch) and event in changed:
+            event = replace(event, skills=tuple(sorted(changed[event])))
+        events.append(event)
+    return replace(timeline, events=tuple(events), lanes=tuple(_build_lanes(timeline, held, changed)))
+
+
+Held = Mapping[
+    int, Mapping[str, frozenset[tuple[str, str, int]]]
+]  # snapshot -> skill -> (path, digest, lines) of files
+
+
+def _read_held(timeline: Timeline) -> Held:
+    snapshots = {state.snapshot.pk for state in timeline.history.states if state.snapshot}
+    files: dict[int, dict[str, set[tuple[str, str, int]]]] = defaultdict(lambda: defaultdict(set))
+    rows = SnapshotFile.objects.filter(snapshot__in=snapshots).order_by()
+    for snapshot, skill, path, digest, lines in rows.values_list("snapshot_id", "skill", "path", "blob_id", "lines"):
+        files[snapshot][skill].add((path, digest, lines))
+    return {pk: {skill: frozenset(found) for skill, found in skills.items()} for pk, skills in files.items()}
+
+
+def _held_in(held: Held, state: LibraryState) -> Mapping[str, frozenset[tuple[str, str, int]]]:
+    return held.get(state.snapshot.pk, {}) if state.snapshot else {}
+
+
+def _compare_held(held: Held, patch: TimelinePatch) -> set[str]:
+    before, after = _held_in(held, patch.step.before), _held_in(held, patch.step.after)
+    return {skill for skill in {*before, *after} if before.get(skill) != after.get(skill)}
+
+
+def _read_uses(episode: Episode) -> dict[int, set[str]]:
+    uses = SkillUse.objects.filter(attempt__counts=True, attempt__trial__episode=episode).exclude(kind=UseKind.MOUNTED)
+    read: dict[int, set[str]] = defaultdict(set)
+    for trial, skill in uses.order_by().values_list("attempt__trial_id", "skill"):
+        read[trial].add(skill)
+    return read
+
+
+def _build_lanes(timeline: Timeline, held: Held, changed: Mapping[TimelinePatch, set[str]]) -> Iterable[SkillLane]:
+    """In the order the skills came. A skill that goes and comes back has one lane."""
+    points: dict[str, list[tuple[str, int]]] = {}
+    starts: dict[str, int] = {}
+    ends: dict[str, tuple[str, str]] = {}
+    for skill, files in _held_in(held, timeline.history.states[0]).items():
+        starts[skill], points[skill] = _count_lines(files), []
+    for patch, skills in changed.items():
+        after = _held_in(held, patch.step.after)
+        wrote = sorted(skill for skill in skills if skill in after)
+        for skill in sorted(skills):
+            if skill in after:
+                points.setdefault(skill, []).append((patch.key, _count_lines(after[skill])))
+                ends.pop(skill, None)
+            else:
+                ends[skill] = (patch.key, wrote[0] if len(wrote) == 1 else "")
+    for skill, found in points.items():
+        yield SkillLane(skill, tuple(found), starts.get(skill, 0), *ends.get(skill, ("", "")))
+
+
+def _count_lines(files: Iterable[tuple[str, str, int]]) -> int:
+    return sum(lines for _, _, lines in files)

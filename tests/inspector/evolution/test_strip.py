@@ -1,0 +1,162 @@
+"""The strip: one geometry for all pages, a link and words for every square and patch, nothing hostile left alive."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from benchapp.models import Decision, Episode, Task, Trial
+from inspector.evolution.strip import link_to_cursor, link_to_pages, open_strip, open_timeline
+from inspector.evolution.strip_drawing import StripForm, draw_strip
+from inspector.evolution.strip_layout import SIDE, lay_out
+from inspector.evolution.timeline import Timeline, TimelineTrial, follow_skills
+from tests.worlds.factories import (
+    make_decision,
+    make_episode,
+    make_experiment,
+    make_family,
+    make_learning_run,
+    make_snapshot,
+    make_suite,
+    make_trial,
+    make_unordered_episode,
+)
+
+pytestmark = pytest.mark.django_db
+
+HOSTILE = '"><script>alert(1)</script><img src=x>\u202e'
+
+
+@pytest.fixture
+def episode() -> Episode:
+    return make_learning_run(families=2).episodes.get()
+
+
+def timeline_of(episode: Episode) -> Timeline:
+    return follow_skills(open_timeline(episode.run, episode))
+
+
+def draw(episode: Episode, form: StripForm = StripForm.FULL, **how: object) -> str:
+    return str(draw_strip(timeline_of(episode), link_to_pages(episode.run, episode), form, **how))  # type: ignore[arg-type]
+
+
+def test_events_stand_in_the_order_they_happened(episode: Episode) -> None:
+    words = [
+        "trial" if isinstance(event, TimelineTrial) else getattr(event, "word", "freeze")
+        for event in timeline_of(episode).events
+    ]
+    assert words[:7] == ["trial", "Created", "trial", "Revised", "trial", "Rejected", "trial"]
+    assert words[12] == "freeze"
+    assert words[13:] == ["trial"] * 12
+
+
+def test_what_was_never_begun_comes_last(episode: Episode) -> None:
+    waiting = make_trial(episode, make_family().tasks.first(), finished=False)
+    assert timeline_of(episode).trials[-1].square.pk == waiting.pk
+
+
+def test_a_trial_has_the_same_x_in_every_form_and_condition() -> None:
+    suite = make_suite(environments=1, families=2)
+    experiment = make_experiment(suite=suite)
+    learned = make_learning_run(experiment).episodes.get()
+    Decision.objects.filter(episode=learned, number=3).delete()
+    bare = make_learning_run(experiment, condition="no-skill", outcomes=(False,) * 9).episodes.get()
+    bare.decisions.all().delete()
+    places = [
+        [lay_out(timeline).trials[trial.key] for trial in timeline.trials]
+        for timeline in (timeline_of(learned), timeline_of(bare))
+    ]
+    assert places[0] == places[1]
+    for form in StripForm:
+        drawn = re.findall(rf'<rect x="([\d.]+)" y="\d+" width="{SIDE}" height="{SIDE}"', draw(learned, form))
+        assert sorted(map(float, drawn)) == sorted(places[0])
+
+
+def test_nothing_lies_on_anything_else(episode: Episode) -> None:
+    layout = lay_out(timeline_of(episode))
+    squares = [(x, x + SIDE) for x in layout.trials.values()]
+    patches = [(x - 4, x + 4) for x in layout.patches.values()]
+    spans = sorted(squares + patches)
+    assert all(left[1] <= right[0] for left, right in zip(spans, spans[1:], strict=False))
+
+
+def test_every_square_and_patch_is_a_link_with_words(episode: Episode) -> None:
+    svg = draw(episode)
+    assert svg.count('class="evo-trial') == 18
+    assert svg.count("data-stop=") == 6
+    for trial in Trial.objects.filter(episode=episode):
+        assert f'href="{trial.get_absolute_url()}"' in svg
+    assert "Decision 2: revised\nR1 → R2 +6" in svg
+    assert svg.count("<a ") + svg.count("<a\n") == svg.count("<title>") - svg.count('class="evo-family"')
+
+
+def test_lanes_show_who_read_a_skill_and_how_it_ended(episode: Episode) -> None:
+    timeline = timeline_of(episode)
+    first = timeline.lanes[0]
+    assert [key for key, _ in first.points] == ["d1", "d2"]
+    readers = [trial for trial in timeline.trials if first.name in trial.read]
+    svg = draw(episode)
+    hits = sum(trial.square.success is True for trial in timeline.trials for _ in trial.read)
+    assert svg.count('class="evo-hit"') == hits
+    assert len(readers) == 4
+    patch = next(patch for patch in timeline.patches if patch.key == "d2")
+    assert timeline.list_readers(patch) == readers[1:]
+
+
+def test_a_skill_that_goes_when_one_other_is_written_curves_into_it() -> None:
+    episode, family = make_episode(), make_family()
+    make_decision(episode, family, after=make_snapshot({"a/SKILL.md": "a\n"}))
+    make_decision(episode, family, after=make_snapshot({"a/SKILL.md": "a\n", "b/SKILL.md": "b\n"}))
+    make_decision(episode, family, after=make_snapshot({"a/SKILL.md": "a\nb\n"}))
+    gone = next(lane for lane in timeline_of(episode).lanes if lane.name == "b")
+    assert (gone.end, gone.into) == ("d3", "a")
+    assert "Gone at R3, which wrote a" in draw(episode)
+    assert "evo-merge" in draw(episode)
+
+
+def test_the_cursor_and_a_range_are_marked(episode: Episode) -> None:
+    svg = draw(episode, StripForm.PLAIN, here=frozenset(["d2"]))
+    assert svg.count('aria-current="true"') == 1
+    assert "evo-ring" in svg
+    ranged = draw(episode, StripForm.PLAIN, band=("d1", "d4"))
+    assert "evo-band" in ranged
+    assert "evo-ring" not in ranged
+
+
+def test_a_minor_strip_has_no_stop_for_the_keys(episode: Episode) -> None:
+    assert "data-stop" not in draw(episode, StripForm.MINOR)
+
+
+def test_it_disarms_what_models_and_suites_wrote(episode: Episode) -> None:
+    Task.objects.update(title=HOSTILE)
+    Decision.objects.update(summary=HOSTILE)
+    Episode.objects.update(title=HOSTILE)
+    episode.refresh_from_db()
+    for form in StripForm:
+        svg = draw(episode, form)
+        assert "<script" not in svg
+        assert "<img" not in svg
+        assert "\u202e" not in svg
+
+
+def test_a_trial_page_gets_its_place_and_its_neighbours(episode: Episode) -> None:
+    trials = timeline_of(episode).trials
+    trial = Trial.objects.get(public_id=trials[1].square.public_id)
+    strip = open_strip(episode.run, episode, trial=trial)
+    assert strip is not None
+    assert strip.place == "trial 2 of 18"
+    assert strip.before.endswith(f"/trials/{trials[0].key}/")
+    assert strip.after.endswith(f"/trials/{trials[2].key}/")
+    assert str(strip.svg).count('aria-current="true"') == 1
+
+
+def test_trials_without_an_order_have_no_strip() -> None:
+    trial = make_trial(make_unordered_episode(), phase="evaluation")
+    assert open_strip(trial.episode.run, trial.episode, trial=trial) is None
+
+
+def test_on_a_run_page_squares_move_the_cursor(episode: Episode) -> None:
+    svg = str(draw_strip(timeline_of(episode), link_to_cursor(episode.run, episode)))
+    assert svg.count("data-swap") == 18
+    assert "at=d2#evolution" in svg
