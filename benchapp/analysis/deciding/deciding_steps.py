@@ -24,6 +24,7 @@ from benchapp.analysis.deciding.named_values import NamedValues
 from benchapp.analysis.deciding.step_glances import StepGlance, StepKind, glance_at, list_commands
 from runner.base.types import Source, Step
 
+MOST_TRIES = 2_000  # places where a value may stand as a part of another
 _WORD = re.compile(r"[\w./-]{2,}")
 _GOES_ON = re.compile(r"\w|\.\d")
 
@@ -84,7 +85,9 @@ class StepIndex:
     def find_first_result(self, value: str) -> int | None:
         """The first step whose result has the value by itself: 41.2 is no part of 141.2 or 41.27."""
         at = self.results.find(value)
-        while at >= 0:
+        for _ in range(MOST_TRIES):
+            if at < 0:
+                break
             if self._stands_alone(at, at + len(value)):
                 return self.numbers[bisect_right(self.starts, at) - 1]
             at = self.results.find(value, at + 1)
@@ -138,7 +141,7 @@ def find_deciding_steps(named: NamedValues, index: StepIndex, *, failed: bool = 
     shown = _find_first(named.named, index)
     if shown:
         return (DecidingStep(shown[0], Rule.SHOWS, shown[1]),)
-    writes = [(step, name) for name in named.files if (step := index.find_last_write(name)) is not None]
+    writes = [(wrote, name) for name in named.files if (wrote := index.find_last_write(name)) is not None]
     if writes or (writes := [found for name in named.files if (found := index.find_last_program(name))]):
         writer, file = max(writes)
         return (DecidingStep(writer, Rule.LAST_WRITE, file),)

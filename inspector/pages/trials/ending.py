@@ -32,7 +32,7 @@ def say_ending(trial: Trial, attempt: Attempt | None, verdict: VerdictView | Non
         case "running":
             return "Running now"
         case "interrupted":
-            return "Interrupted before it finished"
+            return "Unknown how it ended" if attempt.source_key else "Interrupted before it finished"
         case "infrastructure":
             return "The machine failed, not the agent"
     if verdict is None or verdict.verdict.success is None:

@@ -11,7 +11,7 @@ from benchapp.models import Trajectory, Trial
 from inspector.web.text.visible import one_line
 from runner.base.types import TrajectoryKind
 
-SAID_CHARS = 160
+SAID_CHARS = 110
 
 
 @dataclass(frozen=True, slots=True)
