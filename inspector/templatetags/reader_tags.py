@@ -11,7 +11,7 @@ from django import template
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
-from inspector.pages.trials.step_cards import CardPart
+from inspector.pages.trials.step_cards import CardPart, CardText
 from inspector.pages.trials.step_map import BINS, WIDEST, Clock, MapMark, OutlineLine, StepMap
 from inspector.pages.trials.text_colours import Layer
 from inspector.templatetags.hostile_tags import fold_blanks
@@ -22,9 +22,32 @@ register = template.Library()
 
 HIT = "hit"
 MAP_WIDTH = 14
+SHORT_LABEL = 34  # characters that fit a row
 
 
 @register.simple_tag
+def card_text(text: CardText, step: int, piece_at: str, absent: str = "") -> SafeString:
+    """A field as one block, its folds inside. Without an address of its pieces a fold has what is at hand, or `absent`."""
+    if not text.parts:
+        return SafeString("")
+    parts = "".join(
+        _draw_fold(text, part, step, piece_at, absent) if part.is_fold else card_part(part) for part in text.parts
+    )
+    return mark_safe(f'<pre class="{text.field.kind}">\n{parts}</pre>')  # noqa: S308 (each part is escaped)
+
+
+def _draw_fold(text: CardText, part: CardPart, step: int, piece_at: str, absent: str) -> str:
+    where = f" <span>{part.where}</span>" if part.where else ""
+    summary = f"<summary><b>{part.more}</b>{where}</summary>"
+    opened = '<div class="more" tabindex="0" role="region" aria-label="Unfolded text">'
+    if not piece_at:
+        return f'<details class="rest">{summary}{opened}{fold_blanks(part.part.text or absent)}</div></details>'
+    place = f"&step={step}&field={text.field.name}&start={part.part.start}&end={part.part.end}"
+    address = escape(piece_at + place)
+    asked = f'hx-get="{address}" hx-trigger="toggle once" hx-target="find .more"'
+    return f'<details class="rest" {asked}>{summary}{opened}<a href="{address}">as plain text</a></div></details>'
+
+
 def card_part(part: CardPart) -> SafeString:
     """A shown stretch of a text. All its characters stay in the page, and only they."""
     raw = part.part.raw
@@ -61,9 +84,10 @@ def _draw_line(line: OutlineLine, query: str, first: int, last: int) -> str:
     note = f"<small>{escape(line.note)}</small>" if line.note else ""
     away = "" if first <= line.number <= last else f"?at={line.number}{query}"
     label = escape(line.label)
+    title = f' title="{label}"' if len(line.label) > SHORT_LABEL else ""
     bars = _draw_bars(*line.bars) if line.bars else ""
     return (
-        f'<li class="{line.kind.value}{classes}{line.missed}"><a href="{away}#step-{line.number}" title="{label}">'
+        f'<li class="{line.kind.value}{classes}{line.missed}"><a href="{away}#step-{line.number}"{title}>'
         f'<b>{line.number}</b><svg class="icon" aria-hidden="true"><use href="#i-{icon}"/></svg>'
         f'<span class="t">{label or "nothing said"}{note}</span>{bars}</a></li>\n'
     )

@@ -171,7 +171,8 @@ document.addEventListener("htmx:beforeSwap", (event) => {
   hold();
   lastWay = event.detail.target.dataset.way;
 });
-document.addEventListener("htmx:afterSettle", () => {
+document.addEventListener("htmx:afterSettle", (event) => {
+  if (event.detail.target?.classList?.contains("rows")) markRow(shown);
   if (!lastWay) return;
   trim(lastWay);
   lastWay = "";

@@ -26,6 +26,7 @@ from runner.base.types import ToolCall
 
 TITLE_CHARS = 110  # a message of no more in one line is the title of its card
 PROSE_CHARS = 8_000  # a longer message is drawn as text, folded
+LINE_CHARS = 2_000  # a message with a longer line as well: what is so long in one line is no prose
 PROSE_LINES = 40  # of a message that are shown; the others open below
 CHUNK_PROSE = 80_000  # characters of Markdown in one answer: drawing it takes time
 _MARKDOWN = re.compile(r"[*_`#\[\]<>|~\\&\n]|^\s*(?:[-+]|\d+[.)])\s")
@@ -160,7 +161,7 @@ def _draw_card(step: StepView, stored: StoredStep, facts: Facts, room: int) -> t
         pass
     elif glance.kind is StepKind.SYSTEM and whole.count("\n") > 2:
         told, plain = _first_sentence(whole), said
-    elif whole and len(whole) <= min(PROSE_CHARS, room):
+    elif whole and len(whole) <= min(PROSE_CHARS, room) and max(map(len, whole.split("\n"))) <= LINE_CHARS:
         title = _draw_title(whole) if step.tools else SafeString("")
         prose = None if title else _draw_prose(whole)
     else:

@@ -114,7 +114,9 @@ def test_a_short_value_is_looked_for_with_the_words_quoted_around_it() -> None:
     assert read_named_values("a", "expected visits 11, found 13").found == ()
 
 
-@pytest.mark.parametrize(("value", "tells"), [("1", False), ("27.5", True), ("ok", False), ("none", False), ("Rosa", True)])
+@pytest.mark.parametrize(
+    ("value", "tells"), [("1", False), ("27.5", True), ("ok", False), ("none", False), ("Rosa", True)]
+)
 def test_only_values_that_stand_nowhere_else_are_looked_for(value: str, tells: bool) -> None:
     assert is_telling(value) is tells
 
@@ -151,7 +153,9 @@ def test_a_step_is_named_by_what_it_does(step: Step, kind: StepKind, label: str)
     assert (glance.kind, glance.label) == (kind, label)
 
 
-@pytest.mark.parametrize("text", ["<&\"'>", "cp ", "> ", "<<a", "open('", "a/", "expected a, ", ", found 1", "'", " ", "1.2."])
+@pytest.mark.parametrize(
+    "text", ["<&\"'>", "cp ", "> ", "<<a", "open('", "a/", "expected a, ", ", found 1", "'", " ", "1.2."]
+)
 def test_hostile_texts_take_no_time(text: str) -> None:
     started = time.process_time()
     index = build_step_index([shell(1, text * 30_000, text * 30_000)])
