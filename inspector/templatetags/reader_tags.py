@@ -6,6 +6,7 @@ Put together here and not by templates, because a page has thousands of rows and
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from html import escape as html_escape
 
 from django import template
 from django.utils.html import escape
@@ -81,9 +82,9 @@ def _draw_line(line: OutlineLine, query: str, first: int, last: int) -> str:
     kinds = (("error", line.is_error), ("skill", line.has_skill), ("deciding", line.is_deciding))
     classes = "".join(f" {name}" for name, holds in kinds if holds)
     icon = "skill" if line.has_skill else line.kind.value
-    note = f"<small>{escape(line.note)}</small>" if line.note else ""
+    note = f"<small>{html_escape(line.note)}</small>" if line.note else ""
     away = "" if first <= line.number <= last else f"?at={line.number}{query}"
-    label = escape(line.label)
+    label = html_escape(line.label)
     title = f' title="{label}"' if len(line.label) > SHORT_LABEL else ""
     bars = _draw_bars(*line.bars) if line.bars else ""
     return (

@@ -9,6 +9,7 @@ from typing import Protocol
 from inspector.web.text.drawn_steps import PAGE_STEPS
 
 CHUNK_STEPS = 50
+FIRST_STEPS = 30  # around the one that the address points at; the next chunk follows while the reader reads these
 BEFORE = 8  # steps above the one that the address points at
 
 
@@ -68,7 +69,8 @@ def parse_chunk(total: int, query: Mapping[str, str]) -> StepWindow:
         start = max(1, last - CHUNK_STEPS + 1)
         return StepWindow(start, last - start + 1, total, None)
     if first is None or (step is not None and not first <= step < first + CHUNK_STEPS):
-        first = max(1, min((step or 1) - BEFORE, total - CHUNK_STEPS + 1))
+        first = max(1, min((step or 1) - BEFORE, total - FIRST_STEPS + 1))
+        return StepWindow(first, FIRST_STEPS, total, step)
     return StepWindow(first, CHUNK_STEPS, total, step)
 
 
