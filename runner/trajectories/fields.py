@@ -43,14 +43,26 @@ def tool_call_text(call: ToolCall) -> str:
     Texts stand as they are, so that a command reads as a command; everything else is compact JSON with sorted keys.
     Sorting makes the text independent of the order in which a store gives the keys back.
     """
-    short, long = [], []
-    for key in sorted(call.arguments):
-        value = _value_text(call.arguments[key])
-        if "\n" in value:
-            long.append(f"{key}:\n{value}")
-        else:
-            short.append(f"{key}: {value}")
-    return "\n".join([call.name, *short, *long])
+    lines = (f"{key}:{_gap(value)}{value}" for key, value in _order_arguments(call))
+    return "\n".join([call.name, *lines])
+
+
+def place_arguments(call: ToolCall) -> Iterator[tuple[str, int, int]]:
+    """(key, start and end of its value) of each argument, in characters of `tool_call_text`."""
+    at = len(call.name) + 1
+    for key, value in _order_arguments(call):
+        start = at + len(key) + 2
+        at = start + len(value) + 1
+        yield key, start, at - 1
+
+
+def _order_arguments(call: ToolCall) -> list[tuple[str, str]]:
+    values = [(key, _value_text(call.arguments[key])) for key in sorted(call.arguments)]
+    return sorted(values, key=lambda pair: "\n" in pair[1])
+
+
+def _gap(value: str) -> str:
+    return "\n" if "\n" in value else " "
 
 
 def _value_text(value: JsonValue) -> str:

@@ -72,7 +72,7 @@ LIBRARY = [
     "?decision=6",
     "?from=R0&to=R4",
 ]
-TRIAL = ["", "?view=rich", "?view=rough", "?step=40"]
+TRIAL = ["", "?view=rich", "?view=rough", "?at=40"]
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -98,30 +98,61 @@ def test_every_view_keeps_the_policy_and_wcag_aa(
     assert errors == []
 
 
-def test_keys_walk_steps_errors_skills_and_pages(world: tuple[str, Run, Trial], page: Page) -> None:
+def test_keys_walk_steps_errors_and_skills(world: tuple[str, Run, Trial], page: Page) -> None:
     base, _, trial = world
     page.goto(f"{base}/trials/{trial.public_id}/")
+    here = page.locator(".steps > li.at")
     page.keyboard.press("j")
-    expect(page.locator(".steps > li.at")).to_have_id("step-1")
+    expect(here).to_have_id("step-1")
     page.keyboard.press("e")
-    expect(page.locator(".steps > li.at")).to_have_id("step-9")
+    expect(here).to_have_id("step-9")
     page.keyboard.press("s")
-    expect(page.locator(".steps > li.at")).to_have_id("step-12")
+    expect(here).to_have_id("step-12")
     page.keyboard.press("k")
-    expect(page.locator(".steps > li.at")).to_have_id("step-11")
-    page.keyboard.press("n")
-    expect(page.get_by_role("heading", name="Steps 26–50 of 60")).to_be_visible()
-    page.goto(f"{base}/trials/{trial.public_id}/?step=20")
-    page.keyboard.press("e")  # no further error on this page
-    expect(page.locator("#step-40.pointed")).to_be_in_viewport()
+    expect(here).to_have_id("step-11")
+    page.keyboard.press("e")
+    expect(page.locator("#step-40")).to_be_in_viewport()
+    expect(here).to_have_id("step-40")
+    page.keyboard.press("E")
+    expect(here).to_have_id("step-9")
+    page.keyboard.press("G")
+    expect(here).to_have_id("step-60")
+    page.keyboard.press("r")
+    expect(page.locator("#step-59 details.think")).to_have_attribute("open", "")
+    page.keyboard.press("c")
+    expect(page.locator("#cut-rich")).to_be_checked()
+    page.keyboard.press("o")
+    expect(page.locator("#outline")).to_be_hidden()
+
+
+def test_more_steps_come_as_one_scrolls_and_the_address_follows(world: tuple[str, Run, Trial], page: Page) -> None:
+    base, _, trial = world
+    page.goto(f"{base}/trials/{trial.public_id}/")
+    page.mouse.move(700, 600)
+    steps = page.locator(".steps > li.step")
+    for _ in range(40):
+        page.mouse.wheel(0, 1200)
+        page.wait_for_timeout(80)
+    expect(steps).to_have_count(60)
+    page.wait_for_function("Number(location.hash.slice(6)) > 30 && location.search.includes('at=')")
+    page.goto(f"{base}/trials/{trial.public_id}/#step-58")
+    expect(page.locator("#step-58")).to_be_in_viewport()
+    page.goto(f"{base}/trials/{trial.public_id}/?at=50#step-50")
+    page.wait_for_timeout(600)
+    top = page.locator("#step-50").bounding_box()["y"]  # type: ignore[index]
+    assert 0 <= top < 120, "steps that came above did not move it"
+    page.locator(".outline a[href$='#step-2']").click()
+    expect(page.locator("#step-2")).to_be_in_viewport()
+    assert page.evaluate("window.violations") == []
 
 
 def test_a_folded_text_opens_in_place(world: tuple[str, Run, Trial], page: Page) -> None:
     base, _, trial = world
-    page.goto(f"{base}/trials/{trial.public_id}/?step=3#step-3")
+    page.goto(f"{base}/trials/{trial.public_id}/?at=3#step-3")
     text = page.locator("#step-3 pre.result")
     summary = text.locator("summary")
-    expect(summary).to_contain_text("Show 3,987 more lines (9–3,995 of 4,000")
+    expect(summary).to_contain_text("3,987 lines more")
+    expect(summary).to_contain_text("lines 9 to 3,995 of 4,000")
     summary.click()
     expect(text.get_by_role("link")).to_have_count(0)
     expect(text.locator(".more")).to_be_visible()

@@ -12,7 +12,7 @@ import orjson
 from benchapp.models import Blob, Compaction, Decision, DecisionEvidence, Episode, ModelCall
 from benchapp.record.recorded import slot_of
 from benchapp.record.trajectory_store import StoredStep, read_page
-from inspector.pages.trials.trial import StepWindow, parse_window
+from inspector.pages.trials.step_window import StepWindow, parse_window
 from inspector.web.subject import find_neighbours
 from inspector.web.text.drawn_steps import read_reasons, reading_order
 from inspector.web.text.visible import one_line, visible

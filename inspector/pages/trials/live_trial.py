@@ -14,7 +14,8 @@ from datetime import datetime
 from benchapp.models import Attempt
 from benchapp.record import live
 from benchapp.record.trajectory_store import StoredStep
-from inspector.web.text.drawn_steps import StepView, draw_steps
+from inspector.pages.trials.step_cards import StepCard, draw_cards
+from inspector.web.text.drawn_steps import draw_steps
 from runner.trajectories.atif_values import step_from_json
 from runner.trajectories.readers.skill_use import step_uses
 
@@ -31,7 +32,7 @@ class LiveSteps:
     """`after`: the id to ask from next. `is_over`: the attempt has ended. `is_away`: the broker is, so nothing is known."""
 
     attempt: Attempt
-    steps: tuple[StepView, ...]
+    steps: tuple[StepCard, ...]
     published: tuple[Published, ...]
     after: str
     last_number: int | None
@@ -71,7 +72,7 @@ def _draw(
     place = found[-1][0] if found else after
     return LiveSteps(
         attempt=attempt,
-        steps=tuple(draw_steps(numbered, skills=skills, kept={})),
+        steps=tuple(draw_cards(draw_steps(numbered, skills=skills, kept={}), numbered)),
         published=tuple(found),
         after=place,
         last_number=steps[-1].number if steps else None,

@@ -69,7 +69,7 @@ class Outline:
 
 
 @dataclass(frozen=True, slots=True)
-class _Chunk:
+class ChunkSummary:
     """What the summary of one chunk of steps tells."""
 
     first: int
@@ -86,12 +86,7 @@ def read_outline_around(trajectory: Trajectory, first: int, count: int, skill_st
     """
     skills = set(skill_steps)
     total = trajectory.steps_total
-    chunks = [
-        _Chunk(
-            own, own + steps - 1, summary.get("tools", {}), summary.get("errors", ()), summary.get("errors_total", 0)
-        )
-        for own, steps, summary in trajectory.chunks.values_list("first_step", "steps_total", "summary")
-    ]
+    chunks = read_chunk_summaries(trajectory)
     start = max(1, min(first - (WINDOW - count) // 2, total - WINDOW + 1))
     rows = read_outline(trajectory, start, WINDOW) if total else []
     tools: Counter[str] = Counter()
@@ -107,8 +102,19 @@ def read_outline_around(trajectory: Trajectory, first: int, count: int, skill_st
         marks=tuple(_place_marks(chunks, skills, total)),
         here=(_x(first, total), max(4.0, STRIP_WIDTH * count / max(total, 1))),
         first_error=next((step for chunk in chunks for step in chunk.errors), None),
-        next_error=_find_next_error(trajectory, chunks, last),
+        next_error=find_next_error(trajectory, chunks, last),
     )
+
+
+def read_chunk_summaries(trajectory: Trajectory) -> list[ChunkSummary]:
+    """One query."""
+    rows = trajectory.chunks.values_list("first_step", "steps_total", "summary")
+    return [
+        ChunkSummary(
+            own, own + steps - 1, summary.get("tools", {}), summary.get("errors", ()), summary.get("errors_total", 0)
+        )
+        for own, steps, summary in rows
+    ]
 
 
 def _draw_row(row: dict[str, Any], skills: set[int]) -> OutlineRow:
@@ -129,7 +135,7 @@ def _unwrap(text: str) -> str:
     return bare if bare == text else bare.rstrip("'\"")
 
 
-def _place_marks(chunks: list[_Chunk], skills: set[int], total: int) -> Iterable[StripMark]:
+def _place_marks(chunks: Sequence[ChunkSummary], skills: set[int], total: int) -> Iterable[StripMark]:
     """At most MARKS places; where there are more, errors that would fall on the same place are one mark."""
     places = {("error", round(_x(step, total))) for chunk in chunks for step in chunk.errors}
     drawn = sorted(places)[:: max(1, -(-len(places) // MARKS))]
@@ -141,7 +147,7 @@ def _x(step: int, total: int) -> float:
     return STRIP_WIDTH * (step - 1) / max(total, 1)
 
 
-def _find_next_error(trajectory: Trajectory, chunks: list[_Chunk], after: int) -> int | None:
+def find_next_error(trajectory: Trajectory, chunks: Sequence[ChunkSummary], after: int) -> int | None:
     """The first step with an error after `after`. A chunk that names only its first errors is read once more."""
     for chunk in chunks:
         if chunk.last <= after or not chunk.errors:

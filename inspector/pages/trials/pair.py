@@ -15,6 +15,7 @@ from benchapp.record.trajectory_store import read_picked
 from benchapp.stats.metrics.comparability import Comparability, compare_setups
 from inspector.pages.trials.outline import ROW_CHARS
 from inspector.pages.trials.pair_fields import CheckPair, FieldPair, SkillPair, pair_checks, pair_fields, pair_skills
+from inspector.pages.trials.step_reading import list_skill_steps
 from inspector.pages.trials.token_curves import Curves, draw_curves
 from inspector.pages.trials.trial import (
     MAX_SKILL_STEPS,
@@ -22,7 +23,6 @@ from inspector.pages.trials.trial import (
     build_skill_usages,
     choose_attempt,
     choose_trajectory,
-    list_skill_steps,
 )
 from inspector.pages.trials.verdict import VerdictView, read_verdicts
 from inspector.web.text.drawn_steps import StepView, draw_steps

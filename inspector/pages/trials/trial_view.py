@@ -9,27 +9,40 @@ from uuid import UUID
 from django import forms
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from benchapp.analysis.alignment.counterparts import Counterpart, find_counterparts
 from benchapp.exports.atif_file import atif_pieces, select_trajectories
-from benchapp.models import Blob, Decision, Trajectory, Trial, User
+from benchapp.models import Attempt, Blob, Decision, Trajectory, Trial, User
 from benchapp.record.json_shape import JsonShape, encode
 from benchapp.record.recorded import BOUND_OF
-from benchapp.record.trajectory_store import StoredStep, read_field
+from benchapp.record.trajectory_store import MAX_CHUNK_STEPS, StoredStep, read_field
 from benchapp.review.blinding import closed_trials
 from inspector.pages.people.comments import count_step_comments
 from inspector.pages.trials.live_trial import read_live_steps, read_steps_since
-from inspector.pages.trials.trial import Inspection, choose_attempt, inspect_trial
+from inspector.pages.trials.parting import find_parting
+from inspector.pages.trials.step_map import read_lines
+from inspector.pages.trials.step_reading import StepReading, list_skill_steps, read_uses
+from inspector.pages.trials.trial import Inspection, choose_attempt, inspect_trial, read_more_steps
+from inspector.web.closed_pages import refuse_closed
 from inspector.web.responses import PageLink, link_to, render_page
 from inspector.web.subject import of_trial
 from inspector.web.text.visible import visible
 from runner.trajectories.fields import fields
 
-VIEW_WORDS = {"full": "Full", "rich": "Rich", "rough": "Rough"}
+VIEW_WORDS = {"rich": "what the author read", "rough": "raw memory"}
+SHOWN_BESIDE, MOST_BESIDE = 10, 60  # trials of the same task: in the list, and among which one that passed is sought
 JSON_CHARS = 20_000  # of one text in the JSON twin
 JSON_PAGE_CHARS = 1_000_000  # of all fields of its page of steps together
 PIECE_CHARS = 64_000  # of one field in one answer
+
+
+class OutlineForm(forms.Form):
+    """Which rows of a long outline: those of the stored chunk that begins at `first`."""
+
+    trajectory = forms.UUIDField(required=False)
+    first = forms.IntegerField(min_value=1, max_value=2**31)
 
 
 class FieldPieceForm(forms.Form):
@@ -46,7 +59,8 @@ class FieldPieceForm(forms.Form):
 @of_trial
 def trial(request: HttpRequest, found: Trial, *, as_json: bool = False) -> HttpResponse:
     inspection = inspect_trial(found, request.GET)
-    beside = find_counterparts(found, without=closed_trials(cast(User, request.user)))
+    others = find_counterparts(found, without=closed_trials(cast(User, request.user)), most=MOST_BESIDE)
+    beside = others[:SHOWN_BESIDE]
     live = read_live_steps(inspection.attempt) if inspection.trajectory is None else None
 
     def twin() -> dict[str, object]:
@@ -58,20 +72,69 @@ def trial(request: HttpRequest, found: Trial, *, as_json: bool = False) -> HttpR
             "compare_with": [_beside_twin(found, each) for each in beside],
         }
 
-    kept, trajectory = _read_kept_query(inspection), inspection.trajectory
     context = {
         "section": "trial",
         "this": inspection,
         "live": live,
-        "this_trial": found,
-        "this_query": "".join(f"&{name}={value}" for name, value in kept),
-        "this_hidden": kept,
-        "piece_at": f"{found.get_absolute_url()}field/?trajectory={trajectory.public_id}" if trajectory else "",
         "views": list(VIEW_WORDS.items()),
         "counterparts": beside,
-        "commented": count_step_comments(found, inspection.trajectory) if inspection.steps and not as_json else None,
+        "passing": _choose_passing(inspection, others),
+        **_build_step_context(found, inspection.attempt, inspection.reading, commented=not as_json),
     }
     return render_page(request, "trials/trial.html", data=twin, context=context, as_json=as_json)
+
+
+@require_safe
+@of_trial
+def steps(request: HttpRequest, found: Trial) -> HttpResponse:
+    """Further steps for htmx: from `?first=` on, up to `?to=`, or around `?at=`. Anybody else is sent to the page."""
+    if not request.htmx:  # type: ignore[attr-defined]
+        query = request.GET.copy()
+        query["at"] = query.get("at") or query.get("first") or query.get("to") or "1"
+        return redirect(f"{found.get_absolute_url()}?{query.urlencode()}")
+    reading = read_more_steps(found, request.GET)
+    attempt = reading.trajectory.attempt if reading.trajectory else None
+    context = {
+        "reading": reading,
+        "above": reading.window.above if "first" not in request.GET else None,
+        "below": reading.window.next if "to" not in request.GET else None,
+        **_build_step_context(found, attempt, reading),
+    }
+    return render(request, "trials/_more_steps.html", context)
+
+
+@require_safe
+@of_trial
+def outline_rows(request: HttpRequest, found: Trial) -> HttpResponse:
+    """The rows below one heading of a long outline, for htmx."""
+    form = OutlineForm(request.GET)
+    if not form.is_valid():
+        raise Http404("no such rows")
+    trajectory = _find_trajectory(found, form.cleaned_data["trajectory"])
+    attempt = trajectory.attempt
+    skills = list_skill_steps(read_uses(attempt), trajectory)
+    lines = read_lines(trajectory, form.cleaned_data["first"], MAX_CHUNK_STEPS, list(skills))
+    context = {"lines": lines, "this_query": _write_query(_read_kept_query(attempt, trajectory))}
+    return render(request, "trials/_outline_rows.html", context)
+
+
+@require_safe
+def parting(request: HttpRequest, public_id: UUID, other_id: UUID) -> HttpResponse:
+    """Where two trials of one task first part, for htmx; anybody else is sent to the two side by side."""
+    if not request.htmx:  # type: ignore[attr-defined]
+        return redirect("compare-pair", public_id, other_id)
+    left = get_object_or_404(Trial.objects.for_detail(), public_id=public_id)
+    right = get_object_or_404(Trial.objects.for_detail(), public_id=other_id)
+    for trial in (left, right):
+        if closed := refuse_closed(request, trial=trial):
+            return closed
+    if left.task_id != right.task_id:
+        raise Http404("these two are at different tasks")
+    return render(
+        request,
+        "trials/_parting.html",
+        {"parting": find_parting(left, right), "other": right, "this_trial_id": left.public_id},
+    )
 
 
 @require_safe
@@ -143,14 +206,41 @@ def live_trial(request: HttpRequest, found: Trial) -> HttpResponse:
     return render(request, "trials/_live_more.html", context)
 
 
-def _read_kept_query(this: Inspection) -> list[tuple[str, object]]:
+def _build_step_context(
+    trial: Trial, attempt: Attempt | None, reading: StepReading, *, commented: bool = True
+) -> dict[str, object]:
+    """What the templates of steps and of the outline need, on the page and in its pieces."""
+    trajectory = reading.trajectory
+    kept = _read_kept_query(attempt, trajectory)
+    return {
+        "this_trial": trial,
+        "this_query": _write_query(kept),
+        "this_hidden": kept,
+        "steps_at": reverse("trial-steps", args=[trial.public_id]),
+        "piece_at": f"{trial.get_absolute_url()}field/?trajectory={trajectory.public_id}" if trajectory else "",
+        "commented": count_step_comments(trial, trajectory) if reading.cards and commented else None,
+    }
+
+
+def _read_kept_query(attempt: Attempt | None, trajectory: Trajectory | None) -> list[tuple[str, object]]:
     """What a link inside the page must say besides its step: nothing while the counting attempt's main one is shown."""
     kept: list[tuple[str, object]] = []
-    if this.attempt and this.attempt != this.attempts[-1] and not this.attempt.counts:
-        kept.append(("attempt", this.attempt.number))
-    if this.trajectory and this.trajectory.kind != "main":
-        kept.append(("trajectory", this.trajectory.public_id))
+    if attempt and not attempt.counts:
+        kept.append(("attempt", attempt.number))
+    if trajectory and trajectory.kind != "main":
+        kept.append(("trajectory", trajectory.public_id))
     return kept
+
+
+def _write_query(kept: Sequence[tuple[str, object]]) -> str:
+    return "".join(f"&{name}={value}" for name, value in kept)
+
+
+def _choose_passing(this: Inspection, others: Sequence[Counterpart]) -> Counterpart | None:
+    """The closest trial of the same task that passed, beside one that did not."""
+    if this.trajectory is None or this.trial.success is not False:
+        return None
+    return next((each for each in others if each.trial.status == Trial.Status.PASSED), None)
 
 
 def _find_trajectory(found: Trial, public_id: UUID | None) -> Trajectory:
@@ -183,6 +273,15 @@ def _fields_twin(stored: StoredStep, limit: int) -> Iterator[dict[str, object]]:
         yield {"name": name, "text": text[:limit], "length": stored.long.get(name, len(text))}
 
 
+def _deciding_twin(this: Inspection) -> Iterator[dict[str, object]]:
+    """Of every check the steps that most likely decided it, by rule."""
+    verdict = this.decided.verdict
+    for group in verdict.groups if verdict else ():
+        for check in (*group.open, *group.good):
+            for one in check.decided:
+                yield {"check": check.name, "step": one.step, "rule": one.rule, "about": one.about, "words": one.words}
+
+
 def _library_link(decision: Decision) -> PageLink:
     episode = decision.episode
     return PageLink("library-json", episode.run.public_id, episode=episode.public_id, decision=decision.number)
@@ -196,7 +295,8 @@ def _build_next(request: HttpRequest, this: Inspection) -> str | None:
     if this.window.next is None or this.view != "full":
         return None
     query = request.GET.copy()
-    query.pop("step", None)
+    for name in ("step", "at", "to", "next", "after"):
+        query.pop(name, None)
     query["first"] = str(this.window.next)
     return request.build_absolute_uri(f"{request.path}?{query.urlencode()}")
 
@@ -252,6 +352,8 @@ INSPECTION = JsonShape(
     ("decisions", lambda this: DECISION.read_all(this.decisions)),
     ("shown_in", lambda this: SHOWN_IN.read_all(this.shown_in)),
     *("retrieved", "previous", "following"),
-    ("steps", lambda this: _steps_twin(this.stored)),
+    "ending",
+    ("deciding", lambda this: list(_deciding_twin(this))),
+    ("steps", lambda this: _steps_twin(this.reading.stored)),
     "steps_total=window.total",
 )

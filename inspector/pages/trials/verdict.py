@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from benchapp.analysis.deciding.deciding_steps import DecidingStep
+from benchapp.analysis.deciding.named_values import Expectation
 from benchapp.models import Attempt, Check, Dimension, Verdict
 from inspector.web.text.visible import visible
 from runner.base.types import CheckGroup, CheckStatus
@@ -29,6 +31,8 @@ class CheckLine:
     status: str
     message: str
     message_left_out: int = 0  # characters
+    compared: tuple[Expectation, ...] = ()  # what it expected and found, as far as its words say so
+    decided: tuple[DecidingStep, ...] = ()  # steps that most likely decided it, by rule; on the page of its trial only
 
     @property
     def is_good(self) -> bool:
@@ -64,6 +68,11 @@ class VerdictView:
     @property
     def total(self) -> int:
         return sum(group.total for group in self.groups)
+
+    @property
+    def failed(self) -> tuple[CheckLine, ...]:
+        """Checks that were run and did not pass, in reading order."""
+        return tuple(check for group in self.groups for check in group.open if check.status != CheckStatus.SKIPPED)
 
     @property
     def word(self) -> str:

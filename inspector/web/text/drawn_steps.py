@@ -5,7 +5,7 @@ Pure: steps in, values out. Every field of a step is there; where steps say very
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -83,13 +83,15 @@ def draw_steps(
     skills: Mapping[int, Sequence[tuple[str, str]]],
     kept: Mapping[int, KeptStep],
     texts_of: Callable[[StoredStep], list[StepText]] | None = None,
+    values: Mapping[int, Collection[str]] | None = None,
 ) -> list[StepView]:
     """`skills` and `kept` by step number; `texts_of` says what there is to read in a step, where that is not simply
-    its fields."""
+    its fields. `values` by step number: what stays in sight in its results, because a check names it."""
+    named = values or {}
     return [
         _draw_step(
             found.step,
-            [_fold_text(text) for text in (texts_of or _read_texts)(found)],
+            [_fold_text(text, named.get(found.step.number, ())) for text in (texts_of or _read_texts)(found)],
             skills.get(found.step.number, ()),
             kept.get(found.step.number),
         )
@@ -106,9 +108,11 @@ def list_uses_by_step(uses: Iterable[SkillUse], trajectory: Trajectory | None) -
     return found
 
 
-def fit_one_page(steps: Sequence[StepView], pointed: int | None) -> list[StepView]:
+def fit_one_page(steps: Sequence[StepView], pointed: int | None, *, from_end: bool = False) -> list[StepView]:
     """As many of them as one answer brings, at least one: from the first, or from the one the address points at where
-    that would not be among them."""
+    that would not be among them; `from_end`: up to the last. What is left out comes with the next answer."""
+    if from_end:
+        return _fit_page(steps[::-1])[::-1]
     fitting = _fit_page(steps)
     if pointed is None or not fitting or pointed <= fitting[-1].number:
         return fitting
@@ -190,7 +194,8 @@ def _make_text(step: Step, name: str, text: str, length: int) -> StepText:
     group, _, index = name.partition("/")
     if group == "tool_calls":
         label = step.tool_calls[int(index)].name
-        skip = min(len(label) + 1, len(text))  # the name stands in the label
+        # The name stands in the label; where it is too long for that and all there is, it is the text as well.
+        skip = 0 if len(text) == len(label) > MAX_LABEL else min(len(label) + 1, len(text))
         return StepText(name, "call", visible(label[:MAX_LABEL]), text[skip:], length, skip)
     if group == "observations":
         found = step.observations[int(index)]
@@ -198,7 +203,8 @@ def _make_text(step: Step, name: str, text: str, length: int) -> StepText:
     return StepText(name, group, group, text, length, 0)
 
 
-def _fold_text(text: StepText) -> FieldView:
+def _fold_text(text: StepText, values: Collection[str] = ()) -> FieldView:
+    found = (text.at_hand.find(value) for value in values) if text.kind == "result" else ()
     return FieldView(
         name=text.name,
         kind=text.kind,
@@ -209,6 +215,7 @@ def _fold_text(text: StepText) -> FieldView:
             offset=text.offset,
             is_result=text.kind == "result",
             is_error=text.is_error,
+            places=[place for place in found if place >= 0],
         ),
         length=text.length - text.offset,
         is_error=text.is_error,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import NamedTuple
@@ -20,6 +20,7 @@ ERROR_LINES = 3, 12  # of an error: what went wrong stands at the end
 ERRORS_SHOWN = 4  # lines inside the fold, the first and the last of them
 LEAST_LINES, LEAST_CHARS = 12, 800  # a fold of less is no help
 LINE_CHARS, LINE_HEAD, LINE_TAIL = 1_200, 700, 300  # a longer line is folded in its middle
+AROUND = 2  # lines on either side of a value that a check names
 
 BLANK_RUN = r"(?:[ \t\r]*\n){3,}"  # lines; a terminal's empty screen has dozens
 _ROW = re.compile(rf"{BLANK_RUN}|[^\n]*\n|[^\n]+")
@@ -72,15 +73,25 @@ class _Row(NamedTuple):
 
 
 def fold(
-    text: str, *, length: int, offset: int = 0, is_result: bool = False, is_error: bool = False
+    text: str,
+    *,
+    length: int,
+    offset: int = 0,
+    is_result: bool = False,
+    is_error: bool = False,
+    places: Sequence[int] = (),
 ) -> tuple[FoldedPart, ...]:
     """The parts of a field from `offset` on. `text` may end before `length`: of huge fields only a beginning is loaded.
-    Lines with an error are looked for in results only: prompts and skills speak of errors without having any."""
+    Lines with an error are looked for in results only: prompts and skills speak of errors without having any. `places`:
+    characters of `text` that stay in sight, with the lines around them."""
     rows = list(_split_rows(text))
     missing = length - offset - len(text)
     if missing <= 0 and len(rows) <= WHOLE_LINES and sum(row.size for row in rows) <= WHOLE_CHARS:
         return (FoldedPart(offset, length, text),) if text else ()
-    shown = _choose_shown(rows, ERROR_LINES if is_error else LINES, _find_errors(text, rows) if is_result else [])
+    starts = [row.start for row in rows]
+    near = {bisect_right(starts, place) - 1 + step for place in places for step in range(-AROUND, AROUND + 1)}
+    errors = _find_errors(text, rows) if is_result else []
+    shown = _choose_shown(rows, ERROR_LINES if is_error else LINES, errors, near)
     parts = [
         replace(part, start=offset + part.start, end=offset + part.end) for part in _build_parts(text, rows, shown)
     ]
@@ -100,11 +111,14 @@ def _find_errors(text: str, rows: Sequence[_Row]) -> list[int]:
     return sorted({bisect_right(starts, match.start()) - 1 for match in _ERROR.finditer(text)})
 
 
-def _choose_shown(rows: Sequence[_Row], ends: tuple[int, int], errors: Sequence[int]) -> list[bool]:
-    """Which rows stay: the first, the last, some with errors, and what lies between them where that is little."""
+def _choose_shown(
+    rows: Sequence[_Row], ends: tuple[int, int], errors: Sequence[int], near: Set[int] = frozenset()
+) -> list[bool]:
+    """Which rows stay: the first, the last, some with errors, those in `near`, and what lies between them where that is
+    little."""
     head, tail = ends[0], len(rows) - ends[1]
     inside = [index for index in errors if head <= index < tail]
-    named = {*inside[: ERRORS_SHOWN // 2], *inside[-ERRORS_SHOWN // 2 :]}
+    named = {*inside[: ERRORS_SHOWN // 2], *inside[-ERRORS_SHOWN // 2 :], *near}
     shown = [index < head or index >= tail or index in named for index in range(len(rows))]
     for is_shown, group in groupby(range(len(rows)), key=shown.copy().__getitem__):
         indexes = list(group)

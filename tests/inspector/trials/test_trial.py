@@ -70,24 +70,24 @@ def numbers(text: str) -> list[int]:
 
 def test_it_says_how_it_ended_where_it_went_wrong_and_which_skill_was_read(client, trial):
     text = " ".join(page(client, trial).split())
-    assert '<span class="badge bad">failed</span>' in text
-    assert "<b>missing cells are left out</b> <code>expected 41.2, got 27.5</code>" in text
-    assert "<b>2</b> steps with an error, first at" in text
-    assert '<span class="badge acc">read</span> <b>tidy</b> at' in text
+    assert '<h1><span class="badge bad">failed</span> Missing cells are left out: found 27.5, not 41.2</h1>' in text
+    assert "2 errors <kbd>e</kbd>" in text
+    assert "Go to step 7, the first error" in text
+    assert 'tidy <span class="badge acc">read</span> <a href="?at=12#step-12">step 12</a>' in text
     assert "checks <b>1/2</b>" in text
 
 
 def test_a_passed_trial_says_first_that_it_passed(client):
     checks = (Check(CheckGroup.HIDDEN, "a side check", CheckStatus.FAILED),)
     trial = make_trial(verdict=Verdict("suite", True, checks=checks))
-    assert "It passed, but this check did not: <b>a side check</b>" in page(client, trial)
+    assert "Passed, but one check failed: A side check</h1>" in page(client, trial)
 
 
 def test_an_earlier_attempt_says_how_it_ended_itself(client):
     trial = make_trial(success=False)
     trial.settle(make_attempt(trial, success=True))
-    assert "<b>missing cells are left out</b> <code>" in page(client, trial, "?attempt=1")
-    assert "checks passed." in page(client, trial, "?attempt=2")
+    assert "Missing cells are left out: found 27.5" in page(client, trial, "?attempt=1")
+    assert "Passed all 2 checks</h1>" in page(client, trial, "?attempt=2")
 
 
 def test_it_says_what_the_model_was_not_sent(client):
@@ -104,8 +104,8 @@ def test_a_result_that_names_no_call_is_said_to_have_none(client):
     results = (Observation("whose?"), Observation("boom", is_error=True))
     record_steps(trial.counting_attempt(), [Step(1, Source.AGENT, tool_calls=(call,), observations=results)])
     text = page(client, trial)
-    assert '<p class="lab">result, call unknown</p>' in text
-    assert '<p class="lab bad">result, call unknown: error</p>' in text
+    assert '<p class="result-head">result, call unknown · 1 line</p>' in text
+    assert '<p class="result-head">result, call unknown · error · 1 line</p>' in text
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_it_calls_the_unknown_unknown(client):
     )
     text = page(client, trial)
     assert "not scored" in text
-    assert "No verdict tells." in text
+    assert "Not scored: no verdict says how it went" in text
     assert "left no trajectory that could be read" in text
     assert twin(client, trial)["cost_usd"] is None
 
@@ -181,9 +181,9 @@ def test_it_lists_the_lines_of_the_log_that_make_no_step(client):
 
 def test_it_waits_and_runs(client):
     waiting = make_trial(finished=False)
-    assert "It has not started." in page(client, waiting)
+    assert "Not started yet</h1>" in page(client, waiting)
     make_attempt(waiting, counts=False, status="running", finished_at=None)
-    assert "Running since" in page(client, waiting)
+    assert "Running now</h1>" in page(client, waiting)
 
 
 def test_it_keeps_every_attempt(client, trial):
@@ -191,15 +191,15 @@ def test_it_keeps_every_attempt(client, trial):
     text = page(client, trial)
     assert "1 <small>finished, counts</small>" in text
     assert "2 <small>interrupted</small>" in text
-    assert "was interrupted" in page(client, trial, "?attempt=2")
+    assert "Interrupted before it finished" in page(client, trial, "?attempt=2")
     assert [one["counts"] for one in twin(client, trial)["attempts"]] == [True, False]
 
 
 def test_it_says_of_an_import_without_result_what_is_not_known(client, trial):
     make_attempt(trial, counts=False, source_key="trial:2")
     text = page(client, trial, "?attempt=2")
-    assert "whether attempt 2 finished is not known" in text
-    assert "worker vanished" not in text
+    assert "Unknown how it ended" in text
+    assert "worker stopped" not in text
 
 
 def test_it_walks_the_family_in_the_order_of_its_phases(client):
@@ -219,39 +219,111 @@ def test_it_walks_the_family_in_the_order_of_its_phases(client):
 @pytest.mark.parametrize(
     ("query", "first", "last"),
     [
-        ("", 1, 25),
-        ("?step=14", 1, 25),
-        ("?step=26", 26, 50),
-        ("?first=20", 20, 44),
-        ("?step=last", 51, 60),
-        ("?step=999999999", 51, 60),
-        ("?step=0", 1, 25),
-        ("?step=x&first=-3", 1, 25),
-        ("?first=20&step=58", 51, 60),
+        ("", 1, 30),
+        ("?at=3", 1, 30),
+        ("?at=14", 6, 35),
+        ("?step=14", 6, 35),
+        ("?first=20", 20, 60),
+        ("?at=last", 31, 60),
+        ("?step=last", 31, 60),
+        ("?at=999999999", 31, 60),
+        ("?at=0", 1, 30),
+        ("?at=x&first=-3", 1, 30),
+        ("?first=1&at=58", 31, 60),
+        ("?next=error&after=7", 31, 60),
+        ("?next=skill&after=3", 4, 33),
+        ("?next=error&after=55", 31, 60),
     ],
 )
-def test_it_opens_the_page_of_any_step(client, trial, query, first, last):
+def test_it_opens_the_steps_around_any(client, trial, query, first, last):
     assert numbers(page(client, trial, query)) == list(range(first, last + 1))
 
 
-def test_it_links_pages_errors_skills_and_every_step(client, trial):
+def test_it_links_more_steps_errors_skills_and_every_step(client, trial):
     text = page(client, trial)
-    assert 'data-key="n" href="?first=26"' in text
-    assert 'href="?step=40#step-40" data-key="e"' in text
-    assert '<a class="no" href="?step=14#step-14"' in text
-    assert '<li id="step-7" class="step agent error">' in text
-    assert '<li id="step-12" class="step agent skill">' in text
-    assert 'data-key="s"' not in text  # no skill use after this page
-    assert 'href="?step=12#step-12" data-key="s"' not in page(client, trial, "?first=13")
+    assert f'hx-get="/trials/{trial.public_id}/steps/?first=31"' in text
+    assert '<a class="no" href="?at=14#step-14"' in text
+    assert '<li id="step-7" class="step agent error' in text
+    assert '<li id="step-12" class="step agent skill' in text
+    assert re.search(r'<li class="shell error[^"]*"><a href="#step-7"', text)
+    assert re.search(r'<li class="shell error[^"]*"><a href="\?at=40#step-40"', text)  # not on the page yet
+    assert "/steps/?to=5" in page(client, trial, "?at=14")
+
+
+def test_more_steps_come_as_a_piece_with_what_is_known_of_them(client, trial):
+    def piece(query: str) -> str:
+        return client.get(f"/trials/{trial.public_id}/steps/?{query}", headers={"HX-Request": "true"}).text
+
+    assert numbers(piece("first=51")) == list(range(51, 61))
+    assert "more-steps" not in piece("first=51")
+    assert numbers(piece("first=2&attempt=1")) == list(range(2, 52))
+    assert "/steps/?first=52" in piece("first=2")
+    assert "/steps/?to=1" not in piece("first=2"), "what is above is in the page already"
+    assert numbers(piece("to=10")) == list(range(1, 11))
+    assert "more-steps" not in piece("to=10")
+    around = piece("at=20")
+    assert (numbers(around)[0], numbers(around)[-1]) == (12, 41)
+    assert "/steps/?to=11" in around
+    assert '<li id="step-20" class="step agent pointed' in around
+
+
+def test_without_htmx_more_steps_are_a_page(client, trial):
+    response = client.get(f"/trials/{trial.public_id}/steps/?first=51")
+    assert (response.status_code, response["Location"]) == (302, f"/trials/{trial.public_id}/?first=51&at=51")
 
 
 def test_the_json_twin_gives_steps_and_the_next_page(client, trial):
     data = twin(client, trial, "?step=30")
-    assert [step["number"] for step in data["steps"]] == list(range(26, 51))
-    assert data["steps"][0]["fields"][1] == {"name": "tool_calls/0", "text": "shell\ncommand: run 26", "length": 21}
+    assert [step["number"] for step in data["steps"]] == list(range(22, 52))
+    assert data["steps"][0]["fields"][1] == {"name": "tool_calls/0", "text": "shell\ncommand: run 22", "length": 21}
     following = client.get(data["next"]).json()
-    assert [step["number"] for step in following["steps"]] == list(range(51, 61))
+    assert [step["number"] for step in following["steps"]] == list(range(52, 61))
     assert following["next"] is None
+
+
+def test_a_failed_check_leads_to_the_step_that_decided_it(client):
+    checks = (
+        Check(CheckGroup.HIDDEN, "the averages", CheckStatus.FAILED, "Mill Lane: expected average 42.66, found 202.05"),
+        Check(CheckGroup.PUBLIC, "solve.py is there", CheckStatus.PASSED),
+    )
+    trial = make_trial(success=False, verdict=make_verdict(False, checks=checks))
+    script = "cat > solve.py <<'EOF'\nprint('202.05')\nEOF"
+    steps = [
+        Step(1, Source.USER, "Average it."),
+        Step(2, Source.AGENT, "Written.", tool_calls=(ToolCall("c", "shell", {"command": script}),)),
+        Step(
+            3,
+            Source.AGENT,
+            tool_calls=(ToolCall("c", "shell", {"command": "python3 solve.py"}),),
+            observations=(Observation("a\n" * 40 + "202.05\n" + "b\n" * 40, "c"),),
+        ),
+    ]
+    record_steps(trial.counting_attempt(), steps)
+    text = page(client, trial)
+    assert "The averages: Mill Lane, average 202.05, not 42.66</h1>" in text
+    assert '<a class="step-link" href="?at=3#step-3"><b>3</b> first prints 202.05</a>' in text
+    assert '<a class="step-link" href="?at=2#step-2"><b>2</b> wrote that solve.py</a>' in text
+    assert "Go to step 2, which likely decided it" in text
+    assert "<mark>202.05</mark>" in text, "the value stays in sight inside of the fold"
+    assert '<a class="step-link bare" href="?at=2#step-2" title="last write of solve.py">' in text
+    assert [(one["check"], one["step"], one["rule"]) for one in twin(client, trial)["deciding"]] == [
+        ("solve.py is there", 2, "last-write"), ("the averages", 3, "prints"), ("the averages", 2, "wrote"),
+    ]  # fmt: skip
+
+
+def test_it_says_where_a_passing_trial_first_did_something_else(client, trial):
+    other = make_trial(trial.episode, task=trial.task, phase="deployment", success=True)
+    changed = walk(20)
+    changed[8] = Step(9, Source.AGENT, tool_calls=(ToolCall("c", "shell", {"command": "look <b>first"}),))
+    record_steps(other.counting_attempt(), changed)
+    text = page(client, trial)
+    address = reverse("trial-parting", args=[trial.public_id, other.public_id])
+    assert f'hx-get="{address}" hx-trigger="load"' in text
+    piece = client.get(address, headers={"HX-Request": "true"}).text
+    assert 'data-parting="9"' in piece
+    assert "<code>look &lt;b&gt;first</code>" in piece
+    assert "first differs from a pass" in piece
+    assert client.get(address).status_code == 302
 
 
 def test_it_shows_the_compactions_with_their_cuts(client, trial):
@@ -261,9 +333,11 @@ def test_it_shows_the_compactions_with_their_cuts(client, trial):
         assert "of 60 steps" in text
         assert '<span class="cut">[...' in text
     assert "Step 60, agent" in rich
-    full = page(client, trial, "?step=25")
-    assert "left out of rich" in full
-    assert "kept in part" in page(client, trial, "?step=last")
+    full = page(client, trial)
+    assert 'id="cut-rich"' in full
+    assert '<span class="cut-word is-rich">cut for the author</span>' in full
+    assert '<span class="cut-word is-rich">cut in part for the author</span>' in page(client, trial, "?at=last")
+    assert "left out of rich" not in full
 
 
 def test_it_says_that_there_is_no_compaction(client):
@@ -275,7 +349,7 @@ def test_it_switches_trajectories(client, trial):
     assert "helper" in page(client, trial)
     text = page(client, trial, f"?trajectory={other.public_id}")
     assert numbers(text) == [1, 2, 3]
-    assert f"?step=2&amp;trajectory={other.public_id}#step-2" in text
+    assert f"?at=2&amp;trajectory={other.public_id}#step-2" in text
 
 
 # --- long texts on demand ---------------------------------------------------------------------------------------
@@ -432,8 +506,8 @@ def test_every_result_of_a_page_is_there_however_long_the_prompt(client):
     ]
     record_steps(trial.counting_attempt(), [prompt, *screens])
     text = page(client, trial)
-    assert all(f"root# probe {number} gave\n" in text for number in range(2, 26))
-    assert text.count('data-lines="37"') == 24
+    assert all(f"root# probe {number} gave\n" in text for number in range(2, 31))
+    assert text.count('data-lines="37"') == 29
 
 
 def test_a_page_of_enormous_steps_brings_some_of_them_and_leads_to_the_others(client):
@@ -442,16 +516,20 @@ def test_a_page_of_enormous_steps_brings_some_of_them_and_leads_to_the_others(cl
     calls = tuple(ToolCall(str(number), "shell", {"command": nasty}) for number in range(40))
     results = tuple(Observation(f"{nasty} end {number}", str(number)) for number in range(40))
     record_steps(trial.counting_attempt(), [Step(n, Source.AGENT, nasty, nasty, calls, results) for n in range(1, 26)])
-    url, seen = "", []
-    while url is not None:
-        response = client.get(f"/trials/{trial.public_id}/{url}")
+    base = f"/trials/{trial.public_id}/"
+    url, seen = base, []
+    while url:
+        response = client.get(url, headers={} if url == base else {"HX-Request": "true"})
         assert len(response.content) < 8_000_000
         assert response.text.count(" end 39</pre>") == len(numbers(response.text))
         seen += numbers(response.text)
-        following = re.search(r'rel="next" data-key="n" href="([^"]+)"', response.text)
-        url = following[1] if following else None
+        following = re.search(r'data-way="first" hx-get="([^"]+)"', response.text)
+        url = following[1] if following else ""
     assert seen == list(range(1, 26))
-    assert numbers(page(client, trial, "?step=20"))[0] == 20
+    assert numbers(page(client, trial, "?at=20"))[0] == 20
+    before = client.get(f"{base}steps/?to=20", headers={"HX-Request": "true"}).text
+    assert numbers(before)[-1] == 20
+    assert f"/steps/?to={numbers(before)[0] - 1}" in before
 
 
 def test_it_reads_only_the_chunks_of_its_window(client):
@@ -459,16 +537,21 @@ def test_it_reads_only_the_chunks_of_its_window(client):
     trajectory = record_steps(trial.counting_attempt(), walk(3_500, errors=(2_900,)))
     assert trajectory.chunks.count() > 3
     base = f"/trials/{trial.public_id}/"
-    assert numbers(page(client, trial, "?step=last")) == list(range(3_476, 3_501))
-    assert numbers(page(client, trial, "?step=1500")) == list(range(1_476, 1_501))
-    assert 'href="?step=2900#step-2900" data-key="e"' in page(client, trial, "?step=1500")
+    assert numbers(page(client, trial, "?step=last")) == list(range(3_471, 3_501))
+    text = page(client, trial, "?at=1500")
+    assert numbers(text) == list(range(1_492, 1_522))
+    assert text.count('<details class="stretch"') == trajectory.chunks.count()
+    assert '<a href="?at=2900#step-2900" tabindex="-1"><rect class="error"' in text
+    rows = client.get(f"{base}outline/?first=2001", headers={"HX-Request": "true"}).text
+    assert '<li class="shell error"><a href="?at=2900#step-2900"' in rows
+    assert rows.count("<li ") == 1_000
     assert count_queries(client, base) == count_queries(client, f"{base}?step=1500")
 
 
 def test_it_finds_the_next_error_beyond_those_a_chunk_names(client):
     trial = make_trial()
     record_steps(trial.counting_attempt(), walk(300, errors=tuple(range(1, 101)) + (250,)))
-    assert 'href="?step=250#step-250" data-key="e"' in page(client, trial, "?first=76")
+    assert numbers(page(client, trial, "?next=error&after=101"))[8] == 250
 
 
 def test_it_asks_the_same_number_of_queries_for_any_trial(client):

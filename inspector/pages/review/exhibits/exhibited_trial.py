@@ -13,7 +13,8 @@ from inspector.pages.review.exhibits.giveaways import Masks, masks_of_trial
 from inspector.pages.review.exhibits.masked_steps import Steps, read_shown
 from inspector.pages.review.exhibits.masking import Mask, ShownText
 from inspector.pages.trials.outline import Outline, read_outline_around
-from inspector.pages.trials.trial import MAX_INSTRUCTION, MAX_OUTPUT, LongText, StepWindow, parse_window
+from inspector.pages.trials.step_window import StepWindow, parse_window
+from inspector.pages.trials.trial import MAX_INSTRUCTION, MAX_OUTPUT, LongText
 from inspector.pages.trials.verdict import VerdictView, read_verdicts
 from inspector.web.text.drawn_steps import StepView, draw_steps, fit_one_page, list_uses_by_step
 from inspector.web.text.visible import one_line, visible

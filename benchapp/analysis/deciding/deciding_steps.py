@@ -1,0 +1,172 @@
+"""The step that most likely decided a check, and how it was found. Pure.
+
+Rules, the first that holds:
+
+1. the first result that prints a value which the check found: *first prints 202.05*;
+2. with it, the last write before that of a file which the printing command names: *wrote that solve.py*;
+3. the first result with another value that the check names: *first shows 999*;
+4. the last write of a file that the check names, or of a program that writes it: *last write of solve.py*;
+5. the step that handed the work in: no step matches.
+
+They cannot see: values that were never printed, or printed in another form; files written by a program the agent wrote;
+what stands beyond the beginning of a text of more than 32 KiB.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from benchapp.analysis.deciding.named_values import NamedValues
+from benchapp.analysis.deciding.step_glances import StepGlance, StepKind, glance_at, list_commands
+from runner.base.types import Source, Step
+
+MOST_TRIES = 2_000  # places where a value may stand as a part of another
+_WORD = re.compile(r"[\w./-]{2,}")
+_GOES_ON = re.compile(r"\w|\.\d")
+
+
+class Rule(StrEnum):
+    PRINTS = "prints"
+    WROTE = "wrote"
+    SHOWS = "shows"
+    LAST_WRITE = "last-write"
+    SUBMIT = "submit"
+    DIFFERS = "differs"  # of a comparison with a trial that passed
+
+
+_WORDS = {
+    Rule.PRINTS: "first prints {}",
+    Rule.WROTE: "wrote that {}",
+    Rule.SHOWS: "first shows {}",
+    Rule.LAST_WRITE: "last write of {}",
+    Rule.SUBMIT: "no step matches; handed in here",
+    Rule.DIFFERS: "first differs from a pass",
+}
+# Of several steps the one that a reader opens first: what was written before what it printed.
+_WEIGHT = {
+    rule: place for place, rule in enumerate((Rule.WROTE, Rule.LAST_WRITE, Rule.PRINTS, Rule.SHOWS, Rule.SUBMIT))
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DecidingStep:
+    """`about`: the value or the file."""
+
+    step: int
+    rule: Rule
+    about: str = ""
+
+    @property
+    def words(self) -> str:
+        return _WORDS[self.rule].format(self.about)
+
+    @property
+    def value(self) -> str:
+        """What stands out in the step's result."""
+        return self.about if self.rule in (Rule.PRINTS, Rule.SHOWS) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class StepIndex:
+    """Of the steps of an agent: glances, all results as one text, and the words of each command.
+
+    `starts`, `numbers`: where the results of a step begin in the text, and whose they are."""
+
+    glances: tuple[StepGlance, ...]
+    results: str
+    starts: tuple[int, ...]
+    numbers: tuple[int, ...]
+    calls: dict[int, str]
+
+    def find_first_result(self, value: str) -> int | None:
+        """The first step whose result has the value by itself: 41.2 is no part of 141.2 or 41.27."""
+        at = self.results.find(value)
+        for _ in range(MOST_TRIES):
+            if at < 0:
+                break
+            if self._stands_alone(at, at + len(value)):
+                return self.numbers[bisect_right(self.starts, at) - 1]
+            at = self.results.find(value, at + 1)
+        return None
+
+    def _stands_alone(self, start: int, end: int) -> bool:
+        before, after = self.results[max(0, start - 2) : start], self.results[end : end + 2]
+        joined = before[-1:].isalnum() or before[-1:] == "_" or (before[-1:] == "." and before[:1].isdigit())
+        return not joined and not _GOES_ON.match(after)
+
+    def find_last_write(self, name: str, before: int | None = None) -> int | None:
+        """The last step that wrote the file; `before`: up to this step."""
+        writers = (
+            one.number for one in self.glances if name in one.writes and (before is None or one.number <= before)
+        )
+        return max(writers, default=None)
+
+    def find_last_program(self, name: str) -> tuple[int, str] | None:
+        """The last step that wrote a program which writes the file, with the program's name."""
+        writers = [(one.number, program) for one in self.glances for file, program in one.through if file == name]
+        return max(writers, default=None)
+
+    @property
+    def handed_in(self) -> int | None:
+        """The last submit; else the last step of the agent."""
+        agents = [one for one in self.glances if one.kind not in (StepKind.SYSTEM, StepKind.TASK)]
+        submits = [one for one in agents if one.kind is StepKind.SUBMIT]
+        return next((one.number for one in reversed(submits or agents)), None)
+
+
+def build_step_index(steps: Iterable[Step]) -> StepIndex:
+    glances, texts, starts, numbers, calls, at = [], [], [], [], {}, 0
+    for step in steps:
+        glances.append(glance_at(step))
+        if step.source is not Source.AGENT:
+            continue
+        calls[step.number] = "\n".join(command[:20_000] for call in step.tool_calls for command in list_commands(call))
+        for result in step.observations:
+            starts.append(at)
+            numbers.append(step.number)
+            texts.append(result.content)
+            at += len(result.content) + 1
+    return StepIndex(tuple(glances), "\n".join(texts), tuple(starts), tuple(numbers), calls)
+
+
+def find_deciding_steps(named: NamedValues, index: StepIndex, *, failed: bool = True) -> tuple[DecidingStep, ...]:
+    """In the order of the rules; empty for a passed check that no step matches, and where there are no steps."""
+    if printed := _find_first(named.found, index):
+        step, value = printed
+        return (DecidingStep(step, Rule.PRINTS, value), *_find_origin(step, index))
+    shown = _find_first(named.named, index)
+    if shown:
+        return (DecidingStep(shown[0], Rule.SHOWS, shown[1]),)
+    writes = [(wrote, name) for name in named.files if (wrote := index.find_last_write(name)) is not None]
+    if writes or (writes := [found for name in named.files if (found := index.find_last_program(name))]):
+        writer, file = max(writes)
+        return (DecidingStep(writer, Rule.LAST_WRITE, file),)
+    last = index.handed_in
+    return (DecidingStep(last, Rule.SUBMIT),) if failed and last is not None else ()
+
+
+def choose_chief(found: Sequence[DecidingStep]) -> DecidingStep | None:
+    """The one to read first; None where no rule but the last holds."""
+    real = [one for one in found if one.rule is not Rule.SUBMIT]
+    return min(real, key=lambda one: _WEIGHT[one.rule], default=None)
+
+
+def _find_first(values: Sequence[str], index: StepIndex) -> tuple[int, str] | None:
+    found = [(step, value) for value in values if (step := index.find_first_result(value)) is not None]
+    return min(found, default=None)
+
+
+def _find_origin(step: int, index: StepIndex) -> tuple[DecidingStep, ...]:
+    """What wrote a file that the printing command names; nothing where the same step wrote it."""
+    words = {word.rpartition("/")[2] for word in _WORD.findall(index.calls.get(step, ""))}
+    writes = [
+        (writer, name) for name in sorted(words) if (writer := index.find_last_write(name, before=step)) is not None
+    ]
+    if not writes or max(writes)[0] == step:
+        return ()
+    writer, name = max(writes)
+    return (DecidingStep(writer, Rule.WROTE, name),)

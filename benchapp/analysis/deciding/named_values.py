@@ -1,0 +1,117 @@
+"""Which values and files a check names: what it expected, what it found instead, and what its words speak of. Pure."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from dataclasses import dataclass
+
+from benchapp.analysis.failures.failure_patterns import NUMBERS, WORDS
+from benchapp.analysis.failures.quotes import find_answers, keep_answers
+
+MESSAGE_CHARS = 8_000  # of a check's message
+MOST = 12  # values or files of one check
+LABEL_CHARS = 60
+LEAST_DIGITS, LEAST_LETTERS = 3, 4  # of a value worth looking for: "1" and "ok" stand everywhere
+
+_FILE = re.compile(r"(?<![\w/.-])(?:[\w.-]{1,80}/){0,8}[\w-][\w.-]{0,80}\.[A-Za-z]\w{0,5}\b(?!\()")
+_NUMBER = re.compile(r"(?<![\w.,:/-])-?\d[\d_]{0,20}(?:\.\d{1,20})?(?![\w:/]|[.,-]\d)")
+_QUOTED = re.compile(r"'([^'\n]{1,80})'|\"([^\"\n]{1,80})\"|`([^`\n]{1,80})`")
+# "expected name Rosa Jensen, found Leila Okafor": a word that says what, then both values up to the next comparison.
+_PLAIN = re.compile(
+    r"\b[Ee]xpected:? (?:(?!one\b|no\b|none\b|an?\b|the\b)[a-z_]{2,30} )?(?P<expected>[^;\n]{1,120}?), (?:found|got)"
+    r" (?P<got>[^;\n]{1,120}?)(?=;|\n|\Z|\. )"
+)
+_EXPECTED = re.compile(r"\A\W*(?:[Ee]xpected|[Ff]ound|assert)\b:?|\A\W*AssertionError:?")
+_AROUND = " \t:;,.-=(\u2019'\""
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """One comparison of a check: what it is about, in the check's words, what was expected and what was found."""
+
+    label: str
+    expected: str
+    found: str
+
+
+@dataclass(frozen=True, slots=True)
+class NamedValues:
+    """`found`: values the check met in place of others. `named`: other values in its words, the expected ones not among
+    them. `files`: names without folders."""
+
+    expectations: tuple[Expectation, ...]
+    found: tuple[str, ...]
+    named: tuple[str, ...]
+    files: tuple[str, ...]
+
+
+def read_named_values(name: str, message: str) -> NamedValues:
+    said = keep_answers(message[-MESSAGE_CHARS:])
+    expectations = tuple(_read_expectations(said))[:MOST]
+    found = tuple(dict.fromkeys(value for one in expectations if (value := _tell(one, said))))[:MOST]
+    known = {text for one in expectations for text in (one.expected, one.found)}
+    words = f"{name}\n{said}"
+    named = [value for value in _list_values(words) if is_telling(value) and not any(each in value for each in known)]
+    files = [posixpath.basename(match.group()) for match in _FILE.finditer(words)]
+    return NamedValues(
+        expectations, found, tuple(dict.fromkeys(named))[:MOST], tuple(dict.fromkeys(map(str, files)))[:MOST]
+    )
+
+
+def _tell(one: Expectation, said: str) -> str:
+    """The value that was found, with the words that the check quotes around the expected one where it is short: "94" of
+    "expected 'values used: 86', found 94" stands in "values used: 94". Empty where nothing tells it from others."""
+    if is_telling(one.found):
+        return one.found
+    quotes = (next(group for group in match.groups() if group) for match in _QUOTED.finditer(said))
+    ends = (quote for quote in quotes if quote.endswith(one.expected) and len(quote) > len(one.expected) + 2)
+    return next((quote.removesuffix(one.expected) + one.found for quote in ends), "")
+
+
+def is_telling(value: str) -> bool:
+    """Would it stand somewhere for another reason than this? Short numbers and words would."""
+    digits = sum(letter.isdigit() for letter in value)
+    if digits and not any(letter.isalpha() for letter in value):
+        return digits >= LEAST_DIGITS
+    return len(value) >= LEAST_LETTERS and value not in (
+        "True",
+        "False",
+        "None",
+        "null",
+        "true",
+        "false",
+        "none",
+        "nothing",
+    )
+
+
+def _read_expectations(text: str) -> list[Expectation]:
+    found: dict[int, Expectation] = {}
+    for pattern in (*NUMBERS, _PLAIN, *WORDS):
+        for match in find_answers(pattern, text):
+            groups = match.groupdict()
+            expected, got = groups.get("expected"), groups.get("got") or groups.get("none")
+            if expected and got and match.start() not in found:
+                found[match.start()] = Expectation(_label(match), _bare(expected), _bare(got))
+    return [found[start] for start in sorted(found)]
+
+
+def _label(match: re.Match[str]) -> str:
+    """The words before the value: on its line, and between "expected" and it. None where they are a program's."""
+    text, start = match.string, match.start()
+    line = text[max(text.rfind("\n", 0, start), text.rfind(";", 0, start), start - 200) + 1 : start].strip(_AROUND)
+    between = _EXPECTED.sub("", text[start : match.start("expected")]).strip(_AROUND)
+    words = " ".join(", ".join(filter(None, (line, between))).split())
+    plain = "Error" not in words and not words.startswith(("assert", "E "))
+    return words[-LABEL_CHARS:] if plain else ""
+
+
+def _bare(value: str) -> str:
+    value = value.strip().rstrip(".,")
+    return value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"" else value
+
+
+def _list_values(text: str) -> list[str]:
+    quoted = [next(group for group in match.groups() if group) for match in _QUOTED.finditer(text)]
+    return [*(match.group() for match in _NUMBER.finditer(text)), *quoted]

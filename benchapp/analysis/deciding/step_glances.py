@@ -1,0 +1,233 @@
+"""A step at a glance: what kind of act it was, in a line, and which files it wrote. Pure."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from benchapp.analysis.trial_rules.agent_acts import COMMAND_KEYS, DONE_TOOLS, EDITORS, WRITING_TOOLS
+from runner.base.types import Source, Step, ToolCall
+from runner.trajectories.step_outline import subject
+
+LABEL_CHARS = 120
+SCANNED_CHARS = 20_000  # of one command
+PATH_KEYS = ("file_path", "path", "filename", "absolute_path", "target_file", "notebook_path")
+CODE_KEYS = ("content", "file_text", "new_string", "old_string", "new_str", "old_str", "new_source", "text")
+SUBMITS = DONE_TOOLS | {"submit", "finish"}
+
+# Harnesses wrap every command in a shell; in a column of commands only what differs is worth its room.
+_SHELL = re.compile(r"""\A(?:/usr)?(?:/bin/)?(?:ba|z)?sh -l?c +(['"]?)""")
+_TARGET = r"(?P<file>[\w.][\w./~+-]{0,200})"
+# Bounded, each of them: the texts are hostile.
+_COMMAND_WRITES = (
+    re.compile(rf"(?<![0-9&<>=-])>{{1,2}}[ \t]{{0,9}}(?!/dev/null)['\"]?{_TARGET}"),
+    re.compile(rf"\btee[ \t]{{1,9}}(?:-a[ \t]{{1,9}})?['\"]?{_TARGET}"),
+)
+_MOVES = re.compile(r"\b(?:cp|mv|sed -i)\b[^\n|;&]{1,400}")  # the last word is the file
+_CODE_WRITES = (
+    re.compile(rf"\bopen\([ \t]{{0,9}}f?['\"]{_TARGET}['\"]\s{{0,9}},\s{{0,9}}(?:mode\s?=\s?)?['\"][wax]"),
+    re.compile(rf"\bPath\([ \t]{{0,9}}['\"]{_TARGET}['\"]\s{{0,9}}\)\.write_"),
+    re.compile(rf"\.(?:to_csv|to_json|to_excel|to_parquet|save|savefig)\([ \t]{{0,9}}f?['\"]{_TARGET}['\"]"),
+)
+_PATCHED = (re.compile(rf"^\*\*\* (?:Add|Update) File: {_TARGET}", re.MULTILINE),)
+_HERE = re.compile(r"<<-?[ \t]{0,9}['\"]?(?P<end>[A-Za-z_]\w{0,40})")
+_EXITS = re.compile(
+    r"\[exit code:? (\d{1,3})\]|\A\W{0,2}[Ee]xit code:? (\d{1,3})\b|\bexited with code (\d{1,3})\b|<returncode>(\d{1,3})<"
+)
+
+
+# A line that only opens something, such as `python3 -c "`: what follows says more.
+_OPEN_LINE = re.compile(r"""\A([^\n]{0,60}["'({\\])\s*\n\s*""")
+
+
+class StepKind(StrEnum):
+    SYSTEM = "system"
+    TASK = "task"  # what a person or the harness told the agent
+    MESSAGE = "message"
+    SHELL = "shell"
+    WRITE = "write"
+    CALL = "call"
+    SUBMIT = "submit"
+
+
+@dataclass(frozen=True, slots=True)
+class StepGlance:
+    """`exit_code`: where a result says it. `at`: when, as the record has it. `writes`: files, by their names."""
+
+    number: int
+    kind: StepKind
+    label: str
+    is_error: bool
+    exit_code: int | None
+    output_tokens: int | None
+    at: str
+    writes: tuple[str, ...]
+    through: tuple[tuple[str, str], ...] = ()  # (file, the written program that writes it)
+
+
+def glance_at(step: Step) -> StepGlance:
+    writes = tuple(dict.fromkeys(name for call in step.tool_calls for name in list_written_files(call)))
+    through = tuple(dict.fromkeys(pair for call in step.tool_calls for pair in _list_written_through(call)))
+    is_error = any(result.is_error for result in step.observations)
+    return StepGlance(
+        number=step.number,
+        kind=_choose_kind(step, writes),
+        label=_label(step),
+        is_error=is_error,
+        exit_code=next((code for one in step.observations if (code := read_exit_code(one.content)) is not None), None),
+        output_tokens=step.usage.output_tokens if step.usage else None,
+        at=step.timestamp or "",
+        writes=writes,
+        through=through,
+    )
+
+
+def _choose_kind(step: Step, writes: tuple[str, ...]) -> StepKind:
+    if step.source is not Source.AGENT:
+        return StepKind.SYSTEM if step.source is Source.SYSTEM else StepKind.TASK
+    if not step.tool_calls:
+        return StepKind.MESSAGE
+    if any(bare_name(call) in SUBMITS for call in step.tool_calls):
+        return StepKind.SUBMIT
+    if writes:
+        return StepKind.WRITE
+    return StepKind.SHELL if any(True for call in step.tool_calls for _ in list_commands(call)) else StepKind.CALL
+
+
+def bare_name(call: ToolCall) -> str:
+    return call.name.rpartition(".")[2].rpartition("__")[2].lower()
+
+
+def list_commands(call: ToolCall) -> Iterator[str]:
+    """The command lines of a call: under the keys that shells take, as a text or as words of which the last is the script."""
+    for key in COMMAND_KEYS:
+        value = call.arguments.get(key)
+        if isinstance(value, str) and value.strip():
+            yield value
+        elif isinstance(value, list):
+            words = [word for word in value if isinstance(word, str)]
+            yield words[-1] if len(words) > 2 else " ".join(words)
+
+
+def list_written_files(call: ToolCall) -> Iterator[str]:
+    """Names of files that the call writes, as far as its text shows. What a program that it writes would write is none of
+    them: that one has not run yet."""
+    tool = bare_name(call)
+    if tool in WRITING_TOOLS or (tool in EDITORS and call.arguments.get("command") != "view"):
+        yield from _list_edited_files(call)
+        if tool == "apply_patch":
+            yield from _find_targets(subject(call), _PATCHED)
+        return
+    for command in list_commands(call):
+        text = command[:SCANNED_CHARS]
+        found = list_here_documents(text)
+        bare, at = "", 0
+        for one in found:
+            bare, at = bare + text[at : one.start], one.end
+        bare += text[at:]
+        run = "\n".join(text[one.start : one.end] for one in found if ">" not in one.line)
+        yield from _find_targets(bare, _COMMAND_WRITES)
+        yield from (posixpath.basename(match.group().split()[-1].strip("'\"")) for match in _MOVES.finditer(bare))
+        yield from _find_targets(f"{bare}\n{run}", (*_CODE_WRITES, *_PATCHED))
+
+
+@dataclass(frozen=True, slots=True)
+class HereDocument:
+    """What a command hands to another file, or to a program that runs it. `line`: the one that opens it."""
+
+    line: str
+    start: int
+    end: int
+
+
+def list_here_documents(text: str) -> list[HereDocument]:
+    """In order; one that never ends goes on to the end of the text."""
+    found: list[HereDocument] = []
+    at, waiting = 0, ("", "", 0)  # (word that ends it, the line that opened it, where its body begins)
+    for line in text.splitlines(keepends=True):
+        end, opened, start = waiting
+        if not end:
+            match = _HERE.search(line)
+            waiting = (match["end"], line, at + len(line)) if match else waiting
+        elif line.strip() == end:
+            found.append(HereDocument(opened, start, at))
+            waiting = ("", "", 0)
+        at += len(line)
+    if waiting[0] and waiting[2] < len(text):
+        found.append(HereDocument(waiting[1], waiting[2], len(text)))
+    return found
+
+
+def _list_edited_files(call: ToolCall) -> Iterator[str]:
+    values = (call.arguments.get(key) for key in PATH_KEYS)
+    yield from (posixpath.basename(value) for value in values if isinstance(value, str) and value)
+
+
+def _list_written_through(call: ToolCall) -> Iterator[tuple[str, str]]:
+    """(file, the program that writes it) of programs that the call writes down."""
+    for program in _list_edited_files(call):
+        for key in CODE_KEYS:
+            if isinstance(text := call.arguments.get(key), str):
+                yield from ((name, program) for name in _find_targets(text, _CODE_WRITES))
+    for command in list_commands(call):
+        text = command[:SCANNED_CHARS]
+        for one in list_here_documents(text):
+            for program in _find_targets(one.line, _COMMAND_WRITES):
+                yield from ((name, program) for name in _find_targets(text[one.start : one.end], _CODE_WRITES))
+
+
+def _find_targets(text: str, patterns: Sequence[re.Pattern[str]]) -> Iterator[str]:
+    found = text[:SCANNED_CHARS]
+    matches = sorted((match for pattern in patterns for match in pattern.finditer(found)), key=lambda one: one.start())
+    for match in matches:
+        name = posixpath.basename(match["file"].rstrip("/."))
+        if name and not name.isdigit():
+            yield name
+
+
+def read_exit_code(text: str) -> int | None:
+    """What the text itself says; None where it does not."""
+    match = _EXITS.search(text[:200]) or _EXITS.search(text[-200:])
+    return int(next(group for group in match.groups() if group)) if match else None
+
+
+def unwrap_shell(command: str) -> str:
+    match = _SHELL.match(command)
+    if not match:
+        return command
+    bare = command[match.end() :]
+    return bare.removesuffix(match[1]) if match[1] else bare
+
+
+def _label(step: Step) -> str:
+    """What it did, where it did something; else the first line of what it said."""
+    about = next((text for call in step.tool_calls if (text := _say_call(call))), "")
+    if step.source is Source.SYSTEM and not about:
+        return "System prompt" if step.number <= 2 else _first_line(step.message) or "system"
+    texts = [about, step.message, step.reasoning or "", *(result.content for result in step.observations)]
+    return next((line for text in texts if (line := _first_line(text))), "")
+
+
+def _say_call(call: ToolCall) -> str:
+    command = unwrap_shell(next(list_commands(call), ""))
+    written = next(list_written_files(call), "")
+    if written and (not command or _HERE.search(command.partition("\n")[0])):
+        return f"write {written}"
+    if command:
+        return _OPEN_LINE.sub(r"\1 ", command, count=1)
+    if bare_name(call) in SUBMITS:
+        return call.name
+    about = subject(call)
+    return f"{call.name} {about}" if about else call.name
+
+
+def _first_line(text: str) -> str:
+    """The first line that says something, without the marks of a heading; "null" is what some programs write for nothing."""
+    for line in text[: LABEL_CHARS * 40].splitlines():
+        words = " ".join(line.strip().lstrip("#>*-` ").split())
+        if words and words != "null":
+            return words if len(words) <= LABEL_CHARS else words[: LABEL_CHARS - 1] + "…"
+    return ""

@@ -1,0 +1,85 @@
+"""How a trial ended, in one sentence: what a check says, never what a model guesses. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from benchapp.analysis.deciding.named_values import is_telling
+from benchapp.models import Attempt, Trial
+from benchapp.stats.metrics.agent_ends import AgentEnd, end_of
+from inspector.pages.trials.verdict import CheckLine, VerdictView
+from inspector.web.text.visible import one_line
+
+NAME_CHARS, VALUE_CHARS = 110, 40
+_TEST = re.compile(r"\A(?:[\w./-]+::)?(?:\w+::)?test_+(?P<name>\w+)(?P<case>\[.*\])?\Z", re.DOTALL)
+_ENDS = {
+    AgentEnd.TIME: "ran out of time",
+    AgentEnd.TURNS: "ran out of turns",
+    AgentEnd.TOKENS: "ran out of tokens",
+    AgentEnd.CONTEXT: "ran out of context",
+    AgentEnd.OUTPUT: "wrote more than it may",
+    AgentEnd.NO_CALL: "stopped calling tools",
+    AgentEnd.PROGRAM: "crashed",
+    AgentEnd.MACHINERY: "was stopped by the machine",
+}
+
+
+def say_ending(trial: Trial, attempt: Attempt | None, verdict: VerdictView | None) -> str:
+    """Without a full stop."""
+    if attempt is None:
+        return "Not started yet"
+    match attempt.status:
+        case "running":
+            return "Running now"
+        case "interrupted":
+            return "Unknown how it ended" if attempt.source_key else "Interrupted before it finished"
+        case "infrastructure":
+            return "The machine failed, not the agent"
+    if verdict is None or verdict.verdict.success is None:
+        return _say_unscored(attempt)
+    return _say_passed(trial, verdict) if verdict.verdict.success else _say_failed(attempt, verdict)
+
+
+def _say_unscored(attempt: Attempt) -> str:
+    end = end_of(attempt.exception_type) if attempt.exception_type else None
+    return f"Not scored: the agent {_ENDS[end]}" if end else "Not scored: no verdict says how it went"
+
+
+def _say_passed(trial: Trial, verdict: VerdictView) -> str:
+    if verdict.failed:
+        return f"Passed, but one check failed: {name_check(verdict.failed[0])}"
+    total = verdict.total or trial.checks_total
+    if not total:
+        return "Passed; the verifier names no checks"
+    return f"Passed all {total} checks" if total > 1 else "Passed its one check"
+
+
+def _say_failed(attempt: Attempt, verdict: VerdictView) -> str:
+    end = end_of(attempt.exception_type) if attempt.exception_type else None
+    before = f"The agent {_ENDS[end]}. " if end else ""
+    if not verdict.failed:
+        return before + (
+            "No check failed, but the score is too low" if verdict.total else "The verifier names no check"
+        )
+    first, count = verdict.failed[0], len(verdict.failed)
+    said = before + _say_check(first)
+    return f"{said}. {count} of {verdict.total} checks failed" if count > 1 else said
+
+
+def _say_check(check: CheckLine) -> str:
+    name = name_check(check)
+    if not check.compared:
+        return name
+    one = next((each for each in check.compared if is_telling(each.found)), check.compared[0])
+    label, found, expected = (one_line(value, VALUE_CHARS) for value in (one.label, one.found, one.expected))
+    return f"{name}: {label} {found}, not {expected}" if label else f"{name}: found {found}, not {expected}"
+
+
+def name_check(check: CheckLine) -> str:
+    """A test's function as words; any other name as it stands."""
+    match = _TEST.match(check.name)
+    if not match:
+        name = one_line(check.name, NAME_CHARS)
+        return f"{name[:1].upper()}{name[1:]}" if " " in name and "." not in name.partition(" ")[0] else name
+    words = " ".join(match["name"].split("_"))
+    return one_line(f"{words[:1].upper()}{words[1:]}{' ' + match['case'] if match['case'] else ''}", NAME_CHARS)

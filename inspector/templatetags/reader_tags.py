@@ -1,0 +1,144 @@
+"""The reader of a trajectory: texts with their colours and cuts, rows of the outline, the map beside it.
+
+Put together here and not by templates, because a page has thousands of rows and pieces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape as html_escape
+
+from django import template
+from django.utils.html import escape
+from django.utils.safestring import SafeString, mark_safe
+
+from inspector.pages.trials.step_cards import CardPart, CardText
+from inspector.pages.trials.step_map import BINS, WIDEST, Clock, MapMark, OutlineLine, StepMap
+from inspector.pages.trials.text_colours import Layer
+from inspector.templatetags.hostile_tags import fold_blanks
+from inspector.web.text.formats import compact
+from inspector.web.text.visible import visible
+
+register = template.Library()
+
+HIT = "hit"
+MAP_WIDTH = 14
+SHORT_LABEL = 34  # characters that fit a row
+
+
+@register.simple_tag
+def card_text(text: CardText, step: int, piece_at: str, absent: str = "") -> SafeString:
+    """A field as one block, its folds inside. Without an address of its pieces a fold has what is at hand, or `absent`."""
+    if not text.parts:
+        return SafeString("")
+    parts = "".join(
+        _draw_fold(text, part, step, piece_at, absent) if part.is_fold else card_part(part) for part in text.parts
+    )
+    return mark_safe(f'<pre class="{text.field.kind}">\n{parts}</pre>')  # noqa: S308 (each part is escaped)
+
+
+def _draw_fold(text: CardText, part: CardPart, step: int, piece_at: str, absent: str) -> str:
+    where = f" <span>{part.where}</span>" if part.where else ""
+    summary = f"<summary><b>{part.more}</b>{where}</summary>"
+    opened = '<div class="more" tabindex="0" role="region" aria-label="Unfolded text">'
+    if not piece_at:
+        return f'<details class="rest">{summary}{opened}{fold_blanks(part.part.text or absent)}</div></details>'
+    place = f"&step={step}&field={text.field.name}&start={part.part.start}&end={part.part.end}"
+    address = escape(piece_at + place)
+    asked = f'hx-get="{address}" hx-trigger="toggle once" hx-target="find .more"'
+    return f'<details class="rest" {asked}>{summary}{opened}<a href="{address}">as plain text</a></div></details>'
+
+
+def card_part(part: CardPart) -> SafeString:
+    """A shown stretch of a text. All its characters stay in the page, and only they."""
+    raw = part.part.raw
+    if not part.layers:
+        return fold_blanks(visible(raw))
+    return mark_safe("".join(_draw_pieces(raw, part.layers)))  # noqa: S308 (fold_blanks escapes)
+
+
+def _draw_pieces(raw: str, layers: Sequence[Layer]) -> Iterator[str]:
+    edges = sorted({0, len(raw), *(min(max(edge, 0), len(raw)) for start, end, _ in layers for edge in (start, end))})
+    waiting = sorted(layers, reverse=True)
+    active: list[Layer] = []
+    for start, end in zip(edges, edges[1:], strict=False):
+        while waiting and waiting[-1][0] <= start:
+            active.append(waiting.pop())
+        active = [layer for layer in active if layer[1] > start]
+        kinds = dict.fromkeys(kind for _, _, kind in active)
+        text = fold_blanks(visible(raw[start:end]))
+        others = " ".join(kind for kind in kinds if kind != HIT)
+        text = mark_safe(f'<span class="{others}">{text}</span>') if others else text  # noqa: S308 (classes are ours)
+        yield f"<mark>{text}</mark>" if HIT in kinds else text
+
+
+@register.simple_tag
+def outline_lines(lines: Iterable[OutlineLine], query: str, first: int = 1, last: int = 0) -> SafeString:
+    """Rows of the outline. Those from `first` to `last` are on the page; the others' addresses ask for their chunk."""
+    return mark_safe("".join(_draw_line(line, escape(query), first, last) for line in lines))  # noqa: S308 (escaped)
+
+
+def _draw_line(line: OutlineLine, query: str, first: int, last: int) -> str:
+    kinds = (("error", line.is_error), ("skill", line.has_skill), ("deciding", line.is_deciding))
+    classes = "".join(f" {name}" for name, holds in kinds if holds)
+    icon = "skill" if line.has_skill else line.kind.value
+    note = f"<small>{html_escape(line.note)}</small>" if line.note else ""
+    away = "" if first <= line.number <= last else f"?at={line.number}{query}"
+    label = html_escape(line.label)
+    title = f' title="{label}"' if len(line.label) > SHORT_LABEL else ""
+    bars = _draw_bars(*line.bars) if line.bars else ""
+    return (
+        f'<li class="{line.kind.value}{classes}{line.missed}"><a href="{away}#step-{line.number}"{title}>'
+        f'<b>{line.number}</b><svg class="icon" aria-hidden="true"><use href="#i-{icon}"/></svg>'
+        f'<span class="t">{label or "nothing said"}{note}</span>{bars}</a></li>\n'
+    )
+
+
+def _draw_bars(took: float, tokens: float) -> str:
+    bars = ((took, 0, "time"), (tokens, 5, "out"))
+    drawn = "".join(
+        f'<rect class="bar-{kind}" y="{y}" width="{width:.1f}" height="3.5"/>' for width, y, kind in bars if width
+    )
+    return f'<svg class="bars" width="{WIDEST}" height="9" aria-hidden="true">{drawn}</svg>'
+
+
+@register.simple_tag
+def step_map(found: StepMap, query: str, first: int, last: int) -> SafeString:
+    """The map beside the outline: for the mouse; the outline says the same in words."""
+    height = max(found.total, 1)
+    marks = "".join(_draw_mark(mark, escape(query), height) for mark in found.marks)
+    view = f'<rect class="view" data-view x="0.5" y="{first - 1}" width="{MAP_WIDTH - 1}" height="{max(last - first + 1, 1)}"/>'
+    return mark_safe(  # noqa: S308 (numbers, and a query that is escaped)
+        f'<svg class="minimap" viewBox="0 0 {MAP_WIDTH} {height}" preserveAspectRatio="none" aria-hidden="true"'
+        f' data-total="{found.total}">{marks}{view}</svg>'
+    )
+
+
+def _draw_mark(mark: MapMark, query: str, total: int) -> str:
+    least = max(mark.height, total / BINS * 2.5)  # a band of one step among thousands would be thinner than a hair
+    return (
+        f'<a href="?at={mark.step}{query}#step-{mark.step}" tabindex="-1">'
+        f'<rect class="{mark.kind}" x="2" y="{mark.top}" width="{MAP_WIDTH - 4}" height="{least:g}"/></a>'
+    )
+
+
+@register.simple_tag
+def step_facts(clock: Clock, tokens: int | None, tokens_in: int | None, time: str) -> SafeString:
+    """How long a step took, what it wrote, and when: only what the record has."""
+    took, since = clock
+    parts = [f"{took:.1f} s" if took < 100 else f"{took:,.0f} s"] if took is not None else []
+    parts += [f"{compact(tokens)} tok"] if tokens is not None else []
+    parts += [write_clock(since)] if since is not None else [time[11:19]] if time else []
+    if not parts:
+        return SafeString("")
+    told = [f"{took:,.1f} s" if took is not None else "", f"{tokens_in:,} tokens in" if tokens_in is not None else ""]
+    told += [f"{tokens:,} out" if tokens is not None else "", time[:19].replace("T", " ")]
+    title = escape(", ".join(filter(None, told)))
+    return mark_safe(f'<span class="step-facts" title="{title}">{escape(" · ".join(parts))}</span>')  # noqa: S308 (escaped)
+
+
+def write_clock(seconds: float) -> str:
+    """65 -> "1:05", 3725 -> "1:02:05"."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
