@@ -144,3 +144,13 @@ def _measure_gain(run: Run, episode: Episode, decision: Decision) -> float:
 def _list_tasks(episode: Episode, decision: Decision) -> tuple[str, ...]:
     deployed = episode.trials.filter(phase=Phase.DEPLOYMENT, sample=0, task__family=decision.family)
     return tuple(deployed.order_by("task__ordinal", "task__key").values_list("task__key", flat=True))
+
+
+# --- what a rebuild gives again ---------------------------------------------------------------------------------
+
+
+def read_outcome(experiment: Experiment) -> list[tuple[object, ...]]:
+    """Each trial with its result and the digest of its library: all that follows from the file and the seeds."""
+    trials = Trial.objects.filter(episode__run__experiment=experiment)
+    columns = ("episode__run__condition", "episode__run__replicate", "episode__key", "phase", "task__key", "sample")
+    return list(trials.order_by(*columns).values_list(*columns, "status", "snapshot__digest"))

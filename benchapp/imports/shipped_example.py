@@ -15,13 +15,13 @@ FOLDER: Path = settings.BASE_DIR / "examples" / "finished"
 NAMES = ("example.tar.zst", "example-probe.tar.zst", "example-probe-control.tar.zst")  # a probe after what it is of
 
 
-def take_in_example(folder: Path = FOLDER) -> bool:
-    """True where it came in now. Nothing happens where its experiment was ever here, also another build of it."""
+def take_in_example(folder: Path = FOLDER) -> int:
+    """How many archives came in now. One whose experiment was ever here is left alone, also after another build of it."""
     paths = [folder / name for name in NAMES]
-    if not all(path.is_file() for path in paths) or _was_here(paths[0]):
-        return False
-    import_paths(paths)
-    return True
+    wanted = [path for path in paths if path.is_file() and not _was_here(path)]
+    if wanted:
+        import_paths(wanted)
+    return len(wanted)
 
 
 def _was_here(path: Path) -> bool:

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import DatabaseError
+from django.db import DatabaseError, connection
 
 from benchapp.archive import ArchiveError
 from benchapp.deploy import environ
@@ -71,7 +71,7 @@ class Command(BaseCommand):
 
     def _run(self, installation: Installation, *, with_experiment: bool) -> None:
         if with_experiment:
-            self.take_in_example()
+            threading.Thread(target=self.take_in_example, daemon=True).start()  # the pages need not wait for it
         experiment = self.launch_demo() if with_experiment else None
         answered = told = False
         while not self._stop.wait(0.5):
@@ -84,11 +84,13 @@ class Command(BaseCommand):
         self.stdout.flush()
 
     def take_in_example(self) -> None:
-        """Something finished to look at from the first second. The demo starts without it where it cannot be read."""
+        """Something finished to look at at once. The demo starts without it where it cannot be read."""
         try:
             take_in_example()
-        except ArchiveError as error:
+        except (ArchiveError, DatabaseError) as error:
             self.stderr.write(self.style.WARNING(f"The example: {error}"))
+        finally:
+            connection.close()
 
     def launch_demo(self) -> Experiment | None:
         """None where it was deleted, or comes from a version with another demo: the pages are there all the same."""
@@ -101,7 +103,7 @@ class Command(BaseCommand):
     def _greet(self, installation: Installation, experiment: Experiment | None) -> None:
         self.stdout.write(self.style.SUCCESS(f"\n  Skillglass is at {installation.address}\n"))
         if experiment is not None and experiment.status in OPEN:
-            self.stdout.write("  A finished example is ready to read. The demo experiment runs beside it.")
+            self.stdout.write("  A finished example opens in a moment. The demo experiment runs beside it.")
         self.stdout.write(f"  Logs: {installation.log_folder}. Ctrl-C ends everything.\n")
         self.stdout.flush()
 

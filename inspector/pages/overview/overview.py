@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
-from django.db.models.functions import Left
+from django.db.models.functions import Left, Lower
 from django.http import QueryDict
 
 from benchapp.experiments.work.progress import WorkProgress, progress_of
@@ -79,7 +79,7 @@ class ListFilter:
         """Those of the tab, in the order asked for."""
         found = found.filter(TABS[self.tab][1])
         if self.sort == "name":
-            return found.order_by("name", "-id")
+            return found.order_by(Lower("name"), "-id")
         if self.sort == "trials":
             return found.annotate(planned=Count("runs__episodes__trials")).order_by("-planned", "-created_at", "-id")
         return _rank_by_gain(list(found)) if self.sort == "gain" else found
@@ -227,7 +227,9 @@ def _count_ways(found: ExperimentVerdict) -> str:
 def read_runs(experiments: Sequence[Experiment]) -> dict[int, list[Run]]:
     """Experiment pk -> its runs, in one query, with what a list shows and a comparison needs."""
     found: dict[int, list[Run]] = defaultdict(list)
+    known = {each.pk: each for each in experiments}
     for run in Run.objects.filter(experiment__in=experiments).only(*OF_RUN, *OF_MODELS).order_by("id"):
+        run.experiment = known[run.experiment_id]
         found[run.experiment_id].append(run)
     return found
 
@@ -235,9 +237,10 @@ def read_runs(experiments: Sequence[Experiment]) -> dict[int, list[Run]]:
 def build_rows(experiments: Sequence[Experiment]) -> list[ExperimentRow]:
     runs = read_runs(experiments)
     every = [run for each in runs.values() for run in each]
-    tallies, spending = tally_by_phase(every), spending_of(every)
     is_open = [each for each in experiments if each.is_open]
     progress = progress_of(is_open) if is_open else {}
+    tallies = tally_by_phase(every)
+    spending = spending_of([run for run in every if run.experiment_id not in progress])
     ended = {each: runs[each.pk] for each in experiments if not each.is_open and not _has_probe(runs[each.pk])}
     verdicts, stopped = judge_experiments(ended), _read_stopped(experiments)
     return [
@@ -247,7 +250,7 @@ def build_rows(experiments: Sequence[Experiment]) -> list[ExperimentRow]:
             runs[each.pk],
             progress.get(each.pk),
             verdicts.get(each.pk),
-            WorkProgress(spent=tuple(spending[run.pk] for run in runs[each.pk])),
+            progress.get(each.pk) or WorkProgress(spent=tuple(spending[run.pk] for run in runs[each.pk])),
             stopped.get(each.pk, ""),
             {run.pk: sum(tallies[run.pk].values(), TrialTally()) for run in runs[each.pk]},
         )

@@ -15,7 +15,7 @@ from django.urls import reverse
 from benchapp.analysis.lineage.attribution import Ended
 from benchapp.analysis.lineage.hunks import Hunk, list_hunks
 from benchapp.experiments.probe_results import CONTROL, ProbeResult, read_results
-from benchapp.models import Check, Decision, Episode, Probe, Trial, User
+from benchapp.models import Check, Decision, Episode, Probe, Run, Trial, User
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.review.blinding import closed_trials
 from benchapp.stats.inference.strata import LEVEL
@@ -98,9 +98,9 @@ def find_tour(user: User) -> Tour | None:
 
 
 def _list_probes() -> list[Probe]:
-    """Those without lines of an answer to a failed trial, newest first."""
+    """The newest that took something back and have ended."""
     found = Probe.objects.standing().exclude(reverted_digest="").exclude(origin=None)
-    return list(found.filter(decision__after_trial__success=False, run__status="done")[:MAX_PROBES])
+    return list(found.exclude(decision=None).filter(run__status=Run.Status.DONE)[:MAX_PROBES])
 
 
 def _origin_of(probe: Probe) -> Episode:
@@ -119,7 +119,7 @@ def _tell_best(probes: Sequence[Probe]) -> Tour | None:
 def _tell(result: ProbeResult) -> Tour | None:
     decision = Decision.objects.select_related("after_trial__task", "before", "after").get(probes=result.probe)
     trial, hunk = decision.after_trial, _find_hunk(result.probe, decision)
-    check = _find_check(trial) if trial else None
+    check = _find_check(trial) if trial and trial.success is False else None
     line = _find_line(result.probe, decision, hunk) if hunk else None
     if trial is None or check is None or hunk is None or line is None:
         return None
