@@ -65,11 +65,11 @@ class Tour(Shaped):
 
     @property
     def said(self) -> str:
-        """What the probe says of the lines."""
+        """What the probe says of the change, whose hunks it took back together."""
         helped = (self.kept.value or 0) - (self.taken.value or 0)
         if not self.is_clear:
             return "No clear difference yet."
-        return "The lines helped." if helped > 0 else "The lines did harm."
+        return "The change helped." if helped > 0 else "The change did harm."
 
     @property
     def tone(self) -> str:

@@ -4,15 +4,13 @@ from collections import Counter
 
 import pytest
 from django.core.management import call_command
-from django.test import Client
 
 from benchapp.experiments.example_experiment import EXAMPLE, read_outcome, run_example
 from benchapp.experiments.launch import experiment_id
 from benchapp.imports.shipped_example import NAMES, take_in_example
-from benchapp.models import Decision, Experiment, Probe, Run
+from benchapp.models import Decision, Experiment, Run
 from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.comparing.experiment_verdicts import judge_experiments
-from inspector.pages.overview import tour
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
@@ -21,7 +19,7 @@ def find_example() -> Experiment:
     return Experiment.objects.get(public_id=experiment_id(str(EXAMPLE["key"])))
 
 
-def test_it_comes_in_once_and_stays_deleted(client: Client) -> None:
+def test_it_comes_in_once_and_stays_deleted() -> None:
     assert take_in_example() == len(NAMES)
     assert take_in_example() == 0
     assert Experiment.objects.count() == len(NAMES)
@@ -32,7 +30,7 @@ def test_it_comes_in_once_and_stays_deleted(client: Client) -> None:
     assert take_in_example() == 0
 
 
-def test_it_shows_a_win_a_null_and_a_regression_and_is_called_scripted(client: Client) -> None:
+def test_it_shows_a_win_a_null_and_a_regression_by_a_scripted_model() -> None:
     take_in_example()
     found = find_example()
     runs = list(found.runs.all())
@@ -45,28 +43,6 @@ def test_it_shows_a_win_a_null_and_a_regression_and_is_called_scripted(client: C
     assert Counter(run.condition for run in runs).most_common(1)[0][1] >= 3
     assert not Run.objects.exclude(scripted=True).exists()
     assert Decision.objects.filter(episode__run__experiment=found, lines_removed__gt=0).exists()
-    assert "scripted model" in client.get("/").text
-
-
-def test_the_tour_leads_over_real_pages(client: Client) -> None:
-    take_in_example()
-    told = client.get("/index.json").json()["tour"]
-    assert told["is_clear"]
-    assert told["with_lines"]["passed"] > told["without_lines"]["passed"]
-    text = client.get("/").text
-    assert "See how one failed check became a line of a skill" in text
-    for url in told["urls"]:
-        page = client.get(url.partition("#")[0])
-        assert page.status_code == 200
-    assert client.get("/?tour=hide").status_code == 302
-    assert "Show the tour" in client.get("/").text
-    client.get("/?tour=show")
-    assert "Start the tour" in client.get("/").text
-    Experiment.objects.get(runs__probe=Probe.objects.exclude(reverted_digest="").get()).entomb(
-        actor=None, reason="gone"
-    )
-    assert client.get("/index.json").json()["tour"] is None
-    tour.KEPT.clear()
 
 
 def test_a_rebuild_gives_the_same_results(monkeypatch: pytest.MonkeyPatch) -> None:
