@@ -12,7 +12,7 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 
 from demo.playbooks import LESSONS, PLAYBOOKS, Lesson, Playbook, PlaybookCase, recognise
-from demo.playbooks.habits import HAND_CHECK, KEEP_FILES
+from demo.playbooks.habits import HAND_CHECK, KEEP_FILES, TIDY_UP
 from demo.playbooks.playbook import find_narrowing
 from demo.scripted_profile import Dice, ScriptedProfile
 
@@ -57,7 +57,7 @@ class ScriptedAttempt:
         skill than in another.
         """
         page = hashlib.sha256(text.encode()).hexdigest()[:12]
-        wanted = [LESSONS[key] for key in self.case.needs] + [HAND_CHECK, KEEP_FILES]
+        wanted = [LESSONS[key] for key in self.case.needs] + [HAND_CHECK, KEEP_FILES, TIDY_UP]
         for paragraph in paragraphs(text):
             for lesson in wanted:
                 if lesson.key not in self.told and lesson.taught_by(paragraph):
@@ -284,7 +284,13 @@ def _slip(state: ScriptedAttempt) -> str:
 
 
 def _hand_in(state: ScriptedAttempt) -> Play:
-    if _slip(state) == "tidy-up":
+    if (
+        TIDY_UP.key in state.told
+        and KEEP_FILES.key not in state.told
+        and state.dice.chance("tidy", state.profile.tidies)
+    ):
+        yield ScriptedTurn(TIDY_UP.thought, f"rm -f solve.py && ls && wc -l {state.case.output}")
+    elif _slip(state) == "tidy-up":
         yield ScriptedTurn("Done. I tidy up after myself.", f"rm -f solve.py && ls && wc -l {state.case.output}")
     else:
         yield ScriptedTurn(

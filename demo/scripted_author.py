@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from demo.playbooks import PLAYBOOKS, Lesson, Playbook, recognise
-from demo.playbooks.habits import HABITS
+from demo.playbooks.habits import HABITS, KEEP_FILES, TIDY_UP
 from demo.playbooks.playbook import FILE_NAME
 from demo.scripted_profile import Dice, ScriptedProfile
-from demo.skill_text import add_citation, add_lesson, new_skill, teaches
+from demo.skill_text import add_citation, add_lesson, drop_lesson, new_skill, teaches
 
 SECTION = re.compile(
     r"^## (Occasion|Family|Verdict of the latest trial|Evidence|Skills of this family)[ \t]*$", re.MULTILINE
@@ -68,8 +68,9 @@ def answer(user_messages: list[str], dice: Dice, profile: ScriptedProfile) -> st
     elif not call.name:
         call = _name_by_slug(call)
     playbook = _playbook(call)
+    shortcut = (TIDY_UP,) if dice.chance("shortcut", profile.shortcuts) else ()
     if call.mode == "zero-shot":
-        text = new_skill(call.slug, call.name, call.description, playbook, ())
+        text = new_skill(call.slug, call.name, call.description, playbook, shortcut)
         return patch_text(f"First skill for {call.name}.", "create", {f"{call.slug}/SKILL.md": text})
     # Told what was wrong with its first answer, it takes care.
     blunder = _blunder(call, dice, profile) if len(user_messages) == 1 else ""
@@ -77,8 +78,22 @@ def answer(user_messages: list[str], dice: Dice, profile: ScriptedProfile) -> st
         lesson for lesson in lessons_in(call, playbook) if not dice.chance(f"overlook/{lesson.key}", profile.overlooks)
     ]
     if call.mode == "induce" or not skill_paths(call):
-        return first_skill(call, playbook, lessons, blunder)
+        return first_skill(call, playbook, lessons, blunder, shortcut)
+    if lessons and not blunder and dice.chance("prune", profile.prunes):
+        call = _prune(call, lessons)
     return revision(call, playbook, lessons, blunder)
+
+
+def _prune(call: AuthorPrompt, lessons: list[Lesson]) -> AuthorPrompt:
+    """Its skill without what the evidence speaks against: a shortcut that cost a check, a lesson seen too closely that it
+    now sees in general."""
+    path = next(iter(skill_paths(call)))
+    text = call.skills[path]
+    if KEEP_FILES in lessons:
+        text = drop_lesson(text, TIDY_UP)
+    for lesson in lessons:
+        text = drop_lesson(text, lesson, narrow_only=True)
+    return replace(call, skills={**call.skills, path: text})
 
 
 def _recognise(call: AuthorPrompt) -> AuthorPrompt:
@@ -163,9 +178,15 @@ def _blunder(call: AuthorPrompt, dice: Dice, profile: ScriptedProfile) -> str:
     return dice.pick("which-blunder", blunders.get(call.mode, REVISION_BLUNDERS))
 
 
-def first_skill(call: AuthorPrompt, playbook: Playbook | None, lessons: list[Lesson], blunder: str) -> str:
+def first_skill(
+    call: AuthorPrompt,
+    playbook: Playbook | None,
+    lessons: list[Lesson],
+    blunder: str,
+    shortcut: tuple[Lesson, ...] = (),
+) -> str:
     path = f"{call.slug}/SKILL.md"
-    text = new_skill(call.slug, call.name, call.description, playbook, ())
+    text = new_skill(call.slug, call.name, call.description, playbook, shortcut)
     for lesson in lessons:
         text = add_lesson(text, lesson, narrow_to=_file_seen(call) if blunder == "too narrow" else "")
     files = {path: text}

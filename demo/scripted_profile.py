@@ -31,6 +31,9 @@ class ScriptedProfile:
     blunders: float  # as author: one of the five bad answers
     overlooks: float  # as author: leaves out a lesson that the evidence shows
     leaks: float  # as teacher: copies the reference skills instead of advising
+    shortcuts: float = 0.0  # as author: asks for tidying up in a first skill, which no trial had shown
+    tidies: float = 0.0  # as agent: does so where a skill asks for it
+    prunes: float = 0.0  # as author: takes out lines that the evidence speaks against
 
 
 PROFILES = {
@@ -71,6 +74,28 @@ PROFILES = {
         blunders=1 / 20,
         overlooks=0.05,
         leaks=0.05,
+    ),
+    "journeyman": ScriptedProfile(
+        skips_skills=0.05,
+        opens_wrong_first=0.05,
+        opens_second=0.70,
+        follows_references=0.90,
+        misapplies=0.06,
+        learns_from_trace=0.65,
+        stumbles=0.25,
+        checks_by_hand=0.70,
+        checks_when_told=0.90,
+        checks_after_failures=0.80,
+        sees_gap=0.60,
+        sees_trap=0.65,
+        slips=0.03,
+        drafts_badly=0.15,
+        blunders=1 / 6,
+        overlooks=0.10,
+        leaks=0.10,
+        shortcuts=0.75,
+        tidies=0.90,
+        prunes=1.0,
     ),
 }
 

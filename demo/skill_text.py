@@ -52,6 +52,21 @@ def add_lesson(text: str, lesson: Lesson, *, narrow_to: str = "") -> str:
     return _with_bullet(_with_step(text, lesson.rule), GOTCHAS, lesson.gotcha)
 
 
+def drop_lesson(text: str, lesson: Lesson, *, narrow_only: bool = False) -> str:
+    """Without the lines that teach it; the steps behind them are numbered anew. narrow_only: its general lines stay."""
+    kept: list[str] = []
+    dropped = 0
+    for line in text.split("\n"):
+        step = NUMBERED.match(line)
+        if lesson.taught_by(line) and (find_narrowing(line) or not narrow_only):
+            dropped += step is not None
+            continue
+        if step and step[1] == "1":
+            dropped = 0
+        kept.append(NUMBERED.sub(f"{int(step[1]) - dropped}. ", line) if step and dropped else line)
+    return "\n".join(kept)
+
+
 def add_citation(text: str, path: str) -> str:
     """Cites a file of the skill in its body, once."""
     if path in text:

@@ -31,3 +31,15 @@ KEEP_FILES = Lesson(
     surprise="The program or the notes would be missing; they belong to the result.",
 )
 HABITS = (HAND_CHECK, KEEP_FILES)
+
+# A bad habit: sounds neat, and takes away what was asked for. An author's own idea, which no evidence shows.
+TIDY_UP = Lesson(
+    key="tidy-up",
+    patterns=(r"tidy up before handing in", r"nobody needs the program once"),
+    symptom=KEEP_FILES.symptom,  # and that is how it comes to light
+    rule="Tidy up before handing in: remove solve.py, so that only the result is left.",
+    gotcha="Nobody needs the program once its result is written.",
+    narrow="Remove the program that reads `{file}`.",
+    thought="The skill asks me to tidy up, so I remove the program.",
+    surprise="The program was asked for, and the skill had me remove it.",
+)

@@ -22,12 +22,24 @@ from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.metrics.amounts import DAY, HOUR, MINUTE
 from benchapp.stats.metrics.rates import Rate
 from inspector.pages.runs.run import GridCell
-from inspector.web.text.formats import UNKNOWN, compact, duration, headline, known, number, percent, points, tokens, usd
+from inspector.web.text.formats import (
+    UNKNOWN,
+    compact,
+    duration,
+    headline,
+    known,
+    number,
+    percent,
+    points,
+    tokens,
+    usd,
+    whole_points,
+)
 from inspector.web.text.live_step import in_a_line
 
 Item = TypeVar("Item")
 register = template.Library()
-for written in (known, percent, points, number, compact, tokens, usd, duration, headline):
+for written in (known, percent, points, whole_points, number, compact, tokens, usd, duration, headline):
     register.filter(written)
 register.filter("step_line", in_a_line)
 

@@ -8,7 +8,7 @@ import demo
 from demo.scripted import VERSION
 from runner.base.digests import digest_bytes, digest_json
 
-OF_VERSION = ("4", "313ba8e92e05d1a9d3c9c2efe4c6cf55d5c47866c29a42e4136d465f2c9e4d9e")
+OF_VERSION = ("4", "57f096fa34f1959b0d2fd04a1062990c46394c7d4f5135dc9900f6d0834de96f")
 
 
 def test_the_version_is_that_of_the_files() -> None:

@@ -8,8 +8,9 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import DatabaseError
+from django.db import DatabaseError, connection
 
+from benchapp.archive import ArchiveError
 from benchapp.deploy import environ
 from benchapp.deploy.installation import Installation, Unable
 from benchapp.deploy.static_files import collect_if_changed
@@ -17,6 +18,7 @@ from benchapp.deploy.supervisor import AlreadyRunning
 from benchapp.experiments.demo_experiment import DEMO
 from benchapp.experiments.launch import launch
 from benchapp.experiments.launch_spec import Unlaunchable
+from benchapp.imports.shipped_example import take_in_example
 from benchapp.models import Experiment
 
 log = logging.getLogger(__name__)
@@ -25,7 +27,10 @@ OPEN = (Experiment.Status.WAITING, Experiment.Status.RUNNING)
 
 
 class Command(BaseCommand):
-    help = "Starts everything on this machine, in the foreground: broker, web, two workers, the demo experiment."
+    help = (
+        "Starts everything on this machine, in the foreground: broker, web, two workers, a finished example and the demo"
+        " experiment."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--port", type=int, default=None, help="default: PORT from the environment, else 8000")
@@ -65,6 +70,8 @@ class Command(BaseCommand):
         self._stop.set()
 
     def _run(self, installation: Installation, *, with_experiment: bool) -> None:
+        if with_experiment:
+            threading.Thread(target=self.take_in_example, daemon=True).start()  # the pages need not wait for it
         experiment = self.launch_demo() if with_experiment else None
         answered = told = False
         while not self._stop.wait(0.5):
@@ -75,6 +82,15 @@ class Command(BaseCommand):
                 told = self._tell_end(experiment)
         self.stdout.write("Ending ...")
         self.stdout.flush()
+
+    def take_in_example(self) -> None:
+        """Something finished to look at at once. The demo starts without it where it cannot be read."""
+        try:
+            take_in_example()
+        except (ArchiveError, DatabaseError) as error:
+            self.stderr.write(self.style.WARNING(f"The example: {error}"))
+        finally:
+            connection.close()
 
     def launch_demo(self) -> Experiment | None:
         """None where it was deleted, or comes from a version with another demo: the pages are there all the same."""
@@ -87,7 +103,7 @@ class Command(BaseCommand):
     def _greet(self, installation: Installation, experiment: Experiment | None) -> None:
         self.stdout.write(self.style.SUCCESS(f"\n  Skillglass is at {installation.address}\n"))
         if experiment is not None and experiment.status in OPEN:
-            self.stdout.write("  The demo experiment runs in the background; the overview shows how far it is.")
+            self.stdout.write("  A finished example opens in a moment. The demo experiment runs beside it.")
         self.stdout.write(f"  Logs: {installation.log_folder}. Ctrl-C ends everything.\n")
         self.stdout.flush()
 

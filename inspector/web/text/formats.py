@@ -35,6 +35,11 @@ def points(share: float) -> str:
     return f"{render_signed(100 * share, 1)} pp"
 
 
+def whole_points(share: float) -> str:
+    """The same for prose: 0.083 -> "+8 points"."""
+    return f"{render_signed(100 * share, 0)} points"
+
+
 def number(value: float | None, digits: int = 2) -> str:
     """A reward or score with at most `digits` places: 1.0 -> "1", 0.333 -> "0.33"."""
     return _write_known(value, lambda found: render_number(found, digits))

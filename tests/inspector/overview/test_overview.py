@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from benchapp.models import Attempt, Experiment, Run, Trial
-from tests.queries import assert_queries_flat
+from tests.queries import assert_queries_flat, count_queries
 from tests.worlds.factories import (
     make_attempt,
     make_episode,
@@ -125,7 +125,7 @@ def test_it_shows_what_is_running_and_asks_again(client: Client) -> None:
 
 def test_it_stops_asking_once_everything_is_done(client: Client) -> None:
     make_experiment(status="done")
-    assert "hx-trigger" not in client.get("/").text
+    assert "every 3s" not in client.get("/").text
 
 
 def test_it_answers_htmx_with_the_part_alone(client: Client) -> None:
@@ -166,9 +166,21 @@ def test_its_queries_do_not_grow(client: Client) -> None:
         for _ in range(count):
             make_running_trial()
 
-    # reader, page count, experiments with suite, runs, trials by run and phase, probes, running attempts; of the open
-    # ones runs, trials, running attempts, workable episodes, durations, what agents and author spent
-    assert assert_queries_flat(client, "/", make) == 14
+    # reader, counts of tabs and page, experiments with suite, runs, trials by run and phase, probes, the tour's, running
+    # attempts; of the open ones runs, trials, running attempts, workable episodes, durations, what agents and author spent
+    assert assert_queries_flat(client, "/", make) == 16
+
+
+def test_a_finished_experiment_is_judged_once(client: Client) -> None:
+    def make(count: int) -> None:
+        for _ in range(count):
+            experiment = make_experiment(suite=make_suite(environments=1, families=2))
+            make_learning_run(experiment, condition="no-skill")
+            make_learning_run(experiment, condition="selfgen-always")
+
+    # as above, without what only open ones need; for new runs also their columns and what they spent
+    assert assert_queries_flat(client, "/", make) == 13
+    assert count_queries(client, "/") == 7
 
 
 def test_it_tells_how_far_open_experiments_have_come(client: Client) -> None:
@@ -187,3 +199,79 @@ def test_it_tells_how_far_open_experiments_have_come(client: Client) -> None:
 def test_it_tells_no_progress_of_what_has_ended(client: Client) -> None:
     make_trial(make_episode(make_run()))
     assert client.get("/index.json").json()["experiments"][0]["progress"] is None
+
+
+def make_compared(*, replicates: int = 3) -> Experiment:
+    """No skill fails at deployment, always revised passes, one shot is as good as none."""
+    experiment = make_experiment(suite=make_suite(environments=1, families=2))
+    for replicate in range(1, replicates + 1):
+        odd = replicate == 1
+        bare, won = (F, F, F, odd, F, F, F, F, F), (T, T, T, T, T, T, T, T, not odd)
+        make_learning_run(experiment, condition="no-skill", replicate=replicate, outcomes=bare)
+        make_learning_run(experiment, condition="selfgen-always", replicate=replicate, outcomes=won)
+    return experiment
+
+
+def test_it_answers_in_one_line_whether_skills_helped(client: Client) -> None:
+    make_compared()
+    text = client.get("/").text
+    assert "Self-written, always revised: +" in text
+    (row,) = client.get("/index.json").json()["experiments"]
+    assert row["verdict"]["answer"] == "Yes, 1 of 1 way clearly helps."
+    assert [way["effect"] for way in row["verdict"]["ways"]] == ["clearly better"]
+
+
+def test_it_draws_outcomes_only_where_there_is_a_baseline(client: Client) -> None:
+    make_learning_run(condition="selfgen-always")
+    assert "No baseline to compare with" in client.get("/").text
+    assert 'class="marks"' not in client.get("/").text
+    make_compared()
+    assert 'class="marks"' in client.get("/").text
+
+
+def test_it_filters_by_name_suite_model_and_condition(client: Client) -> None:
+    make_run(make_experiment(name="first look"), agent_model="lab/large", condition="no-skill")
+    make_run(make_experiment(name="second look"), agent_model="lab/small", condition="selfgen-always")
+
+    def names(query: str) -> list[str]:
+        return [row["name"] for row in client.get(f"/index.json?{query}").json()["experiments"]]
+
+    assert names("q=FIRST") == ["first look"]
+    assert names("q=small+look") == ["second look"]
+    assert names("q=selfgen") == ["second look"]
+    assert names("q=nothing+like+it") == []
+    assert "No experiment fits" in client.get("/?q=nothing+like+it").text
+
+
+def test_its_tabs_count_what_they_show(client: Client) -> None:
+    for status in ("done", "running", "blocked", "paused"):
+        make_run(make_experiment(name=status, status=status), status=status)
+    make_experiment(name="brought in", origin="imported")
+
+    def names(tab: str) -> set[str]:
+        return {row["name"] for row in client.get(f"/index.json?show={tab}").json()["experiments"]}
+
+    assert names("running") == {"running"}
+    assert names("stopped") == {"blocked", "paused"}
+    assert names("imported") == {"brought in"}
+    assert len(names("nonsense")) == 5
+    assert 'Needs you <span class="num">2</span>' in client.get("/").text
+
+
+def test_it_sorts_by_gain_trials_and_name(client: Client) -> None:
+    won = make_compared()
+    plain = make_run(make_experiment(name="a plain one"))
+    make_trial(make_episode(plain))
+
+    def first(sort: str) -> str:
+        return str(client.get(f"/index.json?sort={sort}").json()["experiments"][0]["id"])
+
+    assert first("gain") == first("trials") == str(won.public_id)
+    assert first("name") == str(plain.experiment.public_id)
+
+
+def test_it_says_why_an_experiment_needs_you(client: Client) -> None:
+    run = make_run(make_experiment(status="blocked"), status="blocked")
+    make_episode(run, status="blocked", blocked_reason="KeyRefused: no key\nTraceback ...")
+    assert "KeyRefused: no key" in client.get("/").text
+    assert client.get("/index.json").json()["experiments"][0]["stopped"] == "KeyRefused: no key"

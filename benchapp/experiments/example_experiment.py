@@ -1,0 +1,156 @@
+"""The example that ships ready: one finished experiment of the scripted model, and two probes of a change it made.
+
+It is made by our own run and stored as archives (`examples/`); `manage.py build_example` makes it anew. What a rebuild
+must give again is what `read_outcome` reads: results and libraries, without ids and times.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+from django.db import connection
+
+from benchapp.analysis.lineage.hunks import HunkGone
+from benchapp.analysis.lineage.library_states import LibraryState, read_history
+from benchapp.experiments.launch import launch
+from benchapp.experiments.probe_runs import AskedProbe, ProbePreview, launch_probe, make_control, preview, read_choice
+from benchapp.experiments.work import advance
+from benchapp.models import Decision, Episode, Experiment, Run, Trial
+from runner.base.types import DecisionStatus, Phase
+
+MODEL = "scripted/journeyman"
+EXAMPLE: dict[str, object] = {
+    "name": "Example: four ways to remember (scripted)",
+    "key": "example-1",
+    "suite": "starter",
+    "conditions": ["no-skill", "curated-static", "selfgen-zero-shot", "selfgen-always"],
+    "replicates": 4,
+    "seed": 11,
+    "answers": 2,
+    "agent": "shell",
+    "agent_model": MODEL,
+    "author_model": MODEL,
+    "sandbox": "local",
+}
+PROBED = "selfgen-always"
+PROBE_SEED, PROBE_TIMES = 17, 10
+REASON = "Do these lines help, or did the trials that read them have luck?"
+PAUSE_SECONDS = 1.0  # before an episode that somebody else holds, or that waits, is looked at again
+
+
+class Unfinished(Exception):
+    """The example did not run to its end, or holds no change worth a probe."""
+
+
+def run_example(*, workers: int = 1) -> list[Experiment]:
+    """The experiment, the probe without the lines of one change, and its control. Takes minutes."""
+    experiment = launch(EXAMPLE)
+    work_off(experiment, workers=workers)
+    taken_back = choose_probe(experiment)
+    episode = taken_back.episode
+    made = [taken_back, preview(episode, make_control(taken_back), seed=PROBE_SEED)]
+    probes = [launch_probe(each, reason=REASON).run.experiment for each in made]
+    for probe in probes:
+        work_off(probe, workers=workers)
+    return [experiment, *probes]
+
+
+def work_off(experiment: Experiment, *, workers: int) -> None:
+    """Carries every episode to its end, in this process. Unfinished where one cannot go on."""
+    ids = [str(each.public_id) for each in Episode.objects.filter(run__experiment=experiment).order_by("ordinal", "id")]
+    if workers == 1:
+        for public_id in ids:
+            _work_off_episode(public_id)
+    else:
+        with ThreadPoolExecutor(workers) as pool:
+            list(pool.map(_work_off_and_close, ids))
+    experiment.refresh_from_db()
+    if experiment.status != Experiment.Status.DONE:
+        raise Unfinished(f"{experiment.name} is {experiment.status}, not done")
+
+
+def _work_off_and_close(public_id: str) -> None:
+    try:
+        _work_off_episode(public_id)
+    finally:
+        connection.close()
+
+
+def _work_off_episode(public_id: str) -> None:
+    while True:
+        before = _read_place(public_id)
+        if not Episode.Status(before[0]).is_open:
+            return
+        advance.advance(public_id)
+        if _read_place(public_id) == before:
+            time.sleep(PAUSE_SECONDS)
+
+
+def _read_place(public_id: str) -> tuple[str, int]:
+    episode = Episode.objects.get(public_id=public_id)
+    return episode.status, episode.trials.filter(is_done=True).count()
+
+
+# --- which change is probed -------------------------------------------------------------------------------------
+
+
+def choose_probe(experiment: Experiment) -> ProbePreview:
+    """The change after a failed trial that took lines out and wrote others, and whose later trials of the same family did
+    best against no skill; of equal ones the first. Its lines must still stand in the last state, where it is taken back.
+    """
+    found = (each for run in _list_probed(experiment) for each in _list_candidates(run))
+    ranked = sorted(found, key=lambda each: -each[0])
+    for _, episode, decision, last in ranked:
+        asked = AskedProbe(last.key, decision.number, (), _list_tasks(episode, decision), PROBE_TIMES)
+        hunks = tuple(hunk.id for hunk in read_choice(episode, asked).hunks)
+        try:
+            return preview(episode, replace(asked, revert=hunks), seed=PROBE_SEED)
+        except HunkGone:
+            continue
+    raise Unfinished("no change is left to be probed")
+
+
+def _list_probed(experiment: Experiment) -> Iterable[Run]:
+    return experiment.runs.filter(condition=PROBED).order_by("replicate")
+
+
+def _list_candidates(run: Run) -> Iterable[tuple[float, Episode, Decision, LibraryState]]:
+    for episode in run.episodes.order_by("ordinal"):
+        last = read_history(episode).states[-1]
+        for decision in episode.decisions.filter(status=DecisionStatus.APPLIED).order_by("number"):
+            if decision.lines_added and decision.lines_removed and _follows_failure(decision):
+                yield _measure_gain(run, episode, decision), episode, decision, last
+
+
+def _follows_failure(decision: Decision) -> bool:
+    return decision.after_trial is not None and decision.after_trial.success is False and decision.mode != "induce"
+
+
+def _measure_gain(run: Run, episode: Episode, decision: Decision) -> float:
+    """Passed at deployment in its family, less what no skill passed there."""
+    deployed = Trial.objects.filter(phase=Phase.DEPLOYMENT, task__family=decision.family)
+    own = deployed.filter(episode=episode, success=True).count()
+    bare = deployed.filter(
+        episode__run__experiment=run.experiment,
+        episode__run__condition="no-skill",
+        episode__run__replicate=run.replicate,
+    )
+    return own - bare.filter(success=True).count()
+
+
+def _list_tasks(episode: Episode, decision: Decision) -> tuple[str, ...]:
+    deployed = episode.trials.filter(phase=Phase.DEPLOYMENT, sample=0, task__family=decision.family)
+    return tuple(deployed.order_by("task__ordinal", "task__key").values_list("task__key", flat=True))
+
+
+# --- what a rebuild gives again ---------------------------------------------------------------------------------
+
+
+def read_outcome(experiment: Experiment) -> list[tuple[object, ...]]:
+    """Each trial with its result and the digest of its library: all that follows from the file and the seeds."""
+    trials = Trial.objects.filter(episode__run__experiment=experiment)
+    columns = ("episode__run__condition", "episode__run__replicate", "episode__key", "phase", "task__key", "sample")
+    return list(trials.order_by(*columns).values_list(*columns, "status", "snapshot__digest"))

@@ -1,0 +1,146 @@
+"""Did skills help? One answer for each finished experiment of a list, computed once and kept until a number changes."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from benchapp.models import Experiment, Run
+from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.stats.comparing.choices import Choices
+from benchapp.stats.comparing.columns import outcomes_of
+from benchapp.stats.comparing.comparison import GroupComparison
+from benchapp.stats.comparing.effects import Effect, answer_question, judge_effect
+from benchapp.stats.comparing.groups import Group
+from benchapp.stats.comparing.selection import MAX_RUNS
+from benchapp.stats.inference.difference import Difference
+from benchapp.stats.inference.holm import holm
+from benchapp.stats.learning.computed_runs import Recent
+from benchapp.stats.metrics.catalogue import DEFAULT_METRIC, METRICS, TABLES, table_for
+from benchapp.stats.metrics.metric import TrialMetric
+
+TELLING = (Effect.UP, Effect.LIKELY_UP, Effect.DOWN, Effect.LIKELY_DOWN)  # the first of these is the headline
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedWay(Shaped):
+    """One way to remember against no skill with all else equal. `own`, `other`: means over the tasks both were scored on."""
+
+    condition: str
+    label: str
+    effect: Effect
+    delta: float
+    own: float
+    other: float
+    low: float | None
+    high: float | None
+
+    json_shape = JsonShape("condition", "label", "effect", "delta", "own", "other", "low", "high")
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentVerdict(Shaped):
+    """`ways`: those that could be held against no skill, effects corrected together (Holm). Empty where nothing could."""
+
+    answer: str
+    metric: str
+    ways: tuple[JudgedWay, ...]
+    has_baseline: bool
+    episodes: int  # of which the difference with the most is about
+
+    json_shape = JsonShape("answer", "metric", "ways")
+
+    @property
+    def headline(self) -> JudgedWay | None:
+        """The way that tells most: clearly better before likely better before worse, the largest first."""
+        for effect in TELLING:
+            if found := [way for way in self.ways if way.effect is effect]:
+                return max(found, key=lambda way: abs(way.delta))
+        return None
+
+    @property
+    def effect(self) -> Effect:
+        """Of the whole row, where no way stands out."""
+        effects = {way.effect for way in self.ways}
+        if self.headline:
+            return self.headline.effect
+        if effects == {Effect.SAME}:
+            return Effect.SAME
+        return Effect.OPEN if effects - {Effect.UNTESTED} else Effect.UNTESTED
+
+    @property
+    def gain(self) -> float | None:
+        """The largest gain, for sorting."""
+        return max((way.delta for way in self.ways), default=None)
+
+    def count(self, *effects: Effect) -> int:
+        return sum(way.effect in effects for way in self.ways)
+
+    @property
+    def better(self) -> int:
+        return self.count(Effect.UP)
+
+    @property
+    def worse(self) -> int:
+        return self.count(Effect.DOWN)
+
+
+KEPT: Recent[Hashable, ExperimentVerdict] = Recent(5_000)
+
+
+def judge_experiments(experiments: Mapping[Experiment, Sequence[Run]]) -> dict[int, ExperimentVerdict]:
+    """Experiment pk -> verdict, of every one given; they must have ended. Reads the trials of those not at hand together."""
+    keys = {each: _make_key(each, runs) for each, runs in experiments.items()}
+    missing = {each: list(runs)[:MAX_RUNS] for each, runs in experiments.items() if KEPT.get(keys[each]) is None}
+    if missing:
+        outcomes_of([run for runs in missing.values() for run in runs])  # at hand from here on
+    found = {}
+    for each in experiments:
+        if each in missing:
+            KEPT.put(keys[each], _judge(each, missing[each]))
+        found[each.pk] = KEPT.get(keys[each]) or _judge(each, list(experiments[each])[:MAX_RUNS])
+    return found
+
+
+def _make_key(experiment: Experiment, runs: Iterable[Run]) -> Hashable:
+    return experiment.public_id, tuple((run.public_id, run.revision) for run in runs)
+
+
+def _judge(experiment: Experiment, runs: Sequence[Run]) -> ExperimentVerdict:
+    comparison = GroupComparison(Choices(experiment=(experiment.public_id,)), runs)
+    metric = choose_metric(comparison)
+    groups = comparison.groups
+    others = [group for group in groups.all if groups.baseline_of(group)]
+    differences = {group.label: comparison.difference(group, metric) for group in others}
+    corrected = holm({label: found.p if found else None for label, found in differences.items()})
+    ways = tuple(
+        _judge_way(group, found, corrected[group.label], metric)
+        for group in others
+        if (found := differences[group.label]) is not None
+    )
+    episodes = max((found.clusters for found in differences.values() if found), default=0)
+    answer = answer_question([way.effect for way in ways], episodes)
+    return ExperimentVerdict(answer, metric.key, ways, bool(others), episodes)
+
+
+def choose_metric(comparison: GroupComparison) -> TrialMetric:
+    """Deployment success; where nothing was deployed, the first share of the table that fits these trials."""
+    metric = METRICS[DEFAULT_METRIC]
+    if comparison.has(metric):
+        return metric
+    fitting = TABLES[table_for(comparison.outcomes.values())]
+    return next((each for each in fitting if each.is_share and comparison.has(each)), metric)
+
+
+def _judge_way(group: Group, found: Difference, corrected: float | None, metric: TrialMetric) -> JudgedWay:
+    interval = found.interval
+    return JudgedWay(
+        condition=group.condition,
+        label=group.label,
+        effect=judge_effect(found, corrected, metric),
+        delta=found.delta,
+        own=found.own,
+        other=found.other,
+        low=interval.low if interval else None,
+        high=interval.high if interval else None,
+    )

@@ -1,0 +1,282 @@
+"""The list of experiments: which are asked for, and a row for each with its answer, outcomes, spending and state."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+from django.db.models.functions import Left, Lower
+from django.http import QueryDict
+
+from benchapp.experiments.work.progress import WorkProgress, progress_of
+from benchapp.models import Episode, Experiment, Run
+from benchapp.record.json_shape import JsonShape, Shaped, encode
+from benchapp.stats.comparing.effects import Effect
+from benchapp.stats.comparing.experiment_verdicts import ExperimentVerdict, judge_experiments
+from benchapp.stats.metrics.amounts import render_signed
+from benchapp.stats.metrics.spending import spending_of
+from benchapp.stats.metrics.tally import TrialTally, tally_by_phase
+from inspector.pages.overview.outcome_marks import OutcomeMark, place_marks
+from inspector.web.responses import link_to
+from runner.base.types import Phase
+
+MAX_CONDITIONS = 3  # named where there is no baseline to draw them against; the rest is counted
+REASON_LENGTH = 160
+OF_RUN = ("public_id", "revision", "status", "experiment", "condition", "replicate", "scripted", "harness")
+OF_MODELS = ("agent_model", "author_model", "setup_digest")
+STOPPED = (Experiment.Status.BLOCKED, Experiment.Status.PAUSED)
+OPEN = (Experiment.Status.WAITING, Experiment.Status.RUNNING)
+TABS: Mapping[str, tuple[str, Q]] = {
+    "": ("All", Q()),
+    "running": ("Running", Q(status__in=OPEN)),
+    "stopped": ("Needs you", Q(status__in=STOPPED)),
+    "imported": ("Imported", Q(origin=Experiment.Origin.IMPORTED)),
+}
+SORTS = {"": "newest first", "gain": "largest gain", "trials": "most trials", "name": "name"}
+MAX_RANKED = 1_000  # experiments that are judged to be sorted by their gain; older ones follow as they are
+
+
+# --- which ones ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ListFilter:
+    """What an address asks for; nonsense means the default."""
+
+    text: str = ""
+    tab: str = ""
+    sort: str = ""
+    with_probes: bool = False
+
+    @classmethod
+    def read(cls, query: QueryDict) -> ListFilter:
+        tab, sort = query.get("show", ""), query.get("sort", "")
+        return cls(
+            text=" ".join(query.get("q", "").replace("\0", "").split())[:200],
+            tab=tab if tab in TABS else "",
+            sort=sort if sort in SORTS else "",
+            with_probes=query.get("probes") == "1",
+        )
+
+    @property
+    def is_set(self) -> bool:
+        return bool(self.text or self.tab)
+
+    def select(self) -> QuerySet[Experiment]:
+        """Those whose names, suite, models or conditions hold every word, whatever their tab."""
+        found = Experiment.objects.for_list()
+        if not self.with_probes:
+            found = found.without_probes()
+        for word in self.text.split():
+            told = Q(agent_model__icontains=word) | Q(author_model__icontains=word) | Q(condition__icontains=word)
+            runs = Run.objects.filter(told, experiment=OuterRef("pk"))
+            found = found.filter(Q(name__icontains=word) | Q(suite__name__icontains=word) | Exists(runs))
+        return found
+
+    def order_by_tab(self, found: QuerySet[Experiment]) -> QuerySet[Experiment] | list[Experiment]:
+        """Those of the tab, in the order asked for."""
+        found = found.filter(TABS[self.tab][1])
+        if self.sort == "name":
+            return found.order_by(Lower("name"), "-id")
+        if self.sort == "trials":
+            return found.annotate(planned=Count("runs__episodes__trials")).order_by("-planned", "-created_at", "-id")
+        return _rank_by_gain(list(found)) if self.sort == "gain" else found
+
+
+def count_tabs(found: QuerySet[Experiment]) -> list[tuple[str, str, int]]:
+    """(key, words, experiments) of every tab, in one query."""
+    counts = found.order_by().aggregate(**{f"tab_{key}": Count("pk", filter=test) for key, (_, test) in TABS.items()})
+    return [(key, words, counts[f"tab_{key}"]) for key, (words, _) in TABS.items()]
+
+
+def _rank_by_gain(found: list[Experiment]) -> list[Experiment]:
+    runs = read_runs(found[:MAX_RANKED])
+    verdicts = judge_experiments({each: runs[each.pk] for each in found[:MAX_RANKED] if not each.is_open})
+
+    def rank(each: Experiment) -> tuple[bool, float]:
+        gain = verdicts[each.pk].gain if each.pk in verdicts else None
+        return gain is None, -(gain or 0.0)
+
+    return sorted(found, key=rank)
+
+
+# --- a row --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentRow(Shaped):
+    """An experiment as the list shows it. `phases`: (condition, phase) -> tally. `verdict`: None while it has work left
+    and where it compares nothing. `stopped`: why it waits for somebody."""
+
+    experiment: Experiment
+    phases: Mapping[tuple[str, str], TrialTally]
+    runs: list[Run]
+    progress: WorkProgress | None = None  # of those with work left
+    verdict: ExperimentVerdict | None = None
+    bill: WorkProgress = field(default_factory=WorkProgress)
+    stopped: str = ""
+    of_runs: Mapping[int, TrialTally] = field(default_factory=dict)  # run pk -> all of its trials
+
+    json_shape = JsonShape(
+        *("id=experiment", "name=experiment.name", "status=experiment.status", "origin=experiment.origin"),
+        *("suite=experiment.suite.key", "conditions", "is_probe", "measure"),
+        ("results", lambda row: [{"condition": name, **encode(tally)} for name, tally in row.results]),
+        *("agent_models=models", "scripted", ("runs", lambda row: len(row.runs)), "trials=tally", "progress"),
+        *("verdict", "spent_usd=bill.spent_usd", "spent_tokens=bill.spent_tokens", "stopped?"),
+        *(f"{name}=experiment.{name}" for name in ("created_at", "started_at", "finished_at")),
+        link_to("experiment-json", "experiment.public_id"),
+    )
+
+    @property
+    def tally(self) -> TrialTally:
+        return sum(self.phases.values(), TrialTally())
+
+    @property
+    def measure(self) -> str:
+        """What its conditions are held against: deployment where there is one, else all trials."""
+        deployed = any(phase == Phase.DEPLOYMENT for _, phase in self.phases)
+        return Phase.DEPLOYMENT.value if deployed else "all trials"
+
+    @property
+    def results(self) -> list[tuple[str, TrialTally]]:
+        """Each condition with what it passed by `measure`; counts of replicates are added up."""
+        return [(condition, self._sum_tallies(condition)) for condition in self.conditions]
+
+    def _sum_tallies(self, condition: str) -> TrialTally:
+        wanted = None if self.measure == "all trials" else self.measure
+        found = (tally for (name, phase), tally in self.phases.items() if name == condition and wanted in (None, phase))
+        return sum(found, TrialTally())
+
+    @property
+    def conditions(self) -> list[str]:
+        """In the order in which their runs were made, each once; unknown ones last."""
+        named = dict.fromkeys(run.condition for run in self.runs)
+        return sorted(named, key=lambda condition: condition == Run.UNKNOWN)
+
+    @property
+    def named_results(self) -> list[tuple[str, TrialTally]]:
+        return self.results[:MAX_CONDITIONS]
+
+    @property
+    def more_conditions(self) -> int:
+        return max(0, len(self.conditions) - MAX_CONDITIONS)
+
+    @property
+    def models(self) -> list[str]:
+        """Agent models, each once; where none is known there is none."""
+        return [name for name in dict.fromkeys(run.agent_model for run in self.runs) if name not in ("", Run.UNKNOWN)]
+
+    @property
+    def is_probe(self) -> bool:
+        """It reruns tasks with another run's library, and compares no conditions."""
+        return any(run.is_probe for run in self.runs)
+
+    @property
+    def scripted(self) -> bool:
+        return any(run.scripted for run in self.runs)
+
+    @property
+    def marks(self) -> tuple[OutcomeMark, ...]:
+        return place_marks(self.verdict)
+
+    @property
+    def effect(self) -> Effect:
+        return self.verdict.effect if self.verdict else Effect.UNTESTED
+
+    @property
+    def why_untested(self) -> str:
+        """What keeps it from an answer; empty where it has one."""
+        if self.verdict is None:
+            return "" if self.is_probe else "Still running"
+        if not self.verdict.has_baseline:
+            return "No baseline to compare with"
+        return "Too small to test" if self.effect is Effect.UNTESTED else ""
+
+    @property
+    def said_more(self) -> str:
+        """The line below the answer."""
+        found = self.verdict
+        if found is None or not found.has_baseline:
+            return ""
+        if found.headline:
+            return " · ".join(filter(None, (_write_interval(found), _count_ways(found))))
+        if self.effect is Effect.SAME:
+            return "within 5 points of no skill"
+        count = found.episodes
+        return f"{count} episode{'' if count == 1 else 's'}" if count else "no task was scored on both sides"
+
+
+def _write_interval(found: ExperimentVerdict) -> str:
+    way = found.headline
+    if way is None or way.low is None or way.high is None:
+        return ""
+    return " to ".join(render_signed(100 * bound, 0).removeprefix("+") for bound in (way.low, way.high))
+
+
+def _count_ways(found: ExperimentVerdict) -> str:
+    """How many of the ways stand out, where there are several."""
+    if len(found.ways) < 2:
+        return ""
+    counts = ((found.better, "better"), (found.worse, "worse"))
+    told = [f"{count} of {len(found.ways)} ways clearly {word}" for count, word in counts if count]
+    return " · ".join(told)
+
+
+def read_runs(experiments: Sequence[Experiment]) -> dict[int, list[Run]]:
+    """Experiment pk -> its runs, in one query, with what a list shows and a comparison needs."""
+    found: dict[int, list[Run]] = defaultdict(list)
+    known = {each.pk: each for each in experiments}
+    for run in Run.objects.filter(experiment__in=experiments).only(*OF_RUN, *OF_MODELS).order_by("id"):
+        run.experiment = known[run.experiment_id]
+        found[run.experiment_id].append(run)
+    return found
+
+
+def build_rows(experiments: Sequence[Experiment]) -> list[ExperimentRow]:
+    runs = read_runs(experiments)
+    every = [run for each in runs.values() for run in each]
+    is_open = [each for each in experiments if each.is_open]
+    progress = progress_of(is_open) if is_open else {}
+    tallies = tally_by_phase(every)
+    spending = spending_of([run for run in every if run.experiment_id not in progress])
+    ended = {each: runs[each.pk] for each in experiments if not each.is_open and not _has_probe(runs[each.pk])}
+    verdicts, stopped = judge_experiments(ended), _read_stopped(experiments)
+    return [
+        ExperimentRow(
+            each,
+            _sum_phases(runs[each.pk], tallies),
+            runs[each.pk],
+            progress.get(each.pk),
+            verdicts.get(each.pk),
+            progress.get(each.pk) or WorkProgress(spent=tuple(spending[run.pk] for run in runs[each.pk])),
+            stopped.get(each.pk, ""),
+            {run.pk: sum(tallies[run.pk].values(), TrialTally()) for run in runs[each.pk]},
+        )
+        for each in experiments
+    ]
+
+
+def _has_probe(runs: Sequence[Run]) -> bool:
+    return any(run.is_probe for run in runs)
+
+
+def _sum_phases(
+    runs: Sequence[Run], tallies: Mapping[int, Mapping[str, TrialTally]]
+) -> dict[tuple[str, str], TrialTally]:
+    phases: dict[tuple[str, str], TrialTally] = defaultdict(TrialTally)
+    for run in runs:
+        for phase, tally in tallies[run.pk].items():
+            phases[run.condition, phase] += tally
+    return phases
+
+
+def _read_stopped(experiments: Sequence[Experiment]) -> dict[int, str]:
+    """Experiment pk -> how its first reason begins; no query where nothing waits for somebody."""
+    waiting = [each.pk for each in experiments if each.status in STOPPED and each.origin == Experiment.Origin.RUN]
+    if not waiting:
+        return {}
+    still = Episode.objects.filter(run__experiment__in=waiting).standing_still().order_by("-ordinal")
+    told = still.annotate(why=Left("blocked_reason", REASON_LENGTH)).values_list("run__experiment", "why")
+    return {pk: why.partition("\n")[0] for pk, why in told}
