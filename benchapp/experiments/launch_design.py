@@ -31,7 +31,7 @@ class DesignRow(Shaped):
     replicates: int
     detectable: float | None
     estimate: Estimate
-    wall_seconds: float | None  # with the workers that listen now
+    wall_seconds: float | None  # with as many workers as listen now, at least one
 
     @property
     def points(self) -> int | None:
@@ -71,7 +71,7 @@ class LaunchDesign(Shaped):
 
 
 def describe_design(prepared: Prepared, expected: ExperimentEstimate, workers: int) -> LaunchDesign:
-    """One query. `workers`: 0 where nobody listens or nobody knows."""
+    """One query. `workers`: as many as work at once."""
     plans = next(iter(prepared.plans.values()))
     phases = [slot.phase for plan in plans for slot in slots(plan)]
     phase = next((each for each in DECIDING if each in phases), phases[0])
@@ -81,8 +81,8 @@ def describe_design(prepared: Prepared, expected: ExperimentEstimate, workers: i
     rows = []
     for replicates in sorted({*OFFERED, asked}):
         scaled = whole.scale(replicates, asked)
-        took = scaled.wall_seconds(workers) if workers else None
-        rows.append(DesignRow(replicates, find_detectable(spread, replicates, len(plans)), scaled, took))
+        detectable = find_detectable(spread, replicates, len(plans))
+        rows.append(DesignRow(replicates, detectable, scaled, scaled.wall_seconds(workers)))
     return LaunchDesign(len(plans), tasks, asked, spread_from, tuple(rows))
 
 
@@ -102,7 +102,9 @@ def _read_spread(prepared: Prepared, phase: Phase) -> tuple[float | None, int]:
             episode__run__agent_model__in={arm.agent_model or "" for arm in arms},
         )
         .order_by()
-        .values_list("episode__run__experiment", "episode__run__setup_digest", "episode__run__condition", "episode__run")
+        .values_list(
+            "episode__run__experiment", "episode__run__setup_digest", "episode__run__condition", "episode__run"
+        )
         .annotate(passed=Count("pk", filter=Q(success=True)), scored=Count("pk", filter=Q(success__isnull=False)))
     )
     shares: defaultdict[tuple[object, ...], list[float]] = defaultdict(list)

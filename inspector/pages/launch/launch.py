@@ -96,7 +96,14 @@ FIELDS = {each.name: each for each in _FIELDS}
 # Behind "More settings": what the steps above have no place for.
 MORE = (
     *("samples", "answers", "seed", "order", "sandbox", "feedback", "profile", "budget.usd", "budget.tokens"),
-    *("limits.max_turns", "limits.max_output_tokens", "limits.timeout_seconds", "judge_model", "placebo_replay", "record"),
+    *(
+        "limits.max_turns",
+        "limits.max_output_tokens",
+        "limits.timeout_seconds",
+        "judge_model",
+        "placebo_replay",
+        "record",
+    ),
 )
 SAME_AUTHOR = "same_author"  # a box: whoever solves tasks also writes the skills
 
@@ -246,9 +253,7 @@ def _parse_number(text: str) -> int | float | str | None:
 def draw_fields(values: Mapping[str, Value], problems: Mapping[str, Sequence[str]]) -> dict[str, ShownField]:
     """Field -> what the page draws of it. `problems`: field -> sentences."""
     options = _build_options(values)
-    return {
-        name: _draw_field(each, values[name], options.get(name, ()), problems) for name, each in FIELDS.items()
-    }
+    return {name: _draw_field(each, values[name], options.get(name, ()), problems) for name, each in FIELDS.items()}
 
 
 def find_field(problem: str) -> LaunchField | None:

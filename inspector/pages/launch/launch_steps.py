@@ -127,5 +127,3 @@ def has_same_author(values: Mapping[str, Value]) -> bool:
 def place_problems(problems: Sequence[SpecProblem]) -> list[tuple[LaunchField | None, SpecProblem]]:
     """Each problem with the field at which it stands; None for those of the file as a whole."""
     return [(find_field(problem.field), problem) for problem in problems]
-
-

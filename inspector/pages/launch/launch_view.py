@@ -18,8 +18,8 @@ from benchapp.experiments.demo_experiment import DEMO
 from benchapp.experiments.estimate import ExperimentEstimate, estimate
 from benchapp.experiments.experiment_file import FIRST
 from benchapp.experiments.foresight import Foresight, foresee
-from benchapp.experiments.launch_design import LaunchDesign, describe_design
 from benchapp.experiments.launch import launch as launch_experiment
+from benchapp.experiments.launch_design import LaunchDesign, describe_design
 from benchapp.experiments.launch_spec import LaunchSpec, SpecProblem, Unlaunchable
 from benchapp.experiments.preparation import Prepared, prepare
 from benchapp.experiments.schedule import Planned, schedule
@@ -197,7 +197,7 @@ def _check(draft: LaunchDraft) -> tuple[LaunchDraft, CheckedLaunch | None]:
         return replace(draft, problems=(SpecProblem("suite", str(error)),)), None
     crew, expected = workforce(), estimate(prepared)
     first = list(islice(schedule(prepared), FIRST_TRIALS))
-    design = describe_design(prepared, expected, len(crew.workers or ()))
+    design = describe_design(prepared, expected, max(1, len(crew.workers or ())))
     return draft, CheckedLaunch(prepared, expected, first, foreseen, crew, design)
 
 
