@@ -81,9 +81,12 @@ def _show(
     context = {
         "target": target,
         "refused": refused,
+        "scripted": target.runs.filter(scripted=True).exists()
+        if isinstance(target, Experiment)
+        else _run_of(target).scripted,
         "live_url": f"{reverse('operate', args=[kind, target.public_id])}?{request.GET.urlencode()}",
         "title": target.title if isinstance(target, Episode) else str(target),
-        "run": target if isinstance(target, Run) else target.run if isinstance(target, Episode) else None,
+        "run": None if isinstance(target, Experiment) else _run_of(target),
         "experiment": target if isinstance(target, Experiment) else None,
         "working": working,
         "calling": calling,
@@ -132,6 +135,10 @@ def _find_target(kind: str, public_id: UUID) -> Target:
         own = Episode.objects.filter(run__experiment__deleted_at=None).select_related("run__experiment")
         return get_object_or_404(own, public_id=public_id)
     raise Http404(f"there is nothing to operate called {kind}")
+
+
+def _run_of(target: Run | Episode) -> Run:
+    return target if isinstance(target, Run) else target.run
 
 
 def _select_attempts(target: Target) -> QuerySet[Attempt]:
