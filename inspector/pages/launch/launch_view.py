@@ -6,6 +6,7 @@ import hashlib
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import islice
 from pathlib import Path
 
@@ -29,6 +30,7 @@ from benchapp.record.json_shape import JsonShape, Shaped
 from inspector.pages.launch import launch as form
 from inspector.pages.launch.launch_steps import (
     FRONT,
+    LaunchPreset,
     build_way_table,
     describe_preset,
     has_same_author,
@@ -38,6 +40,7 @@ from inspector.pages.launch.launch_steps import (
 from inspector.web.access import needs, user_of
 from inspector.web.forms import parse_id
 from inspector.web.responses import PageLink, render_page
+from runner import protocols
 from runner.base.errors import RunnerError, SetupError
 from runner.protocols.conditions import conditions_of
 
@@ -120,6 +123,11 @@ class CheckedLaunch(Shaped):
     def scripted(self) -> bool:
         names = (*self.prepared.spec.agent_models, *self.prepared.spec.author_models)
         return any(str(name).startswith("scripted/") for name in names)
+
+    @property
+    def units(self) -> list[str]:
+        """Keys of all parts that the protocol makes of the suite, also of those that were left out."""
+        return [unit.key for unit in protocols.units(self.prepared.spec.protocol, self.prepared.suite)]
 
     @property
     def can_narrow(self) -> bool:
@@ -237,12 +245,18 @@ def _find_earlier(text: str) -> Experiment | None:
     return own.filter(public_id=wanted).first() if (wanted := parse_id(text)) else None
 
 
+@cache
 def _read_examples() -> dict[str, str]:
     """Name -> text, of the files that come along."""
     found = {"demo": form.write(DEMO)}
     for path in sorted(EXAMPLES.glob("*.yaml")):
         found[path.stem] = path.read_text()
     return found
+
+
+@cache
+def _describe_examples() -> list[LaunchPreset]:
+    return [describe_preset(name, form.read(text)) for name, text in _read_examples().items()]
 
 
 def _render(
@@ -267,7 +281,7 @@ def _render(
     if as_json:
         return render_page(request, "launch/launch.html", data=data, as_json=True, status=status)
     fields = form.draw_fields(draft.values, by_field)
-    presets = [describe_preset(name, form.read(text)) for name, text in _read_examples().items()]
+    presets = _describe_examples()
     context = {
         "draft": draft,
         "told": place_problems(draft.problems),
@@ -278,7 +292,7 @@ def _render(
         "models": split_models(fields["agent_models"]),
         "authors": split_models(fields["author_models"]),
         "same_author": has_same_author(draft.values) and (request.method != "POST" or form.SAME_AUTHOR in request.POST),
-        "units": form.units(draft.values),
+        "units": checked.units if checked else form.units(draft.values),
         "check": checked,
         "act": act,
         "once": request.POST.get("once") or uuid.uuid4().hex,
