@@ -49,6 +49,10 @@ class Amount(Shaped):
         parts = self.known + other.known, self.parts + other.parts, self.priced + other.priced
         return Amount(sum(told) if told else None, *parts)
 
+    def scale(self, times: int, of: int) -> Amount:
+        value = None if self.value is None else self.value * times / of
+        return Amount(value, *(count * times // of for count in (self.known, self.parts, self.priced)))
+
 
 @dataclass(frozen=True, slots=True)
 class Estimate(Shaped):
@@ -72,6 +76,17 @@ class Estimate(Shaped):
             self.cost_usd + other.cost_usd,
             self.seconds + other.seconds,
             max(longest, default=None),
+        )
+
+    def scale(self, times: int, of: int) -> Estimate:
+        """The same with `times` replicates instead of `of`: they rest on the same earlier trials."""
+        return replace(
+            self,
+            trials=self.trials * times // of,
+            episodes=self.episodes * times // of,
+            tokens=self.tokens.scale(times, of),
+            cost_usd=self.cost_usd.scale(times, of),
+            seconds=self.seconds.scale(times, of),
         )
 
     def wall_seconds(self, workers: int) -> float | None:

@@ -22,7 +22,7 @@ PLACEHOLDERS: dict[str, object] = {"name": "unnamed", "suite": "starter", "condi
 # Kinds of errors for which pydantic speaks of its own types, in words for who wrote the file.
 SAID = {
     "missing": "expected, and not there",
-    "string_too_short": "expected a text of at least 1 character",
+    "string_too_short": "empty (expected at least 1 character)",
     "too_short": "expected at least one",
     "tuple_type": "expected a list",
     "int_type": "expected a whole number",
@@ -174,7 +174,11 @@ def _describe_problem(found: ErrorDetails) -> SpecProblem:
     place = ".".join(map(str, found["loc"])) or "the whole file"
     if found["type"] == "extra_forbidden":
         return SpecProblem(place, _suggest_field(found["loc"]))
-    shown = "" if found["type"] in ("missing", "value_error") else f" (found {found['input']!r:.100})"
+    shown = (
+        ""
+        if found["type"] in ("missing", "value_error") or found["input"] == ""
+        else f" (found {found['input']!r:.100})"
+    )
     told = SAID.get(found["type"]) or found["msg"].removeprefix("Value error, ")
     return SpecProblem(place, told.replace("Input should be ", "expected ", 1) + shown)
 

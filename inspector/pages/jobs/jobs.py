@@ -9,13 +9,18 @@ from enum import StrEnum
 
 from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 
-from benchapp.experiments.work.progress import AtWork
-from benchapp.models import Attempt, Episode, Experiment, Trial
+from benchapp.experiments.work.progress import AtWork, WorkProgress, progress_of
+from benchapp.models import Attempt, Episode, Experiment, Run, Trial
 from benchapp.record.error_text import render_error
 from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.stats.metrics.spending import spending_of
+from benchapp.stats.metrics.tally import TrialTally, tally_by_phase
 from inspector.web.text.formats import headline
 
 MAX_TROUBLED = 40
+MAX_COUNTED = 25  # open experiments whose trials are counted
+MAX_ENDED = 8
+_OF_RUN = ("public_id", "revision", "status", "experiment", "scripted")
 
 
 class Trouble(StrEnum):
@@ -84,17 +89,42 @@ def group_troubles(rows: Iterable[Troubled]) -> list[SameTrouble]:
 
 @dataclass(frozen=True, slots=True)
 class OpenExperiment(Shaped):
-    """An experiment with work left, and how its episodes stand."""
+    """An experiment with work left, and how its episodes stand. `progress`: of the newest `MAX_COUNTED`."""
 
     experiment: Experiment
     counts: dict[str, int]
+    progress: WorkProgress | None
+    scripted: bool
 
-    json_shape = JsonShape("id=experiment", "name=experiment.name", "episodes=counts")
+    json_shape = JsonShape(
+        *("id=experiment", "name=experiment.name", "episodes=counts", "status=experiment.status"),
+        *("progress", "scripted"),
+    )
 
     @property
     def to_do(self) -> int:
         """Episodes that go on by themselves, whether or not somebody is at them this moment."""
         return sum(self.counts.get(status, 0) for status in _OPEN)
+
+
+@dataclass(frozen=True, slots=True)
+class EndedExperiment(Shaped):
+    """An experiment that came to its end, and what it took."""
+
+    experiment: Experiment
+    progress: WorkProgress
+    scripted: bool
+
+    json_shape = JsonShape(
+        *("id=experiment", "name=experiment.name", "status=experiment.status", "finished_at=experiment.finished_at"),
+        *("seconds", "progress", "scripted"),
+    )
+
+    @property
+    def seconds(self) -> float | None:
+        """From its first trial to its end, by the clock on the wall."""
+        begun, ended = self.experiment.started_at, self.experiment.finished_at
+        return (ended - begun).total_seconds() if begun and ended else None
 
 
 def find_troubled(stuck: Iterable[AtWork] = (), limit: int = MAX_TROUBLED) -> tuple[list[Troubled], int]:
@@ -139,7 +169,7 @@ def _find_latest_attempts(among: QuerySet[Attempt]) -> dict[int, Attempt]:
 
 
 def open_experiments() -> list[OpenExperiment]:
-    """Experiments of ours that are not at their end, newest first, in two queries."""
+    """Experiments of ours that are not at their end, newest first."""
     rows = (
         Episode.objects.own()
         .filter(status__in=_UNDECIDED)
@@ -150,5 +180,29 @@ def open_experiments() -> list[OpenExperiment]:
     counts: dict[int, dict[str, int]] = {}
     for experiment, status, count in rows:
         counts.setdefault(experiment, {})[status] = count
-    experiments = Experiment.objects.filter(pk__in=counts).select_related("suite").order_by("-created_at", "-id")
-    return [OpenExperiment(experiment, counts[experiment.pk]) for experiment in experiments]
+    found = list(Experiment.objects.filter(pk__in=counts).defer("spec", "estimate").order_by("-created_at", "-id"))
+    progress = progress_of(found[:MAX_COUNTED]) if found else {}
+    scripted = _find_scripted(found)
+    return [OpenExperiment(each, counts[each.pk], progress.get(each.pk), each.pk in scripted) for each in found]
+
+
+def ended_experiments(limit: int = MAX_ENDED) -> list[EndedExperiment]:
+    """Those of ours that ended last, with what they took; numbers of ended runs are kept from one look to the next."""
+    own = Experiment.objects.standing().filter(origin=Experiment.Origin.RUN, finished_at__isnull=False)
+    ended = own.filter(status__in=(Experiment.Status.DONE, Experiment.Status.CANCELLED)).defer("spec", "estimate")
+    found = list(ended.order_by("-finished_at", "-id")[:limit])
+    runs = list(Run.objects.filter(experiment__in=found).only(*_OF_RUN)) if found else []
+    tallies, spending = tally_by_phase(runs), spending_of(runs)
+    progress: dict[int, WorkProgress] = {}
+    for each in found:
+        mine = [run for run in runs if run.experiment_id == each.pk]
+        tally = sum((part for run in mine for part in tallies[run.pk].values()), TrialTally())
+        spent = tuple(spending[run.pk] for run in mine)
+        progress[each.pk] = WorkProgress(tally.total, tally.done, tally.passed, tally.scored, 0, spent)
+    scripted = {run.experiment_id for run in runs if run.scripted}
+    return [EndedExperiment(each, progress[each.pk], each.pk in scripted) for each in found]
+
+
+def _find_scripted(experiments: list[Experiment]) -> set[int]:
+    scripted = Run.objects.filter(experiment__in=experiments, scripted=True)
+    return set(scripted.order_by().values_list("experiment", flat=True).distinct())

@@ -8,7 +8,7 @@ from django.views.decorators.http import require_safe
 from benchapp.experiments.work.progress import at_work, workforce
 from benchapp.models import Attempt, Experiment, ModelCall
 from benchapp.record.json_shape import encode
-from inspector.pages.jobs.jobs import find_troubled, group_troubles, open_experiments
+from inspector.pages.jobs.jobs import ended_experiments, find_troubled, group_troubles, open_experiments
 from inspector.web.access import user_of
 from inspector.web.responses import PageLink, render_page, wants_fragment
 from inspector.web.text.live_step import without_closed
@@ -25,7 +25,7 @@ def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     authors = list(asked[:MAX_AT_WORK])
     crew = workforce()
     needing, needing_total = find_troubled(each for each in working if each.is_stuck)
-    waiting = open_experiments()
+    waiting, ended = open_experiments(), ended_experiments()
     data: dict[str, object] = {
         "needing": [
             {**encode(each), "url": PageLink("operate-json", "episode", each.episode.public_id)} for each in needing
@@ -43,6 +43,9 @@ def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
             {**encode(each), "url": PageLink("operate-json", "experiment", each.experiment.public_id)}
             for each in waiting
         ],
+        "ended": [
+            {**encode(each), "url": PageLink("operate-json", "experiment", each.experiment.public_id)} for each in ended
+        ],
         "workers": None if crew.workers is None else [worker.name for worker in crew.workers],
         "queued": crew.queued,
         "next": None,
@@ -53,6 +56,7 @@ def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "working": working,
         "calling": authors,
         "opened": waiting,
+        "finished": ended,
         "crew": crew,
     }
     template = "jobs/_jobs_live.html" if wants_fragment(request) else "jobs/jobs.html"

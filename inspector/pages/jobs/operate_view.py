@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from uuid import UUID
 
 from django.contrib import messages
 from django.db.models import Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.experiments.work.progress import CLOSED, at_work, progress_of
@@ -32,9 +34,26 @@ MAX_REASON = 1000
 MAX_OPEN = 500  # trials to choose from; the command takes any
 
 
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """An act that was asked for and not done, and why."""
+
+    act: str
+    why: str
+
+    @property
+    def title(self) -> str:
+        return ACTS[self.act].title
+
+
 @require_safe
 def operate(request: HttpRequest, kind: str, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
-    target = _find_target(kind, public_id)
+    return _show(request, kind, _find_target(kind, public_id), as_json=as_json)
+
+
+def _show(
+    request: HttpRequest, kind: str, target: Target, *, refused: Refused | None = None, as_json: bool = False
+) -> HttpResponse:
     episodes = episodes_of(target)
     is_live = wants_fragment(request)  # the part without the acts, every three seconds
     standing = None if is_live else standing_of(kind, target, episodes)
@@ -61,8 +80,13 @@ def operate(request: HttpRequest, kind: str, public_id: UUID, *, as_json: bool =
         return render_page(request, "jobs/operate.html", data=data, as_json=True)
     context = {
         "target": target,
+        "refused": refused,
+        "scripted": target.runs.filter(scripted=True).exists()
+        if isinstance(target, Experiment)
+        else _run_of(target).scripted,
+        "live_url": f"{reverse('operate', args=[kind, target.public_id])}?{request.GET.urlencode()}",
         "title": target.title if isinstance(target, Episode) else str(target),
-        "run": target if isinstance(target, Run) else target.run if isinstance(target, Episode) else None,
+        "run": None if isinstance(target, Experiment) else _run_of(target),
         "experiment": target if isinstance(target, Experiment) else None,
         "working": working,
         "calling": calling,
@@ -79,25 +103,23 @@ def operate(request: HttpRequest, kind: str, public_id: UUID, *, as_json: bool =
         "aside": list(target.trials.blocked().select_related("task")) if isinstance(target, Episode) else [],
     }
     template = "jobs/_operate_live.html" if is_live else "jobs/operate.html"
-    return render_page(request, template, data=data, context=context, as_json=False)
+    return render_page(request, template, data=data, context=context, as_json=False, status=422 if refused else 200)
 
 
 @require_POST
 @needs(User.Level.OPERATOR)
 def operate_act(request: HttpRequest, kind: str, public_id: UUID, act: str) -> HttpResponse:
-    """Carries the act out and records who did it and why. The page shows a refusal."""
+    """Carries the act out and records who did it and why. A refusal stands at the form that was sent."""
     if act not in ACTS:
         raise Http404(f"there is no act {act}")
     target = _find_target(kind, public_id)
     reason = request.POST.get("reason", "").strip()[:MAX_REASON]
     if ACTS[act].needs_reason and not reason:
-        messages.error(request, f"{ACTS[act].title}: nothing was done. Say why: it is kept with the act.")
-        return redirect("operate", kind, public_id)
+        return _show(request, kind, target, refused=Refused(act, "Say why. It is kept with the act."))
     try:
         said, following = carry_out(act, target, request.POST, reason=reason, by=user_of(request))
     except RunnerError as error:
-        messages.error(request, f"{ACTS[act].title}: nothing was done. {error}")
-        return redirect("operate", kind, public_id)
+        return _show(request, kind, target, refused=Refused(act, str(error)))
     messages.success(request, said)
     return (
         redirect("operate", following[0], following[1].public_id) if following else redirect("operate", kind, public_id)
@@ -113,6 +135,10 @@ def _find_target(kind: str, public_id: UUID) -> Target:
         own = Episode.objects.filter(run__experiment__deleted_at=None).select_related("run__experiment")
         return get_object_or_404(own, public_id=public_id)
     raise Http404(f"there is nothing to operate called {kind}")
+
+
+def _run_of(target: Run | Episode) -> Run:
+    return target if isinstance(target, Run) else target.run
 
 
 def _select_attempts(target: Target) -> QuerySet[Attempt]:

@@ -32,19 +32,18 @@ class Act:
 RETRY = Act(
     "retry",
     "Retry",
-    "What is blocked goes on where it stands; nothing scored is run again. It meets the same again unless the cause is gone.",
+    "Goes on where it stopped. Keeps every score. Mend the cause first, or it stops again.",
 )
 ASK_AGAIN = replace(
     RETRY,
     title="Ask the author again",
-    says="Sends the author's call once more. It is refused again unless its cause is gone: the key, the model's name, its "
-    "address, or a limit of its server.",
+    says="Sends the author's call once more. Mend the cause first: key, model name, address or a limit of its server.",
 )
 SKIP = Act(
     "skip",
     "Skip the trial",
-    "Leaves an open trial out and goes on; at work, it is ended and not scored. Where later trials were to learn from "
-    "it, the episode is tainted: comparisons leave it out and say so.",
+    "Leaves an open trial out and goes on. A trial at work ends without a score. If later trials learn from it, "
+    "comparisons leave the episode out.",
     needs_reason=True,
     grave=True,
     form="skip",
@@ -52,29 +51,26 @@ SKIP = Act(
 SKIP_ANSWER = Act(
     "skip-answer",
     "Skip the author's answer",
-    "Records the answer that is due as failed, with your name and reason, and goes on with the library as it is. The episode "
-    "is tainted: comparisons leave it out and say so.",
+    "Records the answer as failed, with your name and reason. The library stays as it is. Comparisons leave the "
+    "episode out.",
     needs_reason=True,
     grave=True,
     form="answer",
 )
-PAUSE = Act("pause", "Pause", "Trials at work come to their end; nothing new begins until it is resumed.")
-RESUME = Act("resume", "Resume", "What is paused goes on where it stands.")
-CANCEL_LATER = Act(
-    "cancel-later", "Cancel after the trial", "Trials at work come to their end; the rest never runs.", grave=True
-)
+PAUSE = Act("pause", "Pause", "Trials at work finish. Nothing new begins until you resume.")
+RESUME = Act("resume", "Resume", "Goes on where it stopped.")
+CANCEL_LATER = Act("cancel-later", "Cancel after the trial", "Trials at work finish. The rest never runs.", grave=True)
 CANCEL = Act(
     "cancel",
     "Cancel now",
-    "Trials at work are ended and not scored; the rest never runs. What is recorded stays.",
+    "Ends trials at work without a score. The rest never runs. The record stays.",
     grave=True,
 )
-BUDGET = Act("budget", "Raise the budget", "What stood still for the budget goes on at once.", form="budget")
+BUDGET = Act("budget", "Raise the budget", "Goes on at once where the budget stopped it.", form="budget")
 FORK = Act(
     "fork",
     "Fork",
-    "Makes a new run: the record up to one place is copied, the rest runs anew. The old run stays as it is, so that "
-    "nobody can roll a failure again unseen.",
+    "Makes a new run: copies the record up to one place, runs the rest anew. The old run stays as it is.",
     needs_reason=True,
     form="fork",
 )

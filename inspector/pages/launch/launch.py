@@ -9,9 +9,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal, get_args
 
 import yaml
+from django.db.models import Count
 from django.http import QueryDict
 
 from benchapp.experiments.cells import PUBLISHED_HARNESS
@@ -45,6 +47,7 @@ class Option:
     value: str
     label: str
     note: str = ""
+    waits_for: tuple[str, ...] = ()  # names of variables of a model that this process does not have
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,65 +66,46 @@ class LaunchField:
         return "id_" + self.name.replace(".", "_")
 
 
-GROUPS: tuple[tuple[str, tuple[LaunchField, ...]], ...] = (
-    (
-        "What",
-        (
-            LaunchField("name", "Name", "text", "how others find it"),
-            LaunchField("suite", "Suite", "choice"),
-            LaunchField("protocol", "Protocol", "choice"),
-            LaunchField("environments", "Only these parts of the suite", "lines", "one key a line; empty: all of them"),
-        ),
-    ),
-    (
-        "Conditions",
-        (
-            LaunchField(
-                "conditions", "Conditions", "ticks", "with a number of their own, one a line: naive-prompt@8000"
-            ),
-        ),
-    ),
-    (
-        "Who",
-        (
-            LaunchField("agents", "Agents", "ticks"),
-            LaunchField("agent_models", "Agent models", "ticks", "others, one a line: provider/name"),
-            LaunchField("author_models", "Author models", "ticks", "others, one a line; none where no author works"),
-            LaunchField("judge_model", "Judge model", "text", "of artifacts that ask for one; empty: none"),
-        ),
-    ),
-    (
-        "How often",
-        (
-            LaunchField("replicates", "Replicates", "number", "reruns of the whole learning process"),
-            LaunchField("samples", "Samples", "number", "of deployment and replay trials"),
-            LaunchField("answers", "Answers", "number", "per occasion of the author"),
-            LaunchField("seed", "Seed", "number"),
-            LaunchField("order", "Order", "choice"),
-            LaunchField("placebo_replay", "Replay also where nothing was learned", "tick"),
-        ),
-    ),
-    (
-        "Limits, each run by itself",
-        (
-            LaunchField("budget.usd", "Budget, USD", "number", "empty: none"),
-            LaunchField("budget.tokens", "Budget, tokens", "number", "read and written; empty: none"),
-            LaunchField("limits.max_turns", "Turns of a trial", "number"),
-            LaunchField("limits.max_output_tokens", "Tokens of an answer", "number"),
-            LaunchField("limits.timeout_seconds", "Seconds of a trial", "number", "empty: the task's own"),
-        ),
-    ),
-    (
-        "Setup",
-        (
-            LaunchField("sandbox", "Sandbox", "choice"),
-            LaunchField("feedback", "Feedback to the author", "choice"),
-            LaunchField("profile", "Author's contract", "choice"),
-            LaunchField("record", "Keep every model call, to replay the runs without a network", "tick"),
-        ),
+_FIELDS = (
+    LaunchField("name", "Name", "text"),
+    LaunchField("suite", "Suite", "choice"),
+    LaunchField("protocol", "Protocol", "choice", "Who learns when, and what is asked at the end."),
+    LaunchField("environments", "Only these parts of the suite", "lines", "One key a line. Empty: all of them."),
+    LaunchField("conditions", "Ways to remember", "ticks", "Others, one a line, such as naive-prompt@8000"),
+    LaunchField("agents", "Agents", "ticks"),
+    LaunchField("agent_models", "Agent models", "ticks", "Others, one a line: provider/name"),
+    LaunchField("author_models", "Author models", "ticks", "Others, one a line. None where no author works."),
+    LaunchField("replicates", "Replicates", "number"),
+    LaunchField("samples", "Samples", "number", "The same task again, with the same library."),
+    LaunchField("answers", "Answers", "number", "How often the author may answer, each time."),
+    LaunchField("seed", "Seed", "number"),
+    LaunchField("order", "Order", "choice"),
+    LaunchField("budget.usd", "Budget, USD", "number", "Of each run. Empty: no limit."),
+    LaunchField("budget.tokens", "Budget, tokens", "number", "Of each run, in and out. Empty: no limit."),
+    LaunchField("limits.max_turns", "Turns of a trial", "number"),
+    LaunchField("limits.max_output_tokens", "Tokens of an answer", "number"),
+    LaunchField("limits.timeout_seconds", "Seconds of a trial", "number", "Empty: the task's own."),
+    LaunchField("sandbox", "Sandbox", "choice", "Where each trial runs."),
+    LaunchField("feedback", "Feedback to the author", "choice"),
+    LaunchField("profile", "Author's contract", "choice"),
+    LaunchField("judge_model", "Judge model", "text", "Judges what tasks cannot check. Empty: none."),
+    LaunchField("placebo_replay", "Replay also where nothing was learned", "tick"),
+    LaunchField("record", "Keep every model call, to replay runs without a network", "tick"),
+)
+FIELDS = {each.name: each for each in _FIELDS}
+# Behind "More settings": what the steps above have no place for.
+MORE = (
+    *("samples", "answers", "seed", "order", "sandbox", "feedback", "profile", "budget.usd", "budget.tokens"),
+    *(
+        "limits.max_turns",
+        "limits.max_output_tokens",
+        "limits.timeout_seconds",
+        "judge_model",
+        "placebo_replay",
+        "record",
     ),
 )
-FIELDS = {each.name: each for _, fields in GROUPS for each in fields}
+SAME_AUTHOR = "same_author"  # a box: whoever solves tasks also writes the skills
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +157,8 @@ def values_sent(given: QueryDict) -> dict[str, Value]:
             found[name] = list(dict.fromkeys([*ticked, *filter(None, map(str.strip, typed.splitlines()))]))
         else:
             found[name] = " ".join(given.get(name, "").split())
+    if SAME_AUTHOR in given:
+        found["author_models"] = found["agent_models"]
     return found
 
 
@@ -264,15 +250,15 @@ def _parse_number(text: str) -> int | float | str | None:
 # --- what there is to choose ------------------------------------------------------------------------------------
 
 
-def group_fields(
-    values: Mapping[str, Value], problems: Mapping[str, Sequence[str]]
-) -> list[tuple[str, list[ShownField]]]:
-    """The fields as the page draws them. `problems`: field -> sentences."""
+def draw_fields(values: Mapping[str, Value], problems: Mapping[str, Sequence[str]]) -> dict[str, ShownField]:
+    """Field -> what the page draws of it. `problems`: field -> sentences."""
     options = _build_options(values)
-    return [
-        (title, [_draw_field(each, values[each.name], options.get(each.name, ()), problems) for each in fields])
-        for title, fields in GROUPS
-    ]
+    return {name: _draw_field(each, values[name], options.get(name, ()), problems) for name, each in FIELDS.items()}
+
+
+def find_field(problem: str) -> LaunchField | None:
+    """The field at which a problem is shown; None where it belongs to none."""
+    return next((each for name, each in FIELDS.items() if _belongs_to(problem, name)), None)
 
 
 def _draw_field(
@@ -295,14 +281,14 @@ def _belongs_to(problem: str, name: str) -> bool:
 
 def _build_options(values: Mapping[str, Value]) -> dict[str, Sequence[Option]]:
     presets = _list_presets()
-    scripted = [Option("scripted/apprentice", "scripted/apprentice", "stands in for a model; says nothing about any")]
+    scripted = [Option("scripted/apprentice", "scripted/apprentice", "A script. It says nothing about any model.")]
     return {
-        "suite": [Option(key, key) for key in _list_suites()],
+        "suite": _list_suites(),
         "protocol": [Option(name, name) for name in LAUNCHED],
         "conditions": _list_conditions(str(values["protocol"])),
         "agents": [
             *(Option(name, name) for name in AGENTS),
-            Option(PUBLISHED_HARNESS, PUBLISHED_HARNESS, "the harness the preset was published with"),
+            Option(PUBLISHED_HARNESS, PUBLISHED_HARNESS, "the agent that the model was published with"),
         ],
         "agent_models": [*scripted, *presets],
         "author_models": [*scripted, *presets, *_list_generators()],
@@ -313,10 +299,17 @@ def _build_options(values: Mapping[str, Value]) -> dict[str, Sequence[Option]]:
     }
 
 
-def _list_suites() -> list[str]:
-    """Those that come along, then those that were loaded from a folder."""
-    loaded = Suite.objects.exclude(path="").order_by("key").values_list("key", flat=True)
-    return list(dict.fromkeys([*SUITES, *loaded]))
+def _list_suites() -> list[Option]:
+    """Those that come along, then those that were loaded from a folder, with the tasks on record."""
+    loaded = Suite.objects.exclude(path="").order_by("key")
+    counted = dict(loaded.annotate(total=Count("tasks")).values_list("key", "total"))
+    bundled = [Option(key, key, f"{_count_bundled(key)} tasks, comes along") for key in SUITES]
+    return [*bundled, *(Option(key, key, f"{count:,} tasks") for key, count in counted.items() if key not in SUITES)]
+
+
+@cache
+def _count_bundled(key: str) -> int:
+    return sum(len(family.tasks) for part in find_suite(key).environments for family in part.families)
 
 
 def _list_conditions(protocol: str) -> list[Option]:
@@ -330,8 +323,8 @@ def _list_conditions(protocol: str) -> list[Option]:
 def _describe(condition: Condition) -> str:
     if condition.mode_at_start is AuthorMode.OUTSIDE:
         return "an outside program writes; @N tokens"
-    told = {"rounds": "; @N rounds", "generation_tokens": "; @N tokens", "": ""}[condition.parameter]
-    return f"an author works{told}" if condition.has_author else ""
+    told = {"rounds": "@N rounds", "generation_tokens": "@N tokens", "": ""}[condition.parameter]
+    return told if condition.has_author else ""
 
 
 def _list_generators() -> list[Option]:
@@ -343,7 +336,7 @@ def _list_generators() -> list[Option]:
 
 
 def _list_presets() -> list[Option]:
-    """Each with the variables it reads, and which of them this process does not have: the workers may."""
+    """Each with the variables it reads that this process does not have: the workers may."""
     try:
         files = preset_files()
     except SetupError as error:
@@ -356,8 +349,9 @@ def _describe_preset(name: str) -> Option:
         preset = read_preset(preset_files()[name])
     except SetupError as error:
         return Option(name, name, f"cannot be read: {error}")
-    told = [variable if os.environ.get(variable) else f"{variable} not set here" for variable in preset.variables]
-    return Option(name, name, ", ".join((preset.harness, *told)))
+    missing = tuple(variable for variable in preset.variables if not os.environ.get(variable))
+    said = f"{', '.join(missing)} not set here" if missing else "key set" if preset.variables else "no key needed"
+    return Option(name, name, f"{said} · {preset.harness}", missing)
 
 
 def units(values: Mapping[str, Value]) -> list[str]:

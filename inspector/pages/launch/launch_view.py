@@ -6,6 +6,7 @@ import hashlib
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import islice
 from pathlib import Path
 
@@ -19,22 +20,34 @@ from benchapp.experiments.estimate import ExperimentEstimate, estimate
 from benchapp.experiments.experiment_file import FIRST
 from benchapp.experiments.foresight import Foresight, foresee
 from benchapp.experiments.launch import launch as launch_experiment
+from benchapp.experiments.launch_design import LaunchDesign, describe_design
 from benchapp.experiments.launch_spec import LaunchSpec, SpecProblem, Unlaunchable
 from benchapp.experiments.preparation import Prepared, prepare
 from benchapp.experiments.schedule import Planned, schedule
-from benchapp.experiments.work.progress import workforce
+from benchapp.experiments.work.progress import Workforce, workforce
 from benchapp.models import Experiment, User
 from benchapp.record.json_shape import JsonShape, Shaped
 from inspector.pages.launch import launch as form
+from inspector.pages.launch.launch_steps import (
+    FRONT,
+    LaunchPreset,
+    build_way_table,
+    describe_preset,
+    has_same_author,
+    place_problems,
+    split_models,
+)
 from inspector.web.access import needs, user_of
 from inspector.web.forms import parse_id
 from inspector.web.responses import PageLink, render_page
+from runner import protocols
 from runner.base.errors import RunnerError, SetupError
+from runner.protocols.conditions import conditions_of
 
 FIRST_TRIALS = 12  # of the schedule, shown; the command line prints it all
 EXAMPLES = Path(settings.BASE_DIR) / "examples" / "experiments"
 START: dict[str, object] = {
-    "name": "",
+    "name": "Two ways to remember",
     "suite": "starter",
     "protocol": "skillevolbench",
     "conditions": ["no-skill", "selfgen-always"],
@@ -43,6 +56,7 @@ START: dict[str, object] = {
     "author_models": ["scripted/apprentice"],
     "replicates": 3,
 }
+FEW = ("no-skill", "raw-trajectory", "selfgen-always")  # ways to begin with; of other protocols the first three
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,33 +83,65 @@ class LaunchDraft:
 
 @dataclass(frozen=True, slots=True)
 class CheckedLaunch(Shaped):
-    """What would be launched."""
+    """What would be launched, for what, and what it can find out."""
 
     prepared: Prepared
     estimate: ExperimentEstimate
     first: list[Planned]
     foreseen: Foresight
+    crew: Workforce
+    design: LaunchDesign
 
     json_shape = JsonShape(
         ("runs", lambda checked: len(checked.prepared.plans)),
-        *("estimate", "first_trials=first", "cannot_run=foreseen.problems", "notes=foreseen.notes"),
+        *("estimate", "first_trials=first", "cannot_run=foreseen.problems", "notes=foreseen.notes", "design"),
     )
 
     @property
     def wall_seconds(self) -> float | None:
-        crew = workforce()
-        return self.estimate.whole.wall_seconds(len(crew.workers)) if crew.workers else None
+        return self.design.chosen.wall_seconds
+
+    @property
+    def untried(self) -> int:
+        """Arms of which nothing ran here before."""
+        return sum(not each.basis for each in self.estimate.arms.values())
+
+    @property
+    def factors(self) -> list[tuple[int, str]]:
+        """What the runs are made of, "2 ways x 3 replicates"; what there is only one of is left out, but for the ways."""
+        spec = self.prepared.spec
+        counted = (
+            (len(spec.agents), "agents"),
+            (len(spec.agent_models), "agent models"),
+            (len(spec.author_models), "author models"),
+            (spec.replicates, "replicates"),
+        )
+        ways = (len(spec.conditions), "way" if len(spec.conditions) == 1 else "ways")
+        return [ways, *(each for each in counted if each[0] > 1)]
+
+    @property
+    def scripted(self) -> bool:
+        names = (*self.prepared.spec.agent_models, *self.prepared.spec.author_models)
+        return any(str(name).startswith("scripted/") for name in names)
+
+    @property
+    def units(self) -> list[str]:
+        """Keys of all parts that the protocol makes of the suite, also of those that were left out."""
+        return [unit.key for unit in protocols.units(self.prepared.spec.protocol, self.prepared.suite)]
+
+    @property
+    def can_narrow(self) -> bool:
+        return self.design.episodes > 1 or self.design.replicates > 1
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @needs(User.Level.OPERATOR, to_change=True)
 def launch(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     if request.method != "POST":
-        return _render(request, _build_start(request), as_json=as_json)
-    draft, act = _read_sent(request), request.POST.get("act", "check")
-    checked: CheckedLaunch | None = None
-    if draft.file is not None and act in ("check", "launch"):
-        draft, checked = _check(draft)
+        draft, checked = _check(_build_start(request))
+        return _render(request, draft, checked=checked, as_json=as_json)
+    draft, act = _change(_read_sent(request), request.POST.get("act", "check")), request.POST.get("act", "check")
+    draft, checked = _check(draft)
     if act == "launch" and checked:
         if request.POST.get("checked") == draft.digest:
             try:
@@ -103,10 +149,8 @@ def launch(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
             except Unlaunchable as error:  # its key was launched, with another file or deleted since
                 draft, checked = replace(draft, problems=error.problems), None
         else:
-            messages.warning(
-                request, "The file changed since it was checked: nothing was launched. This is what it says now."
-            )
-    status = 422 if draft.problems and act != "write" else 200
+            messages.warning(request, "Nothing was launched: the file changed. Read the bill again.")
+    status = 422 if draft.problems and act in ("check", "launch") else 200
     return _render(request, draft, checked=checked, act=act, as_json=as_json, status=status)
 
 
@@ -128,20 +172,41 @@ def _read_sent(request: HttpRequest) -> LaunchDraft:
     return LaunchDraft(text, form.values_of(merged), merged)
 
 
+def _change(draft: LaunchDraft, act: str) -> LaunchDraft:
+    """What a button beside a step writes into the file: all ways, a few, or one episode to try first."""
+    file = dict(draft.file or {})
+    try:
+        known = list(conditions_of(str(draft.values["protocol"])))
+    except SetupError:
+        return draft
+    if act == "all-ways":
+        file["conditions"] = [name for name in known if name != "plug-in"]  # that one needs a program of one's own
+    elif act == "few-ways":
+        file["conditions"] = [name for name in FEW if name in known] if set(FEW) <= set(known) else known[:3]
+    elif act == "one-episode":
+        file |= {"environments": form.units(draft.values)[:1], "replicates": 1}
+    if draft.file is None or file == draft.file:
+        return draft
+    return LaunchDraft(form.write(file), form.values_of(file), file)
+
+
 def _check(draft: LaunchDraft) -> tuple[LaunchDraft, CheckedLaunch | None]:
+    """The bill, or every problem. Nothing is written."""
+    if draft.file is None:
+        return draft, None
     try:
         # The workers have the keys; whether this process has them says nothing about those.
-        prepared = prepare(dict(draft.file or {}), keys_elsewhere=True)
-    except Unlaunchable as error:
-        return LaunchDraft(draft.text, draft.values, draft.file, error.problems), None
-    except RunnerError as error:  # a suite that cannot be read
-        return LaunchDraft(draft.text, draft.values, draft.file, (SpecProblem("suite", str(error)),)), None
-    foreseen = foresee(prepared, runs_here=False)
-    try:
+        prepared = prepare(dict(draft.file), keys_elsewhere=True)
+        foreseen = foresee(prepared, runs_here=False)
         foreseen.require_hope()
     except Unlaunchable as error:
-        return LaunchDraft(draft.text, draft.values, draft.file, error.problems), None
-    return draft, CheckedLaunch(prepared, estimate(prepared), list(islice(schedule(prepared), FIRST_TRIALS)), foreseen)
+        return replace(draft, problems=error.problems), None
+    except RunnerError as error:  # a suite that cannot be read
+        return replace(draft, problems=(SpecProblem("suite", str(error)),)), None
+    crew, expected = workforce(), estimate(prepared)
+    first = list(islice(schedule(prepared), FIRST_TRIALS))
+    design = describe_design(prepared, expected, max(1, len(crew.workers or ())))
+    return draft, CheckedLaunch(prepared, expected, first, foreseen, crew, design)
 
 
 def _launch(request: HttpRequest, draft: LaunchDraft) -> HttpResponse:
@@ -180,12 +245,18 @@ def _find_earlier(text: str) -> Experiment | None:
     return own.filter(public_id=wanted).first() if (wanted := parse_id(text)) else None
 
 
+@cache
 def _read_examples() -> dict[str, str]:
     """Name -> text, of the files that come along."""
     found = {"demo": form.write(DEMO)}
     for path in sorted(EXAMPLES.glob("*.yaml")):
         found[path.stem] = path.read_text()
     return found
+
+
+@cache
+def _describe_examples() -> list[LaunchPreset]:
+    return [describe_preset(name, form.read(text)) for name, text in _read_examples().items()]
 
 
 def _render(
@@ -209,13 +280,24 @@ def _render(
     }
     if as_json:
         return render_page(request, "launch/launch.html", data=data, as_json=True, status=status)
+    fields = form.draw_fields(draft.values, by_field)
+    presets = _describe_examples()
     context = {
         "draft": draft,
-        "groups": form.group_fields(draft.values, by_field),
-        "units": form.units(draft.values),
+        "told": place_problems(draft.problems),
+        "fields": {name.replace(".", "_"): shown for name, shown in fields.items()},
+        "more": [fields[name] for name in form.MORE],
+        "more_is_open": any(fields[name].errors for name in form.MORE),
+        "ways": build_way_table(fields["conditions"]),
+        "models": split_models(fields["agent_models"]),
+        "authors": split_models(fields["author_models"]),
+        "same_author": has_same_author(draft.values) and (request.method != "POST" or form.SAME_AUTHOR in request.POST),
+        "units": checked.units if checked else form.units(draft.values),
         "check": checked,
         "act": act,
         "once": request.POST.get("once") or uuid.uuid4().hex,
+        "presets": [each for each in presets if each.name in FRONT],
+        "more_presets": [each for each in presets if each.name not in FRONT],
         "chosen_example": request.GET.get("example", ""),
     }
     return render_page(request, "launch/launch.html", data=data, context=context, as_json=False, status=status)

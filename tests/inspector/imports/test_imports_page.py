@@ -32,7 +32,7 @@ def send(client: Client, *runs: Run, **fields: object) -> object:
 
 def test_it_says_how_to_import(client: Client) -> None:
     text = client.get("/imports/").text
-    assert "python manage.py import_runs PATH..." in text
+    assert "python manage.py import_runs PATH</pre>" in text
     assert "Nothing was imported yet" in text
 
 
@@ -52,6 +52,19 @@ def test_it_shows_path_place_and_expectation_of_each_problem(client: Client) -> 
         "the file ends inside a string",
     ):
         assert part in text
+
+
+def test_it_says_what_came_in_before_anything_else(client: Client) -> None:
+    make_batch(problems=2, counts={"runs": 3, "trials": 40, "created": 40, "changed": 0, "unchanged": 0})
+    text = client.get("/imports/").text
+    assert "40 trials in 3 runs read. 2 problems." in text
+    assert text.index("40 trials in 3 runs") < text.index("All imports")
+
+
+def test_an_error_stands_at_its_field(client: Client) -> None:
+    text = send(client, make_imported(), replicate="0", reason="").text  # type: ignore[attr-defined]
+    for field, words in (("replicate", "greater than or equal to 1"), ("reason", "Say why")):
+        assert words in text.partition(f'id="id_{field}_error">')[2][:80]
 
 
 def test_it_opens_the_batch_that_is_asked_for(client: Client) -> None:

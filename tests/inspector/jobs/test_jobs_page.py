@@ -38,7 +38,7 @@ def test_it_shows_who_is_at_what(client: Client) -> None:
     text = client.get("/jobs/").text
     assert trial.task.title in text
     assert "worker host-1 77 now" in text
-    assert "no step told yet" in text
+    assert "no step yet" in text
     (row,) = client.get("/jobs.json").json()["at_work"]
     assert (row["trial"], row["step"], row["stuck"]) == (str(trial.public_id), None, False)
 
@@ -75,7 +75,7 @@ def test_what_needs_somebody_stands_first_and_the_worst_before_all(client: Clien
     assert [(row["trouble"], row["failures"]) for row in told["needing"]] == [("blocked", 6), ("crash-looping", 3)]
     assert told["needing_total"] == 2
     text = client.get("/jobs/").text
-    assert text.index("Needs somebody") < text.index("At work")
+    assert text.index("Needs you") < text.index("At work")
     assert "&lt;i&gt;KeyError" in text
     assert "<i>KeyError" not in text
 
@@ -118,6 +118,34 @@ def test_it_counts_how_the_episodes_of_open_experiments_stand(client: Client) ->
     assert (row["name"], row["episodes"]) == ("long one", {"running": 1, "waiting": 1, "paused": 1})
 
 
+def test_it_counts_trials_of_work_that_is_left_and_never_guesses_the_time(client: Client) -> None:
+    episode = make_work(experiment="half done")
+    make_trial(episode)
+    make_trial(episode, finished=False)
+    (row,) = client.get("/jobs.json").json()["open"]
+    assert (row["progress"]["done"], row["progress"]["total"]) == (1, 2)
+    assert row["progress"]["eta_seconds"] is None  # nobody is at work
+    text = client.get("/jobs/").text
+    assert "1 of 2 trials done" in text
+    assert '<span class="unknown">unknown</span>' in text.partition("half done")[2]
+
+
+def test_it_lists_what_ended_lately_newest_first(client: Client) -> None:
+    now = timezone.now()
+    for name, hours, status in (("older", 5, "done"), ("newer", 1, "cancelled")):
+        times = {"started_at": now - timedelta(hours=hours + 2), "finished_at": now - timedelta(hours=hours)}
+        run = make_run(make_experiment(name=name, status=status, **times), status="done", scripted=True)
+        make_trial(make_episode(run, status="done"))
+    make_experiment(name="imported", origin="imported", status="done", finished_at=now)
+    rows = client.get("/jobs.json").json()["ended"]
+    assert [(row["name"], row["seconds"], row["scripted"]) for row in rows] == [
+        ("newer", 7200, True),
+        ("older", 7200, True),
+    ]
+    assert rows[0]["progress"]["total"] == 1
+    assert "scripted model" in client.get("/jobs/").text
+
+
 def test_htmx_gets_the_part_that_changes(client: Client) -> None:
     part = client.get("/jobs/", headers={"HX-Request": "true"}).text
     assert part.lstrip().startswith('<div id="live"')
@@ -130,7 +158,7 @@ def test_its_queries_do_not_grow(client: Client) -> None:
             ask_author(make_work(lease_owner="somebody"))
             make_work(status="blocked", blocked_reason="no")
 
-    assert assert_queries_flat(client, "/jobs/", make) <= 9
+    assert assert_queries_flat(client, "/jobs/", make) <= 18
 
 
 def test_episodes_that_stopped_for_one_reason_are_told_together(client: Client) -> None:

@@ -79,6 +79,18 @@ def test_a_skip_needs_a_reason(client: Client) -> None:
     assert blocked.status == "blocked"
 
 
+def test_a_refusal_stands_at_the_form_that_was_sent(client: Client) -> None:
+    run = make_work().run
+    Run.objects.filter(pk=run.pk).update(budget_usd=1.0)
+    response = act(client, run, "budget", usd="x")
+    assert response.status_code == 422
+    text = response.text
+    form = text.partition("/budget/")[2].partition("</form>")[0]
+    assert 'id="refused">USD: expected a number above 0' in form
+    assert 'aria-invalid="true"' in form
+    assert f'hx-get="/jobs/run/{run.public_id}/' in text  # what asks again asks for the page, not for the act
+
+
 def test_it_names_blocked_trials_with_their_reasons_and_offers_them_first(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -206,7 +218,7 @@ def test_only_operators_find_and_may_send_acts(client: Client, settings: Any) ->
     episode = make_work()
     client.force_login(make_user(level=User.Level.REVIEWER))
     text = page(client, episode)
-    assert "takes the level operator; yours is reviewer" in text
+    assert "Only operators act here. You are reviewer." in text
     assert '<form method="post"' not in text
     assert client.post(reverse("operate-act", args=["episode", episode.public_id, "cancel"])).status_code == 403
     client.force_login(make_user(level=User.Level.OPERATOR))

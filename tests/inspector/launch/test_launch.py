@@ -83,8 +83,8 @@ def foresee_with(monkeypatch: pytest.MonkeyPatch, hopeless: int) -> None:
 def test_a_check_tells_what_cannot_run(client: Client, small: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     foresee_with(monkeypatch, hopeless=2)
     text = client.post("/launch/", sent(small, act="check")).text
-    assert "It can be launched" in text
-    assert "trials cannot run as they are" in text
+    assert "Launch 2 runs" in text
+    assert "trials cannot run. Each is tried once" in text
     assert (
         "T1 (shell) cannot run: /suites/ours/T1/Dockerfile: line 3: COPY: no such file (expected &lt;b&gt;x&lt;/b&gt; beside"
         in text
@@ -179,7 +179,7 @@ def test_it_says_what_is_wrong_with_a_text(client: Client, text: str, words: str
 def test_a_check_foretells_and_writes_nothing(client: Client, small: dict[str, Any]) -> None:
     response = client.post("/launch/", sent(small, act="check"))
     assert response.status_code == 200
-    assert "It can be launched" in response.text
+    assert "Launch 2 runs" in response.text
     told = client.post("/launch.json", sent(small, act="check")).json()["checked"]
     assert told["runs"] == 2
     assert told["estimate"]["whole"]["cost_usd"]["value"] is None  # nothing like it ran: unknown, not zero
@@ -191,6 +191,45 @@ def launched(client: Client, file: dict[str, Any], **changes: Any) -> Any:
     checked = client.post("/launch/", sent(file, act="check"))
     digest = checked.text.partition('name="checked" value="')[2].partition('"')[0]
     return client.post("/launch/", sent(file, act="launch", checked=digest, **changes))
+
+
+def test_the_bill_stands_there_from_the_start_and_follows_every_change(client: Client, small: dict[str, Any]) -> None:
+    opened = client.get("/launch.json").json()["checked"]
+    assert (opened["runs"], opened["design"]["replicates"]) == (6, 3)
+    more = client.post("/launch.json", sent(small, act="write", replicates="5")).json()["checked"]
+    assert more["runs"] == 10
+    assert more["estimate"]["whole"]["trials"] == 5 * row_of(more, 1)["estimate"]["trials"]
+
+
+def row_of(checked: dict[str, Any], replicates: int) -> dict[str, Any]:
+    (found,) = [row for row in checked["design"]["rows"] if row["replicates"] == replicates]
+    return dict(found)
+
+
+def test_it_says_what_the_design_finds_and_what_that_rests_on(client: Client, small: dict[str, Any]) -> None:
+    checked = client.post("/launch.json", sent(small, act="check")).json()["checked"]
+    assert checked["design"]["spread_from"] == 0  # nothing was learned twice here
+    assert row_of(checked, 1)["detectable"] is None  # one episode, once
+    found = [row_of(checked, replicates)["detectable"] for replicates in (3, 5, 8)]
+    assert found == sorted(found, reverse=True)
+    text = client.post("/launch/", sent(small, act="check")).text
+    assert "1 replicate of 1 episode cannot tell a difference from luck." in text
+    assert "half of them passed by chance" in text
+
+
+def test_buttons_beside_a_step_write_into_the_file_and_launch_nothing(client: Client) -> None:
+    every = shown_file(client.post("/launch/", sent(START, act="all-ways")))
+    assert len(every["conditions"]) == 10
+    assert shown_file(client.post("/launch/", sent(START, act="few-ways")))["conditions"] == list(launch_view.FEW)
+    once = shown_file(client.post("/launch/", sent(START, act="one-episode")))
+    assert (once["environments"], once["replicates"]) == (environments()[:1], 1)
+    assert not Experiment.objects.exists()
+
+
+def test_the_author_follows_the_agent_while_the_box_says_so(client: Client, small: dict[str, Any]) -> None:
+    post = sent(small, act="write", agent_models=["gpt-5.4"])
+    assert shown_file(client.post("/launch/", post))["author_models"] == ["scripted/apprentice"]
+    assert shown_file(client.post("/launch/", {**post, "same_author": "on"}))["author_models"] == ["gpt-5.4"]
 
 
 def test_it_launches_what_was_checked_once(client: Client, small: dict[str, Any]) -> None:
@@ -216,7 +255,7 @@ def test_the_key_of_a_deleted_experiment_is_told_at_its_field(client: Client, sm
 
 def test_what_was_changed_after_the_check_is_checked_again(client: Client, small: dict[str, Any]) -> None:
     response = launched(client, small, replicates="4")
-    assert "changed since it was checked" in response.text
+    assert "Nothing was launched: the file changed." in response.text
     assert shown_file(response)["replicates"] == 4
     assert not Experiment.objects.exists()
 
@@ -225,7 +264,7 @@ def test_viewers_read_and_learn_why_they_cannot_launch(client: Client, small: di
     settings.SINGLE_USER = False
     client.force_login(make_user(level=User.Level.VIEWER))
     text = client.get("/launch/").text
-    assert "takes the level operator; yours is viewer" in text
+    assert "Only operators launch. You are viewer." in text
     assert 'value="launch"' not in text
     assert client.post("/launch/", sent(small, act="check")).status_code == 403
     assert not Experiment.objects.exists()
@@ -237,8 +276,9 @@ def test_it_names_the_variables_of_a_preset_and_never_what_they_hold(
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-do-not-show")
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     text = client.get("/launch/").text
-    assert "OPENAI_API_KEY not set here" in text
-    assert "ANTHROPIC_API_KEY not set here" not in text
+    assert "<code>OPENAI_API_KEY</code> not set here" in text
+    assert "<code>ANTHROPIC_API_KEY</code> not set here" not in text
+    assert "models wait for a key" in text
     assert "sk-do-not-show" not in text
 
 
