@@ -41,6 +41,14 @@ class Saturation:
         """The upper end of its 95 % interval (Wilson); the estimate itself is 0 as soon as every code came twice."""
         return wilson(self.lone, self.items)[1] if self.items else None
 
+    @property
+    def in_short(self) -> str:
+        """What the next hundred items bring."""
+        if self.chance is None or self.at_most is None:
+            return "not known yet"
+        high = f"{100 * self.at_most:.0f}"
+        return f"about {100 * self.chance:.0f} in 100 more, {high} at most" if self.lone else f"{high} at most in 100 more"
+
     def says(self) -> str:
         if self.chance is None or self.at_most is None:
             return "Nothing is coded yet."
