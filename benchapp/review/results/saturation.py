@@ -47,7 +47,9 @@ class Saturation:
         if self.chance is None or self.at_most is None:
             return "not known yet"
         high = f"{100 * self.at_most:.0f}"
-        return f"about {100 * self.chance:.0f} in 100 more, {high} at most" if self.lone else f"{high} at most in 100 more"
+        return (
+            f"about {100 * self.chance:.0f} in 100 more, {high} at most" if self.lone else f"{high} at most in 100 more"
+        )
 
     def says(self) -> str:
         if self.chance is None or self.at_most is None:

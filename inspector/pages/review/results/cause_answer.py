@@ -70,8 +70,9 @@ def _sentence(causes: RankedCauses, noun: str, nouns: str) -> tuple[str, str]:
     if causes.are_few:
         equal = [cause.code.name for cause in causes.top if cause.value == first.value]
         leads = f"“{first.code.name}” leads with {first.value}."
-        return f"{reviewed} {leads if len(equal) == 1 else f'{len(equal)} causes lead with {first.value} each.'}", _rest(
-            causes
+        return (
+            f"{reviewed} {leads if len(equal) == 1 else f'{len(equal)} causes lead with {first.value} each.'}",
+            _rest(causes),
         )
     return _ranked(causes.top)
 
@@ -87,7 +88,10 @@ def _ranked(top: list[Cause]) -> tuple[str, str]:
         return f"“{first.code.name}” is the only cause:", f"{first.value} of 100."
     second = top[1]
     if _lies_above(first, second):
-        return f"“{first.code.name}” leads with {first.value} of 100.", f"“{second.code.name}” comes next: {second.value}."
+        return (
+            f"“{first.code.name}” leads with {first.value} of 100.",
+            f"“{second.code.name}” comes next: {second.value}.",
+        )
     return f"“{first.code.name}” and “{second.code.name}” come first.", "Which of them leads is not clear yet."
 
 
@@ -100,7 +104,13 @@ def _next(results: Results) -> tuple[str, str]:
     counted = results.heading.counted
     if left := counted[Basis.OPEN]:
         half = 100 * Z_95 * sqrt(0.25 / max(1, results.heading.drawn))
-        return f"{left} more review{'' if left == 1 else 's'}", f"bring intervals to about {half:.0f} points either side."
+        return (
+            f"{left} more review{'' if left == 1 else 's'}",
+            f"bring intervals to about {half:.0f} points either side.",
+        )
     if split := counted[Basis.SPLIT]:
-        return f"Settle {split} dispute{'' if split == 1 else 's'}.", "Until then a dispute counts by its reviewers' shares."
+        return (
+            f"Settle {split} dispute{'' if split == 1 else 's'}.",
+            "Until then a dispute counts by its reviewers' shares.",
+        )
     return "Every item drawn is reviewed.", "No dispute is open."

@@ -185,7 +185,9 @@ class RankedCauses:
     def heads(self) -> list[GroupHead]:
         """Conditions in their one order; other groups with the most items first."""
         found = [
-            GroupHead(value, value or "not reported", name_condition(value).colour if self._by_condition else "", each[0].n)
+            GroupHead(
+                value, value or "not reported", name_condition(value).colour if self._by_condition else "", each[0].n
+            )
             for value, each in self.results.groups.items()
         ]
         return sorted(found, key=lambda head: name_condition(head.value).order) if self._by_condition else found
@@ -221,7 +223,7 @@ def per_hundred(share: float) -> str:
 
 
 def ends_text(around: Interval | None) -> str:
-    """"36 to 46"; what was counted whole has no interval."""
+    """ "36 to 46"; what was counted whole has no interval."""
     if around is None:
         return ""
     if around.low == around.high:

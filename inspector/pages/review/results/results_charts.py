@@ -311,7 +311,11 @@ FIGURES: Mapping[str, Figure] = {
         Figure("taxonomy", "Causes", "How often does each cause come?", draw_taxonomy),
         Figure("together", "Causes that come together", "Which causes come together?", draw_together),
         Figure(
-            "saturation", "New causes", "Different causes found, in the order of review", draw_saturation, find_saturation
+            "saturation",
+            "New causes",
+            "Different causes found, in the order of review",
+            draw_saturation,
+            find_saturation,
         ),
         Figure(
             "first",

@@ -139,9 +139,7 @@ def _check_open(request: HttpRequest, queues: list[Queue]) -> None:
         items = f"{left} item{'' if left == 1 else 's'}"
         raise ResultsRefused(
             403,
-            [
-                f"You still have {items} to code here before you see what others said. Results open after that."
-            ],
+            [f"You still have {items} to code here before you see what others said. Results open after that."],
             queues[0],
         )
     if queues and asked_elsewhere(queues, user_of(request)):
