@@ -23,10 +23,9 @@ def keys_of(version: CodebookVersion) -> dict[int, str]:
     versions: dict[int, list[Code]] = defaultdict(list)
     for code in Code.objects.filter(**lineage).select_related("version").defer("definition", "include", "exclude"):
         versions[code.version.number].append(code)
-    stays = CodeOrigin.objects.filter(
-        code__version__codebook=version.codebook_id, code__version__number__lte=version.number, kind__in=STAYS
-    )
-    given = KeyGiver(dict(stays.values_list("code", "before")))
+    stays = CodeOrigin.objects.filter(code__version__in=[codes[0].version_id for codes in versions.values()])
+    is_first = len(versions) < 2  # what nothing came before follows from nothing
+    given = KeyGiver({} if is_first else dict(stays.filter(kind__in=STAYS).values_list("code", "before")))
     for number in sorted(versions):
         for code, _ in in_order(versions[number]):
             given.give(code)

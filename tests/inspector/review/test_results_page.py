@@ -48,7 +48,7 @@ def test_it_says_the_same_on_the_page_and_in_the_twin(client: Client) -> None:
     assert (answer["items_coded"], answer["items_drawn"], answer["items_overlap"]) == (9, 9, 9)
     assert answer["alpha_says"] == "not computed"
     text = client.get(page(world)).text
-    assert "<b>9</b> of 9 coded, from 12" in text
+    assert "<b>9</b> of 9 drawn, from 12" in text
     assert "3/9" in text
     assert "24 trials ran and 12 failed" in text
 
@@ -284,5 +284,5 @@ def test_it_draws_the_used_codes_of_a_large_codebook_and_says_so(client: Client,
     make_review(queue.items.get(), make_user(), names[:used])
     answer = client.get(reverse("results-chart", args=[queue.public_id, "taxonomy", "json"])).json()
     drawn = used or 40
-    assert answer["notes"] == [f"{drawn} of 45 codes are drawn; the table has all."]
+    assert answer["notes"] == [f"{drawn} of 45 causes are drawn; the table has all."]
     assert f"{45 - drawn} codes not drawn" in client.get(reverse("results", args=[queue.public_id])).text

@@ -68,7 +68,7 @@ class OwnProgress:
 
 @dataclass(frozen=True, slots=True)
 class CodingPanel:
-    """`review`: the person's own, None before the first save. `others`: submitted reviews that may be shown now.
+    """`review`: the person's own, None before the first save. `team`: how far each is, once others are no secret. `others`: submitted reviews that may be shown now.
     `has_place`: an answer of theirs can begin or go on."""
 
     item: QueueItem
@@ -204,7 +204,7 @@ def coding_of(item: QueueItem, user: User, *, hidden: Hidden, evidence: ItemEvid
         is_held=item.slots.filter(holder=user).exists(),
         hidden=hidden,
         progress=OwnProgress(own.exclude(state=Review.State.DRAFT).count(), item.queue.items.count()),
-        team=tuple(team_of(item.queue)[:MAX_TEAM]),
+        team=() if hidden.labels else tuple(team_of(item.queue)[:MAX_TEAM]),
         first_pass=first_pass_of(item.queue),
         second_pass=second_pass_of(item.queue),
         others=tuple(found for found in reviews if found.reviewer_id != user.pk)[:MAX_OTHERS],

@@ -33,8 +33,15 @@ class KeptFilter:
 def keep_filter(request: HttpRequest, response: HttpResponse) -> None:
     """Only what fits, and only while the reader is at making a queue."""
     if 0 < len(query := request.GET.urlencode()) <= LONGEST:
-        kept = {"max_age": SECONDS, "path": reverse("review"), "secure": request.is_secure()}
-        response.set_cookie(COOKIE, query, httponly=True, samesite="Lax", **kept)
+        response.set_cookie(
+            COOKIE,
+            query,
+            max_age=SECONDS,
+            path=reverse("review"),
+            secure=request.is_secure(),
+            httponly=True,
+            samesite="Lax",
+        )
 
 
 def drop_filter(response: HttpResponse) -> None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from benchapp.models import Code
-from benchapp.review.codebooks.code_keys import keys_of
 from benchapp.review.codebooks.skill_codes import judging_skills
 from benchapp.review.results.population_shares import Share
 from benchapp.review.results.taxonomy import TaxonomyRow
@@ -88,7 +87,7 @@ class RankedCauses:
         self.results = results
         self._examples = examples
         self._about = judging_skills(results.coding.codes)
-        self._keys = keys_of(results.coding.version)
+        self._keys = results.keys
 
     @property
     def n(self) -> int:

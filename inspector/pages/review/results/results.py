@@ -16,6 +16,7 @@ from django.urls import reverse
 
 from benchapp.models import Attribution, Code, CodeExample, Label, Queue, Review, User
 from benchapp.review.blinding import closed_trials, unsaid_by
+from benchapp.review.codebooks.code_keys import keys_of
 from benchapp.review.coding.condition_guesses import Guesses, guesses_of
 from benchapp.review.queues.review_facets import FACETS, Extent
 from benchapp.review.results.headings import Heading, heading_of
@@ -126,6 +127,11 @@ class Results:
     def taxonomy(self) -> Taxonomy:
         counted = drop_undecided(self.coding) if self.asked.counts == "settled" else self.coding
         return Taxonomy(counted, self.extent, self.asked.chosen)
+
+    @cached_property
+    def keys(self) -> dict[int, str]:
+        """Key of a code's row -> what one presses for it."""
+        return keys_of(self.coding.version)
 
     @cached_property
     def heading(self) -> Heading:

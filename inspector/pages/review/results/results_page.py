@@ -10,7 +10,6 @@ from django.urls import reverse
 
 from benchapp.models import User
 from benchapp.record.json_shape import JsonShape
-from benchapp.review.codebooks.code_keys import keys_of
 from benchapp.review.coding.queue_agreement import standing_report
 from benchapp.review.queues.claims import may_claim
 from benchapp.review.queues.review_facets import FACETS
@@ -149,7 +148,8 @@ class AgreedCause:
 
 def _agreed(results: Results, causes: RankedCauses) -> list[AgreedCause]:
     """Of the causes at the top that came up, from the report before discussion; best first. Empty below SHARED items."""
-    report = standing_report(results.queues[0]) if len(results.queues) == 1 else None
+    is_one = len(results.queues) == 1 and results.heading.overlap >= SHARED
+    report = standing_report(results.queues[0]) if is_one else None
     if report is None or report.items_total < SHARED:
         return []
     told = {row["code"]: row["value"] for row in report.values["by_code"] if row["value"] is not None}
@@ -244,7 +244,6 @@ SELECTION = JsonShape("attempted", "failed", "population")
 def read_twin(results: Results) -> dict[str, object]:
     saturation = results.saturation
     seconds, timed = results.seconds
-    keys = keys_of(results.coding.version)
     return {
         **results.heading.as_json(),
         "queue_urls": [PageLink("queue-json", queue.public_id) for queue in results.queues],
@@ -252,7 +251,8 @@ def read_twin(results: Results) -> dict[str, object]:
         "choices": {**_choices(results), "per": results.per, "covers": results.asked.covers},
         "selection": _read_selection(results),
         "codes": [
-            {**ROW.read(row), "keys": keys[row.code.pk], "label_url": _label_url(results, row)} for row in results.rows
+            {**ROW.read(row), "keys": results.keys[row.code.pk], "label_url": _label_url(results, row)}
+            for row in results.rows
         ],
         "groups": {"facet": results.asked.by, "per": results.per, "values": _read_groups(results)},
         "attributions": [{"code": row.code.name, "items": blamed} for row, blamed in results.attributions],
