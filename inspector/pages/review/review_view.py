@@ -41,7 +41,7 @@ def review(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     context = {
         "page": page,
         "mine": waiting,
-        "rows": [(each, unresolved.get(each.queue.pk, 0)) for each in rows],
+        "rows": [(each, unresolved.get(each.queue.pk, 0), each.queue.pk in early) for each in rows],
         "own_drafts": drafts[:DRAFTS],
         "more_drafts": len(drafts) > DRAFTS,
         "codebooks": _codebooks(),
