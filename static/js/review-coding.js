@@ -168,6 +168,7 @@ class CodingPage {
   }
 
   #arrive() {
+    this.panel.hint("");
     const place = this.evidence.ofStop(this.evidence.stop);
     const here = this.draft.marks.findLast((mark) => (place?.step ? mark.step === place.step && mark.trajectory === place.trajectory : mark.path === place?.path && mark.start === place?.start));
     this.draft.look(here?.id ?? null);
@@ -208,7 +209,7 @@ class CodingPage {
   // The first or last step of all.
   end(isLast) {
     const link = this.evidence.root.querySelector(isLast ? "[data-end]" : "[data-start-of-steps]");
-    if (link) return this.turn(link.getAttribute("href"));
+    if (link) return this.turn(link.getAttribute("href"), isLast ? -1 : 0);
     this.evidence.go(isLast ? this.evidence.stops.length - 1 : 0);
     this.#arrive();
   }

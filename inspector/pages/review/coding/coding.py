@@ -82,6 +82,8 @@ class CodingPanel:
     hidden: Hidden
     progress: OwnProgress
     team: tuple[tuple[User, int], ...]
+    previous: str | None  # address of the item before it in the queue
+    following: str | None
     first_pass: Queue | None
     second_pass: Queue | None
     others: tuple[Review, ...]
@@ -154,16 +156,11 @@ class CodingPanel:
                 **{name: reverse(f"review-{name}", args=[self.item.public_id]) for name in names},
                 "queue": self.item.queue.get_absolute_url(),
                 "review": reverse("review"),
-                **self._neighbours(),
+                "previous": self.previous,
+                "following": self.following,
                 "login": reverse("login"),
             },
         }
-
-    def _neighbours(self) -> dict[str, str | None]:
-        """The items before and after it in the queue; one query."""
-        around = self.item.queue.items.filter(ordinal__in=(self.item.ordinal - 1, self.item.ordinal + 1))
-        found = {each.ordinal - self.item.ordinal: each.get_absolute_url() for each in around}
-        return {"previous": found.get(-1), "following": found.get(1)}
 
     def _foreign_codes(self) -> list[dict[str, str]]:
         """Codes of another version that a carried draft still carries."""
@@ -193,6 +190,8 @@ def coding_of(item: QueueItem, user: User, *, hidden: Hidden, evidence: ItemEvid
     own = Review.objects.filter(item__queue=item.queue_id, reviewer=user)
     asks = review is not None and asks_guess(item, review)
     hides_skills = item.trial_id is not None and hidden.conditions
+    beside = item.queue.items.filter(ordinal__in=(item.ordinal - 1, item.ordinal + 1))
+    around = {each.ordinal: each.get_absolute_url() for each in beside}
     return CodingPanel(
         item=item,
         user=user,
@@ -205,6 +204,8 @@ def coding_of(item: QueueItem, user: User, *, hidden: Hidden, evidence: ItemEvid
         hidden=hidden,
         progress=OwnProgress(own.exclude(state=Review.State.DRAFT).count(), item.queue.items.count()),
         team=() if hidden.labels else tuple(team_of(item.queue)[:MAX_TEAM]),
+        previous=around.get(item.ordinal - 1),
+        following=around.get(item.ordinal + 1),
         first_pass=first_pass_of(item.queue),
         second_pass=second_pass_of(item.queue),
         others=tuple(found for found in reviews if found.reviewer_id != user.pk)[:MAX_OTHERS],

@@ -80,7 +80,7 @@ def alphas(found: Agreement) -> list[AlphaView]:
     if found.top:
         rows.append(alpha_view("Top codes", "each code counted as the one at the top above it", found.top))
     what = "who or what failed; reviews that name it"
-    return [*rows, alpha_view("Attribution", what, found.attribution)]
+    return [*rows, alpha_view("Who failed", what, found.attribution)]
 
 
 # --- in words ---------------------------------------------------------------------------------------------------------
