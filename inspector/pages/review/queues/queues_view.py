@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_POST, require_safe
 
-from benchapp.models import Queue, User
+from benchapp.models import Code, Queue, User
 from benchapp.record.json_shape import JsonShape
 from benchapp.review.codebooks.skill_codes import hides_skills
 from benchapp.review.queues.claims import claim, may_claim
@@ -18,6 +18,8 @@ from benchapp.review.queues.passes import begin_second_pass, first_pass_of, left
 from benchapp.review.queues.queue_making import QueueRefused, assign, close, withdraw
 from benchapp.review.queues.review_progress import people_of, progress_of
 from benchapp.review.queues.statuses import ItemStatus
+from benchapp.review.review_access import asked_elsewhere, still_to_code
+from benchapp.review.seeing import note_seen
 from inspector.pages.review.queues.queue_form import FACETS, may_review
 from inspector.pages.review.queues.queues import (
     HIDDEN,
@@ -25,10 +27,12 @@ from inspector.pages.review.queues.queues import (
     UNITS,
     is_blinded,
     item_rows,
+    items_with,
     links_of,
     load_queue,
     may_manage,
     read_draw,
+    read_uuids,
     status_counts,
     statuses_shown,
     unsaid_items,
@@ -55,6 +59,10 @@ def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
     statuses = statuses_shown(found, user, unsaid)
     wanted = request.GET.get("status", "")
     chosen = [pk for pk, status in statuses.items() if status == wanted or wanted not in set(ItemStatus)]
+    cause = _cause(request, found, user)
+    if cause:
+        carrying = items_with(found, cause)
+        chosen = [pk for pk in chosen if pk in carrying]
     page = paginate(request, chosen)
     rows = item_rows(list(page), statuses, user, unsaid)
     draw = read_draw(found, blinded=is_blinded(found, user))
@@ -94,6 +102,7 @@ def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
         "hides": [text for name, text in HIDDEN.items() if getattr(found, name)],
         "hides_skills": hides_skills(found),
         "links": links_of(found),
+        "cause": cause,
         "first_pass": first,
         "second_pass": second,
         "waiting": waiting,
@@ -101,6 +110,15 @@ def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
         "others": may_review().exclude(queues=found) if manages and found.is_open else [],
     }
     return render_page(request, "review/queue.html", data=data, context=context, as_json=as_json)
+
+
+def _cause(request: HttpRequest, queue: Queue, user: User) -> Code | None:
+    """The code of `?code=`, whose items are listed alone; None for whoever may not know yet what others said."""
+    code = queue.version.codes.filter(public_id__in=read_uuids(request.GET.getlist("code")[:1])).first()
+    if code is None or still_to_code([queue], user) or asked_elsewhere([queue], user):
+        return None
+    note_seen(user, queue)
+    return code
 
 
 @require_POST
