@@ -66,30 +66,31 @@ def _sentence(causes: RankedCauses, noun: str, nouns: str) -> tuple[str, str]:
     reviewed = f"{causes.n} {noun if causes.n == 1 else nouns} reviewed."
     if not causes.top:
         return reviewed, "Reviewers found nothing wrong."
-    first = causes.top[0]
     if causes.are_few:
-        equal = [cause.code.name for cause in causes.top if cause.value == first.value]
-        leads = f"“{first.code.name}” leads with {first.value}."
-        return (
-            f"{reviewed} {leads if len(equal) == 1 else f'{len(equal)} causes lead with {first.value} each.'}",
-            _rest(causes),
-        )
-    return _ranked(causes.top)
+        return f"{reviewed} {_lead(causes.top)}", "Too few to rank the rest." if len(causes.top) > 1 else ""
+    of = "failures" if causes.results.per is Per.FAILED else nouns
+    return _ranked(causes.top, of)
 
 
-def _rest(causes: RankedCauses) -> str:
-    return "Too few to rank the rest." if len(causes.top) > 1 else ""
+def _lead(top: list[Cause]) -> str:
+    first = top[0]
+    equal = sum(cause.value == first.value for cause in top)
+    return (
+        f"“{first.code.name}” leads with {first.value}."
+        if equal == 1
+        else f"{equal} causes lead with {first.value} each."
+    )
 
 
-def _ranked(top: list[Cause]) -> tuple[str, str]:
+def _ranked(top: list[Cause], of: str) -> tuple[str, str]:
     """The first leads where its interval lies above that of the second: a strict rule, so a lead is one."""
     first = top[0]
     if len(top) == 1:
-        return f"“{first.code.name}” is the only cause:", f"{first.value} of 100."
+        return f"“{first.code.name}” is the only cause:", f"{first.value} of 100 {of}."
     second = top[1]
     if _lies_above(first, second):
         return (
-            f"“{first.code.name}” leads with {first.value} of 100.",
+            f"“{first.code.name}” leads with {first.value} of 100 {of}.",
             f"“{second.code.name}” comes next: {second.value}.",
         )
     return f"“{first.code.name}” and “{second.code.name}” come first.", "Which of them leads is not clear yet."
