@@ -3,6 +3,7 @@
 const PREFIX_SECONDS = 4;
 const AHEAD_AFTER = 1500;
 const DONT_KNOW = "";
+const NO_MORE = { error: "error", change: "write or change", skill: "skill use that you may see" };
 
 class CodingPage {
   constructor(page, next) {
@@ -11,7 +12,7 @@ class CodingPage {
     this.draft = new ReviewDraft(copyOf(page.draft));
     this.panel = new ReviewPanel(document.querySelector(".coding-panel"), page);
     this.evidence = new ReviewEvidence(document.getElementById("exhibit"));
-    this.codeOf = new Map(page.codes.filter((code) => code.key).map((code) => [code.key, code.id]));
+    this.codeOf = new Map(page.codes.filter((code) => code.key).map((code) => [code.key, code]));
     this.prefix = "";
     this.cursor = null;
     this.ahead = null;
@@ -84,6 +85,8 @@ class CodingPage {
 
   // A label that must be looked at again is confirmed by its key first, and taken off by the next press.
   toggle(code) {
+    const has = this.draft.mark?.labels.some((each) => each.code === code);
+    if (this.panel.waits.has(code) && !has) return this.panel.hint(`“${this.panel.nameOf(code)}” waits for pass 2, which shows the skills.`);
     this.change((draft) => {
       const mark = this.#markHere(draft);
       const label = mark.labels.find((each) => each.code === code);
@@ -92,7 +95,6 @@ class CodingPage {
       else mark.labels.push({ code, needs_look: false });
       draft.nothing = false;
     });
-    this.panel.explain(code);
     this.leaveText();
   }
 
@@ -146,7 +148,7 @@ class CodingPage {
 
   nothing() {
     this.change((draft) => { draft.nothing = !draft.nothing; });
-    if (this.draft.nothing && this.draft.isCoded) this.panel.problems(["Codes are set: take them off first, or press n again."]);
+    if (this.draft.nothing && this.draft.isCoded) this.panel.problems(["Codes are set: take them off first, or press 0 again."]);
     else if (this.draft.nothing) this.panel.hint("Nothing is wrong here: Ctrl+Enter submits that.");
   }
 
@@ -166,6 +168,7 @@ class CodingPage {
   }
 
   #arrive() {
+    this.panel.hint("");
     const place = this.evidence.ofStop(this.evidence.stop);
     const here = this.draft.marks.findLast((mark) => (place?.step ? mark.step === place.step && mark.trajectory === place.trajectory : mark.path === place?.path && mark.start === place?.start));
     this.draft.look(here?.id ?? null);
@@ -195,9 +198,33 @@ class CodingPage {
     if (place === 0) this.evidence.root.querySelector(".bar")?.scrollIntoView();
   }
 
-  press(selector) {
-    const link = this.evidence.root.querySelector(selector);
-    if (link) this.turn(link.getAttribute("href"), link.rel ? 0 : null);
+  // The next or previous place of a kind; where this page of steps has none, the link to the page that has.
+  seek(kind, step, link = "") {
+    if (this.evidence.seek(kind, step)) return this.#arrive();
+    const there = link && step > 0 && this.evidence.root.querySelector(link);
+    if (there) this.turn(there.getAttribute("href"));
+    else this.panel.hint(`No ${NO_MORE[kind]} ${step > 0 ? "after" : "before"} this place.`);
+  }
+
+  // The first or last step of all.
+  end(isLast) {
+    const link = this.evidence.root.querySelector(isLast ? "[data-end]" : "[data-start-of-steps]");
+    if (link) return this.turn(link.getAttribute("href"), isLast ? -1 : 0);
+    this.evidence.go(isLast ? this.evidence.stops.length - 1 : 0);
+    this.#arrive();
+  }
+
+  item(step) {
+    const url = step > 0 ? this.page.urls.following : this.page.urls.previous;
+    if (url) this.leave(url);
+    else this.panel.hint(step > 0 ? "This is the last item of the queue." : "This is the first item of the queue.");
+  }
+
+  unfold(isAll) {
+    const place = isAll ? this.evidence.root : this.evidence.stop;
+    const folds = [...(place?.querySelectorAll(".gap") ?? [])];
+    folds.forEach((fold) => fold.click());
+    if (!folds.length) this.panel.hint("Nothing is folded here.");
   }
 
   selectText() {
@@ -282,7 +309,7 @@ class CodingPage {
       return;
     }
     this.panel.tell("wrong", "answered in another tab: what stands there stays. What you wrote here is kept in this browser only");
-    this.panel.problems([answer.error, "Copy from here what you still need, then go to the queue (q)."]);
+    this.panel.problems([answer.error, "Copy from here what you still need, then go to the queue (u)."]);
   }
 
   settle(takesTheirs) {
@@ -335,12 +362,6 @@ class CodingPage {
     root.addEventListener("click", (event) => this.#clicked(event));
     root.addEventListener("input", (event) => this.#typed(event.target));
     root.addEventListener("focusout", (event) => event.target.matches("textarea") && !this.saver.tries && this.saver.save());
-    for (const name of ["mouseover", "focusin"]) {
-      root.addEventListener(name, (event) => {
-        const line = event.target.closest?.("[data-code]");
-        if (line) this.panel.explain(line.dataset.code);
-      });
-    }
     this.panel.find("[data-skip] form").addEventListener("submit", (event) => {
       event.preventDefault();
       const reason = this.panel.find("[data-reason]").value.trim();
@@ -415,21 +436,32 @@ class CodingPage {
     if (event.ctrlKey || event.metaKey || event.altKey) return false;
     if (this.prefix) return this.#second(key);
     if (this.cursor && this.#inText(event)) return true;
-    if (this.codeOf.has(key)) return this.toggle(this.codeOf.get(key)), true;
+    if (this.codeOf.has(key)) return this.#code(key), true;
     const acts = {
-      j: () => this.walk(1), k: () => this.walk(-1), "]": () => this.press("a[rel=next]"), "[": () => this.press("a[rel=prev]"),
-      E: () => this.evidence.nextError() ? this.#arrive() : this.press("[data-key=E]"),
-      m: () => this.mark(), o: () => this.markWhole(), v: () => this.selectText(), ".": () => this.walkMarks(1), ",": () => this.walkMarks(-1),
-      f: () => this.first(), d: () => this.remove(), n: () => this.nothing(), u: () => this.back(false), U: () => this.back(true),
-      i: () => this.definitions(), e: () => this.focus(this.draft.mark ? "[data-mark-memo]" : "[data-memo]"), w: () => this.focus("[data-memo]"),
-      "/": () => this.focus("[data-find]"), c: () => this.focus("[data-find]"), x: () => this.askWhy(), h: () => this.release(),
-      K: () => this.settle(false), L: () => this.settle(true), R: () => this.saver.save(), q: () => this.leave(this.page.urls.queue),
-      a: () => this.#begin("a", "Who or what failed? Press the letter on it."), s: () => this.#begin("s", "How sure? 1 low, 2 medium, 3 high."),
-      0: () => this.#begin("0", "Press the second key of the code."), Escape: () => this.leaveText(),
+      j: () => this.walk(1), k: () => this.walk(-1), "]": () => this.item(1), "[": () => this.item(-1),
+      e: () => this.seek("error", 1, "[data-next-error]"), E: () => this.seek("error", -1),
+      n: () => this.seek("change", 1), p: () => this.seek("change", -1),
+      s: () => this.seek("skill", 1), S: () => this.seek("skill", -1), G: () => this.end(true),
+      x: () => this.unfold(false), X: () => this.unfold(true), r: () => this.evidence.root.classList.toggle("no-reasoning"),
+      m: () => this.mark(), M: () => this.markWhole(), v: () => this.selectText(), ".": () => this.walkMarks(1), ",": () => this.walkMarks(-1),
+      f: () => this.first(), Backspace: () => this.remove(), 0: () => this.nothing(), z: () => this.back(false), Z: () => this.back(true),
+      i: () => this.definitions(), w: () => this.focus(this.draft.mark ? "[data-mark-memo]" : "[data-memo]"), W: () => this.focus("[data-memo]"),
+      "#": () => this.focus("[data-find]"), "-": () => this.askWhy(), h: () => this.release(), u: () => this.leave(this.page.urls.queue),
+      K: () => this.settle(false), L: () => this.settle(true), R: () => this.saver.save(),
+      a: () => this.#begin("a", "Who or what failed? Press the letter on it."), q: () => this.#begin("q", "How sure? 1 low, 2 medium, 3 high."),
+      g: () => this.#begin("g", "g: the first step. r: Review."), Escape: () => this.leaveText(),
     };
     if (!acts[key]) return key.length === 1 && /[a-z]/i.test(key) && key !== "T"; // no other letter leads away from here
     acts[key]();
     return true;
+  }
+
+  // A code without others below it is set at once. A group waits for a second key; Enter sets the group itself.
+  #code(keys) {
+    const found = this.codeOf.get(keys);
+    const below = this.page.codes.filter((code) => code.key.length === keys.length + 1 && code.key.startsWith(keys));
+    if (!below.length) return this.toggle(found.id);
+    this.#begin(keys, `${found.name}: ${below.map((code) => `${code.key.at(-1)} ${code.name}`).join(", ")}, Enter for the group.`);
   }
 
   #begin(prefix, hint) {
@@ -449,10 +481,14 @@ class CodingPage {
     if (key === "Shift") return true;
     const prefix = this.prefix;
     this.#endPrefix();
-    const value = prefix === "a" && [...this.panel.root.querySelectorAll("[data-attribution]")].find((each) => each.querySelector("kbd").textContent === key)?.dataset.attribution;
-    if (value) this.attribute(value);
-    else if (prefix === "s" && CONFIDENCE[key]) this.sure(Number(key));
-    else if (prefix === "0" && this.codeOf.has(`0${key}`)) this.toggle(this.codeOf.get(`0${key}`));
+    const blamed = prefix === "a" && [...this.panel.root.querySelectorAll("[data-attribution]")].find((each) => each.querySelector("kbd").textContent === key);
+    if (blamed?.disabled) this.panel.hint("Pass 2 shows the skills and asks for this.");
+    else if (blamed) this.attribute(blamed.dataset.attribution);
+    else if (prefix === "q" && CONFIDENCE[key]) this.sure(Number(key));
+    else if (prefix === "g" && key === "g") this.end(false);
+    else if (prefix === "g" && key === "r") this.leave(this.page.urls.review);
+    else if (this.codeOf.has(prefix) && key === "Enter") this.toggle(this.codeOf.get(prefix).id);
+    else if (this.codeOf.has(prefix + key)) this.#code(prefix + key);
     else if (key !== "Escape") this.panel.hint(`${prefix} ${key} means nothing here.`);
     return true;
   }

@@ -15,8 +15,8 @@ class ReviewPanel {
     this.root = root;
     this.names = new Map([...page.codes, ...page.other_codes].map((code) => [code.id, code.name]));
     this.known = new Set(page.codes.map((code) => code.id));
+    this.waits = new Set(page.codes.filter((code) => code.waits).map((code) => code.id));
     this.states = document.querySelector("[data-status]");
-    this.explained = this.find("[data-explained]");
   }
 
   find(selector) {
@@ -58,7 +58,7 @@ class ReviewPanel {
       return made("span", { class: `badge ${label.needs_look || isForeign ? "warn" : "acc"}`, text });
     });
     if (mark.attribution) badges.push(made("span", { class: "badge", text: this.#attribution(mark.attribution) }));
-    if (mark.first) badges.push(made("span", { class: "badge warn", text: "first failure" }));
+    if (mark.first) badges.push(made("span", { class: "badge warn", text: "first mistake" }));
     const button = made("button", { type: "button", "data-mark": mark.id, "aria-current": isActive ? "true" : null },
       made("b", { text: placeWords(mark) }), ...badges);
     const words = mark.memo || mark.quote;
@@ -88,13 +88,6 @@ class ReviewPanel {
   #fill(selector, text) {
     const field = this.find(selector);
     if (field.value !== text) field.value = text;
-  }
-
-  explain(code) {
-    const line = this.root.querySelector(`[data-code="${CSS.escape(code)}"]`);
-    if (!line || !this.explained) return;
-    const name = made("b", { text: line.querySelector(".code-name").textContent });
-    this.explained.replaceChildren(name, ...[...line.querySelectorAll(".definition > p")].map((each) => each.cloneNode(true)));
   }
 
   // Shows the codes whose name or definition has every word; returns them.

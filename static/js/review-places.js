@@ -47,8 +47,12 @@ class ReviewEvidence {
     return this.go(this.stops.findIndex((stop) => stop.matches("tr") && isLine(stop, path, field, start)));
   }
 
-  nextError() {
-    return this.go(this.stops.findIndex((stop, index) => index > this.at && stop.classList.contains("error")));
+  // kind: error, skill, or change, which is a step that writes, or the first line of a run of changed lines.
+  seek(kind, step) {
+    const is = kind === "change" ? beginsChange : (stop) => stop.classList.contains(kind);
+    const places = this.stops.map((stop, index) => [index, stop]).filter(([index]) => (step > 0 ? index > this.at : index < this.at));
+    const found = (step > 0 ? places : places.reverse()).find(([, stop]) => is(stop));
+    return Boolean(found) && this.go(found[0]);
   }
 
   // The place keys speak of: selected text, else the step or line one stands on, else none.
@@ -149,7 +153,7 @@ class ReviewEvidence {
     for (const name of names.length ? names : ["marked"]) {
       const badge = document.createElement("span");
       badge.className = "badge acc";
-      badge.textContent = mark.first ? `${name}, first failure` : name;
+      badge.textContent = mark.first ? `${name}, first mistake` : name;
       stripes.append(badge);
     }
   }
@@ -168,6 +172,13 @@ class ReviewEvidence {
     }
     return null;
   }
+}
+
+const WRITES = /^(?:write|edit|multi_?edit|create|str_replace|apply_patch|insert|notebook_?edit)|(?:^|[^>&\d-])>{1,2}\s*[\w./"'~$]|\btee\b|\bsed\s+-i|\bapply_patch\b/i;
+
+function beginsChange(stop) {
+  if (stop.matches("tr")) return stop.matches(".add, .del") && !stop.previousElementSibling?.matches(".add, .del");
+  return [...stop.querySelectorAll(".lab code, pre.call")].some((call) => WRITES.test(call.textContent));
 }
 
 // A row of a difference says its side itself; in a library the file does.

@@ -1,12 +1,14 @@
-// Keys of the page that resolves an item. A digit ticks a code; f, a and w arm a group whose keys follow; / finds a code
-// by name; e is the memo. What was chosen stays in this tab while the evidence is paged through, until it is sent.
+// Keys of the page that settles an item. Digits tick a code, as when coding; =, a and t arm a group whose keys follow;
+// # finds a code by name; w is the memo. What was chosen stays in this tab while the evidence is paged through.
 
 const form = document.querySelector("form[data-resolve]");
 const find = document.getElementById("find");
 const memo = document.getElementById("memo");
 let armed = null;
+let typed = ""; // the first keys of a code in a group
 
 const boxes = () => [...form.querySelectorAll('input[name="codes"]')];
+const boxOf = (keys) => form.querySelector(`[data-direct="${CSS.escape(keys)}"]`);
 
 function keep() {
   const chosen = new FormData(form);
@@ -53,19 +55,39 @@ function leaveFind() {
   find.blur();
 }
 
+// Keys of codes: a code with none below it is ticked at once, a group waits for its second key or Enter.
+function code(keys) {
+  const isGroup = form.querySelector(`[data-direct^="${CSS.escape(keys)}"]:not([data-direct="${CSS.escape(keys)}"])`);
+  typed = isGroup ? keys : "";
+  for (const box of boxes()) box.closest("li").classList.toggle("is-next", Boolean(typed) && (box.dataset.direct ?? "").startsWith(typed));
+  if (isGroup) boxOf(keys)?.scrollIntoView({ block: "nearest" });
+  else boxOf(keys)?.click();
+}
+
+function endCode(box = null) {
+  typed = "";
+  for (const each of boxes()) each.closest("li").classList.remove("is-next");
+  box?.click();
+}
+
 function pressed(key) {
+  if (typed) {
+    if (key === "Enter") endCode(boxOf(typed));
+    else if (boxOf(typed + key)) code(typed + key);
+    else endCode();
+    return true;
+  }
   if (armed) {
-    const target = armed.querySelector(`[data-then="${CSS.escape(key)}"]`);
-    target?.click();
+    armed.querySelector(`[data-then="${CSS.escape(key)}"]`)?.click();
     arm(null);
     return true;
   }
-  const direct = form.querySelector(`[data-direct="${CSS.escape(key)}"]`);
   const group = form.querySelector(`[data-prefix="${CSS.escape(key)}"]`);
-  if (direct) direct.click();
+  if (boxOf(key)) code(key);
   else if (group) arm(group);
-  else if (key === "/") find.focus();
-  else if (key === "e") memo.focus();
+  else if (key === "0") startFrom("");
+  else if (key === "#") find.focus();
+  else if (key === "w") memo.focus();
   else return false;
   return true;
 }
@@ -81,6 +103,7 @@ function onKey(event) {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.key === "Escape") {
     arm(null);
+    endCode();
     if (event.target === find) leaveFind();
     else event.target.blur?.();
     return;
@@ -92,7 +115,8 @@ function onKey(event) {
     return;
   }
   if (event.target.closest?.('textarea, select, input:not([type="checkbox"], [type="radio"])')) return;
-  if (event.key.length === 1 && event.key !== " " && pressed(event.key)) {
+  const isMine = (event.key.length === 1 && event.key !== " ") || (typed && event.key === "Enter");
+  if (isMine && pressed(event.key)) {
     event.preventDefault();
     event.stopImmediatePropagation();
   }

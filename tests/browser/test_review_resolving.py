@@ -44,24 +44,24 @@ def test_three_disagreements_are_resolved_without_a_mouse(context: BrowserContex
     page, errors = open_in(context, base, "light")
     page.goto(base + reverse("agreement", args=[queue.public_id]))
     keys = page.keyboard
-    keys.press("d")
-    arrived(page, "Opening these begins the discussion")
-    keys.press("o")
+    page.get_by_role("link", name="See the disagreements").click()
+    arrived(page, "Keep the agreement, then discuss")
+    keys.press("Enter")
     expect(page.get_by_role("link", name="Item 1")).to_be_visible()
     page.wait_for_load_state()
     assert AgreementReport.objects.get().is_before_discussion
     keys.press("Enter")
     arrived(page, "Resolve item 1")
-    for press in ("f", "2", "w", "2"):  # start from the second review; the definition is unclear
+    for press in ("=", "2", "t", "2"):  # start from the second review; the definition is unclear
         keys.press(press)
     keys.press("Control+Enter")
     arrived(page, "Resolve item 3")
-    for press in ("f", "a", "1", "a", "s", "w", "1", "e"):  # all codes but the first; the skill; overlooked; memo
+    for press in ("=", "a", "1", "a", "s", "t", "1", "w"):  # all codes but the first; the skill; overlooked; memo
         keys.press(press)
     keys.type("w 1 a")
     keys.press("Control+Enter")
     arrived(page, "Resolve item 4")
-    for press in ("/", "b", "y", "p", "Enter", "w", "1"):
+    for press in ("#", "b", "y", "p", "Enter", "t", "1"):
         keys.press(press)
     keys.press("Control+Enter")
     expect(page.get_by_text("All are resolved.")).to_be_visible()
@@ -88,7 +88,7 @@ def test_what_was_chosen_survives_paging_through_the_evidence(
     page, _ = open_in(context, base, "dark")
     address = base + reverse("resolve", args=[queue.items.first().public_id])
     page.goto(address)
-    for press in ("f", "1", "w", "4", "e"):
+    for press in ("=", "1", "t", "4", "w"):
         page.keyboard.press(press)
     page.keyboard.type("half a sentence")
     page.goto(f"{address}?step=1#step-1")
@@ -111,7 +111,7 @@ def test_its_pages_are_accessible_and_fit(
     for address in addresses:
         page.goto(base + address)
         assert inaccessible(page) == []
-    page.keyboard.press("o")
+    page.keyboard.press("Enter")
     page.wait_for_selector("table.disagreements")
     for address in (*addresses, reverse("resolve", args=[queue.items.first().public_id])):
         page.goto(base + address)

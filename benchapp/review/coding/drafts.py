@@ -148,12 +148,12 @@ def list_missing(item: QueueItem, draft: Draft, *, nothing_wrong: bool) -> list[
     problems = [] if item.queue.is_open else [CLOSED]
     coded = any(mark.labels for mark in draft.marks)
     if not coded and not nothing_wrong:
-        problems.append("No code is set. Say so if nothing is wrong here (n).")
+        problems.append("No code is set. Press 0 if nothing is wrong here.")
     if coded and nothing_wrong:
-        problems.append("It says that nothing is wrong, and it carries codes.")
+        problems.append("You said that nothing is wrong, and set codes.")
     for place, mark in enumerate(draft.marks, start=1):
         if not mark.labels and not mark.memo.strip():
-            problems.append(f"Mark {place} has neither a code nor a memo.")
+            problems.append(f"Mark {place} needs a code or a memo.")
     return problems
 
 
@@ -280,9 +280,7 @@ def _check_may_answer(item: QueueItem, user: User) -> None:
     if not may_code(item, user):
         raise PermissionDenied("You are not a reviewer of this queue.")
     if not has_place(item, user):
-        raise DraftRefused(
-            "Every place of this item was answered by others meanwhile, and their answers are open to you."
-        )
+        raise DraftRefused("Others took every place of this item, and you can read their answers.")
 
 
 def _keep_open(item: QueueItem) -> None:

@@ -1,20 +1,26 @@
-"""Does coding more items still bring up new codes? Pure."""
+"""Does coding more items still bring up new codes? Pure.
+
+The chance that the next item brings one is Good's and Turing's (Good 1953), item by item: of the items coded so far, the
+share that hold a code no other item holds. Each of them would have been a surprise, had it come last.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-STILL = 15  # items in a row that add nothing: the usual stopping rule of open coding says 10 to 15
+from benchapp.stats.inference.shares import wilson
 
 
 @dataclass(frozen=True, slots=True)
 class Saturation:
     """found: different codes seen after each item, in the order the items were coded, [items]. last_new: the item (from 1)
-    that brought the last new code; 0 where none did."""
+    that brought the last new code; 0 where none did. lone: items that hold a code no other item holds."""
 
     found: tuple[int, ...]
     last_new: int
+    lone: int
 
     @property
     def items(self) -> int:
@@ -26,26 +32,39 @@ class Saturation:
         return self.items - self.last_new
 
     @property
-    def is_reached(self) -> bool:
-        return self.still >= STILL
+    def chance(self) -> float | None:
+        """That the next item brings a new code."""
+        return self.lone / self.items if self.items else None
+
+    @property
+    def at_most(self) -> float | None:
+        """The upper end of its 95 % interval (Wilson); the estimate itself is 0 as soon as every code came twice."""
+        return wilson(self.lone, self.items)[1] if self.items else None
+
+    @property
+    def in_short(self) -> str:
+        """What the next hundred items bring."""
+        if self.chance is None or self.at_most is None:
+            return "not known yet"
+        high = f"{100 * self.at_most:.0f}"
+        return (
+            f"about {100 * self.chance:.0f} in 100 more, {high} at most" if self.lone else f"{high} at most in 100 more"
+        )
 
     def says(self) -> str:
-        if not self.items:
+        if self.chance is None or self.at_most is None:
             return "Nothing is coded yet."
-        codes = self.found[-1]
-        seen = f"{codes} {'code' if codes == 1 else 'codes'} in {self.items} {'item' if self.items == 1 else 'items'}"
-        if not codes:
-            return f"No code was used in {self.items} {'item' if self.items == 1 else 'items'}."
-        if self.is_reached:
-            return f"{seen}; the last {self.still} items brought no new code, so more of the same kind would hardly bring one."
-        since = (
-            "the last one"
-            if not self.still
-            else f"{self.still} before the last"
-            if self.still > 1
-            else "the last but one"
-        )
-        return f"{seen}; {since} still brought a new one. {STILL} in a row that bring none would be a reason to stop."
+        codes, items = _count(self.found[-1], "cause"), _count(self.items, "item")
+        if not self.found[-1]:
+            return f"No cause was used in {items}."
+        high = f"{100 * self.at_most:.0f}"
+        if not self.lone:
+            return f"{codes} in {items}, each more than once. Of 100 more, {high} at most bring a new one."
+        return f"{codes} in {items}. Of 100 more, about {100 * self.chance:.0f} bring a new one, {high} at most."
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n} {noun}{'' if n == 1 else 's'}"
 
 
 def saturation_of(items: Sequence[frozenset[int]]) -> Saturation:
@@ -57,4 +76,5 @@ def saturation_of(items: Sequence[frozenset[int]]) -> Saturation:
             seen |= codes
             last = place
         found.append(len(seen))
-    return Saturation(tuple(found), last)
+    times = Counter(code for codes in items for code in codes)
+    return Saturation(tuple(found), last, sum(any(times[code] == 1 for code in codes) for codes in items))

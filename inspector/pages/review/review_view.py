@@ -17,7 +17,6 @@ from inspector.web.responses import link_to, next_url, paginate, render_page
 PER_PAGE = 50
 DRAFTS = 10
 CODEBOOKS = 12
-KEYS = "123456789"  # of the buttons that go on coding
 DRAFT = JsonShape(
     *("queue=item.queue.name", ("item", lambda draft: draft.item.ordinal + 1)),
     *(link_to("review-item", "item.public_id"), "saved_at"),
@@ -41,8 +40,8 @@ def review(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     }
     context = {
         "page": page,
-        "mine": list(zip(waiting, [*KEYS, *[""] * len(waiting)], strict=False)),
-        "rows": [(each, unresolved.get(each.queue.pk, 0)) for each in rows],
+        "mine": waiting,
+        "rows": [(each, unresolved.get(each.queue.pk, 0), each.queue.pk in early) for each in rows],
         "own_drafts": drafts[:DRAFTS],
         "more_drafts": len(drafts) > DRAFTS,
         "codebooks": _codebooks(),

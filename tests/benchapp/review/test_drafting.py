@@ -473,7 +473,7 @@ def test_nobody_begins_an_answer_once_all_places_are_taken(item: QueueItem, user
     for _ in range(2):
         make_review(item, make_user(level=User.Level.REVIEWER))
     for act in (drafts.save_draft, drafts.submit):
-        with pytest.raises(DraftRefused, match="Every place of this item was answered"):
+        with pytest.raises(DraftRefused, match="Others took every place of this item"):
             act(item, user, draft(mark(item)), revision=0)
     assert not item.reviews.filter(reviewer=user).exists()
 

@@ -11,7 +11,7 @@ from benchapp.review.coding.condition_guesses import guesses_of
 from benchapp.review.queues.review_facets import extent_of
 from benchapp.review.results.cooccurrence import count_together
 from benchapp.review.results.queue_results import coding_of
-from benchapp.review.results.saturation import STILL, saturation_of
+from benchapp.review.results.saturation import saturation_of
 from benchapp.review.results.taxonomy import Per, Taxonomy, TaxonomyRow, blame, uncoded_strata
 from tests.worlds.factories import make_trial
 from tests.worlds.review_factories import make_item, make_queue, make_review
@@ -199,18 +199,28 @@ CODES = st.lists(st.frozensets(st.integers(0, 8), max_size=3), max_size=60)
 def test_it_counts_new_codes_as_a_slow_count_does(items: list[frozenset[int]]) -> None:
     found = saturation_of(items)
     assert list(found.found) == [len(set().union(*items[: place + 1])) for place in range(len(items))]
-    assert found.is_reached == (
-        len(items) >= STILL and set().union(*items) == set().union(*items[: len(items) - STILL])
-    )
 
 
-def test_it_says_whether_more_coding_would_bring_more() -> None:
+@given(CODES)
+def test_a_surprise_is_an_item_that_would_have_brought_a_new_code_had_it_come_last(items: list[frozenset[int]]) -> None:
+    surprises = [bool(each - set().union(*items[:at], *items[at + 1 :])) for at, each in enumerate(items)]
+    found = saturation_of(items)
+    assert found.lone == sum(surprises)
+    assert found.chance == (sum(surprises) / len(items) if items else None)
+
+
+def test_it_says_how_often_more_coding_would_bring_more() -> None:
     one, two = frozenset([1]), frozenset([2])
-    assert "the last 15 items brought no new code" in saturation_of([one, two] + [one] * 15).says()
-    assert "3 before the last still brought" in saturation_of([one, two, one, one, one]).says()
-    assert "the last one still brought" in saturation_of([one, two]).says()
+    assert (
+        saturation_of([one] * 15).says()
+        == "1 cause in 15 items, each more than once. Of 100 more, 20 at most bring a new one."
+    )
+    assert (
+        saturation_of([one, two, one, one, one]).says()
+        == "2 causes in 5 items. Of 100 more, about 20 bring a new one, 62 at most."
+    )
     assert saturation_of([]).says() == "Nothing is coded yet."
-    assert saturation_of([frozenset()] * 3).says() == "No code was used in 3 items."
+    assert saturation_of([frozenset()] * 3).says() == "No cause was used in 3 items."
 
 
 def test_it_holds_guesses_against_naming_the_most_frequent() -> None:

@@ -64,10 +64,10 @@ def test_it_shows_alpha_with_what_it_rests_on(client: Client, queue: Queue) -> N
     text = client.get(page("agreement", queue)).text
     value = agreement_of(queue).codes.estimate.value
     assert f"α {value:.2f}" in text
-    assert "4 items; 2/4 pairs of reviews equal" in text
+    assert "4 items; 2/4 pairs of reviews alike" in text
     assert "No interval: 4 tasks, too few for an interval." in text
-    assert f"{100 * value:.0f} % closer in their codes than any two of these reviews" in text
-    assert "few. Others of the same kind could give quite another value" in text
+    assert f"{100 * value:.0f} % closer than any two reviews" in text
+    assert "Others of the same kind could give quite another value" in text
     assert "&lt;b&gt;Spring" in text
 
 
@@ -91,14 +91,14 @@ def test_the_matrix_leads_to_items_only_once_they_are_open(client: Client, queue
     take_report(queue, Occasion.DISCUSSION, people[0])
     text = client.get(page("agreement", queue)).text
     assert link in text
-    assert "may have been talked over" in text
+    assert "so later reviews may be discussed" in text
 
 
 def test_an_empty_queue_says_what_is_missing(client: Client) -> None:
     text = client.get(page("agreement", make_queue())).text
-    assert "There is no alpha yet: no item has two answers." in text
-    assert "0 of 2 overlap items have all their reviews" in text
-    assert "None yet. One is taken by itself" in text
+    assert "Agreement cannot be measured yet: no item has two answers." in text
+    assert "0 of 2 shared items have all their reviews" in text
+    assert "None yet. The last shared review makes one" in text
 
 
 def test_codes_stand_as_a_tree_and_hostile_names_are_text(client: Client, people: list[User]) -> None:
@@ -132,7 +132,7 @@ def test_reading_it_leaves_nothing_in_the_record(client: Client, queue: Queue) -
 
 def test_before_anybody_opened_them_nothing_of_them_is_shown(client: Client, queue: Queue) -> None:
     text = client.get(page("disagreements", queue)).text
-    assert "Opening these begins the discussion" in text
+    assert "Keep the agreement, then discuss" in text
     assert "silent bypass" not in text
     data = client.get(page("disagreements-json", queue)).json()
     assert (data["opened"], data["items"]) == (False, [])

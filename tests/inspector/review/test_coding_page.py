@@ -71,25 +71,25 @@ def post(client: Client, item: QueueItem, name: str, body: dict[str, Any]) -> An
 # --- keys ----------------------------------------------------------------------------------------------------------
 
 
-def test_codes_without_children_get_the_short_keys() -> None:
+def test_a_key_is_the_place_in_the_tree() -> None:
     version = make_version([])
     group = make_code(version, "group", ordinal=0)
     for place in range(1, 12):
         make_code(version, f"code {place}", ordinal=place, parent=group)
-    lines = code_lines(version.codes.all())
+    lines = code_lines(version, hides_skills=True)
     assert [(line.code.name, line.depth, line.key) for line in lines[:3]] == [
-        ("group", 0, "03"),
-        ("code 1", 1, "1"),
-        ("code 2", 1, "2"),
+        ("group", 0, "1"),
+        ("code 1", 1, "11"),
+        ("code 2", 1, "12"),
     ]
-    assert [line.key for line in lines[9:]] == ["9", "01", "02"]
+    assert [line.key for line in lines[9:]] == ["19", "1a", "1b"]
     assert len({line.key for line in lines}) == 12
 
 
 def test_codes_beyond_the_keys_are_found_by_name() -> None:
-    version = make_version([f"code {place:02}" for place in range(60)])
-    keys = [line.key for line in code_lines(version.codes.all())]
-    assert keys[43:45] == ["0z", ""]
+    version = make_version([f"code {place:02}" for place in range(12)])
+    keys = [line.key for line in code_lines(version, hides_skills=False)]
+    assert keys[7:] == ["8", "9", "", "", ""]
 
 
 # --- the page ------------------------------------------------------------------------------------------------------
@@ -97,9 +97,9 @@ def test_codes_beyond_the_keys_are_found_by_name() -> None:
 
 def test_the_page_prints_every_key_on_its_button(client: Client, item: QueueItem) -> None:
     html = client.get(address(item)).text
-    assert '<span class="code-keys"><kbd>1</kbd></span><span class="code-name">over-specific</span>' in html
+    assert '<kbd>1</kbd></span><span class="code-text"><span class="code-name">over-specific</span>' in html
     assert "What over-specific means." in html
-    for key in ("m", "v", "o", "i", "/", "f", "d", "e", "w", "n", "u", "U", "x", "h", "Ctrl"):
+    for key in ("m", "v", "M", "i", "#", "f", "⌫", "w", "W", "0", "z", "Z", "-", "h", "Ctrl"):
         assert f"<kbd>{key}</kbd>" in html
 
 
@@ -119,7 +119,7 @@ def test_a_mark_made_on_the_page_comes_back_as_it_was(client: Client, item: Queu
 def test_an_item_of_a_stranger_is_read_and_not_written(client: Client, item: QueueItem) -> None:
     other = make_queue([make_read_trial()]).items.get()
     html = client.get(address(other)).text
-    assert "You are not a reviewer of this queue" in html
+    assert "You do not review in this queue" in html
     assert "data-toggle" not in html
     assert post(client, other, "save", said(other)).status_code == 403
     assert post(client, other, "submit", said(other)).status_code == 403
@@ -135,7 +135,7 @@ def test_a_viewer_writes_nothing(client: Client, item: QueueItem, user: User) ->
 def test_a_closed_queue_is_read_only(client: Client, item: QueueItem) -> None:
     item.queue.closed_at = item.queue.created_at
     item.queue.save()
-    assert "This queue was closed" in client.get(address(item)).text
+    assert "This queue is closed" in client.get(address(item)).text
     assert post(client, item, "save", said(item, memo="x")).status_code == 200
     assert post(client, item, "submit", {**said(item), "revision": 1, "nothing_wrong": True}).status_code == 422
 
@@ -275,7 +275,7 @@ def test_a_third_reviewer_of_an_answered_item_reads_and_writes_nothing(client: C
         make_review(item, make_user(username=name, level="reviewer"), memo=f"said by {name}")
     text = client.get(address(item)).text
     assert "said by bert" in text
-    assert "Others answered this item as often as it is to be answered" in text
+    assert "Others took every place of this item" in text
     assert post(client, item, "save", said(item, mark(item))).status_code == 422
     assert not Review.objects.filter(reviewer__username="ada").exists()
 

@@ -55,9 +55,9 @@ def as_person(person: User) -> Client:
 
 def test_an_empty_record_is_told_how_a_review_goes(client: Client) -> None:
     page = client.get("/review/").text
-    assert "From failures to a taxonomy" in page
+    assert "Why do trials fail?" in page
     assert reverse("queue-new") in page
-    assert "Waits for you" not in page
+    assert "Yours to code" not in page
 
 
 def test_what_waits_comes_first_with_a_button_and_its_key(client: Client) -> None:
@@ -68,7 +68,7 @@ def test_what_waits_comes_first_with_a_button_and_its_key(client: Client) -> Non
     assert {each["name"] for each in found["queues"]} == {"first pass", "not mine"}
     page = client.get("/review/").text
     assert f'action="{reverse("queue-next", args=[queue.public_id])}"' in page
-    assert 'data-key="1">Code next <kbd>1</kbd>' in page
+    assert 'data-key="Enter">Code next <kbd>Enter</kbd>' in page
 
 
 def test_nothing_waits_where_all_is_done_closed_or_held_by_others(client: Client) -> None:
@@ -81,7 +81,7 @@ def test_nothing_waits_where_all_is_done_closed_or_held_by_others(client: Client
     while (item := claim(held, ann, besides=held.items.filter(slots__holder=ann).count())) is not None:
         pass
     assert client.get("/review.json").json()["waiting"] == []
-    assert "Nothing waits for you" in client.get("/review/").text
+    assert "You have nothing to code" in client.get("/review/").text
 
 
 def test_drafts_say_what_became_of_their_place(client: Client) -> None:
@@ -94,8 +94,8 @@ def test_drafts_say_what_became_of_their_place(client: Client) -> None:
     Slot.objects.filter(item=taken).update(holder=ann, held_until=timezone.now() + timezone.timedelta(hours=1))
     page = client.get("/review/").text
     assert len(client.get("/review.json").json()["drafts"]) == 3
-    assert page.count("not held: opening it takes it again") == 1
-    assert page.count("taken by somebody else since") == 1
+    assert page.count("Open it to hold it again") == 1
+    assert page.count("Somebody else took it") == 1
 
 
 def test_the_list_of_queues_asks_no_more_for_more_queues(client: Client) -> None:
@@ -197,7 +197,7 @@ def test_code_next_holds_an_item_and_opens_it(client: Client) -> None:
 def test_code_next_says_why_there_is_nothing(client: Client) -> None:
     queue = make_small_queue(reviewers=[])
     url = reverse("queue-next", args=[queue.public_id])
-    assert "You are not assigned to this queue" in client.post(url, follow=True).text
+    assert "You do not review in this queue" in client.post(url, follow=True).text
     queue.reviewers.add(local_user())
     for item in queue.items.all():
         make_review(item, local_user())
@@ -270,7 +270,7 @@ def test_nothing_tells_a_blind_reviewer_the_condition(people: None) -> None:
         assert "selfgen-always" not in text
         assert str(queue.items.first().trial.public_id) not in text
         assert str(queue.items.first().trial.episode.run.public_id) not in text
-    assert "Parts of the selection are hidden from you" in client.get(queue.get_absolute_url()).text
+    assert "You see the whole selection once" in client.get(queue.get_absolute_url()).text
     assert client.get(f"/review/queues/{queue.public_id}.json").json()["drawing"]["strata"] == []
 
 

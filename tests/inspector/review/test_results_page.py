@@ -48,7 +48,7 @@ def test_it_says_the_same_on_the_page_and_in_the_twin(client: Client) -> None:
     assert (answer["items_coded"], answer["items_drawn"], answer["items_overlap"]) == (9, 9, 9)
     assert answer["alpha_says"] == "not computed"
     text = client.get(page(world)).text
-    assert "<b>9</b> of 9 coded, from 12" in text
+    assert "<b>9</b> of 9 drawn, from 12" in text
     assert "3/9" in text
     assert "24 trials ran and 12 failed" in text
 
@@ -284,5 +284,21 @@ def test_it_draws_the_used_codes_of_a_large_codebook_and_says_so(client: Client,
     make_review(queue.items.get(), make_user(), names[:used])
     answer = client.get(reverse("results-chart", args=[queue.public_id, "taxonomy", "json"])).json()
     drawn = used or 40
-    assert answer["notes"] == [f"{drawn} of 45 codes are drawn; the table has all."]
+    assert answer["notes"] == [f"{drawn} of 45 causes are drawn; the table has all."]
     assert f"{45 - drawn} codes not drawn" in client.get(reverse("results", args=[queue.public_id])).text
+
+
+def test_a_cause_leads_to_its_items_for_whoever_may_know(client: Client, settings: Any) -> None:
+    world = reviewed()
+    code = Code.objects.get(version=world.queue.version, name="skill")
+    link = f"{world.queue.get_absolute_url()}?code={code.public_id}"
+    assert f'href="{link}#items"' in client.get(page(world)).text
+    twin_link = link.replace("/?", ".json?")
+    assert len(client.get(twin_link).json()["rows"]) == 4  # three stale, one misapplied
+    assert len(client.get(twin_link.replace("?code=", "?code=x")).json()["rows"]) == 9
+    settings.SINGLE_USER = False
+    reader = User.objects.create_user("blind", level=User.Level.REVIEWER)
+    make_queue([world.items[0].trial], reviewers=[reader])
+    client.force_login(reader)
+    assert len(client.get(twin_link).json()["rows"]) == 9
+    assert "cause: skill" not in client.get(link).text

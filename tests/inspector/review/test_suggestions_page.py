@@ -140,7 +140,7 @@ def test_it_asks_the_database_no_more_for_more_items(client: Client) -> None:
 def test_a_press_of_the_button_runs_the_rules_and_is_written_down(client: Client) -> None:
     queue = make_queue(version=make_version(CODES))
     response = client.post(url(queue, "suggestions-run"), follow=True)
-    assert "The rules have looked at every item." in response.text
+    assert "The rules have read every item." in response.text
     assert Suggestion.objects.filter(item__queue=queue).count() == 2
     note = Activity.objects.get(verb="queue.examined")
     assert (note.target_id, note.detail["rules"]) == (queue.public_id, RULES_VERSION)

@@ -250,7 +250,7 @@ def test_who_leaves_a_queue_reads_it_and_comes_back_is_not_independent(client: C
     assert answers_counted(queue) == (0, 1)
     assert Activity.objects.get(verb=SEEN).actor == bob
     said = client.get(reverse("agreement-json", args=[queue.public_id])).json()
-    assert "1 review left out: before answering" in " ".join(said["cautions"])
+    assert "1 review left out: their authors saw" in " ".join(said["cautions"])
     assert said["now"]["informed_reviews"] == 1
 
 

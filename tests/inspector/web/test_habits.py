@@ -35,6 +35,7 @@ PARTS = {
     "queue-next": "inspector/review/test_queue_pages",
     "queue-people": "inspector/review/test_queue_pages",
     "queue-close": "inspector/review/test_queue_pages",
+    "queue-second-pass": "inspector/review/test_passes",
     "results-chart": "inspector/review/test_results_page",
     "labels-export": "inspector/review/test_results_page",
     "results-export": "inspector/review/test_results_page",

@@ -12,8 +12,10 @@ from django.urls import reverse
 
 from benchapp.models import Activity, Code, CodebookVersion, CodeExample, CodeOrigin, Label, Review, User
 from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.review.codebooks.code_keys import keys_of
 from benchapp.review.codebooks.examples import hidden_examples
 from benchapp.review.codebooks.hierarchy import in_order
+from benchapp.review.codebooks.skill_codes import judging_skills
 from benchapp.review.codebooks.version_changes import Change, VersionDiff
 from benchapp.review.review_access import asked_elsewhere
 from inspector.web.text.diff import FileDiff, diff_file
@@ -74,12 +76,18 @@ class CodeRow(Shaped):
     labels: int | None
     examples: tuple[ExampleView, ...]
     examples_hidden: int
+    key: str  # what one presses for it, "" where the signs ran out
+    judges_skills: bool  # so nobody can judge it while a queue hides skills
 
     json_shape = JsonShape(
         *("id=code.public_id", "name=code.name", "parent", *(f"{text}=code.{text}" for text in FIELD_TITLES)),
         ("origins", lambda row: ORIGIN.read_all(row.code.origins.all())),
-        *("labels", "examples", "examples_hidden"),
+        *("labels", "examples", "examples_hidden", "keys=key", "judges_skills"),
     )
+
+    @property
+    def keys(self) -> list[str]:
+        return list(self.key)
 
 
 def code_rows(version: CodebookVersion, user: User) -> list[CodeRow]:
@@ -91,6 +99,7 @@ def code_rows(version: CodebookVersion, user: User) -> list[CodeRow]:
     hidden = hidden_examples(user, [example for code, _ in ordered for example in code.examples.all()])
     labels = label_counts(version, user) if version.is_frozen else None
     names = {code.pk: code.name for code, _ in ordered}
+    keys, judging = keys_of(version), judging_skills(codes)
     rows = []
     for code, depth in ordered:
         examples = list(code.examples.all())
@@ -103,7 +112,8 @@ def code_rows(version: CodebookVersion, user: User) -> list[CodeRow]:
         is_new = version.previous_id is not None and not code.origins.all()
         total = None if labels is None else labels.get(code.pk, 0)
         parent = names.get(code.parent_id or 0)
-        rows.append(CodeRow(code, parent, depth, origins, is_new, total, shown, len(examples) - len(shown)))
+        told = (code, parent, depth, origins, is_new, total, shown, len(examples) - len(shown))
+        rows.append(CodeRow(*told, keys[code.pk], code.pk in judging))
     return rows
 
 

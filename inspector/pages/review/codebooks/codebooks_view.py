@@ -17,6 +17,7 @@ from benchapp.review.codebooks.codebook_file import MAX_BYTES, CodebookFileError
 from benchapp.review.codebooks.codebook_versions import CodebookRefused, clone_starter, draft_of, start, start_from
 from benchapp.review.codebooks.starters import starters
 from inspector.pages.review.codebooks.codebooks import describe_acts
+from inspector.pages.review.queues.kept_filter import kept_filter
 from inspector.web.access import needs, user_of
 from inspector.web.responses import link_to, next_url, paginate, render_page
 
@@ -72,7 +73,7 @@ def codebook_new(request: HttpRequest) -> HttpResponse:
         except CodebookFileError as broken:
             faults = broken.faults
         else:
-            messages.success(request, f"“{codebook.name}” was begun. Change the draft as you need, then freeze it.")
+            messages.success(request, f"“{codebook.name}” is a draft now. Change what you need, then freeze it.")
             return redirect(codebook.versions.get())
     return _page(request, as_json=False, form=form, faults=faults, status=422)
 
@@ -99,6 +100,8 @@ def codebook(request: HttpRequest, public_id: UUID, *, as_json: bool = False) ->
     }
     context = {
         "section": "codebook",
+        "kept_queue": kept_filter(request),
+        "has_frozen": any(version.is_frozen for version in versions),
         "codebook": found,
         "version_rows": versions,
         "draft": next((version for version in versions if not version.is_frozen), None),
@@ -134,6 +137,8 @@ def _page(
     }
     context = {
         "section": "codebooks",
+        "kept_queue": kept_filter(request),
+        "has_frozen": any(version.is_frozen for codebook in page for version in codebook.versions.all()),
         "page": page,
         "starter_rows": list(starters().values()),
         "form": form or StartForm(),

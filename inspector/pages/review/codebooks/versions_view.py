@@ -22,6 +22,7 @@ from benchapp.review.review_access import asked_elsewhere, still_to_code
 from benchapp.review.seeing import note_seen
 from inspector.pages.review.codebooks.code_forms import ACTS, MIN_PARTS, AddForm, CodeForm, SplitForm
 from inspector.pages.review.codebooks.codebooks import change_groups, code_rows
+from inspector.pages.review.queues.kept_filter import kept_filter
 from inspector.pages.review.queues.queues import load_queue, may_manage
 from inspector.web.access import needs, user_of
 from inspector.web.responses import PageLink, render_page
@@ -67,17 +68,21 @@ def version_page(
     shown = [each.example for row in rows for each in row.examples]
     note_examples_seen(user_of(request), shown)
     data = {**VERSION.read(found), "codes": rows, "url": PageLink("codebook-version", found.public_id), "next": None}
+    siblings = list(found.codebook.versions.order_by("number"))
     form = form or _form(request, found, [row.code for row in rows])
     context = {
         "section": "codebook",
         "version": found,
         "rows": rows,
+        "judging": sum(row.judges_skills for row in rows),
+        "kept_queue": kept_filter(request),
+        "has_frozen": found.is_frozen or any(each.is_frozen for each in siblings),
         "form": form,
         "act": next((key for key, kind in ACTS.items() if isinstance(form, kind)), "add"),
         "acts": [(key, kind.title) for key, kind in ACTS.items()],
         "refusal": refusal,
         "freeze_note": note,
-        "siblings": list(found.codebook.versions.order_by("number")),
+        "siblings": siblings,
         "queues": list(found.queues.all()),
         "carriable": _carriable(found) if found.is_frozen else [],
         "hidden_total": sum(row.examples_hidden for row in rows),
@@ -145,7 +150,7 @@ def version_clone(request: HttpRequest, public_id: UUID) -> HttpResponse:
         made = clone(found, user_of(request), name=request.POST.get("name", ""))
     except CodebookRefused as refusal:
         return version_page(request, found, refusal=str(refusal), status=422)
-    messages.success(request, f"“{made.name}” begins with the codes of {found}.")
+    messages.success(request, f"“{made.name}” starts with the codes of {found}.")
     return redirect(made.versions.get())
 
 

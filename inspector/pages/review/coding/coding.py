@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.db.models import Prefetch
 from django.urls import reverse
 
-from benchapp.models import Attribution, Code, Mark, QueueItem, Review, User
+from benchapp.models import Attribution, Code, CodebookVersion, Mark, Queue, QueueItem, Review, User
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.review.blinding import Hidden
+from benchapp.review.codebooks.code_keys import keys_of
 from benchapp.review.codebooks.hierarchy import in_order
+from benchapp.review.codebooks.skill_codes import BLAMES, judging_skills
 from benchapp.review.coding.anchors import ItemEvidence
 from benchapp.review.coding.draft import MAX_LABELS, MAX_MARKS, MAX_MEMO
 from benchapp.review.coding.drafts import MAX_REASON, asks_guess, draft_of, guess_options, has_place, may_code
+from benchapp.review.queues.passes import first_pass_of, second_pass_of
+from benchapp.review.queues.review_progress import team_of
 
-SINGLE = "123456789"
-SECOND = "123456789abcdefghijklmnopqrstuvwxyz"
-PREFIX = "0"  # the first of two keys
 MAX_OTHERS = 20
+MAX_TEAM = 6
 ATTRIBUTION_KEYS = {
     Attribution.AGENT: "g",
     Attribution.SKILL: "s",
@@ -33,16 +35,18 @@ ATTRIBUTION_KEYS = {
 
 @dataclass(frozen=True, slots=True)
 class CodeLine(Shaped):
-    """A code in its place of the tree. `key` is what one presses for it, "" where the keys ran out: it is found by name."""
+    """A code in its place of the tree. `key` is what one presses for it, "" where the keys ran out: it is found by name.
+    waits: nobody can judge it before skills are shown."""
 
     code: Code
     depth: int
     key: str
     is_group: bool
+    waits: bool
 
     json_shape = JsonShape(
         *("id=code.public_id", "name=code.name", "depth", "definition=code.definition", "include=code.include"),
-        "exclude=code.exclude",
+        *("exclude=code.exclude", "keys=key", "waits_for_skills=waits"),
     )
 
     @property
@@ -64,7 +68,7 @@ class OwnProgress:
 
 @dataclass(frozen=True, slots=True)
 class CodingPanel:
-    """`review`: the person's own, None before the first save. `others`: submitted reviews that may be shown now.
+    """`review`: the person's own, None before the first save. `team`: how far each is, once others are no secret. `others`: submitted reviews that may be shown now.
     `has_place`: an answer of theirs can begin or go on."""
 
     item: QueueItem
@@ -77,6 +81,11 @@ class CodingPanel:
     is_held: bool
     hidden: Hidden
     progress: OwnProgress
+    team: tuple[tuple[User, int], ...]
+    previous: str | None  # address of the item before it in the queue
+    following: str | None
+    first_pass: Queue | None
+    second_pass: Queue | None
     others: tuple[Review, ...]
     guess: tuple[str, ...]
 
@@ -90,9 +99,29 @@ class CodingPanel:
         return self.may_code and self.has_place and not self.is_final and self.item.queue.is_open
 
     @property
-    def attributions(self) -> list[tuple[str, str, str]]:
-        """(value, word, key)"""
-        return [(value.value, value.label, key) for value, key in ATTRIBUTION_KEYS.items()]
+    def attributions(self) -> list[tuple[str, str, str, bool]]:
+        """(value, word, key, waits for skills)"""
+        return [
+            (value.value, value.label, key, self.hides_skills and value in BLAMES)
+            for value, key in ATTRIBUTION_KEYS.items()
+        ]
+
+    @property
+    def hides_skills(self) -> bool:
+        """From this person, now."""
+        return self.item.trial_id is not None and self.hidden.conditions
+
+    @property
+    def ready(self) -> list[CodeLine]:
+        return [line for line in self.codes if not line.waits]
+
+    @property
+    def waiting(self) -> list[CodeLine]:
+        return [line for line in self.codes if line.waits]
+
+    @property
+    def number(self) -> int:
+        return self.item.ordinal + 1
 
     @property
     def confidences(self) -> list[tuple[int, str]]:
@@ -118,11 +147,17 @@ class CodingPanel:
             "state": self.review.state if self.review else None,
             "is_open": self.is_open,
             "is_held": self.is_held,
-            "codes": [{"id": str(line.code.public_id), "name": line.code.name, "key": line.key} for line in self.codes],
+            "codes": [
+                {"id": str(line.code.public_id), "name": line.code.name, "key": line.key, "waits": line.waits}
+                for line in self.codes
+            ],
             "other_codes": self._foreign_codes(),
             "urls": {
                 **{name: reverse(f"review-{name}", args=[self.item.public_id]) for name in names},
                 "queue": self.item.queue.get_absolute_url(),
+                "review": reverse("review"),
+                "previous": self.previous,
+                "following": self.following,
                 "login": reverse("login"),
             },
         }
@@ -139,15 +174,13 @@ class CodingPanel:
         return [{"id": str(key), "name": code.name} for key, code in found.items()]
 
 
-def code_lines(codes: Iterable[Code]) -> list[CodeLine]:
-    """The tree of a version in order. Codes without children get the short keys: they are what one presses."""
-    found = list(codes)
-    parents = {code.parent_id for code in found}
-    flat = in_order(found)
-    keys = [*SINGLE, *(PREFIX + second for second in SECOND)]
-    order = [code for code, _ in flat if code.pk not in parents] + [code for code, _ in flat if code.pk in parents]
-    given = dict(zip([code.pk for code in order], keys, strict=False))
-    return [CodeLine(code, depth, given.get(code.pk, ""), code.pk in parents) for code, depth in flat]
+def code_lines(version: CodebookVersion, *, hides_skills: bool) -> list[CodeLine]:
+    """The tree of a version in order, each code with its key. Three queries."""
+    flat = in_order(version.codes.order_by("ordinal", "id"))
+    parents = {code.parent_id for code, _ in flat}
+    keys = keys_of(version)
+    waits = judging_skills(code for code, _ in flat) if hides_skills else frozenset()
+    return [CodeLine(code, depth, keys[code.pk], code.pk in parents, code.pk in waits) for code, depth in flat]
 
 
 def coding_of(item: QueueItem, user: User, *, hidden: Hidden, evidence: ItemEvidence) -> CodingPanel:
@@ -156,10 +189,13 @@ def coding_of(item: QueueItem, user: User, *, hidden: Hidden, evidence: ItemEvid
     review = next((found for found in reviews if found.reviewer_id == user.pk), None)
     own = Review.objects.filter(item__queue=item.queue_id, reviewer=user)
     asks = review is not None and asks_guess(item, review)
+    hides_skills = item.trial_id is not None and hidden.conditions
+    beside = item.queue.items.filter(ordinal__in=(item.ordinal - 1, item.ordinal + 1))
+    around = {each.ordinal: each.get_absolute_url() for each in beside}
     return CodingPanel(
         item=item,
         user=user,
-        codes=tuple(code_lines(item.queue.version.codes.order_by("ordinal", "id"))),
+        codes=tuple(code_lines(item.queue.version, hides_skills=hides_skills)),
         review=review,
         draft=draft_of(review, evidence),
         may_code=may_code(item, user),
@@ -167,6 +203,11 @@ def coding_of(item: QueueItem, user: User, *, hidden: Hidden, evidence: ItemEvid
         is_held=item.slots.filter(holder=user).exists(),
         hidden=hidden,
         progress=OwnProgress(own.exclude(state=Review.State.DRAFT).count(), item.queue.items.count()),
+        team=() if hidden.labels else tuple(team_of(item.queue)[:MAX_TEAM]),
+        previous=around.get(item.ordinal - 1),
+        following=around.get(item.ordinal + 1),
+        first_pass=first_pass_of(item.queue),
+        second_pass=second_pass_of(item.queue),
         others=tuple(found for found in reviews if found.reviewer_id != user.pk)[:MAX_OTHERS],
         guess=tuple(guess_options(item)) if asks else (),
     )

@@ -8,12 +8,12 @@ from uuid import UUID
 
 from benchapp.models import Attribution, Code, Mark, QueueItem, Resolution, Review
 from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.review.codebooks.code_keys import keys_of
 from benchapp.review.codebooks.hierarchy import in_order
 from benchapp.review.coding.answer_overlap import attribution_of
 from inspector.pages.review.coding.coding import ATTRIBUTION_KEYS
 from inspector.web.text.visible import visible
 
-DIRECT = "123456789"  # the first codes have a key of their own; / finds the others by name
 NOT_TOLD = "-"
 MAX_QUOTE = 400
 
@@ -55,6 +55,11 @@ class ResolveChoice:
     depth: int = 0
     said: int = 0
     about: str = ""
+    is_group: bool = False
+
+    @property
+    def keys(self) -> list[str]:
+        return list(self.key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +94,7 @@ def read_standing(standing: Resolution | None) -> Filled | None:
 
 
 def sheet_of(item: QueueItem, filled: Filled | None) -> Sheet:
-    """Three queries with the codes; the reviews with their marks and labels."""
+    """Five queries with the codes and their keys; the reviews with their marks and labels."""
     reviews = item.reviews.exclude(state=Review.State.DRAFT).select_related("reviewer").order_by("reviewer")
     final = list(reviews.prefetch_related("marks__labels__code"))
     told = [review for review in final if review.state == Review.State.SUBMITTED]
@@ -151,17 +156,20 @@ def _mark_view(mark: Mark) -> MarkView:
 
 def _code_choices(item: QueueItem, sets: Collection[frozenset[Code]], filled: Filled) -> list[ResolveChoice]:
     said = {code.pk: sum(code in codes for codes in sets) for codes in sets for code in codes}
+    keys, ordered = keys_of(item.queue.version), in_order(item.queue.version.codes.all())
+    parents = {code.parent_id for code, _ in ordered}
     return [
         ResolveChoice(
             value=str(code.public_id),
             text=code.name,
-            key=DIRECT[place] if place < len(DIRECT) else "",
+            key=keys[code.pk],
             is_chosen=code.public_id in filled.codes,
             depth=depth,
             said=said.get(code.pk, 0),
             about=code.definition,
+            is_group=code.pk in parents,
         )
-        for place, (code, depth) in enumerate(in_order(item.queue.version.codes.all()))
+        for code, depth in ordered
     ]
 
 

@@ -12,6 +12,7 @@ from benchapp.record.json_shape import JsonShape
 from benchapp.review.queues.populations import Population, parse_population
 from benchapp.review.queues.queue_making import QueueRefused, Sketch, make_queue, seconds_per_item
 from benchapp.stats.comparing.axis_facets import facets_of
+from inspector.pages.review.queues.kept_filter import PRESET, drop_filter, keep_filter
 from inspector.pages.review.queues.queue_form import (
     FACETS,
     DrawForm,
@@ -19,6 +20,7 @@ from inspector.pages.review.queues.queue_form import (
     defaults,
     frozen_versions,
     may_review,
+    read_waiting,
     what_choices,
 )
 from inspector.web.access import needs, user_of
@@ -32,7 +34,7 @@ SHOW = "show"  # the button that only looks; every other way to send the form ma
 @needs(User.Level.REVIEWER)
 def queue_new(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     user = user_of(request)
-    selection, problems = parse_population(request.GET, preset="failed")
+    selection, problems = parse_population(request.GET, preset=PRESET)
     posted = request.method == "POST"
     makes = posted and SHOW not in request.POST
     given = request.POST if posted else _build_posted(defaults(selection, user))
@@ -40,7 +42,9 @@ def queue_new(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     refused = ""
     if makes and not problems and form.is_valid():
         try:
-            return HttpResponseRedirect(make_queue(form.spec(selection), user=user).get_absolute_url())
+            made = HttpResponseRedirect(make_queue(form.spec(selection), user=user).get_absolute_url())
+            drop_filter(made)
+            return made
         except QueueRefused as error:
             refused = str(error)
     sketch = None
@@ -48,7 +52,11 @@ def queue_new(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         sketch = _draw_sketch(drawn, selection) if not problems else None
     except QueueRefused as error:
         refused = str(error)
-    data = {"problems": problems, "refused": refused or None, **_read_numbers(sketch), "next": None}
+    waiting = read_waiting(given)
+    data = {
+        **{"problems": problems, "refused": refused or None, **_read_numbers(sketch)},
+        **{"codes_that_wait": waiting.names, "codes": waiting.total, "next": None},
+    }
     context = {
         "form": form,
         "errors": form.errors if makes else drawn.errors if posted else {},
@@ -63,9 +71,13 @@ def queue_new(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "versions": list(frozen_versions()),
         "people": list(may_review()),
         "sketch": sketch,
+        "waiting": waiting,
     }
     status = 400 if problems or makes else 200
-    return render_page(request, "review/queue_new.html", data=data, context=context, as_json=as_json, status=status)
+    response = render_page(request, "review/queue_new.html", data=data, context=context, as_json=as_json, status=status)
+    if not posted and not problems and not as_json:
+        keep_filter(request, response)
+    return response
 
 
 def _build_posted(values: dict[str, object]) -> QueryDict:

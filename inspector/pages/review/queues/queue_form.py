@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import secrets
+from dataclasses import dataclass
 from typing import Any
 
 from django import forms
+from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.http import QueryDict
 
 from benchapp.models import CodebookVersion, Queue, User
+from benchapp.review.codebooks.hierarchy import in_order
+from benchapp.review.codebooks.skill_codes import judging_skills
 from benchapp.review.queues.item_drawing import EQUAL, PROPORTIONAL, Draw
 from benchapp.review.queues.populations import NARROWED_BY, NOUNS, PRESETS, STRATA, Population
 from benchapp.review.queues.queue_making import QueueSpec
@@ -161,6 +165,26 @@ def defaults(selection: Population, user: User) -> dict[str, object]:
         "hides_models": True,
         "reservation": 30,
     }
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingCodes:
+    """Codes of the chosen version that cannot be judged with what the form hides, of how many."""
+
+    names: list[str]
+    total: int
+
+
+def read_waiting(given: QueryDict) -> WaitingCodes:
+    """Of the form as it stands, complete or not. Two queries, none where skills are shown."""
+    hides = given.get("what", "").startswith(Queue.Unit.TRIAL) and given.get("hides_conditions")
+    try:
+        version = frozen_versions().filter(public_id=given.get("version", "")).first() if hides else None
+    except ValidationError:  # no id at all
+        version = None
+    codes = list(version.codes.all()) if version else []
+    waiting = judging_skills(codes)
+    return WaitingCodes([code.name for code, _ in in_order(codes) if code.pk in waiting], len(codes))
 
 
 def may_review() -> QuerySet[User]:

@@ -12,11 +12,14 @@ from django.db.models import Count, Q
 from django.shortcuts import get_object_or_404
 from django.urls import NoReverseMatch, reverse
 
-from benchapp.models import Queue, QueueItem, Review, Slot, User
+from benchapp.models import Code, Queue, QueueItem, Review, Slot, User
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.review.blinding import open_to, same_unit, unsaid_by
+from benchapp.review.codebooks.hierarchy import in_order
+from benchapp.review.codebooks.skill_codes import hides_skills, judging_skills
 from benchapp.review.queues.populations import HIDES, Population, reopen
 from benchapp.review.queues.statuses import ItemStatus, statuses_of
+from benchapp.review.results.queue_results import coding_of
 from inspector.web.responses import link_to
 
 # Parts of a selection that tell nothing about condition or models; all others stay hidden from the blind.
@@ -24,8 +27,8 @@ TOLD_TO_THE_BLIND = ("environment", "family", "task", "role", "phase", "outcome"
 # Presets that tell the condition, and what of them the blind are told.
 TOLD_INSTEAD = {"silent-bypass": "failed", "regressions": "failed", "improvements": "passed"}
 HIDDEN = {
-    "hides_labels": "what others said, until one's own review is submitted",
-    "hides_suggestions": "suggestions of rules and judges, until one's own review is submitted",
+    "hides_labels": "what others said, until you submit",
+    "hides_suggestions": "suggestions of rules and judges, until you submit",
     "hides_conditions": "the condition",
     "hides_models": "the models",
 }
@@ -182,6 +185,33 @@ def statuses_shown(queue: Queue, user: User, unsaid: Collection[int]) -> dict[in
     own = set(drafts.values_list("item", flat=True)) if unsaid else set()
     hidden = {pk: ItemStatus.IN_PROGRESS if pk in own else ItemStatus.WAITING for pk in unsaid}
     return {pk: hidden.get(pk, status) for pk, status in statuses_of(queue).items()}
+
+
+def items_with(queue: Queue, code: Code) -> frozenset[int]:
+    """Keys of the items that carry the code or one below it, by the answers that count in results."""
+    coding = coding_of([queue])
+    members = coding.within(code)
+    return frozenset(item.pk for item in coding.items if item.share(members))
+
+
+def read_uuids(texts: Iterable[str]) -> list[UUID]:
+    """Those that are any."""
+    found = []
+    for text in texts:
+        try:
+            found.append(UUID(text))
+        except ValueError:
+            continue
+    return found
+
+
+def waiting_names(queue: Queue) -> list[str]:
+    """Codes that nobody can judge here, because the queue hides skills. At most one query."""
+    if not hides_skills(queue):
+        return []
+    codes = list(queue.version.codes.all())
+    waiting = judging_skills(codes)
+    return [code.name for code, _ in in_order(codes) if code.pk in waiting]
 
 
 def status_counts(statuses: Mapping[int, ItemStatus]) -> list[tuple[ItemStatus, int]]:

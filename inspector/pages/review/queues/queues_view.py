@@ -10,12 +10,16 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_POST, require_safe
 
-from benchapp.models import Queue, User
+from benchapp.models import Code, Queue, User
 from benchapp.record.json_shape import JsonShape
+from benchapp.review.codebooks.skill_codes import hides_skills
 from benchapp.review.queues.claims import claim, may_claim
+from benchapp.review.queues.passes import begin_second_pass, first_pass_of, left_in_first_pass, second_pass_of
 from benchapp.review.queues.queue_making import QueueRefused, assign, close, withdraw
 from benchapp.review.queues.review_progress import people_of, progress_of
 from benchapp.review.queues.statuses import ItemStatus
+from benchapp.review.review_access import asked_elsewhere, still_to_code
+from benchapp.review.seeing import note_seen
 from inspector.pages.review.queues.queue_form import FACETS, may_review
 from inspector.pages.review.queues.queues import (
     HIDDEN,
@@ -23,13 +27,16 @@ from inspector.pages.review.queues.queues import (
     UNITS,
     is_blinded,
     item_rows,
+    items_with,
     links_of,
     load_queue,
     may_manage,
     read_draw,
+    read_uuids,
     status_counts,
     statuses_shown,
     unsaid_items,
+    waiting_names,
 )
 from inspector.web.access import needs, user_of
 from inspector.web.responses import PageLink, next_url, paginate, render_page
@@ -52,16 +59,25 @@ def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
     statuses = statuses_shown(found, user, unsaid)
     wanted = request.GET.get("status", "")
     chosen = [pk for pk, status in statuses.items() if status == wanted or wanted not in set(ItemStatus)]
+    cause = _cause(request, found, user)
+    if cause:
+        carrying = items_with(found, cause)
+        chosen = [pk for pk in chosen if pk in carrying]
     page = paginate(request, chosen)
     rows = item_rows(list(page), statuses, user, unsaid)
     draw = read_draw(found, blinded=is_blinded(found, user))
     [progress], people = progress_of([found], user), people_of(found)
     counts = status_counts(statuses)
+    first, second = first_pass_of(found), second_pass_of(found)
+    waiting = waiting_names(found)
     data = {
         **QUEUE.read(progress),
         "codebook_version": PageLink("codebook-version-json", found.version.public_id),
         **QUEUE_RULES.read(found),
         "drawing": draw,
+        "first_pass": PageLink("queue-json", first.public_id) if first else None,
+        "second_pass": PageLink("queue-json", second.public_id) if second else None,
+        "codes_that_wait": waiting,
         "statuses": {status.value: count for status, count in counts},
         "people": PERSON.read_all(people),
         "rows": rows,
@@ -84,11 +100,25 @@ def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
         "is_mine": may_claim(found, user),
         "held_minutes": max(1, round(found.reservation_seconds / 60)),
         "hides": [text for name, text in HIDDEN.items() if getattr(found, name)],
+        "hides_skills": hides_skills(found),
         "links": links_of(found),
+        "cause": cause,
+        "first_pass": first,
+        "second_pass": second,
+        "waiting": waiting,
         "manages": manages,
         "others": may_review().exclude(queues=found) if manages and found.is_open else [],
     }
     return render_page(request, "review/queue.html", data=data, context=context, as_json=as_json)
+
+
+def _cause(request: HttpRequest, queue: Queue, user: User) -> Code | None:
+    """The code of `?code=`, whose items are listed alone; None for whoever may not know yet what others said."""
+    code = queue.version.codes.filter(public_id__in=read_uuids(request.GET.getlist("code")[:1])).first()
+    if code is None or still_to_code([queue], user) or asked_elsewhere([queue], user):
+        return None
+    note_seen(user, queue)
+    return code
 
 
 @require_POST
@@ -96,9 +126,13 @@ def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
 def queue_next(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Takes the next item for the reader and opens it; back to the queue in words where there is none."""
     found, user = load_queue(public_id), user_of(request)
-    if item := claim(found, user):
+    if left := left_in_first_pass(found, user):
+        items = f"{left} item{'' if left == 1 else 's'}"
+        messages.info(request, f"Finish pass 1 first: {items} left for you. Pass 2 shows the skills.")
+    elif item := claim(found, user):
         return HttpResponseRedirect(item.get_absolute_url())
-    messages.info(request, _explain_nothing(found, user))
+    else:
+        messages.info(request, _explain_nothing(found, user))
     return HttpResponseRedirect(found.get_absolute_url())
 
 
@@ -107,8 +141,22 @@ def queue_next(request: HttpRequest, public_id: UUID) -> HttpResponse:
 def queue_close(request: HttpRequest, public_id: UUID) -> HttpResponse:
     found, user = _load_managed(request, public_id)
     if close(found, user=user, reason=request.POST.get("reason", "")[:MAX_REASON]):
-        messages.success(request, "Closed: nothing is handed out any more, and what is in stays.")
+        messages.success(request, "The queue is closed. Reviews that are in stay.")
     return HttpResponseRedirect(found.get_absolute_url())
+
+
+@require_POST
+@needs(User.Level.REVIEWER)
+def queue_second_pass(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    """The same items again with skills shown, as a queue of its own."""
+    found, user = _load_managed(request, public_id)
+    try:
+        second = begin_second_pass(found, user)
+    except QueueRefused as error:
+        messages.error(request, str(error))
+        return HttpResponseRedirect(found.get_absolute_url())
+    messages.success(request, "Pass 2 is open. Each reviewer starts it when their pass 1 is done.")
+    return HttpResponseRedirect(second.get_absolute_url())
 
 
 @require_POST
@@ -140,5 +188,5 @@ def _explain_nothing(queue: Queue, user: User) -> str:
     if not queue.is_open:
         return "This queue is closed."
     if not queue.reviewers.filter(pk=user.pk).exists():
-        return "You are not assigned to this queue; whoever made it can assign you."
-    return "Nothing is left for you here: every other item is reviewed, held by somebody else, or was yours already."
+        return "You do not review in this queue. Ask whoever made it to assign you."
+    return "Nothing is left for you here. Every other item is reviewed, held by somebody else, or was yours."

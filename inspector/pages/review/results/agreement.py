@@ -19,7 +19,8 @@ from inspector.web.responses import link_to
 FEW_ITEMS, FEW_TASKS = 30, 10
 HEATS = 5
 NO_CODE = "no code"
-WORDS = {About.CODES: "codes", About.ATTRIBUTION: "attribution", About.STEP: "first failure"}
+SHORT_NAME = 12
+WORDS = {About.CODES: "codes", About.ATTRIBUTION: "who failed", About.STEP: "first mistake"}
 
 
 def alpha_text(value: float | None) -> str:
@@ -79,7 +80,7 @@ def alphas(found: Agreement) -> list[AlphaView]:
     if found.top:
         rows.append(alpha_view("Top codes", "each code counted as the one at the top above it", found.top))
     what = "who or what failed; reviews that name it"
-    return [*rows, alpha_view("Attribution", what, found.attribution)]
+    return [*rows, alpha_view("Who failed", what, found.attribution)]
 
 
 # --- in words ---------------------------------------------------------------------------------------------------------
@@ -89,18 +90,12 @@ def in_words(found: Agreement) -> str:
     """What alpha means here, without a verdict: no value of it is good or bad by itself."""
     value = found.codes.estimate.value
     if value is None:
-        return f"There is no alpha yet: {found.codes.estimate.note}."
+        return f"Agreement cannot be measured yet: {found.codes.estimate.note}."
     if value >= 1:
-        return "No two reviews of an item differ in their codes."
+        return "Reviewers give every shared item the same codes."
     if value <= 0:
-        return (
-            "Two reviews of one item are no closer in their codes than any two of these reviews: "
-            "what they say tells items apart no better than chance."
-        )
-    return (
-        f"Two reviews of one item are {100 * value:.0f} % closer in their codes than any two of these reviews "
-        "(0 %: no closer, 100 %: the same codes)."
-    )
+        return "Reviewers agree no more than chance: two reviews of one item differ as much as any two."
+    return f"Two reviews of one item are {100 * value:.0f} % closer than any two reviews: 0 % is chance, 100 % the same codes."
 
 
 def cautions(found: Agreement, *, discussed: bool) -> list[str]:
@@ -108,21 +103,19 @@ def cautions(found: Agreement, *, discussed: bool) -> list[str]:
     notes = []
     word, tasks = found.cluster, found.codes.estimate.clusters
     if found.complete < found.items:
-        notes.append(f"{found.complete} of {found.items} overlap items have all their reviews: the numbers will move.")
+        notes.append(f"{found.complete} of {found.items} shared items have all their reviews. These numbers will move.")
     if found.double and (found.double < FEW_ITEMS or tasks < FEW_TASKS):
         items, clusters = _count(found.double, "item"), _count(tasks, word)
-        notes.append(f"{items} from {clusters}: few. Others of the same kind could give quite another value.")
+        notes.append(f"Only {items} from {clusters}. Others of the same kind could give quite another value.")
     if found.skipped:
-        notes.append(f"{_count(found.skipped, 'review')} skipped: missing here, not counted as empty.")
+        notes.append(f"{_count(found.skipped, 'review')} skipped: missing here, not empty.")
     if found.informed:
         notes.append(
-            f"{_count(found.informed, 'review')} left out: before answering, their authors had opened pages that show what"
-            " others had said of the item."
+            f"{_count(found.informed, 'review')} left out: their authors saw what others said before they answered."
         )
     if discussed:
         notes.append(
-            "The disagreements were opened, so reviews that came later may have been talked over. "
-            "The number to publish is that of the last report before discussion."
+            "Somebody opened the disagreements, so later reviews may be discussed. Publish the last report before that."
         )
     return notes
 
@@ -136,25 +129,37 @@ def _count(n: int, word: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CodeAgreementRow:
-    """depth: 0 at the top of the codebook. place: what stands for it in the matrix."""
+    """depth: 0 at the top of the codebook. key: what stands for it in the matrix, as everywhere."""
 
     code: Code
     depth: int
-    place: int
+    key: str
     found: CodeAgreement
     value: str
     coefficient: str
 
 
-def code_rows(found: Agreement) -> list[CodeAgreementRow]:
+def code_rows(found: Agreement, keys: Mapping[int, str]) -> list[CodeAgreementRow]:
     """In the order of the codebook's tree."""
     agreements = {code.pk: each for code, each in found.by_code}
     ordered = in_order(code for code, _ in found.by_code)
     return [
-        CodeAgreementRow(code, depth, place, each, alpha_text(each.value), "κ" if each.coefficient == COHEN else "α")
-        for place, (code, depth) in enumerate(ordered, start=1)
+        CodeAgreementRow(
+            code,
+            depth,
+            keys.get(code.pk) or short_name(code),
+            each,
+            alpha_text(each.value),
+            "κ" if each.coefficient == COHEN else "α",
+        )
+        for code, depth in ordered
         for each in [agreements[code.pk]]
     ]
+
+
+def short_name(code: Code) -> str:
+    """For a code whose key ran out."""
+    return code.name if len(code.name) <= SHORT_NAME else f"{code.name[: SHORT_NAME - 1]}…"
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +184,7 @@ def matrix(found: Agreement, rows: Sequence[CodeAgreementRow]) -> list[MatrixRow
     """Codes that anybody used, and "no code"; both ways round, so that a row tells all of one code."""
     used = {code for cell in found.confusion for code in cell if code is not NONE}
     heads: list[tuple[int | None, str, str, str]] = [
-        (row.code.pk, row.code.name, str(row.place), str(row.code.public_id)) for row in rows if row.code.pk in used
+        (row.code.pk, row.code.name, row.key, str(row.code.public_id)) for row in rows if row.code.pk in used
     ]
     if not heads:
         return []

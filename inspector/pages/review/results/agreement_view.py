@@ -13,6 +13,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.models import Code, Queue, User
 from benchapp.record.json_shape import JsonShape
+from benchapp.review.codebooks.code_keys import keys_of
 from benchapp.review.coding.answer_overlap import still_to_review
 from benchapp.review.coding.disagreements import About, Compared, Standing, Wanted, code_names, compared_items
 from benchapp.review.coding.queue_agreement import (
@@ -69,7 +70,7 @@ def agreement(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -
         "reports": REPORT.read_all(reports),
         "next": None,
     }
-    rows = code_rows(found)
+    rows = code_rows(found, keys_of(queue.version))
     context = {
         "queue_row": queue,
         "found": found,

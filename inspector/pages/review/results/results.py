@@ -16,6 +16,7 @@ from django.urls import reverse
 
 from benchapp.models import Attribution, Code, CodeExample, Label, Queue, Review, User
 from benchapp.review.blinding import closed_trials, unsaid_by
+from benchapp.review.codebooks.code_keys import keys_of
 from benchapp.review.coding.condition_guesses import Guesses, guesses_of
 from benchapp.review.queues.review_facets import FACETS, Extent
 from benchapp.review.results.headings import Heading, heading_of
@@ -25,7 +26,7 @@ from benchapp.review.results.saturation import Saturation, saturation_of
 from benchapp.review.results.taxonomy import Per, Taxonomy, TaxonomyRow, blame, extent_if_known, uncoded_strata
 from benchapp.stats.inference.interval import Interval
 
-COVERS = {"clusters": "other episodes of the same kind", "population": "coding every unit of this population"}
+COVERS = {"clusters": "other episodes of the same kind", "population": "this whole population"}
 COUNTS = {"fractions": "by the share of their reviewers", "settled": "left out"}
 MAX_GROUPS = 8  # columns of the table by facet
 MAX_EXAMPLES = 3  # of a code
@@ -90,12 +91,15 @@ def parse_choices(query: QueryDict) -> tuple[ResultsChoices, list[str]]:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A place in the evidence that shows a code. `by`: codebook, or reviewers."""
+    """A place in the evidence that shows a code. says: the memo, else the marked words; by: a reviewer's name, or the
+    codebook."""
 
     url: str
     where: str
-    quote: str
+    says: str
     by: str
+    task: str
+    condition: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +127,11 @@ class Results:
     def taxonomy(self) -> Taxonomy:
         counted = drop_undecided(self.coding) if self.asked.counts == "settled" else self.coding
         return Taxonomy(counted, self.extent, self.asked.chosen)
+
+    @cached_property
+    def keys(self) -> dict[int, str]:
+        """Key of a code's row -> what one presses for it."""
+        return keys_of(self.coding.version)
 
     @cached_property
     def heading(self) -> Heading:
@@ -241,9 +250,9 @@ def _of_codebook(coding: QueueCoding, user: User) -> Iterable[tuple[int, Example
     shown = CodeExample.objects.filter(code__version=coding.version, is_counter=False).exclude(trial=None)
     shown = shown.exclude(trial__in=unsaid_by(user).exclude(trial=None).values("trial"))
     shown = shown.exclude(trial__in=closed_trials(user).values("pk"))
-    names = ("code_id", "trial__public_id", "step")
-    for code, trial, step, quote in shown.values_list(*names, Left("quote", QUOTE_CHARS)):
-        yield code, _example(trial, step, quote, "codebook")
+    names = ("code_id", "trial__public_id", "step", "trial__task__title", "trial__episode__run__condition")
+    for code, trial, step, task, condition, note, quote in shown.values_list(*names, *_words("note", "quote")):
+        yield code, _example(trial, step, note or quote, "codebook", task, condition)
 
 
 def _of_reviewers(queues: Sequence[Queue], user: User) -> Iterable[tuple[int, Example]]:
@@ -251,14 +260,21 @@ def _of_reviewers(queues: Sequence[Queue], user: User) -> Iterable[tuple[int, Ex
     labels = labels.exclude(mark__review__item__trial=None).exclude(mark__step=None)
     labels = labels.exclude(mark__review__item__trial__in=closed_trials(user).values("pk"))
     labels = labels.order_by("-mark__review__confidence", "pk")
-    names = ("code_id", "mark__review__item__trial__public_id", "mark__step")
-    for code, trial, step, quote in labels.values_list(*names, Left("mark__quote", QUOTE_CHARS)):
-        yield code, _example(trial, step, quote, "reviewers")
+    trial_of = "mark__review__item__trial"
+    names = ("code_id", f"{trial_of}__public_id", "mark__step", "mark__review__reviewer__username")
+    told = (f"{trial_of}__task__title", f"{trial_of}__episode__run__condition")
+    rows = labels.values_list(*names, *told, *_words("mark__memo", "mark__quote"))
+    for code, trial, step, who, task, condition, memo, quote in rows:
+        yield code, _example(trial, step, memo or quote, who, task, condition)
 
 
-def _example(trial: UUID, step: int | None, quote: str, by: str) -> Example:
+def _words(*names: str) -> list[Left]:
+    return [Left(name, QUOTE_CHARS) for name in names]
+
+
+def _example(trial: UUID, step: int | None, says: str, by: str, task: str, condition: str) -> Example:
     url = reverse("trial", args=[trial]) + (f"?step={step}" if step else "")
-    return Example(url, f"step {step}" if step else "trial", quote, by)
+    return Example(url, f"step {step}" if step else "trial", says, by, task, condition)
 
 
 def _notes(results: Results) -> Iterable[str]:
@@ -266,30 +282,30 @@ def _notes(results: Results) -> Iterable[str]:
     counted = heading.counted
     if heading.unit == Queue.Unit.TRIAL and (cell := taxonomy.counts):
         yield (
-            f"Of the selection without its filter by outcome, {cell.attempted:,} trials ran and {cell.failed:,} failed;"
-            f" {cell.population:,} of them are of the population now ({heading.population_total:,} when it was drawn)."
-            " Per 100 attempted and per 100 failed count the population's trials against these."
+            f"In the whole selection {cell.attempted:,} trials ran and {cell.failed:,} failed. The population holds"
+            f" {cell.population:,} of them now ({heading.population_total:,} when the queue was made)."
         )
+    yield "A cause counts every cause below it. An item may carry several, so shares add up to more than 100."
+    yield "A resolved item counts as its adjudicator says. Shares are weighted by how each item was drawn."
     if counted[Basis.SPLIT]:
         await_one = "item awaits" if counted[Basis.SPLIT] == 1 else "items await"
         yield f"{counted[Basis.SPLIT]} {await_one} a resolution: counted {COUNTS[asked.counts]}."
-    missing = counted[Basis.SKIPPED] + counted[Basis.OPEN]
-    if missing:
+    if counted[Basis.SKIPPED] + counted[Basis.OPEN]:
         yield (
-            f"{counted[Basis.SKIPPED]} skipped and {counted[Basis.OPEN]} open items are missing, not zero: the coded ones"
-            " of their stratum stand for them, as if they were missing by lot."
+            f"{counted[Basis.SKIPPED]} skipped and {counted[Basis.OPEN]} open items are missing, not zero."
+            " The reviewed ones of their stratum stand for them."
         )
     if left := uncoded_strata(results.coding.drawn):
-        yield f"Nothing is coded yet of {', '.join(left)}: the numbers say nothing of it."
+        yield f"Nothing of {', '.join(left)} is reviewed yet: these numbers leave it out."
     if asked.covers == "clusters":
         yield (
-            "Intervals cover what other episodes of the same kind would show (tasks, for plain imports). A cluster is an"
-            " episode, because its trials share a library."
+            "Intervals show what other episodes of the same kind would give (tasks, for plain imports), 95 %."
+            " Trials of one episode share a library, so they count together. No interval below six episodes."
         )
     else:
-        yield "Intervals cover what coding every unit of this population would show: nothing about other runs."
+        yield "Intervals show what reviewing this whole population would give, 95 %. They say nothing about other runs."
     if taxonomy.chosen:
-        yield "Numbers of a part are those of a domain: its size in the population is estimated too."
+        yield "You chose a part of the population; its size is estimated too."
 
 
 def group_values(results: Results) -> dict[str, list[str]]:

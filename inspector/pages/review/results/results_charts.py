@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from plotly import graph_objects as go
 
@@ -11,12 +11,11 @@ from benchapp.models import Code
 from benchapp.review.results.cooccurrence import count_together
 from benchapp.review.results.population_shares import Share
 from benchapp.review.results.review_exports import number
-from benchapp.review.results.saturation import STILL
 from benchapp.review.results.taxonomy import Per, TaxonomyRow
 from benchapp.stats.inference.interval import Interval
 from benchapp.stats.inference.shares import MIN_FOR_INTERVAL
 from inspector.charts.chart import ChartDrawing, ChartTable, TableColumn, TableRow
-from inspector.charts.drawing.palette import INK, MUTED, ZERO, layout, series, veil
+from inspector.charts.drawing.palette import INK, MUTED, layout, veil
 from inspector.charts.drawing.panels import LETTER, Heat, HeatCell, Scale, heatmaps, lines, plain, short
 from inspector.pages.review.results.results import Results
 
@@ -29,7 +28,7 @@ TENTHS = 10
 PER_SAID = {
     Per.POPULATION: "per 100 of the population",
     Per.FAILED: "per 100 failed",
-    Per.ATTEMPTED: "per 100 attempted",
+    Per.ATTEMPTED: "per 100 that ran",
 }
 
 
@@ -41,6 +40,12 @@ class Figure:
     title: str
     question: str
     draw: Callable[[Results], ChartDrawing]
+    find: Callable[[Results], str] | None = None  # what it found, in words; "" where nothing stands out
+
+    def titled(self, results: Results) -> Figure:
+        """Headed by what it found, where it found something."""
+        found = self.find(results) if self.find else ""
+        return replace(self, title=found) if found else self
 
 
 # --- the taxonomy ------------------------------------------------------------------------------------------------------
@@ -50,9 +55,9 @@ def draw_taxonomy(results: Results) -> ChartDrawing:
     rows = results.rows
     table = _taxonomy_table(results)
     if not results.taxonomy.sampled:
-        return ChartDrawing(None, table, absent="No item is coded yet.")
+        return ChartDrawing(None, table, absent="No item is reviewed yet.")
     shown = choose_rows(rows)
-    notes = (f"{len(shown)} of {len(rows)} codes are drawn; the table has all.",) if len(shown) < len(rows) else ()
+    notes = (f"{len(shown)} of {len(rows)} causes are drawn; the table has all.",) if len(shown) < len(rows) else ()
     return ChartDrawing(_bars(shown, results), table, notes)
 
 
@@ -66,7 +71,7 @@ def _bars(rows: Sequence[TaxonomyRow], results: Results) -> go.Figure:
     per = results.per
     drawn = [(place, row, row.shares[per]) for place, row in enumerate(rows)]
     drawn = [(place, row, share) for place, row, share in drawn if is_large(share)]
-    blue = series(0).colour
+    shade = MUTED
     numbers = [_render_numbers(row.shares[per], results) for row in rows]
     right_of = {"x": 1, "xref": "paper", "xanchor": "left", "xshift": 8}
     beside = [{**_text(numbers[place], place, 11), **right_of} for place in range(len(rows))]
@@ -78,7 +83,7 @@ def _bars(rows: Sequence[TaxonomyRow], results: Results) -> go.Figure:
         x=[100 * (share.value or 0) for _, _, share in drawn],
         y=[place for place, _, _ in drawn],
         width=0.62,
-        marker={"color": [veil(blue, 0.35 if row.depth else 0.65) for _, row, _ in drawn], "line": {"width": 0}},
+        marker={"color": [veil(shade, 0.35 if row.depth else 0.65) for _, row, _ in drawn], "line": {"width": 0}},
         error_x={**_around([share for _, _, share in drawn], results), "color": INK, "thickness": 1.3, "width": 3},
         hovertext=[_hover(row, results) for _, row, _ in drawn],
         hoverinfo="text",
@@ -182,7 +187,7 @@ def _taxonomy_table(results: Results) -> ChartTable:
 
 def draw_together(results: Results) -> ChartDrawing:
     """The codes that were used most, at most MAX_TOGETHER, leaves and parents that add something to them."""
-    codes = _most_used(results)
+    codes = most_used(results)
     columns = (
         TableColumn("code", "code"),
         TableColumn("with", "with"),
@@ -190,7 +195,7 @@ def draw_together(results: Results) -> ChartDrawing:
         TableColumn("either", "either"),
     )
     if len(codes) < 2:
-        return ChartDrawing(None, ChartTable(columns), absent="Fewer than two codes were used.")
+        return ChartDrawing(None, ChartTable(columns), absent="Reviewers used fewer than two causes.")
     found = count_together(results.chosen_items, [results.coding.within(code) for code in codes])
     cells: dict[tuple[str, str], HeatCell] = {}
     rows: list[tuple[float, TableRow]] = []
@@ -216,7 +221,7 @@ def draw_together(results: Results) -> ChartDrawing:
     )
 
 
-def _most_used(results: Results) -> list[Code]:
+def most_used(results: Results) -> list[Code]:
     """Leaves alone: a parent always comes with its children."""
     parents = {code.parent_id for code in results.coding.codes}
     used = [row for row in results.rows if row.is_used and row.code.pk not in parents]
@@ -229,29 +234,31 @@ def _most_used(results: Results) -> list[Code]:
 def draw_saturation(results: Results) -> ChartDrawing:
     found = results.saturation
     rows = tuple(TableRow((place, codes)) for place, codes in enumerate(found.found, start=1))
-    table = ChartTable((TableColumn("item", "items coded"), TableColumn("codes", "different codes so far")), rows)
+    table = ChartTable((TableColumn("item", "items reviewed"), TableColumn("codes", "different causes so far")), rows)
     if not found.items:
-        return ChartDrawing(None, table, absent="No item is coded yet.")
-    style = series(0)
+        return ChartDrawing(None, table, absent="No item is reviewed yet.")
     line = go.Scatter(
         x=list(range(found.items + 1)),
         y=[0, *found.found],
         mode="lines",
-        line={"color": style.colour, "width": 2, "shape": "hv"},
-        name="different codes",
-        hovertemplate="%{y} codes in %{x} items<extra></extra>",
+        line={"color": MUTED, "width": 2, "shape": "hv"},
+        name="different causes",
+        hovertemplate="%{y} causes in %{x} items<extra></extra>",
         showlegend=False,
     )
-    figure = go.Figure(line, layout(height=260))
-    start = max(0, found.items - STILL)
-    figure.add_vrect(x0=start, x1=found.items, fillcolor=veil(MUTED, 0.13), line_width=0, layer="below")
-    if found.last_new:
-        figure.add_vline(x=found.last_new, line={"color": ZERO, "width": 1.4, "dash": "dash"})
-    figure.update_xaxes(title_text="items in the order they were coded", rangemode="tozero")
-    figure.update_yaxes(title_text="different codes", rangemode="tozero")
-    return ChartDrawing(
-        figure, table, (f"Dashed: the item that brought the last new code. Shaded: the last {STILL} items.",)
-    )
+    figure = go.Figure(line, layout(height=240))
+    figure.update_xaxes(title_text="items in the order of review", rangemode="tozero")
+    figure.update_yaxes(rangemode="tozero")
+    return ChartDrawing(figure, table, (found.says(),))
+
+
+def find_saturation(results: Results) -> str:
+    found = results.saturation
+    if not found.last_new:
+        return ""
+    if not found.still:
+        return "The last review still brought a new cause"
+    return f"No new cause in the last {found.still} review{'' if found.still == 1 else 's'}"
 
 
 # --- where the first failure lies ----------------------------------------------------------------------------------------
@@ -265,35 +272,57 @@ def draw_first_failures(results: Results) -> ChartDrawing:
         TableColumn("marks", "marks"),
     )
     if not found.marks:
-        return ChartDrawing(None, ChartTable(columns), absent="Nobody marked a first upstream failure at a step.")
+        return ChartDrawing(None, ChartTable(columns), absent="Nobody marked a first mistake at a step.")
     names = [f"{10 * tenth}–{10 * tenth + 10} %" for tenth in range(TENTHS)]
     rows = zip(names, found.shares, found.counts, strict=True)
     table = ChartTable(columns, tuple(TableRow((name, 100 * share, count)) for name, share, count in rows))
     bars = go.Bar(
         x=[10 * tenth + 5 for tenth in range(TENTHS)],
-        width=9,
+        width=8.4,
         y=[100 * share for share in found.shares],
-        marker={"color": series(0).colour},
-        text=[str(count) for count in found.counts],
+        marker={"color": veil(MUTED, 0.5)},
+        text=[str(count) if count else "" for count in found.counts],
         textposition="outside",
         hovertext=[f"{name}: {count} of {found.marks} marks" for name, count in zip(names, found.counts, strict=True)],
         hoverinfo="text",
         name="",
         cliponaxis=False,
     )
-    figure = go.Figure(bars, layout(height=260))
+    figure = go.Figure(bars, layout(height=240))
     figure.update_xaxes(title_text="how far into the trajectory, %", range=[0, 100], showgrid=False)
-    figure.update_yaxes(title_text="% of items", rangemode="tozero")
-    said = f"Numbers on the bars: marks, of {found.marks} in {found.items} items; heights are weighted."
+    figure.update_yaxes(ticksuffix=" %", rangemode="tozero")
+    said = f"On the bars: marks, {found.marks} in {found.items} items. Heights: share of items, weighted."
     return ChartDrawing(figure, table, (said,))
+
+
+def find_first_failures(results: Results) -> str:
+    """By which tenth half of the items have gone wrong."""
+    total = 0.0
+    for tenth, share in enumerate(results.first_failures.shares, start=1):
+        total += share
+        if total >= 0.5:
+            return f"Half go wrong in the first {10 * tenth} %"
+    return ""
 
 
 FIGURES: Mapping[str, Figure] = {
     figure.key: figure
     for figure in (
-        Figure("taxonomy", "Failure taxonomy", "How often does each failure come?", draw_taxonomy),
-        Figure("together", "Codes that come together", "Which failures come together?", draw_together),
-        Figure("saturation", "Saturation", "Does coding more bring up new codes?", draw_saturation),
-        Figure("first", "First upstream failure", "How far into a trial does it start to fail?", draw_first_failures),
+        Figure("taxonomy", "Causes", "How often does each cause come?", draw_taxonomy),
+        Figure("together", "Causes that come together", "Which causes come together?", draw_together),
+        Figure(
+            "saturation",
+            "New causes",
+            "Different causes found, in the order of review",
+            draw_saturation,
+            find_saturation,
+        ),
+        Figure(
+            "first",
+            "The first mistake",
+            "Where the first mistake happens, in tenths of the trajectory",
+            draw_first_failures,
+            find_first_failures,
+        ),
     )
 }

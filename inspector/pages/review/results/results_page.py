@@ -10,12 +10,17 @@ from django.urls import reverse
 
 from benchapp.models import User
 from benchapp.record.json_shape import JsonShape
+from benchapp.review.coding.queue_agreement import standing_report
+from benchapp.review.queues.claims import may_claim
 from benchapp.review.queues.review_facets import FACETS
+from benchapp.review.results.cooccurrence import count_together
 from benchapp.review.results.population_shares import Share
 from benchapp.review.results.queue_results import Basis
 from benchapp.review.results.review_exports import number
 from benchapp.review.results.taxonomy import Per, TaxonomyRow
 from benchapp.stats.inference.interval import Interval
+from inspector.pages.review.results.cause_answer import answer_of
+from inspector.pages.review.results.causes import RankedCauses, count_text
 from inspector.pages.review.results.results import (
     ATTRIBUTIONS,
     COUNTS,
@@ -26,7 +31,7 @@ from inspector.pages.review.results.results import (
     Results,
     group_values,
 )
-from inspector.pages.review.results.results_charts import PER_SAID, choose_rows, is_large
+from inspector.pages.review.results.results_charts import PER_SAID, choose_rows, is_large, most_used
 from inspector.web.access import user_of
 from inspector.web.responses import PageLink
 
@@ -55,28 +60,44 @@ class RowText:
         return min(self.row.depth, 4)
 
 
+PAIRED = 7  # causes of the table that says which come together
+SHARED = 20  # items that two people reviewed, before agreement on single causes says anything
+SURE = 0.667  # alpha below it: read with care (Krippendorff 2004, page 241)
+
+
 def context_of(request: HttpRequest, results: Results) -> dict[str, object]:
     user = user_of(request)
     examples = results.examples(user) if isinstance(user, User) else {}
     pers = results.taxonomy.pers
+    causes = RankedCauses(results, examples)
+    heads = causes.heads()
     return {
         "section": "review",
         "results": results,
         "queue": results.queues[0],
         "heading": results.heading,
+        "causes": causes,
+        "answer": answer_of(results, causes),
+        "group_heads": heads,
+        "group_rows": causes.group_rows(heads),
+        "groups_left": max(0, len(results.taxonomy.values(results.asked.by)) - MAX_GROUPS),
+        "together": _pairs(results),
+        "agreed": _agreed(results, causes),
+        "reviewers": len({review.reviewer for review in results.coding.reviews}),
+        "may_go_on": isinstance(user, User) and may_claim(results.queues[0], user),
         "taxonomy_rows": [_row_text(results, row, pers, examples) for row in results.rows],
         "undrawn": len(results.rows) - len(choose_rows(results.rows)),
-        "pers": [(per, PER_SAID[per]) for per in pers],
+        "pers": [(per, PER_SAID[per], f"?{results.asked.query(per=per)}") for per in pers],
         "per": results.per,
         "asked": results.asked,
         "controls": any(row.controls for row in results.rows),
         "facets": _facets(results),
-        "by": [(name, title, f"?{results.asked.query(by=name)}#groups") for name, title in FACETS.items()],
+        "by": [(name, title, f"?{results.asked.query(by=name)}#by") for name, title in FACETS.items()],
         "by_title": FACETS[results.asked.by],
-        "groups": _groups(results),
         "attributions": _attributions(results),
         "attribution_heads": [title for value, title in ATTRIBUTIONS],
         "covers": list(COVERS.items()),
+        "covered": COVERS[results.asked.covers],
         "counts": list(COUNTS.items()),
         "unresolved": results.heading.counted[Basis.SPLIT],
         "guesses": results.guesses,
@@ -84,6 +105,63 @@ def context_of(request: HttpRequest, results: Results) -> dict[str, object]:
         "notes": results.notes(),
         "export_query": results.asked.query(),
     }
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Items that carry both of two causes. rows: name, and a (text, strength from 0 to 3) for each cause up to its own,
+    whose strength is None. most: the two names that meet most."""
+
+    names: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[tuple[str, int | None], ...]], ...]
+    most: tuple[str, str] | None
+
+
+def _pairs(results: Results) -> Pairs:
+    codes = most_used(results)[:PAIRED]
+    found = count_together(results.chosen_items, [results.coding.within(code) for code in codes])
+    top = max((pair.both for (row, column), pair in found.items() if row != column), default=0.0)
+    rows = []
+    for row, code in enumerate(codes):
+        cells: list[tuple[str, int | None]] = [
+            (count_text(found[row, column].both), _strength(found[row, column].both, top)) for column in range(row)
+        ]
+        rows.append((code.name, (*cells, (count_text(found[row, row].both), None))))
+    names = tuple(code.name for code in codes)
+    most = max(found, key=lambda pair: found[pair].both if pair[0] < pair[1] else -1, default=None)
+    return Pairs(names, tuple(rows), (names[most[0]], names[most[1]]) if most and top else None)
+
+
+def _strength(both: float, top: float) -> int:
+    return int(-(-3 * both // top)) if both else 0
+
+
+@dataclass(frozen=True, slots=True)
+class AgreedCause:
+    """How far reviewers agreed on one cause. place: percent of the way from chance to always."""
+
+    name: str
+    place: str
+    value: str
+    is_low: bool
+
+
+def _agreed(results: Results, causes: RankedCauses) -> list[AgreedCause]:
+    """Of the causes at the top that came up, from the report before discussion; best first. Empty below SHARED items."""
+    is_one = len(results.queues) == 1 and results.heading.overlap >= SHARED
+    report = standing_report(results.queues[0]) if is_one else None
+    if report is None or report.items_total < SHARED:
+        return []
+    told = {row["code"]: row["value"] for row in report.values["by_code"] if row["value"] is not None}
+    found = [(cause.code.name, told[key]) for cause in causes.top if (key := str(cause.code.public_id)) in told]
+    return [
+        AgreedCause(name, f"{100 * min(max(value, 0.0), 1.0):.1f}", _alpha_text(value), value < SURE)
+        for name, value in sorted(found, key=lambda each: -each[1])
+    ]
+
+
+def _alpha_text(value: float) -> str:
+    return f"{value:.2f}".replace("-", "−")
 
 
 def _row_text(
@@ -129,20 +207,6 @@ def _facets(results: Results) -> list[tuple[str, str, list[tuple[str, str, bool]
     ]
 
 
-def _groups(results: Results) -> dict[str, object]:
-    """The table by one facet: used codes x its largest groups."""
-    total = len(results.taxonomy.values(results.asked.by))
-    groups = results.groups
-    order = {code.pk: place for place, (code, _) in enumerate(results.taxonomy.tree)}
-    rows = []
-    for row in results.rows:
-        if row.is_used:
-            shares = [group[order[row.code.pk]] for group in groups.values()]
-            cells = [cell_text(share, results.interval(share)) for share in shares]
-            rows.append((row, min(row.depth, 4), cells))
-    return {"heads": [name or "not told" for name in groups], "rows": rows, "left": max(0, total - MAX_GROUPS)}
-
-
 def _attributions(results: Results) -> list[tuple[TaxonomyRow, int, list[str]]]:
     """Items per cause, empty where none."""
     values = [value for value, _ in ATTRIBUTIONS]
@@ -170,6 +234,10 @@ ROW = JsonShape(
 )
 GUESSES = JsonShape("right", "named", "unsure", "chance", "p")
 FIRST_FAILURES = JsonShape("shares_by_tenth=shares", "marks_by_tenth=counts", "items")
+SATURATION = JsonShape(
+    *("codes_after_each_item=found", ("says", lambda found: found.says())),
+    *("items_with_a_code_of_their_own=lone", "next_brings_a_new_one=chance", "at_most"),
+)
 SELECTION = JsonShape("attempted", "failed", "population")
 
 
@@ -182,10 +250,13 @@ def read_twin(results: Results) -> dict[str, object]:
         "problems": results.problems,
         "choices": {**_choices(results), "per": results.per, "covers": results.asked.covers},
         "selection": _read_selection(results),
-        "codes": [{**ROW.read(row), "label_url": _label_url(results, row)} for row in results.rows],
+        "codes": [
+            {**ROW.read(row), "keys": results.keys[row.code.pk], "label_url": _label_url(results, row)}
+            for row in results.rows
+        ],
         "groups": {"facet": results.asked.by, "per": results.per, "values": _read_groups(results)},
         "attributions": [{"code": row.code.name, "items": blamed} for row, blamed in results.attributions],
-        "saturation": {"codes_after_each_item": saturation.found, "says": saturation.says()},
+        "saturation": SATURATION.read(saturation),
         "first_failures": FIRST_FAILURES.read(results.first_failures),
         "guesses": GUESSES.read(results.guesses),
         "seconds_per_item": {"median": seconds, "reviews": timed},

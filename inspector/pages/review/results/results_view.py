@@ -139,9 +139,7 @@ def _check_open(request: HttpRequest, queues: list[Queue]) -> None:
         items = f"{left} item{'' if left == 1 else 's'}"
         raise ResultsRefused(
             403,
-            [
-                f"You may still have {items} to code here without knowing what others said. Results open when that is done."
-            ],
+            [f"You still have {items} to code here before you see what others said. Results open after that."],
             queues[0],
         )
     if queues and asked_elsewhere(queues, user_of(request)):
@@ -162,7 +160,7 @@ def _card(found: Results, figure: Figure) -> ChartCard:
     tail = f"?{query}" if (query := found.asked.query()) else ""
     place = found.queues[0].public_id
     twin, table = (reverse("results-chart", args=[place, figure.key, form]) + tail for form in ("json", "csv"))
-    return ChartCard(figure, found.url, twin, table, large=True)
+    return ChartCard(figure.titled(found), found.url, twin, table, large=figure.key == "taxonomy")
 
 
 def _file(content: str | bytes, kind: str, name: str) -> HttpResponse:

@@ -1,0 +1,31 @@
+"""Which codes judge how skills were made or used: nobody can tell them apart while a queue hides skills.
+
+Read off the words: a code does whose name or definition speaks of a skill, a library, a patch, a revision or an author, and
+so does every code below it. "No skill of this family would cover it" speaks of none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from benchapp.models import Attribution, Code, Queue
+from benchapp.review.codebooks.hierarchy import chains
+
+WORDS = re.compile(
+    r"(?<!\bno )(?<!\bwithout )(?<!\bwithout a )\bskills?\b|\blibrar(?:y|ies)\b|\bpatch(?:es)?\b|\brevisions?\b|\bauthor\b",
+    re.IGNORECASE,
+)
+BLAMES = frozenset({Attribution.SKILL, Attribution.AUTHOR, Attribution.COMPACTION})  # need the same
+
+
+def judging_skills(codes: Iterable[Code]) -> frozenset[int]:
+    """Keys of the codes of a version that do."""
+    rows = list(codes)
+    speaks = {code.pk for code in rows if WORDS.search(f"{code.name}. {code.definition}")}
+    return frozenset(key for key, chain in chains(rows).items() if speaks.intersection(chain))
+
+
+def hides_skills(queue: Queue) -> bool:
+    """Trials of a queue that hides conditions come without their skills. Decisions and libraries are about nothing else."""
+    return queue.unit == Queue.Unit.TRIAL and queue.hides_conditions

@@ -1,0 +1,75 @@
+"""The results page answers first: one sentence by rule, ranked causes, squares while they are few."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from benchapp.models import Queue
+from benchapp.stats.inference.interval import Interval
+from inspector.pages.review.results.causes import count_text, ends_text
+from tests.worlds.factories import make_trial, make_user
+from tests.worlds.review_factories import make_queue, make_review
+from tests.worlds.review_worlds import make_reviewed_world, say
+
+pytestmark = pytest.mark.django_db
+
+
+def text_of(client: Client, queue: Queue) -> str:
+    return client.get(reverse("results", args=[queue.public_id])).text
+
+
+def make_many(first: int, second: int) -> Queue:
+    queue = make_queue([make_trial(success=False) for _ in range(first + second)], reviews_per_item=1)
+    reviewer = make_user()
+    for place, item in enumerate(queue.items.all()):
+        make_review(item, reviewer, ["over-specific" if place < first else "misapplied"])
+    return queue
+
+
+def test_few_items_are_drawn_one_by_one(client: Client) -> None:
+    world = make_reviewed_world()
+    say(world, 0, ["stale"], ["tool"])
+    say(world, 1, ["stale"], ["stale"])
+    text = text_of(client, world.queue)
+    assert "2 trials reviewed. “skill” leads with 1½." in text
+    assert "Too few to rank the rest." in text
+    assert 'aria-label="1½ of 2"' in text
+    assert "5 charts wait for more reviews" in text
+    assert "7 more reviews" in text
+    assert "Every number here counts the 2 trials reviewed." in text
+
+
+def test_many_items_are_ranked_with_intervals(client: Client) -> None:
+    text = text_of(client, make_many(24, 8))
+    assert "“over-specific” leads with 75 of 100 failures." in text
+    assert "“misapplied” comes next: 25." in text
+    assert "charts wait" not in text
+    assert "Every item drawn is reviewed." in text
+
+
+def test_a_lead_within_the_intervals_is_none(client: Client) -> None:
+    text = text_of(client, make_many(17, 15))
+    assert "“over-specific” and “misapplied” come first." in text
+    assert "Which of them leads is not clear yet." in text
+
+
+def test_nothing_reviewed_is_said_and_nothing_drawn(client: Client) -> None:
+    text = text_of(client, make_reviewed_world().queue)
+    assert "No trial is reviewed yet." in text
+    assert "Squares appear with the first review." in text
+
+
+def test_a_cause_stands_with_its_key_and_its_examples(client: Client) -> None:
+    world = make_reviewed_world()
+    say(world, 0, ["misapplied"], ["misapplied"])
+    text = text_of(client, world.queue)
+    assert text.index("<kbd>1</kbd><kbd>2</kbd>") > text.index("Causes, most frequent first")
+    assert world.items[0].trial.task.title in text
+
+
+def test_counts_and_intervals_are_written_short() -> None:
+    assert [count_text(count) for count in (6, 6.5, 0.5, 1 / 3, 1200)] == ["6", "6½", "½", "0.3", "1,200"]
+    assert ends_text(Interval(0.361, 0.456, 0.95, "")) == "36 to 46"
+    assert (ends_text(Interval(0.5, 0.5, 0.95, "")), ends_text(None)) == ("exact", "")
