@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 PATTERNS = {  # what is kept out: what to write in its place
     r"of (which|whom)": "end the sentence, then say how many of them",
-    r"(tells?|told|telling)": "shows, reports, says; for two things: distinguishes",
+    r"(?<!too\sfew\sto\s)(tells?|told|telling)": "shows, reports, says; for two things: distinguishes",
     r"(is|are|was|were) there": "exists, works, is available; or begin with There is",
     r"(stands?|stood|standing) (beside|here|there|in|at|on|above|below|under|behind|first|last|alone|still|by|with|against)": (
         "is; next to"
@@ -31,8 +31,8 @@ PATTERNS = {  # what is kept out: what to write in its place
     r"(held|holds?|holding|laid) ((it|them|this|that|these|those|[\w']+ \w+) )?against": "compared with",
     r"mend(s|ed|ing)?": "fix, repair",
     r"(is|are|was|were|be) away": "cannot be reached; offline",
-    r"(?<!there )(is|are|was|were) no (?!longer|more|less|fewer|better|worse|different)": "is not a",
-    r"(?<!way )(lie|lies|lay) (here|there|beside|below|in|on|at|under|outside|inside|before|behind|above|around)": "is",
+    r"(?<!there\s)(is|are|was|were) no (?!longer|more|less|fewer|better|worse|different|reason|evidence|proof)": "is not a",
+    r"(?<!way\s)(lie|lies|lay) (here|there|beside|below|on|at|under|outside|inside|before|behind|above|around)": "is",
     r"(speaks?|spoke|say|says|said) (nothing )?of": "about",
     r"at work": "running",
     r"(go|goes|went|going) on": "continue",
@@ -49,11 +49,12 @@ STRUCK = {re.compile(rf"\b{pattern}\b".replace(" ", r"\s+"), re.IGNORECASE): sai
 
 # Python strings that no person reads here: a model does, and its answers were measured with exactly these words.
 FOR_MODELS = (
-    *("demo/", "runner/suites/starter", "runner/authoring/", "runner/judging/", "runner/protocols/", "runner/generators/"),
+    *("demo/", "runner/models/json_reply.py", "runner/suites/starter", "runner/authoring/", "runner/judging/", "runner/protocols/", "runner/generators/"),
     *("runner/agents/shell", "runner/engine/generator_step.py", "runner/trajectories/compaction.py"),
-    *("benchapp/synthesis/", "benchapp/review/codebooks/starters", "benchapp/analysis/diagnoses/writing_cues.py"),
+    *("benchapp/synthesis/", "benchapp/review/codebooks/starters", "benchapp/review/suggestions/judge_prompt.py", "benchapp/analysis/diagnoses/writing_cues.py"),
 )
-LEFT_OUT = ("benchapp/migrations/",)  # they say what was
+# Migrations say what was. What a verifier of a declared evaluation says is recorded, and rules class failures by it.
+LEFT_OUT = ("benchapp/migrations/", "runner/evaluating/")
 
 # Area: how many patterns it may still show. Every other area shows none. Lower a number when you lower the count.
 CEILINGS: dict[str, int] = {}

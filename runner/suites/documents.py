@@ -166,6 +166,6 @@ class FieldTable:
             return " ".join(value.split())[:200]
         if value is not None:
             self.findings.note(
-                f"{self.source.name}: {self.at(name)} is no text that can be shown", self.source.parent.name
+                f"{self.source.name}: {self.at(name)} is not printable text", self.source.parent.name
             )
         return ""

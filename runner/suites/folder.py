@@ -208,7 +208,7 @@ def _refuse_repeats(environments: tuple[Environment, ...], source: Path) -> None
         ]
         for key in keys:
             if key in seen:
-                raise SuiteError(str(source), "environments", "every key once", f"{key!r} is there twice")
+                raise SuiteError(str(source), "environments", "every key once", f"{key!r} occurs twice")
             seen.add(key)
 
 

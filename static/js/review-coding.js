@@ -281,7 +281,7 @@ class CodingPage {
       location.assign(location.pathname);
       return;
     }
-    this.panel.tell("wrong", "answered in another tab: what stands there stays. What you wrote here is kept in this browser only");
+    this.panel.tell("wrong", "answered in another tab: that answer stays. What you wrote here is kept in this browser only");
     this.panel.problems([answer.error, "Copy from here what you still need, then go to the queue (q)."]);
   }
 

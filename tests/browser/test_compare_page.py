@@ -56,7 +56,7 @@ def test_a_choice_applies_itself_and_stands_in_the_address(base: str, page: Page
 def test_the_verdict_and_its_sentence_come_from_the_test(base: str, page: Page) -> None:
     page.goto(f"{base}/compare/")
     # six episodes that all differ alike: the exact test reaches its smallest p, 2/64
-    expect(page.locator(".verdict")).to_contain_text("2 of 2 differences to the baseline can be told from chance")
+    expect(page.locator(".verdict")).to_contain_text("2 of 2 differences to the baseline are clear")
     first = page.locator(".sentences li").first
     expect(first).to_contain_text("selfgen-always solved 24 of 36 tasks, no-skill 0 of 36 of the same: +66.7 points")
     expect(first).to_contain_text("exact sign-flip over 6 episodes, p = 0.031")

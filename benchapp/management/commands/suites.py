@@ -38,5 +38,5 @@ def _describe_state(key: str, digest: str) -> str:
     try:
         now = find_suite(key).digest
     except SetupError as error:
-        return f"not usable here: {str(error).splitlines()[0]}"
-    return "as loaded" if digest in ("", now) else "changed since loading"
+        return f"cannot be used here: {str(error).splitlines()[0]}"
+    return "as loaded" if digest in ("", now) else "changed since it was loaded"

@@ -147,7 +147,7 @@ def _answer(request: httpx.Request, call: BoundedCall) -> httpx.Response:
             log.info("%s takes no streams for this model: its replies are waited for as a whole", server[0])
             _habits[server] = _WHOLE
     elif answer.is_success and server not in _habits and not _tells_usage(answer):
-        log.info("%s tells no usage in streams: the next reply is asked for as a whole", server[0])
+        log.info("%s reports no usage in streams: requesting the next reply whole", server[0])
         _habits[server] = _WHOLE
     return answer
 

@@ -373,7 +373,7 @@ class DockerSandbox:
             if self._is_special(path):
                 self._kill_quietly()
                 self._runs = False
-                self.ruined = f"nothing can run in the sandbox any more: {path} is no file"
+                self.ruined = f"the sandbox can no longer run anything: {path} is not a file"
                 raise SandboxRuined(self.ruined)
 
     def _is_special(self, path: str) -> bool:

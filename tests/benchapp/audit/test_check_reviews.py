@@ -266,7 +266,7 @@ SPOILED: dict[Callable[[Queue], None], str] = {
     below_itself: "lie below themselves",
     follows_another_codebook: "no earlier version of its codebook",
     comes_from_elsewhere: "which is not the version before",
-    example_beyond_the_end: "stands in step 3, which its trial has not",
+    example_beyond_the_end: "refers to step 3, which its trial does not have",
     thawed: "uses a version that was never frozen",
     drawn_from_more: "its items stand for 3 units, it was drawn from 2",
     of_another_unit: "its queue reviews decisions, it points at none",

@@ -258,7 +258,7 @@ def test_an_empty_material_is_none(shop: Path) -> None:
 
 def test_a_task_name_stands_for_one_task(shop: Path) -> None:
     make_task(shop / "practice" / "one-day")
-    assert ("task", "'one-day' is there more than once") in {each[1:] for each in problems(shop)}
+    assert ("task", "'one-day' occurs more than once") in {each[1:] for each in problems(shop)}
 
 
 def test_the_bundled_corpora_read_alike_from_a_copy(tmp_path: Path) -> None:
