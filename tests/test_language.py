@@ -56,8 +56,33 @@ FOR_MODELS = (
 # Migrations say what was. What a verifier of a declared evaluation says is recorded, and rules class failures by it.
 LEFT_OUT = ("benchapp/migrations/", "runner/evaluating/")
 
+SHOWN = "Cannot see:"  # the docstring of a rule for trials, which the page of suggestions shows
+
 # Area: how many patterns it may still show. Every other area shows none. Lower a number when you lower the count.
-CEILINGS: dict[str, int] = {}
+CEILINGS = {
+    # These pages are being redrawn, with their texts.
+    "inspector/charts": 19,
+    "inspector/pages/compare": 1,
+    "inspector/pages/jobs": 16,
+    "inspector/pages/launch": 1,
+    "inspector/pages/people": 1,
+    "inspector/pages/review": 18,
+    "inspector/pages/runs": 1,
+    "inspector/pages/trials": 1,
+    "templates/compare": 10,
+    "templates/imports": 3,
+    "templates/jobs": 12,
+    "templates/launch": 1,
+    "templates/library": 14,
+    "templates/people": 1,
+    "templates/review": 12,
+    "templates/runs": 16,
+    "templates/search": 3,
+    "templates/trials": 14,
+    "docs/reference": 1,  # the question of the forest plot, as its page asks it
+    # These words are values that programs compare.
+    "benchapp/review": 1,  # the method of an interval, in exports
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +140,7 @@ def read_scripts() -> Iterator[Passage]:
 
 
 def read_python() -> Iterator[Passage]:
-    """Every string with a space and a letter that is no docstring and no pattern of a search."""
+    """Every string with a space and a letter, except docstrings that no page shows and patterns of a search."""
     for layer in ("benchapp", "inspector", "runner", "demo"):
         for path in sorted((ROOT / layer).rglob("*.py")):
             name = path.relative_to(ROOT).as_posix()
@@ -129,8 +154,11 @@ def read_python() -> Iterator[Passage]:
 def list_strings(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """(line, text); a formatted string as one text, with {} for what is put in."""
     for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            continue  # a docstring
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):  # a docstring
+            text = node.value.value
+            if isinstance(text, str) and SHOWN in text:
+                yield node.lineno, text
+            continue
         if isinstance(node, ast.JoinedStr):
             shown = "".join(part.value if isinstance(part, ast.Constant) else "{}" for part in node.values)
             yield from _keep_prose(node.lineno, shown)
@@ -211,8 +239,10 @@ def test_plain_words_are_left_alone(text: str) -> None:
 
 
 def test_words_of_a_template_are_its_texts_and_its_titles() -> None:
-    text = '{% if told %}<p title="Says {{ who }}">\n{# told #}No {{ told }}</p>{% badge word "two words" %}{% endif %}'
-    assert strip_template(text).split() == ["Says", "{}.", "{}No", "{}", "{}two", "words"] or strip_template(text)
+    text = '{% if told %}<p class="told" title="Says so">\n{# told #}No {{ told }}</p>{% badge word "two words" %}'
+    words = strip_template(text).replace("{}", " ")
+    assert words.split() == ["Says", "so.", "No", "two", "words"]
+    assert words.count("\n") == 1
 
 
 def test_docstrings_and_searches_are_no_prose() -> None:

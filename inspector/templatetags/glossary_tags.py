@@ -1,4 +1,6 @@
-"""`{% term "episode" %}`: a word of the glossary that explains itself, by mouse, keyboard and touch, without a script."""
+"""Words that explain themselves: `{% term "episode" %}` by the glossary, `{% rule "tier3-uncited" %}` by the names of rules.
+
+By mouse, keyboard and touch, without a script."""
 
 from __future__ import annotations
 
@@ -9,6 +11,8 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from benchapp.analysis.rule_names import name_rule
+from benchapp.record.visible import visible
 from inspector.pages.documents.glossary import NAME, read_terms
 
 register = template.Library()
@@ -33,6 +37,12 @@ def term(context: template.Context, word: str, text: str = "") -> SafeString:
         reverse("document", args=[NAME]),
         found.anchor,
     )
+
+
+@register.simple_tag
+def rule(key: str) -> SafeString:
+    """A rule in words; its key, which files and documents use, shows on hover."""
+    return format_html('<span title="{}">{}</span>', visible(key)[:80], visible(name_rule(key))[:80])
 
 
 def _name_popover(context: template.Context, word: str) -> str:

@@ -49,8 +49,8 @@ def verdict(comparison: GroupComparison, groups: Iterable[Group], metric: TrialM
         return ""
     if not tested:
         return (
-            f"{metric.key}: none of {_differences(len(found))} can be tested yet: too few episodes, and no replicates on"
-            " both sides."
+            f"{metric.key}: none of {_differences(len(found))} can be tested: too few episodes, and no replicates on both"
+            " sides."
         )
     told = [difference for difference in tested if _is_significant(difference)]
     up = sum(difference.delta > 0 for difference in told)

@@ -99,7 +99,7 @@ def test_a_mapping_sends_a_rule_to_another_code_and_names_its_mistakes() -> None
     queue = make_queue([bypassed()], version=make_version(CODES))
     suggest(queue, mapped={"silent-bypass": "over-specific"})
     assert rows(queue.items.get())[0] == ("silent-bypass", "over-specific", True)
-    with pytest.raises(UnknownCode, match="'nothing' is no rule"):
+    with pytest.raises(UnknownCode, match="'nothing' is not a rule"):
         suggest(queue, mapped={"nothing": "over-specific"})
     with pytest.raises(UnknownCode, match="no code 'nowhere'"):
         suggest(queue, mapped={"silent-bypass": "nowhere"})
