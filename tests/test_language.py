@@ -49,9 +49,22 @@ STRUCK = {re.compile(rf"\b{pattern}\b".replace(" ", r"\s+"), re.IGNORECASE): sai
 
 # Python strings that no person reads here: a model does, and its answers were measured with exactly these words.
 FOR_MODELS = (
-    *("demo/", "runner/models/json_reply.py", "runner/suites/starter", "runner/authoring/", "runner/judging/", "runner/protocols/", "runner/generators/"),
+    *(
+        "demo/",
+        "runner/models/json_reply.py",
+        "runner/suites/starter",
+        "runner/authoring/",
+        "runner/judging/",
+        "runner/protocols/",
+        "runner/generators/",
+    ),
     *("runner/agents/shell", "runner/engine/generator_step.py", "runner/trajectories/compaction.py"),
-    *("benchapp/synthesis/", "benchapp/review/codebooks/starters", "benchapp/review/suggestions/judge_prompt.py", "benchapp/analysis/diagnoses/writing_cues.py"),
+    *(
+        "benchapp/synthesis/",
+        "benchapp/review/codebooks/starters",
+        "benchapp/review/suggestions/judge_prompt.py",
+        "benchapp/analysis/diagnoses/writing_cues.py",
+    ),
 )
 # Migrations say what was. What a verifier of a declared evaluation says is recorded, and rules class failures by it.
 LEFT_OUT = ("benchapp/migrations/", "runner/evaluating/")
@@ -127,7 +140,7 @@ def strip_template(text: str) -> str:
         text = re.sub(hidden, _keep_lines, text, flags=re.DOTALL)
     text = re.sub(r"\{%.*?%\}", lambda tag: " ".join(re.findall(r'"([^"]* [^"]*)"', tag[0])), text)
     text = re.sub(r"\{\{.*?\}\}", "{}", text)
-    text = re.sub(r'\b(title|aria-label|placeholder|alt)="([^"]*)"', r'>\2.<', text)
+    text = re.sub(r'\b(title|aria-label|placeholder|alt)="([^"]*)"', r">\2.<", text)
     return re.sub(r"<[^>]*>", _keep_lines, text)
 
 
@@ -136,7 +149,9 @@ def read_scripts() -> Iterator[Passage]:
     for path in sorted((ROOT / "static" / "js").glob("*.js")):
         for number, line in enumerate(path.read_text().splitlines(), 1):
             for found in re.findall(r'"([^"]*\w [^"]*)"|`([^`]*\w [^`]*)`', line.partition("// ")[0]):
-                yield Passage("static/js", f"static/js/{path.name}", number, re.sub(r"\$\{[^}]*\}", "{}", "".join(found)))
+                yield Passage(
+                    "static/js", f"static/js/{path.name}", number, re.sub(r"\$\{[^}]*\}", "{}", "".join(found))
+                )
 
 
 def read_python() -> Iterator[Passage]:

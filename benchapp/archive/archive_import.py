@@ -68,9 +68,7 @@ def _standing(experiment: Experiment, checked: Checked) -> TakenIn:
     if experiment.deleted_at is not None:
         raise ArchiveError("", "an experiment that is not here", f"{experiment.name} was deleted here: sweep first")
     if (found := record_digest(experiment)) != checked.manifest.record_digest:
-        raise ArchiveError(
-            "", "the same record as here, or none", f"{experiment.name} exists here with digest {found}"
-        )
+        raise ArchiveError("", "the same record as here, or none", f"{experiment.name} exists here with digest {found}")
     _link_forks(experiment, checked.manifest)
     _link_probes(experiment, checked.manifest)
     return TakenIn(experiment, False, checked.counts)

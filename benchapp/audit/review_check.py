@@ -244,4 +244,6 @@ def _check_examples() -> Iterator[Flaw]:
     there = Trajectory.objects.filter(attempt__trial=OuterRef("trial"), steps_total__gte=OuterRef("step"))
     stepped = CodeExample.objects.exclude(step=None)
     for example in stepped.exclude(Exists(there)).order_by("pk").iterator():
-        yield Flaw("code example", str(example.public_id), f"refers to step {example.step}, which its trial does not have")
+        yield Flaw(
+            "code example", str(example.public_id), f"refers to step {example.step}, which its trial does not have"
+        )

@@ -42,7 +42,9 @@ CELL = (  # what names a group: the replicates of one cell of one experiment
     Column("experiment", ValueKind.ID, "experiment the runs belong to"),
     Column("experiment_name", ValueKind.TEXT, "its name, as a person gave it"),
     Column("suite", ValueKind.TEXT, "key of the suite the tasks are from", missing=NOT_TOLD),
-    Column("condition", ValueKind.TEXT, 'memory mechanism, such as no-skill; "unknown" if the source does not report it'),
+    Column(
+        "condition", ValueKind.TEXT, 'memory mechanism, such as no-skill; "unknown" if the source does not report it'
+    ),
     Column("agent_model", ValueKind.TEXT, 'model that solves the tasks; "unknown" if the source does not report it'),
     Column("author_model", ValueKind.TEXT, "model that writes the library", missing="the condition has no author"),
     Column("harness", ValueKind.TEXT, 'what runs the agent; "unknown" if the source does not report it'),

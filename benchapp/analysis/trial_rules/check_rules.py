@@ -43,9 +43,7 @@ def missing_recalculation(facts: TrialFacts) -> Reason | None:
     for match in _find_matches(facts, _UNCALCULATED, EXPECTED_GOT):
         empty = match.re is _UNCALCULATED or match["none"] is not None
         if empty and _CELL.search(match.string):
-            return Reason(
-                "A cell has no value until its formula is calculated.", "agent", _place(match)
-            )
+            return Reason("A cell has no value until its formula is calculated.", "agent", _place(match))
     return None
 
 

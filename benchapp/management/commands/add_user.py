@@ -17,7 +17,11 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("name")
         parser.add_argument("--level", choices=User.Level.values, default=User.Level.REVIEWER, help="default: reviewer")
-        parser.add_argument("--password-file", type=Path, help="read the password from the first line of this file; - reads standard input")
+        parser.add_argument(
+            "--password-file",
+            type=Path,
+            help="read the password from the first line of this file; - reads standard input",
+        )
 
     def handle(self, *args: object, name: str, level: str, password_file: Path | None, **options: object) -> None:
         password = _read_password(password_file) if password_file else _ask_password()

@@ -58,10 +58,10 @@ class Command(BaseCommand):
         act = parser.add_mutually_exclusive_group()
         for verb, told in {**OF_AN_EPISODE, **OF_ANYTHING}.items():
             act.add_argument(f"--{verb}", type=str if verb == "retry" else UUID, metavar="ID", help=told)
+        parser.add_argument("--after-trial", action="store_true", help="with --cancel: after the current trial")
         parser.add_argument(
-            "--after-trial", action="store_true", help="with --cancel: after the current trial"
+            "--trial", type=_parse_slot, metavar="PHASE/TASK/SAMPLE", help="with --skip: the trial to skip"
         )
-        parser.add_argument("--trial", type=_parse_slot, metavar="PHASE/TASK/SAMPLE", help="with --skip: the trial to skip")
         parser.add_argument("--reason", default="", help="recorded with the act")
 
     def handle(self, *args: object, after_trial: bool, trial: TrialSlot | None, reason: str, **options: object) -> None:

@@ -32,7 +32,9 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []  # needs neither a database nor a broker
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("folder", type=Path, metavar="FOLDER", help="folder that contains skills/<config>/<task>/<skill>/")
+        parser.add_argument(
+            "folder", type=Path, metavar="FOLDER", help="folder that contains skills/<config>/<task>/<skill>/"
+        )
         parser.add_argument("--by-model", action="store_true", help="one line or column per method and model")
         parser.add_argument("--logs", action="store_true", help="read the oracle logs in eval_keypoints/, too")
         parser.add_argument(

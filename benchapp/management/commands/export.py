@@ -19,10 +19,10 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("what", choices=tuple(EXPORTS))
+        parser.add_argument("--format", choices=tuple(FORMATS), help="default: by the file's ending, else csv")
         parser.add_argument(
-            "--format", choices=tuple(FORMATS), help="default: by the file's ending, else csv"
+            "--query", default="", help="filters as in the address: condition=no-skill&phase=deployment"
         )
-        parser.add_argument("--query", default="", help="filters as in the address: condition=no-skill&phase=deployment")
         parser.add_argument(
             "-o", "--output", type=Path, help="write to this file once it is complete; default: standard output"
         )

@@ -12,9 +12,7 @@ from benchapp.models import Run
 
 
 class Command(BaseCommand):
-    help = (
-        "Writes one run as a Harbor job with ATIF trajectories. Open it with `harbor view` from a jobs folder."
-    )
+    help = "Writes one run as a Harbor job with ATIF trajectories. Open it with `harbor view` from a jobs folder."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("run", type=uuid.UUID, help="run id, from its address")

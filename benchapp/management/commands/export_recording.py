@@ -17,9 +17,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("run", type=uuid.UUID, help="run id, from its page")
-        parser.add_argument(
-            "file", help=f"a path, or a bare name in the recordings folder ({SUFFIX} is added)"
-        )
+        parser.add_argument("file", help=f"a path, or a bare name in the recordings folder ({SUFFIX} is added)")
 
     def handle(self, *args: Any, **options: Any) -> None:
         run = Run.objects.standing().filter(public_id=options["run"]).select_related("experiment").first()

@@ -9,14 +9,10 @@ from benchapp.search.indexing import index_anew, index_waiting, progress
 
 
 class Command(BaseCommand):
-    help = (
-        "Indexes new records for search. Safe to stop and repeat at any time."
-    )
+    help = "Indexes new records for search. Safe to stop and repeat at any time."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument(
-            "--all", dest="anew", action="store_true", help="rebuild the whole index"
-        )
+        parser.add_argument("--all", dest="anew", action="store_true", help="rebuild the whole index")
 
     def handle(self, *args: object, anew: bool, **options: object) -> None:
         if anew:

@@ -25,7 +25,9 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         add_judge_options(parser)
-        parser.add_argument("--repeats", type=parse_positive_int, default=2, metavar="N", help="number of passes (default: 2)")
+        parser.add_argument(
+            "--repeats", type=parse_positive_int, default=2, metavar="N", help="number of passes (default: 2)"
+        )
 
     def handle(self, *args: object, repeats: int, **options: Any) -> None:
         if repeats < 2:

@@ -27,9 +27,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--repeat", type=parse_positive_int, default=1, metavar="N", help="ask again, as the judge's pass N"
         )
-        parser.add_argument(
-            "--record", metavar="FILE", help="write this pass to a file for recorded/FILE"
-        )
+        parser.add_argument("--record", metavar="FILE", help="write this pass to a file for recorded/FILE")
 
     def handle(self, *args: object, repeat: int, record: str | None, **options: Any) -> None:
         run, model, metrics, budget = read_judge_options(**options)

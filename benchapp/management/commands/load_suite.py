@@ -27,9 +27,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("path", metavar="PATH", help="folder of a suite or of a downloaded release")
-        parser.add_argument(
-            "--format", choices=list(FORMATS), help="default: recognised by its layout"
-        )
+        parser.add_argument("--format", choices=list(FORMATS), help="default: recognised by its layout")
         parser.add_argument("--key", help="name to launch it by; default: the folder's name")
         parser.add_argument("--strict", action="store_true", help="load nothing if any task would be set aside")
         parser.add_argument("--check", action="store_true", help="check without loading")

@@ -29,7 +29,9 @@ class Command(BaseCommand):
         parser.add_argument("run", type=UUID)
         parser.add_argument("--episode", help="episode key; required if the run has several")
         parser.add_argument("--round", default="", metavar="R", help="R3, S1 or 3; default: the last")
-        parser.add_argument("--decision", type=int, metavar="N", help="decision with the hunks; default: the round's own")
+        parser.add_argument(
+            "--decision", type=int, metavar="N", help="decision with the hunks; default: the round's own"
+        )
         parser.add_argument("--revert", nargs="+", default=[], metavar="HUNK", help="ids of the hunks to remove")
         parser.add_argument("--task", nargs="+", default=[], metavar="KEY", help="default: the deployment tasks")
         parser.add_argument("--times", type=int, default=TIMES, metavar="K", help=f"trials per task (default: {TIMES})")

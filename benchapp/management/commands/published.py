@@ -18,22 +18,20 @@ from benchapp.papers.published_rows import PrintedNumber
 
 
 class Command(BaseCommand):
-    help = (
-        "Prints the four papers' numbers with recomputed deltas, or lists their inconsistencies."
-    )
+    help = "Prints the four papers' numbers with recomputed deltas, or lists their inconsistencies."
     requires_system_checks: list[str] = []  # needs neither a database nor a broker
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--paper", help="only this paper: skillevolbench, skillflow, skilllearnbench, skillgenbench")
+        parser.add_argument(
+            "--paper", help="only this paper: skillevolbench, skillflow, skilllearnbench, skillgenbench"
+        )
         parser.add_argument("--table", help='only this table, as printed: "Table 1" or 1, or Text')
         parser.add_argument("--check", action="store_true", help="list inconsistencies; always exits with 0")
         form = parser.add_mutually_exclusive_group()
         form.add_argument(
             "--json", dest="as_json", action="store_true", help="print a JSON list, one object per number or finding"
         )
-        form.add_argument(
-            "--csv", dest="as_csv", action="store_true", help="print CSV, one line per number or finding"
-        )
+        form.add_argument("--csv", dest="as_csv", action="store_true", help="print CSV, one line per number or finding")
 
     def handle(
         self,

@@ -35,10 +35,10 @@ class Command(BaseCommand):
         parser.add_argument("file", type=Path)
         parser.add_argument("--dry-run", action="store_true", help="print schedule and estimate; launch nothing")
         parser.add_argument("--wait", action="store_true", help="show progress until it ends")
+        parser.add_argument("--json", dest="as_json", action="store_true", help="print JSON, one value per line")
         parser.add_argument(
-            "--json", dest="as_json", action="store_true", help="print JSON, one value per line"
+            "--workers", type=int, default=1, help="workers to assume in the time estimate (default: 1)"
         )
-        parser.add_argument("--workers", type=int, default=1, help="workers to assume in the time estimate (default: 1)")
         parser.add_argument(
             "--keys-elsewhere",
             action="store_true",

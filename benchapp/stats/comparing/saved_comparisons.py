@@ -165,9 +165,7 @@ class Reopened:
         """One sentence for each way in which the record is no longer what was saved; empty: everything is as it was."""
         said = []
         if self.added:
-            came = (
-                f"{self.added} {'run that matches' if self.added == 1 else 'runs that match'} came later"
-            )
+            came = f"{self.added} {'run that matches' if self.added == 1 else 'runs that match'} came later"
             said.append(f"{came}, and {'is' if self.added == 1 else 'are'} left out here.")
         if self.comparison.revised:
             trials = self.comparison.revised

@@ -18,7 +18,9 @@ def test_no_two_rules_have_one_name() -> None:
 
 def test_a_name_is_short_and_holds_no_key() -> None:
     for key, name in RULE_NAMES.items():
-        assert len(name.split()) <= 7 and name[0].isupper() and not name.endswith("."), name
+        assert len(name.split()) <= 7, name
+        assert name[0].isupper(), name
+        assert not name.endswith("."), name
         assert "-" not in key or key not in name
 
 

@@ -409,7 +409,8 @@ def test_the_others_go_on_past_a_hopeless_trial_and_the_episode_names_it_at_its_
     out = StringIO()
     call_command("episodes", stdout=out)
     assert (
-        "blocked, other trials continue: acquisition/E1-LS1-T1/0: ImageError: E1-LS1-T1/Dockerfile: line 3" in out.getvalue()
+        "blocked, other trials continue: acquisition/E1-LS1-T1/0: ImageError: E1-LS1-T1/Dockerfile: line 3"
+        in out.getvalue()
     )
     ended = run_on(episode)
     assert (ended.status, ended.failures) == ("blocked", 0)

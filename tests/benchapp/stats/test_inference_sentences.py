@@ -62,10 +62,7 @@ def test_it_says_which_side_was_learned_once_and_calls_no_uneven_test_exact() ->
 
 def test_it_names_the_smallest_p_of_too_few_episodes() -> None:
     text = said(method="none", clusters=3, interval=None, p=0.5, smallest_p=0.25)
-    assert (
-        "+4.4 points; 3 episodes are too few to rule out chance (the smallest p they can reach is 0.25)."
-        in text
-    )
+    assert "+4.4 points; 3 episodes are too few to rule out chance (the smallest p they can reach is 0.25)." in text
     assert "interval" not in text
 
 

@@ -77,7 +77,9 @@ def test_a_set_that_can_find_nothing_is_saved_only_after_the_form_said_so(client
     assert SIX in client.get(saved).text
     assert SIX in client.get(f"{saved}report/").text
     assert (
-        client.get(f"{saved.rstrip('/')}.json").json()["futile"].startswith("No result here could be distinguished from chance")
+        client.get(f"{saved.rstrip('/')}.json")
+        .json()["futile"]
+        .startswith("No result here could be distinguished from chance")
     )
 
 
