@@ -44,6 +44,12 @@ PATTERNS = {  # what is kept out: what to write in its place
     r"(can|could|cannot) be had": "is available",
     r"whatever (came|comes|became|becomes|lies|stands)": "name it",
     r"as good as": "almost",
+    r"(?<!there\s)(is|are|was|were) none(?! or)": "is not one; there is no ...",
+    r"(at most|after|for|holds?|takes?|than) so (long|many|much)": "the number: at most N",
+    r"any more(?=[.,;:)])": "no longer",
+    r"(oneself|of one's own)": "yourself, your own",
+    r"(is|are|was|were) (waited|looked) for": "say who waits or looks",
+    r"(is|are|was|were) said(?! to)": "is shown, is reported",
 }
 STRUCK = {re.compile(rf"\b{pattern}\b".replace(" ", r"\s+"), re.IGNORECASE): said for pattern, said in PATTERNS.items()}
 
@@ -74,19 +80,19 @@ SHOWN = "Cannot see:"  # the docstring of a rule for trials, which the page of s
 # Area: how many patterns it may still show. Every other area shows none. Lower a number when you lower the count.
 CEILINGS = {
     # These pages are being redrawn, with their texts.
-    "inspector/charts": 19,
+    "inspector/charts": 21,
     "inspector/pages/compare": 1,
     "inspector/pages/jobs": 16,
     "inspector/pages/launch": 1,
     "inspector/pages/people": 1,
-    "inspector/pages/review": 18,
+    "inspector/pages/review": 20,
     "inspector/pages/runs": 1,
     "inspector/pages/trials": 1,
-    "templates/compare": 10,
+    "templates/compare": 12,
     "templates/imports": 3,
     "templates/jobs": 12,
     "templates/launch": 1,
-    "templates/library": 14,
+    "templates/library": 16,
     "templates/people": 1,
     "templates/review": 12,
     "templates/runs": 16,

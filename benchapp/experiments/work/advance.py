@@ -207,7 +207,7 @@ def _build_means(episode: Episode, lease: Lease) -> tuple[EpisodePlan, RowRecord
     def sleep(seconds: float) -> None:
         """Before a model that is away is asked again. A cancel, or another holder, ends it."""
         if lease.lost.wait(seconds):
-            raise LeaseLost(f"episode {episode.public_id} was cancelled or taken over while its model was waited for")
+            raise LeaseLost(f"episode {episode.public_id} was cancelled or taken over while it waited for its model")
 
     recorder = RowRecorder(episode, lease.epoch, worker=str(this_process()), watch=watch, redact=redactor.text)
     toolbox = toolbox_for(plan, suite, Cleaner(redactor.text, redactor.step), sleep)

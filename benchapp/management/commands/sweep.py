@@ -6,7 +6,7 @@ from benchapp.experiments.work.deletion_sweep import StillWorking, sweep
 
 
 class Command(BaseCommand):
-    help = "Removes deleted experiments, and contents that nothing uses any more, for good."
+    help = "Permanently removes deleted experiments and contents that nothing uses."
 
     def handle(self, *args: object, **options: object) -> None:
         try:

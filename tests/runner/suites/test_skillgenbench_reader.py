@@ -231,7 +231,7 @@ def test_material_is_bounded_by_number_and_size(shop: Path, monkeypatch: pytest.
 def test_names_that_no_prompt_could_show_are_refused(shop: Path, name: bytes) -> None:
     Path(os.fsdecode(os.fsencode(shop / "material") + b"/" + name)).write_text("x")
     (problem,) = problems(shop)
-    assert (problem[0], problem[2]) == ("material", "it is none")
+    assert (problem[0], problem[2]) == ("material", "it is not printable")
 
 
 @pytest.mark.parametrize(
