@@ -68,7 +68,7 @@ FOR_MODELS = (
     *(
         "benchapp/synthesis/",
         "benchapp/review/codebooks/starters",
-        "benchapp/review/suggestions/judge_prompt.py",
+        "benchapp/review/suggestions/judge_",
         "benchapp/analysis/diagnoses/writing_cues.py",
     ),
 )

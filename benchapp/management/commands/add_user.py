@@ -37,7 +37,7 @@ def _read_password(path: Path) -> str:
     try:
         text = sys.stdin.readline() if str(path) == "-" else path.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise CommandError(f"{path}: not a text file: {error}") from error
+        raise CommandError(f"{path}: cannot be read as text: {error}") from error
     return text.partition("\n")[0].rstrip("\r")
 
 

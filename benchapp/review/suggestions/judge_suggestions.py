@@ -95,7 +95,7 @@ def _label(entry: JsonValue, evidence: JudgeEvidence, find: Callable[[str], Code
     if not quote:
         raise Unreadable(f"{name}: no quote")
     if not evidence.shows(quote, step):
-        raise Unreadable(f"{name}: the quote does not occur in {'the evidence' if step is None else f'step {step}'}")
+        raise Unreadable(f"{name}: the quote does not stand in {'the evidence' if step is None else f'step {step}'}")
     attribution = _text(entry, "attribution").lower()
     if attribution not in ("", *Attribution.values):
         raise Unreadable(f"{name}: attribution {attribution!r} is not known")
