@@ -41,13 +41,13 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except RunnerError as error:
-        print(f"stopped: {type(error).__name__}: {error}; the same command goes on from here", file=sys.stderr)
+        print(f"stopped: {type(error).__name__}: {error}; the same command continues from here", file=sys.stderr)
         return 1
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m runner", description="Run an episode of the starter suite.")
-    parser.add_argument("verb", choices=["run", "history"], help="run (or go on), or print what was recorded")
+    parser.add_argument("verb", choices=["run", "history"], help="run or continue an episode, or print its record")
     parser.add_argument("--protocol", default="skillevolbench", choices=list(LAUNCHED))
     parser.add_argument("--condition", required=True, metavar="NAME", help=_conditions())
     parser.add_argument(

@@ -75,7 +75,7 @@ def read_manifest(member: Member | None) -> Manifest:
             probe_of={UUID(probe): _read_probe(told) for probe, told in raw.get("probe_of", {}).items()},
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ArchiveError(MANIFEST, "what an archive says of itself", f"{type(error).__name__}: {error}") from error
+        raise ArchiveError(MANIFEST, "a valid archive manifest", f"{type(error).__name__}: {error}") from error
 
 
 def _read_file(raw: dict[str, object], place: int) -> tuple[str, int, str]:
@@ -138,7 +138,7 @@ def _check_lines(member: Member | None, told: tuple[str, int, str]) -> Iterator[
         hashed.update(line + b"\n")
         yield line
     if hashed.hexdigest() != sha256:
-        raise ArchiveError(name, "the digest that the manifest tells", hashed.hexdigest())
+        raise ArchiveError(name, "the digest in the manifest", hashed.hexdigest())
 
 
 class _Reading:

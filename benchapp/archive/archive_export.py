@@ -85,7 +85,7 @@ def write_archive(experiment: Experiment, target: Path) -> WrittenArchive:
             stream.flush()
             os.fsync(stream.fileno())
         if record_digest(experiment) != digest:
-            raise ArchiveError("", "a record that stands still", "it changed while it was written: repeat the export")
+            raise ArchiveError("", "a record that does not change", "it changed during the export: export it again")
         with unfinished.open("rb") as whole:
             sha256 = hashlib.file_digest(whole, "sha256").hexdigest()
         unfinished.chmod(0o644)
@@ -98,7 +98,7 @@ def _refuse_open(experiment: Experiment) -> None:
     running = Attempt.objects.filter(trial__episode__run__experiment=experiment, status=Attempt.Status.RUNNING)
     if experiment.is_open or running.exists():
         raise ArchiveError(
-            "", "an experiment that stands still", f"{experiment.name} is running: cancel or pause it first"
+            "", "an experiment that is not running", f"{experiment.name} is running: cancel or pause it first"
         )
 
 

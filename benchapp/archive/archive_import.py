@@ -53,7 +53,7 @@ def take_in(path: Path, *, source: str) -> TakenIn:
     with open_members(path) as members:
         manifest = read_manifest(next(members, None))
         if manifest != checked.manifest:
-            raise ArchiveError("", "a file that stands still", "it changed while it was read")
+            raise ArchiveError("", "a file that does not change", "it changed during the import")
         _put_contents(members, manifest.contents)
         try:
             with transaction.atomic():
@@ -68,9 +68,7 @@ def _standing(experiment: Experiment, checked: Checked) -> TakenIn:
     if experiment.deleted_at is not None:
         raise ArchiveError("", "an experiment that is not here", f"{experiment.name} was deleted here: sweep first")
     if (found := record_digest(experiment)) != checked.manifest.record_digest:
-        raise ArchiveError(
-            "", "the record that stands here, or none", f"{experiment.name} stands here with digest {found}"
-        )
+        raise ArchiveError("", "the same record as here, or none", f"{experiment.name} exists here with digest {found}")
     _link_forks(experiment, checked.manifest)
     _link_probes(experiment, checked.manifest)
     return TakenIn(experiment, False, checked.counts)
@@ -84,8 +82,8 @@ def _refuse_taken(checked: Checked) -> None:
             some = ids[start : start + ASKED_AT_ONCE]
             taken = table.model._default_manager.filter(public_id__in=some).values_list("public_id", flat=True).first()
             if taken is not None:
-                message = f"the {table.name} {taken} stands here in another experiment"
-                raise ArchiveError("", "an experiment none of which is here", message)
+                message = f"the {table.name} {taken} exists here in another experiment"
+                raise ArchiveError("", "an experiment that is new here", message)
 
 
 def _put_contents(members: Iterator[Member], total: int) -> None:

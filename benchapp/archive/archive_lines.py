@@ -66,7 +66,7 @@ def _parse_line(line: bytes, place: str) -> tuple[str, dict[str, JsonValue]]:
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")
 
 
 def _values(table: ArchiveTable, told: dict[str, JsonValue], counts: Counts, place: str) -> dict[str, Stored]:

@@ -45,8 +45,8 @@ def _describe_gap(numbers: list[int]) -> str:
 
 def _check_off_spine(episode: Episode) -> Iterator[Flaw]:
     attempts = Attempt.objects.filter(trial__episode=episode, counts=True, entry=None)
-    yield from flaw_each(attempts, "attempt", "counts, but stands on no spine")
-    yield from flaw_each(episode.decisions.filter(entry=None), "decision", "stands on no spine")
+    yield from flaw_each(attempts, "attempt", "counts, but is missing from the spine")
+    yield from flaw_each(episode.decisions.filter(entry=None), "decision", "is missing from the spine")
 
 
 def _check_library_line(episode: Episode, entries: list[Entry]) -> Iterator[Flaw]:

@@ -36,7 +36,7 @@ class ProtocolCheck:
         try:
             plan = plan_of(episode, self._suite_of(episode))
         except (SetupError, ValueError) as error:  # the suite, the spec or a version is no longer that of the launch
-            yield Unchecked("episode", ident, f"cannot be held against its plan: {error}"[:MAX_MESSAGE])
+            yield Unchecked("episode", ident, f"cannot be compared with its plan: {error}"[:MAX_MESSAGE])
             return
         for message in _find_problems(plan, episode):
             yield Flaw("episode", ident, message[:MAX_MESSAGE])

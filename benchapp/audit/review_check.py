@@ -104,11 +104,11 @@ def _check_marks() -> Iterator[Flaw]:
     placed = Mark.objects.exclude(trajectory=None)
     strange = placed.exclude(trajectory__attempt__trial=F("review__item__trial"))
     for mark in (strange | placed.filter(review__item__trial=None)).distinct().select_related("review").order_by("pk"):
-        yield _flaw_mark(mark, "stands in a trajectory of another trial than its item's")
+        yield _flaw_mark(mark, "refers to a trajectory of another trial than its item's")
     beyond = placed.filter(Q(step=None) | Q(step=0) | Q(step__gt=F("trajectory__steps_total")))
     for mark in beyond.select_related("review", "trajectory").order_by("pk"):
         steps = mark.trajectory.steps_total if mark.trajectory else 0
-        yield _flaw_mark(mark, f"stands in step {mark.step} of {steps:,}")
+        yield _flaw_mark(mark, f"refers to step {mark.step} of {steps:,}")
     halves = Mark.objects.filter(Q(start=None, end__isnull=False) | Q(start__isnull=False, end=None))
     for mark in (halves | Mark.objects.filter(start__gt=F("end"))).select_related("review").order_by("pk"):
         yield _flaw_mark(mark, f"has no range from {mark.start} to {mark.end}")
@@ -125,7 +125,7 @@ def _check_range(mark: Mark) -> Iterator[Flaw]:
         return
     text = dict(fields(steps[0])).get(mark.field) if steps else None
     if text is None:
-        yield _flaw_mark(mark, f"stands in {mark.field} of step {mark.step}, which has none")
+        yield _flaw_mark(mark, f"refers to {mark.field} of step {mark.step}, which has none")
     elif (mark.end or 0) > len(text):
         yield _flaw_mark(mark, f"ends at character {mark.end:,} of {mark.field}, which has {len(text):,}")
 
@@ -208,14 +208,14 @@ def _check_version(version: CodebookVersion) -> Iterator[str]:
     parents = dict(version.codes.values_list("pk", "parent"))
     circling = sum(_is_circling(code, parents) for code in parents)
     if circling:
-        yield f"{circling:,} of its codes lie below themselves or below a code of another version"
+        yield f"{circling:,} of its codes have themselves or a code of another version as parent"
     elif version.is_frozen and (found := digest_of(version)) != version.digest:
         yield f"was frozen with digest {version.digest or 'none'}, its codes have {found}"
     before = version.previous
     if before is None:
         return
     if before.codebook_id != version.codebook_id or before.number >= version.number:
-        yield f"follows {before}, which is no earlier version of its codebook"
+        yield f"follows {before}, which is not an earlier version of its codebook"
     if not before.is_frozen:
         yield f"follows {before}, which was never frozen"
 
@@ -244,4 +244,6 @@ def _check_examples() -> Iterator[Flaw]:
     there = Trajectory.objects.filter(attempt__trial=OuterRef("trial"), steps_total__gte=OuterRef("step"))
     stepped = CodeExample.objects.exclude(step=None)
     for example in stepped.exclude(Exists(there)).order_by("pk").iterator():
-        yield Flaw("code example", str(example.public_id), f"stands in step {example.step}, which its trial has not")
+        yield Flaw(
+            "code example", str(example.public_id), f"refers to step {example.step}, which its trial does not have"
+        )

@@ -44,7 +44,7 @@ def networks(name: str, default: str = "") -> list[str]:
             if word != "*":
                 ip_network(word, strict=False)
         except ValueError:
-            raise ImproperlyConfigured(f"{name}: {word!r} is no address, no network and not *") from None
+            raise ImproperlyConfigured(f"{name}: {word!r} is not an address, a network or *") from None
     return found
 
 

@@ -37,7 +37,7 @@ def _database() -> list[ReadinessCheck]:
     try:
         left = len(_list_shipped() - _read_applied())
     except (DatabaseError, OSError) as error:
-        log.warning("not ready: the database is away: %s", error)
+        log.warning("not ready: cannot reach the database: %s", error)
         connections[DEFAULT_DB_ALIAS].close()
         return [
             ReadinessCheck("database", "does not answer"),

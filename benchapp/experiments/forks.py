@@ -43,7 +43,7 @@ def fork(episode: Episode, *, before: TrialSlot | int, dice: Dice = "new", reaso
     if not reason.strip():
         raise NotPossible("a fork needs a reason")
     if not Episode.objects.own().filter(pk=episode.pk, is_ordered=True).exists():
-        raise NotPossible(f"episode {episode.public_id} was not launched here: there is nothing to go on with")
+        raise NotPossible(f"episode {episode.public_id} was not launched here: nothing to continue")
     entries = list(episode.entries.in_order())
     place = _find_place(episode, entries, before)
     suite = suite_of(episode)

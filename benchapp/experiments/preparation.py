@@ -217,7 +217,7 @@ class _Check:
         for name, model in self._models.items():
             if not model.priced:
                 yield SpecProblem(
-                    "budget.usd", f"{name} tells no cost, so money cannot limit it (expected budget.tokens)"
+                    "budget.usd", f"{name} reports no cost, so a budget in USD cannot limit it (expected budget.tokens)"
                 )
 
     def _whole(self) -> Iterator[SpecProblem]:

@@ -33,8 +33,8 @@ class Column(Shaped):
     json_shape = JsonShape("name", "type=kind", "unit?", "meaning", "missing_means=missing?")
 
 
-NOT_TOLD = "the source does not tell"
-NOT_SCORED = "no verdict tells it, or it was settled after the pin"
+NOT_TOLD = "the source does not report it"
+NOT_SCORED = "no verdict decides it, or it was settled after the pin"
 NOT_MEASURED = "not known, or settled after the pin"
 IN_UNIT = "the metric's, column unit"
 
@@ -42,10 +42,12 @@ CELL = (  # what names a group: the replicates of one cell of one experiment
     Column("experiment", ValueKind.ID, "experiment the runs belong to"),
     Column("experiment_name", ValueKind.TEXT, "its name, as a person gave it"),
     Column("suite", ValueKind.TEXT, "key of the suite the tasks are from", missing=NOT_TOLD),
-    Column("condition", ValueKind.TEXT, 'memory mechanism, such as no-skill; "unknown" where the source does not tell'),
-    Column("agent_model", ValueKind.TEXT, 'model that solves the tasks; "unknown" where the source does not tell'),
+    Column(
+        "condition", ValueKind.TEXT, 'memory mechanism, such as no-skill; "unknown" if the source does not report it'
+    ),
+    Column("agent_model", ValueKind.TEXT, 'model that solves the tasks; "unknown" if the source does not report it'),
     Column("author_model", ValueKind.TEXT, "model that writes the library", missing="the condition has no author"),
-    Column("harness", ValueKind.TEXT, 'what runs the agent; "unknown" where the source does not tell'),
+    Column("harness", ValueKind.TEXT, 'what runs the agent; "unknown" if the source does not report it'),
     Column(
         "scripted", ValueKind.BOOLEAN, "a scripted or recorded model took part: the numbers say nothing about any LLM"
     ),
@@ -128,12 +130,12 @@ MEASURE = (
     Column("unit", ValueKind.TEXT, "of value, own, other, delta and the intervals: share (0..1), tokens, USD, ..."),
 )
 
-NUMBER_OF_RUNS = "a number of whole runs, which is no mean over trials"
+NUMBER_OF_RUNS = "a number about whole runs, not a mean over trials"
 
 AGGREGATES = (
     *GROUP,
     Column("replicates", ValueKind.INTEGER, "runs of the group", "runs"),
-    Column("baseline", ValueKind.BOOLEAN, "whether the others are held against this group"),
+    Column("baseline", ValueKind.BOOLEAN, "whether the others are compared with this group"),
     *MEASURE,
     Column("value", ValueKind.NUMBER, "mean of the replicates' means", IN_UNIT, "nothing was scored"),
     Column(
@@ -182,7 +184,7 @@ WHAT_IS_TESTED = "too few clusters or replicates to test"
 DIFFERENCES = (
     *GROUP,
     *MEASURE,
-    Column("baseline_experiment", ValueKind.ID, "experiment of the group this one is held against"),
+    Column("baseline_experiment", ValueKind.ID, "experiment of the group this one is compared with"),
     Column("baseline_condition", ValueKind.TEXT, "its condition"),
     Column("baseline_agent_model", ValueKind.TEXT, "its agent model"),
     Column("baseline_unfinished", ValueKind.BOOLEAN, "as unfinished, of the baseline"),

@@ -144,7 +144,7 @@ def _caption(comparison: GroupComparison, metrics: Sequence[TrialMetric]) -> str
         said.append(f"Other columns: means in {', '.join(map(escape, units))}.")
     said.append(
         f"Second lines: difference to {escape(comparison.choices.baseline)} on the tasks scored on both sides, with the"
-        r" 95\,\% interval of the primary test where one can be had; bold where it excludes 0. Uncorrected."
+        r" 95\,\% interval of the primary test, if it has one; bold if it excludes 0. Uncorrected."
     )
     if comparison.choices.as_of:
         said.append(f"As of {comparison.choices.as_of:%Y-%m-%d %H:%M} UTC.")

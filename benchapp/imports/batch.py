@@ -162,7 +162,7 @@ class _Import:
         if is_folder:
             problems.add(str(path), "", EXPECTED, "none was found in it")
         elif len(problems) == problems_before:
-            expected = "a folder, or a log that stands alone"
+            expected = "a folder or a single log file"
             problems.add(str(path), "", expected, "another file, or an archive; unpack it first")
 
     def _import_archive(self, path: Path) -> None:

@@ -50,7 +50,7 @@ from runner.base.types import DecisionStatus, Files, Patch
 from runner.engine.engine import seal
 from runner.protocols.recorder import Frozen
 
-CHANGED_AT_SOURCE = "its source tells another history"
+CHANGED_AT_SOURCE = "its source has another history"
 MAX_SUMMARY = 10_000
 
 

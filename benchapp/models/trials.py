@@ -131,7 +131,7 @@ class Trial(PublicModel):
     def explain_blocked(self) -> str:
         """What its latest attempt met."""
         latest = self.attempts.order_by("-number").values_list("exception_type", "exception_message").first()
-        return render_error(*(latest or ("", ""))) or "no attempt tells why"
+        return render_error(*(latest or ("", ""))) or "no attempt records why"
 
     def remember_retrieved(self, trials: Sequence[Trial]) -> None:
         """The earlier trials whose compactions its agent is shown, in the order shown; replaces what a lost attempt left."""

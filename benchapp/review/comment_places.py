@@ -63,7 +63,7 @@ def place_of(query: QueryDict) -> CommentPlace:
     readers = {Comment.On.STEP: _step, Comment.On.LINE: _line, Comment.On.CHART: _chart}
     on = query.get("on", "")
     if on not in readers:
-        raise NoSuchPlace(f"on: {on[:40]!r} is none of {', '.join(readers)}")
+        raise NoSuchPlace(f"on: {on[:40]!r} is not one of {', '.join(readers)}")
     place = readers[Comment.On(on)](query)
     if len(place.name) > MAX_NAME or len(place.address) > MAX_ADDRESS:
         raise NoSuchPlace("the address of this place is too long to keep")

@@ -45,6 +45,6 @@ def _could_be(items: QuerySet[QueueItem]) -> Q:
 
 
 ELSEWHERE = (
-    "This would tell what others said of something that another queue still asks you about. It opens when you have"
+    "This would reveal others' answers about something that another queue still asks you about. It opens when you have"
     " answered there."
 )

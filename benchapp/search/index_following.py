@@ -27,7 +27,7 @@ def follow() -> bool:
             return False
         _enqueue()
     except (RedisError, OSError) as error:
-        log.info("search: not followed, the broker is away: %s", error)
+        log.info("search index not updated: cannot reach the broker: %s", error)
         return False
     return True
 

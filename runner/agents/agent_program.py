@@ -125,7 +125,7 @@ class ProgramAgent:
         if unknown:
             known = ", ".join(sorted(self.known_options)) or "none"
             raise SetupError(
-                f"{self.name} cannot be told {', '.join(unknown)} (preset {model.preset.name}); known: {known}"
+                f"{self.name} has no option for {', '.join(unknown)} (preset {model.preset.name}); known: {known}"
             )
         return model.preset
 

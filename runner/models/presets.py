@@ -37,7 +37,7 @@ def preset_files() -> dict[str, Path]:
         raise SetupError(f"SKILLGLASS_PRESETS={own!r}: expected a folder with one .yaml file per preset")
     for path in sorted(Path(own).glob(f"*{SUFFIX}")):
         if (name := _name(path)) in found:
-            raise SetupError(f"{path}: the preset {name!r} is there already, in {found[name]}; give it another name")
+            raise SetupError(f"{path}: the preset {name!r} exists already, in {found[name]}; choose another name")
         found[name] = path
     return found
 

@@ -151,7 +151,7 @@ def _distinct(path: Path, environments: tuple[Environment, ...], findings: Findi
         keys = [("family", family.key), *(("task", task.key) for task in family.tasks)]
         for place, key in keys:
             if (place, key) in seen or keys.count((place, key)) > 1:
-                raise SuiteError(str(path), place, "every key once", f"{key!r} is there more than once")
+                raise SuiteError(str(path), place, "every key once", f"{key!r} occurs more than once")
             if len(key) > MAX_KEY:
                 expected = f"a key of at most {MAX_KEY} characters"
                 raise SuiteError(str(path), place, expected, f"{key[:60]!r}... is longer")

@@ -165,7 +165,5 @@ class FieldTable:
         if isinstance(value, str) and _is_text(value):
             return " ".join(value.split())[:200]
         if value is not None:
-            self.findings.note(
-                f"{self.source.name}: {self.at(name)} is no text that can be shown", self.source.parent.name
-            )
+            self.findings.note(f"{self.source.name}: {self.at(name)} is not printable text", self.source.parent.name)
         return ""

@@ -101,7 +101,9 @@ def _read_shared_tests(path: Path, head: Mapping[str, object], source: Path) -> 
         raise SuiteError(str(source), "shared_tests", "a list of file names", f"found {names!r}")
     missing = [name for name in names if (path / name).is_symlink() or not (path / name).is_file()]
     if missing:
-        raise SuiteError(str(source), "shared_tests", "plain files beside suite.yaml", f"{missing[0]} is none")
+        raise SuiteError(
+            str(source), "shared_tests", "plain files beside suite.yaml", f"{missing[0]} is not a plain file"
+        )
     return {name: File((path / name).read_bytes()) for name in names}
 
 
@@ -208,7 +210,7 @@ def _refuse_repeats(environments: tuple[Environment, ...], source: Path) -> None
         ]
         for key in keys:
             if key in seen:
-                raise SuiteError(str(source), "environments", "every key once", f"{key!r} is there twice")
+                raise SuiteError(str(source), "environments", "every key once", f"{key!r} occurs twice")
             seen.add(key)
 
 

@@ -122,7 +122,7 @@ def _material(folder: Path, shelf: TaskShelf) -> dict[str, list[object]]:
                 str(folder), history.pop(), "a snapshot without its history", f"found {shorten_suite_value(name)}"
             )
         if not name.isprintable():
-            raise SuiteError(str(folder), shorten_suite_value(name), "a printable name in UTF-8", "it is none")
+            raise SuiteError(str(folder), shorten_suite_value(name), "a printable name in UTF-8", "it is not printable")
         if entry.is_symlink() or not is_plain(status):
             message = "it is a link" if entry.is_symlink() else "it is a special file"
             shelf.findings.problem(folder / name, "file", "a plain file", message)

@@ -39,7 +39,7 @@ def roots(path: Path) -> tuple[Path, ...]:
 def read(path: Path, key: str, shelf: TaskShelf) -> tuple[Environment, ...]:
     found = []
     if _leads_away(path / HUMAN):
-        shelf.findings.problem(path / HUMAN, "folder", "a folder of the release", "it is a link, or lies behind one")
+        shelf.findings.problem(path / HUMAN, "folder", "a folder of the release", "it is a link or behind a link")
         return ()
     for each in folders_in(_base(path)):
         if not holds_tasks(each):

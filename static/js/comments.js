@@ -169,7 +169,7 @@ function failed(event) {
     0: "The server does not answer. Your text is kept; try again.",
     401: "You are logged out. Your text is kept: log in in a second tab, then try again.",
     403: "This is not open to you.",
-    404: "There is no such place any more.",
+    404: "This place no longer exists.",
   };
   const text = said[status] ?? "The server could not take it. Your text is kept; try again.";
   const form = event.target.closest?.(".say");

@@ -214,7 +214,7 @@ class ReviewSaver {
     this.#keep();
     const time = new Date(answer.saved_at).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
     if (answer.held === false) {
-      this.tell("lost", `saved ${time}; your reservation ended and the place was taken. Go on: what you submit is kept beside the others`);
+      this.tell("lost", `saved ${time}; your reservation ended and the place was taken. Continue: your review counts in addition`);
     } else {
       this.tell("saved", `saved ${time}`);
     }

@@ -86,7 +86,7 @@ def test_a_permalink_pins_the_table_and_announces_what_came(base: str, page: Pag
     other.goto(address)
     assert table(other) == before
     expect(other.locator(".pin")).to_contain_text("1 run was added since and is left out")
-    other.get_by_role("link", name="Show the present").click()
+    other.get_by_role("link", name="Show the current record").click()
     expect(other.locator("table.compared")).to_contain_text("later")
     other.wait_for_load_state("networkidle")
     second.close()

@@ -59,7 +59,7 @@ def enqueue_reading(episodes: QuerySet[Episode]) -> int | None:
         if asked:
             _enqueue(asked)
     except (RedisError, OSError) as error:
-        log.warning("libraries are not read, the broker is away: %s", error)
+        log.warning("libraries not checked: cannot reach the broker: %s", error)
         return None
     return len(asked)
 

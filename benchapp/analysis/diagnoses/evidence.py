@@ -291,7 +291,7 @@ def _read_verifier_texts(witnesses: Sequence[Witness]) -> Iterator[Spoken]:
     rows = checks.order_by("pk").values_list("name", "message", "verdict__attempt__trial")
     for name, message, trial in rows[:MAX_CHECKS]:
         if len(message.split()) >= MIN_MESSAGE_WORDS:
-            said = f"what the check {name[:80]!r} said of {trials[trial].task.title}"
+            said = f"what the check {name[:80]!r} said about {trials[trial].task.title}"
             yield Spoken(message, said, str(trials[trial].public_id))
 
 

@@ -116,7 +116,7 @@ def find_reference_text(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
 def find_talk_of_checking(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
     for text in shelf.texts.values():
         for match in _ABOUT_CHECKING.finditer(text.text):
-            yield LibraryHit(text.path, match.start(), match.end(), "Speaks of how the work is checked")
+            yield LibraryHit(text.path, match.start(), match.end(), "Mentions how the work is checked")
 
 
 LEAKS = (
@@ -151,6 +151,6 @@ LEAKS = (
         find_reference_text,
     ),
     LibraryRule(
-        "talk-of-checking", "leak", "warning", "Speaks of tests, graders or reference answers.", find_talk_of_checking
+        "talk-of-checking", "leak", "warning", "Mentions tests, graders or reference answers.", find_talk_of_checking
     ),
 )

@@ -79,11 +79,11 @@ def find_signs(text: str) -> Iterator[Sign]:
 
 _PLAIN = (
     (FailureClass.RUNTIME, "a module or program is missing", failure_patterns.DEPENDENCY),
-    (FailureClass.RUNTIME, "the program broke down", failure_patterns.CRASH),
-    (FailureClass.ASSET, "a file is not there", failure_patterns.MISSING_FILE),
-    (FailureClass.INTERFACE, "another form than the one that is read", failure_patterns.SCHEMA),
-    (FailureClass.STATE, "a rule of the procedure is not kept", failure_patterns.RULE),
-    (FailureClass.NUMERIC, "numbers are off", failure_patterns.NUMERIC),
+    (FailureClass.RUNTIME, "the program crashed", failure_patterns.CRASH),
+    (FailureClass.ASSET, "a file is missing", failure_patterns.MISSING_FILE),
+    (FailureClass.INTERFACE, "another format than expected", failure_patterns.SCHEMA),
+    (FailureClass.STATE, "the procedure was not followed", failure_patterns.RULE),
+    (FailureClass.NUMERIC, "wrong numbers", failure_patterns.NUMERIC),
 )
 
 
@@ -95,7 +95,7 @@ def _find_numbers(text: str) -> Iterator[Sign]:
                 failure_patterns.parse_number(match["got"] or ""),
             )
             if expected is not None and got is not None and expected != got:
-                yield _make_sign(FailureClass.NUMERIC, "another number than the expected one", match)
+                yield _make_sign(FailureClass.NUMERIC, "another number than expected", match)
                 return
 
 
@@ -111,11 +111,11 @@ def _find_words(text: str) -> Iterator[Sign]:
 def _compare_words(expected: str, got: str) -> tuple[FailureClass, str]:
     numbers = failure_patterns.parse_number(expected), failure_patterns.parse_number(got)
     if None not in numbers and numbers[0] != numbers[1]:
-        return FailureClass.NUMERIC, "another number than the expected one"
+        return FailureClass.NUMERIC, "another number than expected"
     letters = [re.findall(r"\w", text.casefold()) for text in (expected, got)]
     if letters[0] and letters[0] == letters[1]:
         return FailureClass.INTERFACE, "the expected words, written differently"
-    return FailureClass.STATE, "another answer than the expected one"
+    return FailureClass.STATE, "another answer than expected"
 
 
 def read_stage(check: str) -> str:
@@ -234,7 +234,7 @@ def _find_stubborn(refusal: VerifierRefusal) -> list[Sign]:
     return [
         Sign(
             FailureClass.RUNTIME,
-            f"{each.name} was missing {each.times} times and still was near the end",
+            f"{each.name} was missing {each.times} times, also near the end",
             quote=each.quote,
             step=each.step,
         )

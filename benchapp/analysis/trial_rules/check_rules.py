@@ -17,11 +17,11 @@ _CELL = re.compile(r"\b(?:[A-Z]{1,3}\d{1,5}\b|[Cc]ell\b|xlsx|[Ss]heet)")
 
 
 def numeric_mismatch(facts: TrialFacts) -> Reason | None:
-    """Failed, and a check expected one number and got another, or says that numbers are off. A factor that is a power of
-    ten, or a wrong sign, is said.
+    """Failed; a check expected one number and got another, or reports wrong numbers. Names a power of ten or a wrong
+    sign.
 
-    Cannot see: numbers compared without being printed; whether the formula, its input or the rounding is wrong; a count
-    that is off because rows are missing.
+    Cannot see: numbers that are compared but not printed; whether formula, input or rounding is wrong; a count that is
+    off because rows are missing.
     """
     if not facts.failed:
         return None
@@ -34,54 +34,52 @@ def numeric_mismatch(facts: TrialFacts) -> Reason | None:
 
 
 def missing_recalculation(facts: TrialFacts) -> Reason | None:
-    """Failed, and a check of a spreadsheet met None or nan where it expected a number, or speaks of cached values.
+    """Failed; a spreadsheet check found None or nan instead of a number, or mentions cached values.
 
-    Cannot see: a cell that was never filled at all, which looks the same to a reader of cached values.
+    Cannot see: a cell that was never filled, which looks the same to a reader of cached values.
     """
     if not facts.failed:
         return None
     for match in _find_matches(facts, _UNCALCULATED, EXPECTED_GOT):
         empty = match.re is _UNCALCULATED or match["none"] is not None
         if empty and _CELL.search(match.string):
-            return Reason(
-                "A cell that needs a value has none where formulas are not calculated.", "agent", _place(match)
-            )
+            return Reason("A cell has no value until its formula is calculated.", "agent", _place(match))
     return None
 
 
 def missing_artifact(facts: TrialFacts) -> Reason | None:
-    """Failed, and a check did not find a file or another thing that was to be handed in, or it is no usable one.
+    """Failed; a check did not find a required output, or cannot use it.
 
     Cannot see: whether it was never made, made elsewhere, or made under another name.
     """
-    return _classify(facts, FailureClass.ASSET, "Something that was to be handed in is not there, or of no use")
+    return _classify(facts, FailureClass.ASSET, "A required output is missing or unusable")
 
 
 def interface_schema(facts: TrialFacts) -> Reason | None:
-    """Failed, and a check broke on the form of what was handed in: a missing key or column, text that is no JSON,
-    a function with other arguments, the right words written differently.
+    """Failed; a check broke on the output's format: a missing key or column, text that is not JSON, a function with
+    other arguments, the right words written differently.
 
-    Cannot see: forms that the verifier reads without complaint and then finds wrong values in.
+    Cannot see: formats that the verifier reads without complaint and then finds wrong values in.
     """
-    return _classify(facts, FailureClass.INTERFACE, "What was handed in has another form than the check reads")
+    return _classify(facts, FailureClass.INTERFACE, "The output has another format than the check expects")
 
 
 def runtime_dependency(facts: TrialFacts) -> Reason | None:
-    """Failed, and a check names a missing module or program or a breakdown, or the submitted command failed, or the trial
-    met the same missing thing at least twice, the last time in the last third of its steps.
+    """Failed; a check names a missing module or program or a crash, or the submitted command failed, or the trial missed
+    the same thing at least twice, the last time in the last third of its steps.
 
-    Cannot see: a missing package that was worked around badly; whether the missing thing explains the failure.
+    Cannot see: a bad workaround for a missing package; whether the missing thing explains the failure.
     """
-    return _classify(facts, FailureClass.RUNTIME, "What was handed in does not run where it is judged")
+    return _classify(facts, FailureClass.RUNTIME, "The output does not run in the verifier")
 
 
 def state_rule(facts: TrialFacts) -> Reason | None:
-    """Failed, and a check expected one word or truth and got another, or names a rule, a state or an order that was not
-    kept; or a comparison of content, not of numbers, failed.
+    """Failed; a check expected one word or truth value and got another, or names a broken rule, state or order; or a
+    comparison of content, not of numbers, failed.
 
-    Cannot see: which rule; a wrong input that a right rule was applied to; rules whose result is a number.
+    Cannot see: which rule; a correct rule applied to wrong input; rules whose result is a number.
     """
-    return _classify(facts, FailureClass.STATE, "An answer goes another way than the procedure says")
+    return _classify(facts, FailureClass.STATE, "The answer does not follow the procedure")
 
 
 def _classify(facts: TrialFacts, failure: FailureClass, says: str) -> Reason | None:

@@ -11,10 +11,10 @@ from benchapp.analysis.trial_rules.trial_facts import TrialFacts
 
 
 def silent_bypass(facts: TrialFacts) -> Reason | None:
-    """The trial failed, skills were mounted, and no step reads, invokes or executes one of them.
+    """Failed; skills were mounted, and no step reads, invokes or executes one.
 
-    Cannot see: a skill whose text stood in the prompt already; whether reading one would have helped; trials of which
-    nobody knows what was mounted, as in most imports.
+    Cannot see: a skill whose text is in the prompt; whether reading would have helped; trials without a record of
+    what was mounted, as in most imports.
     """
     if not (facts.failed and facts.mounted and facts.course) or facts.read:
         return None
@@ -23,10 +23,10 @@ def silent_bypass(facts: TrialFacts) -> Reason | None:
 
 
 def read_and_failed(facts: TrialFacts) -> Reason | None:
-    """The trial failed although it read, invoked or executed a skill.
+    """Failed after reading, invoking or executing a skill.
 
-    Cannot see: whether the skill's advice was followed, misapplied or wrong, so it names no one to blame; nor whether
-    the skill had to do with the failure at all.
+    Cannot see: whether the advice was followed, misapplied or wrong, so it blames nobody; whether the skill has
+    anything to do with the failure.
     """
     if not (facts.failed and facts.read):
         return None
@@ -36,13 +36,13 @@ def read_and_failed(facts: TrialFacts) -> Reason | None:
 
 
 def skill_missing(facts: TrialFacts) -> Reason | None:
-    """The trial failed, asked its harness for a skill, and was told that there is none of that name.
+    """Failed after asking the harness for a skill that does not exist.
 
-    Cannot see: a skill looked for by listing folders; whether the skill existed under another name.
+    Cannot see: a search by listing folders; whether the skill has another name.
     """
     if not (facts.failed and facts.course and facts.course.skill_missing):
         return None
-    return Reason("A skill that it asked for was not there.", "", facts.course.skill_missing)
+    return Reason("Asked for a skill that does not exist.", "", facts.course.skill_missing)
 
 
 REPEATS = 3
@@ -59,9 +59,9 @@ _DOUBTS = re.compile(
 
 
 def repeated_error(facts: TrialFacts) -> Reason | None:
-    """Failed, and results ended with the same error (numbers aside) at least three times.
+    """Failed; at least three results end with the same error, ignoring numbers.
 
-    Cannot see: errors worded differently each time; whether the repetition was a search that made progress.
+    Cannot see: errors with different wording; whether the repetition made progress.
     """
     course = facts.course
     if not (facts.failed and course and course.errors):
@@ -76,21 +76,20 @@ def repeated_error(facts: TrialFacts) -> Reason | None:
 
 
 def incomplete_verification(facts: TrialFacts) -> Reason | None:
-    """Failed, and after its last change the trial neither read a file, nor listed a folder, nor ran a test or a check.
+    """Failed; after its last change, read no file, listed no folder and ran no test or check.
 
-    Cannot see: a program that checks and prints its own result; looking that was of no use, which counts as looking.
+    Cannot see: a program that checks and prints its own result; a look that did not help, which counts as a look.
     """
     course = facts.course
     if not (facts.failed and course and course.changed) or max(course.looked, course.tested) >= course.changed:
         return None
-    return Reason("Nothing was looked at after the last change.", "agent", course.change_place)
+    return Reason("Checked nothing after the last change.", "agent", course.change_place)
 
 
 def premature_success(facts: TrialFacts) -> Reason | None:
-    """Failed, the last words of the agent say that the work is done and right, and no test or check was run after the
-    last change: at most the result was looked at.
+    """Failed; the agent's last words claim success, and it ran no test or check after its last change.
 
-    Cannot see: checking by eye; a program that tests itself under a name that does not say so.
+    Cannot see: checking by eye; a program that tests itself under another name.
     """
     course = facts.course
     if not (facts.failed and course and course.closing) or (course.tested and course.tested >= course.changed):
@@ -103,5 +102,5 @@ def premature_success(facts: TrialFacts) -> Reason | None:
         return None
     quote = quote_around(claim) if claim else cut_quote(words)
     return Reason(
-        "Said to be done; no test was run after the last change.", "agent", FindingPlace(course.closing.step, quote)
+        "Claimed to be done; ran no test after the last change.", "agent", FindingPlace(course.closing.step, quote)
     )

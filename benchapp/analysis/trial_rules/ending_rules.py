@@ -23,9 +23,9 @@ _PATH = re.compile(r"(?:/[^\s/:,;]+){2,}/?")  # names the machine, and often the
 
 
 def agent_timeout(facts: TrialFacts) -> Reason | None:
-    """The attempt did not pass and ended with the agent's time limit.
+    """Not passed; the agent's time limit ended the attempt.
 
-    Cannot see: whether more time would have helped, or what the time went into.
+    Cannot see: whether more time would have helped; what took the time.
     """
     if facts.success or not re.search(r"Timeout|TimedOut", facts.exception_type):
         return None
@@ -35,9 +35,9 @@ def agent_timeout(facts: TrialFacts) -> Reason | None:
 
 
 def context_exhausted(facts: TrialFacts) -> Reason | None:
-    """The attempt did not pass, and its exception or the last results say that the context was full.
+    """Not passed; the exception or the last results report a full context.
 
-    Cannot see: contexts that the harness shortened by itself without a word.
+    Cannot see: contexts that the harness shortened silently.
     """
     if facts.success:
         return None
@@ -50,9 +50,9 @@ def context_exhausted(facts: TrialFacts) -> Reason | None:
 
 
 def harness_failure(facts: TrialFacts) -> Reason | None:
-    """The attempt did not pass and ended with an exception of the machinery: no reward file, a container, a provider.
+    """Not passed; a machine failure ended the attempt: reward file, container or provider.
 
-    Cannot see: failures that a harness swallows; an agent that brought the machinery down itself.
+    Cannot see: failures that a harness hides; an agent that caused the failure itself.
     """
     if facts.success or not HARNESS_TYPES.search(facts.exception_type):
         return None
@@ -60,11 +60,10 @@ def harness_failure(facts: TrialFacts) -> Reason | None:
 
 
 def verifier_toolchain(facts: TrialFacts) -> Reason | None:
-    """Not passed, and what the verifier says is an error of its own tools: a command with an unknown option, tests that
-    could not be collected, a download that failed, a time limit of its own.
+    """Not passed; the verifier's own tools failed: an unknown option, tests that could not be collected, a failed
+    download, its own time limit.
 
-    Cannot see: a verifier that is wrong without an error; a tool of the verifier that failed because of what the agent
-    handed in.
+    Cannot see: a verifier that is wrong without an error; a tool that failed because of the agent's output.
     """
     if facts.success:
         return None

@@ -44,18 +44,18 @@ class PatchFacts:
 
 
 def over_specific(facts: PatchFacts) -> Reason | None:
-    """The text of a skill holds a constant (a file's name, an identifier, a long number) that stands in the instruction
-    of a task the author was shown, and in no other task of the family.
+    """A skill contains a constant (file name, identifier, long number) from the instruction of a task that the author
+    saw, and of no other task in the family.
 
-    Cannot see: constants met only in a trajectory; procedures that are narrow without naming a constant; tasks whose
-    instruction is not recorded.
+    Cannot see: constants that occur only in a trajectory; narrow procedures without a constant; tasks without a
+    recorded instruction.
     """
     seen = _collect_constants("\n".join(facts.shown)) - _collect_constants("\n".join(facts.others)) - _COMMON
     for path, text in facts.added.items():
         for line in text.splitlines():
             if found := sorted(_collect_constants(line) & seen):
                 return Reason(
-                    f"{path} says {', '.join(found[:4])}, as one task that was shown does and no other of the family.",
+                    f"{path} contains {', '.join(found[:4])} from one task that the author saw, and from no other of its family.",
                     "author",
                     FindingPlace(None, cut_quote(line)),
                 )
@@ -65,7 +65,7 @@ def over_specific(facts: PatchFacts) -> Reason | None:
 def skill_inflation(facts: PatchFacts) -> Reason | None:
     """A skill whose name and description share at least 60 % of their words with another one of the same library.
 
-    Cannot see: skills that overlap in what they say under other names; two skills that are rightly apart and named alike.
+    Cannot see: skills with the same content and other names; two different skills with similar names.
     """
     skills = facts.skills or {}
     words = {slug: frozenset(_WORD.findall(text.lower())) - _STOP for slug, text in skills.items()}

@@ -174,14 +174,14 @@ def _explain_missing_suite(episode: Episode) -> str:
     if suite is None or not suite.path or Path(suite.path).is_dir():
         return ""
     return (
-        f"{this_machine()} has no folder {suite.path}: suite {suite.key} must lie at this path on every machine with "
-        "workers. It is left to the others."
+        f"{this_machine()} has no folder {suite.path}: suite {suite.key} must be at this path on every machine with "
+        "workers. Other workers can run it."
     )
 
 
 def _outlast(episode: Episode, lease: Lease, error: Exception) -> None:
     """The database was away. Gives the lease back once it answers; otherwise it runs out, which leads to the same."""
-    log.warning("episode %s: the database was away: %s", episode.public_id, error)
+    log.warning("episode %s: cannot reach the database: %s", episode.public_id, error)
     for pause in DATABASE_PAUSES:
         time.sleep(pause)
         connection.close_if_unusable_or_obsolete()
@@ -207,7 +207,7 @@ def _build_means(episode: Episode, lease: Lease) -> tuple[EpisodePlan, RowRecord
     def sleep(seconds: float) -> None:
         """Before a model that is away is asked again. A cancel, or another holder, ends it."""
         if lease.lost.wait(seconds):
-            raise LeaseLost(f"episode {episode.public_id} was cancelled or taken over while its model was waited for")
+            raise LeaseLost(f"episode {episode.public_id} was cancelled or taken over while it waited for its model")
 
     recorder = RowRecorder(episode, lease.epoch, worker=str(this_process()), watch=watch, redact=redactor.text)
     toolbox = toolbox_for(plan, suite, Cleaner(redactor.text, redactor.step), sleep)
@@ -355,7 +355,7 @@ def _enqueue(episode_id: str, *, first: bool) -> bool:
             description=f"advance episode {episode_id}",
         )
     except (RedisError, OSError) as error:
-        log.warning("episode %s: no hint, the broker is away: %s", episode_id, error)
+        log.warning("episode %s: not queued: cannot reach the broker: %s", episode_id, error)
         return False
     return True
 
@@ -401,4 +401,4 @@ def _drop_hints(episode_id: str) -> None:
             if queue.remove(job_id) and (job := queue.fetch_job(job_id)):
                 job.delete(remove_from_queue=False)
     except (RedisError, OSError) as error:
-        log.warning("episode %s: doubled hints stay, the broker is away: %s", episode_id, error)
+        log.warning("episode %s: duplicates stay in the queue: cannot reach the broker: %s", episode_id, error)

@@ -87,7 +87,7 @@ def require(run: Run, used: Spent) -> None:
     limits = []
     if run.budget_usd is not None:
         unpriced = (
-            f" ({used.unpriced} attempts or calls do not tell their whole cost; what they tell is in it)"
+            f" ({used.unpriced} attempts or calls report only part of their cost or none; the sum includes what they report)"
             if used.unpriced
             else ""
         )
@@ -96,7 +96,7 @@ def require(run: Run, used: Spent) -> None:
         limits.append(f"{used.tokens:,} of {run.budget_tokens:,} tokens")
     raise BudgetSpent(
         f"{REASON} Run {run.public_id} has used {' and '.join(limits)}. Raise it, with `manage.py raise_budget"
-        f" {run.public_id}` or on the run's page, and it goes on where it stands."
+        f" {run.public_id}` or on the run's page, and it continues."
     )
 
 
@@ -159,5 +159,5 @@ def _raise_limit(unit: str, before: float | None, after: float | None) -> float 
     if before is None:
         raise SetupError(f"no budget in {unit} was set at the launch, so there is none to raise")
     if after < before:
-        raise SetupError(f"{after:g} {unit} is less than the present {before:g}: a budget is raised, not lowered")
+        raise SetupError(f"{after:g} {unit} is less than the current {before:g}: you can only raise a budget")
     return after

@@ -111,10 +111,10 @@ def skip_answer(episode: Episode, *, reason: str, answer: str = "", by: User | N
         _require_unfinished(episode, now, is_named=bool(answer))
         step = _find_due(episode, plan)
         if not isinstance(step, Ask):
-            raise NotPossible(f"episode {episode.public_id} does not stand at an answer of the author")
+            raise NotPossible(f"episode {episode.public_id} does not wait for an answer of the author")
         if answer not in ("", step.key):
             raise NotPossible(
-                f"episode {episode.public_id} stands at the answer {step.key} by now, not at {answer[:300]}"
+                f"episode {episode.public_id} now waits for the answer {step.key}, not for {answer[:300]}"
             )
         _enter_left_out(episode, now, step, reason, by)
         detail = {"answer": step.key, "was": episode.blocked_reason[:500]}
@@ -143,7 +143,7 @@ def _require_unfinished(seen: Episode, now: Episode, *, is_named: bool) -> None:
     if now.status in (Episode.Status.DONE, Episode.Status.CANCELLED):
         raise NotPossible(f"episode {now.public_id} is {now.status}")
     if not is_named and now.lease_epoch != seen.lease_epoch:
-        raise NotPossible(f"episode {now.public_id} went on since it was looked at")
+        raise NotPossible(f"episode {now.public_id} changed meanwhile: look at it again")
 
 
 def _find_open_trial(episode: Episode, slot: TrialSlot) -> Trial:
@@ -225,7 +225,7 @@ def _find_slot(episode: Episode, plan: EpisodePlan) -> TrialSlot:
         return recorded.slot_of(blocked)
     step = protocols.next_step(plan, recorded.read_history(episode))
     if not isinstance(step, RunTrial):
-        raise NotPossible(f"episode {episode.public_id} does not stand at a trial but at {type(step).__name__}")
+        raise NotPossible(f"episode {episode.public_id} does not wait for a trial but for {type(step).__name__}")
     return step.slot
 
 

@@ -48,7 +48,7 @@ def sweep_at_start() -> None:
         log.info("no sandboxes swept: %s", error)
         return
     except DatabaseError:
-        log.warning("no sandboxes swept: the database is away", exc_info=True)
+        log.warning("no sandboxes swept: cannot reach the database", exc_info=True)
         return
     for told in swept.failed:
         log.warning("not swept: %s", told)
@@ -103,7 +103,7 @@ class EpisodeWorker(Worker):
         try:
             advance.note_killed(str(job.args[0]), _render_exit(status))
         except DatabaseError:
-            log.warning("not noted how the work-horse of %s ended: the database is away", job.id)
+            log.warning("not noted how the work-horse of %s ended: cannot reach the database", job.id)
 
     def _end_what_it_left(self) -> None:
         """Before the episode is free for others: they may be elsewhere, and this worker may live for months until the
@@ -111,7 +111,7 @@ class EpisodeWorker(Worker):
         try:
             advance.end_left_sandboxes()
         except DatabaseError:
-            log.warning("nothing ended of what the work-horse left: the database is away")
+            log.warning("work-horse's leftovers not cleaned up: cannot reach the database")
 
     def _reconcile(self) -> None:
         """The connection is closed afterwards: a work-horse is a fork and must not share it."""
@@ -119,7 +119,7 @@ class EpisodeWorker(Worker):
         try:
             advance.reconcile()
         except DatabaseError:
-            log.warning("not reconciled: the database is away", exc_info=True)
+            log.warning("not reconciled: cannot reach the database", exc_info=True)
         finally:
             connections.close_all()
 
@@ -131,6 +131,6 @@ class EpisodeWorker(Worker):
         try:
             follow_if_waiting()
         except DatabaseError:
-            log.warning("search: not followed, the database is away")
+            log.warning("search index not updated: cannot reach the database")
         finally:
             connections.close_all()

@@ -242,7 +242,7 @@ class _CheckedEntry(_Entry):
         length = super().readinto(buffer)
         self._crc = zlib.crc32(buffer[:length], self._crc)
         if length == 0 and len(buffer) and (self._left or self._crc != self._expected):
-            raise OSError("broken entry of the zip: its checksum is another than the zip tells")
+            raise OSError("corrupt zip entry: its checksum does not match")
         return length
 
 

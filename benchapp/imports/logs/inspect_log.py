@@ -175,9 +175,7 @@ class Retried:
             told = f"none: it ended with the status {log.header.raw.get('status')!r}"
             self.root.report(log.entry.path, "samples", "samples", told)
         if log is not self.logs[0]:
-            told = (
-                f"{name_of(self.logs[0].entry.path)} is a retry: {retried:,} of {total:,} samples count as told there"
-            )
+            told = f"{name_of(self.logs[0].entry.path)} is a retry: {retried:,} of {total:,} samples count with its results"
             self.root.report(log.entry.path, "eval.task_id", "one log for each task", told)
 
     @property

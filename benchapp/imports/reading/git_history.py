@@ -113,7 +113,7 @@ class History:
             if mode in _MODES and not size.isdigit():
                 raise GitProblem("every object of the history", f"{path} is missing or broken")
             if not _is_inside(path):
-                self._report(path, "a path inside the library", "one that leads out of it, or is none; it was left out")
+                self._report(path, "a path inside the library", "a link out of it, or not a file; left out")
                 continue
             if mode not in _MODES or not _OBJECT.fullmatch(ident):
                 self._report(path, "a regular file", "a link or a nested repository; it was left out")

@@ -158,7 +158,7 @@ def _report_strange(root: Root, folder: Path, candidates: list[_Candidate], *, a
         is_named = "trajectory" in path.name
         is_json = path.suffix in _STRUCTURED or found.format != PLAIN_TEXT
         if found.format not in PREFERENCE and is_json and (is_named or not any_found):
-            told = "none of these" if found.format == PLAIN_TEXT else f"{found.format}, which is none of these"
+            told = "none of these" if found.format == PLAIN_TEXT else f"{found.format}, which is not one of these"
             root.report(folder / path, "whole file", f"a trajectory: {', '.join(PREFERENCE)}", told)
 
 

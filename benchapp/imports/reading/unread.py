@@ -21,7 +21,7 @@ ARCHIVES = frozenset({".gz", ".zst", ".xz", ".bz2", ".zip", ".tar", ".tgz", ".7z
 MAX_LOOKED_AT = 500  # files of one trial, or of one job
 _MEANINGS = {
     "plain-text": "in no known format",
-    "chat-messages": "of messages alone, which tell neither program nor session",
+    "chat-messages": "with messages only, without program or session",
     "empty": "without content",
     "git-lfs-pointer": "that are Git LFS pointers: their content was not downloaded",
     "archive": "to be unpacked first",
@@ -50,7 +50,7 @@ def report_files(
     entries: Iterable[FolderEntry],
     *,
     expected: str = "logs in a known format",
-    where: str = "which does not stand alone here",
+    where: str = "which is not read without its run",
 ) -> None:
     """`where`: why those in a known format are not read."""
     kinds: dict[tuple[str, str], _Kind] = {}

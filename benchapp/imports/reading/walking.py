@@ -81,7 +81,7 @@ class Root:
     def is_too_deep(self, folder: Path, depth: int) -> bool:
         """Reports a folder below MAX_DEPTH, which no walk enters."""
         if depth > MAX_DEPTH:
-            self.report(folder, "", f"folders nested at most {MAX_DEPTH} deep", "what lies below is left out")
+            self.report(folder, "", f"folders nested at most {MAX_DEPTH} deep", "everything below is left out")
         return depth > MAX_DEPTH
 
     # --- asking -------------------------------------------------------------------------------------------------
@@ -192,7 +192,7 @@ class Root:
     def open(self, path: Path) -> BinaryIO:
         """Opens a regular file for reading. OSError where it is none, or lies outside."""
         if not path.resolve().is_relative_to(self.base):
-            raise OSError("lies outside the folder given")
+            raise OSError("is outside the given folder")
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):

@@ -12,12 +12,16 @@ from benchapp.people.accounts import add_account
 
 
 class Command(BaseCommand):
-    help = "Makes an account. The password is asked for, or read from a file; it never stands in the command."
+    help = "Adds an account. Type the password when asked, or give a file: never put it in the command."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("name")
         parser.add_argument("--level", choices=User.Level.values, default=User.Level.REVIEWER, help="default: reviewer")
-        parser.add_argument("--password-file", type=Path, help="its first line is the password; - reads standard input")
+        parser.add_argument(
+            "--password-file",
+            type=Path,
+            help="read the password from the first line of this file; - reads standard input",
+        )
 
     def handle(self, *args: object, name: str, level: str, password_file: Path | None, **options: object) -> None:
         password = _read_password(password_file) if password_file else _ask_password()
@@ -26,7 +30,7 @@ class Command(BaseCommand):
         except ValidationError as error:
             said = "; ".join(f"{field}: {' '.join(texts)}" for field, texts in error.message_dict.items())
             raise CommandError(said) from error
-        self.stdout.write(f"{user.username} can log in as {user.level}; exports say {user.pseudonym}.")
+        self.stdout.write(f"{user.username} can log in as {user.level}. Exports name this person {user.pseudonym}.")
 
 
 def _read_password(path: Path) -> str:
@@ -39,8 +43,8 @@ def _read_password(path: Path) -> str:
 
 def _ask_password() -> str:
     if not sys.stdin.isatty():
-        raise CommandError("no terminal to ask for the password: give it with --password-file")
+        raise CommandError("cannot ask for a password without a terminal: use --password-file")
     password = getpass("Password: ")
     if getpass("Again: ") != password:
-        raise CommandError("the two are not the same")
+        raise CommandError("the passwords do not match")
     return password

@@ -7,7 +7,7 @@ from benchapp.models import Attempt, Blob, Decision, Trajectory, Trial
 
 
 class Command(BaseCommand):
-    help = "Re-reads the whole record; prints the id of everything that does not hold and exits with 1 if there is any."
+    help = "Checks the whole record and prints the id of every flaw. Exit status: 0 without flaws, 1 with flaws."
 
     def handle(self, *args: object, **options: object) -> None:
         found = unchecked = 0
@@ -20,7 +20,7 @@ class Command(BaseCommand):
             for model in (Trial, Attempt, Trajectory, Decision, Blob)
         )
         if unchecked:
-            self.stdout.write(f"{unchecked:,} of its episodes cannot be held against their plans; that is no flaw.")
+            self.stdout.write(f"{unchecked:,} episodes cannot be compared with their plans. That is not a flaw.")
         if found:
             raise CommandError(f"{found} flaws in {sizes}")
         self.stdout.write(f"The record holds: {sizes}.")

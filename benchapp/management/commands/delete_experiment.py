@@ -10,17 +10,17 @@ from benchapp.models.experiments import StillReviewed, StillRunning
 
 
 class Command(BaseCommand):
-    help = "Deletes an experiment: hides it now; `manage.py sweep` removes it for good."
+    help = "Deletes an experiment. It disappears now; `manage.py sweep` then removes it for good."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("experiment", type=UUID, help="its id, as in its address")
-        parser.add_argument("--confirm", required=True, metavar="NAME", help="its name, to be sure it is the right one")
+        parser.add_argument("experiment", type=UUID, help="experiment id, from its address")
+        parser.add_argument("--confirm", required=True, metavar="NAME", help="repeat the experiment's name")
         parser.add_argument("--reason", default="")
 
     def handle(self, *args: object, experiment: UUID, confirm: str, reason: str, **options: object) -> None:
         found = find_experiment(experiment)
         if found.name != confirm:
-            raise CommandError(f"its name is {found.name!r}, not {confirm!r}: nothing was deleted")
+            raise CommandError(f"the experiment is named {found.name!r}, not {confirm!r}: nothing was deleted")
         with end_on(StillReviewed, StillRunning):
             found.entomb(actor=None, reason=reason)
-        self.stdout.write(f"{found.name}: deleted; `manage.py sweep` removes it for good")
+        self.stdout.write(f"{found.name}: deleted. Run `manage.py sweep` to remove it for good.")

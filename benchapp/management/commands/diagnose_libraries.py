@@ -12,13 +12,13 @@ from benchapp.models import Episode
 
 class Command(BaseCommand):
     help = (
-        "Reads every state of every library by rules: contract, how skills are written, near-duplicates, and leaks of tasks, "
-        "verifiers and reference skills. What was read by the same rules against the same trials is not read again."
+        "Checks every state of every library: contract, writing quality, near-duplicates, and leaks from tasks, "
+        "verifiers and reference skills. Skips states that are up to date."
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--run", type=UUID, metavar="RUN_ID", help="only this run's libraries")
-        parser.add_argument("--again", action="store_true", help="also those that are up to date")
+        parser.add_argument("--run", type=UUID, metavar="RUN_ID", help="check only this run's libraries")
+        parser.add_argument("--again", action="store_true", help="check states that are up to date, too")
 
     def handle(self, *args: object, run: UUID | None, again: bool, **options: object) -> None:
         episodes = select_with_library(Episode.objects.filter(run__experiment__deleted_at=None))
@@ -26,6 +26,6 @@ class Command(BaseCommand):
             episodes = episodes.filter(run__public_id=run)
         episodes = episodes.select_related("run", "library", "family").order_by("pk")
         if run and not episodes.exists():
-            raise CommandError(f"no run {run} with a library")
+            raise CommandError(f"there is no run {run} with a library")
         worked_out = sum(diagnose_episode(episode, again=again) for episode in episodes.iterator(200))
-        self.stdout.write(f"{worked_out} states of libraries read; the others were up to date")
+        self.stdout.write(f"checked {worked_out} library states; the others were up to date")

@@ -8,7 +8,7 @@ from benchapp.deploy.doctor_checks import DoctorFinding, findings
 
 
 class Command(BaseCommand):
-    help = "Says what is there, what is missing and what that costs. Exit status 1 when the demo could not run."
+    help = "Checks this machine: what works, what is missing, what you lose. Exit status: 1 if the demo cannot run."
     requires_system_checks: list[str] = []
 
     def handle(self, *args: object, **options: object) -> None:
@@ -20,7 +20,7 @@ class Command(BaseCommand):
         if fatal:
             self.stdout.write(self.style.ERROR(f"The demo cannot run: {', '.join(fatal)}."))
             sys.exit(1)
-        self.stdout.write(self.style.SUCCESS("Everything the demo needs is there."))
+        self.stdout.write(self.style.SUCCESS("The demo has everything it needs."))
 
     def _render_finding(self, finding: DoctorFinding) -> str:
         if finding.is_there:

@@ -15,15 +15,15 @@ from runner.base.types import TrialSlot
 from runner.protocols.steps import Ask
 
 OF_AN_EPISODE = {
-    "skip": "leave out what an episode stands at and go on: the author's answer that is due, else the first blocked trial, "
-    "else the one that is next, or --trial; needs --reason",
-    "log": "print the last lines logged about an episode",
+    "skip": "skip the author's answer that is due, else the first blocked trial, else the next trial, or --trial; "
+    "needs --reason",
+    "log": "print the last log lines of an episode",
 }
 OF_ANYTHING = {
-    "retry": "let what is blocked in an experiment (its id or its name), a run or an episode go on where it stands",
+    "retry": "continue what is blocked in an experiment (id or name), a run or an episode",
     "cancel": "stop an experiment, a run or an episode for good, now or --after-trial",
-    "pause": "let nothing further begin in an experiment, a run or an episode",
-    "resume": "let what was paused go on",
+    "pause": "start nothing new in an experiment, a run or an episode",
+    "resume": "continue what is paused",
 }
 
 
@@ -47,22 +47,22 @@ def _skip(episode: Episode, trial: TrialSlot | None, reason: str) -> str:
     goes_on_past_trials = episode.status != Episode.Status.BLOCKED and episode.trials.blocked().exists()
     if trial is None and not goes_on_past_trials and isinstance(operations.stands_at(episode), Ask):
         step = operations.skip_answer(episode, reason=reason)
-        return f"Skipped the author's answer {step.key}; the library stays as it is, and the episode continues."
-    return f"Skipped {operations.skip(episode, trial=trial, reason=reason)}; the episode continues."
+        return f"Skipped the author's answer {step.key}. The library is unchanged; the episode continues."
+    return f"Skipped {operations.skip(episode, trial=trial, reason=reason)}. The episode continues."
 
 
 class Command(BaseCommand):
-    help = "Lists unfinished episodes; retries, skips, pauses, resumes and cancels. Every act is kept with its reason."
+    help = "Lists unfinished episodes; retries, skips, pauses, resumes or cancels them. The record keeps every act and its reason."
 
     def add_arguments(self, parser: CommandParser) -> None:
         act = parser.add_mutually_exclusive_group()
         for verb, told in {**OF_AN_EPISODE, **OF_ANYTHING}.items():
             act.add_argument(f"--{verb}", type=str if verb == "retry" else UUID, metavar="ID", help=told)
+        parser.add_argument("--after-trial", action="store_true", help="with --cancel: after the current trial")
         parser.add_argument(
-            "--after-trial", action="store_true", help="with --cancel: once the present trial has ended"
+            "--trial", type=_parse_slot, metavar="PHASE/TASK/SAMPLE", help="with --skip: the trial to skip"
         )
-        parser.add_argument("--trial", type=_parse_slot, metavar="PHASE/TASK/SAMPLE", help="with --skip: which one")
-        parser.add_argument("--reason", default="", help="kept with the act")
+        parser.add_argument("--reason", default="", help="recorded with the act")
 
     def handle(self, *args: object, after_trial: bool, trial: TrialSlot | None, reason: str, **options: object) -> None:
         verb = next((verb for verb in (*OF_AN_EPISODE, *OF_ANYTHING) if options[verb]), None)
@@ -82,7 +82,7 @@ class Command(BaseCommand):
                 return _skip(find_own_episode(UUID(named)), trial, reason)
             case "cancel":
                 stopped = operations.cancel(_find_target(UUID(named)), reason=reason, after_trial=after_trial)
-                return f"Cancelled {_render_count(stopped)}{'; a trial at work ends first' if after_trial else ''}."
+                return f"Cancelled {_render_count(stopped)}{'; a running trial finishes first' if after_trial else ''}."
             case "pause":
                 return f"Paused {_render_count(operations.pause(_find_target(UUID(named)), reason=reason))}."
         return f"Resumed {_render_count(operations.resume(_find_target(UUID(named)), reason=reason))}."
@@ -92,7 +92,7 @@ class Command(BaseCommand):
         found = operations.retry_blocked(target, reason=reason)
         for episode, problem in found:
             place = f"{episode.run.label} / {episode.key}"
-            self.stdout.write(f"{episode.public_id}  {problem or 'goes on'}  {place}")
+            self.stdout.write(f"{episode.public_id}  {problem or 'continues'}  {place}")
         if failed := sum(bool(problem) for _, problem in found):
             raise CommandError(
                 f"{failed} of {_render_count(len(found))} {'was' if failed == 1 else 'were'} not retried"
@@ -102,13 +102,13 @@ class Command(BaseCommand):
     def _read_log(self, episode: Episode) -> str:
         lines = log_tail.read(str(episode.public_id))
         if lines is None:
-            raise CommandError("the broker is away: it keeps the log")
-        return "\n".join(lines) or "no lines are kept"
+            raise CommandError("cannot reach the broker, which keeps the log")
+        return "\n".join(lines) or "no log lines"
 
     def _list(self) -> None:
         for episode in Episode.objects.own().unfinished().select_related("run__experiment"):
             held = f", held by {episode.lease_owner}" if episode.lease_owner else ""
-            wish = f", to {episode.wish} after its trial" if episode.wish else ""
+            wish = f", will {episode.wish} after its trial" if episode.wish else ""
             place = f"{episode.run.experiment.name} / {episode.run.label} / {episode.key}"
             self.stdout.write(f"{episode.public_id}  {episode.status}{held}{wish}  {place}")
             if told := episode.blocked_reason or episode.last_failure:
@@ -117,7 +117,7 @@ class Command(BaseCommand):
             if episode.status != Episode.Status.BLOCKED:
                 for trial in episode.trials.blocked().select_related("task"):
                     why = next(iter(trial.explain_blocked().splitlines()), "")
-                    self.stdout.write(f"    blocked, the others go on: {slot_of(trial)}: {why}")
+                    self.stdout.write(f"    blocked, other trials continue: {slot_of(trial)}: {why}")
 
 
 def _find_named(text: str) -> operations.Target:
@@ -130,9 +130,9 @@ def _find_named(text: str) -> operations.Target:
     if len(named) == 1:
         return named[0]
     if not named:
-        raise CommandError(f"there is no experiment named {text[:200]!r}, and it is no id")
+        raise CommandError(f"{text[:200]!r} is neither the name nor the id of an experiment")
     ids = ", ".join(str(experiment.public_id) for experiment in named)
-    raise CommandError(f"{len(named)} experiments are named {text[:200]!r}: give an id, one of {ids}")
+    raise CommandError(f"{len(named)} experiments are named {text[:200]!r}: use an id: {ids}")
 
 
 def _find_target(public_id: UUID) -> operations.Target:

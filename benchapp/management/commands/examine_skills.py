@@ -26,17 +26,19 @@ SHOWN_PROBLEMS = 200
 
 class Command(BaseCommand):
     help = (
-        "Reads the skills of a SkillLearnBench release and prints, by method, patterns, lint, diagnostics and what they share with "
-        "the human skills, beside the numbers of the paper. Writes nothing."
+        "Compares the skills of a SkillLearnBench release by method: patterns, lint, diagnostics, overlap with human skills, "
+        "and the paper's numbers. Writes nothing."
     )
     requires_system_checks: list[str] = []  # needs neither a database nor a broker
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("folder", type=Path, metavar="FOLDER", help="with skills/<config>/<task>/<skill>/ in it")
-        parser.add_argument("--by-model", action="store_true", help="a line or column per method and model")
-        parser.add_argument("--logs", action="store_true", help="also the oracles' logs below eval_keypoints/")
         parser.add_argument(
-            "--json", dest="as_json", action="store_true", help="one object: the tables, and the problems met"
+            "folder", type=Path, metavar="FOLDER", help="folder that contains skills/<config>/<task>/<skill>/"
+        )
+        parser.add_argument("--by-model", action="store_true", help="one line or column per method and model")
+        parser.add_argument("--logs", action="store_true", help="read the oracle logs in eval_keypoints/, too")
+        parser.add_argument(
+            "--json", dest="as_json", action="store_true", help="print one JSON object with tables and problems"
         )
 
     def handle(self, *args: object, folder: Path, by_model: bool, logs: bool, as_json: bool, **options: object) -> None:
@@ -50,7 +52,7 @@ class Command(BaseCommand):
             return
         for table in made:
             self.stdout.write("\n".join([*examined_tables.render_table(table), "", ""]))
-        self.stdout.write(f"Problems with files: {len(problems):,}")
+        self.stdout.write(f"File problems: {len(problems):,}")
         for each in problems[:SHOWN_PROBLEMS]:
             place = f", {each.place}" if each.place else ""
             self.stdout.write(f"  {each.path}{place}: expected {each.expected}; {each.message}")

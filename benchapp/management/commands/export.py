@@ -15,16 +15,16 @@ from benchapp.exports.export_run import FORMATS, Export
 
 
 class Command(BaseCommand):
-    help = "Writes trials, aggregates or differences as CSV, JSON or Parquet. The choices are those of /compare/."
+    help = "Writes trials, aggregates or differences as CSV, JSON or Parquet. Choose runs as on /compare/."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("what", choices=tuple(EXPORTS))
+        parser.add_argument("--format", choices=tuple(FORMATS), help="default: by the file's ending, else csv")
         parser.add_argument(
-            "--format", choices=tuple(FORMATS), help="default: what the file's name ends with, else csv"
+            "--query", default="", help="filters as in the address: condition=no-skill&phase=deployment"
         )
-        parser.add_argument("--query", default="", help="as in the address: condition=no-skill&phase=deployment")
         parser.add_argument(
-            "-o", "--output", type=Path, help="a file; it appears when it is whole. Default: to the shell"
+            "-o", "--output", type=Path, help="write to this file once it is complete; default: standard output"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -35,7 +35,7 @@ class Command(BaseCommand):
         form = options["format"] or _form_of(output)
         if output is None:
             if form == "parquet" and sys.stdout.isatty():
-                raise CommandError("Parquet is no text: name a file with -o")
+                raise CommandError("Parquet is binary: name a file with -o")
             export.write(sys.stdout.buffer, form)
         else:
             _write(export, output, form)

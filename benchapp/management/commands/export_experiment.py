@@ -14,20 +14,18 @@ from benchapp.models import Experiment
 
 class Command(BaseCommand):
     help = (
-        "Writes one experiment with all its evidence into one file, which `manage.py import_runs` takes in elsewhere to"
-        " an equal record digest. Reviews and comments are no part of it."
+        "Archives one experiment with all its evidence in one file. `manage.py import_runs` reads it elsewhere, with the same"
+        " record digest. Leaves out reviews and comments."
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("experiment", type=uuid.UUID, help="its id, as in its address")
-        parser.add_argument(
-            "file", type=Path, help="a name ending in .tar.zst, or .tar.gz; it appears when it is whole"
-        )
+        parser.add_argument("experiment", type=uuid.UUID, help="experiment id, from its address")
+        parser.add_argument("file", type=Path, help="a name ending in .tar.zst or .tar.gz; written once it is complete")
 
     def handle(self, *args: Any, **options: Any) -> None:
         experiment = Experiment.objects.standing().filter(public_id=options["experiment"]).first()
         if experiment is None:
-            raise CommandError(f"no experiment {options['experiment']}")
+            raise CommandError(f"there is no experiment {options['experiment']}")
         target: Path = options["file"]
         if not target.name.endswith(ENDINGS):
             raise CommandError(f"{target}: expected a name ending in {', '.join(ENDINGS)}")

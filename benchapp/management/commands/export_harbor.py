@@ -12,18 +12,16 @@ from benchapp.models import Run
 
 
 class Command(BaseCommand):
-    help = (
-        "Writes one run as a Harbor job directory with ATIF trajectories: put it below a jobs folder for `harbor view`."
-    )
+    help = "Writes one run as a Harbor job with ATIF trajectories. Open it with `harbor view` from a jobs folder."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("run", type=uuid.UUID, help="its id, as in its address")
-        parser.add_argument("folder", type=Path, help="new or empty; its name becomes the job's")
+        parser.add_argument("run", type=uuid.UUID, help="run id, from its address")
+        parser.add_argument("folder", type=Path, help="new or empty folder; the job takes its name")
 
     def handle(self, *args: Any, **options: Any) -> None:
         run = Run.objects.standing().filter(public_id=options["run"]).select_related("experiment").first()
         if run is None:
-            raise CommandError(f"no run {options['run']}")
+            raise CommandError(f"there is no run {options['run']}")
         try:
             written = write_harbor_job(run, options["folder"])
         except OSError as error:
@@ -32,4 +30,4 @@ class Command(BaseCommand):
             f"{written.trials:,} trials with {written.trajectories:,} trajectories in {options['folder']}"
         )
         if written.not_run:
-            self.stdout.write(f"{written.not_run:,} planned trials have no attempt that counts, and are not in it")
+            self.stdout.write(f"{written.not_run:,} planned trials have no counted attempt and are left out")

@@ -13,13 +13,11 @@ from runner.models.recorded import SUFFIX
 
 
 class Command(BaseCommand):
-    help = "Writes every model call of a run that has ended to a file, from which the run can be replayed offline."
+    help = "Records every model call of a finished run in a file. Use it to replay the run offline."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("run", type=uuid.UUID, help="the run's id, as its page shows it")
-        parser.add_argument(
-            "file", help=f"where to write: a path, or a bare name for the folder of recordings ({SUFFIX} is added)"
-        )
+        parser.add_argument("run", type=uuid.UUID, help="run id, from its page")
+        parser.add_argument("file", help=f"a path, or a bare name in the recordings folder ({SUFFIX} is added)")
 
     def handle(self, *args: Any, **options: Any) -> None:
         run = Run.objects.standing().filter(public_id=options["run"]).select_related("experiment").first()
@@ -33,6 +31,6 @@ class Command(BaseCommand):
         self.stdout.write(f"{path}: {written.calls:,} calls, {written.left_out:,} left out")
         name = f"recorded/{path.name.removesuffix(SUFFIX)}"
         self.stdout.write(
-            f"To replay it, launch its experiment file with {name} as the model of agent and author,"
+            f"To replay it, launch the experiment file again with agent_model and author_model {name},"
             f" conditions [{run.condition}], replicates 1 and seed {run.seed}."
         )

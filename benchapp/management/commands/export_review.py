@@ -26,21 +26,21 @@ TABLES_AS = ("csv", "json", "tex")
 
 
 class Command(BaseCommand):
-    help = "Write the taxonomy of a review queue (csv, json, tex) or its labels (csv, json, jsonl) into a file."
+    help = "Writes a review queue's taxonomy (csv, json, tex) or labels (csv, json, jsonl) to a file."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("queue", type=UUID, help="id of the queue, as in the address of its page")
+        parser.add_argument("queue", type=UUID, help="queue id, from its address")
         parser.add_argument("--table", type=Path, help=f"file for the taxonomy, ending in {', '.join(TABLES_AS)}")
-        parser.add_argument("--labels", type=Path, help=f"file for every label, ending in {', '.join(LABELS_AS)}")
-        parser.add_argument("--quotes", action="store_true", help="with the marked texts")
-        parser.add_argument("--memos", action="store_true", help="with the memos of reviewers")
+        parser.add_argument("--labels", type=Path, help=f"file for all labels, ending in {', '.join(LABELS_AS)}")
+        parser.add_argument("--quotes", action="store_true", help="include the marked texts")
+        parser.add_argument("--memos", action="store_true", help="include reviewers' memos")
 
     def handle(self, *args: Any, **options: Any) -> None:
         queue = Queue.objects.select_related("version__codebook").filter(public_id=options["queue"]).first()
         if queue is None:
             raise CommandError(f"There is no queue {options['queue']}.")
         if not options["table"] and not options["labels"]:
-            raise CommandError("Nothing to write: give --table FILE, --labels FILE or both.")
+            raise CommandError("Nothing to write: use --table FILE, --labels FILE or both.")
         if options["table"]:
             self._write(options["table"], table_of(queue, _ending(options["table"], TABLES_AS)))
         if options["labels"]:
@@ -66,5 +66,5 @@ def table_of(queue: Queue, form: str) -> bytes:
 def _ending(path: Path, known: tuple[str, ...]) -> str:
     form = path.suffix.removeprefix(".")
     if form not in known:
-        raise CommandError(f"{path}: expected a name that ends in {', '.join(known)}.")
+        raise CommandError(f"{path}: expected a name ending in {', '.join(known)}.")
     return form

@@ -12,15 +12,15 @@ from runner.base.types import TrialSlot
 
 class Command(BaseCommand):
     help = (
-        "Reruns something scored in a run of its own: the episode's record up to --before is taken over, what follows is "
-        "run again. The old run stays as it is. Without --before: lists the places."
+        "Reruns part of an episode in a new run: copies its record up to --before and runs the rest again. "
+        "The old run does not change. Without --before, lists where you can fork."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("episode", type=UUID)
-        parser.add_argument("--before", help="a trial as phase/task/sample, or the number of a place")
+        parser.add_argument("--before", help="fork before this trial: phase/task/sample, or its number in the list")
         parser.add_argument("--dice", choices=("new", "same"), default="new")
-        parser.add_argument("--reason", default="", help="kept with the act; needed")
+        parser.add_argument("--reason", default="", help="required; recorded with the fork")
 
     def handle(
         self, *args: object, episode: UUID, before: str | None, dice: Dice, reason: str, **options: object
@@ -39,4 +39,4 @@ def _parse_place(text: str) -> TrialSlot | int:
     try:
         return int(text) if text.isdigit() else TrialSlot.read(text)
     except ValueError as error:
-        raise CommandError(f"--before {error}, or a number") from error
+        raise CommandError(f"--before {error} or a number") from error

@@ -21,16 +21,16 @@ SHOWN_PROBLEMS = 200
 
 class Command(BaseCommand):
     help = (
-        "Import finished runs from folders. Repeating it adds nothing; a killed one is resumed by starting it again. "
-        "Exit status: 0 without problems, 3 when something was reported and the rest is in, 1 when nothing was read."
+        "Imports finished runs. Safe to repeat; run it again to resume after an interruption. "
+        "Exit status: 0 no problems, 3 problems reported and the rest imported, 1 nothing read."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "paths", nargs="+", metavar="PATH", help="a folder with jobs, trials, runs or a release; or one log"
+            "paths", nargs="+", metavar="PATH", help="a folder of jobs, trials, runs or a release, or one log file"
         )
         parser.add_argument("--format", choices=[AUTO, *FORMATS], default=AUTO)
-        parser.add_argument("--map", metavar="FILE.yaml", help="rules for what the files do not tell")
+        parser.add_argument("--map", metavar="FILE.yaml", help="rules for what the files leave open")
         parser.add_argument("--json", action="store_true", help="print one JSON object instead of a summary")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -63,12 +63,12 @@ class Command(BaseCommand):
         problems = list(report.problems)
         if problems:
             count = "1 problem" if len(problems) == 1 else f"{len(problems):,} problems"
-            self.stdout.write(f"\n{count}; everything else was imported:")
+            self.stdout.write(f"\n{count}; imported everything else:")
         for problem in problems[:SHOWN_PROBLEMS]:
             place = f", {problem.place}" if problem.place else ""
             self.stdout.write(f"  {problem.path}{place}: expected {problem.expected}; {problem.message}")
         if len(problems) > SHOWN_PROBLEMS:
-            self.stdout.write(f"  ... and {len(problems) - SHOWN_PROBLEMS:,} more; all of them are on /imports/")
+            self.stdout.write(f"  ... and {len(problems) - SHOWN_PROBLEMS:,} more; see /imports/ for all")
 
 
 class _Bar:

@@ -9,14 +9,10 @@ from benchapp.search.indexing import index_anew, index_waiting, progress
 
 
 class Command(BaseCommand):
-    help = (
-        "Indexes for the search page whatever of the record is not indexed yet. Safe to repeat and to end at any time."
-    )
+    help = "Indexes new records for search. Safe to stop and repeat at any time."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument(
-            "--all", dest="anew", action="store_true", help="forget the index first and make all of it anew"
-        )
+        parser.add_argument("--all", dest="anew", action="store_true", help="rebuild the whole index")
 
     def handle(self, *args: object, anew: bool, **options: object) -> None:
         if anew:
@@ -25,5 +21,5 @@ class Command(BaseCommand):
         shows = sys.stderr.isatty()
         done = index_waiting(tell=lambda done: self.stderr.write(f"\r{done} of {total}", ending="") if shows else None)
         now = progress()
-        unread = f", {now.unread} of them could not be read" if now.unread else ""
-        self.stdout.write(f"{done} indexed now; {now.indexed} of {now.total} in all{unread}")
+        unread = f", {now.unread} unreadable" if now.unread else ""
+        self.stdout.write(f"indexed {done}; {now.indexed} of {now.total} in total{unread}")

@@ -13,7 +13,7 @@ from runner.programs.installing import install
 
 
 class Command(BaseCommand):
-    help = "Installs agent programs in their pinned versions. Without a name it lists them."
+    help = "Installs agent programs at their pinned versions. Lists them if you name none."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(programs.names()))

@@ -15,20 +15,20 @@ from runner.models.litellm.client import LiteLLM
 
 class Command(BaseCommand):
     help = (
-        "Asks a language model to code the items of a review queue, as suggestions beside what people say. "
-        "Items that it has answered are not asked again. Exit status: 0 when every item was asked, 3 when it stopped early."
+        "Asks a language model to suggest codes for a review queue. Suggestions never count as labels. "
+        "Skips items it has answered. Exit status: 0 asked about every item, 3 stopped early."
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("queue", type=UUID, metavar="QUEUE_ID")
-        parser.add_argument("--model", required=True, help="as litellm names it, e.g. openai/gpt-4.1-mini")
+        parser.add_argument("--model", required=True, help="litellm's name for it, such as openai/gpt-4.1-mini")
         parser.add_argument(
-            "--key-variable", metavar="NAME", help="the environment variable that holds the key, never the key itself"
+            "--key-variable", metavar="NAME", help="environment variable with the key (never the key itself)"
         )
-        parser.add_argument("--api-base", metavar="URL", help="another server that speaks the provider's format")
-        parser.add_argument("--limit", type=parse_positive_int, metavar="N", help="at most so many calls in this run")
-        parser.add_argument("--max-usd", type=parse_positive, metavar="USD", help="at most so much money in this run")
-        parser.add_argument("--reviewed", action="store_true", help="only items that somebody has reviewed")
+        parser.add_argument("--api-base", metavar="URL", help="another server with the same API")
+        parser.add_argument("--limit", type=parse_positive_int, metavar="N", help="stop after N calls")
+        parser.add_argument("--max-usd", type=parse_positive, metavar="USD", help="stop after USD dollars")
+        parser.add_argument("--reviewed", action="store_true", help="only items with a review")
 
     def handle(
         self,
@@ -60,8 +60,8 @@ def _make_judge(name: str, key_variable: str | None, api_base: str | None) -> Mo
 
 
 def _render_outcome(model: Model, outcome: JudgingOutcome) -> str:
-    items = ", ".join(f"{count} {status}" for status, count in sorted(outcome.items.items())) or "no item asked"
+    items = ", ".join(f"{count} {status}" for status, count in sorted(outcome.items.items())) or "no items to ask about"
     budget = outcome.budget
-    unpriced = f", {budget.unpriced} calls of unknown cost" if budget.unpriced else ""
+    unpriced = f", {budget.unpriced} calls without a known cost" if budget.unpriced else ""
     scripted = " (scripted: its answers say nothing about any language model)" if model.scripted else ""
     return f"{model.name}{scripted}: {items}; {budget.used_calls} calls, ${budget.used_usd:.4f}{unpriced}"

@@ -19,17 +19,19 @@ WIDTH = 44
 
 class Command(BaseCommand):
     help = (
-        "Has a language model judge a run several times over and says how well it agrees with itself: per measure the "
-        "units judged twice, Spearman's rho and the mean absolute error, on values of 0 to 100."
+        "Has a language model judge a run several times and measures how well it agrees with itself: units judged twice, "
+        "Spearman's rho and mean absolute error per measure, on a scale of 0 to 100."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         add_judge_options(parser)
-        parser.add_argument("--repeats", type=parse_positive_int, default=2, metavar="N", help="how often (default: 2)")
+        parser.add_argument(
+            "--repeats", type=parse_positive_int, default=2, metavar="N", help="number of passes (default: 2)"
+        )
 
     def handle(self, *args: object, repeats: int, **options: Any) -> None:
         if repeats < 2:
-            raise CommandError("--repeats: a retest needs at least 2")
+            raise CommandError("--repeats: use 2 or more")
         run, model, metrics, budget = read_judge_options(**options)
         outcomes: list[PassOutcome] = []
         for repeat in range(1, repeats + 1):
@@ -61,7 +63,7 @@ class Command(BaseCommand):
 
 
 def _render_retest(found: Retest) -> str:
-    alone = f"  ({found.alone} judged in one of them alone)" if found.alone else ""
+    alone = f"  ({found.alone} judged in only one)" if found.alone else ""
     return f"{found.measure:{WIDTH}} {found.n:>5} {_render_number(found.rho, 'undefined'):>9} {_render_number(found.mae):>7}{alone}"
 
 

@@ -18,18 +18,16 @@ from runner.models.litellm.client import PROVIDER, LiteLLM
 
 class Command(BaseCommand):
     help = (
-        "Has a language model judge a run that has ended: its libraries (level 1) and its attempts (level 2). What it has "
-        "answered is not asked again. Exit status: 0 when everything was asked, 3 when it stopped early."
+        "Has a language model judge a finished run: libraries (level 1) and attempts (level 2). "
+        "Skips what it has answered. Exit status: 0 asked about everything, 3 stopped early."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         add_judge_options(parser)
         parser.add_argument(
-            "--repeat", type=parse_positive_int, default=1, metavar="N", help="asks anew, as the judge's N-th pass"
+            "--repeat", type=parse_positive_int, default=1, metavar="N", help="ask again, as the judge's pass N"
         )
-        parser.add_argument(
-            "--record", metavar="FILE", help="writes the pass to a file that recorded/FILE answers from"
-        )
+        parser.add_argument("--record", metavar="FILE", help="write this pass to a file for recorded/FILE")
 
     def handle(self, *args: object, repeat: int, record: str | None, **options: Any) -> None:
         run, model, metrics, budget = read_judge_options(**options)
@@ -44,19 +42,19 @@ class Command(BaseCommand):
 
 
 def add_judge_options(parser: CommandParser) -> None:
-    parser.add_argument("run", type=UUID, help="the run's id, as its page shows it")
+    parser.add_argument("run", type=UUID, help="run id, from its page")
     parser.add_argument(
         "--model",
         required=True,
-        help="a preset, or a model with its provider: litellm/openai/gpt-5-mini, recorded/FILE",
+        help="a preset or a model: litellm/openai/gpt-5-mini, recorded/FILE",
     )
     parser.add_argument(
-        "--metrics", nargs="+", metavar="METRIC", help=f"only these: {', '.join(SCORED)} (default: all of them)"
+        "--metrics", nargs="+", metavar="METRIC", help=f"only these: {', '.join(SCORED)} (default: all)"
     )
-    parser.add_argument("--key-variable", metavar="NAME", help="the environment variable that holds a litellm key")
-    parser.add_argument("--api-base", metavar="URL", help="another server that speaks the provider's format")
-    parser.add_argument("--limit", type=parse_positive_int, metavar="N", help="at most so many calls")
-    parser.add_argument("--max-usd", type=parse_positive, metavar="USD", help="at most so much money")
+    parser.add_argument("--key-variable", metavar="NAME", help="environment variable with the litellm key")
+    parser.add_argument("--api-base", metavar="URL", help="another server with the same API")
+    parser.add_argument("--limit", type=parse_positive_int, metavar="N", help="stop after N calls")
+    parser.add_argument("--max-usd", type=parse_positive, metavar="USD", help="stop after USD dollars")
 
 
 def read_judge_options(
@@ -90,7 +88,7 @@ def _choose_metrics(names: list[str] | None) -> list[Metric]:
 def render_outcome(model: Model, outcome: PassOutcome) -> str:
     units = ", ".join(f"{count} {status}" for status, count in sorted(outcome.units.items())) or "nothing to judge"
     budget = outcome.budget
-    unpriced = f", {budget.unpriced} calls of unknown cost" if budget.unpriced else ""
+    unpriced = f", {budget.unpriced} calls without a known cost" if budget.unpriced else ""
     scripted = " (scripted: its scores say nothing)" if model.scripted else ""
     repeat = outcome.judging.repeat
     return (

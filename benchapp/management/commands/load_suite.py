@@ -21,18 +21,16 @@ SHOWN_OF_EACH = 5
 
 class Command(BaseCommand):
     help = (
-        "Take in a suite from a folder. Tasks and families that cannot run here are set aside with every reason; the "
-        "rest is loaded. Every worker needs the folder at the same path. Exit status: 0 loaded, 1 nothing loaded."
+        "Loads a suite from a folder. Sets aside tasks and families that cannot run here, with reasons, and loads the rest. "
+        "Every worker needs the folder at the same path. Exit status: 0 loaded, 1 nothing loaded."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("path", metavar="PATH", help="the folder of a suite, or of a release as it was downloaded")
-        parser.add_argument(
-            "--format", choices=list(FORMATS), help="how to read it; found by its shape where not given"
-        )
-        parser.add_argument("--key", help="the name to launch it by; the folder's where not given")
-        parser.add_argument("--strict", action="store_true", help="load nothing if anything would be set aside")
-        parser.add_argument("--check", action="store_true", help="only check, record nothing")
+        parser.add_argument("path", metavar="PATH", help="folder of a suite or of a downloaded release")
+        parser.add_argument("--format", choices=list(FORMATS), help="default: recognised by its layout")
+        parser.add_argument("--key", help="name to launch it by; default: the folder's name")
+        parser.add_argument("--strict", action="store_true", help="load nothing if any task would be set aside")
+        parser.add_argument("--check", action="store_true", help="check without loading")
         parser.add_argument(
             "--json", dest="as_json", action="store_true", help="print one JSON object instead of a summary"
         )
@@ -66,7 +64,7 @@ class Command(BaseCommand):
         for name in ("key", "format", "path", "digest", "environments", "families", "tasks"):
             self.stdout.write(f"{name:<12}  {told[name]}")
         if folder.suite.notes:
-            self.stdout.write("\nworth knowing:")
+            self.stdout.write("\nNotes:")
         for note in folder.suite.notes:
             self.stdout.write(f"  {note}")
         self._write_set_aside(folder)
@@ -80,13 +78,13 @@ class Command(BaseCommand):
 
     def _write_set_aside(self, folder: SuiteFolder) -> None:
         if folder.suite.set_aside:
-            self.stdout.write("\nset aside:")
+            self.stdout.write("\nSet aside:")
         for what, problems in folder.suite.set_aside.items():
             self.stdout.write(f"  {replace_unprintable(what)}")
             for problem in problems[:SHOWN_OF_EACH]:
                 self.stdout.write(f"    {_render_problem(problem_as_json(problem), folder.path)}")
             if len(problems) > SHOWN_OF_EACH:
-                self.stdout.write(f"    ... and {len(problems) - SHOWN_OF_EACH:,} more; --json has them all")
+                self.stdout.write(f"    ... and {len(problems) - SHOWN_OF_EACH:,} more; use --json to see all")
 
     def _write_refusal(self, error: SetupError, *, as_json: bool) -> None:
         format = error.format if isinstance(error, SuiteProblems) else ""
@@ -100,7 +98,7 @@ class Command(BaseCommand):
         for problem in problems[:SHOWN_PROBLEMS]:
             self.stderr.write(f"  {_render_problem(problem)}")
         if len(problems) > SHOWN_PROBLEMS:
-            self.stderr.write(f"  ... and {len(problems) - SHOWN_PROBLEMS:,} more; --json has them all")
+            self.stderr.write(f"  ... and {len(problems) - SHOWN_PROBLEMS:,} more; use --json to see all")
         count = "1 problem" if len(problems) == 1 else f"{len(problems):,} problems"
         read_as = f" Read as {format}; choose another format with --format." if format else ""
         self.stderr.write(f"\nNothing was loaded ({count}).{read_as}")

@@ -10,7 +10,7 @@ from runner.models.presets import preset_files, read_preset_named
 
 
 class Command(BaseCommand):
-    help = "Lists the presets: harness, models, and which of the variables they read are set here. Never a value."
+    help = "Lists presets: harness, models, and whether their variables are set here. Never prints a value."
     requires_system_checks: list[str] = []
 
     def handle(self, *args: object, **options: object) -> None:

@@ -21,21 +21,23 @@ from runner.base.errors import RunnerError
 
 class Command(BaseCommand):
     help = (
-        "Freezes a round of a run's library again, whole or without some hunks of one decision, and reruns tasks with it"
-        " in a run of its own. --dry-run tells the hunks of the decision, and what it would take."
+        "Tests what lines of a library do: freezes a round, whole or without chosen hunks of one decision, and reruns"
+        " tasks with it in a new run. --dry-run lists the hunks and the estimate."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("run", type=UUID)
-        parser.add_argument("--episode", help="its key; needed where the run has several")
-        parser.add_argument("--round", default="", metavar="R", help="R3, S1 or 3; without it the last")
-        parser.add_argument("--decision", type=int, metavar="N", help="whose hunks; without it the round's own")
-        parser.add_argument("--revert", nargs="+", default=[], metavar="HUNK", help="hunks to take back, by their ids")
-        parser.add_argument("--task", nargs="+", default=[], metavar="KEY", help="without it the deployment tasks")
-        parser.add_argument("--times", type=int, default=TIMES, metavar="K", help=f"trials of each task ({TIMES})")
-        parser.add_argument("--with-control", action="store_true", help="also launch the round with nothing taken back")
-        parser.add_argument("--dry-run", action="store_true", help="tell what would run and what it would take")
-        parser.add_argument("--reason", default="", help="what it is to show; kept with it, and needed")
+        parser.add_argument("--episode", help="episode key; required if the run has several")
+        parser.add_argument("--round", default="", metavar="R", help="R3, S1 or 3; default: the last")
+        parser.add_argument(
+            "--decision", type=int, metavar="N", help="decision with the hunks; default: the round's own"
+        )
+        parser.add_argument("--revert", nargs="+", default=[], metavar="HUNK", help="ids of the hunks to remove")
+        parser.add_argument("--task", nargs="+", default=[], metavar="KEY", help="default: the deployment tasks")
+        parser.add_argument("--times", type=int, default=TIMES, metavar="K", help=f"trials per task (default: {TIMES})")
+        parser.add_argument("--with-control", action="store_true", help="also run the unchanged round, for comparison")
+        parser.add_argument("--dry-run", action="store_true", help="show the plan and the estimate; launch nothing")
+        parser.add_argument("--reason", default="", help="required; recorded with the probe")
 
     def handle(self, *args: object, run: UUID, episode: str | None, **options: Any) -> None:
         probed = _find_episode(run, episode)

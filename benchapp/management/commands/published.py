@@ -18,22 +18,20 @@ from benchapp.papers.published_rows import PrintedNumber
 
 
 class Command(BaseCommand):
-    help = (
-        "Prints the numbers the four papers print, with recomputed deltas, or the list of what in them does not add up."
-    )
+    help = "Prints the four papers' numbers with recomputed deltas, or lists their inconsistencies."
     requires_system_checks: list[str] = []  # needs neither a database nor a broker
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--paper", help="only this one: skillevolbench, skillflow, skilllearnbench, skillgenbench")
-        parser.add_argument("--table", help='only this one, as printed: "Table 1" or 1, or Text')
-        parser.add_argument("--check", action="store_true", help="list what does not add up; exits with 0")
+        parser.add_argument(
+            "--paper", help="only this paper: skillevolbench, skillflow, skilllearnbench, skillgenbench"
+        )
+        parser.add_argument("--table", help='only this table, as printed: "Table 1" or 1, or Text')
+        parser.add_argument("--check", action="store_true", help="list inconsistencies; always exits with 0")
         form = parser.add_mutually_exclusive_group()
         form.add_argument(
-            "--json", dest="as_json", action="store_true", help="a list of objects, one per number (or finding)"
+            "--json", dest="as_json", action="store_true", help="print a JSON list, one object per number or finding"
         )
-        form.add_argument(
-            "--csv", dest="as_csv", action="store_true", help="a line per number (or finding), with a header"
-        )
+        form.add_argument("--csv", dest="as_csv", action="store_true", help="print CSV, one line per number or finding")
 
     def handle(
         self,
@@ -80,10 +78,10 @@ def _is_of(table: str, wanted: str | None) -> bool:
 
 def _render_numbers(rows: list[PrintedNumber], numbers: list[dict[str, object]]) -> Iterable[str]:
     yield from render_tables(rows)
-    yield f"{len(rows):,} printed numbers and blanks."
+    yield f"{len(rows):,} printed numbers and blanks"
     wrong = sum(number["delta_adds_up"] is False for number in numbers)
     if wrong:
-        yield f"{MARK} printed deltas that their own columns contradict: {wrong}; --check lists them."
+        yield f"{MARK} {wrong} printed deltas contradict their own columns. List them with --check."
 
 
 def _render_errata(found: list[Erratum]) -> Iterable[str]:
@@ -92,5 +90,5 @@ def _render_errata(found: list[Erratum]) -> Iterable[str]:
         yield f"{finding.paper}, {finding.table}, {finding.place}: printed {finding.printed}{recomputed} [{finding.kind}]"
         yield f"    {finding.sentence}"
     counts = Counter((finding.paper, finding.kind) for finding in found)
-    yield from ("", f"{len(found)} findings about what the papers print:")
+    yield from ("", f"{len(found)} findings in the papers' numbers:")
     yield from (f"    {count:>3}  {paper}: {kind}" for (paper, kind), count in counts.items())

@@ -11,13 +11,13 @@ from runner.base.errors import RunnerError
 
 
 class Command(BaseCommand):
-    help = "Raises what a run may spend. Episodes that stood still for it go on where they stand."
+    help = "Raises a run's budget. Episodes that waited for it continue."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("run", type=UUID, help="the run's id, as its page shows it")
-        parser.add_argument("--usd", type=float, help="the new sum in US dollars, what is spent included")
-        parser.add_argument("--tokens", type=int, help="the new sum of tokens, what is spent included")
-        parser.add_argument("--reason", default="", help="kept with the act")
+        parser.add_argument("run", type=UUID, help="run id, from its page")
+        parser.add_argument("--usd", type=float, help="new total in US dollars, including what is spent")
+        parser.add_argument("--tokens", type=int, help="new total of tokens, including what is spent")
+        parser.add_argument("--reason", default="", help="recorded with the act")
 
     def handle(
         self, *args: object, run: UUID, usd: float | None, tokens: int | None, reason: str, **options: object
@@ -26,4 +26,4 @@ class Command(BaseCommand):
             episodes = raise_budget(find_run(run), usd=usd, tokens=tokens, reason=reason)
         for episode in episodes:
             advance.hint(str(episode.public_id))
-        self.stdout.write(f"raised; {len(episodes)} episodes go on")
+        self.stdout.write(f"raised; {len(episodes)} episodes continue")

@@ -6,7 +6,7 @@ from benchapp.experiments.work.advance import reconcile
 
 
 class Command(BaseCommand):
-    help = "Puts every episode that waits without a hint into the queue again. Safe at any time, also twice."
+    help = "Queues every waiting episode that the queue has lost. Safe at any time."
 
     def handle(self, *args: object, **options: object) -> None:
         self.stdout.write(f"{reconcile()} episodes queued")

@@ -10,10 +10,10 @@ from benchapp.record.record_digest import record_digest
 
 
 class Command(BaseCommand):
-    help = "Prints the digest of an experiment's whole record: equal wherever the same record lies."
+    help = "Prints the digest of an experiment's record. The same record has the same digest everywhere."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("experiment", type=UUID, help="its id, as in its address")
+        parser.add_argument("experiment", type=UUID, help="experiment id, from its address")
 
     def handle(self, *args: object, experiment: UUID, **options: object) -> None:
         found = Experiment.objects.filter(public_id=experiment).first()  # a deleted one too

@@ -27,22 +27,22 @@ NOT_DONE = 1  # blocked, paused or cancelled
 
 class Command(BaseCommand):
     help = (
-        "Launches the experiment that a YAML or JSON file describes; running workers start on it at once. "
-        "With --wait the exit code is 0 when it is done, 1 when it is blocked, paused or cancelled."
+        "Launches an experiment from a YAML or JSON file. Running workers start at once. "
+        "Exit status with --wait: 0 done, 1 blocked, paused or cancelled."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", type=Path)
-        parser.add_argument("--dry-run", action="store_true", help="print the whole schedule; write nothing")
-        parser.add_argument("--wait", action="store_true", help="follow it to its end")
+        parser.add_argument("--dry-run", action="store_true", help="print schedule and estimate; launch nothing")
+        parser.add_argument("--wait", action="store_true", help="show progress until it ends")
+        parser.add_argument("--json", dest="as_json", action="store_true", help="print JSON, one value per line")
         parser.add_argument(
-            "--json", dest="as_json", action="store_true", help="JSON on standard output, one value per line"
+            "--workers", type=int, default=1, help="workers to assume in the time estimate (default: 1)"
         )
-        parser.add_argument("--workers", type=int, default=1, help="how many the estimate of time assumes (1)")
         parser.add_argument(
             "--keys-elsewhere",
             action="store_true",
-            help="the workers have the models' keys: do not ask for them here",
+            help="only the workers have the keys: do not check for them here",
         )
 
     def handle(
@@ -102,7 +102,7 @@ class Command(BaseCommand):
         for arm, each in found.arms.items():
             self.stdout.write(f"  {arm}: {_render_estimate(each, workers)}")
         self.stdout.write(
-            f"  in all: {_render_count(len(prepared.plans), 'run')}, {_render_estimate(found.whole, workers)}"
+            f"  total: {_render_count(len(prepared.plans), 'run')}, {_render_estimate(found.whole, workers)}"
         )
 
     def _warn(self, path: Path, found: Foresight) -> None:
@@ -110,13 +110,13 @@ class Command(BaseCommand):
         for problem in found.problems:
             self._say({"cannot_run": problem.as_json()}, f"  {problem}")
         for note in found.notes:
-            self._say({"note": note}, f"  worth knowing: {note}")
+            self._say({"note": note}, f"  note: {note}")
         try:
             found.require_hope()
         except Unlaunchable as error:
             raise CommandError(self._render_problems(path, error)) from error
         if found.hopeless and not self.json:
-            self.stdout.write(f"  {found.hopeless} of {_render_count(found.trials, 'trial')} cannot run as they are.")
+            self.stdout.write(f"  {found.hopeless} of {_render_count(found.trials, 'trial')} cannot run.")
 
     def _write_schedule(self, prepared: Prepared) -> None:
         for planned in schedule(prepared):
@@ -171,8 +171,8 @@ def _render_amount(amount: Amount, shape: str) -> str:
         return "unknown"
     told = format(amount.value, shape)
     if not amount.is_whole:
-        told += f" for {amount.known} of {amount.parts} parts, the rest unknown"
-    return told + (f" ({amount.priced} parts from tokens at today's price)" if amount.priced else "")
+        told += f" for {amount.known} of {amount.parts} parts; the rest is unknown"
+    return told + (f" ({amount.priced} parts estimated from tokens at today's prices)" if amount.priced else "")
 
 
 def _render_progress(experiment: Experiment, found: WorkProgress) -> str:

@@ -8,10 +8,10 @@ from runner.base.errors import SandboxError
 
 
 class Command(BaseCommand):
-    help = "Removes containers, networks and volumes that interrupted attempts left on the Docker engine."
+    help = "Removes Docker containers, networks and volumes left by interrupted attempts."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--dry-run", action="store_true", help="name what would be removed, remove nothing")
+        parser.add_argument("--dry-run", action="store_true", help="list what would be removed; remove nothing")
 
     def handle(self, *args: object, dry_run: bool, **options: object) -> None:
         with end_on(SandboxError):

@@ -15,7 +15,7 @@ MAX_NAMES_BYTES = 256 * 1024
 
 
 class Command(BaseCommand):
-    help = "Runs the rules over the items of a review queue and stores what they propose. Repeating it adds nothing."
+    help = "Runs the rules over a review queue and stores their suggestions. Safe to repeat."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("queue", type=UUID, metavar="QUEUE_ID")
@@ -23,7 +23,7 @@ class Command(BaseCommand):
             "--names",
             type=Path,
             metavar="FILE.yaml",
-            help="rule: name of a code, where the codebook calls it otherwise",
+            help="maps rules to this codebook's code names",
         )
 
     def handle(self, *args: object, queue: UUID, names: Path | None, **options: object) -> None:
@@ -32,7 +32,7 @@ class Command(BaseCommand):
             found = suggest(examined, mapped=_read_names(names))
         except UnknownCode as error:
             raise CommandError(f"{names}: {error}") from error
-        self.stdout.write(f"{RULES_VERSION}: something found in {found} of {examined.items.count()} items")
+        self.stdout.write(f"{RULES_VERSION}: suggestions for {found} of {examined.items.count()} items")
 
 
 def _read_names(path: Path | None) -> dict[str, str]:
@@ -45,5 +45,5 @@ def _read_names(path: Path | None) -> dict[str, str]:
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise CommandError(f"{path}: {error}") from error
     if not isinstance(given, dict) or not all(isinstance(part, str) for pair in given.items() for part in pair):
-        raise CommandError(f"{path}: expected one mapping, rule: name of a code")
+        raise CommandError(f"{path}: expected one mapping of rules to code names")
     return given

@@ -14,7 +14,7 @@ from runner.suites import SUITES
 
 
 class Command(BaseCommand):
-    help = "Lists bundled and loaded suites: format, folder, and whether it lies here as it was loaded."
+    help = "Lists bundled and loaded suites: format, folder, and whether the folder has changed since loading."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--json", dest="as_json", action="store_true", help="print a JSON array instead of lines")

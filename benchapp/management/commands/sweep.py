@@ -6,7 +6,7 @@ from benchapp.experiments.work.deletion_sweep import StillWorking, sweep
 
 
 class Command(BaseCommand):
-    help = "Removes deleted experiments for good, and the contents that nothing points at any more."
+    help = "Permanently removes deleted experiments and contents that nothing uses."
 
     def handle(self, *args: object, **options: object) -> None:
         try:
@@ -15,4 +15,4 @@ class Command(BaseCommand):
             raise CommandError(f"{error}; nothing was removed") from None
         self.stdout.write(f"removed {swept.experiments} experiments, {swept.snapshots} snapshots, {swept.blobs} blobs")
         for name in swept.kept:
-            self.stdout.write(f"kept, because people's work is about it: {name}")
+            self.stdout.write(f"kept {name}: people reviewed or commented on it")

@@ -12,16 +12,16 @@ from benchapp.synthesis.monster import BYTES, EVENTS, write_monster
 
 
 class Command(BaseCommand):
-    help = "Makes synthetic records to measure on: a campaign as rows, or one enormous trial as files to import."
+    help = "Makes synthetic data for load tests: a campaign as rows, or one huge trial as files to import."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         kinds = parser.add_subparsers(dest="kind", required=True)
-        campaign = kinds.add_parser("campaign", help="rows: runs over models and conditions")
+        campaign = kinds.add_parser("campaign", help="writes rows: runs over models and conditions")
         campaign.add_argument("--trials", type=int, default=Size().trials)
         campaign.add_argument("--steps", type=int, default=Size().steps)
         campaign.add_argument("--decisions", type=int, default=Size().decisions)
         campaign.add_argument("--seed", type=int, default=1)
-        monster = kinds.add_parser("monster", help="files: a Harbor job with one enormous trajectory")
+        monster = kinds.add_parser("monster", help="writes files: a Harbor job with one huge trajectory")
         monster.add_argument("folder", type=Path)
         monster.add_argument("--events", type=int, default=EVENTS)
         monster.add_argument("--bytes", type=int, default=BYTES)
@@ -37,7 +37,7 @@ class Command(BaseCommand):
         try:
             job = write_monster(folder, events=events, size=size, seed=seed)
         except FileExistsError as error:
-            raise CommandError(f"{error.filename}: already there; name an empty folder") from None
+            raise CommandError(f"{error.filename}: already exists; name an empty folder") from None
         self.stdout.write(f"{job}: import it with `manage.py import_runs {job}`")
 
     def _write_campaign(self, size: Size, seed: int) -> None:

@@ -13,11 +13,11 @@ from runner.sandboxes.processes import hide_environment
 
 
 class Command(BaseCommand):
-    help = "Works on episodes until it is ended. SIGTERM lets the running trial finish; a second one does not."
+    help = "Runs episodes until you stop it. One SIGTERM waits for the running trial; a second one interrupts it."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--burst", action="store_true", help="end when the queue is empty")
-        parser.add_argument("--name", default=None, help="unique among the workers of one broker")
+        parser.add_argument("--burst", action="store_true", help="exit when the queue is empty")
+        parser.add_argument("--name", default=None, help="worker name, unique per broker")
 
     def handle(self, *args: object, burst: bool, name: str | None, **options: object) -> None:
         hide_environment()  # the parent of the work-horses, which hide themselves
@@ -27,7 +27,7 @@ class Command(BaseCommand):
         try:
             django_rq.get_connection().ping()
         except (RedisError, OSError) as error:
-            raise CommandError(f"the broker is away: {error}") from error
+            raise CommandError(f"cannot reach the broker: {error}") from error
         preload()
         sweep_at_start()
         worker = get_worker("default", worker_class=EpisodeWorker, name=name)

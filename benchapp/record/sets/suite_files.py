@@ -67,9 +67,7 @@ def find_suite(key: str) -> Suite:
         known = ", ".join([*sorted(SUITES), *sorted(loaded)])
         raise SetupError(f"unknown suite {key!r}; known: {known}; manage.py load_suite takes in more")
     if not Path(row.path).is_dir():
-        raise SetupError(
-            f"suite {key}: its folder {row.path} is not on this machine; it must lie at the same path here"
-        )
+        raise SetupError(f"suite {key}: its folder {row.path} is not on this machine; put it at the same path here")
     return replace(read_suite_folder(Path(row.path), row.format or None), key=row.key, name=row.name)
 
 

@@ -201,7 +201,7 @@ class RowRecorder:
             open_trial.exclude(status=Trial.Status.SKIPPED).update(status=Trial.Status.BLOCKED)
             Run.objects.filter(pk=self.episode.run_id).touch()
         message = with_end_of_log(words_of(error), log_of(error), MAX_LOGGED)
-        log.warning("trial %s: set aside, the others go on: %s", slot, self._redact(storable(message)))
+        log.warning("trial %s: set aside, other trials continue: %s", slot, self._redact(storable(message)))
 
     # --- the library --------------------------------------------------------------------------------------------
 

@@ -98,7 +98,7 @@ def carry(queue: Queue, version: CodebookVersion, user: User | None) -> Queue:
     plan = CarryPlan(queue, version)
     with transaction.atomic():
         if not Queue.objects.filter(pk=queue.pk).update(closed_at=Coalesce("closed_at", Now())):
-            raise CodebookRefused("There is no such queue any more.")
+            raise CodebookRefused("This queue no longer exists.")
         if queue.carried_to.filter(version=version).exists():
             raise CodebookRefused(f"“{queue.name}” was carried over to {version} before.")
         carried = _Carried(plan, _copy_queue(queue, version, user))

@@ -166,7 +166,7 @@ def hold(draft: CodebookVersion) -> None:
     """Call it first in the transaction of every change: until it ends nobody else changes or freezes this draft."""
     if not CodebookVersion.objects.drafts().filter(pk=draft.pk).update(note=F("note")):
         raise CodebookRefused(
-            f"Version {draft.number} of “{draft.codebook.name}” is no draft any more: it was frozen or discarded."
+            f"Version {draft.number} of “{draft.codebook.name}” is no longer a draft: it was frozen or discarded."
         )
 
 

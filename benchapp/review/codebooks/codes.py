@@ -220,11 +220,11 @@ def _place(code: Code, parent: Code | None, before: Code | None) -> None:
     parents = dict(version.codes.values_list("pk", "parent_id"))
     if parent is not None:
         if parent.pk not in parents:
-            raise CodebookRefused(f"“{parent.name}” is no code of this draft.")
+            raise CodebookRefused(f"“{parent.name}” is not a code of this draft.")
         if code.pk in [parent.pk, *above(parent.pk, parents)]:
             raise CodebookRefused(f"“{code.name}” cannot hang below itself.")
     if before is not None and (before.pk == code.pk or parents.get(before.pk, -1) != (parent.pk if parent else None)):
-        raise CodebookRefused(f"“{before.name}” is no other code at that place.")
+        raise CodebookRefused(f"“{before.name}” is not another code at that place.")
     code.parent = parent
     code.save()
     siblings = [each for each in version.codes.filter(parent=parent) if each.pk != code.pk]
@@ -247,7 +247,7 @@ def _renumber(version: CodebookVersion, siblings: Sequence[Code] = ()) -> None:
     for place, (row, depth) in enumerate(in_order(ordered)):
         row.ordinal = place
         if depth >= MAX_DEPTH:
-            raise CodebookRefused(f"Codes stand on at most {MAX_DEPTH} levels; “{row.name}” would be deeper.")
+            raise CodebookRefused(f"Codes have at most {MAX_DEPTH} levels; “{row.name}” would be deeper.")
     Code.objects.bulk_update(rows, ["ordinal"])
 
 

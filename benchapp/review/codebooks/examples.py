@@ -35,7 +35,7 @@ def add_example(
 ) -> CodeExample:
     """By hand: a trial with a step, or a decision. Raises CodebookRefused where the trial has no such step."""
     if (trial is None) == (decision is None):
-        raise CodebookRefused("An example stands in one trial or in one decision.")
+        raise CodebookRefused("An example refers to one trial or one decision.")
     if trial and step is not None and trial.steps is not None and not 1 <= step <= trial.steps:
         raise CodebookRefused(f"That trial has steps 1 to {trial.steps}; there is no step {step}.")
     place = {"trial": trial, "decision": decision, "step": step, "is_counter": is_counter}
@@ -54,7 +54,7 @@ def add_from_mark(mark: Mark, code: Code, user: User | None, *, note: str = "") 
     if item.queue.version.codebook_id != code.version.codebook_id:
         raise CodebookRefused("The mark was made with another codebook.")
     if item.snapshot_id:
-        raise CodebookRefused("An example stands in a trial or a decision; this mark stands in a library.")
+        raise CodebookRefused("An example refers to a trial or a decision; this mark refers to a library.")
     place: dict[str, object] = {name: getattr(mark, name) for name in Mark.ANCHOR if name != "quote"}
     place |= {"trial": item.trial, "decision": item.decision}
     with transaction.atomic():

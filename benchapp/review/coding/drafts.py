@@ -39,7 +39,7 @@ class Finished(Exception):
     """The review was submitted or skipped before; it never changes."""
 
     def __init__(self, review: Review) -> None:
-        super().__init__(f"This item was {review.get_state_display().lower()} already; what was said stands.")
+        super().__init__(f"This item was {review.get_state_display().lower()} already; that answer stays.")
         self.review = review
 
 
@@ -121,7 +121,7 @@ def guess(item: QueueItem, user: User, condition: str) -> Review:
     if review is None or review.state != Review.State.SUBMITTED or not asks_guess(item, review):
         raise DraftRefused("Nothing is to be guessed here.")
     if condition and condition not in guess_options(item):
-        raise DraftRefused("That condition is none of this queue's.")
+        raise DraftRefused("This queue does not have that condition.")
     asked = Review.objects.filter(pk=review.pk, state=Review.State.SUBMITTED, guessed_at=None)
     if not asked.update(guess=condition, guessed_at=timezone.now()):
         raise DraftRefused("It was guessed before; the first guess stands.")

@@ -48,7 +48,7 @@ def claim(queue: Queue, user: User, *, besides: int = 0) -> QueueItem | None:
         for slot in slots[:1] + random.sample(others, len(others)):  # who lost a race looks further away
             if _take(slot, user):
                 return slot.item
-    raise Contended(f"{queue}: {ROUNDS * BATCH} slots went to others while this one was looked for")
+    raise Contended(f"{queue}: {ROUNDS * BATCH} slots went to others during the search for this one")
 
 
 def may_claim(queue: Queue, user: User) -> bool:

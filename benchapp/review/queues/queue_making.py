@@ -100,7 +100,7 @@ class Sketch:
         if not self.how.controls:
             return {}
         if self.population.unit != Queue.Unit.TRIAL or self.population.preset not in WITHOUT_PASSES:
-            raise QueueRefused("Passes as controls stand beside failures: choose failed trials, or no controls.")
+            raise QueueRefused("Controls are passes mixed with failures: choose failed trials, or no controls.")
         return self.population.passes().by_stratum(self.how.facet if self.how.sampling == STRATIFIED else "")
 
 

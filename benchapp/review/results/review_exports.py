@@ -26,7 +26,7 @@ from benchapp.stats.inference.interval import Interval
 from benchapp.stats.inference.shares import MIN_FOR_INTERVAL
 
 MISSING_INTERVAL = "fewer than ten coded, or fewer than six clusters"
-NO_TRIALS = "the units are no trials, or the population cannot be counted any more"
+NO_TRIALS = "the units are not trials, or the population can no longer be counted"
 CARRIED = (  # on every row: a table is copied without its head
     Column("codebook", ValueKind.TEXT, "name of the codebook"),
     Column("version", ValueKind.INTEGER, "its version"),
@@ -42,7 +42,7 @@ RATES: Mapping[Per, str] = {
     Per.ATTEMPTED: "trials of the population that carry it, per 100 trials of the same selection that ran",
 }
 ENDS = {
-    "low": "low end of its 95 % interval, clusters as drawn anew",
+    "low": "low end of its 95 % interval, clusters resampled",
     "high": "high end of it",
     "sampling_low": "low end of the 95 % interval for coding every unit of this population",
     "sampling_high": "high end of it",
@@ -165,7 +165,7 @@ def _caption(taxonomy: Taxonomy, heading: Heading) -> str:
 
 # --- labels ------------------------------------------------------------------------------------------------------------
 
-ANCHOR = "the mark speaks of the whole item"
+ANCHOR = "the mark applies to the whole item"
 LABELS = (
     Column("item", ValueKind.ID, "the item under review"),
     Column("queue", ValueKind.ID, "its queue"),
@@ -185,7 +185,7 @@ LABELS = (
     Column("code", ValueKind.TEXT, "the code", missing="nothing is wrong there, or it was skipped"),
     Column("attribution", ValueKind.TEXT, "who or what failed", missing="not said"),
     Column("first_failure", ValueKind.BOOLEAN, "the mark is the first upstream failure", missing="no mark"),
-    Column("trajectory_digest", ValueKind.TEXT, "trajectory the mark stands in", missing=ANCHOR),
+    Column("trajectory_digest", ValueKind.TEXT, "trajectory of the mark", missing=ANCHOR),
     Column("step", ValueKind.INTEGER, "step from 1", missing=ANCHOR),
     Column("field", ValueKind.TEXT, "field of the step", missing=ANCHOR),
     Column("path", ValueKind.TEXT, "skill file", missing="not a mark in a file"),
@@ -199,7 +199,7 @@ LABELS = (
     Column("confidence", ValueKind.INTEGER, "1 low to 3 high", missing="not said"),
     Column("category", ValueKind.TEXT, "why reviewers differed, as the adjudicator saw it", missing="not a resolution"),
     Column("at", ValueKind.TIME, "when it was submitted, skipped or resolved"),
-    Column("seconds", ValueKind.NUMBER, "time at work on the item", "seconds", "not a review"),
+    Column("seconds", ValueKind.NUMBER, "active time on the item", "seconds", "not a review"),
     Column("inclusion", ValueKind.NUMBER, "probability with which the item was drawn"),
     Column("is_control", ValueKind.BOOLEAN, "a pass drawn beside the failures"),
     Column("is_overlap", ValueKind.BOOLEAN, "in the overlap"),

@@ -50,7 +50,7 @@ class Names:
         names = cls({plain(code.name): code for code in version.codes.all()}, dict(mapped or {}))
         for rule, name in names.mapped.items():
             if rule not in RULES:
-                raise UnknownCode(f"{rule!r} is no rule; expected one of {', '.join(RULES)}")
+                raise UnknownCode(f"{rule!r} is not a rule; expected one of {', '.join(RULES)}")
             if names.find(name) is None:
                 raise UnknownCode(f"{rule}: {version} has no code {name!r}")
         return names
@@ -181,6 +181,6 @@ def ask_for_suggestions(queue: Queue) -> bool:
             description=f"rules over queue {queue.name[:80]}",
         )
     except (RedisError, OSError) as error:
-        log.warning("queue %s: no job for the rules, the broker is away: %s", queue.public_id, error)
+        log.warning("queue %s: rules not queued: cannot reach the broker: %s", queue.public_id, error)
         return False
     return True

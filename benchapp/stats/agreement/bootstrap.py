@@ -49,7 +49,7 @@ def estimate(units: Sequence[Unit[A]], clusters: Sequence[Hashable], distance: D
 def _why_no_value(found: AlphaTally) -> str:
     if not found.units:
         return "no item has two answers"
-    return f"all {found.answers} answers are the same, so nothing shows whether reviewers can tell items apart"
+    return f"all {found.answers} answers are the same, so nothing shows whether reviewers can distinguish items"
 
 
 def _why_no_interval(found: AlphaTally) -> str:

@@ -57,8 +57,8 @@ def verdict(comparison: GroupComparison, groups: Iterable[Group], metric: TrialM
     which = f" ({up} up, {len(told) - up} down)" if told else ""
     chance = 0.05 * len(tested)
     return (
-        f"{metric.key}: {len(told) or 'none'} of {_differences(len(tested))} can be told from chance{which}. Uncorrected: of"
-        f" {len(tested)} without any effect about {chance:.1f} would look so."
+        f"{metric.key}: {len(told) or 'none'} of {_differences(len(tested))} {'is' if len(told) == 1 else 'are'} clear{which}. Uncorrected: without"
+        f" any effect, about {chance:.1f} of {len(tested)} would look clear."
     )
 
 

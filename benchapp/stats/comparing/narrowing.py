@@ -216,4 +216,4 @@ def _part(name: str, value: str) -> str:
         return f"first try {first}, replay {again}"
     if name == "phase":
         return f"{value} phase"
-    return f"{name} {value}" if value else f"no {name} told"
+    return f"{name} {value}" if value else f"no {name} reported"

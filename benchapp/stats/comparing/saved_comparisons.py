@@ -89,7 +89,7 @@ class Corrected:
         said = f"with {clusters} episode{'' if clusters == 1 else 's'} the sign-flip test reaches p = {smallest_p(clusters):.2g} at best"
         if count > 1:
             said += f", which is {self._least():.2g} after Holm's correction over {count} differences"
-        return f"No outcome here could be told from chance: {said}. {_explain_needed(count)}"
+        return f"No result here could be distinguished from chance: {said}. {_explain_needed(count)}"
 
     def _least(self) -> float:
         """The smallest corrected p that any outcome could give: every test at the smallest p it can reach."""
@@ -166,19 +166,17 @@ class Reopened:
         """One sentence for each way in which the record is no longer what was saved; empty: everything is as it was."""
         said = []
         if self.added:
-            came = (
-                f"{self.added} {'run that matches' if self.added == 1 else 'runs that match'} came after it was saved"
-            )
+            came = f"{self.added} {'run that matches' if self.added == 1 else 'runs that match'} came later"
             said.append(f"{came}, and {'is' if self.added == 1 else 'are'} left out here.")
         if self.comparison.revised:
             trials = self.comparison.revised
             said.append(
-                f"{trials} trial{'' if trials == 1 else 's'} of these runs {'was' if trials == 1 else 'were'} settled, or settled anew,"
-                " since; their results are left out here."
+                f"{trials} trial{'' if trials == 1 else 's'} of these runs {'has' if trials == 1 else 'have'} new or changed"
+                " results since; they are left out here."
             )
         if not self.same_numbers:
             said.append(
-                f"The numbers are not those it was saved with (fingerprint {self.comparison.fingerprint}, then"
-                f" {self.saved.fingerprint}): results were settled anew, edited, or runs were deleted."
+                f"The numbers differ from the saved ones (fingerprint {self.comparison.fingerprint}, then"
+                f" {self.saved.fingerprint}): results were changed or runs deleted."
             )
         return said

@@ -119,14 +119,14 @@ def _verdict(difference: Difference, clusters: str, wording: DifferenceWording) 
         return f"{difference.note} ({_test(difference, clusters)}, {_p(difference.p)})"
     if difference.excludes_zero:
         return "more than chance alone would usually give"
-    return "no difference can be told from chance here"
+    return "no clear difference: chance alone could give this"
 
 
 def _too_few(difference: Difference, clusters: str) -> str:
     if difference.clusters == 1:
-        return f"all tasks share one of the {clusters}, so nothing can be told from chance"
+        return f"all tasks share one of the {clusters}, so chance cannot be ruled out"
     return (
-        f"{difference.clusters} {clusters} are too few to tell anything from chance "
+        f"{difference.clusters} {clusters} are too few to rule out chance "
         f"(the smallest p they can reach is {difference.smallest_p:.2g})"
     )
 

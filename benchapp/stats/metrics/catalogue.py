@@ -14,7 +14,7 @@ from benchapp.stats.metrics.metric import FIRST_TRIES, Better, MetricUnit, RunMe
 from benchapp.stats.metrics.outcomes import PHASES, Outcomes
 from runner.base.types import Phase
 
-RECORD = "the record: mean over the trials that tell it"
+RECORD = "the record: mean over the trials that report it"
 GRADES = (("outcome", "outcome"), ("process", "process"), ("overall", "overall"))
 INPUT = "input tokens per trial, cached ones among them"
 CACHED = "input tokens read from a cache, per trial"

@@ -170,7 +170,7 @@ def mean_of(values: Sequence[RunValue]) -> RunValue:
     if not known:
         return RunValue(None, note=notes or "no run")
     if len(known) < len(values):
-        notes = f"{len(known)} of {len(values)} replicates tell it" + (f"; {notes}" if notes else "")
+        notes = f"{len(known)} of {len(values)} replicates report it" + (f"; {notes}" if notes else "")
     mean = fmean(value.value for value in known if value.value is not None)
     return RunValue(mean, sum(value.over for value in known), known[0].of, notes)
 

@@ -26,7 +26,7 @@ CORPUS_NAMES = {
     CorpusKind.REPOSITORY.value: "Code Repo",
     CorpusKind.CODE_DOCUMENT.value: "Code Doc",
     CorpusKind.DOMAIN_DOCUMENT.value: "Domain Doc",
-    "": "source not told",
+    "": "source unknown",
 }
 LEARNING = (Phase.ACQUISITION, Phase.EVALUATION)  # the tasks between which a library is written
 PHASES: tuple[str, ...] = tuple(phase.value for phase in Phase)

@@ -103,7 +103,7 @@ class SolvedMetric(TrialMetric):
 SOLVED = SolvedMetric(
     "solved",
     "pass@k",
-    "tasks of which any planned sample passed, k being the samples that were run; tasks with an unscored sample are left out",
+    "tasks with a passing sample, where k is the number of samples run; leaves out tasks with an unscored sample",
     PHASES,
     source=PAPER,
 )

@@ -102,7 +102,9 @@ def cost_per_solved(outcomes: Outcomes, spending: RunSpending) -> RunValue:
 
 def tokens_per_solved(outcomes: Outcomes, spending: RunSpending) -> RunValue:
     """Tokens, input and output of the same / solved tasks."""
-    reason = "some attempts or calls tell no tokens" if spending.tokens is None and spending.first_tries.things else ""
+    reason = (
+        "some attempts or calls report no tokens" if spending.tokens is None and spending.first_tries.things else ""
+    )
     return _per_solved(outcomes, spending.tokens, reason)
 
 

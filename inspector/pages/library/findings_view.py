@@ -68,11 +68,11 @@ def findings_ask(request: HttpRequest, public_id: UUID) -> HttpResponse:
     asked = enqueue_reading(select_with_library(Episode.objects.filter(run=run)))
     if asked is None:
         messages.error(
-            request, "No worker can be asked: the broker is away. `manage.py diagnose_libraries` reads them here."
+            request, "Cannot reach the broker, so no worker was asked. Run `manage.py diagnose_libraries` instead."
         )
     else:
         messages.success(
-            request, f"A worker reads {asked} librar{'y' if asked == 1 else 'ies'}; load this page again soon."
+            request, f"A worker checks {asked} librar{'y' if asked == 1 else 'ies'}. Reload this page soon."
         )
     return redirect("findings", run.public_id)
 

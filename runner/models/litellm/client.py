@@ -95,7 +95,7 @@ class LiteLLM:
         if provider != PROVIDER or not model:
             raise SetupError(f"model {name!r}: expected litellm/<model>, e.g. litellm/openai/gpt-4.1-mini")
         if has_address(model):
-            raise SetupError(f"model {name!r}: an address is no part of a name; give it as a preset's api_base")
+            raise SetupError(f"model {name!r}: a model name contains no address; put it in a preset's api_base")
         self.name, self.model = name, model
         self.key_variable, self.api_base, self.timeout_seconds = key_variable, api_base, timeout_seconds
         self.sleep = sleep

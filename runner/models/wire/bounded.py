@@ -144,10 +144,10 @@ def _answer(request: httpx.Request, call: BoundedCall) -> httpx.Response:
     if _refuses_streams(answer):
         answer = _exchange(request, call)
         if answer.is_success:
-            log.info("%s takes no streams for this model: its replies are waited for as a whole", server[0])
+            log.info("%s does not stream this model: waiting for whole replies", server[0])
             _habits[server] = _WHOLE
     elif answer.is_success and server not in _habits and not _tells_usage(answer):
-        log.info("%s tells no usage in streams: the next reply is asked for as a whole", server[0])
+        log.info("%s reports no usage in streams: requesting the next reply whole", server[0])
         _habits[server] = _WHOLE
     return answer
 
@@ -161,7 +161,7 @@ def _ask_whole(request: httpx.Request, call: BoundedCall, server: tuple[str, str
     if answer.is_success and not _tells_usage(answer):
         _habits[server] = _STREAMED  # a whole reply tells no more than a stream
     elif answer.is_success and call.broken:
-        log.info("%s broke off its streams: whole replies are asked for", server[0])
+        log.info("%s broke off its streams: requesting whole replies", server[0])
         _habits[server] = _WHOLE
     return answer
 

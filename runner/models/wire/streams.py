@@ -134,7 +134,7 @@ class EventReader:
             except (ValueError, RecursionError) as error:
                 if not is_whole:
                     return
-                raise BrokenStream(f"an event of the stream is no JSON ({type(error).__name__})") from error
+                raise BrokenStream(f"an event of the stream is not JSON ({type(error).__name__})") from error
             self._take(event)
         self._data.clear()
 

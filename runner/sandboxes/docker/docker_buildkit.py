@@ -90,7 +90,7 @@ class BuildKitBuild:
         """Tells each line of the build. What went wrong, or None."""
         with _control_group(self.client, self.shells, self.limits) as group, _settings() as settings:
             if group is None:
-                tell("[no image with a shell is there to hold the limits: this build's memory is not bounded]\n")
+                tell("[no image with a shell is available to hold the limits: this build's memory is not limited]\n")
             error = self._build(group, settings, None, tell)
             syntax = syntax_of(self.context.dockerfile)
             if error is None or syntax is None or not _NO_FRONTEND.search(error) or self._ended:

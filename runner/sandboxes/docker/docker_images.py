@@ -79,9 +79,7 @@ def _choose_image(client: APIClient, machine: Machine, name: str, folder: Path) 
         except (SetupError, SandboxError) as error:
             log.warning("%s; it is built from the task's Dockerfile instead", error)
             built = _find_or_build(client, machine, folder, stands_for=name)
-    log.warning(
-        "image %s stands for %s, which cannot be had; it was built from the task's Dockerfile", built.name, name
-    )
+    log.warning("image %s replaces %s, which is not available; built from the task's Dockerfile", built.name, name)
     return replace(built, stands_for=name)
 
 

@@ -373,7 +373,7 @@ class DockerSandbox:
             if self._is_special(path):
                 self._kill_quietly()
                 self._runs = False
-                self.ruined = f"nothing can run in the sandbox any more: {path} is no file"
+                self.ruined = f"the sandbox can no longer run anything: {path} is not a file"
                 raise SandboxRuined(self.ruined)
 
     def _is_special(self, path: str) -> bool:
@@ -403,7 +403,7 @@ class DockerSandbox:
             docker_engine.remove(self.client, "container", fresh)
         if not works:
             return SandboxError(word_engine_error("nothing can be run in the container, nor in a fresh one", said))
-        self.ruined = f"nothing can run in the sandbox any more: {said.strip()[:500]}"
+        self.ruined = f"the sandbox can no longer run anything: {said.strip()[:500]}"
         return SandboxRuined(self.ruined)
 
     def _runs_a_shell(self, container: str) -> bool:

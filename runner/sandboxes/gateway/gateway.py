@@ -153,7 +153,7 @@ class Gateway:
     def _ask(self) -> None:
         if self.refusal is None and self._cannot_count():
             self.refusal = ModelRefused(
-                f"the provider tells no usage, so its cost cannot be counted: {self.untold} answers told none, and "
+                f"the provider reports no usage, so its cost is unknown: {self.untold} answers reported none, and "
                 "the run has a budget or a limit on tokens"
             )
         if self.refusal is None and self._before_call is not None:

@@ -54,7 +54,7 @@ def _check(body: dict[str, JsonValue], target: Target, provider: Provider, onlin
     fields = _fields(body)
     _require_model(fields, target, provider.models)
     if fields.get("background"):
-        raise RequestRefused(FINAL, "`background`: an answer is waited for here, not fetched later")
+        raise RequestRefused(FINAL, "`background`: the gateway waits for an answer and cannot fetch it later")
     if not online:
         _refuse_network(fields, target.wire)
     if target.wire == "chat/completions" and fields.get("stream"):

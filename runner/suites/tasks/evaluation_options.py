@@ -142,7 +142,7 @@ def _schema(fields: Fields, tests: Path) -> Mapping[str, object] | None:
     except SuiteError as error:
         fields.problem("schema_file", "a JSON schema", f"{error.place}: {error.message}")
         return None
-    problem = schema_problem(schema) if isinstance(schema, dict) else "it is no JSON object"
+    problem = schema_problem(schema) if isinstance(schema, dict) else "it is not a JSON object"
     if problem is None and isinstance(schema, dict):
         return schema
     fields.problem("schema_file", "a JSON schema of the words that are carried out", problem or "")

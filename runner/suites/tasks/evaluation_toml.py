@@ -59,7 +59,7 @@ def _execution(whole: Fields, tests: Path) -> Execution:
     cases = [_case(entry, tests, default, seconds, precheck) for entry in entries]
     names = [case.name for case in cases]
     for name in sorted({name for name in names if names.count(name) > 1}):
-        whole.problem("cases", "a name of its own for every case", f"{name!r} is there more than once")
+        whole.problem("cases", "a name of its own for every case", f"{name!r} occurs more than once")
     return Execution(command, tuple(cases), precheck)
 
 

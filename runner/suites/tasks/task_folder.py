@@ -154,7 +154,7 @@ class TaskShelf:
             if needed not in files:
                 self.findings.problem(path, needed, "the file", "there is none")
         if "trajectory.json" in files:
-            message = "it asks for an agent that goes on from earlier work, which is not supported"
+            message = "it needs an agent that continues earlier work, which is not supported"
             self.findings.problem(path / "trajectory.json", "file", "none", message)
         if "solution/solve.sh" not in files:
             self.findings.note("No solution/solve.sh, so the oracle cannot run it", path.name)
@@ -191,7 +191,7 @@ def machine_of(
         findings.note("Built from its Dockerfile, not taken from a tag made on another machine", path.name)
         image = None
     elif image is not None and context is not None:
-        findings.note("Built from its Dockerfile if the image it names cannot be had", path.name)
+        findings.note("Built from its Dockerfile if its image is not available", path.name)
     for folder in find_shipped_skills(files):
         findings.note(f"Ships skills, which are left out: environment/{folder}", path.name)
     if image is None and context is None:

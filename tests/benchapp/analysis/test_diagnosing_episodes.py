@@ -197,9 +197,9 @@ def test_the_job_and_the_command_do_the_same(episode, family, capsys):
     assert read_library(str(episode.public_id)) == 1
     assert not select_unread(Episode.objects.all()).exists()
     call_command("diagnose_libraries")
-    assert "0 states" in capsys.readouterr().out
+    assert "checked 0 library states" in capsys.readouterr().out
     call_command("diagnose_libraries", "--again", "--run", str(episode.run.public_id))
-    assert "1 states" in capsys.readouterr().out
+    assert "checked 1 library states" in capsys.readouterr().out
 
 
 def test_an_import_without_a_spine_is_held_against_other_runs_only():

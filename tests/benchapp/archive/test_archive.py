@@ -192,7 +192,7 @@ def test_another_record_of_the_same_experiment_is_refused(tmp_path: Path) -> Non
     Trial.objects.filter(pk=Trial.objects.first().pk).update(reward=0.77)
     digest = record_digest(experiment)
     report = bring(path)
-    assert [problem.expected for problem in report.problems] == ["the record that stands here, or none"]
+    assert [problem.expected for problem in report.problems] == ["the same record as here, or none"]
     assert record_digest(experiment) == digest
 
 

@@ -129,7 +129,7 @@ LIES: dict[str, tuple[str, Callable[[Lines], object], str]] = {
     "a number over 64 bits": (RUN, sets("run", seed=2**64), "a whole number of at most"),
     "a number below 0": (RUN, sets("trial", sample=-1), "at least 0"),
     "a text for a number": (RUN, sets("trial", sample="1"), "a whole number"),
-    "not a number": (RUN, sets("trial", reward=float("nan")), "NaN is no number"),
+    "not a number": (RUN, sets("trial", reward=float("nan")), "NaN is not a number"),
     "a time without zone": (RUN, sets("attempt", started_at="2026-01-01T00:00:00"), "a time with its zone"),
     "nothing for a name": (RUN, sets("episode", key=None), "episode.key: expected a value"),
     "another outcome": (RUN, sets("trial", success=None, status="unscored"), "a record with digest"),
@@ -270,7 +270,7 @@ def test_a_collision_with_what_is_here_changes_neither(tmp_path: Path, files: Fi
     mine.save()
     before = Trial.objects.count()
     (problem,) = bring(packed(tmp_path, files)).problems
-    assert "stands here in another experiment" in problem.message
+    assert "exists here in another experiment" in problem.message
     assert (Experiment.objects.count(), Trial.objects.count()) == (1, before)
 
 

@@ -381,8 +381,8 @@ def test_what_has_no_plan_any_more_is_said_and_is_no_flaw(record, change):
     out = StringIO()
     call_command("check_record", stdout=out)
     for condition in OWN["conditions"]:
-        assert f"episode {own(condition).public_id}: cannot be held against its plan" in out.getvalue()
-    assert "2 of its episodes cannot be held against their plans" in out.getvalue()
+        assert f"episode {own(condition).public_id}: cannot be compared with its plan" in out.getvalue()
+    assert "2 episodes cannot be compared with their plans" in out.getvalue()
     assert list(audit.flaws()) == []
 
 

@@ -53,7 +53,7 @@ def embedded_broker(settings: Any, tmp_path: Path) -> None:
 def test_it_is_content_with_what_the_demo_needs(embedded_broker: None) -> None:
     text, status = doctor()
     assert status == 0
-    assert "Everything the demo needs is there." in text
+    assert "The demo has everything it needs." in text
     assert "embedded Valkey, not running" in text
 
 

@@ -58,7 +58,7 @@ def test_what_tells_no_cost_is_counted_by_its_tokens_and_said(episode: Episode) 
     used = count_spent(episode.run)
     assert used == Spent(usd=1.0, tokens=22, unpriced=1)
     with pytest.raises(
-        BudgetSpent, match=r"1\.0000 of 1 USD \(1 attempts or calls do not tell their whole cost"
+        BudgetSpent, match=r"1\.0000 of 1 USD \(1 attempts or calls report only part of their cost"
     ) as caught:
         require(episode.run, used)
     assert "22 of 1,000 tokens" in str(caught.value)
@@ -139,7 +139,7 @@ def test_the_command_says_what_is_wrong(episode: Episode) -> None:
         call_command("raise_budget", str(uuid.uuid4()), "--usd", "2")
     with pytest.raises(CommandError, match="stays as it is"):
         call_command("raise_budget", str(episode.run.public_id))
-    with pytest.raises(CommandError, match="raised, not lowered"):
+    with pytest.raises(CommandError, match="you can only raise a budget"):
         call_command("raise_budget", str(episode.run.public_id), "--usd", "0.5")
 
 

@@ -97,9 +97,9 @@ def test_the_command_tells_it_before_anything_else_and_goes_on(
     (first,) = {line for line in out.getvalue().splitlines() if " (nop) cannot run: " in line}
     assert "environment/Dockerfile: line " in first
     assert first.endswith("COPY: missing.csv is not in the build context")
-    assert "in all: 4 runs, " in out.getvalue()
-    assert "6 of 8 trials cannot run as they are." in out.getvalue()
-    assert "worth knowing: image nosuch:1 is not on this machine's engine" in out.getvalue()
+    assert "total: 4 runs, " in out.getvalue()
+    assert "6 of 8 trials cannot run." in out.getvalue()
+    assert "note: image nosuch:1 is not on this machine's engine" in out.getvalue()
     assert Experiment.objects.count() == (0 if options else 1)
 
 

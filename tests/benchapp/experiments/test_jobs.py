@@ -364,7 +364,7 @@ def test_a_model_that_is_away_is_not_waited_for_once_the_lease_is_lost(
     monkeypatch.setattr(jobs.engine, "advance", advance)
     jobs.advance(str(episode.public_id))
     assert len(told) == 1
-    assert "while its model was waited for" in told[0]
+    assert "while it waited for its model" in told[0]
 
 
 def test_a_live_step_stops_work_whose_lease_is_lost(episode: Episode, monkeypatch: pytest.MonkeyPatch) -> None:

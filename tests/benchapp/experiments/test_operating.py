@@ -156,7 +156,7 @@ def test_a_skip_is_for_the_trial_that_was_looked_at(blocked: Episode) -> None:
     """Somebody else retried it meanwhile; it went on and blocked again, elsewhere."""
     operations.retry(Episode.objects.get(), reason="made room")
     Episode.objects.block(blocked.pk, epoch=hold(blocked), reason="SandboxError: no space left, again")
-    with pytest.raises(NotPossible, match="went on since"):
+    with pytest.raises(NotPossible, match="changed meanwhile"):
         operations.skip(blocked, reason="its fixture is broken")
     assert not blocked.trials.filter(status="skipped").exists()
 
@@ -181,12 +181,12 @@ def test_the_command_lists_what_waits_and_lets_it_go_on(blocked: Episode) -> Non
     assert f"{blocked.public_id}  blocked  One environment / no-skill · rep 1 / E1" in out.getvalue()
     assert "SandboxError: no space left" in out.getvalue()
     call_command("episodes", "--skip", str(blocked.public_id), "--reason", "broken", stdout=out)
-    assert "Skipped acquisition/E1-LS1-T1/0; the episode continues." in out.getvalue()
+    assert "Skipped acquisition/E1-LS1-T1/0. The episode continues." in out.getvalue()
     with pytest.raises(CommandError, match="not blocked"):
         call_command("episodes", "--retry", str(blocked.public_id))
     named = ("--trial", "deployment/E1-LS1-T4/0", "--reason", "broken")
     call_command("episodes", "--skip", str(blocked.public_id), *named, stdout=out)
-    assert "Skipped deployment/E1-LS1-T4/0; the episode continues." in out.getvalue()
+    assert "Skipped deployment/E1-LS1-T4/0. The episode continues." in out.getvalue()
     with pytest.raises(CommandError, match="expected phase/task/sample"):
         call_command("episodes", "--skip", str(blocked.public_id), "--trial", "E1-LS1-T4")
 
@@ -207,9 +207,9 @@ def test_the_command_tells_a_broker_that_is_away_from_a_log_without_lines(
     monkeypatch.setattr(log_tail, "read", lambda _: [])
     out = StringIO()
     call_command("episodes", "--log", str(episode.public_id), stdout=out)
-    assert out.getvalue() == "no lines are kept\n"
+    assert out.getvalue() == "no log lines\n"
     monkeypatch.setattr(log_tail, "read", lambda _: None)
-    with pytest.raises(CommandError, match="the broker is away"):
+    with pytest.raises(CommandError, match="cannot reach the broker"):
         call_command("episodes", "--log", str(episode.public_id))
 
 
@@ -270,13 +270,13 @@ def test_an_answer_is_skipped_once_and_not_the_next_one_in_its_place(refused: Ep
     """Two operators press the button at once, or one presses it twice."""
     (key,) = {operations.skip_answer(refused, answer="induce/E1-LS1/acquisition/E1-LS1-T1/0/1", reason="x").key}
     for seen in (refused, Episode.objects.select_related("run__experiment", "environment").get()):
-        with pytest.raises(NotPossible, match="went on since|does not stand at an answer"):
+        with pytest.raises(NotPossible, match="changed meanwhile|does not wait for an answer"):
             operations.skip_answer(seen, reason="x", answer=key if seen is not refused else "")
     assert Decision.objects.count() == Activity.objects.count() == 1
 
 
 def test_another_answer_than_the_one_looked_at_is_not_skipped(refused: Episode) -> None:
-    with pytest.raises(NotPossible, match="stands at the answer induce/E1-LS1/.* by now, not at induce/E1-LS2"):
+    with pytest.raises(NotPossible, match="now waits for the answer induce/E1-LS1/.*, not for induce/E1-LS2"):
         operations.skip_answer(refused, reason="x", answer="induce/E1-LS2/acquisition/E1-LS2-T1/0/1")
     assert not Decision.objects.exists()
 
@@ -316,9 +316,9 @@ def test_a_fork_of_an_episode_with_a_skipped_answer_is_tainted_too(refused: Epis
 def test_the_command_skips_what_the_episode_stands_at(refused: Episode) -> None:
     out = StringIO()
     call_command("episodes", "--skip", str(refused.public_id), "--reason", "too long", stdout=out)
-    assert out.getvalue().startswith("Skipped the author's answer induce/E1-LS1/acquisition/E1-LS1-T1/0/1; the library")
+    assert out.getvalue().startswith("Skipped the author's answer induce/E1-LS1/acquisition/E1-LS1-T1/0/1. The library")
     call_command("episodes", "--skip", str(refused.public_id), "--reason", "broken", stdout=out)
-    assert "Skipped acquisition/E1-LS1-T2/0; the episode continues." in out.getvalue()
+    assert "Skipped acquisition/E1-LS1-T2/0. The episode continues." in out.getvalue()
 
 
 # --- an experiment after an outage -----------------------------------------------------------------------------------
@@ -342,9 +342,9 @@ def test_the_command_retries_all_that_is_blocked_in_an_experiment_with_a_line_fo
     call_command("episodes", "--retry", outage.name if by_name else str(outage.public_id), stdout=out)
     *lines, last = out.getvalue().splitlines()
     assert [line.partition("  ")[2] for line in lines] == [
-        "goes on  no-skill · rep 1 / E1",
-        "goes on  raw-trajectory · rep 1 / E1",
-        "goes on  no-skill · rep 1 / E2",
+        "continues  no-skill · rep 1 / E1",
+        "continues  raw-trajectory · rep 1 / E1",
+        "continues  no-skill · rep 1 / E2",
     ]
     assert last == "Retried 3 episodes."
     assert set(Episode.objects.values_list("status", flat=True)) == {"waiting"}
@@ -365,12 +365,12 @@ def test_the_command_says_which_episodes_somebody_else_retried_meanwhile(
     out = StringIO()
     with pytest.raises(CommandError, match="1 of 3 episodes was not retried"):
         call_command("episodes", "--retry", str(outage.public_id), stdout=out)
-    assert [line.split("  ")[1] for line in out.getvalue().splitlines()][:2] == ["goes on", "goes on"]
+    assert [line.split("  ")[1] for line in out.getvalue().splitlines()][:2] == ["continues", "continues"]
     assert "is waiting, not blocked" in out.getvalue()
 
 
 def test_the_command_takes_no_name_that_is_unknown_or_not_the_only_one(outage: Experiment) -> None:
-    with pytest.raises(CommandError, match="no experiment named 'Another', and it is no id"):
+    with pytest.raises(CommandError, match="'Another' is neither the name nor the id"):
         call_command("episodes", "--retry", "Another")
     other = Experiment.objects.create(name=outage.name, spec={})
     with pytest.raises(CommandError, match=f"2 experiments are named 'One environment'.*{other.public_id}"):
@@ -409,7 +409,8 @@ def test_the_others_go_on_past_a_hopeless_trial_and_the_episode_names_it_at_its_
     out = StringIO()
     call_command("episodes", stdout=out)
     assert (
-        "blocked, the others go on: acquisition/E1-LS1-T1/0: ImageError: E1-LS1-T1/Dockerfile: line 3" in out.getvalue()
+        "blocked, other trials continue: acquisition/E1-LS1-T1/0: ImageError: E1-LS1-T1/Dockerfile: line 3"
+        in out.getvalue()
     )
     ended = run_on(episode)
     assert (ended.status, ended.failures) == ("blocked", 0)

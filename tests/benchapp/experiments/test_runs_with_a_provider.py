@@ -158,7 +158,7 @@ def test_episodes_of_a_run_share_its_budget_and_begin_nothing_once_it_is_spent(
 @pytest.mark.parametrize(
     ("sums", "told"),
     [
-        ({"tokens": 8_000}, "raised, not lowered"),
+        ({"tokens": 8_000}, "you can only raise a budget"),
         ({"tokens": 9_000}, "stays as it is"),
         ({"usd": 1.0}, "no budget in USD was set"),
         ({"tokens": 9_001}, "expected more than that"),

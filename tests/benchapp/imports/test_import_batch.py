@@ -67,7 +67,7 @@ def test_it_sums_up_for_people(tmp_path):
     folder = job(tmp_path / "job")
     write(folder / "sum-csv__0000002" / "verifier" / "reward.txt", "ten")
     _, output = command(folder)
-    assert "1 problem; everything else was imported:" in output
+    assert "1 problem; imported everything else:" in output
     assert "sum-csv__0000002/verifier/reward.txt, whole file: expected one finite number; found 'ten'" in output
 
 

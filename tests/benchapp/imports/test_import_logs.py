@@ -238,7 +238,7 @@ def test_a_retried_log_is_one_run_with_each_sample_once(tmp_path):
     failed_and_retried(tmp_path)
     report = bring_in(tmp_path)
     assert [(p.place, p.message) for p in report.problems] == [
-        ("eval.task_id", "2026-03-01T11_sums.eval is a retry: 2 of 2 samples count as told there")
+        ("eval.task_id", "2026-03-01T11_sums.eval is a retry: 2 of 2 samples count with its results")
     ]
     assert Run.objects.count() == Experiment.objects.count() == 1
     assert list(Trial.objects.order_by("task__key").values_list("task__title", "status")) == [
@@ -275,7 +275,7 @@ def test_samples_that_a_broken_off_retry_did_not_reach_come_from_the_log_before(
     retry(second, sample("two"), created="2026-03-01T11:00:00Z", eval_id="eval-2", run_id="run-2")
     report = bring_in(tmp_path)
     assert [problem.message for problem in report.problems] == [
-        "2026-03-01T11_sums.eval is a retry: 1 of 2 samples count as told there"
+        "2026-03-01T11_sums.eval is a retry: 1 of 2 samples count with its results"
     ]
     assert dict(Trial.objects.values_list("task__title", "status")) == {"one": "passed", "two": "passed"}
 
@@ -441,7 +441,7 @@ def test_files_that_look_like_logs_and_are_none_are_told_in_one_line_for_each_ki
         (
             str(tmp_path / "chats"),
             "*.json",
-            "1 file of messages alone, which tell neither program nor session; not read: talk.json",
+            "1 file with messages only, without program or session; not read: talk.json",
         ),
         (
             str(tmp_path / "data"),

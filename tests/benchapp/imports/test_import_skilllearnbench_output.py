@@ -102,7 +102,7 @@ def test_an_account_that_is_known_but_not_read_is_named(folder: Path) -> None:
     write(place / "agent/claude-code.txt", json.dumps({"role": "user", "content": "Count."}) + "\n")
     (problem,) = bring_in(folder).problems
     assert problem.path.endswith("agent/claude-code.txt")
-    assert problem.message == "chat-messages, which is none of these"
+    assert problem.message == "chat-messages, which is not one of these"
 
 
 def test_a_history_belongs_to_the_first_solver_and_the_others_have_its_library(folder: Path, taught: Path) -> None:

@@ -113,7 +113,7 @@ def test_an_unreadable_file_is_told(folder):
     told = run(folder)
     assert re.search(r"words/notes\.txt: expected files inside a skill's folder", told)
     assert re.search(r"gone/SKILL\.md: expected a file inside the folder given", told)
-    assert "Problems with files: 2" in told
+    assert "File problems: 2" in told
 
 
 def test_a_folder_without_a_release_is_refused(tmp_path):

@@ -69,7 +69,7 @@ def test_a_log_that_is_cut_off_has_no_total_and_is_reported(tmp_path):
     write(tmp_path / "eval_keypoints/words/words-1/skill-key-points.generated.json", [])
     out = StringIO()
     call_command("examine_skills", str(tmp_path), "--logs", stdout=out)
-    assert "Problems with files: 1" in out.getvalue()
+    assert "File problems: 1" in out.getvalue()
     assert "claude-code.txt, line 5" in out.getvalue()
     (row,) = [line for line in out.getvalue().splitlines() if line.startswith("mean of tasks")]
     assert row.split()[3:] == ["1", "1.00", "2.00", "1.00", "-", "-", "-", "0.00", "-"]

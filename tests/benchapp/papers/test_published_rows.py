@@ -177,8 +177,8 @@ def test_the_command_prints_tables_for_readers() -> None:
     assert re.split(r"  +", lines[2])[:4] == ["harness", "model", "condition", "completion (%)"]
     assert next(line for line in lines if "GPT 5.4" in line and "skill-evolution" in line).count("+3.62*") == 1
     assert lines[-2:] == [
-        "110 printed numbers and blanks.",
-        "* printed deltas that their own columns contradict: 1; --check lists them.",
+        "110 printed numbers and blanks",
+        "* 1 printed deltas contradict their own columns. List them with --check.",
     ]
 
 

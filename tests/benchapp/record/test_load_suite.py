@@ -90,7 +90,7 @@ def test_a_bad_task_is_set_aside_unless_all_of_a_release_is_asked_for(tmp_path: 
     status, out, _ = run(str(folder))
     assert (status, Task.objects.count()) == (0, 3)
     assert (
-        "set aside:\n  task log-level-counts-2\n    tasks/log-level-counts/log-level-counts-2: tests/test.sh: there"
+        "Set aside:\n  task log-level-counts-2\n    tasks/log-level-counts/log-level-counts-2: tests/test.sh: there"
         in out
     )
     assert "Loaded 3 tasks; 1 set aside. Launch it as suite: release" in out

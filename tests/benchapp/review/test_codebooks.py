@@ -102,7 +102,7 @@ def test_it_refuses_to_change_what_was_frozen_since_it_was_looked_at() -> None:
         lambda: freeze(draft, ada),
         lambda: discard(draft, ada),
     ):
-        with pytest.raises(CodebookRefused, match="no draft any more"):
+        with pytest.raises(CodebookRefused, match="no longer a draft"):
             change()
 
 

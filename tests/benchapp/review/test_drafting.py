@@ -444,7 +444,7 @@ def test_a_condition_is_guessed_once_and_after_submitting(user: User) -> None:
         drafts.guess(item, user, "curated")
     review = drafts.submit(item, user, draft(), revision=0, nothing_wrong=True)
     assert drafts.asks_guess(item, review)
-    with pytest.raises(DraftRefused, match="none of this queue's"):
+    with pytest.raises(DraftRefused, match="does not have that condition"):
         drafts.guess(item, user, "raw-trajectory")
     review = drafts.guess(item, user, "curated")
     assert review.guess == "curated"

@@ -256,7 +256,7 @@ def test_the_command_tells_what_it_did_and_that_it_stopped_early(provider: Provi
         call_command("judge", str(queue.public_id), limit=1, **given)
     assert stopped.value.returncode == 3
     call_command("judge", str(queue.public_id), **given)
-    assert "1 answered; 1 calls, $0.0000, 1 calls of unknown cost" in capsys.readouterr().out.splitlines()[-1]
+    assert "1 answered; 1 calls, $0.0000, 1 calls without a known cost" in capsys.readouterr().out.splitlines()[-1]
 
 
 # --- what it is shown -------------------------------------------------------------------------------------------

@@ -99,7 +99,7 @@ def test_a_mapping_sends_a_rule_to_another_code_and_names_its_mistakes() -> None
     queue = make_queue([bypassed()], version=make_version(CODES))
     suggest(queue, mapped={"silent-bypass": "over-specific"})
     assert rows(queue.items.get())[0] == ("silent-bypass", "over-specific", True)
-    with pytest.raises(UnknownCode, match="'nothing' is no rule"):
+    with pytest.raises(UnknownCode, match="'nothing' is not a rule"):
         suggest(queue, mapped={"nothing": "over-specific"})
     with pytest.raises(UnknownCode, match="no code 'nowhere'"):
         suggest(queue, mapped={"silent-bypass": "nowhere"})
@@ -194,7 +194,7 @@ def test_an_empty_suggestion_is_never_shown() -> None:
 def test_the_command_runs_the_rules_and_names_what_is_wrong(tmp_path, capsys) -> None:
     queue = make_queue([bypassed()], version=make_version(CODES))
     call_command("suggest", str(queue.public_id))
-    assert "something found in 1 of 1 items" in capsys.readouterr().out
+    assert "suggestions for 1 of 1 items" in capsys.readouterr().out
     names = tmp_path / "names.yaml"
     names.write_text("silent-bypass: over-specific\n")
     call_command("suggest", str(queue.public_id), names=names)

@@ -31,7 +31,7 @@ def said(wording: DifferenceWording = SHARES, **changes: object) -> str:
 def test_it_says_counts_points_interval_and_test_and_nothing_of_power() -> None:
     assert said() == (
         "ESR: selfgen-always solved 40 of 90 tasks, no-skill 36 of 90 of the same: +4.4 points (95 % interval −6.1 to "
-        "+14.8 points; exact sign-flip over 6 episodes, p = 0.41); no difference can be told from chance here; "
+        "+14.8 points; exact sign-flip over 6 episodes, p = 0.41); no clear difference: chance alone could give this; "
         "one learning run per condition: this covers tasks, not reruns."
     )
 
@@ -62,16 +62,13 @@ def test_it_says_which_side_was_learned_once_and_calls_no_uneven_test_exact() ->
 
 def test_it_names_the_smallest_p_of_too_few_episodes() -> None:
     text = said(method="none", clusters=3, interval=None, p=0.5, smallest_p=0.25)
-    assert (
-        "+4.4 points; 3 episodes are too few to tell anything from chance (the smallest p they can reach is 0.25)."
-        in text
-    )
+    assert "+4.4 points; 3 episodes are too few to rule out chance (the smallest p they can reach is 0.25)." in text
     assert "interval" not in text
 
 
 def test_it_says_where_one_library_is_behind_everything() -> None:
     text = said(method="none", clusters=1, interval=None, p=1.0, smallest_p=1.0)
-    assert "all tasks share one of the episodes, so nothing can be told from chance." in text
+    assert "all tasks share one of the episodes, so chance cannot be ruled out." in text
 
 
 def test_it_says_what_the_means_are_over_where_it_is_not_the_tasks() -> None:

@@ -97,6 +97,6 @@ def test_the_value_of_a_group_is_the_mean_of_its_replicates_that_have_one() -> N
         [RunValue(1.0, 2, "episodes"), RunValue(None, note="no episode owns a library"), RunValue(2.0, 3, "episodes")]
     )
     assert (found.value, found.over, found.of) == (1.5, 5, "episodes")
-    assert found.note == "2 of 3 replicates tell it; no episode owns a library"
+    assert found.note == "2 of 3 replicates report it; no episode owns a library"
     assert mean_of([RunValue(None, note="no task was solved")] * 2) == RunValue(None, note="no task was solved")
     assert mean_of([]).value is None

@@ -112,7 +112,7 @@ def test_it_announces_runs_that_came_later_and_leaves_them_out() -> None:
     again = Reopened(kept.saved)
     assert [each.p for each in again.corrected.hypotheses] == numbers
     assert again.same_numbers
-    assert again.moved_on() == ["1 run that matches came after it was saved, and is left out here."]
+    assert again.moved_on() == ["1 run that matches came later, and is left out here."]
 
 
 def test_it_announces_trials_that_were_settled_anew() -> None:
@@ -122,7 +122,7 @@ def test_it_announces_trials_that_were_settled_anew() -> None:
     Trial.objects.filter(pk=trial.pk).update(success=False, settled_at=timezone.now() + timedelta(seconds=1))
     Run.objects.filter(pk=trial.episode.run_id).touch()
     said = Reopened(kept.saved).moved_on()
-    assert any(sentence.startswith("1 trial of these runs was settled") for sentence in said)
+    assert any(sentence.startswith("1 trial of these runs has new") for sentence in said)
     assert any("fingerprint" in sentence for sentence in said)
 
 

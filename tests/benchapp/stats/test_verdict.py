@@ -46,7 +46,7 @@ def test_it_tells_a_difference_that_every_episode_shows_alike() -> None:
     assert difference.interval is None
     assert np.isclose(difference.p, 2 / 2**6)
     assert verdict(comparison, comparison.groups.all, ESR).startswith(
-        "ESR: 1 of 1 difference to the baseline can be told from chance (1 up, 0 down)."
+        "ESR: 1 of 1 difference to the baseline is clear (1 up, 0 down)."
     )
     assert "one learning run per condition: this covers tasks, not reruns" in says(comparison, group, ESR)
 

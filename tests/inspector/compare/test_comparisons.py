@@ -77,13 +77,15 @@ def test_a_set_that_can_find_nothing_is_saved_only_after_the_form_said_so(client
     assert SIX in client.get(saved).text
     assert SIX in client.get(f"{saved}report/").text
     assert (
-        client.get(f"{saved.rstrip('/')}.json").json()["futile"].startswith("No outcome here could be told from chance")
+        client.get(f"{saved.rstrip('/')}.json")
+        .json()["futile"]
+        .startswith("No result here could be distinguished from chance")
     )
 
 
 def test_a_set_that_can_find_something_is_saved_at_once(client: Client) -> None:
     make_six(conditions=2)
-    assert "could be told from chance" not in client.get("/comparisons/save/").text
+    assert "could be distinguished from chance" not in client.get("/comparisons/save/").text
     saved = client.post("/comparisons/save/", {"name": "Six", "metrics": ["ESR"]}).headers["Location"]
     assert client.get(f"{saved.rstrip('/')}.json").json()["futile"] is None
 

@@ -178,7 +178,11 @@ def test_it_raises_a_budget_and_says_what_was_wrong_with_a_sum(client: Client) -
     Run.objects.filter(pk=episode.run_id).update(budget_usd=1.0)
     run = Run.objects.get(pk=episode.run_id)
     assert "Raise the budget" in page(client, run)
-    for wrong, words in (("x", "a number above 0"), ("nan", "a number above 0"), ("0.5", "is raised, not lowered")):
+    for wrong, words in (
+        ("x", "a number above 0"),
+        ("nan", "a number above 0"),
+        ("0.5", "you can only raise a budget"),
+    ):
         assert words in act(client, run, "budget", usd=wrong).text
     assert "1 episode on again." in act(client, run, "budget", usd="2.5", reason="worth it").text
     run.refresh_from_db()

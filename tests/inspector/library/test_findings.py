@@ -93,7 +93,7 @@ def test_not_read_is_not_clean(client):
     episode = library_of("Set TODO here.\n")
     LibraryDiagnosis.objects.all().delete()
     text = page(client, episode)
-    assert "No rule has read this library" in text
+    assert "No rule has checked this library" in text
     assert "No alarm" not in text
     assert twin(client, episode)["diagnosis"] is None
 
@@ -187,7 +187,7 @@ def test_only_operators_have_it_read_again(client, settings):
     url = f"/runs/{run.public_id}/library/findings/ask/"
     client.force_login(make_user(username="ada", level="reviewer"))
     assert client.post(url).status_code == 403
-    assert "Read again" not in client.get(f"/runs/{run.public_id}/library/findings/").text
+    assert "Check again" not in client.get(f"/runs/{run.public_id}/library/findings/").text
     client.force_login(make_user(username="bo", level="operator"))
     assert client.post(url).status_code == 302
     assert client.get(url).status_code == 405

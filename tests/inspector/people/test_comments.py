@@ -110,7 +110,7 @@ def test_a_chart_with_very_many_choices_still_has_one_name() -> None:
 @pytest.mark.parametrize(
     ("parts", "said"),
     [
-        ({}, "on: '' is none of"),
+        ({}, "on: '' is not one of"),
         ({"on": "moon"}, "on: 'moon'"),
         ({"on": "step"}, "trajectory: expected an id"),
         ({"on": "step", "trajectory": "00000000-0000-0000-0000-000000000000"}, "trajectory: there is none"),

@@ -182,7 +182,7 @@ def test_an_example_links_to_its_step_and_can_be_removed(client: Client) -> None
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
-        ({"step": "3"}, "in one trial or in one decision"),
+        ({"step": "3"}, "to one trial or one decision"),
         ({"trial": "here", "step": "99"}, "has steps 1 to 8"),
         ({"trial": "00000000-0000-0000-0000-000000000001"}, "There is no such trial."),
         ({"trial": "x"}, "Nothing was changed"),

@@ -128,7 +128,7 @@ def test_a_comparison_that_cannot_be_carried_out_is_told(tmp_path: Path, more: s
         (CASES + "timeout_sec = 0", "cases[0].timeout_sec: found 0 (expected a number from 0.1 to 3,600)"),
         (CASES + 'group = "process"', "cases[0].group: found 'process' (expected 'public' or 'hidden')"),
         (CASES + "compare = 3", "cases[0].compare: found 3 (expected a table)"),
-        (CASES + '[[cases]]\nname = "a"\nexpected = ""', "cases: 'a' is there more than once"),
+        (CASES + '[[cases]]\nname = "a"\nexpected = ""', "cases: 'a' occurs more than once"),
         (CASES + '[precheck]\nformat = "json"\nmax_byte = 1', "precheck.max_byte: there is no such field"),
         (CASES + "[precheck]\nrows = [2, 1]", "precheck.rows: found a list (expected [least, most] or [least]"),
         (CASES + "[precheck]\nresolution = [1]", "precheck.resolution: found a list (expected [width, height]"),

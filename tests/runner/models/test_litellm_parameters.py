@@ -253,5 +253,5 @@ def test_a_missing_package_is_named_and_nobody_is_asked_again(serve: Serve, monk
     ],
 )
 def test_a_name_with_an_address_is_refused(name: str) -> None:
-    with pytest.raises(SetupError, match="an address is no part of a name"):
+    with pytest.raises(SetupError, match="a model name contains no address"):
         LiteLLM(name)

@@ -160,7 +160,7 @@ def test_it_tells_an_agent_that_nothing_can_run_any_more_and_the_verifier_that_i
     assert told.exit_code in (126, 127)
     assert "/bin/sh" in told.output
     sandbox.end_processes()
-    with pytest.raises(SandboxRuined, match="nothing can run in the sandbox any more"):
+    with pytest.raises(SandboxRuined, match="the sandbox can no longer run anything"):
         sandbox.execute("true", timeout_seconds=120)
 
 

@@ -410,7 +410,7 @@ def test_it_goes_on_asking_no_provider_whose_usage_cannot_be_counted(
     upstream.answer = answering(200, json.dumps({"choices": [], "usage": {"prompt_tokens": 5}}).encode())
     assert [ask(gateway)[0] for _ in range(5)] == [200, 200, 200, 400, 400]
     assert isinstance(gateway.refusal, ModelRefused)
-    assert "tells no usage, so its cost cannot be counted: 3 answers" in str(gateway.refusal)
+    assert "reports no usage, so its cost is unknown: 3 answers" in str(gateway.refusal)
     assert (len(upstream.asked), gateway.untold) == (3, 3)
 
 

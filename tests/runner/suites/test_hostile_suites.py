@@ -217,7 +217,7 @@ def test_aliases_that_multiply_are_not_written_out(tmp_path: Path) -> None:
 def test_names_that_escapes_spell_are_not_shown(task: Path, name: str) -> None:
     (task / "task.toml").write_text(f'[task]\nname = "{name}"\n')
     assert read(task).title == "task-a"
-    assert "task.toml: task.name is no text that can be shown: task-a" in read_suite_folder(task.parent).notes
+    assert "task.toml: task.name is not printable text: task-a" in read_suite_folder(task.parent).notes
 
 
 def test_notes_hold_nothing_that_a_terminal_would_obey(task: Path) -> None:

@@ -231,7 +231,7 @@ def test_material_is_bounded_by_number_and_size(shop: Path, monkeypatch: pytest.
 def test_names_that_no_prompt_could_show_are_refused(shop: Path, name: bytes) -> None:
     Path(os.fsdecode(os.fsencode(shop / "material") + b"/" + name)).write_text("x")
     (problem,) = problems(shop)
-    assert (problem[0], problem[2]) == ("material", "it is none")
+    assert (problem[0], problem[2]) == ("material", "it is not printable")
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ def test_an_empty_material_is_none(shop: Path) -> None:
 
 def test_a_task_name_stands_for_one_task(shop: Path) -> None:
     make_task(shop / "practice" / "one-day")
-    assert ("task", "'one-day' is there more than once") in {each[1:] for each in problems(shop)}
+    assert ("task", "'one-day' occurs more than once") in {each[1:] for each in problems(shop)}
 
 
 def test_the_bundled_corpora_read_alike_from_a_copy(tmp_path: Path) -> None:

@@ -158,5 +158,5 @@ def test_it_refuses_a_broken_suite_and_names_the_place(
 
 def test_it_refuses_two_tasks_with_one_key(copy: Path) -> None:
     replace(copy / "tasks/waiting-times-of-clinics/task-spec.yaml", "task_id: E1-LS1-T2", "task_id: E1-LS1-T1")
-    with pytest.raises(SuiteError, match="'E1-LS1-T1' is there twice"):
+    with pytest.raises(SuiteError, match="'E1-LS1-T1' occurs twice"):
         read_suite(copy)

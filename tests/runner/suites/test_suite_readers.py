@@ -260,7 +260,7 @@ def test_a_named_image_beside_a_dockerfile_is_told(tmp_path: Path) -> None:
     suite = read_suite_folder(tmp_path / "set")
     machine = tasks_of(suite)[0].machine
     assert (machine.image, machine.context is not None) == ("registry.example/one:1", True)
-    assert "Built from its Dockerfile if the image it names cannot be had: one" in suite.notes
+    assert "Built from its Dockerfile if its image is not available: one" in suite.notes
 
 
 # --- SkillLearnBench --------------------------------------------------------------------------------------------

@@ -1,0 +1,87 @@
+"""Every rule in words that a reader understands without its key: rules of patches, of libraries and of trials."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+RULE_NAMES: Mapping[str, str] = {
+    # a patch and the format of a library (runner/authoring/contract)
+    "path-confinement": "Unsafe path",
+    "path-layout": "File in the wrong folder",
+    "path-collision": "Two files share a path",
+    "text-encoding": "Not plain text",
+    "file-size": "File or library too large",
+    "slug-format": "Bad folder name",
+    "skill-file": "SKILL.md missing",
+    "family-scope": "Skill of another family",
+    "slug-given": "Wrong name for a first skill",
+    "frontmatter": "Name or description missing",
+    "name-is-folder": "Name differs from the folder",
+    "name-length": "Name too long",
+    "description-length": "Description too long",
+    "compatibility-length": "Compatibility note too long",
+    "body-length": "SKILL.md has too many lines",
+    "operation-type": "Unknown operation",
+    "slug-operation-pairing": "Operation does not fit the change",
+    "tier3-on-new-slug": "New skill with extra files",
+    "tier3-uncited": "File that SKILL.md never mentions",
+    "tier3-uncited-before": "File still not mentioned",
+    "tier3-required": "Required file missing",
+    "delete-conflict": "File written and deleted",
+    "delete-target": "Deletes a missing file",
+    "frontmatter-two-keys": "More than name and description",
+    "process-note": "Note about the library, not the task",
+    "empty-file": "Empty file",
+    "generation-budget": "Over the token budget",
+    "teacher-leak": "Teacher quotes the human skills",
+    "context-window": "Evidence cut to fit the context",
+    "vague-file-name": "Vague file name",
+    "description-quality": "Vague description",
+    "frontmatter-key": "Unknown frontmatter key",
+    "citation-dangling": "Mentions a missing file",
+    "resource-depth": "File in a nested folder",
+    "script-interaction": "Script asks or installs",
+    # a library (benchapp/analysis/diagnoses)
+    "episode-constant": "Constant of one task",
+    "hidden-check-name": "Name of a hidden check",
+    "verifier-text": "Text of the verifier",
+    "reference-text": "Text of a human-written skill",
+    "talk-of-checking": "Mentions tests or graders",
+    "install-unpinned": "Installs without a version",
+    "home-path": "Path of one machine",
+    "placeholder": "Unfilled placeholder",
+    "code-fence": "Unclosed code block",
+    "script-broken": "Python does not parse",
+    "vague-instruction": "Vague instruction",
+    "risky-command": "Risky command",
+    "secret": "Looks like a key",
+    "steering": "Tries to steer the agent",
+    "too-long": "More than 4,000 words",
+    "dead-file": "File that nothing mentions",
+    "near-duplicate": "Two skills almost alike",
+    # a trial or a patch under review (benchapp/analysis/trial_rules)
+    "silent-bypass": "Skill never opened",
+    "read-and-failed": "Read a skill, failed",
+    "skill-missing": "Asked for a missing skill",
+    "agent-timeout": "Out of time",
+    "context-exhausted": "Context full",
+    "harness-failure": "Machine failure",
+    "verifier-toolchain": "Verifier broke",
+    "missing-recalculation": "Cell not recalculated",
+    "missing-artifact": "Output missing",
+    "interface-schema": "Wrong format",
+    "runtime-dependency": "Missing module or program",
+    "numeric-mismatch": "Wrong number",
+    "state-rule": "Rule not followed",
+    "repeated-error": "Same error three times",
+    "incomplete-verification": "Result not checked",
+    "premature-success": "Claimed success too early",
+    "over-specific": "Fits one task only",
+    "skill-inflation": "Overlapping skills",
+    "clutter": "Skill too long",
+}
+
+
+def name_rule(key: str) -> str:
+    """In words; the key itself for a rule that this version no longer has."""
+    return RULE_NAMES.get(key, key)

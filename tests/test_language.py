@@ -1,0 +1,289 @@
+"""Texts that people read are plain technical English: a list of patterns is kept out of pages, messages and documents.
+
+Every pattern is one that a native editor struck out again and again. A quotation of it in code (`so`) or in a fence is
+not read. What a model reads (prompts, tasks, the scripted model's own lines) is left alone: it belongs to the digest of a
+setup, or to what an experiment measured. Run the file as a program for the counts of every area.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+PATTERNS = {  # what is kept out: what to write in its place
+    r"of (which|whom)": "end the sentence, then say how many of them",
+    r"(?<!too\sfew\sto\s)(tells?|told|telling)": "shows, reports, says; for two things: distinguishes",
+    r"(is|are|was|were) there": "exists, works, is available; or begin with There is",
+    r"(stands?|stood|standing) (beside|here|there|in|at|on|above|below|under|behind|first|last|alone|still|by|with|against)": (
+        "is; next to"
+    ),
+    r"what (is|was) not known": "unknown, not reported",
+    r"which \w+ says?": "what the ... says",
+    r"(held|holds?|holding|laid) ((it|them|this|that|these|those|[\w']+ \w+) )?against": "compared with",
+    r"mend(s|ed|ing)?": "fix, repair",
+    r"(is|are|was|were|be) away": "cannot be reached; offline",
+    r"(?<!there\s)(is|are|was|were) no (?!longer|more|less|fewer|better|worse|different|reason|evidence|proof)": "is not a",
+    r"(?<!way\s)(lie|lies|lay) (here|there|beside|below|on|at|under|outside|inside|before|behind|above|around)": "is",
+    r"(speaks?|spoke|say|says|said) (nothing )?of": "about",
+    r"at work": "running",
+    r"(go|goes|went|going) on": "continue",
+    r"the present": "the current",
+    r"beside (each other|one another)": "side by side",
+    r"anew": "again",
+    r"by lot": "at random",
+    r"(where(from|of|to|in)|there(in|of)|hereof)": "two plain sentences",
+    r"(can|could|cannot) be had": "is available",
+    r"whatever (came|comes|became|becomes|lies|stands)": "name it",
+    r"as good as": "almost",
+    r"(?<!there\s)(is|are|was|were) none(?! or)": "is not one; there is no ...",
+    r"(at most|after|for|holds?|takes?|than) so (long|many|much)": "the number: at most N",
+    r"any more(?=[.,;:)])": "no longer",
+    r"(oneself|of one's own)": "yourself, your own",
+    r"(is|are|was|were) (waited|looked) for": "say who waits or looks",
+    r"(is|are|was|were) said(?! to)": "is shown, is reported",
+}
+STRUCK = {re.compile(rf"\b{pattern}\b".replace(" ", r"\s+"), re.IGNORECASE): said for pattern, said in PATTERNS.items()}
+
+# Python strings that no person reads here: a model does, and its answers were measured with exactly these words.
+FOR_MODELS = (
+    *(
+        "demo/",
+        "runner/models/json_reply.py",
+        "runner/suites/starter",
+        "runner/authoring/",
+        "runner/judging/",
+        "runner/protocols/",
+        "runner/generators/",
+    ),
+    *("runner/agents/shell", "runner/engine/generator_step.py", "runner/trajectories/compaction.py"),
+    *(
+        "benchapp/synthesis/",
+        "benchapp/review/codebooks/starters",
+        "benchapp/review/suggestions/judge_",
+        "benchapp/analysis/diagnoses/writing_cues.py",
+    ),
+)
+# Migrations say what was. What a verifier of a declared evaluation says is recorded, and rules class failures by it.
+LEFT_OUT = ("benchapp/migrations/", "runner/evaluating/")
+
+SHOWN = "Cannot see:"  # the docstring of a rule for trials, which the page of suggestions shows
+
+# Area: how many patterns it may still show. Every other area shows none. Lower a number when you lower the count.
+CEILINGS = {
+    # These pages are being redrawn, with their texts.
+    "inspector/charts": 21,
+    "inspector/pages/compare": 1,
+    "inspector/pages/jobs": 16,
+    "inspector/pages/launch": 1,
+    "inspector/pages/people": 1,
+    "inspector/pages/review": 20,
+    "inspector/pages/runs": 1,
+    "inspector/pages/trials": 1,
+    "templates/compare": 12,
+    "templates/imports": 3,
+    "templates/jobs": 12,
+    "templates/launch": 1,
+    "templates/library": 16,
+    "templates/people": 1,
+    "templates/review": 12,
+    "templates/runs": 16,
+    "templates/search": 3,
+    "templates/trials": 14,
+    "docs/reference": 1,  # the question of the forest plot, as its page asks it
+    # These words are values that programs compare.
+    "benchapp/review": 1,  # the method of an interval, in exports
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """Text that a person reads, and where it is."""
+
+    area: str
+    path: str
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Slip:
+    passage: Passage
+    line: int
+    found: str
+    better: str
+
+    def __str__(self) -> str:
+        return f"{self.passage.path}:{self.line}: {' '.join(self.found.split())!r}; better: {self.better}"
+
+
+def list_passages() -> Iterator[Passage]:
+    yield from read_templates()
+    yield from read_scripts()
+    yield from read_python()
+    yield from read_documents()
+
+
+def read_templates() -> Iterator[Passage]:
+    """What a template shows, without its tags and without the tags of HTML, but with titles and labels."""
+    for path in sorted((ROOT / "templates").rglob("*.html")):
+        name = path.relative_to(ROOT).as_posix()
+        area = "/".join(name.split("/")[:2]) if name.count("/") > 1 else "templates"
+        yield Passage(area, name, 1, strip_template(path.read_text()))
+
+
+def strip_template(text: str) -> str:
+    """Its words, each in its line."""
+    for hidden in (r"\{%\s*comment.*?endcomment\s*%\}", r"\{#.*?#\}", r"<!--.*?-->"):
+        text = re.sub(hidden, _keep_lines, text, flags=re.DOTALL)
+    text = re.sub(r"\{%.*?%\}", lambda tag: " ".join(re.findall(r'"([^"]* [^"]*)"', tag[0])), text)
+    text = re.sub(r"\{\{.*?\}\}", "{}", text)
+    text = re.sub(r'\b(title|aria-label|placeholder|alt)="([^"]*)"', r">\2.<", text)
+    return re.sub(r"<[^>]*>", _keep_lines, text)
+
+
+def read_scripts() -> Iterator[Passage]:
+    """The strings of our own scripts that hold a space."""
+    for path in sorted((ROOT / "static" / "js").glob("*.js")):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            for found in re.findall(r'"([^"]*\w [^"]*)"|`([^`]*\w [^`]*)`', line.partition("// ")[0]):
+                yield Passage(
+                    "static/js", f"static/js/{path.name}", number, re.sub(r"\$\{[^}]*\}", "{}", "".join(found))
+                )
+
+
+def read_python() -> Iterator[Passage]:
+    """Every string with a space and a letter, except docstrings that no page shows and patterns of a search."""
+    for layer in ("benchapp", "inspector", "runner", "demo"):
+        for path in sorted((ROOT / layer).rglob("*.py")):
+            name = path.relative_to(ROOT).as_posix()
+            if not name.startswith((*FOR_MODELS, *LEFT_OUT)):
+                parts = name.split("/")
+                area = "/".join(parts[: 3 if parts[1] == "pages" else 2]) if len(parts) > 2 else layer
+                for line, text in list_strings(ast.parse(path.read_text())):
+                    yield Passage(area, name, line, text)
+
+
+def list_strings(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """(line, text); a formatted string as one text, with {} for what is put in."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):  # a docstring
+            text = node.value.value
+            if isinstance(text, str) and SHOWN in text:
+                yield node.lineno, text
+            continue
+        if isinstance(node, ast.JoinedStr):
+            shown = "".join(part.value if isinstance(part, ast.Constant) else "{}" for part in node.values)
+            yield from _keep_prose(node.lineno, shown)
+            for part in node.values:
+                yield from list_strings(part) if isinstance(part, ast.FormattedValue) else ()
+        elif isinstance(node, ast.Constant):
+            yield from _keep_prose(node.lineno, node.value) if isinstance(node.value, str) else ()
+        else:
+            yield from list_strings(node)
+
+
+def _keep_prose(line: int, text: str) -> Iterator[tuple[int, str]]:
+    if re.search(r"[a-z] |[ ][a-z]", text) and not re.search(r"\\[bsdwS(\[.]|\(\?[:P=!<]|\bSELECT\b", text):
+        yield line, text
+
+
+def read_documents() -> Iterator[Passage]:
+    """Documents without fences, code and addresses."""
+    for path in [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]:
+        name = path.relative_to(ROOT).as_posix()
+        area = "/".join(name.split("/")[:2]) if name.count("/") > 1 else name
+        text = re.sub(r"^```.*?^```", _keep_lines, path.read_text(), flags=re.DOTALL | re.MULTILINE)
+        for hidden in (r"`[^`]*`", r"\]\([^)]*\)", r"<[^>]*>", r"“[^”]*”|\"[^\"]*\""):
+            text = re.sub(hidden, _keep_lines, text)
+        yield Passage(area, name, 1, text)
+
+
+def _keep_lines(match: re.Match[str]) -> str:
+    return "{}" + "\n" * match[0].count("\n")
+
+
+def find_slips(passages: Iterator[Passage]) -> list[Slip]:
+    return [
+        Slip(passage, passage.line + passage.text.count("\n", 0, found.start()), found[0], better)
+        for passage in passages
+        for pattern, better in STRUCK.items()
+        for found in pattern.finditer(passage.text)
+    ]
+
+
+@pytest.fixture(scope="module")
+def slips() -> dict[str, list[Slip]]:
+    found: dict[str, list[Slip]] = {passage.area: [] for passage in list_passages()}
+    for slip in find_slips(list_passages()):
+        found[slip.passage.area].append(slip)
+    return found
+
+
+@pytest.mark.parametrize("area", sorted({passage.area for passage in list_passages()}))
+def test_no_text_shows_what_an_editor_struck_out(area: str, slips: dict[str, list[Slip]]) -> None:
+    most = CEILINGS.get(area, 0)
+    assert len(slips[area]) <= most, f"at most {most}:\n" + "\n".join(str(slip) for slip in slips[area])
+
+
+def test_every_area_with_a_ceiling_exists(slips: dict[str, list[Slip]]) -> None:
+    assert set(CEILINGS) <= set(slips)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "3 groups, of which 2 pass",
+        "The time machine\ntells why",
+        "Everything is there",
+        "the checks stand beside them",
+        "it is held against the baseline",
+        "the broker is away",
+        "a task is no suite",
+    ],
+)
+def test_a_pattern_is_found_across_lines_and_cases(text: str) -> None:
+    assert len(find_slips(iter([Passage("", "", 1, text)]))) == 1
+
+
+@pytest.mark.parametrize("text", ["There is no such run", "There is no longer a queue", "It is no longer there yet"])
+def test_plain_words_are_left_alone(text: str) -> None:
+    assert find_slips(iter([Passage("", "", 1, text)])) == []
+
+
+def test_words_of_a_template_are_its_texts_and_its_titles() -> None:
+    text = '{% if told %}<p class="told" title="Says so">\n{# told #}No {{ told }}</p>{% badge word "two words" %}'
+    words = strip_template(text).replace("{}", " ")
+    assert words.split() == ["Says", "so.", "No", "two", "words"]
+    assert words.count("\n") == 1
+
+
+def test_docstrings_and_searches_are_no_prose() -> None:
+    source = 'def f():\n    """Why it is told."""\n    x = re.compile(r"told \\bthis")\n    return f"so {told} it is"'
+    assert list(list_strings(ast.parse(source))) == [(4, "so {} it is")]
+
+
+def print_counts() -> None:
+    """One line per area: slips and passages; with --all also every slip."""
+    passages = list(list_passages())
+    found = find_slips(iter(passages))
+    counts = Counter(slip.passage.area for slip in found)
+    for area in sorted({passage.area for passage in passages}):
+        print(f"{counts[area]:>5}  {area}")
+    print(f"{len(found):>5}  in all")
+    wanted = sys.argv[1:]
+    for slip in found if wanted else ():
+        if any(slip.passage.path.startswith(each) for each in wanted) or wanted == ["--all"]:
+            print(slip)
+
+
+if __name__ == "__main__":
+    print_counts()
