@@ -169,6 +169,8 @@ def inspect_trial(trial: Trial, query: Mapping[str, str]) -> Inspection:
 def _read_held(snapshot: int | None) -> frozenset[str]:
     """Slugs of the library that the trial was given; empty without one."""
     return frozenset(read_skills_held({snapshot}).get(snapshot, ())) if snapshot else frozenset()
+
+
 def read_more_steps(trial: Trial, query: Mapping[str, str]) -> StepReading:
     """The steps that `?first=`, `?to=` or `?at=` asks for, without what else a page says of the trial."""
     attempt = choose_attempt(list(trial.attempts.order_by("number")), query.get("attempt", ""))
