@@ -310,7 +310,7 @@ def test_a_dry_run_prints_the_whole_schedule_and_writes_nothing(path: Path) -> N
     assert planned[0].split() == [
         "1", "E1", "acquisition/E1-LS1-T1/0", *"no-skill · shell · scripted/apprentice + scripted/apprentice · rep 1".split(),
     ]  # fmt: skip
-    assert "in all: 6 runs, 6 episodes" in out.getvalue()
+    assert "total: 6 runs, 6 episodes" in out.getvalue()
     assert "tokens unknown, USD unknown, time unknown" in out.getvalue()
     assert not Experiment.objects.exists()
 

@@ -131,9 +131,8 @@ def _blob() -> str:
 def test_the_form_offers_the_generators_that_there_are_beside_the_models(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SKILLGLASS_GENERATORS", str(EXAMPLES))
     values = launch_form.values_of(file_of("plug-in", authors=("generator/sections",)))
-    groups = dict(launch_form.group_fields(values, {}))
-    authors = next(field for field in groups["Who"] if field.field.name == "author_models")
-    agents = next(field for field in groups["Who"] if field.field.name == "agent_models")
+    fields = launch_form.draw_fields(values, {})
+    authors, agents = fields["author_models"], fields["agent_models"]
     assert {"generator/outline", "generator/sections"} <= {option.value for option in authors.options}
     assert not any(option.value.startswith("generator/") for option in agents.options)
 
@@ -141,9 +140,7 @@ def test_the_form_offers_the_generators_that_there_are_beside_the_models(monkeyp
 def test_the_form_keeps_a_condition_with_a_budget_as_a_line_of_its_own() -> None:
     file = file_of("no-skill", "naive-prompt@2000")
     values = launch_form.values_of(file)
-    groups = dict(launch_form.group_fields(values, {}))
-    (conditions,) = groups["Conditions"]
-    assert conditions.rest == "naive-prompt@2000"
+    assert launch_form.draw_fields(values, {})["conditions"].rest == "naive-prompt@2000"
     changed = launch_form.write_changes(file, values, {**values, "conditions": ["no-skill", "naive-prompt@4000"]})
     assert changed["conditions"] == ["no-skill", "naive-prompt@4000"]
 

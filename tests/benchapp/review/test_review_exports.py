@@ -203,7 +203,7 @@ def test_the_command_writes_what_the_pages_give(tmp_path: Path) -> None:
 
 def test_the_command_refuses_in_words(tmp_path: Path) -> None:
     world = make_reviewed_world()
-    with pytest.raises(CommandError, match="ends in csv, json, tex"):
+    with pytest.raises(CommandError, match="a name ending in csv, json, tex"):
         call_command("export_review", str(world.queue.public_id), table=tmp_path / "table.xlsx")
     with pytest.raises(CommandError, match="Nothing to write"):
         call_command("export_review", str(world.queue.public_id))
