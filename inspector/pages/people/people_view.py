@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django import forms
-from django.conf import settings
 from django.contrib import messages
 from django.core.exceptions import ValidationError
 from django.db.models import Count, Max, Q
@@ -101,7 +100,7 @@ def me(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "next": None,
     }
     levels = [(level, MEANINGS[level], user.may(level)) for level in User.Level]
-    context = {"levels": levels, "single_user": settings.SINGLE_USER}
+    context = {"levels": levels}
     return render_page(request, "people/me.html", data=data, context=context, as_json=as_json)
 
 
@@ -119,7 +118,6 @@ def _page(request: HttpRequest, form: AddAccountForm, *, as_json: bool, status: 
         "form": form,
         "levels": list(User.Level.choices),
         "meanings": list(MEANINGS.items()),
-        "single_user": settings.SINGLE_USER,
     }
     return render_page(request, "people/people.html", data=data, context=context, as_json=as_json, status=status)
 
