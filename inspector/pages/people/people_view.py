@@ -18,9 +18,9 @@ from inspector.web.responses import next_url, paginate, render_page
 
 PER_PAGE = 50
 MEANINGS = {
-    User.Level.VIEWER: "reads everything that is not hidden for a blind review",
+    User.Level.VIEWER: "reads all that no blind review hides",
     User.Level.REVIEWER: "also codes items, comments, saves comparisons",
-    User.Level.OPERATOR: "also imports, launches, cancels, and assigns what files do not tell",
+    User.Level.OPERATOR: "also imports, launches and cancels runs",
     User.Level.ADMIN: "also manages accounts and other people's queues",
 }
 
@@ -113,8 +113,12 @@ def _page(request: HttpRequest, form: AddAccountForm, *, as_json: bool, status: 
     rows = people().annotate(last_act=Max("activities__at")).order_by("-is_active", "username")
     page = paginate(request, rows, per_page=PER_PAGE)
     data = {"people": PERSON.read_all(page), "next": next_url(request, page)}
+    active = people().filter(is_active=True).values_list("level").annotate(count=Count("pk")).order_by()
+    counts = dict(active)
     context = {
         "page": page,
+        "active": sum(counts.values()),
+        "active_levels": [(level.value, counts[level]) for level in reversed(User.Level) if level in counts],
         "form": form,
         "levels": list(User.Level.choices),
         "meanings": list(MEANINGS.items()),
