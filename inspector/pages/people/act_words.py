@@ -51,7 +51,7 @@ VERBS = {
     "example.removed": "removed an example from",
     "fork": "forked",
     "item.resolved": "settled",
-    "labels.seen": "read what others said of",
+    "labels.seen": "read the labels of others on",
     "pause": "paused",
     "probe": "probed",
     "queue.assigned": "gave a reviewer",
@@ -66,7 +66,7 @@ VERBS = {
     "review.skipped": "skipped",
     "review.submitted": "submitted",
     "skip": "skipped",
-    "supersede": "imported anew",
+    "supersede": "imported again",
 }
 
 
