@@ -12,11 +12,11 @@ function isForUs(event) {
   return !document.querySelector("dialog[open]"); // Esc closes it; nothing behind it reacts
 }
 
-// A field or a table takes the focus, all else is clicked.
+// A field takes the focus, of the grid its first square; all else is clicked.
 function press(key) {
   const bound = document.querySelector(`[data-key="${CSS.escape(key)}"]`);
   if (bound?.matches("input")) bound.select();
-  if (bound?.matches("input, table")) (bound.querySelector("a, button") ?? bound).focus();
+  if (bound?.matches("input, table")) (bound.querySelector("[data-square]") ?? bound).focus();
   else bound?.click();
   return Boolean(bound);
 }

@@ -37,7 +37,7 @@ def test_the_card_follows_the_pointer_and_the_keys_and_enter_asks_for_the_line(a
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile(r"line=3.*#L3"))
     expect(page.get_by_role("heading", name=re.compile("^Line 3"))).to_be_visible()
-    page.keyboard.press("a")
+    page.get_by_role("link", name="all changes").click()
     expect(page.get_by_role("heading", name="Who wrote this file")).to_be_visible()
 
 
