@@ -93,7 +93,7 @@ def test_a_script_whose_session_ended_gets_401_and_the_way_in(client: Client) ->
 def test_a_form_whose_session_ended_says_that_nothing_was_taken(client: Client) -> None:
     response = client.post("/comparisons/save/", {"name": "x"}, headers={"Accept": "text/html,*/*"})
     assert response.status_code == 401
-    assert "nothing was changed" in response.text
+    assert "Nothing was saved" in response.text
 
 
 def test_whoever_lacks_the_level_is_told_which_one_it_takes(client: Client) -> None:
