@@ -15,6 +15,7 @@ def frame(request: HttpRequest) -> dict[str, object]:
     user = getattr(request, "user", None)
     return {
         "theme": theme if theme in {"light", "dark"} else "",
+        "single_user": settings.SINGLE_USER,
         "skillglass_version": settings.VERSION,
         "section": (name or "").split("-")[0],
         "may": SimpleLazyObject(

@@ -1,5 +1,5 @@
 // Comments on a step, a line or a chart. Every link that carries data-comment leads to the thread's own page; with this
-// file it opens in a sheet beside what it is about. c opens the one at hand. What is typed stays in this tab's storage
+// file it opens in a sheet beside what it is about. m opens the one at hand. What is typed stays in this tab's storage
 // until it was taken.
 
 const sheet = document.getElementById("comments");
@@ -116,7 +116,7 @@ document.addEventListener(
       event.target.closest(".say").requestSubmit();
       return;
     }
-    if (event.key !== "c" || event.ctrlKey || event.metaKey || event.altKey || !sheet) return;
+    if (event.key !== "m" || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || !sheet) return;
     if (event.target.closest?.("input, textarea, select") || document.querySelector("dialog[open]")) return;
     const link = atHand();
     if (!link) return;

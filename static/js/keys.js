@@ -1,20 +1,52 @@
-// Keys: whatever carries data-key="x" is clicked by x. The list under ? is HTML, so it is true without this file.
-// A page with its own key handling listens on document itself; this file only acts where nobody else did.
+// The keys of every page: inspector/web/key_map.py says what each means. Whatever carries data-key="x" is pressed by x, and
+// data-key="g x" by g, then x. A page with keys of its own listens on document; this file acts where nobody else did.
+
+const PATIENCE = 1500; // milliseconds in which g waits for its second key
+let waits = 0; // since when it waits
+let isAgain = false; // g g
 
 const isTyping = (target) => target.closest?.("input, textarea, select, [contenteditable]");
 
-document.addEventListener("keydown", (event) => {
-  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
-  if (document.querySelector("dialog[open]")) return; // Esc closes it; nothing behind it reacts
-  if (event.key === "s" && document.querySelector(".grid [data-square]")) {
+function isForUs(event) {
+  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return false;
+  return !document.querySelector("dialog[open]"); // Esc closes it; nothing behind it reacts
+}
+
+// A field takes the focus, of the grid its first square; all else is clicked.
+function press(key) {
+  const bound = document.querySelector(`[data-key="${CSS.escape(key)}"]`);
+  if (bound?.matches("input")) bound.select();
+  if (bound?.matches("input, table")) (bound.querySelector("[data-square]") ?? bound).focus();
+  else bound?.click();
+  return Boolean(bound);
+}
+
+// The key after g is ours before any page sees it: g e is no e. Only g g is left to the page, which may know its first row.
+addEventListener(
+  "keydown",
+  (event) => {
+    if (event.key === "Shift") return;
+    const isSecond = waits && event.timeStamp - waits < PATIENCE && isForUs(event);
+    waits = 0;
+    isAgain = isSecond && event.key === "g";
+    if (!isSecond || isAgain || event.key.length > 1) return;
+    press(`g ${event.key}`);
     event.preventDefault();
-    document.querySelector(".grid [data-square]").focus();
-    return;
-  }
-  const bound = document.querySelector(`[data-key="${CSS.escape(event.key)}"]`);
-  if (!bound) return;
-  event.preventDefault();
-  bound.click();
+    event.stopImmediatePropagation();
+  },
+  true,
+);
+
+document.addEventListener("keydown", (event) => {
+  const isOnControl = event.key === "Enter" && event.target.closest?.("a, button, summary"); // Enter presses that
+  if (!isForUs(event) || isOnControl) return;
+  if (event.key === "G" || isAgain) scrollTo({ top: isAgain ? 0 : document.documentElement.scrollHeight });
+  else if (event.key === "g") waits = event.timeStamp;
+  else if (press(event.key)) event.preventDefault();
+});
+
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape" && event.target.matches?.(".top-search input")) event.target.blur();
 });
 
 document.addEventListener("click", (event) => {

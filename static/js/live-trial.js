@@ -1,5 +1,5 @@
 // A trial at work: new steps are added at the end. The page follows them while the reader is at the end and stays where
-// it is otherwise. f pauses, and follows again from the end.
+// it is otherwise. F pauses, and follows again from the end.
 
 const live = document.querySelector("[data-live]");
 const list = document.getElementById("live-steps");
@@ -48,7 +48,7 @@ function trim() {
 function show() {
   if (isAtEnd()) waiting = 0;
   const key = document.createElement("kbd");
-  key.textContent = "f";
+  key.textContent = "F";
   follow.replaceChildren(paused || !isAtEnd() ? "Follow " : "Pause ", key);
   fresh.hidden = !waiting;
   fresh.textContent = `${waiting} new step${waiting === 1 ? "" : "s"} below`;

@@ -190,6 +190,7 @@ function show(step, number) {
   pointed = number;
   scrolled = true;
   step.scrollIntoView({ block: "start", behavior: "instant" });
+  if (number === shown) settleAddress(); // already in sight when it was asked for
   follow();
 }
 

@@ -449,7 +449,7 @@ class CodingPage {
       "#": () => this.focus("[data-find]"), "-": () => this.askWhy(), h: () => this.release(), u: () => this.leave(this.page.urls.queue),
       K: () => this.settle(false), L: () => this.settle(true), R: () => this.saver.save(),
       a: () => this.#begin("a", "Who or what failed? Press the letter on it."), q: () => this.#begin("q", "How sure? 1 low, 2 medium, 3 high."),
-      g: () => this.#begin("g", "g: the first step. r: Review."), Escape: () => this.leaveText(),
+      g: () => this.#begin("g", "g: the first step. h, c, r, j, i, p: another page."), Escape: () => this.leaveText(),
     };
     if (!acts[key]) return key.length === 1 && /[a-z]/i.test(key) && key !== "T"; // no other letter leads away from here
     acts[key]();
@@ -486,7 +486,7 @@ class CodingPage {
     else if (blamed) this.attribute(blamed.dataset.attribution);
     else if (prefix === "q" && CONFIDENCE[key]) this.sure(Number(key));
     else if (prefix === "g" && key === "g") this.end(false);
-    else if (prefix === "g" && key === "r") this.leave(this.page.urls.review);
+    else if (prefix === "g" && pageAt(key)) this.leave(pageAt(key));
     else if (this.codeOf.has(prefix) && key === "Enter") this.toggle(this.codeOf.get(prefix).id);
     else if (this.codeOf.has(prefix + key)) this.#code(prefix + key);
     else if (key !== "Escape") this.panel.hint(`${prefix} ${key} means nothing here.`);
@@ -574,6 +574,11 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
   event.stopPropagation();
 }, true);
+
+// Where the bar of every page leads by g and this key.
+function pageAt(key) {
+  return document.querySelector(`a[data-key="g ${CSS.escape(key)}"]`)?.href;
+}
 
 // Enter and space on a focused button or link press it.
 function isPressing(event) {

@@ -1,5 +1,5 @@
-// The inspector's keys: j and k walk the steps, e and s the steps with an error or a skill use. Where the page ends,
-// the links with the same key (next page, next error, next skill use) take over.
+// Steps of a pair, of a resolution and of what an author saw: j and k walk them, e E and s S those with an error or a
+// skill use. Where the page ends, j and k turn it, and the links with the same key (next error) take over.
 
 let steps = [...document.querySelectorAll(".steps > li")];
 document.addEventListener("htmx:afterSettle", () => {
@@ -24,10 +24,15 @@ function go(index) {
 const WALKS = {
   j: () => at + 1,
   k: () => (at < 0 ? -1 : at - 1),
-  e: () => steps.findIndex((step, index) => index > at && step.classList.contains("error")),
-  s: () => steps.findIndex((step, index) => index > at && step.classList.contains("skill")),
+  e: () => ahead("error"),
+  E: () => behind("error"),
+  s: () => ahead("skill"),
+  S: () => behind("skill"),
 };
-const PAGES = { j: "n", k: "p" };
+const PAGES = { j: ">", k: "<" };
+
+const ahead = (kind) => steps.findIndex((step, index) => index > at && step.classList.contains(kind));
+const behind = (kind) => steps.findLastIndex((step, index) => index < at && step.classList.contains(kind));
 
 // Before keys.js: on the way down, so that e and s stay on the page as long as there is a step to go to.
 document.addEventListener(

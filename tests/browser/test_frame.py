@@ -33,12 +33,15 @@ def test_a_question_mark_lists_the_keys(base: str, page: Page) -> None:
     dialog = page.get_by_role("dialog", name="Keys")
     expect(dialog).to_be_visible()
     expect(dialog).to_contain_text("walk the grid")
+    expect(dialog.get_by_role("heading")).to_have_text(["Keys", "Move", "See", "Act", "Go to"])
     page.keyboard.press("Escape")
     expect(dialog).to_be_hidden()
 
 
 def test_keys_lead_to_other_pages_but_not_while_typing(base: str, page: Page) -> None:
     page.goto(base)
+    page.keyboard.press("i")
+    page.keyboard.press("g")
     page.keyboard.press("i")
     page.wait_for_url("**/imports/")
     page.get_by_label("Reason").fill("")
@@ -47,10 +50,42 @@ def test_keys_lead_to_other_pages_but_not_while_typing(base: str, page: Page) ->
     assert page.url.endswith("/imports/")
 
 
+def test_the_search_field_takes_words_and_esc_leaves_it(base: str, page: Page) -> None:
+    page.goto(base)
+    page.keyboard.press("/")
+    page.keyboard.type("gj")
+    expect(page.get_by_role("searchbox", name="Search")).to_have_value("gj")
+    page.keyboard.press("Escape")
+    page.keyboard.press("g")
+    page.keyboard.press("j")
+    page.wait_for_url("**/jobs/")
+
+
+def test_g_and_a_key_of_the_page_do_nothing_of_the_page(base: str, page: Page) -> None:
+    page.goto(base + address("run"))
+    before = page.url
+    page.keyboard.press("g")
+    page.keyboard.press("l")  # no page of its own; l alone opens the library
+    page.keyboard.press("g")
+    page.keyboard.press("g")
+    assert page.url == before
+    page.keyboard.press("l")
+    page.wait_for_url("**/library/**")
+
+
+def test_the_menu_of_a_person_opens_and_closes_by_keys(base: str, page: Page) -> None:
+    page.goto(base)
+    page.get_by_role("button", name="local").press("Enter")
+    expect(page.get_by_role("link", name="Activity")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("link", name="Activity")).to_be_hidden()
+
+
 def test_arrows_walk_the_grid_and_enter_opens_a_trial(base: str, page: Page) -> None:
     page.goto(base + address("run"))
     focused = "document.activeElement.getAttribute('aria-label')"
-    page.keyboard.press("s")
+    page.keyboard.press("g")
+    page.keyboard.press("t")
     assert page.evaluate(focused).startswith("Task E1-F1-T1, acquisition")
     for key, expected in (
         ("ArrowRight", "Task E1-F1-T2, acquisition"),

@@ -51,14 +51,14 @@ def test_the_page_follows_a_reader_at_the_end_and_no_other(
     expect(fresh).to_have_text("2 new steps below", timeout=15_000)
     assert steps.nth(8).bounding_box() == top, "the reader's place has not moved"
 
-    page.keyboard.press("f")
+    page.keyboard.press("F")
     expect(fresh).to_be_hidden()
     wait_for_end(page)
     publish(attempt, [23])
     expect(steps).to_have_count(23, timeout=15_000)
     wait_for_end(page)
 
-    page.keyboard.press("f")  # at the end: pauses
+    page.keyboard.press("F")  # at the end: pauses
     publish(attempt, [24])
     page.wait_for_timeout(2_600)
     expect(steps).to_have_count(23)
@@ -66,7 +66,7 @@ def test_the_page_follows_a_reader_at_the_end_and_no_other(
 
     Attempt.objects.filter(pk=attempt.pk).update(status="finished")
     Trial.objects.filter(pk=attempt.trial_id).update(status="failed", is_done=True, success=False)
-    page.keyboard.press("f")
+    page.keyboard.press("F")
     expect(page.get_by_text("The attempt has ended: failed")).to_be_visible(timeout=15_000)
     expect(steps).to_have_count(24)
     page.keyboard.press("j")

@@ -47,7 +47,7 @@ def open_thread_here(page: Page) -> None:
     page.wait_for_load_state("networkidle")
     page.keyboard.press("j")
     page.keyboard.press("j")
-    page.keyboard.press("c")
+    page.keyboard.press("m")
     expect(page.locator("#thread textarea").last).to_be_focused()
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
+from itertools import groupby
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
@@ -15,6 +18,7 @@ from benchapp.models import Activity, QueueItem, User
 from benchapp.record.json_shape import Shaped
 from benchapp.review.blinding import open_to, same_unit
 from benchapp.review.seeing import note_items_seen
+from inspector.pages.people.act_words import name_kind, read_names, say_thing, say_verb
 from inspector.web.access import user_of
 from inspector.web.responses import next_url, paginate, render_page
 from inspector.web.text.visible import visible
@@ -32,10 +36,13 @@ PAGES = {
     "queue": "queue",
     "queueitem": "review-item",
 }
-WORDS = {"user": "account", "codebookversion": "codebook version", "queueitem": "item", "judgecall": "judge"}
+COMMENTED = {"step": "a step", "line": "a line of a library", "chart": "a chart"}
+SAID_ALREADY = frozenset({"name", "account", "on"})  # details that the sentence holds
 # What somebody said of an item stands with the item, where blindness rules; the log says only that they did. So it is
 # with how a queue was drawn and how far its reviewers agree, while the reader still answers items of it unseen.
 ABOUT_ITEMS = frozenset({"queueitem", "review", "resolution", "suggestion", "judgecall"})
+
+_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-|[0-9a-f]{40}")
 
 
 @require_safe
@@ -50,10 +57,10 @@ def activity(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     data = {"acts": acts, "filter": chosen, "next": next_url(request, page)}
     context = {
         "page": page,
-        "rows": [(act, _list_details(act.detail)) for act in acts],
+        "lines": _tell_acts(acts),
         "people": _values("actor_name"),
-        "verbs": _values("verb"),
-        "targets": _values("target_kind"),
+        "verbs": [(verb, say_verb(verb)) for verb in _values("verb")],
+        "targets": [(kind, name_kind(kind)) for kind in _values("target_kind")],
     }
     return render_page(request, "people/activity.html", data=data, context=context, as_json=as_json)
 
@@ -89,9 +96,42 @@ class ActRow(Shaped):
     detail: dict[str, object]
     reason: str
 
+
+@dataclass(frozen=True, slots=True)
+class ActLine:
+    """An act as a sentence, or neighbouring ones that read the same: person, `words`, name. `told`: each one's details."""
+
+    act: ActRow
+    words: str
+    name: str
+    count: int
+    told: list[list[tuple[str, str, str]]]
+
     @property
-    def target_word(self) -> str:
-        return WORDS.get(self.target, self.target)
+    def times(self) -> int:
+        """How often, where the sentence does not count its things."""
+        return 0 if f" {self.count} " in self.words else self.count
+
+
+def _tell_acts(acts: Sequence[ActRow]) -> list[ActLine]:
+    names = read_names((act.target, act.target_id) for act in acts)
+
+    def read(act: ActRow) -> tuple[date, str, str, str, str, str]:
+        return act.at.date(), act.person, act.verb, act.target, _name_target(act, names), act.reason
+
+    lines = []
+    for (_, _, verb, kind, name, _), group in groupby(acts, key=read):
+        same = list(group)
+        words = f"{say_verb(verb)} {say_thing(kind, is_named=bool(name), count=len(same))}"
+        told = [details for act in same if (details := _list_details(act.detail))]
+        lines.append(ActLine(same[0], words, name, len(same), told))
+    return lines
+
+
+def _name_target(act: ActRow, names: Mapping[tuple[str, UUID], str]) -> str:
+    if act.target_id and (name := names.get((act.target, act.target_id))):
+        return name
+    return str(act.detail.get("name") or act.detail.get("account") or COMMENTED.get(str(act.detail.get("on")), ""))
 
 
 def _row(act: Activity, reader: User, unseen: frozenset[UUID]) -> ActRow:
@@ -112,13 +152,18 @@ def _address(act: Activity) -> str | None:
 
 
 def _list_details(detail: dict[str, object]) -> list[tuple[str, str, str]]:
-    """(what, before, after) where both are told, (what, "", value) for the rest."""
+    """(what, before, after) where both are known, (what, "", value) for the rest. Ids and digests are for the twin."""
     before, after = detail.get("before"), detail.get("after")
     told = []
     if isinstance(before, dict) and isinstance(after, dict):
-        told = [(name, _shorten(before.get(name)), _shorten(after.get(name))) for name in after]
+        told = [(_unjoin(name), _shorten(before.get(name)), _shorten(after.get(name))) for name in after]
         detail = {name: value for name, value in detail.items() if name not in {"before", "after"}}
-    return told + [(name, "", _shorten(value)) for name, value in detail.items() if value not in (None, "", [])]
+    rest = {name: value for name, value in detail.items() if name not in SAID_ALREADY and value not in (None, "", [])}
+    return told + [(_unjoin(name), "", _shorten(value)) for name, value in rest.items() if not _ID.match(str(value))]
+
+
+def _unjoin(name: str) -> str:
+    return name.replace("_", " ")
 
 
 def _shorten(value: object) -> str:

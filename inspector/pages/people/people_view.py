@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django import forms
-from django.conf import settings
 from django.contrib import messages
 from django.core.exceptions import ValidationError
 from django.db.models import Count, Max, Q
@@ -19,9 +18,9 @@ from inspector.web.responses import next_url, paginate, render_page
 
 PER_PAGE = 50
 MEANINGS = {
-    User.Level.VIEWER: "reads everything that is not hidden for a blind review",
+    User.Level.VIEWER: "reads all that no blind review hides",
     User.Level.REVIEWER: "also codes items, comments, saves comparisons",
-    User.Level.OPERATOR: "also imports, launches, cancels, and assigns what files do not tell",
+    User.Level.OPERATOR: "also imports, launches and cancels runs",
     User.Level.ADMIN: "also manages accounts and other people's queues",
 }
 
@@ -101,7 +100,7 @@ def me(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "next": None,
     }
     levels = [(level, MEANINGS[level], user.may(level)) for level in User.Level]
-    context = {"levels": levels, "single_user": settings.SINGLE_USER}
+    context = {"levels": levels}
     return render_page(request, "people/me.html", data=data, context=context, as_json=as_json)
 
 
@@ -114,12 +113,15 @@ def _page(request: HttpRequest, form: AddAccountForm, *, as_json: bool, status: 
     rows = people().annotate(last_act=Max("activities__at")).order_by("-is_active", "username")
     page = paginate(request, rows, per_page=PER_PAGE)
     data = {"people": PERSON.read_all(page), "next": next_url(request, page)}
+    active = people().filter(is_active=True).values_list("level").annotate(count=Count("pk")).order_by()
+    counts = dict(active)
     context = {
         "page": page,
+        "active": sum(counts.values()),
+        "active_levels": [(level.value, counts[level]) for level in reversed(User.Level) if level in counts],
         "form": form,
         "levels": list(User.Level.choices),
         "meanings": list(MEANINGS.items()),
-        "single_user": settings.SINGLE_USER,
     }
     return render_page(request, "people/people.html", data=data, context=context, as_json=as_json, status=status)
 

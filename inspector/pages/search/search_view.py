@@ -20,12 +20,12 @@ from inspector.web.responses import next_url, paginate, render_page
 
 PER_PAGE = 20
 EXAMPLES = (
-    ("failed KeyError", "steps and checks of failed trials with the word"),
-    ('kind:step is:error "no such file"', "where a tool's error says so"),
+    ("failed KeyError", "failed trials whose steps or checks hold the word"),
+    ('kind:step is:error "no such file"', "tool errors with these words"),
     ("kind:file header", "what skills say about headers"),
-    ("role:adversarial failed", "all of failed trials of one role"),
+    ("role:adversarial failed", "failed trials of one role"),
     ("skill:csv-* kind:decision", "what authors said when they changed a skill"),
-    ("condition:selfgen-* -passed timeout", "not in trials that passed"),
+    ("condition:selfgen-* -passed timeout", "self-written skills, without passed trials"),
 )
 
 
@@ -89,7 +89,7 @@ def _says(query: SearchQuery, found: Found, known: IndexProgress) -> str:
         return f"More than {MOST:,} hits; the newest {MOST:,} are listed and counted. Narrow it to see the others."
     total = len(found.numbers)
     if not total:
-        return "Nothing is like that" + ("." if known.is_complete else " in what is indexed so far.")
+        return "No hits" + (". Use fewer words or filters." if known.is_complete else " in the texts indexed so far.")
     return f"{total:,} hit{'' if total == 1 else 's'}, newest first."
 
 

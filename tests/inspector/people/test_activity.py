@@ -50,7 +50,7 @@ def test_it_lists_newest_first_with_what_was_and_what_is(client: Client) -> None
     detail = {"before": {"condition": "unknown"}, "after": {"condition": "<b>no-skill</b>"}}
     note_activity(ada, "run.edited", run, detail=detail, reason="the paper says so")
     page = client.get("/activity/").text
-    assert page.index("<code>run.edited") < page.index("<code>older")
+    assert page.index('<b>ada</b> <span title="run.edited">run edited a run of</span>') < page.index("older a run")
     assert "&lt;b&gt;no-skill&lt;/b&gt;" in page
     assert f'href="/runs/{run.public_id}/"' in page
     act = client.get("/activity.json").json()["acts"][0]

@@ -29,16 +29,16 @@ def test_an_empty_search_teaches(client: Client) -> None:
     page = client.get("/search/")
     assert "autofocus" in page.text
     assert "role:canonical" in page.text
-    assert "<b>6</b> of <b>6</b> indexed" in page.text
+    assert "<b>6</b> texts searched" in page.text
     assert page.text.count('class="hit"') == 0
 
 
 def test_it_says_what_is_not_indexed_yet(client: Client) -> None:
     make_search_world(indexed=False)
     page = client.get("/search/?q=zebra").text
-    assert "<b>0</b> of <b>6</b> indexed" in page
+    assert "<b>0</b> of <b>6</b> texts indexed" in page
     assert "manage.py index_search" in page
-    assert "Nothing is like that in what is indexed so far." in page
+    assert "No hits in the texts indexed so far." in page
 
 
 def test_a_hit_opens_at_its_step_with_the_words_marked(client: Client) -> None:

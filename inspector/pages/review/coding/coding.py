@@ -155,7 +155,6 @@ class CodingPanel:
             "urls": {
                 **{name: reverse(f"review-{name}", args=[self.item.public_id]) for name in names},
                 "queue": self.item.queue.get_absolute_url(),
-                "review": reverse("review"),
                 "previous": self.previous,
                 "following": self.following,
                 "login": reverse("login"),

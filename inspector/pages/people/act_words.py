@@ -1,0 +1,129 @@
+"""Acts of people as sentences: "ada submitted 3 reviews in Failures of November". Names are read in one query a kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from uuid import UUID
+
+from django.db.models import Model
+
+from benchapp.models import (
+    Codebook,
+    CodebookVersion,
+    Comparison,
+    Episode,
+    Experiment,
+    Queue,
+    QueueItem,
+    Review,
+    Run,
+    Trial,
+)
+
+VERBS = {
+    "account.added": "added",
+    "account.level": "changed the level of",
+    "account.off": "switched off",
+    "account.on": "switched on",
+    "agreement.completed": "finished the reviews of",
+    "agreement.kept": "measured the agreement of",
+    "agreement.opened": "opened the disagreements of",
+    "cancel": "cancelled",
+    "code.added": "added a code to",
+    "code.merged": "merged codes of",
+    "code.moved": "moved a code of",
+    "code.redefined": "redefined a code of",
+    "code.renamed": "renamed a code of",
+    "code.retired": "retired a code of",
+    "code.split": "split a code of",
+    "codebook.cloned": "copied",
+    "codebook.discarded": "discarded a draft of",
+    "codebook.drafted": "drafted a version of",
+    "codebook.frozen": "froze",
+    "codebook.started": "started",
+    "comment.retracted": "took back",
+    "comment.written": "wrote",
+    "delete": "deleted",
+    "edit": "edited",
+    "example.added": "added an example to",
+    "example.removed": "removed an example from",
+    "fork": "forked",
+    "item.resolved": "settled",
+    "labels.seen": "read the labels of others on",
+    "pause": "paused",
+    "probe": "probed",
+    "queue.assigned": "gave a reviewer",
+    "queue.carried": "carried over the labels of",
+    "queue.closed": "closed",
+    "queue.created": "made",
+    "queue.examined": "let rules read",
+    "queue.withdrawn": "took from a reviewer",
+    "raise budget": "raised the budget of",
+    "resume": "resumed",
+    "retry": "tried again",
+    "review.skipped": "skipped",
+    "review.submitted": "submitted",
+    "skip": "skipped",
+    "supersede": "imported again",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ActThing:
+    """A kind of what is acted on. `of`: what joins it to the name of what it belongs to, "" where the name is its own."""
+
+    noun: str
+    of: str = ""
+    model: type[Model] | None = None
+    name: str = ""  # lookup of the name
+
+
+THINGS = {
+    "experiment": ActThing("experiment", "", Experiment, "name"),
+    "run": ActThing("run", "of", Run, "experiment__name"),
+    "episode": ActThing("episode", "of", Episode, "run__experiment__name"),
+    "trial": ActThing("trial", "of", Trial, "episode__run__experiment__name"),
+    "comparison": ActThing("comparison", "", Comparison, "name"),
+    "codebook": ActThing("codebook", "", Codebook, "name"),
+    "codebookversion": ActThing("version", "of", CodebookVersion, "codebook__name"),
+    "queue": ActThing("queue", "", Queue, "name"),
+    "queueitem": ActThing("item", "of", QueueItem, "queue__name"),
+    "review": ActThing("review", "in", Review, "item__queue__name"),
+    "comment": ActThing("comment", "on"),
+    "user": ActThing("account"),
+    "judgecall": ActThing("judge’s answer"),
+}
+
+
+def say_verb(verb: str) -> str:
+    """In words; an unknown one as it stands."""
+    return VERBS.get(verb, verb.replace(".", " "))
+
+
+def name_kind(kind: str) -> str:
+    return THINGS[kind].noun if kind in THINGS else kind
+
+
+def say_thing(kind: str, *, is_named: bool, count: int = 1) -> str:
+    """What was acted on, up to its name: "the queue", "3 reviews in", "a run"."""
+    thing = THINGS.get(kind) or ActThing(kind)
+    if is_named and not thing.of:
+        return f"the {thing.noun}"
+    article = "an" if thing.noun[0] in "aeiou" else "a"
+    said = f"{count} {thing.noun}s" if count > 1 else f"{article} {thing.noun}"
+    return f"{said} {thing.of}" if is_named else said
+
+
+def read_names(targets: Iterable[tuple[str, UUID | None]]) -> Mapping[tuple[str, UUID], str]:
+    """(kind, id) -> name, for those that still stand in the record."""
+    found: dict[tuple[str, UUID], str] = {}
+    known = sorted({(kind, each) for kind, each in targets if each and kind in THINGS}, key=str)
+    for kind, group in groupby(known, key=lambda target: target[0]):
+        thing = THINGS[kind]
+        if thing.model is None:
+            continue
+        rows = thing.model._default_manager.filter(public_id__in=[each for _, each in group])
+        found |= {(kind, public_id): str(name) for public_id, name in rows.values_list("public_id", thing.name)}
+    return found

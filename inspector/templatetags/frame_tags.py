@@ -1,0 +1,68 @@
+"""The frame of every page: where one is among the pages, and the keys of the page."""
+
+from __future__ import annotations
+
+from django import template
+from django.template.base import Node, NodeList, Parser, Token
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from inspector.web.key_map import KeyGroup, KeyRow, describe_keys, group_rows
+
+register = template.Library()
+_LISTED = "keys_of_this_page"
+# place in the bar -> sections of pages that belong to it
+PLACES = {
+    "index": "experiment run library blame findings author skills judgements judged probe trial",
+    "compare": "compare chart comparison comparisons",
+    "review": "review review-item queue codebook codebooks agreement disagreements resolve results suggestions",
+    "jobs": "jobs launch operate",
+    "imports": "imports",
+    "published": "published",
+    "documents": "documents document",
+    "you": "account people activity comments password",
+}
+
+
+@register.simple_tag(takes_context=True)
+def is_here(context: template.Context, place: str) -> SafeString | str:
+    """aria-current of a link in the bar: "page" on the page itself, "true" on those that belong to it."""
+    match = getattr(context.get("request"), "resolver_match", None)
+    if match is not None and match.url_name == place:
+        return SafeString(' aria-current="page"')
+    return SafeString(' aria-current="true"') if context.get("section") in PLACES.get(place, "").split() else ""
+
+
+@register.simple_tag(takes_context=True)
+def go_to(context: template.Context, place: str, words: str, key: str = "") -> SafeString:
+    """A link of the bar."""
+    bound = format_html(' data-key="{}"', key) if key else ""
+    return format_html('<a href="{}"{}{}>{}</a>', reverse(place), bound, is_here(context, place), words)
+
+
+@register.simple_tag(takes_context=True)
+def key(context: template.Context, keys: str, noun: str = "") -> str:
+    """A row for the list under ?: `{% key "j|k" "step" %}`. The words are the map's; `noun` says of what."""
+    context.render_context[_LISTED].append(describe_keys(keys.split("|"), noun))
+    return ""
+
+
+@register.tag
+def key_list(parser: Parser, token: Token) -> Node:
+    """The rows that `{% key %}` inside gives, by group."""
+    inside = parser.parse(("end_key_list",))
+    parser.delete_first_token()
+    return KeyListNode(inside)
+
+
+class KeyListNode(Node):
+    def __init__(self, nodelist: NodeList) -> None:
+        self.nodelist = nodelist
+
+    def render(self, context: template.Context) -> SafeString:
+        rows: list[tuple[KeyGroup, KeyRow]] = []
+        context.render_context[_LISTED] = rows
+        self.nodelist.render(context)
+        return render_to_string("shared/_keys.html", {"groups": group_rows(rows)})
