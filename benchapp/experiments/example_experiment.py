@@ -109,8 +109,8 @@ def choose_probe(experiment: Experiment) -> ProbePreview:
     a later change wrote over its lines, from the state right after it; where neither can be, the next most telling change.
     """
     run = experiment.runs.filter(condition=PROBED).earliest("replicate")
-    episode = run.episodes.filter(decisions__isnull=False).distinct().order_by("ordinal").first()
-    for made, last in _list_candidates(run, episode) if episode else ():
+    episode = run.episodes.filter(decisions__isnull=False).distinct().earliest("ordinal")
+    for made, last in _list_candidates(run, episode):
         for state in (last, made):
             if found := _try_without(episode, made, state):
                 return found
