@@ -74,7 +74,9 @@ def list_pages(example: object) -> dict[str, str]:
     run = tour.decision.episode.run
     passed = Trial.objects.filter(task=tour.trial.task, phase=tour.trial.phase, success=True).exclude(pk=tour.trial.pk)
     other = passed.order_by("episode__run__replicate", "pk")[:1].get()
-    stops = dict(zip(("trial", "library", "blame", "probe"), (out_of_tour(stop.url) for stop in tour.stops), strict=True))
+    stops = dict(
+        zip(("trial", "library", "blame", "probe"), (out_of_tour(stop.url) for stop in tour.stops), strict=True)
+    )
     return stops | {
         "overview": "/",
         "experiment": example.get_absolute_url(),
@@ -177,7 +179,9 @@ def film_tour(page) -> None:
     small = [frame.resize((TOUR_WIDTH, height), Image.Resampling.LANCZOS) for frame in frames]
     target = PICTURES / "tour.webp"
     small[0].save(target, save_all=True, append_images=small[1:], duration=holds, loop=0, quality=82, method=6)
-    print(f"{target.relative_to(ROOT)}: {len(small)} frames, {sum(holds) / 1000:.1f} s, {target.stat().st_size:,} bytes")
+    print(
+        f"{target.relative_to(ROOT)}: {len(small)} frames, {sum(holds) / 1000:.1f} s, {target.stat().st_size:,} bytes"
+    )
 
 
 def settle(page) -> None:

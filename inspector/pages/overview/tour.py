@@ -5,7 +5,7 @@ Nothing here is told by hand: the newest probe that can be tested chooses the st
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import cast
 from urllib.parse import urlencode
@@ -18,6 +18,7 @@ from benchapp.analysis.lineage.hunks import Hunk, list_hunks
 from benchapp.experiments.probe_results import CONTROL, ProbeResult, read_results
 from benchapp.models import Check, Decision, Episode, Probe, Run, Trial, User
 from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.record.visible import one_line
 from benchapp.review.blinding import closed_trials
 from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.learning.computed_runs import Recent
@@ -66,9 +67,8 @@ class TourSide:
 
     @property
     def squares(self) -> tuple[bool, ...]:
-        """Passed ones first; empty where a bar is drawn in their place."""
-        rate = self.rate
-        return (True,) * rate.passed + (False,) * (rate.scored - rate.passed) if rate.scored <= MAX_SQUARES else ()
+        """Passed ones first."""
+        return (True,) * self.rate.passed + (False,) * (self.rate.scored - self.rate.passed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +81,8 @@ class Tour(Shaped):
     compared: tuple[Expectation, ...]  # what the check expected and found, as far as its message says so
     decision: Decision
     path: str
-    first_line: int
-    line: int  # the same line in the probed state
-    lines: tuple[str, ...]
+    line: int  # the first line that was added, in the probed state
+    added: tuple[tuple[int, str], ...]  # (number, text) of lines the change wrote
     lines_left_out: int
     share: Rate
     bare: Rate
@@ -94,7 +93,8 @@ class Tour(Shaped):
     stops: tuple[TourStop, ...]
 
     json_shape = JsonShape(
-        *("check", "message", "path", "first_line", "lines", "scripted"),
+        *("check", "message", "path", ("first_line", lambda tour: tour.added[0][0])),
+        *(("lines", lambda tour: [text for _, text in tour.added]), "scripted"),
         *("readers=share", "no_skill=bare", "with_lines=kept", "without_lines=taken", "effect"),
         ("is_clear", lambda tour: tour.effect.is_clear),
         ("urls", lambda tour: [PathLink(stop.url) for stop in tour.stops]),
@@ -102,7 +102,12 @@ class Tour(Shaped):
 
     @property
     def sides(self) -> tuple[TourSide, ...]:
-        return TourSide("with the change", self.share), TourSide("no skill", self.bare)
+        return TourSide("with the line", self.share), TourSide("no skill", self.bare)
+
+    @property
+    def has_squares(self) -> bool:
+        """Few enough to draw one by one, on both sides."""
+        return max(self.share.scored, self.bare.scored) <= MAX_SQUARES
 
     @property
     def said(self) -> str:
@@ -157,12 +162,13 @@ def _tell_best(probes: Sequence[Probe]) -> Tour | None:
 
 def _tell(result: ProbeResult) -> Tour | None:
     decision = Decision.objects.select_related("after_trial__task", "before", "after").get(probes=result.probe)
-    trial, hunk = decision.after_trial, _find_hunk(result.probe, decision)
+    trial, hunks = decision.after_trial, _list_hunks(result.probe, decision)
+    hunk = hunks[0] if hunks else None
     check = _find_check(trial) if trial and trial.success is False else None
     line = _find_line(result.probe, decision, hunk) if hunk else None
     if trial is None or check is None or hunk is None or line is None:
         return None
-    added = [text.decode("utf-8", "replace").rstrip("\n")[:MAX_LINE] for text in hunk.added]
+    added = [pair for each in hunks if each.path == hunk.path for pair in _number_lines(each)]
     share, bare = _hold_beside(line.later.total)
     episode = _origin_of(result.probe)
     return Tour(
@@ -172,9 +178,8 @@ def _tell(result: ProbeResult) -> Tour | None:
         compared=read_named_values(check.name, check.message).expectations[:MAX_COMPARED],
         decision=decision,
         path=hunk.path,
-        first_line=hunk.new[0] + 1,
         line=line.number,
-        lines=tuple(added[:MAX_LINES]),
+        added=tuple(added[:MAX_LINES]),
         lines_left_out=max(0, len(added) - MAX_LINES),
         share=share,
         bare=bare,
@@ -206,11 +211,16 @@ def _link(number: int, name: str, episode: Episode, anchor: str, **query: object
     return f"{reverse(name, args=[episode.run.public_id])}?{asked}#{anchor}"
 
 
-def _find_hunk(probe: Probe, decision: Decision) -> Hunk | None:
-    """The first one taken back that added lines."""
+def _list_hunks(probe: Probe, decision: Decision) -> list[Hunk]:
+    """Those taken back that added lines."""
     taken = {each["id"] for each in probe.reverted}
     hunks = list_hunks(decision.before.read(), decision.after.read())
-    return next((hunk for hunk in hunks if hunk.id in taken and hunk.kind == "lines" and hunk.added), None)
+    return [hunk for hunk in hunks if hunk.id in taken and hunk.kind == "lines" and hunk.added]
+
+
+def _number_lines(hunk: Hunk) -> Iterable[tuple[int, str]]:
+    for number, text in enumerate(hunk.added, start=hunk.new[0] + 1):
+        yield number, one_line(text.decode("utf-8", "replace"), MAX_LINE)
 
 
 def _find_check(trial: Trial) -> Check | None:
