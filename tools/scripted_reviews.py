@@ -31,18 +31,22 @@ CODES = {  # cause -> what it means; the first word that the failed check holds 
 ITEMS, SIZE, SLIPS = 24, 0.6, 5  # one answer in five is another code than the check suggests
 
 
-def review_example(example: Experiment, reader: User) -> tuple[Queue, QueueItem]:
-    """A finished queue of two scripted people, and an item of another one that waits for `reader`."""
+def review_example(example: Experiment, maker: User) -> Queue:
+    """A queue that two scripted people have finished."""
     people = [User.objects.create(username=name, level=User.Level.REVIEWER) for name in ("ada", "grace")]
-    version = make_codebook(reader)
-    done = draw_queue(version, example, people, "Failures on new tasks (scripted reviews)", reader)
+    version = make_codebook(maker)
+    queue = draw_queue(version, example, people, "Failures (scripted reviews)", maker)
     for person in people:
-        while item := claim(done, person):
+        while item := claim(queue, person):
             answer(item, person, version)
-    waiting = draw_queue(version, example, [reader], "Failures on new tasks", reader)
-    item = claim(waiting, reader)
+    return queue
+
+
+def wait_for_review(example: Experiment, reader: User, version: CodebookVersion) -> QueueItem:
+    """An item that waits for `reader`. Blind: until it is coded, the pages that it is about are closed to them."""
+    item = claim(draw_queue(version, example, [reader], "Failures", reader), reader)
     assert item is not None
-    return done, item
+    return item
 
 
 def make_codebook(user: User) -> CodebookVersion:

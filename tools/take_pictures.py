@@ -8,6 +8,8 @@ the experiments of `examples/experiments/` whose trials the example lacks; that 
 from __future__ import annotations
 
 import argparse
+import json
+import logging
 import os
 import shutil
 import subprocess
@@ -16,59 +18,53 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Iterable, Mapping
+from io import BytesIO
 from pathlib import Path
+from typing import Literal
+
+import django
+import yaml
+from django.core.management import call_command
+from PIL import Image, ImageDraw
+from playwright.sync_api import Browser, Page, sync_playwright
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURES = ROOT / "docs" / "pictures"
-sys.path.insert(0, str(ROOT))
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "benchapp.settings")
-os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"  # playwright's loop lives in this thread
 PORT = int(os.environ.get("PORT", "8477"))
 HOME = f"http://127.0.0.1:{PORT}"
 WIDTH, HEIGHT = 1440, 900
-THEMES = ("light", "dark")
+THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 MORE = ("skilllearnbench", "skillgenbench", "budget-sweep", "replicates")  # what charts draw and the example has not
 COLOURS = 128  # of a picture: pages have few, and the files stay small
-TOUR_WIDTH, TOUR_HOLD, CLICK_HOLD = 1120, 1500, 350  # pixels, milliseconds
+TOUR_WIDTH, TOUR_HOLD, CLICK_HOLD = 1120, 1300, 300  # pixels, milliseconds
 
+FOLDER = tempfile.TemporaryDirectory(prefix="skillglass-pictures-")  # gone when this process ends
+os.environ |= {"SKILLGLASS_VAR": FOLDER.name, "SINGLE_USER": "1", "DEBUG": "1"}
+os.environ |= {"DJANGO_SETTINGS_MODULE": "benchapp.settings"}
+os.environ |= {"DJANGO_ALLOW_ASYNC_UNSAFE": "true"}  # playwright's loop lives in this thread
+sys.path.insert(0, str(ROOT))
+django.setup()
+
+from benchapp.experiments.example_experiment import EXAMPLE, work_off  # noqa: E402  settings come first
+from benchapp.experiments.launch import experiment_id, launch  # noqa: E402
+from benchapp.imports.shipped_example import take_in_example  # noqa: E402
+from benchapp.models import Experiment, Trial  # noqa: E402
+from inspector.charts import CHARTS  # noqa: E402
+from inspector.pages.overview.tour import find_tour  # noqa: E402
+from inspector.web.access import local_user  # noqa: E402
+from tools.scripted_reviews import review_example, wait_for_review  # noqa: E402
 
 # --- the record ----------------------------------------------------------------------------------------------------------
 
 
-def fill_record(*, charts: bool) -> dict[str, str]:
-    """Picture -> address. The record is the one that SKILLGLASS_VAR names."""
-    import django
-    from django.core.management import call_command
-
-    django.setup()
+def fill_record() -> Experiment:
+    """The example, in the record that SKILLGLASS_VAR names."""
     call_command("migrate", verbosity=0)
-    from benchapp.experiments.example_experiment import EXAMPLE
-    from benchapp.experiments.launch import experiment_id
-    from benchapp.imports.shipped_example import take_in_example
-    from benchapp.models import Experiment
-    from inspector.web.access import local_user
-    from tools.scripted_reviews import review_example
-
     take_in_example()
-    example = Experiment.objects.get(public_id=experiment_id(str(EXAMPLE["key"])))
-    addresses = list_pages(example)
-    done, item = review_example(example, local_user())
-    addresses |= {
-        "review-coding": item.get_absolute_url(),
-        "review-agreement": f"{done.get_absolute_url()}agreement/",
-        "review-results": f"{done.get_absolute_url()}results/",
-    }
-    if charts:
-        addresses |= list_charts(example)
-    return addresses
+    return Experiment.objects.get(public_id=experiment_id(str(EXAMPLE["key"])))
 
 
-def list_pages(example: object) -> dict[str, str]:
-    from benchapp.models import Experiment, Trial
-    from inspector.pages.overview.tour import find_tour
-    from inspector.web.access import local_user
-
-    assert isinstance(example, Experiment)
+def list_pages(example: Experiment) -> dict[str, str]:
     tour = find_tour(local_user())
     assert tour is not None
     run = tour.decision.episode.run
@@ -94,56 +90,55 @@ def out_of_tour(url: str) -> str:
     return f"{path}{'?' if kept else ''}{kept}#{anchor}"
 
 
-def list_charts(example: object) -> dict[str, str]:
-    """Each chart over the first of these experiments that it can draw."""
-    import yaml
+def run_more() -> list[str]:
+    """Addresses of experiments whose trials some charts need."""
+    made = []
+    for name in MORE:
+        experiment = launch(yaml.safe_load((ROOT / "examples" / "experiments" / f"{name}.yaml").read_text()))
+        work_off(experiment, workers=2)
+        made.append(str(experiment.public_id))
+    return made
 
-    from benchapp.experiments.example_experiment import work_off
-    from benchapp.experiments.launch import launch
-    from benchapp.models import Experiment
-    from benchapp.stats.comparing.choices import Choices
-    from benchapp.stats.comparing.comparison import open_comparison
-    from inspector.charts import CHARTS
-    from inspector.charts.picture import picture_of
-    from inspector.charts.sheet import ChartSheet
 
-    assert isinstance(example, Experiment)
+def list_charts(experiments: Iterable[str]) -> dict[str, str]:
+    """Picture -> address of each chart, over the first of these experiments that it can draw."""
     found: dict[str, str] = {}
-    for name in ("", *MORE):
-        experiment = example
-        if name:
-            experiment = launch(yaml.safe_load((ROOT / "examples" / "experiments" / f"{name}.yaml").read_text()))
-            work_off(experiment, workers=2)
-        sheet = ChartSheet(open_comparison(Choices(experiment=(experiment.public_id,))))
-        for key, chart in CHARTS.items():
-            if key not in found and picture_of(chart, sheet).figure is not None:
-                found[key] = f"/compare/charts/{key}/?experiment={experiment.public_id}"
-        if len(found) == len(CHARTS):
-            break
-    return {f"charts/{key}": address for key, address in found.items()}
+    for experiment in experiments:
+        for key in CHARTS:
+            address = f"/compare/charts/{key}"
+            if f"charts/{key}" not in found:
+                with urllib.request.urlopen(f"{HOME}{address}.json?experiment={experiment}") as answer:
+                    if json.load(answer)["figure"]:
+                        found[f"charts/{key}"] = f"{address}/?experiment={experiment}"
+    return found
 
 
 # --- the pictures --------------------------------------------------------------------------------------------------------
 
 
-def take(addresses: Mapping[str, str], wanted: Iterable[str]) -> None:
-    from playwright.sync_api import sync_playwright
+class Camera:
+    """A browser that photographs what was asked for, in both themes."""
 
-    names = list(wanted) or [*addresses, "tour"]
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
+    def __init__(self, browser: Browser, wanted: Iterable[str]) -> None:
+        self.browser, self.wanted = browser, frozenset(wanted)
+
+    def take(self, addresses: Mapping[str, str]) -> None:
         for theme in THEMES:
-            page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme=theme)
-            for name in names:
-                if name in addresses:
-                    photograph(page, name, addresses[name], theme)
+            page = self.open_page(theme)
+            for name, address in addresses.items():
+                if not self.wanted or name in self.wanted:
+                    photograph(page, name, address, theme)
             page.close()
-        if "tour" in names:
-            film_tour(browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light"))
-        browser.close()
+
+    def film(self) -> None:
+        if not self.wanted or "tour" in self.wanted:
+            film_tour(self.open_page("light"))
+
+    def open_page(self, theme: Literal["light", "dark"]) -> Page:
+        return self.browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme=theme)
 
 
-def photograph(page, name: str, address: str, theme: str) -> None:
+def photograph(page: Page, name: str, address: str, theme: str) -> None:
     page.goto(f"{HOME}{address}")
     settle(page)
     target = PICTURES / f"{name}-{theme}.png"
@@ -157,10 +152,8 @@ def photograph(page, name: str, address: str, theme: str) -> None:
     print(f"{target.relative_to(ROOT)}: {target.stat().st_size:,} bytes")
 
 
-def film_tour(page) -> None:
+def film_tour(page: Page) -> None:
     """Home and the four stops, the pointer on what is clicked next."""
-    from PIL import Image
-
     frames, holds = [], []
     page.goto(f"{HOME}/?tour=show")
     for _ in range(5):
@@ -172,6 +165,7 @@ def film_tour(page) -> None:
         if not onward.count():
             break
         box = onward.first.bounding_box()
+        assert box is not None
         frames.append(point(frame, box["x"] + box["width"] / 2, box["y"] + box["height"] / 2))
         holds.append(CLICK_HOLD)
         onward.first.click()
@@ -184,22 +178,16 @@ def film_tour(page) -> None:
     )
 
 
-def settle(page) -> None:
+def settle(page: Page) -> None:
     page.wait_for_load_state("networkidle")
     page.wait_for_timeout(400)  # a chart draws after its data came
 
 
-def grab(page):
-    from io import BytesIO
-
-    from PIL import Image
-
+def grab(page: Page) -> Image.Image:
     return Image.open(BytesIO(page.screenshot())).convert("RGB")
 
 
-def point(frame, x: float, y: float):
-    from PIL import ImageDraw
-
+def point(frame: Image.Image, x: float, y: float) -> Image.Image:
     shown = frame.copy()
     draw = ImageDraw.Draw(shown, "RGBA")
     draw.ellipse((x - 20, y - 20, x + 20, y + 20), fill=(86, 70, 207, 60), outline=(86, 70, 207, 255), width=3)
@@ -207,8 +195,6 @@ def point(frame, x: float, y: float):
 
 
 def shrink(path: Path) -> None:
-    from PIL import Image
-
     picture = Image.open(path).convert("RGB")
     picture.quantize(COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
 
@@ -221,21 +207,33 @@ def find_chromium() -> str | None:
 
 
 def main() -> None:
+    logging.getLogger("benchapp").setLevel(logging.ERROR)  # no broker is needed here, and each hint would miss it
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help="as overview or charts/forest; default: all")
     parser.add_argument("--charts", action="store_true", help="the pictures of charts as well")
     asked = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="skillglass-pictures-") as folder:
-        os.environ |= {"SKILLGLASS_VAR": folder, "SINGLE_USER": "1", "DEBUG": "1"}
-        addresses = fill_record(charts=asked.charts)
-        command = [sys.executable, "manage.py", "runserver", "--noreload", f"127.0.0.1:{PORT}"]
-        server = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        try:
-            wait_for_server()
-            take(addresses, asked.names)
-        finally:
-            server.terminate()
-            server.wait()
+    example = fill_record()
+    experiments = [str(example.public_id), *run_more()] if asked.charts else []
+    command = [sys.executable, "manage.py", "runserver", "--noreload", f"127.0.0.1:{PORT}"]
+    server = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        wait_for_server()
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
+            take_all(Camera(browser, asked.names), example, list_charts(experiments))
+            browser.close()
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def take_all(camera: Camera, example: Experiment, charts: Mapping[str, str]) -> None:
+    """Reviews come last: who has a trial to code blind may not see the pages that show it."""
+    camera.take({**list_pages(example), **charts})
+    camera.film()
+    queue = review_example(example, local_user())
+    camera.take({f"review-{name}": f"{queue.get_absolute_url()}{name}/" for name in ("agreement", "results")})
+    camera.take({"review-coding": wait_for_review(example, local_user(), queue.version).get_absolute_url()})
 
 
 def wait_for_server() -> None:
