@@ -83,11 +83,10 @@ def list_pages(example: Experiment) -> dict[str, str]:
 
 
 def out_of_tour(url: str) -> str:
-    """A page as it is for somebody who came by another way."""
-    head, _, anchor = url.partition("#")
-    path, _, query = head.partition("?")
+    """A page from its top, as it is for somebody who came by another way."""
+    path, _, query = url.partition("#")[0].partition("?")
     kept = "&".join(part for part in query.split("&") if part and not part.startswith("tour="))
-    return f"{path}{'?' if kept else ''}{kept}#{anchor}"
+    return f"{path}?{kept}"
 
 
 def run_more() -> list[str]:
