@@ -10,16 +10,20 @@ import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import cast
 
 from django.db import connection
 
+from benchapp.analysis.lineage.attribution import read_no_skill
 from benchapp.analysis.lineage.hunks import HunkGone
 from benchapp.analysis.lineage.library_states import LibraryState, read_history
+from benchapp.analysis.lineage.line_history import read_lineage
+from benchapp.analysis.lineage.telling import rank_telling_changes
 from benchapp.experiments.launch import launch
 from benchapp.experiments.probe_runs import AskedProbe, ProbePreview, launch_probe, make_control, preview, read_choice
 from benchapp.experiments.work import advance
 from benchapp.models import Decision, Episode, Experiment, Run, Trial
-from runner.base.types import DecisionStatus, Phase
+from runner.base.types import Phase
 
 MODEL = "scripted/journeyman"
 EXAMPLE: dict[str, object] = {
@@ -98,47 +102,39 @@ def _read_place(public_id: str) -> tuple[str, int]:
 
 
 def choose_probe(experiment: Experiment) -> ProbePreview:
-    """The change after a failed trial that took lines out and wrote others, and whose later trials of the same family did
-    best against no skill; of equal ones the first. Its lines must still stand in the last state, where it is taken back.
+    """The change that the library's page opens on, in the first replicate, without all of its lines; on the deployment
+    tasks of its family.
+
+    Fixed before any of its outcomes was seen: what the probe shows ships, a null too. Taken back from the last state; where
+    a later change wrote over its lines, from the state right after it; where neither can be, the next most telling change.
     """
-    found = (each for run in _list_probed(experiment) for each in _list_candidates(run))
-    ranked = sorted(found, key=lambda each: -each[0])
-    for _, episode, decision, last in ranked:
-        asked = AskedProbe(last.key, decision.number, (), _list_tasks(episode, decision), PROBE_TIMES)
-        hunks = tuple(hunk.id for hunk in read_choice(episode, asked).hunks)
-        try:
-            return preview(episode, replace(asked, revert=hunks), seed=PROBE_SEED)
-        except HunkGone:
-            continue
+    run = experiment.runs.filter(condition=PROBED).earliest("replicate")
+    episode = run.episodes.filter(decisions__isnull=False).distinct().earliest("ordinal")
+    for made, last in _list_candidates(run, episode):
+        for state in (last, made):
+            if found := _try_without(episode, made, state):
+                return found
     raise Unfinished("no change is left to be probed")
 
 
-def _list_probed(experiment: Experiment) -> Iterable[Run]:
-    return experiment.runs.filter(condition=PROBED).order_by("replicate")
+def _list_candidates(run: Run, episode: Episode) -> Iterable[tuple[LibraryState, LibraryState]]:
+    """(the state that a change made, the last one), the most telling change first."""
+    history = read_history(episode)
+    lineage = read_lineage(run, episode, history.states)
+    baseline = read_no_skill(run, {trial.task for trial in lineage.trials})
+    for change in rank_telling_changes(history, lineage, baseline):
+        yield history.states[change.state], history.states[-1]
 
 
-def _list_candidates(run: Run) -> Iterable[tuple[float, Episode, Decision, LibraryState]]:
-    for episode in run.episodes.order_by("ordinal"):
-        last = read_history(episode).states[-1]
-        for decision in episode.decisions.filter(status=DecisionStatus.APPLIED).order_by("number"):
-            if decision.lines_added and decision.lines_removed and _follows_failure(decision):
-                yield _measure_gain(run, episode, decision), episode, decision, last
-
-
-def _follows_failure(decision: Decision) -> bool:
-    return decision.after_trial is not None and decision.after_trial.success is False and decision.mode != "induce"
-
-
-def _measure_gain(run: Run, episode: Episode, decision: Decision) -> float:
-    """Passed at deployment in its family, less what no skill passed there."""
-    deployed = Trial.objects.filter(phase=Phase.DEPLOYMENT, task__family=decision.family)
-    own = deployed.filter(episode=episode, success=True).count()
-    bare = deployed.filter(
-        episode__run__experiment=run.experiment,
-        episode__run__condition="no-skill",
-        episode__run__replicate=run.replicate,
-    )
-    return own - bare.filter(success=True).count()
+def _try_without(episode: Episode, made: LibraryState, state: LibraryState) -> ProbePreview | None:
+    """None where `state` no longer holds what the change wrote."""
+    decision = cast(Decision, made.decision)
+    asked = AskedProbe(state.key, decision.number, (), _list_tasks(episode, decision), PROBE_TIMES)
+    hunks = tuple(hunk.id for hunk in read_choice(episode, asked).hunks)
+    try:
+        return preview(episode, replace(asked, revert=hunks), seed=PROBE_SEED)
+    except HunkGone:
+        return None
 
 
 def _list_tasks(episode: Episode, decision: Decision) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from benchapp.models import Probe, Run, Task, Trial
+from benchapp.stats.comparing.effects import Effect, judge_test
 from benchapp.stats.inference.strata import StratifiedTest, Stratum, stratified_test
 from benchapp.stats.metrics.no_skill_sibling import BASELINE
 from benchapp.stats.metrics.tally import TrialTally, tally_by
@@ -63,6 +64,14 @@ class ProbeResult:
 
     def side(self, name: str) -> TrialTally:
         return sum((line.sides[name] for line in self.lines), TrialTally())
+
+    @property
+    def effect(self) -> Effect:
+        """What the lines that were taken back did: the round with them against this probe."""
+        if CONTROL not in self.tests:
+            return Effect.UNTESTED
+        own, other = self._sum_pairs(CONTROL)
+        return judge_test(self.tests[CONTROL], (other.rate.value or 0.0) - (own.rate.value or 0.0))
 
     @property
     def totals(self) -> list[TrialTally]:

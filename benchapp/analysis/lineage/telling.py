@@ -1,6 +1,7 @@
 """Which change of a library says most: the one after a failure whose later readers did best beside no-skill. Pure.
 
-Association, not effect: it chooses where reading starts, and a page that uses it says by what rule.
+Association, not effect: it chooses where reading starts, and a page that uses it says by what rule. The example's probe
+takes the same change back (`example_experiment`), so that nobody picks the change that looks best.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from benchapp.analysis.lineage.attribution import Baseline, Ended, count_endings, list_trials_with_lines
+from benchapp.analysis.lineage.library_states import LibraryHistory, LibraryStep
 from benchapp.analysis.lineage.line_history import Lineage
 
 
@@ -29,14 +31,28 @@ class TellingChange:
         return ended.own.passed - ended.own.scored * (ended.beside.value or 0.0)
 
 
-def find_telling_change(
+def rank_telling_changes(history: LibraryHistory, lineage: Lineage, baseline: Baseline) -> list[TellingChange]:
+    """Every applied change after a failure that later trials of its family read, the most telling first. None of a library
+    whose lines are not traced."""
+    if lineage.too_big:
+        return []
+    made = {history.states.index(step.after): step.entry.decision for step in history.steps if _answers_failure(step)}
+    return rank_changes(lineage, ((state, each.family_id) for state, each in made.items() if each), baseline)
+
+
+def _answers_failure(step: LibraryStep) -> bool:
+    trial = step.entry.decision.after_trial if step.entry.decision else None
+    return step.before is not step.after and trial is not None and trial.success is False
+
+
+def rank_changes(
     lineage: Lineage, changes: Iterable[tuple[int, int | None]], baseline: Baseline
-) -> TellingChange | None:
-    """`changes`: (state, family) of each applied change after a failure. Ties: more readers, then the earlier one. None
-    where no later trial of a change's family read its lines and was scored."""
+) -> list[TellingChange]:
+    """`changes`: (state, family) of each. Ties: more readers, then the earlier one. Left out are those whose lines no later
+    trial of their family read and was scored."""
     found = [TellingChange(state, _end_in_family(lineage, state, family, baseline)) for state, family in changes]
     read = [change for change in found if change.ended.read.scored]
-    return max(read, key=lambda change: (change.gain, change.ended.read.scored, -change.state), default=None)
+    return sorted(read, key=lambda change: (-change.gain, -change.ended.read.scored, change.state))
 
 
 def _end_in_family(lineage: Lineage, state: int, family: int | None, baseline: Baseline) -> Ended:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import logging
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ class Command(BaseCommand):
         found = Experiment.objects.filter(public_id=experiment_id(str(EXAMPLE["key"]))).first()
         if found is not None and not found.is_open:
             raise CommandError("the example is here already; use a record of its own: SKILLGLASS_VAR=/tmp/example")
+        logging.getLogger("benchapp").setLevel(logging.ERROR)  # no broker is needed here, and each hint would miss it
         folder.mkdir(parents=True, exist_ok=True)
         try:
             made = run_example(workers=workers)

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from benchapp.stats.comparing.comparison_sentences import LEVEL, leaves_out_zero
 from benchapp.stats.inference.difference import Difference
+from benchapp.stats.inference.strata import StratifiedTest
 from benchapp.stats.metrics.metric import Better, TrialMetric
 
 SAME = 0.05  # shares: an interval inside -5..5 points shows that two are about the same
@@ -59,6 +60,16 @@ def judge_effect(difference: Difference | None, corrected: float | None, metric:
     if metric.is_share and interval and interval.low >= -SAME and interval.high <= SAME:
         return Effect.SAME
     return Effect.OPEN
+
+
+def judge_test(test: StratifiedTest, gain: float) -> Effect:
+    """Of the same tasks run in two ways: an exact test alone, so there is nothing to correct and no interval that could
+    show them to be about the same. `gain`: above 0 where the way in question passed more."""
+    if not test.is_enough:
+        return Effect.UNTESTED
+    if test.p > LEVEL:
+        return Effect.OPEN
+    return Effect.UP if gain > 0 else Effect.DOWN
 
 
 def _is_tested(difference: Difference) -> bool:

@@ -25,7 +25,7 @@ from benchapp.analysis.lineage.library_states import (
     read_history,
 )
 from benchapp.analysis.lineage.line_history import Lineage, WorkedTrial, read_lineage
-from benchapp.analysis.lineage.telling import find_telling_change
+from benchapp.analysis.lineage.telling import rank_telling_changes
 from benchapp.models import (
     Decision,
     DecisionEvidence,
@@ -77,11 +77,6 @@ class RailStop:
     @property
     def changed(self) -> bool:
         return self.before is not self.after
-
-    @property
-    def follows_failure(self) -> bool:
-        trial = self.decision.after_trial if self.decision else None
-        return trial is not None and trial.success is False
 
     @property
     def key(self) -> str:
@@ -250,17 +245,10 @@ class LibraryCourse:
         return [stop for stop in stops[first:end] if stop.decision or stop.seeding]
 
     def find_telling(self) -> TellingStop | None:
-        """The change after a failure whose later readers did best beside no-skill (`find_telling_change`)."""
-        if self.lineage.too_big:
-            return None
-        stops = {
-            self.place_of(stop.after): stop
-            for stop in self.rail.stops
-            if stop.changed and stop.decision and stop.follows_failure
-        }
-        changes = [(place, stop.family) for place, stop in stops.items()]
-        found = find_telling_change(self.lineage, changes, self.baseline)
-        return TellingStop(stops[found.state], found.ended) if found else None
+        """The change after a failure whose later readers did best beside no-skill."""
+        found = next(iter(rank_telling_changes(self.history, self.lineage, self.baseline)), None)
+        stop = self.rail.find_maker(self.history.states[found.state]) if found else None
+        return TellingStop(stop, found.ended) if found and stop else None
 
     def ledger_of(self, stop: RailStop | None) -> LedgerRow | None:
         """How the later trials ended that had what this stop wrote; None where it wrote nothing or nothing was traced."""

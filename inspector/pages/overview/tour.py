@@ -5,29 +5,70 @@ Nothing here is told by hand: the newest probe that can be tested chooses the st
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import cast
 from urllib.parse import urlencode
 
 from django.urls import reverse
 
+from benchapp.analysis.deciding.named_values import Expectation, read_named_values
 from benchapp.analysis.lineage.attribution import Ended
 from benchapp.analysis.lineage.hunks import Hunk, list_hunks
 from benchapp.experiments.probe_results import CONTROL, ProbeResult, read_results
 from benchapp.models import Check, Decision, Episode, Probe, Run, Trial, User
 from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.record.visible import one_line
 from benchapp.review.blinding import closed_trials
-from benchapp.stats.inference.strata import LEVEL
+from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.learning.computed_runs import Recent
 from benchapp.stats.metrics.rates import Rate
 from inspector.pages.library.blame import ChosenLine, open_blame
 from inspector.web.responses import PathLink
+from inspector.web.subject import find_neighbours
 from runner.base.types import CheckStatus
 
 MAX_PROBES = 20  # the newest, among which the story is chosen
 MAX_LINES, MAX_LINE = 4, 140  # of the patch
 MAX_MESSAGE = 220  # characters of the failed check
+MAX_COMPARED = 2  # of its values
+MAX_SQUARES = 12  # trials drawn one by one; more are a bar
+
+
+SAID = {Effect.UP: "The change helped.", Effect.DOWN: "The change did harm."}
+
+
+@dataclass(frozen=True, slots=True)
+class TourStop:
+    """`says`: what to look at there."""
+
+    number: int
+    name: str
+    says: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class TourPlace:
+    """Where somebody stands who takes the tour."""
+
+    stops: tuple[TourStop, ...]
+    stop: TourStop
+    previous: TourStop | None
+    following: TourStop | None
+
+
+@dataclass(frozen=True, slots=True)
+class TourSide:
+    """Trials that passed and failed on one side of the third stop."""
+
+    words: str
+    rate: Rate
+
+    @property
+    def squares(self) -> tuple[bool, ...]:
+        """Passed ones first."""
+        return (True,) * self.rate.passed + (False,) * (self.rate.scored - self.rate.passed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,45 +78,41 @@ class Tour(Shaped):
     trial: Trial
     check: str
     message: str
+    compared: tuple[Expectation, ...]  # what the check expected and found, as far as its message says so
     decision: Decision
     path: str
-    first_line: int
-    lines: tuple[str, ...]
+    line: int  # the first line that was added, in the probed state
+    added: tuple[tuple[int, str], ...]  # (number, text) of lines the change wrote
     lines_left_out: int
     share: Rate
     bare: Rate
     kept: Rate
     taken: Rate
-    is_clear: bool
+    effect: Effect
     scripted: bool
-    trial_url: str
-    patch_url: str
-    blame_url: str
-    probe_url: str
+    stops: tuple[TourStop, ...]
 
     json_shape = JsonShape(
-        *("check", "message", "path", "first_line", "lines", "scripted"),
-        *("readers=share", "no_skill=bare", "with_lines=kept", "without_lines=taken", "is_clear"),
-        ("urls", lambda tour: [PathLink(url) for url in tour.urls]),
+        *("check", "message", "path", ("first_line", lambda tour: tour.added[0][0])),
+        *(("lines", lambda tour: [text for _, text in tour.added]), "scripted"),
+        *("readers=share", "no_skill=bare", "with_lines=kept", "without_lines=taken", "effect"),
+        ("is_clear", lambda tour: tour.effect.is_clear),
+        ("urls", lambda tour: [PathLink(stop.url) for stop in tour.stops]),
     )
 
     @property
-    def urls(self) -> tuple[str, ...]:
-        return self.trial_url, self.patch_url, self.blame_url, self.probe_url
+    def sides(self) -> tuple[TourSide, ...]:
+        return TourSide("with the line", self.share), TourSide("no skill", self.bare)
+
+    @property
+    def has_squares(self) -> bool:
+        """Few enough to draw one by one, on both sides."""
+        return max(self.share.scored, self.bare.scored) <= MAX_SQUARES
 
     @property
     def said(self) -> str:
         """What the probe says of the change, whose hunks it took back together."""
-        helped = (self.kept.value or 0) - (self.taken.value or 0)
-        if not self.is_clear:
-            return "No clear difference yet."
-        return "The change helped." if helped > 0 else "The change did harm."
-
-    @property
-    def tone(self) -> str:
-        if not self.is_clear:
-            return ""
-        return "better" if (self.kept.value or 0) > (self.taken.value or 0) else "worse"
+        return SAID.get(self.effect, f"{self.effect.value.capitalize()}.")
 
 
 KEPT: Recent[Hashable, tuple[Tour | None]] = Recent(8)
@@ -95,6 +132,13 @@ def find_tour(user: User) -> Tour | None:
     if tour is None or closed_trials(user).filter(pk=tour.trial.pk).exists():
         return None
     return tour
+
+
+def find_place(user: User, asked: str) -> TourPlace | None:
+    """Of the number in an address, as `_list_stops` writes it; None where it names no stop."""
+    tour = find_tour(user) if asked.isdecimal() else None
+    stop = next((stop for stop in tour.stops if str(stop.number) == asked), None) if tour else None
+    return TourPlace(tour.stops, stop, *find_neighbours(tour.stops, stop)) if tour and stop else None
 
 
 def _list_probes() -> list[Probe]:
@@ -118,46 +162,65 @@ def _tell_best(probes: Sequence[Probe]) -> Tour | None:
 
 def _tell(result: ProbeResult) -> Tour | None:
     decision = Decision.objects.select_related("after_trial__task", "before", "after").get(probes=result.probe)
-    trial, hunk = decision.after_trial, _find_hunk(result.probe, decision)
+    trial, hunks = decision.after_trial, _list_hunks(result.probe, decision)
+    hunk = hunks[0] if hunks else None
     check = _find_check(trial) if trial and trial.success is False else None
     line = _find_line(result.probe, decision, hunk) if hunk else None
     if trial is None or check is None or hunk is None or line is None:
         return None
-    added = [text.decode("utf-8", "replace").rstrip("\n")[:MAX_LINE] for text in hunk.added]
+    added = [pair for each in hunks if each.path == hunk.path for pair in _number_lines(each)]
     share, bare = _hold_beside(line.later.total)
     episode = _origin_of(result.probe)
     return Tour(
         trial=trial,
         check=check.name,
         message=check.message[:MAX_MESSAGE],
+        compared=read_named_values(check.name, check.message).expectations[:MAX_COMPARED],
         decision=decision,
         path=hunk.path,
-        first_line=hunk.new[0] + 1,
-        lines=tuple(added[:MAX_LINES]),
+        line=line.number,
+        added=tuple(added[:MAX_LINES]),
         lines_left_out=max(0, len(added) - MAX_LINES),
         share=share,
         bare=bare,
         kept=result.side(CONTROL).rate,
         taken=result.own.rate,
-        is_clear=result.tests[CONTROL].p <= LEVEL,
+        effect=result.effect,
         scripted=result.probe.run.scripted or episode.run.scripted,
-        trial_url=f"{trial.get_absolute_url()}#checks",
-        patch_url=_address("library", episode, f"f0-R{hunk.new[0] + 1}", decision=decision.number, file=hunk.path),
-        blame_url=_address("blame", episode, "line", at=result.probe.state, file=hunk.path, line=line.number),
-        probe_url=_address("probe", episode, "found", decision=decision.number),
+        stops=_list_stops(result.probe, decision, check, hunk, line.number),
     )
 
 
-def _address(name: str, episode: Episode, anchor: str, **query: object) -> str:
-    told = urlencode({"episode": str(episode.public_id), **query})
-    return f"{reverse(name, args=[episode.run.public_id])}?{told}#{anchor}"
+def _list_stops(probe: Probe, decision: Decision, check: Check, hunk: Hunk, line: int) -> tuple[TourStop, ...]:
+    """Each address leads to the thing itself, and says which stop it is."""
+    episode, change = _origin_of(probe), {"decision": decision.number}
+    trial_url = f"{cast(Trial, decision.after_trial).get_absolute_url()}?tour=1#check-{check.pk}"
+    patch = _link(2, "library", episode, f"f0-R{hunk.new[0] + 1}", **change, file=hunk.path)
+    blame = _link(3, "blame", episode, f"L{line}", at=probe.state, file=hunk.path, line=line)
+    probed = _link(4, "probe", episode, f"probe-{probe.run.public_id}", **change)
+    return (
+        TourStop(1, "Failure", "The marked check failed. The author saw it.", trial_url),
+        TourStop(2, "Patch", "The author answered with this change.", patch),
+        TourStop(3, "Blame", "Who wrote the marked line, and how later readers of it did.", blame),
+        TourStop(4, "Probe", "The same tasks again, without the change and with it.", probed),
+    )
 
 
-def _find_hunk(probe: Probe, decision: Decision) -> Hunk | None:
-    """The first one taken back that added lines."""
+def _link(number: int, name: str, episode: Episode, anchor: str, **query: object) -> str:
+    asked = urlencode({"episode": str(episode.public_id), **query, "tour": number})
+    return f"{reverse(name, args=[episode.run.public_id])}?{asked}#{anchor}"
+
+
+def _list_hunks(probe: Probe, decision: Decision) -> list[Hunk]:
+    """Those taken back that added lines."""
     taken = {each["id"] for each in probe.reverted}
     hunks = list_hunks(decision.before.read(), decision.after.read())
-    return next((hunk for hunk in hunks if hunk.id in taken and hunk.kind == "lines" and hunk.added), None)
+    return [hunk for hunk in hunks if hunk.id in taken and hunk.kind == "lines" and hunk.added]
+
+
+def _number_lines(hunk: Hunk) -> Iterable[tuple[int, str]]:
+    for number, text in enumerate(hunk.added, start=hunk.new[0] + 1):
+        yield number, one_line(text.decode("utf-8", "replace"), MAX_LINE)
 
 
 def _find_check(trial: Trial) -> Check | None:

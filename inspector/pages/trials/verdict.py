@@ -32,6 +32,7 @@ class CheckLine:
     message: str
     message_left_out: int = 0  # characters
     compared: tuple[Expectation, ...] = ()  # what it expected and found, as far as its words say so
+    pk: int | None = None  # what an address names it by
     decided: tuple[DecidingStep, ...] = ()  # steps that most likely decided it, by rule; on the page of its trial only
 
     @property
@@ -114,4 +115,5 @@ def _build_section(group: CheckGroup, checks: list[Check], clean: Callable[[str]
 
 def _draw_line(check: Check, clean: Callable[[str], str]) -> CheckLine:
     message = clean(check.message.strip())
-    return CheckLine(clean(check.name), check.status, message[:MAX_MESSAGE], max(0, len(message) - MAX_MESSAGE))
+    left_out = max(0, len(message) - MAX_MESSAGE)
+    return CheckLine(clean(check.name), check.status, message[:MAX_MESSAGE], left_out, pk=check.pk)

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 from benchapp.analysis.lineage.blame import Blame
 from benchapp.analysis.lineage.line_history import Lineage, WorkedTrial
-from benchapp.analysis.lineage.telling import find_telling_change
+from benchapp.analysis.lineage.telling import rank_changes
 from benchapp.stats.metrics.rates import Rate
 
 FAMILY, OTHER = 1, 2
@@ -27,7 +27,7 @@ CHANGES = [(1, FAMILY), (2, FAMILY)]
 
 
 def find(*trials: WorkedTrial, baseline: dict | None = None):
-    return find_telling_change(lineage(*trials), CHANGES, baseline or {})
+    return next(iter(rank_changes(lineage(*trials), CHANGES, baseline or {})), None)
 
 
 def test_the_gain_over_no_skill_decides() -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from benchapp.stats.comparing.effects import Effect, answer_question, judge_effect
+from benchapp.stats.comparing.effects import Effect, answer_question, judge_effect, judge_test
 from benchapp.stats.inference.difference import Difference
 from benchapp.stats.inference.interval import Interval
+from benchapp.stats.inference.strata import StratifiedTest
 from benchapp.stats.metrics.catalogue import METRICS
 
 ESR = METRICS["ESR"]
@@ -63,3 +64,17 @@ def test_no_interval_is_no_test():
 )
 def test_the_heading_never_says_more_than_the_effects(effects, episodes, heading):
     assert answer_question(effects, episodes) == heading
+
+
+@pytest.mark.parametrize(
+    ("p", "smallest", "gain", "effect"),
+    [
+        (0.05, 0.001, 0.2, Effect.UP),
+        (0.05, 0.001, -0.2, Effect.DOWN),
+        (0.051, 0.001, 0.2, Effect.OPEN),
+        (1.0, 0.001, 0.0, Effect.OPEN),  # a test alone shows nothing to be the same
+        (0.06, 0.06, 0.2, Effect.UNTESTED),
+    ],
+)
+def test_a_test_without_an_interval_is_judged_by_its_p(p: float, smallest: float, gain: float, effect: Effect) -> None:
+    assert judge_test(StratifiedTest(p, smallest, 3), gain) is effect
