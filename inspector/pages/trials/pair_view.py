@@ -33,7 +33,7 @@ def pair(request: HttpRequest, public_id: UUID, other_id: UUID, *, as_json: bool
         return render_page(request, "trials/pair_refused.html", data=refused, context=both, as_json=as_json, status=400)
     this = build_pair(left, right, request.GET)
     pointed = _find_pointed(request, this)
-    page = _choose_page(request, this, pointed)
+    page = _choose_page(request, this, pointed if pointed or as_json else this.parting_unit)
     units = draw_units(this, page)
     data = _twin(request, this, page, units)
     context = {
@@ -62,9 +62,9 @@ def pair(request: HttpRequest, public_id: UUID, other_id: UUID, *, as_json: bool
 def _find_problem(left: Trial, right: Trial, query: Mapping[str, str]) -> str:
     """Why these two cannot stand beside each other; empty where they can."""
     if left.task_id != right.task_id:
-        return "These two trials are at different tasks: an alignment of their steps would say nothing."
+        return "These two trials are of different tasks."
     if left == right and query.get("a", "") == query.get("b", ""):
-        return "Both sides are the same trial. Name two of its trajectories with ?a= and ?b=, or another trial."
+        return "Both sides are the same trial. Choose another one, or two of its trajectories with ?a= and ?b=."
     return ""
 
 
@@ -75,7 +75,7 @@ def _find_pointed(request: HttpRequest, this: TrialPair) -> PairUnit | None:
 
 
 def _choose_page(request: HttpRequest, this: TrialPair, pointed: PairUnit | None) -> Page[PairUnit]:
-    """?page=3, else the page that holds the row pointed at, else the first."""
+    """?page=3, else the page that holds the row pointed at, or where the two part; else the first."""
     asked = request.GET.get("page") or (this.units.index(pointed) // UNITS + 1 if pointed else 1)
     return Paginator(this.units, UNITS).get_page(asked)
 

@@ -123,6 +123,11 @@ class StepCard:
         return self.step.number
 
     @property
+    def name(self) -> str:
+        """The tool that was called first, else what kind of step it is."""
+        return self.step.tools[0] if self.step.tools else str(self.kind)
+
+    @property
     def cut_class(self) -> str:
         return "".join(f" {state.kind}-{state.extent}" for state in self.cuts)
 

@@ -55,6 +55,15 @@ class LongText:
 
 
 @dataclass(frozen=True, slots=True)
+class Surroundings:
+    """The family's trials in this episode, the one before this trial and the one after it."""
+
+    siblings: tuple[Trial, ...] = ()
+    previous: Trial | None = None
+    following: Trial | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Inspection:
     """The page of one trial for one address."""
 
@@ -74,9 +83,6 @@ class Inspection:
     verdicts: tuple[VerdictView, ...]
     output: LongText | None
     instruction: LongText | None
-    siblings: tuple[Trial, ...]
-    previous: Trial | None
-    following: Trial | None
     decisions: tuple[Decision, ...]
     shown_in: tuple[Decision, ...]
     retrieved: tuple[Trial, ...]
@@ -136,7 +142,6 @@ def inspect_trial(trial: Trial, query: Mapping[str, str]) -> Inspection:
     )
     decided = reading.decided.verdict
     instruction = trial.task_revision.instruction_id if trial.task_revision else None
-    siblings, previous, following = _find_siblings(trial)
     return Inspection(
         trial=trial,
         ending=say_ending(trial, attempt, decided),
@@ -155,9 +160,6 @@ def inspect_trial(trial: Trial, query: Mapping[str, str]) -> Inspection:
         # Its end: that is where a verifier says what it concluded.
         output=_read_long(verdicts[0].verdict.output_id if verdicts else None, slice(-MAX_OUTPUT, None)),
         instruction=_read_long(instruction, slice(MAX_INSTRUCTION)),
-        siblings=tuple(siblings),
-        previous=previous,
-        following=following,
         decisions=tuple(trial.decisions.select_related("episode__run", "after").order_by("number")),
         shown_in=tuple(
             Decision.objects.filter(evidence__trial=trial).select_related("episode__run").order_by("number")
@@ -225,16 +227,16 @@ def _read_long(blob: str | None, bounds: slice) -> LongText | None:
     return LongText(visible(shown), len(text) - len(shown))
 
 
-def _find_siblings(trial: Trial) -> tuple[list[Trial], Trial | None, Trial | None]:
-    """(the family's trials in this episode, the one before, the one after). Without a family: by their order."""
+def find_surroundings(trial: Trial) -> Surroundings:
+    """Without a family its neighbours are those of the order in which the trials were recorded."""
     same = Trial.objects.filter(episode=trial.episode_id).select_related("task")
     if trial.task.family_id is None:
         before, after = same.filter(pk__lt=trial.pk).order_by("-pk"), same.filter(pk__gt=trial.pk).order_by("pk")
-        return [], before.first(), after.first()
+        return Surroundings((), before.first(), after.first())
     found = list(same.filter(task__family=trial.task.family_id).order_by("id")[:500])
     found.sort(key=lambda other: (_PHASES.get(other.phase, 9), other.task.ordinal, other.sample, other.pk))
     if trial not in found:
-        return [], None, None
+        return Surroundings()
     place = found.index(trial)
     start = max(0, min(place - MAX_SIBLINGS // 2, len(found) - MAX_SIBLINGS))
-    return found[start : start + MAX_SIBLINGS], *find_neighbours(found, trial)
+    return Surroundings(tuple(found[start : start + MAX_SIBLINGS]), *find_neighbours(found, trial))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 
 import pytest
@@ -202,15 +203,26 @@ def test_it_says_of_an_import_without_result_what_is_not_known(client, trial):
     assert "worker stopped" not in text
 
 
-def test_it_walks_the_family_in_the_order_of_its_phases(client):
+def test_the_strip_leads_through_the_episode_and_the_twin_through_the_family(client):
     run = make_learning_run(families=1)
     trials = list(run.episodes.get().trials.order_by("id"))
     text = page(client, trials[3])
-    assert f'href="/trials/{trials[2].public_id}/" data-key="["' in text
-    assert f'href="/trials/{trials[4].public_id}/" data-key="]"' in text
-    assert [text.index(phase) for phase in (">acquisition<", ">deployment<", ">replay<")]
+    places = {key: re.search(rf'<a href="(/trials/[^"]+)"[^>]* data-key="{re.escape(key)}"', text) for key in "[]"}
+    assert all(places.values())
+    assert text.count("data-key=\"[\"") == 1
+    assert f'<a id="evo-{trials[3].public_id}" class="evo-trial {trials[3].status} is-here"' in text
+    assert text.count('class="evo-trial') == len(trials)
     data = twin(client, trials[3])
     assert (data["previous"], data["following"]) == (str(trials[2].public_id), str(trials[4].public_id))
+
+
+def test_without_an_order_it_walks_the_trials_as_they_were_recorded(client):
+    episode = make_unordered_episode()
+    trials = [make_trial(episode, phase="evaluation") for _ in range(3)]
+    text = page(client, trials[1])
+    assert "evo-svg" not in text
+    assert f'href="/trials/{trials[0].public_id}/" data-key="["' in text
+    assert f'href="/trials/{trials[2].public_id}/" data-key="]"' in text
 
 
 # --- steps ------------------------------------------------------------------------------------------------------
@@ -370,6 +382,37 @@ def test_it_loads_a_folded_text_piece_by_piece(client):
         found = re.search(r'hx-get="([^"]+)"', piece)
         rest = found[1].replace("&amp;", "&") if found else ""
     assert shown == body[start:end]
+
+
+def test_of_a_result_of_millions_of_characters_every_part_is_reachable(client):
+    """Beginning and end are on the page; what lies between comes in pieces from either end or from its middle."""
+    trial = make_trial()
+    whole = "".join(f"line {n}\n" for n in range(200_000)) + "the end"
+    record_steps(trial.counting_attempt(), [Step(1, Source.AGENT, observations=(Observation(whole),))])
+    text = client.get(f"/trials/{trial.public_id}/").text
+    assert "line 7\n" in text
+    assert text.index("line 199999\nthe end") > text.index("characters more</b>")
+    url = re.search(r'hx-get="([^"]+field/[^"]+)"', text)[1].replace("&amp;", "&")
+    seen, waiting = {}, [url]
+    for turn in range(80):
+        if not waiting:
+            break
+        address = waiting.pop() + ("", "&part=middle", "&part=last")[turn % 3]
+        piece = client.get(address, headers={"HX-Request": "true"}).text
+        bounds = sorted(
+            (int(found[1]), int(found[2]))
+            for found in re.finditer(r'<a href="[^"]*start=(\d+)&amp;end=(\d+)[^"]*" hx-get', piece)
+        )
+        waiting += [
+            re.sub(r"start=\d+&end=\d+", f"start={start}&end={end}", url) for start, end in dict.fromkeys(bounds)
+        ]
+        shown = html.unescape(re.sub(r'<span class="gap">.*?</span>', "", piece))
+        start = whole.index(shown)
+        seen[start] = shown
+        assert len(shown) <= 64_000
+    assert not waiting
+    first, last = (int(found) for found in re.search(r"start=(\d+)&end=(\d+)", url).groups())
+    assert "".join(seen[start] for start in sorted(seen)) == whole[first:last]
 
 
 def test_it_gives_a_piece_as_plain_text_without_htmx(client, trial):
