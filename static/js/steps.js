@@ -7,11 +7,6 @@ document.addEventListener("htmx:afterSettle", () => {
 });
 let at = steps.findIndex((step) => step.matches(".pointed, :target"));
 if (at >= 0 && !location.hash) steps[at].scrollIntoView({ block: "start" });
-if (at < 0 && !location.hash) {
-  const parted = document.querySelector(".pairs > .parted"); // of two trials: where the reader wants to begin
-  if (parted && parted.getBoundingClientRect().top > innerHeight - 200) parted.scrollIntoView({ block: "center" });
-}
-
 function go(index) {
   document.querySelector(".steps > li.at")?.classList.remove("at");
   document.querySelector(".outline li.at")?.classList.remove("at");

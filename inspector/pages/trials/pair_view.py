@@ -35,12 +35,14 @@ def pair(request: HttpRequest, public_id: UUID, other_id: UUID, *, as_json: bool
     pointed = _find_pointed(request, this)
     page = _choose_page(request, this, pointed if pointed or as_json else this.parting_unit)
     units = draw_units(this, page)
+    opens_at = _find_opening(request, units)
     data = _twin(request, this, page, units)
     context = {
         "section": "trial",
         "this": this,
         "this_page": page,
-        "shown": units,
+        "before_parting": units[:opens_at],
+        "shown": units[opens_at:],
         "pointed": pointed.row if pointed else None,
         "checks": this.checks[:MAX_CHECKS],
         "checks_left_out": max(0, len(this.checks) - MAX_CHECKS),
@@ -78,6 +80,13 @@ def _choose_page(request: HttpRequest, this: TrialPair, pointed: PairUnit | None
     """?page=3, else the page that holds the row pointed at, or where the two part; else the first."""
     asked = request.GET.get("page") or (this.units.index(pointed) // UNITS + 1 if pointed else 1)
     return Paginator(this.units, UNITS).get_page(asked)
+
+
+def _find_opening(request: HttpRequest, units: list[PairUnit]) -> int:
+    """How many units come before the parting, where the address asks for no place: the page opens at the parting."""
+    if "row" in request.GET or "page" in request.GET:
+        return 0
+    return next((place for place, unit in enumerate(units) if unit.is_parting), 0)
 
 
 def _find_earlier(request: HttpRequest, this: TrialPair) -> dict[str, str]:

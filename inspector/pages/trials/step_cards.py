@@ -30,6 +30,7 @@ LINE_CHARS = 2_000  # a message with a longer line as well: what is so long in o
 PROSE_LINES = 40  # of a message that are shown; the others open below
 CHUNK_PROSE = 80_000  # characters of Markdown in one answer: drawing it takes time
 _MARKDOWN = re.compile(r"[*_`#\[\]<>|~\\&\n]|^\s*(?:[-+]|\d+[.)])\s")
+_MARKS = re.compile(r"[*`]+|^#+[ \t]*", re.MULTILINE)
 _SENTENCE = re.compile(r"[.!?:](?:\s|\Z)|\n")
 
 
@@ -274,7 +275,7 @@ def _draw_reasoning(text: CardText | None) -> Reasoning | None:
 
 
 def _first_sentence(text: str) -> str:
-    beginning = text.strip()[:400]
+    beginning = _MARKS.sub("", text.strip()[:400])
     match = _SENTENCE.search(beginning, 20)
     return visible(beginning[: match.end()] if match else beginning).strip()
 

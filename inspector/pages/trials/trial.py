@@ -26,6 +26,12 @@ VIEWS = ("full", "rich", "rough")
 MAX_SKILL_STEPS = 2_000
 MAX_SIBLINGS = 40
 MAX_INSTRUCTION = MAX_OUTPUT = 60_000  # characters on the page; the whole has an address of its own
+_NUMBERS = {
+    "reward": ("reward",),
+    "checks": ("checks_total",),
+    "tokens": ("input_tokens", "output_tokens", "input_at_least", "output_at_least"),
+    "cost": ("cost_usd", "priced_usd"),
+}
 _PHASES = {phase.value: place for place, phase in enumerate(Phase)}
 
 
@@ -112,6 +118,16 @@ class Inspection:
     def _count_cut(self, kind: str) -> int:
         kept = self.reading.cuts.kinds[kind]
         return self.compactions[kind].steps_total - len(kept.steps - kept.partial)
+
+    @property
+    def unknown(self) -> list[str]:
+        """Numbers that nobody recorded, in words. A part of a sum that is known counts as known."""
+        rows = [self.trial, *([self.attempt] if self.attempt and self.attempt.counts else [])]
+        return [
+            word
+            for word, names in _NUMBERS.items()
+            if all(getattr(row, name, None) is None for row in rows for name in names)
+        ]
 
     @property
     def read(self) -> list[SkillUsage]:
