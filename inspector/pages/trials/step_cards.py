@@ -31,6 +31,7 @@ PROSE_LINES = 40  # of a message that are shown; the others open below
 CHUNK_PROSE = 80_000  # characters of Markdown in one answer: drawing it takes time
 _MARKDOWN = re.compile(r"[*_`#\[\]<>|~\\&\n]|^\s*(?:[-+]|\d+[.)])\s")
 _MARKS = re.compile(r"[*`]+|^#+[ \t]*", re.MULTILINE)
+_JSON_BLOCK = re.compile(r"^[{\[]\n(?:[ \t].*\n){1,80}[}\]]$", re.MULTILINE)  # a prompt shows a form and no fences
 _SENTENCE = re.compile(r"[.!?:](?:\s|\Z)|\n")
 
 
@@ -291,6 +292,8 @@ def _draw_title(text: str) -> SafeString:
 
 def _draw_prose(text: str) -> Prose:
     """Whole, or its beginning up to a blank line outside of a block of code."""
+    if "```" not in text:
+        text = _JSON_BLOCK.sub(r"\n```\n\g<0>\n```\n", text)
     lines = text.split("\n")
     if len(lines) <= PROSE_LINES + 12:
         return Prose(_render(text))
