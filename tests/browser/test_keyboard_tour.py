@@ -39,7 +39,7 @@ def test_from_the_experiments_to_a_line_and_its_probe_by_keys_alone(base: str, p
     _press(page, "j", r"#step-")
     _press(page, "b", r"/compare/")
     _press(page, "d", r"row=")
-    _press(page, "a", r"/trials/[^/]+/$")
+    _press(page, "[", r"/trials/[^/]+/$")
     _press(page, "l", r"/library/")
     _press(page, "l", r"/library/blame/")
     keys.press("j")

@@ -193,7 +193,11 @@ class TrialPair:
             for half, number in zip(self.halves, (left, right), strict=True)
             if number
         )  # fmt: skip
-        return f"They part at {place}" if self.parting.action is not None else f"Same actions; they first differ at {place}"
+        return (
+            f"They part at {place}"
+            if self.parting.action is not None
+            else f"Same actions; they first differ at {place}"
+        )
 
     @property
     def deeds(self) -> list[Deed]:

@@ -152,7 +152,8 @@ def test_it_calls_the_unknown_unknown(client):
     )
     text = page(client, trial)
     assert "not scored" in text
-    assert "Not scored: no verdict says how it went" in text
+    assert "Not scored: no verdict is recorded" in text
+    assert "unknown: reward, checks, cost" in text
     assert "left no trajectory that could be read" in text
     assert twin(client, trial)["cost_usd"] is None
 
@@ -209,7 +210,7 @@ def test_the_strip_leads_through_the_episode_and_the_twin_through_the_family(cli
     text = page(client, trials[3])
     places = {key: re.search(rf'<a href="(/trials/[^"]+)"[^>]* data-key="{re.escape(key)}"', text) for key in "[]"}
     assert all(places.values())
-    assert text.count("data-key=\"[\"") == 1
+    assert text.count('data-key="["') == 1
     assert f'<a id="evo-{trials[3].public_id}" class="evo-trial {trials[3].status} is-here"' in text
     assert text.count('class="evo-trial') == len(trials)
     data = twin(client, trials[3])
