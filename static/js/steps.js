@@ -7,6 +7,7 @@ document.addEventListener("htmx:afterSettle", () => {
 });
 let at = steps.findIndex((step) => step.matches(".pointed, :target"));
 if (at >= 0 && !location.hash) steps[at].scrollIntoView({ block: "start" });
+
 function go(index) {
   document.querySelector(".steps > li.at")?.classList.remove("at");
   document.querySelector(".outline li.at")?.classList.remove("at");

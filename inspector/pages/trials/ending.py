@@ -17,7 +17,7 @@ _ENDS = {
     AgentEnd.TURNS: "the agent ran out of turns",
     AgentEnd.TOKENS: "the agent ran out of tokens",
     AgentEnd.CONTEXT: "the agent ran out of context",
-    AgentEnd.OUTPUT: "the agent wrote more than it may",
+    AgentEnd.OUTPUT: "the agent wrote more than allowed",
     AgentEnd.NO_CALL: "the agent stopped calling tools",
     AgentEnd.PROGRAM: "the agent crashed",
     AgentEnd.MACHINERY: "the machine failed, not the agent",
@@ -42,7 +42,7 @@ def say_ending(trial: Trial, attempt: Attempt | None, verdict: VerdictView | Non
 
 def _say_unscored(attempt: Attempt) -> str:
     end = end_of(attempt.exception_type) if attempt.exception_type else None
-    return f"Not scored: {_ENDS[end]}" if end else "Not scored: no verdict is recorded"
+    return f"Not scored: {_ENDS[end]}" if end else "Not scored: no verdict"
 
 
 def _say_passed(trial: Trial, verdict: VerdictView) -> str:

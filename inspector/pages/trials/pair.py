@@ -36,7 +36,7 @@ FOLDED_LINES = 100  # of a folded stretch that are listed
 MAX_CHECKS = 60
 MAX_SKILLS = 40
 DIFFERS = {
-    DifferingPart.GIVEN: "other instructions",
+    DifferingPart.GIVEN: "another input",
     DifferingPart.ACTION: "another action",
     DifferingPart.RESULT: "another result",
     DifferingPart.WORDS: "other words",

@@ -64,7 +64,7 @@ def pair(request: HttpRequest, public_id: UUID, other_id: UUID, *, as_json: bool
 def _find_problem(left: Trial, right: Trial, query: Mapping[str, str]) -> str:
     """Why these two cannot stand beside each other; empty where they can."""
     if left.task_id != right.task_id:
-        return "These two trials are of different tasks."
+        return "These two trials have different tasks, so their steps cannot be aligned."
     if left == right and query.get("a", "") == query.get("b", ""):
         return "Both sides are the same trial. Choose another one, or two of its trajectories with ?a= and ?b=."
     return ""

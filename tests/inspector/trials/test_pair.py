@@ -110,7 +110,7 @@ def test_it_sets_the_verdicts_beside_each_other(client, pair):
 
 def test_it_says_what_either_did_where_they_part(client, pair):
     text = re.sub(r"<[^>]+>", "", page(client, pair))
-    assert "A went on with step 4 shell awk sum data.csv" in text
+    assert "A continued with step 4 shell awk sum data.csv" in text
     assert "B step 4 shell head skills/tidy/SKILL.md" in text
 
 
@@ -152,7 +152,7 @@ def test_tokens_that_no_step_tells_are_unknown_and_not_none(client):
     step = Step(1, Source.AGENT, "done")
     found = pair_of([step], [step])
     assert twin(client, found)["trials"]["A"]["tokens_by_step"] is None
-    assert "No step reports its tokens." in page(client, found)
+    assert "No step of either reports its tokens." in page(client, found)
 
 
 def test_it_says_what_they_were_told_before_they_parted(client):
@@ -217,7 +217,7 @@ def test_it_says_when_the_library_between_them_changed(client):
 def test_it_says_when_the_task_itself_was_changed(client, pair):
     revision = pair[0].task.revisions.create(digest="another")
     Trial.objects.filter(pk=pair[1].pk).update(task_revision=revision)
-    assert "trials of two revisions" in page(client, pair)
+    assert "they ran two revisions" in page(client, pair)
     assert twin(client, pair)["same_task_revision"] is False
 
 
