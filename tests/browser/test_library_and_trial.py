@@ -146,6 +146,33 @@ def test_more_steps_come_as_one_scrolls_and_the_address_follows(world: tuple[str
     assert page.evaluate("window.violations") == []
 
 
+def test_the_strip_leads_to_other_trials(world: tuple[str, Run, Trial], page: Page) -> None:
+    base, _, trial = world
+    page.goto(f"{base}/trials/{trial.public_id}/")
+    expect(page.locator(".evo [aria-current]")).to_be_in_viewport()
+    page.locator(".evo-trial").last.click()
+    page.wait_for_url(lambda url: str(trial.public_id) not in url)
+    page.keyboard.press("[")
+    page.wait_for_url("**/trials/**")
+    assert page.evaluate("window.violations") == []
+
+
+def test_of_a_result_of_millions_of_characters_its_end_and_its_middle_are_a_click_away(
+    world: tuple[str, Run, Trial], page: Page
+) -> None:
+    base, _, trial = world
+    whole = "".join(f"line {number}\n" for number in range(150_000)) + "the end"
+    attempt = make_attempt(trial, counts=False, steps=None)
+    record_steps(attempt, [Step(1, Source.AGENT, observations=(Observation(whole),))])
+    page.goto(f"{base}/trials/{trial.public_id}/?attempt={attempt.number}")
+    expect(page.locator("#step-1 pre.result")).to_contain_text("line 149999\nthe end")
+    page.locator("#step-1 summary").click()
+    page.get_by_role("link", name="from the middle").click()
+    expect(page.locator("#step-1 .gap")).to_have_count(2)
+    page.get_by_role("link", name="the last 64,000").last.click()
+    expect(page.locator("#step-1 .more")).to_contain_text("line 149900\n")
+
+
 def test_a_folded_text_opens_in_place(world: tuple[str, Run, Trial], page: Page) -> None:
     base, _, trial = world
     page.goto(f"{base}/trials/{trial.public_id}/?at=3#step-3")
