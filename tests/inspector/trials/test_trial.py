@@ -320,8 +320,9 @@ def test_a_failed_check_leads_to_the_step_that_decided_it(client):
     assert "<mark>202.05</mark>" in text, "the value stays in sight inside of the fold"
     assert '<a class="step-link bare" href="?at=2#step-2" title="last write of solve.py">' in text
     assert [(one["check"], one["step"], one["rule"]) for one in twin(client, trial)["deciding"]] == [
-        ("solve.py is there", 2, "last-write"), ("the averages", 3, "prints"), ("the averages", 2, "wrote"),
+        ("the averages", 3, "prints"), ("the averages", 2, "wrote"), ("solve.py is there", 2, "last-write"),
     ]  # fmt: skip
+    assert text.index("<h3>hidden") < text.index("<h3>public"), "what failed comes first"
 
 
 def test_it_says_where_a_passing_trial_first_did_something_else(client, trial):
