@@ -32,6 +32,7 @@ MAX_CHUNK_BYTES = 1024 * 1024
 LONG_TEXT_BYTES = 32 * 1024
 PIECE_CHARACTERS = 256 * 1024  # at most 1 MiB of UTF-8
 HEAD_CHARACTERS = 2_000
+TAIL_CHARACTERS = 2_000  # of a text that stays cut: a log says at its end what went wrong
 WHOLE_PIECES = 4  # a text of more stays cut to its beginning where a page of whole texts is read
 PAGE_PIECES = 64  # different ones that all texts of such a page may have; later texts stay cut too
 MARKED_STEPS = 50  # steps with an error or a skill that a chunk's summary names
@@ -241,10 +242,12 @@ def _is_long(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class StoredStep:
-    """A step whose long texts are cut to their beginning; `long` has the whole length of each such field."""
+    """A step whose long texts are cut to their beginning; `long` has the whole length of each such field, `tails` the end
+    of those whose last piece was read."""
 
     step: Step
     long: dict[str, int]  # field name as in runner.trajectories.fields -> characters
+    tails: dict[str, str] = field(default_factory=dict)
 
 
 def read_steps(trajectory: Trajectory, first: int, count: int) -> list[StoredStep]:
@@ -282,7 +285,7 @@ def iterate_beginning(
 
 
 def read_page(trajectory: Trajectory, first: int, count: int) -> list[StoredStep]:
-    """The same with long texts in full, up to a million characters each; only longer ones are cut.
+    """The same with long texts in full, up to a million characters each; longer ones are cut to beginning and end.
 
     Three queries for any texts: whether one of them was long must not show in how often the database was asked.
     """
@@ -291,7 +294,10 @@ def read_page(trajectory: Trajectory, first: int, count: int) -> list[StoredStep
 
 def _with_long_texts(raws: Sequence[StoredJson]) -> list[StoredStep]:
     wanted = [
-        digest for raw in raws for digests in references_to(raw) if len(digests) <= WHOLE_PIECES for digest in digests
+        digest
+        for raw in raws
+        for digests in references_to(raw)
+        for digest in (digests if len(digests) <= WHOLE_PIECES else digests[-1:])
     ]
     # No content has the empty digest, so the question is never empty.
     contents = Blob.objects.read_many([*list(dict.fromkeys(wanted))[:PAGE_PIECES], ""])
@@ -344,12 +350,44 @@ def steps_of_chunk(chunk: bytes) -> Iterator[Step]:
     return (_restore_step(orjson.loads(line)).step for line in chunk.splitlines())
 
 
-def read_field(trajectory: Trajectory, step: int, name: str, start: int = 0, end: int | None = None) -> str:
-    """A piece of one field's whole text. KeyError when there is no such step or field."""
-    found = read_whole_steps(trajectory, step, 1)
-    if not found:
+@dataclass(frozen=True, slots=True)
+class StoredField:
+    """One field's text: at hand, or in pieces of which only those that are asked for are read."""
+
+    length: int
+    text: str = ""
+    pieces: tuple[str, ...] = ()
+
+    def read(self, start: int = 0, end: int | None = None) -> str:
+        end = self.length if end is None else min(end, self.length)
+        if not self.pieces:
+            return self.text[start:end]
+        first = min(start, end) // PIECE_CHARACTERS
+        wanted = self.pieces[first : -(-end // PIECE_CHARACTERS)]
+        contents = Blob.objects.read_many(list(dict.fromkeys(wanted)))
+        offset = first * PIECE_CHARACTERS
+        return "".join(contents[digest].decode() for digest in wanted)[start - offset : end - offset]
+
+
+def open_field(trajectory: Trajectory, step: int, name: str) -> StoredField:
+    """KeyError when there is no such step or field."""
+    raw = next(_raw_steps(trajectory, step, 1), None)
+    if raw is None:
         raise KeyError(f"step {step}")
-    return field_text(found[0], name)[start:end]
+    value = _find_stored(raw, name)
+    if isinstance(value, dict) and REFERENCE in value:
+        return StoredField(value["length"], pieces=tuple(value[REFERENCE]))
+    text = field_text(step_from_json(_restore(raw), raw["step_id"]), name)
+    return StoredField(len(text), text)
+
+
+def _find_stored(raw: StoredJson, name: str) -> object:
+    """What is stored in place of a field's whole text; None for a call, whose text is made of several."""
+    group, _, place = name.partition("/")
+    if group == "observations":
+        results = raw.get("observation", {}).get("results", [])
+        return results[int(place)].get("content") if int(place) < len(results) else None
+    return raw.get({"message": "message", "reasoning": "reasoning_content"}.get(group, ""))
 
 
 def read_outline(trajectory: Trajectory, first: int, count: int) -> list[StoredJson]:
@@ -376,11 +414,20 @@ def _window(lines: list[bytes], chunk_first: int, first: int, count: int) -> lis
     return lines[max(0, first - chunk_first) : max(0, first + count - chunk_first)]
 
 
+@dataclass(slots=True)
+class _Cut:
+    """What the fields of a step lack: characters that are missing, and the end of those that have one."""
+
+    missing: dict[str, int] = field(default_factory=dict)
+    tails: dict[str, str] = field(default_factory=dict)
+
+
 def _restore_step(raw: StoredJson, contents: Mapping[str, bytes] | None = None) -> StoredStep:
-    cut: dict[str, int] = {}
+    cut = _Cut()
     step = step_from_json(_beginning(raw, cut, contents or {}), raw["step_id"])
     lengths = {name: len(text) for name, text in fields(step)}
-    return StoredStep(step, {name: lengths[name] + missing for name, missing in cut.items() if name in lengths})
+    long = {name: lengths[name] + missing for name, missing in cut.missing.items() if name in lengths}
+    return StoredStep(step, long, {name: tail for name, tail in cut.tails.items() if name in long})
 
 
 def _whole(raw: StoredJson) -> StoredStep:
@@ -388,7 +435,7 @@ def _whole(raw: StoredJson) -> StoredStep:
     return StoredStep(step_from_json(raw, raw["step_id"]), {})
 
 
-def _beginning(raw: StoredJson, cut: dict[str, int], contents: Mapping[str, bytes]) -> StoredJson:
+def _beginning(raw: StoredJson, cut: _Cut, contents: Mapping[str, bytes]) -> StoredJson:
     """The step with the heads of the long texts that `contents` lacks; fills `cut` with how many characters each field
     then misses."""
     result: StoredJson = {}
@@ -405,12 +452,14 @@ def _beginning(raw: StoredJson, cut: dict[str, int], contents: Mapping[str, byte
     return result
 
 
-def _heads(value: Any, cut: dict[str, int], name: str, contents: Mapping[str, bytes]) -> Any:
+def _heads(value: Any, cut: _Cut, name: str, contents: Mapping[str, bytes]) -> Any:
     if isinstance(value, dict):
         if REFERENCE in value:
             if all(digest in contents for digest in value[REFERENCE]):
                 return _text_of(value, contents)
-            cut[name] = cut.get(name, 0) + value["length"] - len(value["head"])
+            cut.missing[name] = cut.missing.get(name, 0) + value["length"] - len(value["head"])
+            if (last := contents.get(value[REFERENCE][-1])) and not name.startswith("tool_calls/"):
+                cut.tails[name] = last.decode()[-TAIL_CHARACTERS:]
             return value["head"]
         return {_unescape(key): _heads(item, cut, name, contents) for key, item in value.items()}
     return [_heads(item, cut, name, contents) for item in value] if isinstance(value, list) else value

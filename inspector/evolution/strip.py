@@ -34,7 +34,7 @@ class Strip:
 def open_strip(run: Run, episode: Episode, *, trial: Trial) -> Strip | None:
     """The strip of a trial's page: the trial is marked, its neighbours are its neighbours on the strip. Three queries.
 
-    None where the episode's trials have no order: an import without a protocol.
+    None where the episode's trials have no order, as in an import without a protocol, and where it has but one.
     """
     if not episode.is_ordered:
         return None
@@ -42,6 +42,8 @@ def open_strip(run: Run, episode: Episode, *, trial: Trial) -> Strip | None:
     links = link_to_pages(run, episode)
     here = str(trial.public_id)
     trials = timeline.trials
+    if len(timeline.events) < 2:
+        return None
     place = timeline.numbers.get(here, 0)
     before = links.of_trial(trials[place - 2]) if place > 1 else ""
     after = links.of_trial(trials[place]) if 0 < place < len(trials) else ""

@@ -13,7 +13,7 @@ from django.utils.html import escape
 from django.utils.safestring import SafeString
 
 from benchapp.record.visible import one_line, visible
-from inspector.evolution.strip_layout import SIDE, SLOT, Place, Stretch, StripLayout, lay_out
+from inspector.evolution.strip_layout import LAST_HEAD, SIDE, SLOT, Place, Stretch, StripLayout, lay_out
 from inspector.evolution.timeline import SkillLane, Timeline, TimelinePatch, TimelineTrial
 from runner.base.types import Phase
 
@@ -140,7 +140,7 @@ def _draw_freeze(canvas: Canvas) -> Iterator[str]:
 def _draw_heads(canvas: Canvas) -> Iterator[str]:
     phases = canvas.layout.phases
     for place, stretch in enumerate(phases):
-        until = phases[place + 1].left - 8 if place + 1 < len(phases) else max(stretch.right, stretch.left + 150)
+        until = phases[place + 1].left - 8 if place + 1 < len(phases) else max(stretch.right, stretch.left + LAST_HEAD)
         name, counted = _word_phase(canvas, stretch.name, until - stretch.left)
         yield (
             f'<text class="evo-phase" x="{stretch.left:g}" y="11">{name} '

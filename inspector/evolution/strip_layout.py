@@ -15,6 +15,7 @@ Place = tuple[str, int, int]  # phase, task, sample: the same trial in another r
 
 SIDE = 17  # of a square, pixels
 SLOT = 22  # of a patch
+LAST_HEAD = 150  # of the words above the last phase
 BETWEEN_TRIALS, BETWEEN_FAMILIES, BETWEEN_PHASES, AROUND_FREEZE = 2, 5, 14, 36
 
 
@@ -80,7 +81,7 @@ def lay_out(timeline: Timeline, rooms: Mapping[Place, int] | None = None) -> Str
             slots = max(event.square.phase == Phase.ACQUISITION, (rooms or {}).get(_place(event), 0))
             room = float(SLOT * slots)
             x, last = x + SIDE + (room or BETWEEN_TRIALS), event
-    layout.width = x + 2
+    layout.width = max(x + 2, layout.phases[-1].left + LAST_HEAD) if layout.phases else x + 2
     return layout
 
 

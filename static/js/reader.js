@@ -201,17 +201,22 @@ async function go(number) {
     show(at, number);
     return;
   }
-  const answer = await fetch(`${reader.dataset.steps}?at=${number}${kept}`, { headers: { "HX-Request": "true" } });
+  const found = await bring(`at=${number}`);
+  if (found) show(found, number);
+}
+
+// The steps around the one that the query asks for, in place of those in the page; that one, or null.
+async function bring(query) {
+  const answer = await fetch(`${reader.dataset.steps}?${query}${kept}`, { headers: { "HX-Request": "true" } });
   if (!answer.ok) {
-    location.href = `?at=${number}${kept}#step-${number}`;
-    return;
+    location.href = `?${query}${kept}`;
+    return null;
   }
   const parsed = new DOMParser().parseFromString(`<ol>${await answer.text()}</ol>`, "text/html");
   list.replaceChildren(...parsed.querySelector("ol").childNodes);
   htmx.process(list);
   watch();
-  const found = stepAt(number);
-  if (found) show(found, number);
+  return list.querySelector(":scope > .pointed");
 }
 
 // Heights above may still change while pictures of text settle: the step that was asked for stays at the top.
@@ -284,7 +289,9 @@ function walk(key) {
   const back = BACK.includes(key);
   if (isFar) {
     if (!SERVED[key]) return false;
-    location.href = `?next=${SERVED[key]}&after=${at || Math.max(0, numberOf(here()) - 1)}${kept}`;
+    bring(`next=${SERVED[key]}&after=${at || Math.max(0, numberOf(here()) - 1)}`).then(
+      (found) => found && show(found, numberOf(found)),
+    );
     return true;
   }
   const rows = [...document.querySelectorAll(`.outline li.${kind} > a`)].map((link) => Number(link.hash.slice(6)));

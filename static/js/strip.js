@@ -92,11 +92,13 @@ document.addEventListener("htmx:afterSettle", () => {
 });
 
 function showIn(strip, here) {
-  const box = here?.querySelector(".evo-area")?.getBoundingClientRect();
+  const box = here?.getBoundingClientRect();
   const frame = strip.getBoundingClientRect();
   if (!box || (box.left >= frame.left && box.right <= frame.right)) return;
   strip.scrollLeft += box.left - frame.left - frame.width / 2;
 }
+
+for (const strip of document.querySelectorAll(".evo-scroll")) showIn(strip, strip.querySelector("[aria-current]"));
 
 // --- the card -------------------------------------------------------------------------------------------------------------
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import BrowserContext, Page, expect
@@ -144,6 +146,35 @@ def test_more_steps_come_as_one_scrolls_and_the_address_follows(world: tuple[str
     page.locator(".outline a[href$='#step-2']").click()
     expect(page.locator("#step-2")).to_be_in_viewport()
     assert page.evaluate("window.violations") == []
+
+
+def test_the_strip_leads_to_other_trials(world: tuple[str, Run, Trial], page: Page) -> None:
+    base, _, trial = world
+    page.goto(f"{base}/trials/{trial.public_id}/")
+    expect(page.locator(".evo [aria-current]")).to_be_in_viewport()
+    place, is_last = page.locator(".evo-side"), re.compile(r"trial (\d+) of \1\b")
+    page.locator(".evo-trial").last.click()
+    expect(place).to_contain_text(is_last)
+    page.keyboard.press("[")
+    expect(place).not_to_contain_text(is_last)
+    expect(place).to_contain_text("trial ")
+    assert page.evaluate("window.violations") == []
+
+
+def test_of_a_result_of_millions_of_characters_its_end_and_its_middle_are_a_click_away(
+    world: tuple[str, Run, Trial], page: Page
+) -> None:
+    base, _, trial = world
+    whole = "".join(f"line {number}\n" for number in range(150_000)) + "the end"
+    attempt = make_attempt(trial, counts=False, steps=None)
+    record_steps(attempt, [Step(1, Source.AGENT, observations=(Observation(whole),))])
+    page.goto(f"{base}/trials/{trial.public_id}/?attempt={attempt.number}")
+    expect(page.locator("#step-1 pre.result")).to_contain_text("line 149999\nthe end")
+    page.locator("#step-1 summary").click()
+    page.get_by_role("link", name="from the middle").click()
+    expect(page.locator("#step-1 .gap")).to_have_count(2)
+    page.get_by_role("link", name="the last 64,000").last.click()
+    expect(page.locator("#step-1 .more")).to_contain_text("line 149900\n")
 
 
 def test_a_folded_text_opens_in_place(world: tuple[str, Run, Trial], page: Page) -> None:

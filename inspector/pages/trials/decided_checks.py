@@ -29,7 +29,7 @@ class DecidedVerdict:
 def decide_checks(view: VerdictView | None, index: StepIndex | None) -> DecidedVerdict:
     if view is None:
         return DecidedVerdict(None)
-    groups = tuple(_decide_group(group, index) for group in view.groups)
+    groups = tuple(_decide_group(group, index) for group in sorted(view.groups, key=_is_passed))
     decided = replace(view, groups=groups)
     failed = decided.failed
     found = [one for check in failed for one in check.decided if one.rule is not Rule.SUBMIT]
@@ -45,6 +45,11 @@ def decide_checks(view: VerdictView | None, index: StepIndex | None) -> DecidedV
         flags={step: list(_word_flags(step, ones, chiefs)) for step, ones in steps.items()},
         steps=steps,
     )
+
+
+def _is_passed(group: CheckSection) -> bool:
+    """Groups in which a check failed come first."""
+    return all(check.status == "skipped" for check in group.open)
 
 
 def _decide_group(group: CheckSection, index: StepIndex | None) -> CheckSection:

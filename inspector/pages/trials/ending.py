@@ -13,14 +13,14 @@ from inspector.web.text.visible import one_line
 NAME_CHARS, VALUE_CHARS = 110, 40
 _TEST = re.compile(r"\A(?:[\w./-]+::)?(?:\w+::)?test_+(?P<name>\w+)(?P<case>\[.*\])?\Z", re.DOTALL)
 _ENDS = {
-    AgentEnd.TIME: "ran out of time",
-    AgentEnd.TURNS: "ran out of turns",
-    AgentEnd.TOKENS: "ran out of tokens",
-    AgentEnd.CONTEXT: "ran out of context",
-    AgentEnd.OUTPUT: "wrote more than it may",
-    AgentEnd.NO_CALL: "stopped calling tools",
-    AgentEnd.PROGRAM: "crashed",
-    AgentEnd.MACHINERY: "was stopped by the machine",
+    AgentEnd.TIME: "the agent ran out of time",
+    AgentEnd.TURNS: "the agent ran out of turns",
+    AgentEnd.TOKENS: "the agent ran out of tokens",
+    AgentEnd.CONTEXT: "the agent ran out of context",
+    AgentEnd.OUTPUT: "the agent wrote more than allowed",
+    AgentEnd.NO_CALL: "the agent stopped calling tools",
+    AgentEnd.PROGRAM: "the agent crashed",
+    AgentEnd.MACHINERY: "the machine failed, not the agent",
 }
 
 
@@ -42,7 +42,7 @@ def say_ending(trial: Trial, attempt: Attempt | None, verdict: VerdictView | Non
 
 def _say_unscored(attempt: Attempt) -> str:
     end = end_of(attempt.exception_type) if attempt.exception_type else None
-    return f"Not scored: the agent {_ENDS[end]}" if end else "Not scored: no verdict says how it went"
+    return f"Not scored: {_ENDS[end]}" if end else "Not scored: no verdict"
 
 
 def _say_passed(trial: Trial, verdict: VerdictView) -> str:
@@ -50,16 +50,16 @@ def _say_passed(trial: Trial, verdict: VerdictView) -> str:
         return f"Passed, but one check failed: {name_check(verdict.failed[0])}"
     total = verdict.total or trial.checks_total
     if not total:
-        return "Passed; the verifier names no checks"
+        return "Passed; the verifier reports no checks"
     return f"Passed all {total} checks" if total > 1 else "Passed its one check"
 
 
 def _say_failed(attempt: Attempt, verdict: VerdictView) -> str:
     end = end_of(attempt.exception_type) if attempt.exception_type else None
-    before = f"The agent {_ENDS[end]}. " if end else ""
+    before = f"{_ENDS[end].capitalize()}. " if end else ""
     if not verdict.failed:
         return before + (
-            "No check failed, but the score is too low" if verdict.total else "The verifier names no check"
+            "No check failed, but the score is too low" if verdict.total else "Failed; the verifier reports no checks"
         )
     first, count = verdict.failed[0], len(verdict.failed)
     said = before + _say_check(first)

@@ -15,6 +15,7 @@ from benchapp.record.trajectory_store import read_picked
 from benchapp.stats.metrics.comparability import Comparability, compare_setups
 from inspector.pages.trials.outline import ROW_CHARS
 from inspector.pages.trials.pair_fields import CheckPair, FieldPair, SkillPair, pair_checks, pair_fields, pair_skills
+from inspector.pages.trials.step_cards import StepCard, draw_cards
 from inspector.pages.trials.step_reading import list_skill_steps
 from inspector.pages.trials.token_curves import Curves, draw_curves
 from inspector.pages.trials.trial import (
@@ -25,7 +26,7 @@ from inspector.pages.trials.trial import (
     choose_trajectory,
 )
 from inspector.pages.trials.verdict import VerdictView, read_verdicts
-from inspector.web.text.drawn_steps import StepView, draw_steps
+from inspector.web.text.drawn_steps import draw_steps
 from inspector.web.text.visible import one_line, visible
 
 UNITS = 8  # on one page
@@ -35,7 +36,7 @@ FOLDED_LINES = 100  # of a folded stretch that are listed
 MAX_CHECKS = 60
 MAX_SKILLS = 40
 DIFFERS = {
-    DifferingPart.GIVEN: "told something else",
+    DifferingPart.GIVEN: "another input",
     DifferingPart.ACTION: "another action",
     DifferingPart.RESULT: "another result",
     DifferingPart.WORDS: "other words",
@@ -59,6 +60,11 @@ class Half:
     verdict: VerdictView | None
     skills: tuple[SkillUsage, ...]
     skill_steps: Mapping[int, Sequence[tuple[str, str]]]
+
+    @property
+    def query(self) -> str:
+        """What a link to a step of it must say besides the step."""
+        return f"&trajectory={self.trajectory.public_id}" if self.trajectory and self.trajectory.kind != "main" else ""
 
     @property
     def piece_at(self) -> str:
@@ -97,8 +103,8 @@ class PairUnit:
     last: int
     kind: str  # same, changed, apart
     rows: tuple[AlignedRow, ...]
-    left: tuple[StepView, ...] = ()
-    right: tuple[StepView, ...] = ()
+    left: tuple[StepCard, ...] = ()
+    right: tuple[StepCard, ...] = ()
     lines: tuple[PairLine, ...] = ()
     fields: tuple[FieldPair, ...] = ()
     is_parting: bool = False
@@ -126,11 +132,11 @@ class PairUnit:
 
     @property
     def has_error(self) -> bool:
-        return any(step.is_error for step in (*self.left, *self.right))
+        return any(card.step.is_error for card in (*self.left, *self.right))
 
     @property
     def has_skill(self) -> bool:
-        return any(step.skills for step in (*self.left, *self.right))
+        return any(card.step.skills for card in (*self.left, *self.right))
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +179,25 @@ class TrialPair:
         """The unit that holds a row (from 0)."""
         row = self.alignment.rows[place]
         return next((unit for unit in self.units if row in unit.rows), None)
+
+    @property
+    def answer(self) -> str:
+        """Where they part, without a full stop."""
+        if not all(half.side.signs for half in self.halves):
+            return "Nothing to compare step by step"
+        if self.parting.first is None:
+            return "They never part"
+        left, right = (deed.number for deed in self.deeds)
+        place = f"step {left}" if left == right else " and ".join(
+            f"step {number} of {half.letter}"
+            for half, number in zip(self.halves, (left, right), strict=True)
+            if number
+        )  # fmt: skip
+        return (
+            f"They part at {place}"
+            if self.parting.action is not None
+            else f"Same actions; they first differ at {place}"
+        )
 
     @property
     def deeds(self) -> list[Deed]:
@@ -234,10 +259,10 @@ class _Drawn:
         self.stored = read_picked(half.trajectory, numbers) if half.trajectory else {}
         ordered = [self.stored[number] for number in sorted(self.stored)]
         views = draw_steps(ordered, skills=half.skill_steps, kept={})
-        self.views = {view.number: view for view in views}
+        self.cards = {card.number: card for card in draw_cards(views, ordered)}
 
-    def of(self, places: Iterable[int | None]) -> tuple[StepView, ...]:
-        return tuple(self.views[place + 1] for place in places if place is not None and place + 1 in self.views)
+    def of(self, places: Iterable[int | None]) -> tuple[StepCard, ...]:
+        return tuple(self.cards[place + 1] for place in places if place is not None and place + 1 in self.cards)
 
 
 def _fill_unit(pair: TrialPair, unit: PairUnit, left: _Drawn, right: _Drawn) -> PairUnit:
@@ -247,7 +272,7 @@ def _fill_unit(pair: TrialPair, unit: PairUnit, left: _Drawn, right: _Drawn) -> 
     fields: tuple[FieldPair, ...] = ()
     if unit.kind == "changed" and mine and theirs:
         stored = left.stored[mine[0].number], right.stored[theirs[0].number]
-        fields = pair_fields(mine[0], theirs[0], stored)
+        fields = pair_fields(mine[0].step, theirs[0].step, stored)
     return replace(unit, left=mine, right=theirs, fields=fields)
 
 

@@ -33,14 +33,16 @@ def pair(request: HttpRequest, public_id: UUID, other_id: UUID, *, as_json: bool
         return render_page(request, "trials/pair_refused.html", data=refused, context=both, as_json=as_json, status=400)
     this = build_pair(left, right, request.GET)
     pointed = _find_pointed(request, this)
-    page = _choose_page(request, this, pointed)
+    page = _choose_page(request, this, pointed if pointed or as_json else this.parting_unit)
     units = draw_units(this, page)
+    opens_at = _find_opening(request, units)
     data = _twin(request, this, page, units)
     context = {
         "section": "trial",
         "this": this,
         "this_page": page,
-        "shown": units,
+        "before_parting": units[:opens_at],
+        "shown": units[opens_at:],
         "pointed": pointed.row if pointed else None,
         "checks": this.checks[:MAX_CHECKS],
         "checks_left_out": max(0, len(this.checks) - MAX_CHECKS),
@@ -62,9 +64,9 @@ def pair(request: HttpRequest, public_id: UUID, other_id: UUID, *, as_json: bool
 def _find_problem(left: Trial, right: Trial, query: Mapping[str, str]) -> str:
     """Why these two cannot stand beside each other; empty where they can."""
     if left.task_id != right.task_id:
-        return "These two trials are at different tasks: an alignment of their steps would say nothing."
+        return "These two trials have different tasks, so their steps cannot be aligned."
     if left == right and query.get("a", "") == query.get("b", ""):
-        return "Both sides are the same trial. Name two of its trajectories with ?a= and ?b=, or another trial."
+        return "Both sides are the same trial. Choose another one, or two of its trajectories with ?a= and ?b=."
     return ""
 
 
@@ -75,9 +77,16 @@ def _find_pointed(request: HttpRequest, this: TrialPair) -> PairUnit | None:
 
 
 def _choose_page(request: HttpRequest, this: TrialPair, pointed: PairUnit | None) -> Page[PairUnit]:
-    """?page=3, else the page that holds the row pointed at, else the first."""
+    """?page=3, else the page that holds the row pointed at, or where the two part; else the first."""
     asked = request.GET.get("page") or (this.units.index(pointed) // UNITS + 1 if pointed else 1)
     return Paginator(this.units, UNITS).get_page(asked)
+
+
+def _find_opening(request: HttpRequest, units: list[PairUnit]) -> int:
+    """How many units come before the parting, where the address asks for no place: the page opens at the parting."""
+    if "row" in request.GET or "page" in request.GET:
+        return 0
+    return next((place for place, unit in enumerate(units) if unit.is_parting), 0)
 
 
 def _find_earlier(request: HttpRequest, this: TrialPair) -> dict[str, str]:

@@ -30,6 +30,8 @@ LINE_CHARS = 2_000  # a message with a longer line as well: what is so long in o
 PROSE_LINES = 40  # of a message that are shown; the others open below
 CHUNK_PROSE = 80_000  # characters of Markdown in one answer: drawing it takes time
 _MARKDOWN = re.compile(r"[*_`#\[\]<>|~\\&\n]|^\s*(?:[-+]|\d+[.)])\s")
+_MARKS = re.compile(r"[*`]+|^#+[ \t]*", re.MULTILINE)
+_JSON_BLOCK = re.compile(r"^[{\[]\n(?:[ \t].*\n){1,80}[}\]]$", re.MULTILINE)  # a prompt shows a form and no fences
 _SENTENCE = re.compile(r"[.!?:](?:\s|\Z)|\n")
 
 
@@ -121,6 +123,11 @@ class StepCard:
     @property
     def number(self) -> int:
         return self.step.number
+
+    @property
+    def name(self) -> str:
+        """The tool that was called first, else what kind of step it is."""
+        return self.step.tools[0] if self.step.tools else str(self.kind)
 
     @property
     def cut_class(self) -> str:
@@ -269,7 +276,7 @@ def _draw_reasoning(text: CardText | None) -> Reasoning | None:
 
 
 def _first_sentence(text: str) -> str:
-    beginning = text.strip()[:400]
+    beginning = _MARKS.sub("", text.strip()[:400])
     match = _SENTENCE.search(beginning, 20)
     return visible(beginning[: match.end()] if match else beginning).strip()
 
@@ -285,6 +292,8 @@ def _draw_title(text: str) -> SafeString:
 
 def _draw_prose(text: str) -> Prose:
     """Whole, or its beginning up to a blank line outside of a block of code."""
+    if "```" not in text:
+        text = _JSON_BLOCK.sub(r"\n```\n\g<0>\n```\n", text)
     lines = text.split("\n")
     if len(lines) <= PROSE_LINES + 12:
         return Prose(_render(text))

@@ -26,6 +26,12 @@ VIEWS = ("full", "rich", "rough")
 MAX_SKILL_STEPS = 2_000
 MAX_SIBLINGS = 40
 MAX_INSTRUCTION = MAX_OUTPUT = 60_000  # characters on the page; the whole has an address of its own
+_NUMBERS = {
+    "reward": ("reward",),
+    "checks": ("checks_total",),
+    "tokens": ("input_tokens", "output_tokens", "input_at_least", "output_at_least"),
+    "cost": ("cost_usd", "priced_usd"),
+}
 _PHASES = {phase.value: place for place, phase in enumerate(Phase)}
 
 
@@ -55,6 +61,15 @@ class LongText:
 
 
 @dataclass(frozen=True, slots=True)
+class Surroundings:
+    """The family's trials in this episode, the one before this trial and the one after it."""
+
+    siblings: tuple[Trial, ...] = ()
+    previous: Trial | None = None
+    following: Trial | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Inspection:
     """The page of one trial for one address."""
 
@@ -74,9 +89,6 @@ class Inspection:
     verdicts: tuple[VerdictView, ...]
     output: LongText | None
     instruction: LongText | None
-    siblings: tuple[Trial, ...]
-    previous: Trial | None
-    following: Trial | None
     decisions: tuple[Decision, ...]
     shown_in: tuple[Decision, ...]
     retrieved: tuple[Trial, ...]
@@ -108,6 +120,16 @@ class Inspection:
         return self.compactions[kind].steps_total - len(kept.steps - kept.partial)
 
     @property
+    def unknown(self) -> list[str]:
+        """Numbers that nobody recorded, in words. A part of a sum that is known counts as known."""
+        rows = [self.trial, *([self.attempt] if self.attempt and self.attempt.counts else [])]
+        return [
+            word
+            for word, names in _NUMBERS.items()
+            if all(getattr(row, name, None) is None for row in rows for name in names)
+        ]
+
+    @property
     def read(self) -> list[SkillUsage]:
         return [skill for skill in self.skills if skill.kinds]
 
@@ -136,7 +158,6 @@ def inspect_trial(trial: Trial, query: Mapping[str, str]) -> Inspection:
     )
     decided = reading.decided.verdict
     instruction = trial.task_revision.instruction_id if trial.task_revision else None
-    siblings, previous, following = _find_siblings(trial)
     return Inspection(
         trial=trial,
         ending=say_ending(trial, attempt, decided),
@@ -155,9 +176,6 @@ def inspect_trial(trial: Trial, query: Mapping[str, str]) -> Inspection:
         # Its end: that is where a verifier says what it concluded.
         output=_read_long(verdicts[0].verdict.output_id if verdicts else None, slice(-MAX_OUTPUT, None)),
         instruction=_read_long(instruction, slice(MAX_INSTRUCTION)),
-        siblings=tuple(siblings),
-        previous=previous,
-        following=following,
         decisions=tuple(trial.decisions.select_related("episode__run", "after").order_by("number")),
         shown_in=tuple(
             Decision.objects.filter(evidence__trial=trial).select_related("episode__run").order_by("number")
@@ -225,16 +243,16 @@ def _read_long(blob: str | None, bounds: slice) -> LongText | None:
     return LongText(visible(shown), len(text) - len(shown))
 
 
-def _find_siblings(trial: Trial) -> tuple[list[Trial], Trial | None, Trial | None]:
-    """(the family's trials in this episode, the one before, the one after). Without a family: by their order."""
+def find_surroundings(trial: Trial) -> Surroundings:
+    """Without a family its neighbours are those of the order in which the trials were recorded."""
     same = Trial.objects.filter(episode=trial.episode_id).select_related("task")
     if trial.task.family_id is None:
         before, after = same.filter(pk__lt=trial.pk).order_by("-pk"), same.filter(pk__gt=trial.pk).order_by("pk")
-        return [], before.first(), after.first()
+        return Surroundings((), before.first(), after.first())
     found = list(same.filter(task__family=trial.task.family_id).order_by("id")[:500])
     found.sort(key=lambda other: (_PHASES.get(other.phase, 9), other.task.ordinal, other.sample, other.pk))
     if trial not in found:
-        return [], None, None
+        return Surroundings()
     place = found.index(trial)
     start = max(0, min(place - MAX_SIBLINGS // 2, len(found) - MAX_SIBLINGS))
-    return found[start : start + MAX_SIBLINGS], *find_neighbours(found, trial)
+    return Surroundings(tuple(found[start : start + MAX_SIBLINGS]), *find_neighbours(found, trial))

@@ -17,14 +17,22 @@ from benchapp.exports.atif_file import atif_pieces, select_trajectories
 from benchapp.models import Attempt, Blob, Decision, Trajectory, Trial, User
 from benchapp.record.json_shape import JsonShape, encode
 from benchapp.record.recorded import BOUND_OF
-from benchapp.record.trajectory_store import MAX_CHUNK_STEPS, StoredStep, read_field
+from benchapp.record.trajectory_store import MAX_CHUNK_STEPS, StoredStep, open_field
 from benchapp.review.blinding import closed_trials
+from inspector.evolution.strip import open_strip
 from inspector.pages.people.comments import count_step_comments
 from inspector.pages.trials.live_trial import read_live_steps, read_steps_since
 from inspector.pages.trials.parting import find_parting
 from inspector.pages.trials.step_map import read_lines
 from inspector.pages.trials.step_reading import StepReading, list_skill_steps, read_uses
-from inspector.pages.trials.trial import Inspection, choose_attempt, inspect_trial, read_more_steps
+from inspector.pages.trials.trial import (
+    Inspection,
+    Surroundings,
+    choose_attempt,
+    find_surroundings,
+    inspect_trial,
+    read_more_steps,
+)
 from inspector.web.closed_pages import refuse_closed
 from inspector.web.responses import PageLink, link_to, render_page
 from inspector.web.subject import of_trial
@@ -36,6 +44,7 @@ SHOWN_BESIDE, MOST_BESIDE = 10, 60  # trials of the same task: in the list, and 
 JSON_CHARS = 20_000  # of one text in the JSON twin
 JSON_PAGE_CHARS = 1_000_000  # of all fields of its page of steps together
 PIECE_CHARS = 64_000  # of one field in one answer
+PIECE_PARTS = ("first", "middle", "last")
 
 
 class OutlineForm(forms.Form):
@@ -46,13 +55,15 @@ class OutlineForm(forms.Form):
 
 
 class FieldPieceForm(forms.Form):
-    """Which piece of which field: offsets in characters of the field's canonical text."""
+    """Which piece of which field: offsets in characters of the field's canonical text. `part`: where the piece lies
+    between them."""
 
     trajectory = forms.UUIDField(required=False)
     step = forms.IntegerField(min_value=1, max_value=2**31)
     field = forms.RegexField(r"\A(message|reasoning|tool_calls/\d{1,6}|observations/\d{1,6})\Z")
     start = forms.IntegerField(required=False, min_value=0, max_value=2**40)
     end = forms.IntegerField(required=False, min_value=0, max_value=2**40)
+    part = forms.ChoiceField(required=False, choices=[(part, part) for part in PIECE_PARTS])
 
 
 @require_safe
@@ -62,11 +73,14 @@ def trial(request: HttpRequest, found: Trial, *, as_json: bool = False) -> HttpR
     others = find_counterparts(found, without=closed_trials(cast(User, request.user)), most=MOST_BESIDE)
     beside = others[:SHOWN_BESIDE]
     live = read_live_steps(inspection.attempt) if inspection.trajectory is None else None
+    strip = None if as_json else open_strip(found.episode.run, found.episode, trial=found)
+    around = Surroundings() if strip else find_surroundings(found)
 
     def twin() -> dict[str, object]:
         return {
             **FACTS.read(found),
             **INSPECTION.read(inspection),
+            **SURROUNDINGS.read(around),
             "next": _build_next(request, inspection),
             "live": [step for _, step in live.published] if live else None,
             "compare_with": [_beside_twin(found, each) for each in beside],
@@ -76,6 +90,8 @@ def trial(request: HttpRequest, found: Trial, *, as_json: bool = False) -> HttpR
         "section": "trial",
         "this": inspection,
         "live": live,
+        "strip": strip,
+        "around": around,
         "views": list(VIEW_WORDS.items()),
         "counterparts": beside,
         "passing": _choose_passing(inspection, others),
@@ -147,21 +163,43 @@ def field(request: HttpRequest, found: Trial) -> HttpResponse:
         raise Http404("no such piece")
     asked = form.cleaned_data
     trajectory = _find_trajectory(found, asked["trajectory"])
-    start, end = asked["start"] or 0, asked["end"]
     try:
-        text = read_field(trajectory, asked["step"], asked["field"], start, end)
+        stored = open_field(trajectory, asked["step"], asked["field"])
     except KeyError as error:
         raise Http404("no such field") from error
+    end = stored.length if asked["end"] is None else min(asked["end"], stored.length)
+    start = min(asked["start"] or 0, end)
     if not request.htmx:  # type: ignore[attr-defined]
-        return HttpResponse(visible(text), "text/plain; charset=utf-8")
-    query = request.GET.copy()
-    query["start"] = str(start + PIECE_CHARS)
+        return HttpResponse(visible(stored.read(start, end)), "text/plain; charset=utf-8")
+    first, last = _place_piece(start, end, asked["part"])
     context = {
-        "piece": visible(text[:PIECE_CHARS]),
-        "left_out": max(0, len(text) - PIECE_CHARS),
-        "address": f"{request.path}?{query.urlencode()}",
+        "piece": visible(stored.read(first, last)),
+        "before": _gap(request, start, first),
+        "after": _gap(request, last, end),
     }
     return render(request, "trials/_field_piece.html", context)
+
+
+def _place_piece(start: int, end: int, part: str) -> tuple[int, int]:
+    """Where PIECE_CHARS of the stretch begin and end."""
+    spare = max(0, end - start - PIECE_CHARS)
+    first = start + {"middle": spare // 2, "last": spare}.get(part, 0)
+    return first, min(first + PIECE_CHARS, end)
+
+
+def _gap(request: HttpRequest, start: int, end: int) -> dict[str, object] | None:
+    """What is not loaded yet between a piece and its neighbour. `address` lacks the part."""
+    if start >= end:
+        return None
+    query = request.GET.copy()
+    query.pop("part", None)
+    query["start"], query["end"] = str(start), str(end)
+    return {
+        "address": f"{request.path}?{query.urlencode()}",
+        "left_out": end - start,
+        "piece": min(PIECE_CHARS, end - start),
+        "is_long": end - start > PIECE_CHARS,
+    }
 
 
 @require_safe
@@ -336,6 +374,7 @@ FACTS = JsonShape(
     *("checks_total", "turns", "input_tokens", "cached_tokens", "output_tokens", "cost_usd", "duration_seconds"),
     *("exception_type", "skills_mounted", "skills_read", "finished_at"),
 )
+SURROUNDINGS = JsonShape("previous", "following")
 INSPECTION = JsonShape(
     ("attempts", lambda this: ATTEMPT.read_all(this.attempts)),
     "attempt=attempt.number",
@@ -351,8 +390,7 @@ INSPECTION = JsonShape(
     ("compactions", _compactions_twin),
     ("decisions", lambda this: DECISION.read_all(this.decisions)),
     ("shown_in", lambda this: SHOWN_IN.read_all(this.shown_in)),
-    *("retrieved", "previous", "following"),
-    "ending",
+    *("retrieved", "ending"),
     ("deciding", lambda this: list(_deciding_twin(this))),
     ("steps", lambda this: _steps_twin(this.reading.stored)),
     "steps_total=window.total",

@@ -66,7 +66,8 @@ class StepView:
 
 @dataclass(frozen=True, slots=True)
 class StepText:
-    """A field before folding. `at_hand` may be shorter than `length`: only the beginning of a long text is loaded."""
+    """A field before folding. `at_hand` may be shorter than `length`: only the beginning of a long text is loaded, and its
+    end where `tail` has it."""
 
     name: str
     kind: str
@@ -75,6 +76,7 @@ class StepText:
     length: int
     offset: int  # where at_hand begins in the canonical text
     is_error: bool = False
+    tail: str = ""
 
 
 def draw_steps(
@@ -159,10 +161,8 @@ def read_reasons(tries: object) -> Iterator[str]:
 
 def _read_texts(stored: StoredStep) -> list[StepText]:
     """The fields in reading order: each result right after the call it answers."""
-    step, found = stored.step, dict(fields(stored.step))
-    return [
-        _make_text(step, name, found[name], stored.long.get(name, len(found[name]))) for name in reading_order(step)
-    ]
+    found = dict(fields(stored.step))
+    return [_make_text(stored, name, found[name]) for name in reading_order(stored.step)]
 
 
 def reading_order(step: Step) -> list[str]:
@@ -190,7 +190,8 @@ def name_result(step: Step, result: Observation) -> str:
     return "result" if named or not step.tool_calls else "result, call unknown"
 
 
-def _make_text(step: Step, name: str, text: str, length: int) -> StepText:
+def _make_text(stored: StoredStep, name: str, text: str) -> StepText:
+    step, length, tail = stored.step, stored.long.get(name, len(text)), stored.tails.get(name, "")
     group, _, index = name.partition("/")
     if group == "tool_calls":
         label = step.tool_calls[int(index)].name
@@ -199,8 +200,8 @@ def _make_text(step: Step, name: str, text: str, length: int) -> StepText:
         return StepText(name, "call", visible(label[:MAX_LABEL]), text[skip:], length, skip)
     if group == "observations":
         found = step.observations[int(index)]
-        return StepText(name, "result", name_result(step, found), text, length, 0, found.is_error)
-    return StepText(name, group, group, text, length, 0)
+        return StepText(name, "result", name_result(step, found), text, length, 0, found.is_error, tail)
+    return StepText(name, group, group, text, length, 0, tail=tail)
 
 
 def _fold_text(text: StepText, values: Collection[str] = ()) -> FieldView:
@@ -216,6 +217,7 @@ def _fold_text(text: StepText, values: Collection[str] = ()) -> FieldView:
             is_result=text.kind == "result",
             is_error=text.is_error,
             places=[place for place in found if place >= 0],
+            tail=text.tail,
         ),
         length=text.length - text.offset,
         is_error=text.is_error,

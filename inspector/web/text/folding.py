@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import NamedTuple
@@ -80,9 +80,10 @@ def fold(
     is_result: bool = False,
     is_error: bool = False,
     places: Sequence[int] = (),
+    tail: str = "",
 ) -> tuple[FoldedPart, ...]:
-    """The parts of a field from `offset` on. `text` may end before `length`: of huge fields only a beginning is loaded.
-    Lines with an error are looked for in results only: prompts and skills speak of errors without having any. `places`:
+    """The parts of a field from `offset` on. `text` may end before `length`: of huge fields only a beginning is loaded,
+    and their end as `tail`. Lines with an error are looked for in results only: prompts and skills speak of errors without having any. `places`:
     characters of `text` that stay in sight, with the lines around them."""
     rows = list(_split_rows(text))
     missing = length - offset - len(text)
@@ -90,12 +91,30 @@ def fold(
         return (FoldedPart(offset, length, text),) if text else ()
     starts = [row.start for row in rows]
     near = {bisect_right(starts, place) - 1 + step for place in places for step in range(-AROUND, AROUND + 1)}
+    if missing > 0:
+        return _fold_cut(rows, text, tail, offset, length, max([*near, (ERROR_LINES if is_error else LINES)[0] - 1]))
     errors = _find_errors(text, rows) if is_result else []
     shown = _choose_shown(rows, ERROR_LINES if is_error else LINES, errors, near)
-    parts = [
-        replace(part, start=offset + part.start, end=offset + part.end) for part in _build_parts(text, rows, shown)
-    ]
-    return (*parts, FoldedPart(offset + len(text), length, "", is_fold=True)) if missing > 0 else tuple(parts)
+    return _shift(_build_parts(text, rows, shown), offset)
+
+
+def _fold_cut(
+    rows: Sequence[_Row], text: str, tail: str, offset: int, length: int, last: int
+) -> tuple[FoldedPart, ...]:
+    """Beginning and end of a text of which only these are loaded; between them one fold. `last`: of the rows shown first."""
+    head = rows[: last + 1]
+    ending = list(_split_rows(tail))[1:][-ERROR_LINES[1] :]  # its first line is but the end of one
+    at = head[-1].end if head else 0
+    start = ending[0].start if ending else len(tail)
+    return (
+        *_shift(_cut_lines(text, head) if head else (), offset),
+        FoldedPart(offset + at, length - len(tail) + start, "", is_fold=True),
+        *_shift(_cut_lines(tail, ending) if ending else (), length - len(tail)),
+    )
+
+
+def _shift(parts: Iterable[FoldedPart], by: int) -> tuple[FoldedPart, ...]:
+    return tuple(replace(part, start=part.start + by, end=part.end + by) for part in parts)
 
 
 def _split_rows(text: str) -> Iterator[_Row]:

@@ -67,9 +67,22 @@ def test_it_cuts_long_texts_and_reads_them_whole_on_demand(attempt):
     whole = dict(fields(steps[0]))
     assert len(found.step.message) == trajectory_store.HEAD_CHARACTERS
     assert found.long == {name: len(whole[name]) for name in ("message", "tool_calls/0", "observations/0")}
-    assert trajectory_store.read_field(trajectory, 1, "observations/0", 699_999) == "éend"
+    assert trajectory_store.open_field(trajectory, 1, "observations/0").read(699_999) == "éend"
     assert trajectory_store.read_whole_steps(trajectory, 1, 1) == steps
     assert max(Blob.objects.values_list("size", flat=True)) <= trajectory_store.MAX_CHUNK_BYTES
+
+
+def test_of_a_text_that_stays_cut_a_page_has_the_end_and_a_piece_reads_no_more_than_it_needs(attempt):
+    long = "".join(f"{n}\n" for n in range(400_000))
+    trajectory = save(attempt, [step(1, message=long, output=f"é{long}")])
+    (found,) = trajectory_store.read_page(trajectory, 1, 1)
+    assert found.tails["message"] == long[-trajectory_store.TAIL_CHARACTERS :]
+    assert found.tails["observations/0"] == long[-trajectory_store.TAIL_CHARACTERS :]
+    stored = trajectory_store.open_field(trajectory, 1, "observations/0")
+    assert stored.length == len(long) + 1
+    for start, end in ((0, 10), (262_140, 262_150), (1_000_000, 1_000_009), (stored.length - 3, None), (9, 9)):
+        assert stored.read(start, end) == f"é{long}"[start:end]
+    assert trajectory_store.open_field(trajectory, 1, "message").read() == long
 
 
 def test_it_closes_a_chunk_at_one_mebibyte(attempt):

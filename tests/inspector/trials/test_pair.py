@@ -90,8 +90,9 @@ def pair() -> tuple[Trial, Trial]:
 
 def test_it_says_where_the_two_part(client, pair):
     text = page(client, pair)
-    assert "First other action" in text
-    assert "told the same and got the same" in text
+    assert "<h1>They part at step 4</h1>" in text
+    assert "First different action" in text
+    assert "same instructions, same results" in text
     assert 'class="pair apart parted' in text
     data = twin(client, pair)
     assert data["first_divergence"]["differs"] == ["action"]
@@ -104,12 +105,12 @@ def test_it_sets_the_verdicts_beside_each_other(client, pair):
     checks = {check["name"]: (check["A"], check["B"]) for check in data["checks"]}
     assert checks == {"the file is there": ("passed", "passed"), "missing cells are left out": ("failed", "passed")}
     assert data["checks"][0]["name"] == "missing cells are left out"
-    assert "1 of 2 that both name ended differently" in page(client, pair)
+    assert "1 of 2 shared ones end differently" in page(client, pair)
 
 
 def test_it_says_what_either_did_where_they_part(client, pair):
     text = re.sub(r"<[^>]+>", "", page(client, pair))
-    assert "A went on with step 4 shell awk sum data.csv" in text
+    assert "A continued with step 4 shell awk sum data.csv" in text
     assert "B step 4 shell head skills/tidy/SKILL.md" in text
 
 
@@ -117,8 +118,8 @@ def test_a_check_that_one_side_does_not_name_did_not_end_differently(client):
     found = pair_of(walked(["ls"]), walked(["ls"]))
     found[0].counting_attempt().verdicts.all().delete()
     text = page(client, found)
-    assert "no check is named by both" in text
-    assert "not named" in text
+    assert "none in common" in text
+    assert "no such check" in text
 
 
 def test_it_shows_the_lines_that_differ_and_folds_what_is_equal(client):
@@ -137,42 +138,42 @@ def test_it_names_the_skills_in_play_on_either_side(client, pair):
     skills = {skill["skill"]: (skill["A"], skill["B"]) for skill in twin(client, pair)["skills"]}
     assert skills["tidy"] == (None, {"mounted": True, "used": ["read"], "first_step": 2})
     assert skills["other"][0] == {"mounted": True, "used": [], "first_step": None}
-    assert "not there" in page(client, pair)
+    assert "not seen" in page(client, pair)
 
 
 def test_it_draws_tokens_summed_by_step(client, pair):
     assert twin(client, pair)["trials"]["A"]["tokens_by_step"] == [0, 110, 220, 330, 440]
     text = page(client, pair)
     assert text.count("<polyline") == 2
-    assert "told by 4 of 5 steps" in text
+    assert "reported by 4 of 5 steps" in text
 
 
 def test_tokens_that_no_step_tells_are_unknown_and_not_none(client):
     step = Step(1, Source.AGENT, "done")
     found = pair_of([step], [step])
     assert twin(client, found)["trials"]["A"]["tokens_by_step"] is None
-    assert "No step of either tells its tokens." in page(client, found)
+    assert "No step of either reports its tokens." in page(client, found)
 
 
 def test_it_says_what_they_were_told_before_they_parted(client):
     found = pair_of(walked(["ls", "cat a"]), walked(["ls", "cat b c d e"], told="Sum the column. Use skills."))
     assert twin(client, found)["first_other"]["given"]["row"] == 1
-    assert "told different things" in page(client, found)
+    assert "read different instructions" in page(client, found)
 
 
 def test_it_says_that_they_never_part(client):
     steps = walked(["ls", "cat a"])
     found = pair_of(steps, steps)
-    assert "They never part." in page(client, found)
+    assert "They never part" in page(client, found)
     assert twin(client, found)["first_divergence"] is None
 
 
 def test_a_side_without_trajectory_is_said_to_have_none(client):
     found = pair_of(walked(["ls"]), [])
     found[1].counting_attempt().trajectories.all().delete()
-    assert "nothing to align" in page(client, found)
+    assert "B has no recorded trajectory" in page(client, found)
     waiting = make_trial(found[0].episode, found[0].task, phase="deployment", finished=False)
-    assert "nothing to align" in page(client, (found[0], waiting))
+    assert "Nothing to compare step by step" in page(client, (found[0], waiting))
 
 
 # --- which two --------------------------------------------------------------------------------------------------
@@ -216,7 +217,7 @@ def test_it_says_when_the_library_between_them_changed(client):
 def test_it_says_when_the_task_itself_was_changed(client, pair):
     revision = pair[0].task.revisions.create(digest="another")
     Trial.objects.filter(pk=pair[1].pk).update(task_revision=revision)
-    assert "trials of two revisions" in page(client, pair)
+    assert "they ran two revisions" in page(client, pair)
     assert twin(client, pair)["same_task_revision"] is False
 
 
@@ -248,6 +249,23 @@ def test_a_link_to_a_row_opens_the_page_that_holds_it(client):
     text = page(client, found, f"?row={later}")
     assert re.search(rf'<li id="row-{later}" class="[^"]* pointed"', text)
     assert page(client, found, "?row=nonsense&page=many")
+
+
+def test_it_opens_where_the_two_part(client):
+    same = [word for n in range(40) for word in (f"look {n}", f"read a{n} b{n}")]
+    results = [did(n, word, f"result {n % 2}") for n, word in enumerate(same, start=1)]
+    others = [did(n, word, f"result {n % 2 + n % 3}") for n, word in enumerate(same, start=1)]
+    found = pair_of([*results, did(81, "make a")], [*others, did(81, "see b c d")])
+    text = page(client, found)
+    assert "First different action" in text
+    assert re.search(r'<li id="row-\d+" class="pair apart parted', text)
+    assert twin(client, found)["units"][0]["row"] == 1
+
+
+def test_steps_without_a_counterpart_are_cards_with_a_link_to_their_trial(client, pair):
+    text = page(client, pair)
+    assert '<li id="b-step-4" class="step agent' in text
+    assert f'href="{pair[1].get_absolute_url()}?at=4#step-4"' in text
 
 
 def test_where_they_go_their_own_ways_a_few_steps_stand_beside_each_other(client):
@@ -307,7 +325,7 @@ def test_it_shows_the_text_of_strangers_as_text(client):
 def test_it_cuts_what_is_too_long_and_says_so(client, monkeypatch):
     monkeypatch.setattr("benchapp.analysis.alignment.aligned_reading.MAX_STEPS", 4)
     found = pair_of(walked(["ls"] * 9), walked(["ls"]))
-    assert "only the first 4 of 10 steps" in page(client, found)
+    assert "Only the first 4 of 10 steps of A are compared" in page(client, found)
     assert twin(client, found)["steps_aligned"] == {"A": 4, "B": 2}
     assert twin(client, found)["steps_total"] == {"A": 10, "B": 2}
 

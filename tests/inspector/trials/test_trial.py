@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 
 import pytest
@@ -151,7 +152,8 @@ def test_it_calls_the_unknown_unknown(client):
     )
     text = page(client, trial)
     assert "not scored" in text
-    assert "Not scored: no verdict says how it went" in text
+    assert "Not scored: no verdict" in text
+    assert "unknown: reward, checks, cost" in text
     assert "left no trajectory that could be read" in text
     assert twin(client, trial)["cost_usd"] is None
 
@@ -202,15 +204,26 @@ def test_it_says_of_an_import_without_result_what_is_not_known(client, trial):
     assert "worker stopped" not in text
 
 
-def test_it_walks_the_family_in_the_order_of_its_phases(client):
+def test_the_strip_leads_through_the_episode_and_the_twin_through_the_family(client):
     run = make_learning_run(families=1)
     trials = list(run.episodes.get().trials.order_by("id"))
     text = page(client, trials[3])
-    assert f'href="/trials/{trials[2].public_id}/" data-key="["' in text
-    assert f'href="/trials/{trials[4].public_id}/" data-key="]"' in text
-    assert [text.index(phase) for phase in (">acquisition<", ">deployment<", ">replay<")]
+    places = {key: re.search(rf'<a href="(/trials/[^"]+)"[^>]* data-key="{re.escape(key)}"', text) for key in "[]"}
+    assert all(places.values())
+    assert text.count('data-key="["') == 1
+    assert f'<a id="evo-{trials[3].public_id}" class="evo-trial {trials[3].status} is-here"' in text
+    assert text.count('class="evo-trial') == len(trials)
     data = twin(client, trials[3])
     assert (data["previous"], data["following"]) == (str(trials[2].public_id), str(trials[4].public_id))
+
+
+def test_without_an_order_it_walks_the_trials_as_they_were_recorded(client):
+    episode = make_unordered_episode()
+    trials = [make_trial(episode, phase="evaluation") for _ in range(3)]
+    text = page(client, trials[1])
+    assert "evo-svg" not in text
+    assert f'href="/trials/{trials[0].public_id}/" data-key="["' in text
+    assert f'href="/trials/{trials[2].public_id}/" data-key="]"' in text
 
 
 # --- steps ------------------------------------------------------------------------------------------------------
@@ -307,8 +320,9 @@ def test_a_failed_check_leads_to_the_step_that_decided_it(client):
     assert "<mark>202.05</mark>" in text, "the value stays in sight inside of the fold"
     assert '<a class="step-link bare" href="?at=2#step-2" title="last write of solve.py">' in text
     assert [(one["check"], one["step"], one["rule"]) for one in twin(client, trial)["deciding"]] == [
-        ("solve.py is there", 2, "last-write"), ("the averages", 3, "prints"), ("the averages", 2, "wrote"),
+        ("the averages", 3, "prints"), ("the averages", 2, "wrote"), ("solve.py is there", 2, "last-write"),
     ]  # fmt: skip
+    assert text.index("<h3>hidden") < text.index("<h3>public"), "what failed comes first"
 
 
 def test_it_says_where_a_passing_trial_first_did_something_else(client, trial):
@@ -370,6 +384,37 @@ def test_it_loads_a_folded_text_piece_by_piece(client):
         found = re.search(r'hx-get="([^"]+)"', piece)
         rest = found[1].replace("&amp;", "&") if found else ""
     assert shown == body[start:end]
+
+
+def test_of_a_result_of_millions_of_characters_every_part_is_reachable(client):
+    """Beginning and end are on the page; what lies between comes in pieces from either end or from its middle."""
+    trial = make_trial()
+    whole = "".join(f"line {n}\n" for n in range(200_000)) + "the end"
+    record_steps(trial.counting_attempt(), [Step(1, Source.AGENT, observations=(Observation(whole),))])
+    text = client.get(f"/trials/{trial.public_id}/").text
+    assert "line 7\n" in text
+    assert text.index("line 199999\nthe end") > text.index("characters more</b>")
+    url = re.search(r'hx-get="([^"]+field/[^"]+)"', text)[1].replace("&amp;", "&")
+    seen, waiting = {}, [url]
+    for turn in range(80):
+        if not waiting:
+            break
+        address = waiting.pop() + ("", "&part=middle", "&part=last")[turn % 3]
+        piece = client.get(address, headers={"HX-Request": "true"}).text
+        bounds = sorted(
+            (int(found[1]), int(found[2]))
+            for found in re.finditer(r'<a href="[^"]*start=(\d+)&amp;end=(\d+)[^"]*" hx-get', piece)
+        )
+        waiting += [
+            re.sub(r"start=\d+&end=\d+", f"start={start}&end={end}", url) for start, end in dict.fromkeys(bounds)
+        ]
+        shown = html.unescape(re.sub(r'<span class="gap">.*?</span>', "", piece))
+        start = whole.index(shown)
+        seen[start] = shown
+        assert len(shown) <= 64_000
+    assert not waiting
+    first, last = (int(found) for found in re.search(r"start=(\d+)&end=(\d+)", url).groups())
+    assert "".join(seen[start] for start in sorted(seen)) == whole[first:last]
 
 
 def test_it_gives_a_piece_as_plain_text_without_htmx(client, trial):
