@@ -45,6 +45,6 @@ def _could_be(items: QuerySet[QueueItem]) -> Q:
 
 
 ELSEWHERE = (
-    "This would reveal others' answers about something that another queue still asks you about. It opens when you have"
+    "Another queue still asks you about this. Other people's answers open when you have"
     " answered there."
 )

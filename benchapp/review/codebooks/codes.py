@@ -222,7 +222,7 @@ def _place(code: Code, parent: Code | None, before: Code | None) -> None:
         if parent.pk not in parents:
             raise CodebookRefused(f"“{parent.name}” is not a code of this draft.")
         if code.pk in [parent.pk, *above(parent.pk, parents)]:
-            raise CodebookRefused(f"“{code.name}” cannot hang below itself.")
+            raise CodebookRefused(f"“{code.name}” cannot be below itself.")
     if before is not None and (before.pk == code.pk or parents.get(before.pk, -1) != (parent.pk if parent else None)):
         raise CodebookRefused(f"“{before.name}” is not another code at that place.")
     code.parent = parent

@@ -52,21 +52,21 @@ def explain_barred(item: QueueItem, user: User) -> str:
     has items of the overlap to review blind.
     """
     if not user.may(User.Level.REVIEWER):
-        return f"Resolving takes the level reviewer; yours is {user.level}."
+        return f"Resolving needs the level reviewer; yours is {user.level}."
     if left := still_to_review(item.queue, user):
         return closed_sentence(left)
     if asked_elsewhere([item.queue], user):
         return ELSEWHERE
     own = Review.objects.filter(item=item, reviewer=user).exclude(state=Review.State.DRAFT)
     if not user.may(User.Level.ADMIN) and own.exists():
-        return "You reviewed this item yourself, so somebody else resolves it, or an admin."
+        return "You reviewed this item. Somebody else or an admin must resolve it."
     return ""
 
 
 def closed_sentence(left: int) -> str:
     items = "1 item" if left == 1 else f"{left:,} items"
     return (
-        f"You still have {items} of this queue's overlap to review without knowing what others said. Finish them first."
+        f"You still have {items} of this queue's overlap to review before you see other reviews. Finish them first."
     )
 
 
@@ -112,7 +112,7 @@ def _check(item: QueueItem, verdict: AdjudicatorVerdict) -> list[Code]:
     if len(verdict.memo) > MAX_MEMO:
         problems.append(f"The memo is longer than {MAX_MEMO:,} characters.")
     if not was_opened(item.queue):
-        problems.append("Nobody opened this queue's disagreements yet: agreement is taken first.")
+        problems.append("Open this queue's disagreements first: that saves the agreement.")
     said = read_code_sets(item)
     if len(said) < 2:
         problems.append("Fewer than two people reviewed this item, so there is nothing to resolve.")

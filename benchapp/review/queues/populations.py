@@ -40,7 +40,7 @@ PRESETS: Mapping[str, Mapping[str, str]] = {  # unit -> preset -> what it says a
         DecisionStatus.APPLIED: "that changed the library",
         DecisionStatus.NO_OP: "that changed nothing",
         DecisionStatus.REJECTED: "that broke a rule",
-        DecisionStatus.FAILED: "that could not be had or read",
+        DecisionStatus.FAILED: "that failed or could not be read",
     },
     Unit.SNAPSHOT: {"all": "that hold a file"},
 }

@@ -202,7 +202,7 @@ def test_what_all_reviews_share_is_ticked_from_the_start(client: Client, opened:
     text = client.get(resolve_page(item)).text
     shared = opened.version.codes.get(name="over-specific").public_id
     assert f'value="{shared}" checked' in text
-    assert text.count("checked") == 2  # and "not told" of the attribution
+    assert text.count("checked") == 2  # and "not given" of the attribution
 
 
 def test_resolving_goes_on_to_the_next_open_one_of_the_same_list(client: Client, opened: Queue) -> None:
@@ -281,7 +281,7 @@ def test_viewers_read_and_change_nothing(client: Client, accounts: None, opened:
     item = opened.items.all()[1]
     assert client.get(page("agreement", opened)).status_code == 200
     text = client.get(resolve_page(item)).text
-    assert "Resolving takes the level reviewer; yours is viewer." in text
+    assert "Resolving needs the level reviewer; yours is viewer." in text
     assert "<textarea" not in text
     for url in (page("agreement-keep", opened), page("disagreements-open", opened)):
         assert client.post(url).status_code == 403

@@ -308,7 +308,7 @@ def test_carrying_shows_what_it_would_do_and_does_it_once(client: Client) -> Non
     response = client.post(page)
     made = queue.carried_to.get()
     assert response.headers["Location"] == made.get_absolute_url()
-    assert "It was carried over before" in client.get(page).text
+    assert "Already carried over" in client.get(page).text
     client.post(page)
     assert Queue.objects.count() == 2
 
