@@ -74,7 +74,7 @@ _FIELDS = (
     LaunchField("conditions", "Ways to remember", "ticks", "Others, one a line, such as naive-prompt@8000"),
     LaunchField("agents", "Agents", "ticks"),
     LaunchField("agent_models", "Agent models", "ticks", "Others, one a line: provider/name"),
-    LaunchField("author_models", "Author models", "ticks", "Others, one a line. None where no author works."),
+    LaunchField("author_models", "Author models", "ticks", "Others, one a line. Empty where no author works."),
     LaunchField("replicates", "Replicates", "number"),
     LaunchField("samples", "Samples", "number", "The same task again, with the same library."),
     LaunchField("answers", "Answers", "number", "How often the author may answer, each time."),

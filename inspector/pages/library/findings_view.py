@@ -68,7 +68,7 @@ def findings_ask(request: HttpRequest, public_id: UUID) -> HttpResponse:
     asked = enqueue_reading(select_with_library(Episode.objects.filter(run=run)))
     if asked is None:
         messages.error(
-            request, "Cannot reach the broker, so no worker was asked. Run `manage.py diagnose_libraries` instead."
+            request, "The broker does not answer, so no worker runs it. Use `manage.py diagnose_libraries`."
         )
     else:
         messages.success(

@@ -109,7 +109,7 @@ def test_it_names_blocked_trials_with_their_reasons_and_offers_them_first(
 def test_it_says_which_trial_cannot_be_skipped(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(operations, "skip", lambda *_, trial, **__: trial)
     said = act(client, make_work(), "skip", reason="broken", trial="deployment/T1/0").text
-    assert "deployment/T1/0 is skipped; the episode goes on." in said
+    assert "deployment/T1/0 is skipped. The episode continues." in said
     assert "expected phase/task/sample" in act(client, make_work(), "skip", reason="broken", trial="T1").text
 
 
@@ -148,7 +148,7 @@ def test_the_skip_of_an_answer_is_for_the_one_that_was_shown(client: Client, mon
     monkeypatch.setattr(operations, "skip_answer", skip_answer)
     text = act(client, make_work(status="blocked"), "skip-answer", reason="too long", answer=ANSWER.key).text
     assert (asked["answer"], asked["reason"]) == (ANSWER.key, "too long")
-    assert "is skipped; the episode goes on with its library as it is." in text
+    assert "is skipped. The episode continues with the same library." in text
     asked.clear()
     act(client, make_work(status="blocked"), "skip-answer", answer=ANSWER.key)
     assert not asked  # without a reason
@@ -160,7 +160,7 @@ def test_an_episode_that_cannot_go_on_as_it_is_offers_no_skip(client: Client) ->
     text = page(client, episode)
     assert "Retry" in text
     assert "Skip the" not in text
-    assert "Nothing can be skipped from here: " in text
+    assert "You cannot skip anything here: " in text
 
 
 def test_a_spent_budget_offers_neither_retry_nor_skip(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -248,5 +248,5 @@ def test_it_says_what_is_not_there_and_what_is_shown_instead(
     run = states({}, {"a/SKILL.md": "a\n", "b/SKILL.md": "b\n", "c/notes.md": "c\n"})
     told = twin(client, run, query)
     assert (told["file"], told["not_there"], told["line"]) == (path, missing, None)
-    said = f"has no <code>{missing}</code>: shown is <code>{path}</code>"
+    said = f"has no <code>{missing}</code>: showing <code>{path}</code>"
     assert (said in page(client, run, query)) is bool(missing)

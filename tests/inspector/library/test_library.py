@@ -126,7 +126,7 @@ def test_it_answers_nonsense_with_a_page(client, run, query):
 def test_it_says_what_is_not_there_and_what_is_shown_instead(client):
     run = two_states({"a/SKILL.md": "one\n"}, {"a/SKILL.md": "two\n"})
     assert "no <code>gone.md</code> here: shown is all that changed" in page(client, run, "?file=gone.md")
-    assert "here: shown is <code>a/SKILL.md</code>" in page(client, run, "?file=gone.md&view=source")
+    assert "here: showing <code>a/SKILL.md</code>" in page(client, run, "?file=gone.md&view=source")
     assert twin(client, run, "?file=gone.md")["not_there"] == "gone.md"
     assert "There is no <code>" not in page(client, run, "?file=a/SKILL.md")
 
