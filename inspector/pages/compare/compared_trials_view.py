@@ -204,7 +204,7 @@ OF_RUN = JsonShape("run=public_id", "condition", "replicate", "agent_model", "ha
 
 def _sentence(tally: TrialTally, narrowing: Narrowing) -> str:
     if not tally.total:
-        return "No trial is behind this mark."
+        return "This mark has no trials."
     trials = f"{tally.total:,} trial{'' if tally.total == 1 else 's'}"
     if narrowing.outcome:
         return f"{trials}."

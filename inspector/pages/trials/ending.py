@@ -17,7 +17,7 @@ _ENDS = {
     AgentEnd.TURNS: "ran out of turns",
     AgentEnd.TOKENS: "ran out of tokens",
     AgentEnd.CONTEXT: "ran out of context",
-    AgentEnd.OUTPUT: "wrote more than it may",
+    AgentEnd.OUTPUT: "wrote more than allowed",
     AgentEnd.NO_CALL: "stopped calling tools",
     AgentEnd.PROGRAM: "crashed",
     AgentEnd.MACHINERY: "was stopped by the machine",
@@ -42,7 +42,7 @@ def say_ending(trial: Trial, attempt: Attempt | None, verdict: VerdictView | Non
 
 def _say_unscored(attempt: Attempt) -> str:
     end = end_of(attempt.exception_type) if attempt.exception_type else None
-    return f"Not scored: the agent {_ENDS[end]}" if end else "Not scored: no verdict says how it went"
+    return f"Not scored: the agent {_ENDS[end]}" if end else "Not scored: no verdict"
 
 
 def _say_passed(trial: Trial, verdict: VerdictView) -> str:

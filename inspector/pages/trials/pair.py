@@ -35,7 +35,7 @@ FOLDED_LINES = 100  # of a folded stretch that are listed
 MAX_CHECKS = 60
 MAX_SKILLS = 40
 DIFFERS = {
-    DifferingPart.GIVEN: "told something else",
+    DifferingPart.GIVEN: "another input",
     DifferingPart.ACTION: "another action",
     DifferingPart.RESULT: "another result",
     DifferingPart.WORDS: "other words",

@@ -62,7 +62,7 @@ def pair(request: HttpRequest, public_id: UUID, other_id: UUID, *, as_json: bool
 def _find_problem(left: Trial, right: Trial, query: Mapping[str, str]) -> str:
     """Why these two cannot stand beside each other; empty where they can."""
     if left.task_id != right.task_id:
-        return "These two trials are at different tasks: an alignment of their steps would say nothing."
+        return "These two trials have different tasks, so their steps cannot be aligned."
     if left == right and query.get("a", "") == query.get("b", ""):
         return "Both sides are the same trial. Name two of its trajectories with ?a= and ?b=, or another trial."
     return ""

@@ -127,7 +127,7 @@ def test_it_draws_the_printed_numbers_of_skillflow() -> None:
 
 @pytest.mark.django_db
 def test_it_says_what_is_missing() -> None:
-    assert drawn(CHART).absent == "No run is chosen, and no published number is laid over."
+    assert drawn(CHART).absent == "Choose runs, or lay published numbers over."
     make_learning_run(condition="selfgen-always")  # at no cost, as scripted models have it
     absent = drawn(CHART, "option=x:cost").absent
     assert "any agent cost per task above zero" in absent

@@ -99,7 +99,7 @@ def test_it_gives_each_model_a_panel_of_its_own() -> None:
 
 
 def test_it_says_what_is_missing_where_nothing_can_be_drawn() -> None:
-    assert drawn(CHART).absent.startswith("No run is chosen, and no published number is laid over.")
+    assert drawn(CHART).absent.startswith("Choose runs, or lay published numbers over.")
     make_learning_run(condition="selfgen-always")
     drawing = drawn(CHART)
     assert drawing.figure is None

@@ -59,7 +59,7 @@ def test_it_calls_unknown_cost_unknown_and_a_partial_sum_partial() -> None:
     make_trial(episode, attempt={"cost_usd": None})
     assert shares()[AGENT]["cost"] is None
     assert texts(3) == []
-    assert "No attempt and no call of these runs tells a cost." in drawn(CHART).notes
+    assert "No attempt or call of these runs reports a cost." in drawn(CHART).notes
     Attempt.objects.update(priced_usd=0.5)
     Run.objects.touch()
     assert (shares()[AGENT]["cost"], shares()[AGENT]["cost_known"]) == (0.5, 0)

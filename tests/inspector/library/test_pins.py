@@ -61,7 +61,7 @@ def test_the_list_of_trials_says_what_came_since(client: Client, pin: datetime) 
 
 
 def test_a_report_that_nobody_saved_says_what_came_since(client: Client, pin: datetime) -> None:
-    said = "Came after the moment this report is of, and left out: 1 matching run and results of 1 trial."
+    said = "Added after the date of this report, and left out: 1 matching run and results of 1 trial."
     assert said in client.get(pinned("/compare/report/", pin)).text
     assert "Came after the moment" not in client.get("/compare/report/").text
 

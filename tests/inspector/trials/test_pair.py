@@ -151,7 +151,7 @@ def test_tokens_that_no_step_tells_are_unknown_and_not_none(client):
     step = Step(1, Source.AGENT, "done")
     found = pair_of([step], [step])
     assert twin(client, found)["trials"]["A"]["tokens_by_step"] is None
-    assert "No step of either tells its tokens." in page(client, found)
+    assert "No step of either reports its tokens." in page(client, found)
 
 
 def test_it_says_what_they_were_told_before_they_parted(client):
@@ -163,7 +163,7 @@ def test_it_says_what_they_were_told_before_they_parted(client):
 def test_it_says_that_they_never_part(client):
     steps = walked(["ls", "cat a"])
     found = pair_of(steps, steps)
-    assert "They never part." in page(client, found)
+    assert "No difference." in page(client, found)
     assert twin(client, found)["first_divergence"] is None
 
 
