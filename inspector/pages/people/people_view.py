@@ -21,7 +21,7 @@ PER_PAGE = 50
 MEANINGS = {
     User.Level.VIEWER: "reads everything that is not hidden for a blind review",
     User.Level.REVIEWER: "also codes items, comments, saves comparisons",
-    User.Level.OPERATOR: "also imports, launches, cancels, and assigns what files do not tell",
+    User.Level.OPERATOR: "also imports, launches, cancels, and adds what files do not say",
     User.Level.ADMIN: "also manages accounts and other people's queues",
 }
 
@@ -30,7 +30,7 @@ class AddAccountForm(forms.Form):
     username = forms.CharField(max_length=150, error_messages={"required": "Give it a name."})
     level = forms.ChoiceField(choices=User.Level.choices, initial=User.Level.REVIEWER)
     password = forms.CharField(
-        max_length=1000, strip=False, error_messages={"required": "Give it a first password; its owner changes it."}
+        max_length=1000, strip=False, error_messages={"required": "Give it a first password. Its owner changes it."}
     )
 
 
