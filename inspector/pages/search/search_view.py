@@ -86,10 +86,10 @@ def _says(query: SearchQuery, found: Found, known: IndexProgress) -> str:
     if query.is_empty or query.problems:
         return ""
     if found.is_capped:
-        return f"More than {MOST:,} hits; the newest {MOST:,} are listed and counted. Narrow it to see the others."
+        return f"More than {MOST:,} hits; the newest {MOST:,} are listed and counted. Narrow the search to see the others."
     total = len(found.numbers)
     if not total:
-        return "Nothing is like that" + ("." if known.is_complete else " in what is indexed so far.")
+        return "Nothing matches" + ("." if known.is_complete else " in what is indexed so far.")
     return f"{total:,} hit{'' if total == 1 else 's'}, newest first."
 
 

@@ -38,7 +38,7 @@ def test_it_says_what_is_not_indexed_yet(client: Client) -> None:
     page = client.get("/search/?q=zebra").text
     assert "<b>0</b> of <b>6</b> indexed" in page
     assert "manage.py index_search" in page
-    assert "Nothing is like that in what is indexed so far." in page
+    assert "Nothing matches in what is indexed so far." in page
 
 
 def test_a_hit_opens_at_its_step_with_the_words_marked(client: Client) -> None:
