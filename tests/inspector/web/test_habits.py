@@ -236,7 +236,7 @@ def test_no_script_evaluates_text(path: Path) -> None:
 def test_a_page_that_is_not_there_says_so_in_the_frame(client: Client) -> None:
     response = client.get("/nowhere/")
     assert response.status_code == 404
-    assert "There is no such page" in response.text
+    assert "Page not found" in response.text
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
