@@ -50,6 +50,23 @@ PATTERNS = {  # what is kept out: what to write in its place
     r"(oneself|of one's own)": "yourself, your own",
     r"(is|are|was|were) (waited|looked) for": "say who waits or looks",
     r"(is|are|was|were) said(?! to)": "is shown, is reported",
+    r"(stands?|stood|standing)(?! for)": "is, is listed, counts, stays",
+    r"(lies|lying)": "is",
+    r"(whoever|whatever)": "the person who; any; name it",
+    r"meanwhile": "in the meantime; since then",
+    r"lately": "recently",
+    r"(becomes?|became|comes?|came) of": "where it goes; the result",
+    r"(as|like) (it|they) (came|comes?)": "unchanged",
+    r"once (it|they|he|that|this|you|the)": "when, after",
+    r"(by|with|for|to|from|in|on|at|under|after|against|through|about) (which|whom)": "two sentences; where, that",
+    r"beside": "next to, side by side; also",
+    r"(shall|upon|hence|thus|hitherto|whereas)": "plain words",
+    r"not known": "unknown",
+    r"nothing of": "nothing about; no part of",
+    r"takes? the (level|file|form)": "needs",
+    r"in all(?=[.,;:)])": "in total",
+    r"hangs? (on|from|below|at)": "belongs to, is attached to",
+    r"(do|does|did) not tell": "does not say, does not report",
 }
 STRUCK = {re.compile(rf"\b{pattern}\b".replace(" ", r"\s+"), re.IGNORECASE): said for pattern, said in PATTERNS.items()}
 

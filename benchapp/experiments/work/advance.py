@@ -162,7 +162,7 @@ def _stop_looping(episode: Episode, lease: Lease) -> bool:
     if failures is None or failures <= settings.INFRASTRUCTURE_RETRIES:
         return failures is None
     last = Episode.objects.values_list("last_failure", flat=True).get(pk=episode.pk)
-    told = f"The machine failed {failures} times in a row, the last time because whoever worked on it vanished. {last}"
+    told = f"The machine failed {failures} times in a row, the last time because its worker vanished. {last}"
     Episode.objects.block(episode.pk, epoch=lease.epoch, reason=told[:MAX_REASON])
     log.error("episode %s: blocked after %d failures: its workers vanish", episode.public_id, failures)
     return True

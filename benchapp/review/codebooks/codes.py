@@ -86,7 +86,7 @@ def reword(code: Code, wording: Wording, user: User | None, *, seen: str = "") -
         code.refresh_from_db()
         before = Wording.of(code)
         if seen and seen != before.fingerprint:
-            raise CodebookRefused(f"Somebody changed “{before.name}” meanwhile. Nothing was saved; look at it again.")
+            raise CodebookRefused(f"Somebody else changed “{before.name}”. Nothing was saved. Check it again.")
         if before == wording:
             return code
         _check_names(code.version, [wording.name], besides=[code])

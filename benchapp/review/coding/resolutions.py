@@ -41,7 +41,7 @@ class Superseded(Exception):
     """Somebody resolved the item since the page was opened; `standing` is what they said."""
 
     def __init__(self, standing: Resolution | None) -> None:
-        super().__init__("Somebody resolved this item meanwhile. Nothing of yours was saved; both are shown.")
+        super().__init__("Somebody else resolved this item first. Yours was not saved; both are shown.")
         self.standing = standing
 
 
@@ -65,9 +65,7 @@ def explain_barred(item: QueueItem, user: User) -> str:
 
 def closed_sentence(left: int) -> str:
     items = "1 item" if left == 1 else f"{left:,} items"
-    return (
-        f"You still have {items} of this queue's overlap to review before you see other reviews. Finish them first."
-    )
+    return f"You still have {items} of this queue's overlap to review before you see other reviews. Finish them first."
 
 
 def resolve(item: QueueItem, user: User, verdict: AdjudicatorVerdict, *, seen: UUID | None) -> Resolution:
@@ -108,7 +106,7 @@ def _check(item: QueueItem, verdict: AdjudicatorVerdict) -> list[Code]:
     if verdict.category not in Resolution.Category.values:
         problems.append("Choose why they differ.")
     if verdict.attribution and verdict.attribution not in Attribution.values:
-        problems.append("The attribution is not known.")
+        problems.append("Unknown attribution.")
     if len(verdict.memo) > MAX_MEMO:
         problems.append(f"The memo is longer than {MAX_MEMO:,} characters.")
     if not was_opened(item.queue):

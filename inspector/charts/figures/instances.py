@@ -251,13 +251,9 @@ def _count(runs: Sequence[Outcomes], metric: TrialMetric) -> Counter[str]:
 
 
 def _note_instances(rows: Sequence[FamilyCounts], metric: TrialMetric) -> tuple[str, ...]:
-    notes = [
-        f"Tasks counted: {metric.meaning}. Each replicate counts a family once; all samples of a task count."
-    ]
+    notes = [f"Tasks counted: {metric.meaning}. Each replicate counts a family once; all samples of a task count."]
     if any(row.counts["undecided"] for row in rows):
-        notes.append(
-            "Undecided: an unscored task leaves the kind open. It does not count as failed."
-        )
+        notes.append("Undecided: an unscored task leaves the kind open. It does not count as failed.")
     return (*notes, NOT_PUBLISHED, *note_crowd(len(rows), "groups"))
 
 

@@ -187,9 +187,7 @@ def _notes(without_raw: int, own: bool) -> tuple[str, ...]:
         if own
         else ""
     )
-    blank = (
-        f"Always compared with {RAW}. Blank: nothing to compare; point at it for the reason. No test."
-    )
+    blank = f"Always compared with {RAW}. Blank: nothing to compare; point at it for the reason. No test."
     return tuple(filter(None, (blank, mine, NOT_PUBLISHED, left)))
 
 

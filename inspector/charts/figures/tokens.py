@@ -25,7 +25,12 @@ from inspector.charts.drawing.quantities import plural, tokens
 from inspector.charts.sheet import ChartSheet
 from inspector.web.text.formats import usd
 
-FRESH, CACHED, UNTOLD, OUTPUT = "input, not cached", "input, from the cache", "input, cached part not reported", "output"
+FRESH, CACHED, UNTOLD, OUTPUT = (
+    "input, not cached",
+    "input, from the cache",
+    "input, cached part not reported",
+    "output",
+)
 AGENT, AUTHOR = "agent", "author"
 KINDS = kinds_of_part(FRESH, CACHED, UNTOLD, OUTPUT, AGENT, AUTHOR)
 THINGS = {AGENT: "attempt", AUTHOR: "call"}

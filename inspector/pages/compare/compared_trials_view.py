@@ -91,7 +91,7 @@ def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpRespo
     sort = request.GET.get("sort", "")
     if sort.lstrip("-") not in {"", *SORTS}:
         problems.append(
-            f"sort: {sort[:80]!r} is not known, expected one of {', '.join(SORTS)}, or -{next(iter(SORTS))}"
+            f"sort: {sort[:80]!r} is unknown, expected one of {', '.join(SORTS)}, or -{next(iter(SORTS))}"
         )
     if problems:
         data = {"problems": problems, "trials": list[object]()}

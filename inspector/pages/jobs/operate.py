@@ -31,7 +31,10 @@ def carry_out(
 ) -> tuple[str, Following | None]:
     """A sentence about what was done, and where to go on where that is elsewhere. RunnerError says why not."""
     if act == PAUSE.key:
-        return f"{_write_episode_count(operations.pause(target, reason=reason, by=by))} paused. Running trials finish first.", None
+        return (
+            f"{_write_episode_count(operations.pause(target, reason=reason, by=by))} paused. Running trials finish first.",
+            None,
+        )
     if act == RESUME.key:
         return f"{_write_episode_count(operations.resume(target, reason=reason, by=by))} resumed.", None
     if act in (CANCEL.key, CANCEL_LATER.key):

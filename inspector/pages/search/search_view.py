@@ -86,7 +86,9 @@ def _says(query: SearchQuery, found: Found, known: IndexProgress) -> str:
     if query.is_empty or query.problems:
         return ""
     if found.is_capped:
-        return f"More than {MOST:,} hits; the newest {MOST:,} are listed and counted. Narrow the search to see the others."
+        return (
+            f"More than {MOST:,} hits; the newest {MOST:,} are listed and counted. Narrow the search to see the others."
+        )
     total = len(found.numbers)
     if not total:
         return "Nothing matches" + ("." if known.is_complete else " in what is indexed so far.")

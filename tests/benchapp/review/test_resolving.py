@@ -94,7 +94,7 @@ def test_who_still_has_items_to_review_blind_may_not(item: QueueItem, judge: Use
     [
         ({"category": ""}, "Choose why they differ"),
         ({"category": "agreed"}, "did not all give these codes"),
-        ({"attribution": "moon"}, "attribution is not known"),
+        ({"attribution": "moon"}, "Unknown attribution"),
         ({"memo": "x" * 20_001}, "longer than 20,000"),
     ],
 )

@@ -68,7 +68,7 @@ def test_it_retries_all_that_is_blocked_in_a_run(client: Client) -> None:
     first = make_work(status="blocked", blocked_reason=TRACE, failures=6)
     make_episode(first.run, status="blocked", blocked_reason="again")
     said = act(client, first.run, "retry", reason="disk is larger").text
-    assert "2 episodes on again." in said
+    assert "2 episodes resumed." in said
     assert set(first.run.episodes.values_list("status", "failures", "blocked_reason")) == {("waiting", 0, "")}
 
 
@@ -184,7 +184,7 @@ def test_it_raises_a_budget_and_says_what_was_wrong_with_a_sum(client: Client) -
         ("0.5", "you can only raise a budget"),
     ):
         assert words in act(client, run, "budget", usd=wrong).text
-    assert "1 episode on again." in act(client, run, "budget", usd="2.5", reason="worth it").text
+    assert "1 episode resumed." in act(client, run, "budget", usd="2.5", reason="worth it").text
     run.refresh_from_db()
     episode.refresh_from_db()
     assert (run.budget_usd, episode.status) == (2.5, "waiting")
@@ -196,7 +196,7 @@ def test_a_part_of_a_token_is_no_budget(client: Client) -> None:
     assert (
         "tokens: expected a whole number, found &#x27;1000.9&#x27;" in act(client, run, "budget", tokens="1000.9").text
     )
-    assert "budget is raised" in act(client, run, "budget", tokens="2,000").text
+    assert "Budget raised" in act(client, run, "budget", tokens="2,000").text
     run.refresh_from_db()
     assert run.budget_tokens == 2_000
 
@@ -204,7 +204,7 @@ def test_a_part_of_a_token_is_no_budget(client: Client) -> None:
 def test_it_says_why_an_act_does_not_fit(client: Client) -> None:
     done = make_work(status="done")
     for name in ("retry", "pause", "resume", "cancel", "budget"):
-        assert "nothing was done" in act(client, done, name).text
+        assert "Nothing changed" in act(client, done, name).text
     assert not Activity.objects.exists()
     assert client.post(reverse("operate-act", args=["episode", done.public_id, "explode"])).status_code == 404
     assert client.get(reverse("operate", args=["planet", done.public_id])).status_code == 404
@@ -222,7 +222,7 @@ def test_only_operators_find_and_may_send_acts(client: Client, settings: Any) ->
     episode = make_work()
     client.force_login(make_user(level=User.Level.REVIEWER))
     text = page(client, episode)
-    assert "Only operators act here. You are reviewer." in text
+    assert "Only operators can act here. You are reviewer." in text
     assert '<form method="post"' not in text
     assert client.post(reverse("operate-act", args=["episode", episode.public_id, "cancel"])).status_code == 403
     client.force_login(make_user(level=User.Level.OPERATOR))

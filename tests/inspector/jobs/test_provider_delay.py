@@ -39,14 +39,14 @@ def held_up(**extra: Any) -> Trajectory:
 def test_a_trial_tells_what_its_model_kept_it_waiting(reader: Client) -> None:
     trial = held_up(provider_delay=DELAY).attempt.trial
     text = reader.get(trial.get_absolute_url()).text
-    assert "Its model failed 2 times before it answered: 3 min 07 s that are not the agent" in text
+    assert "Its model failed 2 times before it answered. The agent waited 3 min 07 s" in text
     assert text.count("after 2 failed tries") == 1
     assert "silent for &lt;180&gt; seconds; 503" in text
 
 
 def test_a_run_adds_it_up(reader: Client) -> None:
     run = held_up(provider_delay=DELAY).attempt.trial.episode.run
-    assert "in 2 failed model calls of 1 attempt; not the agents" in reader.get(run.get_absolute_url()).text
+    assert "in 2 failed model calls in 1 attempt, outside the agents" in reader.get(run.get_absolute_url()).text
 
 
 @pytest.mark.parametrize("odd", [None, 3, [], {"failed_tries": "x", "seconds": 1}, {"failed_tries": 1}])

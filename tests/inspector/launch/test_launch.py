@@ -84,7 +84,7 @@ def test_a_check_tells_what_cannot_run(client: Client, small: dict[str, Any], mo
     foresee_with(monkeypatch, hopeless=2)
     text = client.post("/launch/", sent(small, act="check")).text
     assert "Launch 2 runs" in text
-    assert "trials cannot run. Each is tried once" in text
+    assert "trials cannot run. Each gets one try" in text
     assert (
         "T1 (shell) cannot run: /suites/ours/T1/Dockerfile: line 3: COPY: no such file (expected &lt;b&gt;x&lt;/b&gt; beside"
         in text

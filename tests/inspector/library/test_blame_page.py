@@ -117,7 +117,7 @@ def test_it_follows_a_skill_through_a_rename_and_says_so(client):
 def test_it_says_when_nobody_knows_who_wrote_a_line(client):
     run = states({"a/SKILL.md": "one\n"}, {"a/SKILL.md": "one\ntwo\n"})
     text = page(client, run, "?line=1")
-    assert "Who wrote it is not recorded" in text
+    assert "The author is not recorded" in text
     assert "There was no author." in text
 
 

@@ -66,7 +66,7 @@ def test_what_was_found_stands_per_task_beside_the_others(client: Client, run: R
     assert without["tests"]["control"]["is_enough"] is True
     text = page(client, run, "?decision=2")
     assert "0/5 without these lines, 5/5 with them, on 1 task: exact p = 0.008." in text
-    assert "too few trials to tell" in text  # no-skill ran once
+    assert "too few trials: no outcome" in text  # no-skill ran once
     assert "0/5 without these lines" in client.get(f"/runs/{run.public_id}/library/?decision=2").text
 
 
@@ -137,7 +137,7 @@ def test_a_probe_that_came_in_without_its_origin_says_so_and_is_not_compared(cli
     probed = probe.run
     probe.delete()
     text = client.get(probed.get_absolute_url()).text
-    assert "The file does not name the run it probes" in text
+    assert "The file does not name the probed run" in text
     assert "One learning run" not in text
     assert set(filter_matching(Choices())) == set(run.experiment.runs.all())
     assert set(filter_matching(Choices(experiment=(str(probed.experiment.public_id),)))) == {probed}

@@ -225,7 +225,7 @@ def test_resolving_goes_on_to_the_next_open_one_of_the_same_list(client: Client,
         ({"category": "moon"}, 400, "moon"),
         ({"category": "agreed"}, 400, "did not all give these codes"),
         ({"codes": ["5c1119a5-9a2c-5d6e-8f0b-7b1d3f2e4a60"]}, 400, "not one of the available choices"),
-        ({"seen": "5c1119a5-9a2c-5d6e-8f0b-7b1d3f2e4a60"}, 409, "Somebody resolved this item meanwhile"),
+        ({"seen": "5c1119a5-9a2c-5d6e-8f0b-7b1d3f2e4a60"}, 409, "Somebody else resolved this item first"),
     ],
 )
 def test_what_cannot_stand_is_refused_and_stays_in_the_form(
@@ -294,7 +294,7 @@ def test_reviewers_of_an_item_read_how_it_was_answered_but_do_not_resolve_it(
 ) -> None:
     item = opened.items.all()[1]
     client.force_login(people[0])
-    assert "You reviewed this item yourself" in client.get(resolve_page(item)).text
+    assert "You reviewed this item" in client.get(resolve_page(item)).text
     assert client.post(resolve_page(item), answer(item)).status_code == 403
     client.force_login(make_user(level="reviewer"))
     assert client.post(resolve_page(item), answer(item)).status_code == 302

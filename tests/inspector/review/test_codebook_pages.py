@@ -118,7 +118,7 @@ def test_two_people_editing_one_code_do_not_overwrite_each_other(client: Client)
     do(client, named(draft, "a"), "edit", name="a", definition="first", seen=seen)
     response = do(client, named(draft, "a"), "edit", name="a", definition="second", seen=seen)
     assert response.status_code == 422
-    assert "Somebody changed “a” meanwhile" in response.text
+    assert "Somebody else changed “a”" in response.text
     assert named(draft, "a").definition == "first"
 
 

@@ -79,7 +79,7 @@ def parse_choices(query: QueryDict) -> tuple[ResultsChoices, list[str]]:
             if value in values:
                 given[name] = value
             else:
-                problems.append(f"{name}: {value[:80]!r} is not known, expected one of {', '.join(values)}")
+                problems.append(f"{name}: {value[:80]!r} is unknown, expected one of {', '.join(values)}")
     chosen = {name: [value for value in query.getlist(name)[:MAX_CHOSEN] if value] for name in FACETS}
     told = {
         name: frozenset("" if value == NOT_TOLD else value for value in values)
@@ -296,7 +296,7 @@ def _notes(results: Results) -> Iterable[str]:
             " The reviewed ones of their stratum count for them."
         )
     if left := uncoded_strata(results.coding.drawn):
-        yield f"Nothing of {', '.join(left)} is reviewed yet: these numbers leave it out."
+        yield f"No item of {', '.join(left)} is reviewed yet: these numbers leave it out."
     if asked.covers == "clusters":
         yield (
             "95 % intervals cover other episodes of the same kind (tasks, for plain imports)."
