@@ -27,7 +27,7 @@ from benchapp.review.results.taxonomy import Per, Taxonomy, TaxonomyRow, blame, 
 from benchapp.stats.inference.interval import Interval
 
 COVERS = {"clusters": "other episodes of the same kind", "population": "this whole population"}
-COUNTS = {"fractions": "by the share of their reviewers", "settled": "left out"}
+COUNTS = {"fractions": "by the share of reviewers", "settled": "left out"}
 MAX_GROUPS = 8  # columns of the table by facet
 MAX_EXAMPLES = 3  # of a code
 QUOTE_CHARS = 140
