@@ -46,7 +46,7 @@ def test_a_trial_tells_what_its_model_kept_it_waiting(reader: Client) -> None:
 
 def test_a_run_adds_it_up(reader: Client) -> None:
     run = held_up(provider_delay=DELAY).attempt.trial.episode.run
-    assert "in 2 failed model calls in 1 attempt, outside the agents" in reader.get(run.get_absolute_url()).text
+    assert "2 failed model calls in 1 attempt, outside the agents" in reader.get(run.get_absolute_url()).text
 
 
 @pytest.mark.parametrize("odd", [None, 3, [], {"failed_tries": "x", "seconds": 1}, {"failed_tries": 1}])

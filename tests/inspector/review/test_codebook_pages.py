@@ -230,7 +230,7 @@ def test_nobody_sees_an_example_of_what_they_still_have_to_code(client: Client, 
     for page in pages:
         assert "SECRET WORDS" not in client.get(page).text
         assert str(item.trial.public_id) not in client.get(page).text
-    assert "1 more once you have coded" in client.get(pages[0]).text
+    assert "1 more after you code" in client.get(pages[0]).text
     review = Review.objects.get()
     assert example_from(client, review, named(queue.version, "misapplied")).status_code == 404
     make_review(item, bob, ["over-specific"])

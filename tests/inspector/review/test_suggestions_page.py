@@ -99,7 +99,7 @@ def test_a_judge_stands_with_its_calls_and_its_cost(client: Client) -> None:
     page = client.get(url(queue), {"source": "judge scripted/x judge/1"}).text
     assert "scripted model" in page
     assert "This judge is scripted" in page
-    assert "tuned on" in page
+    assert "Tune on one queue" in page
     assert "of 1/3 calls" in page
     assert "2 settled items have no answer" in page
 
