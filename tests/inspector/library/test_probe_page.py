@@ -52,7 +52,7 @@ def test_a_decision_offers_its_hunks_and_the_state_it_made(client: Client, run: 
 
 
 def test_nonsense_in_the_address_is_said(client: Client, run: Run) -> None:
-    assert "never was at &#x27;R77&#x27;" in page(client, run, "?state=R77")
+    assert "was never at &#x27;R77&#x27;" in page(client, run, "?state=R77")
     assert "there is no decision 9" in page(client, run, "?decision=9")
     assert "Expected a whole number" in page(client, run, "?decision=2&times=many")
 
