@@ -45,7 +45,7 @@ def test_it_tells_what_no_difference_of_the_ends_shows(client: Client, run: Run)
     text = read(client, run, "?from=R1&to=R3")
     assert "Added and removed again" in text
     assert "<code>b/SKILL.md</code>: came with" in text
-    assert "Came and went" not in read(client, run, "?from=R0&to=R2")
+    assert "Added and removed" not in read(client, run, "?from=R0&to=R2")
 
 
 def test_a_line_names_the_decision_that_wrote_it(client: Client, run: Run) -> None:

@@ -246,5 +246,5 @@ def test_launching_takes_an_operator(client: Client, own: Episode, settings: Any
     assert client.post(url, asked(own, reason="why")).status_code == 403
     text = client.get(url, asked(own)).text
     assert "Only operators launch" in text
-    assert "What it is to show" not in text
+    assert "Its purpose" not in text
     assert not Probe.objects.exists()

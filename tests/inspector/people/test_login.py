@@ -45,7 +45,7 @@ def test_it_says_the_same_for_a_wrong_password_and_no_account(client: Client) ->
     make_user(username="ada", password=PASSWORD)
     wrong = log_in(client, "wrong")
     stranger = client.post("/login/", {"username": "bob", "password": "wrong"})
-    said = "Name and password do not fit together"
+    said = "Wrong name or password"
     assert said in wrong.text
     assert said in stranger.text
     assert 'value="ada"' in wrong.text
@@ -81,7 +81,7 @@ def test_one_changes_the_own_password(client: Client) -> None:
     assert "entirely numeric" in weak.text
     assert client.post("/password/", fields).url == "/people/me/"
     assert client.get("/people/me/").status_code == 200  # this session stays
-    assert "do not fit together" in log_in(Client()).text
+    assert "Wrong name or password" in log_in(Client()).text
     assert log_in(Client(), new).status_code == 302
 
 

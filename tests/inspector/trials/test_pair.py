@@ -91,7 +91,7 @@ def pair() -> tuple[Trial, Trial]:
 def test_it_says_where_the_two_part(client, pair):
     text = page(client, pair)
     assert "First other action" in text
-    assert "told the same and got the same" in text
+    assert "had the same inputs and results" in text
     assert 'class="pair apart parted' in text
     data = twin(client, pair)
     assert data["first_divergence"]["differs"] == ["action"]
@@ -109,7 +109,7 @@ def test_it_sets_the_verdicts_beside_each_other(client, pair):
 
 def test_it_says_what_either_did_where_they_part(client, pair):
     text = re.sub(r"<[^>]+>", "", page(client, pair))
-    assert "A went on with step 4 shell awk sum data.csv" in text
+    assert "A continued with step 4 shell awk sum data.csv" in text
     assert "B step 4 shell head skills/tidy/SKILL.md" in text
 
 
@@ -137,14 +137,14 @@ def test_it_names_the_skills_in_play_on_either_side(client, pair):
     skills = {skill["skill"]: (skill["A"], skill["B"]) for skill in twin(client, pair)["skills"]}
     assert skills["tidy"] == (None, {"mounted": True, "used": ["read"], "first_step": 2})
     assert skills["other"][0] == {"mounted": True, "used": [], "first_step": None}
-    assert "not there" in page(client, pair)
+    assert "not in the library" in page(client, pair)
 
 
 def test_it_draws_tokens_summed_by_step(client, pair):
     assert twin(client, pair)["trials"]["A"]["tokens_by_step"] == [0, 110, 220, 330, 440]
     text = page(client, pair)
     assert text.count("<polyline") == 2
-    assert "told by 4 of 5 steps" in text
+    assert "reported by 4 of 5 steps" in text
 
 
 def test_tokens_that_no_step_tells_are_unknown_and_not_none(client):
@@ -157,7 +157,7 @@ def test_tokens_that_no_step_tells_are_unknown_and_not_none(client):
 def test_it_says_what_they_were_told_before_they_parted(client):
     found = pair_of(walked(["ls", "cat a"]), walked(["ls", "cat b c d e"], told="Sum the column. Use skills."))
     assert twin(client, found)["first_other"]["given"]["row"] == 1
-    assert "told different things" in page(client, found)
+    assert "given different inputs" in page(client, found)
 
 
 def test_it_says_that_they_never_part(client):
@@ -216,7 +216,7 @@ def test_it_says_when_the_library_between_them_changed(client):
 def test_it_says_when_the_task_itself_was_changed(client, pair):
     revision = pair[0].task.revisions.create(digest="another")
     Trial.objects.filter(pk=pair[1].pk).update(task_revision=revision)
-    assert "trials of two revisions" in page(client, pair)
+    assert "ran two revisions" in page(client, pair)
     assert twin(client, pair)["same_task_revision"] is False
 
 

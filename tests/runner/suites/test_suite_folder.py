@@ -114,7 +114,7 @@ def test_it_refuses_what_a_task_asks_and_nobody_carries_out(copy: Path) -> None:
         (
             lambda suite: replace(suite / "suite.yaml", "  - verifier_lib.py", "  - gone.py"),
             "shared_tests",
-            "files beside",
+            "files next to",
         ),
         (
             lambda suite: replace(suite / "suite.yaml", "verifier_lib.py", "../../etc/passwd"),
