@@ -74,7 +74,7 @@ def test_nobody_judges_their_own_review_but_an_admin(item: QueueItem, judge: Use
     reviewer = item.reviews.first().reviewer
     assert explain_barred(item, judge) == ""
     assert "You reviewed this item" in explain_barred(item, reviewer)
-    with pytest.raises(PermissionDenied, match="yourself"):
+    with pytest.raises(PermissionDenied, match="You reviewed this item"):
         resolve(item, reviewer, verdict(item), seen=None)
     reviewer.level = User.Level.ADMIN
     assert explain_barred(item, reviewer) == ""
