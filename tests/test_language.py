@@ -23,33 +23,42 @@ PATTERNS = {  # what is kept out: what to write in its place
     r"of (which|whom)": "end the sentence, then say how many of them",
     r"(?<!too\sfew\sto\s)(tells?|told|telling)": "shows, reports, says; for two things: distinguishes",
     r"(is|are|was|were) there": "exists, works, is available; or begin with There is",
-    r"(stands?|stood|standing) (beside|here|there|in|at|on|above|below|under|behind|first|last|alone|still|by|with|against)": (
-        "is; next to"
-    ),
-    r"what (is|was) not known": "unknown, not reported",
     r"which \w+ says?": "what the ... says",
     r"(held|holds?|holding|laid) ((it|them|this|that|these|those|[\w']+ \w+) )?against": "compared with",
     r"mend(s|ed|ing)?": "fix, repair",
     r"(is|are|was|were|be) away": "cannot be reached; offline",
     r"(?<!there\s)(is|are|was|were) no (?!longer|more|less|fewer|better|worse|different|reason|evidence|proof)": "is not a",
-    r"(?<!way\s)(lie|lies|lay) (here|there|beside|below|on|at|under|outside|inside|before|behind|above|around)": "is",
+    r"(?<!way\s)(lie|lay) (here|there|beside|below|on|at|under|outside|inside|before|behind|above|around)": "is",
     r"(speaks?|spoke|say|says|said) (nothing )?of": "about",
     r"at work": "running",
     r"(go|goes|went|going) on": "continue",
     r"the present": "the current",
-    r"beside (each other|one another)": "side by side",
     r"anew": "again",
     r"by lot": "at random",
     r"(where(from|of|to|in)|there(in|of)|hereof)": "two plain sentences",
     r"(can|could|cannot) be had": "is available",
-    r"whatever (came|comes|became|becomes|lies|stands)": "name it",
     r"as good as": "almost",
     r"(?<!there\s)(is|are|was|were) none(?! or)": "is not one; there is no ...",
-    r"(at most|after|for|holds?|takes?|than) so (long|many|much)": "the number: at most N",
+    r"so (long|many|much)(?! as)": "the number: at most N",
     r"any more(?=[.,;:)])": "no longer",
     r"(oneself|of one's own)": "yourself, your own",
     r"(is|are|was|were) (waited|looked) for": "say who waits or looks",
     r"(is|are|was|were) said(?! to)": "is shown, is reported",
+    r"(stands?|stood|standing)(?! for)": "is, is listed, counts, stays",
+    r"(lies|lying)": "is",
+    r"(whoever|whatever)": "the person who; any; name it",
+    r"meanwhile": "in the meantime; since then",
+    r"lately": "recently",
+    r"(becomes?|became|comes?|came) of": "where it goes; the result",
+    r"(as|like) (it|they) (came|comes?)": "unchanged",
+    r"once (it|they|he|that|this|you|the)": "when, after",
+    r"(by|with|for|to|from|in|on|at|under|after|against|through|about) (which|whom)": "two sentences; where, that",
+    r"beside": "next to, side by side; also",
+    r"(shall|upon|hence|thus|hitherto|whereas)": "plain words",
+    r"not known": "unknown",
+    r"nothing of": "nothing about; no part of",
+    r"in all(?=[.;:)]|,(?! some))": "in total",
+    r"hangs? (on|from|below|at)": "belongs to, is attached to",
 }
 STRUCK = {re.compile(rf"\b{pattern}\b".replace(" ", r"\s+"), re.IGNORECASE): said for pattern, said in PATTERNS.items()}
 
@@ -77,30 +86,22 @@ LEFT_OUT = ("benchapp/migrations/", "runner/evaluating/")
 
 SHOWN = "Cannot see:"  # the docstring of a rule for trials, which the page of suggestions shows
 
-# Area: how many patterns it may still show. Every other area shows none. Lower a number when you lower the count.
-CEILINGS = {
-    # These pages are being redrawn, with their texts.
-    "inspector/charts": 21,
-    "inspector/pages/compare": 1,
-    "inspector/pages/jobs": 16,
-    "inspector/pages/launch": 1,
-    "inspector/pages/people": 1,
-    "inspector/pages/review": 20,
-    "inspector/pages/runs": 1,
-    "inspector/pages/trials": 1,
-    "templates/compare": 12,
-    "templates/imports": 3,
-    "templates/jobs": 12,
-    "templates/launch": 1,
-    "templates/library": 16,
-    "templates/people": 1,
-    "templates/review": 12,
-    "templates/runs": 16,
-    "templates/search": 3,
-    "templates/trials": 14,
-    "docs/reference": 1,  # the question of the forest plot, as its page asks it
-    # These words are values that programs compare.
-    "benchapp/review": 1,  # the method of an interval, in exports
+# (file, words found): why they are right as they stand. Nothing else is excused.
+EXCUSED = {
+    ("benchapp/analysis/lineage/word_overlap.py", "shall"): "one of the common words that a search leaves out",
+    ("benchapp/exports/dictionary.py", "not known"): "travels in exported files",
+    ("benchapp/exports/dictionary.py", "in all"): "travels in exported files",
+    ("benchapp/review/results/population_shares.py", "anew"): "the method of an interval, a value in exports",
+    ("benchapp/review/results/review_exports.py", "with which"): "travels in exported files",
+    ("benchapp/review/results/review_exports.py", "beside"): "travels in exported files",
+    (
+        "benchapp/stats/benchmarks/skillflow_metrics.py",
+        "in which",
+    ): "the meaning of a metric, fixed by saved comparisons",
+    ("inspector/pages/review/results/results.py", "told"): "a value in addresses that people kept",
+    ("docs/glossary.md", "telling"): "the name that code gives the change a library opens on",
+    ("docs/reference/contract.md", "lies"): "quotes a rule as authors are shown it",
+    ("docs/reference/diagnostics.md", "lies"): "quotes a rule as authors are shown it",
 }
 
 
@@ -120,6 +121,11 @@ class Slip:
     line: int
     found: str
     better: str
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What an excuse names."""
+        return self.passage.path, " ".join(self.found.lower().split())
 
     def __str__(self) -> str:
         return f"{self.passage.path}:{self.line}: {' '.join(self.found.split())!r}; better: {self.better}"
@@ -230,12 +236,11 @@ def slips() -> dict[str, list[Slip]]:
 
 @pytest.mark.parametrize("area", sorted({passage.area for passage in list_passages()}))
 def test_no_text_shows_what_an_editor_struck_out(area: str, slips: dict[str, list[Slip]]) -> None:
-    most = CEILINGS.get(area, 0)
-    assert len(slips[area]) <= most, f"at most {most}:\n" + "\n".join(str(slip) for slip in slips[area])
+    assert [str(slip) for slip in slips[area] if slip.key not in EXCUSED] == []
 
 
-def test_every_area_with_a_ceiling_exists(slips: dict[str, list[Slip]]) -> None:
-    assert set(CEILINGS) <= set(slips)
+def test_every_excuse_is_needed(slips: dict[str, list[Slip]]) -> None:
+    assert set(EXCUSED) <= {slip.key for found in slips.values() for slip in found}
 
 
 @pytest.mark.parametrize(
@@ -251,7 +256,7 @@ def test_every_area_with_a_ceiling_exists(slips: dict[str, list[Slip]]) -> None:
     ],
 )
 def test_a_pattern_is_found_across_lines_and_cases(text: str) -> None:
-    assert len(find_slips(iter([Passage("", "", 1, text)]))) == 1
+    assert find_slips(iter([Passage("", "", 1, text)]))
 
 
 @pytest.mark.parametrize("text", ["There is no such run", "There is no longer a queue", "It is no longer there yet"])

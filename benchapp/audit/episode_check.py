@@ -59,7 +59,7 @@ def _check_library_line(episode: Episode, entries: list[Entry]) -> Iterator[Flaw
             given = entry.attempt.trial.snapshot
             if given is not None and given.digest != current:
                 ident = str(entry.attempt.trial.public_id)
-                yield Flaw("trial", ident, f"was given library {given.digest}, but {current} stood")
+                yield Flaw("trial", ident, f"was given library {given.digest}, but the state was {current}")
         elif entry.decision is not None:
             yield from _check_decision(entry.decision, current, rounds)
             current, rounds = entry.decision.after.digest, entry.decision.round
@@ -72,7 +72,7 @@ def _check_decision(decision: Decision, current: str, rounds: int) -> Iterator[F
     changed = decision.changed_library
     applied = decision.status == DecisionStatus.APPLIED
     if decision.before.digest != current:
-        yield Flaw("decision", ident, f"starts from library {decision.before.digest}, but {current} stood")
+        yield Flaw("decision", ident, f"starts from library {decision.before.digest}, but the state was {current}")
     if changed != applied:
         yield Flaw("decision", ident, f"is {decision.status}, but the library {'changed' if changed else 'did not'}")
     if decision.round != rounds + applied:

@@ -159,7 +159,7 @@ def _attempt(name: str, look: Callable[[], str], cost: str) -> DoctorFinding:
 def _engine() -> Iterator[DoctorFinding]:
     cost = "suites that are not trusted cannot be run; the starter suite needs no Docker"
     yield _attempt("Docker", _docker_version, cost)
-    yield _attempt("Docker storage", engine_checks.storage, "nobody knows where images go and what room they have")
+    yield _attempt("Docker storage", engine_checks.storage, "unknown where images go and how much room they have")
     yield _attempt("Docker limits", engine_checks.limits, "tasks in containers run without these limits")
     cost = "the classic builder builds images: Dockerfiles with heredocs, mounts or other newer syntax cannot be built"
     yield _attempt("BuildKit", engine_checks.buildkit, cost)
@@ -169,7 +169,7 @@ def _engine() -> Iterator[DoctorFinding]:
 
 def _browser() -> DoctorFinding:
     found = next((path for path in map(shutil.which, BROWSERS) if path), None)
-    return DoctorFinding("Chromium", found is not None, found or "not found", "browser tests are skipped; nothing else")
+    return DoctorFinding("Chromium", found is not None, found or "not found", "only browser tests are skipped")
 
 
 def _key(name: str, provider: str) -> DoctorFinding:

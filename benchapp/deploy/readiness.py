@@ -41,7 +41,7 @@ def _database() -> list[ReadinessCheck]:
         connections[DEFAULT_DB_ALIAS].close()
         return [
             ReadinessCheck("database", "does not answer"),
-            ReadinessCheck("migrations", "not known without the database"),
+            ReadinessCheck("migrations", "unknown without the database"),
         ]
     return [
         ReadinessCheck("database"),

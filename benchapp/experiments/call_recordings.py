@@ -32,7 +32,7 @@ def export_recording(run: Run, path: Path) -> WrittenRecording:
     Memory: one conversation of the run.
     """
     if run.is_open:
-        raise SetupError(f"run {run.public_id} is {run.status}: a recording is made of a run that has ended")
+        raise SetupError(f"run {run.public_id} is {run.status}: record it after it has ended")
     if run.agent_model and not spec_of(run).record:
         raise SetupError(f"run {run.public_id}: its agent's calls were not kept; launch it with `record: true`")
     calls = list(_list_counting(run))

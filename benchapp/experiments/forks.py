@@ -73,7 +73,7 @@ def _find_place(episode: Episode, entries: list[Entry], before: TrialSlot | int)
     if not found:
         raise NotPossible(
             f"episode {episode.public_id} has nothing scored at {told} (expected a trial that counts, or a place from 1 to"
-            f" {len(entries)} at which something was run): what is not scored is retried in place"
+            f" {len(entries)} with a trial or an answer): retry in place what is not scored"
         )
     return found[0]
 

@@ -35,8 +35,8 @@ T = TypeVar("T")
 OUTSIDE = AuthorMode.OUTSIDE
 # By whether the condition runs an outside program, and by whether the author model is one.
 _WANTED = {
-    True: "it runs an outside program (expected an author model generator/<name> beside the others)",
-    False: "its author is a model that is asked (expected one beside the generators)",
+    True: "it runs an outside program (expected an author model generator/<name> next to the others)",
+    False: "its author is a model (expected a model that is not a generator)",
 }
 _UNUSED = {
     True: "it is an outside program, and no condition runs one (expected the condition plug-in)",
@@ -163,7 +163,7 @@ class _Check:
         name = published_harness(model) if agent == PUBLISHED_HARNESS else agent
         known = self._pairs.setdefault((name, model), agent)
         if known != agent:
-            raise SetupError(f"{known} and {agent} are the same beside {model} (expected one of the two)")
+            raise SetupError(f"{known} and {agent} are the same with {model} (expected one of the two)")
         try:
             make_agent(name).needs(None if model is None else self._models[model])
         except NotOnThisMachine:

@@ -83,7 +83,7 @@ def read_choice(episode: Episode, asked: AskedProbe) -> ProbeChoice:
     """NotPossible where the episode has no such state or decision, or its condition keeps no library."""
     states = read_history(episode).states
     if len(states) == 1:
-        raise NotPossible("this episode's library never held anything: there is nothing to freeze")
+        raise NotPossible("this episode's library was always empty: there is nothing to freeze")
     decided = _find_decision(episode, states, asked)
     state = _find_state(states, asked.state, decided)
     if decided is None and not asked.state:
@@ -110,7 +110,7 @@ def _find_state(states: Sequence[LibraryState], key: str, decision: Decision | N
     if state := find_round(states, key):
         return state
     known = ", ".join(state.key for state in states)
-    raise NotPossible(f"the library never was at {key[:20]!r} (expected one of {known})")
+    raise NotPossible(f"the library was never at {key[:20]!r} (expected one of {known})")
 
 
 def choose_default_tasks(episode: Episode, state: LibraryState) -> tuple[str, ...]:
@@ -162,7 +162,7 @@ def _find_hunks(chosen: ProbeChoice, ids: Sequence[str]) -> tuple[Hunk, ...]:
     strange = [name for name in ids if name not in known]
     if strange:
         if chosen.decision is None:
-            raise NotPossible("no decision made this state: say whose hunks are to be taken back")
+            raise NotPossible("no decision made this state: name the decision to take hunks back from")
         told = ", ".join(islice(known, 12)) or "it changed nothing"
         raise NotPossible(f"decision {chosen.decision.number} has no hunk {strange[0][:40]!r} (expected of: {told})")
     return tuple(known[name] for name in dict.fromkeys(ids))
@@ -250,7 +250,7 @@ def make_control(found: ProbePreview) -> AskedProbe:
 def launch_probe(found: ProbePreview, *, reason: str, by: User | None = None) -> Probe:
     """Records the probe as planned and hints at its episode. NotPossible without a reason."""
     if not reason.strip():
-        raise NotPossible("a probe needs a reason: what it is to show is kept with it")
+        raise NotPossible("a probe needs a reason, which is kept with it")
     library = Snapshot.objects.put(found.library)  # contents before rows
     frozen = found.state.snapshot or Snapshot.objects.put({})
     with transaction.atomic():

@@ -36,10 +36,10 @@ def _parse_request(query: QueryDict, further: set[str]) -> tuple[Choices, Narrow
     choices, problems = parse_choices(query)
     narrowing, wrong = parse_narrowing(query)
     unknown = [name for name in query if name not in CHOICES | further]
-    problems = [problem.replace(" ignored, expected", " is not known, expected") for problem in problems] + wrong
+    problems = [problem.replace(" ignored, expected", " is unknown, expected") for problem in problems] + wrong
     problems += [f"{name[:80]}: no such choice" for name in unknown]
     if choices.metric and choices.metric not in METRICS:
-        problems.append(f"metric: {choices.metric[:80]!r} is not known, expected one of {', '.join(METRICS)}")
+        problems.append(f"metric: {choices.metric[:80]!r} is unknown, expected one of {', '.join(METRICS)}")
     if choices.table and choices.table not in TABLES:
-        problems.append(f"table: {choices.table[:80]!r} is not known, expected one of {', '.join(TABLES)}")
+        problems.append(f"table: {choices.table[:80]!r} is unknown, expected one of {', '.join(TABLES)}")
     return choices, narrowing, problems

@@ -125,7 +125,7 @@ class HistoryRecorder:
         trial = self._trial(moment.ident)
         name = trial.task.key if trial else moment.ident
         self.problems.add(
-            self.source.path, name, "a trial given the library that stood then", "it was another one; left unknown"
+            self.source.path, name, "a trial with the library of its place", "it was another one; left unknown"
         )
         return None
 
@@ -183,7 +183,7 @@ class HistoryRecorder:
         decisions = [entry.decision for entry in entries if entry.decision is not None]
         if Decision.objects.filter(pk__in=[row.pk for row in decisions], review_items__isnull=False).exists():
             expected = "the history that was imported before, as far as somebody reviews it"
-            self.problems.add(self.source.path, "", expected, "another one; nothing of this library's history changed")
+            self.problems.add(self.source.path, "", expected, "another one; this library's history did not change")
             return False
         if decisions:
             self._remember(decisions)

@@ -39,7 +39,7 @@ def judge_run(
     """Asks whatever these metrics ask about the run and is not answered yet. SetupError where the run is still at work,
     or the pass was begun with another version of the model."""
     if run.is_open:
-        raise SetupError(f"run {run.public_id} is {run.status}: it is judged once it has ended")
+        raise SetupError(f"run {run.public_id} is {run.status}: wait until it has ended")
     judging = _begin(run, model, metrics, repeat)
     outcome = PassOutcome(judging, budget)
     going = _Pass(judging, model, budget, set(metrics))

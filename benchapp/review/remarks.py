@@ -32,7 +32,7 @@ def write_comment(place: CommentPlace, author: User, text: str, *, parent: Comme
     if len(text) > MAX_CHARS:
         raise CommentRefused(f"At most {MAX_CHARS:,} characters; this has {len(text):,}.")
     if parent is not None and parent.place != place.name:
-        raise CommentRefused("The comment it answers hangs on another place.")
+        raise CommentRefused("The comment it answers belongs to another place.")
     with transaction.atomic():
         comment = Comment.objects.create(
             on=place.on,
@@ -66,7 +66,7 @@ def _select_mentioned(text: str, *, besides: User) -> Iterable[User]:
 def retract_comment(comment: Comment, by: User) -> bool:
     """Its text is shown no more, that it was there is. False where it was retracted before."""
     if comment.author_id != by.pk:
-        raise CommentRefused("Only its author takes a comment back.")
+        raise CommentRefused("Only its author can remove a comment.")
     with transaction.atomic():
         standing = Comment.objects.filter(pk=comment.pk, retracted_at=None)
         if standing.update(retracted_at=timezone.now()) != 1:

@@ -44,7 +44,4 @@ def _could_be(items: QuerySet[QueueItem]) -> Q:
     return found
 
 
-ELSEWHERE = (
-    "This would reveal others' answers about something that another queue still asks you about. It opens when you have"
-    " answered there."
-)
+ELSEWHERE = "Another queue still asks you about this. Other people's answers open when you have answered there."

@@ -43,7 +43,7 @@ class SearchField:
     def _not_one(self, text: str) -> str:
         near = difflib.get_close_matches(text.lower(), self.values, n=1)
         hint = f"did you mean {near[0]}? It" if near else "it"
-        return f"{self.name}: {text!r} is not known; {hint} takes {', '.join(self.values[:MANY])}"
+        return f"{self.name}: {text!r} is unknown; {hint} takes {', '.join(self.values[:MANY])}"
 
 
 _STATUSES = [
@@ -73,7 +73,7 @@ _ALL = (
     SearchField(
         "skill", "skill files and decisions of that skill; steps and checks of trials that read it", example="csv-*"
     ),
-    SearchField("mounted", "trials in which that skill was at hand", example="csv-*"),
+    SearchField("mounted", "trials that had this skill", example="csv-*"),
     SearchField("tool", "steps that call that tool", how=("is", "glob"), example="bash"),
     SearchField("path", "the path of a skill file", example="*/SKILL.md"),
     SearchField("by", "who wrote a note", example="ann"),

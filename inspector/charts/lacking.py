@@ -23,7 +23,7 @@ def lacks_raw_traces(sheet: ChartSheet) -> str:
     conditions = {group.condition for group in sheet.comparison.groups.all}
     if RAW not in conditions:
         return "Needs a run that shows raw traces, with the same models."
-    return "" if conditions - {RAW, NO_SKILL} else "Needs a run with skills, beside raw traces."
+    return "" if conditions - {RAW, NO_SKILL} else "Needs a run with skills and a run with raw traces."
 
 
 def lacks_samples(sheet: ChartSheet) -> str:
@@ -42,4 +42,4 @@ def lacks_tokens(sheet: ChartSheet) -> str:
 
 def lacks_budgets(sheet: ChartSheet) -> str:
     known = any(budget_of(group.condition) for group in sheet.comparison.groups.all)
-    return "" if known else "Needs authors with a token budget of their own."
+    return "" if known else "Needs authors with their own token budget."

@@ -8,7 +8,7 @@ from zlib import crc32
 
 from django import template
 from django.urls import reverse
-from django.utils.html import format_html
+from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString
 
 from benchapp.analysis.rule_names import name_rule
@@ -16,17 +16,20 @@ from benchapp.record.visible import visible
 from inspector.pages.documents.glossary import NAME, read_terms
 
 register = template.Library()
-COUNT = "glossary_terms_shown"  # on the request
+EXPLAINED = "glossary_terms_explained"  # on the request
 
 
 @register.simple_tag(takes_context=True)
 def term(context: template.Context, word: str, text: str = "") -> SafeString:
     """A button that opens the meaning, which also shows on hover. `text` is shown in place of the word ("Episodes").
 
-    For words in a heading, a label or a sentence, once a page; never inside a link or another button.
+    For words in a heading, a label or a sentence; never inside a link, a summary or another button. Only the first use
+    on a page explains the word: the others are plain text, so that lists and shared parts may use the tag freely.
     """
     found = read_terms()[word]
-    name = _name_popover(context, word)
+    name = _name_popover(context, found.word)
+    if not name:
+        return SafeString(conditional_escape(text or word))
     return format_html(
         '<button type="button" class="term" popovertarget="{0}" title="{1}">{2}</button>'
         '<span class="term-meaning" id="{0}" popover><b>{3}</b> {1} <a href="{4}#{5}">Glossary</a></span>',
@@ -46,10 +49,13 @@ def rule(key: str) -> SafeString:
 
 
 def _name_popover(context: template.Context, word: str) -> str:
-    """An id that no other use on the page has, also where parts of it come by requests of their own."""
+    """An id that no other word of the page has, also where parts of it come by requests of their own; "" if this request
+    explained the word before."""
     request = context.get("request")
     if request is None:
         return f"term-{crc32(word.encode()):x}"
-    count = getattr(request, COUNT, 0) + 1
-    setattr(request, COUNT, count)
-    return f"term-{crc32(request.get_full_path().encode()):x}-{count}"
+    explained: list[str] = getattr(request, EXPLAINED, [])
+    if word in explained:
+        return ""
+    setattr(request, EXPLAINED, [*explained, word])
+    return f"term-{crc32(request.get_full_path().encode()):x}-{len(explained) + 1}"

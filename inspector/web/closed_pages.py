@@ -28,6 +28,6 @@ def item_closed_to(request: HttpRequest, item: QueueItem, *, as_json: bool = Fal
 def _refuse(request: HttpRequest, queue: Queue | None, *, as_json: bool) -> HttpResponse | None:
     if queue is None:
         return None
-    said = f"This page could give away an item of the queue “{queue.name}” that you have not finished yet."
+    said = f"This page could reveal an item of the queue “{queue.name}” that you have not finished yet."
     data = {"error": said, "queue": request.build_absolute_uri(queue.get_absolute_url()), "next": None}
     return render_page(request, "review/closed.html", data=data, context={"queue": queue}, as_json=as_json, status=403)

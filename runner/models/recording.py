@@ -107,7 +107,7 @@ def _call(path: Path, number: int, value: dict[str, Any], calls: dict[str, Recor
     except (KeyError, TypeError, AttributeError, Undecodable) as error:
         raise SetupError(f"{path}: line {number}: not a recorded call ({type(error).__name__}: {error})") from error
     if (digest := request_digest(request)) != value.get("digest"):
-        raise SetupError(f"{path}: line {number}: the request has another digest than the one written beside it")
+        raise SetupError(f"{path}: line {number}: the request has another digest than the one written with it")
     return digest, call
 
 

@@ -102,7 +102,7 @@ def _read_shared_tests(path: Path, head: Mapping[str, object], source: Path) -> 
     missing = [name for name in names if (path / name).is_symlink() or not (path / name).is_file()]
     if missing:
         raise SuiteError(
-            str(source), "shared_tests", "plain files beside suite.yaml", f"{missing[0]} is not a plain file"
+            str(source), "shared_tests", "plain files next to suite.yaml", f"{missing[0]} is not a plain file"
         )
     return {name: File((path / name).read_bytes()) for name in names}
 

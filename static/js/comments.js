@@ -168,10 +168,10 @@ function failed(event) {
   const said = {
     0: "The server does not answer. Your text is kept; try again.",
     401: "You are logged out. Your text is kept: log in in a second tab, then try again.",
-    403: "This is not open to you.",
+    403: "You cannot open this.",
     404: "This place no longer exists.",
   };
-  const text = said[status] ?? "The server could not take it. Your text is kept; try again.";
+  const text = said[status] ?? "The server refused it. Your text is kept; try again.";
   const form = event.target.closest?.(".say");
   const problem = form?.querySelector(".problem");
   if (problem) {

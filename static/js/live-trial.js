@@ -5,7 +5,7 @@ const live = document.querySelector("[data-live]");
 const list = document.getElementById("live-steps");
 const follow = live?.querySelector("[data-live-follow]");
 const fresh = live?.querySelector("[data-live-new]");
-const MAX_SHOWN = 400; // older ones are in the record once the attempt has ended
+const MAX_SHOWN = 400; // older ones are in the record when the attempt ends
 const NEAR = 80; // pixels from the end that count as the end
 let paused = false;
 let waiting = 0; // steps that came while the reader was elsewhere
@@ -42,7 +42,7 @@ function trim() {
     note.dataset.liveTrimmed = "";
     list.before(note);
   }
-  note.textContent = `Only the last ${MAX_SHOWN} steps are kept here; the record has all once the attempt has ended.`;
+  note.textContent = `Only the last ${MAX_SHOWN} steps are kept here; the record has all when the attempt ends.`;
 }
 
 function show() {

@@ -25,7 +25,7 @@ class CodingPage {
       over: (answer) => this.#over(answer),
     });
     this.saver.recover();
-    if (!page.is_held) this.panel.tell("lost", "you hold no place of this item; the first save takes one if one is free");
+    if (!page.is_held) this.panel.tell("lost", "you have not reserved this item; the first save reserves a free place");
     this.redraw();
     this.#startAt();
     this.evidence.root.focus({ preventScroll: true });
@@ -267,7 +267,7 @@ class CodingPage {
 
   async release() {
     await this.saver.save();
-    if (this.saver.isDirty) return this.panel.problems(["It cannot be handed back while what you wrote is not saved."]);
+    if (this.saver.isDirty) return this.panel.problems(["Save first, then hand it back."]);
     const result = await post(this.page.urls.release, {}).catch(() => null);
     if (result?.status === 200) this.leave(result.answer.next);
     else this.panel.tell("offline", "offline: the item was not handed back");
@@ -308,7 +308,7 @@ class CodingPage {
       location.assign(location.pathname);
       return;
     }
-    this.panel.tell("wrong", "answered in another tab: what stands there stays. What you wrote here is kept in this browser only");
+    this.panel.tell("wrong", "answered in another tab: that answer stays. Your text here is kept in this browser only");
     this.panel.problems([answer.error, "Copy from here what you still need, then go to the queue (u)."]);
   }
 

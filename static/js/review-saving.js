@@ -236,7 +236,7 @@ class ReviewSaver {
       return this.tell("ended", words);
     }
     this.timer = setTimeout(() => this.save(), RETRY[Math.min(this.tries, RETRY.length) - 1]);
-    this.tell("offline", "offline: kept in this browser, tried again by itself");
+    this.tell("offline", "offline: kept in this browser; saves again automatically");
   }
 
   // A save whose answer was lost looks like another tab's. What stands was sent from here: go on from it.

@@ -157,12 +157,12 @@ def _stops_here(episode: Episode, lease: Lease) -> bool:
 
 def _stop_looping(episode: Episode, lease: Lease) -> bool:
     """Counts a holder that vanished at its work. Blocks the episode when too many did so in a row, at one place."""
-    reason = "Its worker vanished at the work: the process was killed, ran out of memory, or its machine stopped."
+    reason = "Its worker vanished: the process was killed, ran out of memory, or its machine stopped."
     failures = Episode.objects.count_vanished(episode.pk, epoch=lease.epoch, reason=reason)
     if failures is None or failures <= settings.INFRASTRUCTURE_RETRIES:
         return failures is None
     last = Episode.objects.values_list("last_failure", flat=True).get(pk=episode.pk)
-    told = f"The machine failed {failures} times in a row, the last time because whoever worked on it vanished. {last}"
+    told = f"The machine failed {failures} times in a row, the last time because its worker vanished. {last}"
     Episode.objects.block(episode.pk, epoch=lease.epoch, reason=told[:MAX_REASON])
     log.error("episode %s: blocked after %d failures: its workers vanish", episode.public_id, failures)
     return True

@@ -143,7 +143,7 @@ def _require_unfinished(seen: Episode, now: Episode, *, is_named: bool) -> None:
     if now.status in (Episode.Status.DONE, Episode.Status.CANCELLED):
         raise NotPossible(f"episode {now.public_id} is {now.status}")
     if not is_named and now.lease_epoch != seen.lease_epoch:
-        raise NotPossible(f"episode {now.public_id} changed meanwhile: look at it again")
+        raise NotPossible(f"episode {now.public_id} changed: look at it again")
 
 
 def _find_open_trial(episode: Episode, slot: TrialSlot) -> Trial:
@@ -202,7 +202,7 @@ def _select_of_runs(runs: QuerySet[Run]) -> EpisodeQuerySet:
 def _record_act(verb: str, target: Target, episodes: int, reason: str, by: User | None, **detail: object) -> int:
     """Keeps the act and lets run and experiment follow. NotPossible where no episode was there to be acted on."""
     if not episodes:
-        raise NotPossible(f"{verb}: {_name_target(target)} has no episode to which that would apply")
+        raise NotPossible(f"{verb}: {_name_target(target)} has no such episode")
     note_activity(by, verb, target, detail={"episodes": episodes, **detail}, reason=reason)
     for run in _lock_runs(target):
         run.follow()

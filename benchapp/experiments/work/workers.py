@@ -63,7 +63,7 @@ def _render_exit(status: int) -> str:
     if code >= 0:
         return f"exit code {code}"
     name = signal.Signals(-code).name if -code in set(signal.Signals) else str(-code)
-    return f"signal {name}" + (" (out of memory, perhaps, or ended by hand)" if name == "SIGKILL" else "")
+    return f"signal {name}" + (" (perhaps out of memory, or ended by hand)" if name == "SIGKILL" else "")
 
 
 class EpisodeWorker(Worker):

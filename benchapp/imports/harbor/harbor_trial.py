@@ -134,7 +134,7 @@ class HarborTrial:
                 self.folder / "result.json",
                 "",
                 "the result of a finished trial",
-                f"{told}: whether it finished is not known; kept as interrupted, not scored",
+                f"{told}: unknown whether it finished; kept as interrupted, not scored",
             )
         return self._read(result, config)
 

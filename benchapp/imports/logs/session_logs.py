@@ -159,7 +159,7 @@ class Session:
             return None
         seconds = (finished - started).total_seconds()
         if seconds < 0:
-            early = f"it lies {-seconds:.1f} seconds before: how long the session took is unknown"
+            early = f"it is {-seconds:.1f} seconds before: how long the session took is unknown"
             self.root.report(self.entry.path, "timestamp", "a last time after the first", early)
             return None
         return seconds

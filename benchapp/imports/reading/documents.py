@@ -213,7 +213,7 @@ def read_rest(
         found = {k: storable_value(value) for k, value in items if k and k not in streamed and k not in without}
     lost = ", ".join(key for key in wanted if key not in found)
     if lost and any(problem.expected == _BROKEN_OFF for problem in problems):
-        root.report(path, place, "a document with an end", f"it breaks off before {lost}: not known")
+        root.report(path, place, "a document with an end", f"it breaks off before {lost}: unknown")
     return found
 
 

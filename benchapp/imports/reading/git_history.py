@@ -260,7 +260,7 @@ def _checked_head(root: Root, folder: Path) -> str:
     """The commit that is checked out, read by ourselves; GitProblem where the repository reaches outside."""
     git = folder / ".git"
     if not root.is_dir(git):
-        raise GitProblem("a git repository in the folder itself", "there is none, or one that lies elsewhere")
+        raise GitProblem("a git repository in the folder itself", "there is none, or one in another place")
     objects = git / "objects"
     if not root.is_dir(objects):
         raise GitProblem("the repository's objects inside it", "they are missing or lie elsewhere")

@@ -30,7 +30,7 @@ def seconds_between(document: Document, start: datetime | None, end: datetime | 
         return None
     seconds = (end - start).total_seconds()
     if seconds < 0:
-        document.report("finished_at", "an end after its start", f"it lies {-seconds:.1f} seconds before")
+        document.report("finished_at", "an end after its start", f"it is {-seconds:.1f} seconds before")
         return None
     return seconds
 

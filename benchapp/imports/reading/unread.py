@@ -84,7 +84,7 @@ def report_logs(root: Root, jobs: Collection[Path], trials: Collection[Path], sk
     quiet = root.mute()
     apart = skip | frozenset(trials) | frozenset(jobs)
     beside = (entry for job in jobs for entry in _select_logs(quiet, _walk(quiet, job, apart)))
-    report_files(root, beside, expected="logs in the folders of trials", where="beside the trials of a job")
+    report_files(root, beside, expected="logs in the folders of trials", where="next to the trials of a job")
     others = (entry for trial in trials for entry in _select_logs(quiet, _walk_besides(quiet, trial)))
     report_files(root, others, expected="logs in agent/ or trajectory/", where="elsewhere in a trial")
 

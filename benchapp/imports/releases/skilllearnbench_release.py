@@ -135,7 +135,7 @@ def read_library(root: Root, task: Path) -> dict[str, File]:
         if content is None:
             continue
         if "/" not in entry.name:
-            root.report(entry.path, "", "files inside a skill's folder", "a file beside the skills; it was left out")
+            root.report(entry.path, "", "files inside a skill's folder", "a file next to the skills; it was left out")
             continue
         total += len(content)
         if total > MAX_LIBRARY_BYTES:
@@ -199,7 +199,7 @@ class TaskInstance:
             if is_log and log is None:
                 log = entry
                 continue
-            told = f"a second log beside {log.name}" if is_log and log is not None else "neither"
+            told = f"a second log next to {log.name}" if is_log and log is not None else "neither"
             self.root.report(entry.path, "", "one agent's log, or a list of key points", f"{told}; it was left out")
         return log
 

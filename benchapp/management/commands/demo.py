@@ -103,7 +103,7 @@ class Command(BaseCommand):
     def _greet(self, installation: Installation, experiment: Experiment | None) -> None:
         self.stdout.write(self.style.SUCCESS(f"\n  Skillglass is at {installation.address}\n"))
         if experiment is not None and experiment.status in OPEN:
-            self.stdout.write("  A finished example opens in a moment. The demo experiment runs beside it.")
+            self.stdout.write("  A finished example opens in a moment. The demo experiment runs next to it.")
         self.stdout.write(f"  Logs: {installation.log_folder}. Ctrl-C ends everything.\n")
         self.stdout.flush()
 

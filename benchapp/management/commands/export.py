@@ -24,7 +24,7 @@ class Command(BaseCommand):
             "--query", default="", help="filters as in the address: condition=no-skill&phase=deployment"
         )
         parser.add_argument(
-            "-o", "--output", type=Path, help="write to this file once it is complete; default: standard output"
+            "-o", "--output", type=Path, help="write to this file when it is complete; default: standard output"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

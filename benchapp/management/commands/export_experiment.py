@@ -20,7 +20,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("experiment", type=uuid.UUID, help="experiment id, from its address")
-        parser.add_argument("file", type=Path, help="a name ending in .tar.zst or .tar.gz; written once it is complete")
+        parser.add_argument("file", type=Path, help="a name ending in .tar.zst or .tar.gz; written when it is complete")
 
     def handle(self, *args: Any, **options: Any) -> None:
         experiment = Experiment.objects.standing().filter(public_id=options["experiment"]).first()

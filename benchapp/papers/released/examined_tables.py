@@ -73,7 +73,7 @@ def tabulate_beside(lines: Iterable[Beside]) -> ExaminedTable:
         "Printed: Figure 3 (second-hand, from a reading of the picture) and Table 5. Why is computed from the counts.",
     )
     columns = ("method", "what", "printed", "here", "difference", "why")
-    return ExaminedTable("Beside the paper's numbers", columns, rows, notes)
+    return ExaminedTable("Next to the paper's numbers", columns, rows, notes)
 
 
 def tabulate_lint(tallies: Sequence[Tally]) -> ExaminedTable:
@@ -187,7 +187,7 @@ def tabulate_logs(found: Sequence[OracleLog], cells: Cells) -> ExaminedTable:
     printed = [cells.one("Figure 3", metric, condition="human-authored").printed for metric in ("steps", "tool_calls")]
     notes = (
         "Calls: every tool_use block. Of last lines: as upstream counts, one line per message. Input counts cached tokens. Used: mean",
-        "share of the task's human skills, in per cent, beside Table 9's. Figure 3 prints for human skills (over all instances,",
+        "share of the task's human skills, in per cent, next to Table 9's. Figure 3 prints for human skills (over all instances,",
         f"second-hand) {printed[0]} steps and {printed[1]} tool calls. These logs have no verdict, and are not the runs of the paper's tables.",
     )
     return ExaminedTable("Oracle logs by task", columns, tuple(rows), notes)

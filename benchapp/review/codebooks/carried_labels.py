@@ -46,7 +46,7 @@ class CarryPlan:
 
     def __init__(self, queue: Queue, version: CodebookVersion) -> None:
         if not version.is_frozen:
-            raise CodebookRefused("A queue can only be carried over to a frozen version.")
+            raise CodebookRefused("Freeze the version first, then carry the queue over.")
         self.queue, self.version = queue, version
         self.diff = VersionDiff(queue.version, version)
         self.fates = {code.pk: _fate(code, self.diff) for code in self.diff.old_codes}
@@ -100,7 +100,7 @@ def carry(queue: Queue, version: CodebookVersion, user: User | None) -> Queue:
         if not Queue.objects.filter(pk=queue.pk).update(closed_at=Coalesce("closed_at", Now())):
             raise CodebookRefused("This queue no longer exists.")
         if queue.carried_to.filter(version=version).exists():
-            raise CodebookRefused(f"“{queue.name}” was carried over to {version} before.")
+            raise CodebookRefused(f"“{queue.name}” is already carried over to {version}.")
         carried = _Carried(plan, _copy_queue(queue, version, user))
         carried.write()
         kept = {name: count for name, count in plan.counts.items() if name not in OF_LABELS}  # the log is read by many

@@ -86,7 +86,7 @@ def reword(code: Code, wording: Wording, user: User | None, *, seen: str = "") -
         code.refresh_from_db()
         before = Wording.of(code)
         if seen and seen != before.fingerprint:
-            raise CodebookRefused(f"Somebody changed “{before.name}” meanwhile. Nothing was saved; look at it again.")
+            raise CodebookRefused(f"Somebody else changed “{before.name}”. Nothing was saved. Check it again.")
         if before == wording:
             return code
         _check_names(code.version, [wording.name], besides=[code])
@@ -222,7 +222,7 @@ def _place(code: Code, parent: Code | None, before: Code | None) -> None:
         if parent.pk not in parents:
             raise CodebookRefused(f"“{parent.name}” is not a code of this draft.")
         if code.pk in [parent.pk, *above(parent.pk, parents)]:
-            raise CodebookRefused(f"“{code.name}” cannot hang below itself.")
+            raise CodebookRefused(f"“{code.name}” cannot be below itself.")
     if before is not None and (before.pk == code.pk or parents.get(before.pk, -1) != (parent.pk if parent else None)):
         raise CodebookRefused(f"“{before.name}” is not another code at that place.")
     code.parent = parent

@@ -114,7 +114,7 @@ def _add(code: Code, user: User | None, *, quote: str, note: str, place: Mapping
     with transaction.atomic():
         hold(code.version)
         if code.examples.count() >= MAX_EXAMPLES:
-            raise CodebookRefused(f"“{code.name}” has {MAX_EXAMPLES} examples; that is enough for anybody to read.")
+            raise CodebookRefused(f"“{code.name}” has {MAX_EXAMPLES} examples, the most a code can have.")
         example = CodeExample.objects.create(code=code, added_by=user, quote=quote, note=note, **place)
         detail = {"version": code.version.number, "code": code.name}
         note_activity(user, "example.added", code.version.codebook, detail=detail)

@@ -119,12 +119,12 @@ def guess(item: QueueItem, user: User, condition: str) -> Review:
     """Keeps which condition the person thinks it was; "" says they do not know. Once, and only after submitting."""
     review = item.reviews.filter(reviewer=user).first()
     if review is None or review.state != Review.State.SUBMITTED or not asks_guess(item, review):
-        raise DraftRefused("Nothing is to be guessed here.")
+        raise DraftRefused("There is nothing to guess here.")
     if condition and condition not in guess_options(item):
         raise DraftRefused("This queue does not have that condition.")
     asked = Review.objects.filter(pk=review.pk, state=Review.State.SUBMITTED, guessed_at=None)
     if not asked.update(guess=condition, guessed_at=timezone.now()):
-        raise DraftRefused("It was guessed before; the first guess stands.")
+        raise DraftRefused("You guessed before. The first guess counts.")
     review.refresh_from_db()
     return review
 

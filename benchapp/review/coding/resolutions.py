@@ -41,7 +41,7 @@ class Superseded(Exception):
     """Somebody resolved the item since the page was opened; `standing` is what they said."""
 
     def __init__(self, standing: Resolution | None) -> None:
-        super().__init__("Somebody resolved this item meanwhile. Nothing of yours was saved; both are shown.")
+        super().__init__("Somebody else resolved this item first. Yours was not saved; both are shown.")
         self.standing = standing
 
 
@@ -52,22 +52,20 @@ def explain_barred(item: QueueItem, user: User) -> str:
     has items of the overlap to review blind.
     """
     if not user.may(User.Level.REVIEWER):
-        return f"Resolving takes the level reviewer; yours is {user.level}."
+        return f"Resolving needs the level reviewer; yours is {user.level}."
     if left := still_to_review(item.queue, user):
         return closed_sentence(left)
     if asked_elsewhere([item.queue], user):
         return ELSEWHERE
     own = Review.objects.filter(item=item, reviewer=user).exclude(state=Review.State.DRAFT)
     if not user.may(User.Level.ADMIN) and own.exists():
-        return "You reviewed this item yourself, so somebody else resolves it, or an admin."
+        return "You reviewed this item. Somebody else or an admin must resolve it."
     return ""
 
 
 def closed_sentence(left: int) -> str:
     items = "1 item" if left == 1 else f"{left:,} items"
-    return (
-        f"You still have {items} of this queue's overlap to review without knowing what others said. Finish them first."
-    )
+    return f"You still have {items} of this queue's overlap to review before you see other reviews. Finish them first."
 
 
 def resolve(item: QueueItem, user: User, verdict: AdjudicatorVerdict, *, seen: UUID | None) -> Resolution:
@@ -108,11 +106,11 @@ def _check(item: QueueItem, verdict: AdjudicatorVerdict) -> list[Code]:
     if verdict.category not in Resolution.Category.values:
         problems.append("Choose why they differ.")
     if verdict.attribution and verdict.attribution not in Attribution.values:
-        problems.append("The attribution is not known.")
+        problems.append("Unknown attribution.")
     if len(verdict.memo) > MAX_MEMO:
         problems.append(f"The memo is longer than {MAX_MEMO:,} characters.")
     if not was_opened(item.queue):
-        problems.append("Nobody opened this queue's disagreements yet: agreement is taken first.")
+        problems.append("Open this queue's disagreements first: that saves the agreement.")
     said = read_code_sets(item)
     if len(said) < 2:
         problems.append("Fewer than two people reviewed this item, so there is nothing to resolve.")

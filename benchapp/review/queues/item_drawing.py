@@ -122,7 +122,7 @@ def _controls(passes: Strata, how: Draw) -> list[Drawn]:
         return []
     stratum_of = {public_id: stratum for stratum, ids in passes.items() for public_id in ids}
     if not stratum_of:
-        raise Undrawable("There is no passed trial in this selection to take as a control.")
+        raise Undrawable("This selection has no passed trial to use as a control.")
     taken = rank_ids(stratum_of, how.seed, "controls")[: how.controls]
     inclusion = len(taken) / len(stratum_of)
     return [Drawn(public_id, stratum_of[public_id], inclusion, is_control=True) for public_id in taken]

@@ -45,10 +45,10 @@ def begin_second_pass(queue: Queue, user: User) -> Queue:
     if not waiting_codes(queue, list(queue.version.codes.all())):
         raise QueueRefused("No code of this queue waits for a second pass.")
     if not queue.population:
-        raise QueueRefused("This queue does not say what it was drawn from, so nothing can follow it.")
+        raise QueueRefused("This queue does not record what it was drawn from, so it cannot have a second pass.")
     with transaction.atomic():
         if second_pass_of(queue):
-            raise QueueRefused("Its second pass was begun before.")
+            raise QueueRefused("Its second pass is already open.")
         same = {name: getattr(queue, name) for name in (*SAME, *SAME_RULES, "reservation_seconds")}
         name = queue.name[: 200 - len(SUFFIX)] + SUFFIX
         second = Queue.objects.create(name=name, hides_conditions=False, created_by=user, **same)

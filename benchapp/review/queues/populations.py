@@ -40,7 +40,7 @@ PRESETS: Mapping[str, Mapping[str, str]] = {  # unit -> preset -> what it says a
         DecisionStatus.APPLIED: "that changed the library",
         DecisionStatus.NO_OP: "that changed nothing",
         DecisionStatus.REJECTED: "that broke a rule",
-        DecisionStatus.FAILED: "that could not be had or read",
+        DecisionStatus.FAILED: "that failed or could not be read",
     },
     Unit.SNAPSHOT: {"all": "that hold a file"},
 }
@@ -164,7 +164,7 @@ def parse_population(query: QueryDict, *, preset: str = "all") -> tuple[Populati
     choices, narrowing, problems = parse_trials_request(query, besides=FORM)
     unit = query.get("unit") or Unit.TRIAL
     if unit not in PRESETS:
-        problems.append(f"unit: {unit[:80]!r} is not known, expected one of {', '.join(PRESETS)}")
+        problems.append(f"unit: {unit[:80]!r} is unknown, expected one of {', '.join(PRESETS)}")
         unit = Unit.TRIAL
     if named := query.get("preset"):
         preset = named
@@ -173,7 +173,7 @@ def parse_population(query: QueryDict, *, preset: str = "all") -> tuple[Populati
     elif narrowing.outcome and not narrowing.covered:  # a metric may count something else than passes
         preset, narrowing = narrowing.outcome, narrowing.without("outcome")
     if preset not in PRESETS[unit]:
-        problems.append(f"preset: {preset[:80]!r} is not known, expected one of {', '.join(PRESETS[unit])}")
+        problems.append(f"preset: {preset[:80]!r} is unknown, expected one of {', '.join(PRESETS[unit])}")
         preset = "all"
     for name, _ in narrowing.pairs():
         if name not in NARROWED_BY.get(Unit(unit), (name,)):

@@ -57,7 +57,7 @@ class Share:
     def times(self, factor: float | None) -> Share:
         """The same per unit of a larger whole, of which the population is this known part; None: the part is unknown."""
         if factor is None:
-            return replace(self, value=None, interval=None, sampling=None, note="the whole is not known")
+            return replace(self, value=None, interval=None, sampling=None, note="the total is unknown")
         value = None if self.value is None else self.value * factor
         return replace(
             self, value=value, interval=_scale(self.interval, factor), sampling=_scale(self.sampling, factor)

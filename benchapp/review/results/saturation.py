@@ -45,7 +45,7 @@ class Saturation:
     def in_short(self) -> str:
         """What the next hundred items bring."""
         if self.chance is None or self.at_most is None:
-            return "not known yet"
+            return "unknown yet"
         high = f"{100 * self.at_most:.0f}"
         return (
             f"about {100 * self.chance:.0f} in 100 more, {high} at most" if self.lone else f"{high} at most in 100 more"

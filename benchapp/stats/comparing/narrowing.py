@@ -83,7 +83,7 @@ def parse_narrowing(query: QueryValues) -> tuple[Narrowing, list[str]]:
 def _problem(name: str, value: str) -> Iterator[str]:
     known = tuple(METRICS) if name == "covered" else KNOWN.get(name)
     if known and value not in known and not (name == "role" and value == ""):
-        yield f"{name}: {value[:80]!r} is not known, expected one of {', '.join(known)}"
+        yield f"{name}: {value[:80]!r} is unknown, expected one of {', '.join(known)}"
     elif len(value) > 300 or "\x00" in value:
         yield f"{name}: expected a key of at most 300 characters"
 

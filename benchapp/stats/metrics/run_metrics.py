@@ -96,7 +96,7 @@ def count_solved_tasks(outcomes: Outcomes) -> int:
 def cost_per_solved(outcomes: Outcomes, spending: RunSpending) -> RunValue:
     """USD: cost of all billed attempts at first tries and of author calls / solved tasks."""
     unknown = spending.unknown_cost
-    reason = f"the cost of {unknown:,} attempts or calls is not known" if unknown else ""
+    reason = f"the cost of {unknown:,} attempts or calls is unknown" if unknown else ""
     return _per_solved(outcomes, spending.cost_usd, reason)
 
 

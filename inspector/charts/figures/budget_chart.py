@@ -26,7 +26,7 @@ from inspector.charts.sheet import ChartSheet
 PAPER = "skillgenbench"
 STEPS = 10
 NOT_PUBLISHED = (
-    "SkillGenBench's sweep of the generator's budget is another thing and not published as numbers; its text prints the "
+    "SkillGenBench sweeps the generator's budget instead and does not publish the numbers; its text prints the "
     "range of the plateau for four models."
 )
 COLUMNS = (
@@ -149,7 +149,7 @@ def plateaus(sheet: ChartSheet) -> dict[str, tuple[PrintedNumber, PrintedNumber]
 
 def _draw_printed_alone(published: Mapping[str, tuple[PrintedNumber, PrintedNumber]]) -> ChartDrawing:
     if not published:
-        absent = "No scored trial of these runs tells its tokens, or the metric counts no passed tasks."
+        absent = "No scored trial of these runs reports its tokens, or the metric counts no passed tasks."
         return ChartDrawing(None, ChartTable(COLUMNS), absent=f"{absent} {NOT_PUBLISHED}")
     figure, place_of = panels(["Published: plateau of pass@3, SkillGenBench"], across=1, height=40 * len(published))
     for place, (model, (low, high)) in enumerate(published.items()):
@@ -185,11 +185,11 @@ def _list_printed_rows(published: Mapping[str, tuple[PrintedNumber, PrintedNumbe
 
 def _notes(found: Mapping[Group, TokensSpent]) -> Iterable[str]:
     yield (
-        "Share of scored trials that passed and had used at most so many tokens in the attempt that counts. The agents "
-        "knew of no such budget: a real one might have changed what they did. Replicates are put together."
+        "Share of scored trials that passed and used at most N tokens in the attempt that counts. The agents "
+        "did not know this budget; a real one can change their behaviour. Replicates are pooled."
     )
     if unknown := sum(spent.unknown for spent in found.values()):
-        yield f"{unknown:,} scored trials tell no tokens and are left out of numerator and denominator."
+        yield f"{unknown:,} scored trials report no tokens and are left out of numerator and denominator."
     yield NOT_PUBLISHED
 
 

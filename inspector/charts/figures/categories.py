@@ -70,10 +70,10 @@ class CategoryRow:
 def draw(sheet: ChartSheet) -> ChartDrawing:
     by, metric, printed = sheet.options.get("by", "environment"), sheet.metric, _list_printed_rows(sheet)
     if metric is None and not printed:
-        return ChartDrawing(None, ChartTable(COLUMNS), absent="No trial of these runs is covered by a metric.")
+        return ChartDrawing(None, ChartTable(COLUMNS), absent="No metric covers a trial of these runs.")
     own = _list_own_rows(sheet, metric, by) if metric else {}
     if not own and not printed:
-        absent = f"The tasks of these runs belong to no {by} that the record knows."
+        absent = f"The record has no {by} for the tasks of these runs."
         return ChartDrawing(None, ChartTable(COLUMNS), absent=absent)
     groups = [group for group in sheet.comparison.groups.all if any(group in rows for rows in own.values())]
     limit = MAX_BARS if len(own) <= 2 else MAX_BARS_OF_MANY
@@ -203,13 +203,13 @@ def _notes(sheet: ChartSheet, by: str, panels_total: int, published: bool) -> tu
     if sheet.metric and panels_total:
         notes.append(f"{sheet.metric.key}: {sheet.metric.meaning}.")
         notes.append(
-            "A bar is the mean over the replicates of a group; the counts add its replicates up. Lines are 95 % intervals: over "
+            "A bar is the mean over a group's replicates; counts add them up. Lines are 95 % intervals: over "
             "replicates where there are two or more, else over ten trials or more."
         )
     if published:
         notes.append(
             "Published: task accuracy by category, averaged over the paper's six models; other tasks, agents and "
-            "verifiers than in runs of one's own, so the levels are not directly comparable."
+            "verifiers than in your own runs, so the levels are not directly comparable."
         )
     return (*notes, *note_left_out(panels_total, f"{by}s by suite or experiment"))
 

@@ -93,7 +93,7 @@ def _mark(sheet: ChartSheet, metric: TrialMetric, axis: Axis, group: Group, pane
         plain(group.condition),
         "no value" if y is None else f"{plain(metric.key)} {y:.1f}{' %' if metric.is_share else ''} ({counts})",
         write_usage(axis, used.value),
-        f"told by {used.rate.scored} of {used.rate.planned} trials" if missing else "",
+        f"reported by {used.rate.scored} of {used.rate.planned} trials" if missing else "",
         f"mean of {group.replicates} replicates" if group.replicates > 1 else "",
     )
     end = PairEnd(used.value, y, hover, sheet.trials_url(group, metric=metric))
@@ -139,7 +139,7 @@ def _table(metric: TrialMetric | None, axis: Axis, pairs: Sequence[MarkPair]) ->
         TableColumn("harness", "harness"),
         TableColumn("condition", "condition"),
         TableColumn(axis.key, axis.title, axis.unit, lambda mark: mark.end.x),
-        TableColumn("told", "trials that tell it", read=lambda mark: mark.known),
+        TableColumn("told", "trials that report it", read=lambda mark: mark.known),
         TableColumn(
             "value",
             metric.key if metric else "completion",
@@ -163,13 +163,13 @@ def _y_title(metric: TrialMetric | None, sources: set[str]) -> str:
 
 def _notes(sheet: ChartSheet, axis: Axis, pairs: Sequence[MarkPair], total: int) -> Iterator[str]:
     yield (
-        "Hollow: the baseline. Filled: the condition. A dashed line joins the two of one model. The frontier goes over "
-        "both; what is on it is marked in the table."
+        "Hollow: the baseline. Filled: the condition. A dashed line joins the two of one model. The frontier covers "
+        "both; the table marks its points."
     )
     marks = {(mark.model, mark.harness, mark.condition, mark.source): mark for pair in pairs for mark in pair.marks}
     missing = sum(not mark.end.stands for mark in marks.values())
     if missing:
-        yield f"{missing} of {len(marks)} ends tell no result or no {axis.title} above zero and are not drawn."
+        yield f"{missing} of {len(marks)} ends report no result or no {axis.title} above zero and are not drawn."
     if any(pair.own.source == "own runs" for pair in pairs):
         yield f"Own runs: the {axis.title} of the same trials as the result, all of an attempt that counted; no author calls."
     if axis.key == "turns":
@@ -180,9 +180,9 @@ def _notes(sheet: ChartSheet, axis: Axis, pairs: Sequence[MarkPair], total: int)
 
 def _absent(sheet: ChartSheet, axis: Axis, anything: bool) -> str:
     if not anything:
-        return "No run is chosen, and no published number is laid over."
+        return "Choose runs, or lay published numbers over."
     other = " or ".join(each.title for each in AXES.values() if each is not axis)
-    return f"None of the chosen runs tells both a result and any {axis.title} above zero. Choose {other}."
+    return f"No chosen run reports both a result and {axis.title} above zero. Choose {other}."
 
 
 PAPER = "skillflow"

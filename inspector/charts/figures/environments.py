@@ -125,7 +125,7 @@ def _notes(
     columns = "; ".join(place.full for place in places if place.key != place.name)
     apart = [text for metric in metrics if (text := _describe_range(metric, averages))]
     return (
-        "Every cell is the mean over runs (agent models and replicates alike) of the share passed there; no test is made. "
+        "Every cell is the mean over runs (agent models and replicates alike) of the share passed there. Nothing is tested. "
         "Choose one agent model above to see it alone.",
         *([f"Columns: {columns}."] if columns else []),
         *(

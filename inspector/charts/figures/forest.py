@@ -30,7 +30,7 @@ PUBLISHED_FIRST = ("ESR", "completion", "accuracy")  # shown where no own run sa
 # kind of row -> what the legend calls it, and its mark there; rows have the colour and shape of their condition
 KINDS: dict[str, tuple[str, Style]] = {
     "told": ("interval leaves out zero", Style(INK, "circle", "solid")),
-    "untold": ("interval holds zero", Style(INK, "circle-open", "solid")),
+    "untold": ("interval includes zero", Style(INK, "circle-open", "solid")),
     "bare": ("no interval: too few episodes, or no spread", Style(MUTED, "circle-x-open", "solid")),
     "printed": ("printed in a paper, no interval", Style(ZERO, "line-ns", "solid")),
 }
@@ -285,7 +285,7 @@ def _absent(sheet: ChartSheet) -> str:
     if sheet.metric is None:
         return "None of these runs has a trial that a metric covers."
     if not any(groups.baseline_of(group) for group in groups.all):
-        return f"No group has a baseline here: there is no run under {baseline} that is otherwise equal to one of them."
+        return f"No group has a baseline here: no run under {baseline} is otherwise equal to one of them."
     return f"No group shares a scored task with its baseline under {baseline} in {sheet.metric.key}."
 
 

@@ -210,7 +210,7 @@ def _notes(metric: TrialMetric, by_family: bool, groups: int, places: int) -> It
         if by_family
         else "A cell is the plain mean of its families' differences, not weighted by tasks"
     )
-    yield f"{metric.key}, {metric.name}. {kind}; each difference uses the tasks scored on both sides. No test is made."
+    yield f"{metric.key}, {metric.name}. {kind}; each difference uses the tasks scored on both sides. Nothing is tested."
     yield "Blank: no task in common."
     if metric.better is Better.LOWER:
         yield f"Lower is better for {metric.key}: a difference below 0 is a gain."

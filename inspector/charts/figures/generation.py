@@ -197,13 +197,13 @@ def _hover(line: BudgetCurve, stop: BudgetStop) -> str:
 
 
 def _notes(found: Sequence[BudgetCurve], titles: Sequence[str]) -> Iterable[str]:
-    yield "Solved: tasks of which any sample passed, of those whose samples are all scored (pass@k)."
-    yield "The band draws tasks 2,000 times (percentile): it covers tasks and neither corpora nor another generation."
-    yield "The budget is a limit. What authors spent stands beside it in the table; a method that never reaches it gains nothing from more."
+    yield "Solved: tasks with a passing sample, among tasks with every sample scored (pass@k)."
+    yield "The band draws tasks 2,000 times (percentile). It covers tasks, not corpora and not another generation."
+    yield "The budget is a limit; the table has what authors spent. A method that never reaches it gains nothing from more."
     if any(stop.rate.missing for line in found for stop in line.stops):
         yield "Some tasks have an unscored sample and are left out: points may rest on different tasks, see the table."
     if len({stop.name for line in found for stop in line.stops}) > 1:
-        yield "Tasks were tried differently often: compare only where the number is called the same."
+        yield "Tasks have different numbers of tries: compare only numbers with the same name."
     if max(sum(line.panel == title for line in found) for title in titles) > MAX_LINES:
         yield "Styles repeat where a panel has many lines; choose conditions to see fewer."
     yield from note_left_out(len(titles), "author models")

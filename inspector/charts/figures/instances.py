@@ -119,7 +119,7 @@ def draw_seed(sheet: ChartSheet) -> ChartDrawing:
     if not rows:
         absent = (
             "No family of these runs was scored both on its seed instance and on a held-out one. Acquisition against "
-            "deployment (LSR, ESR) is another question, since deployment tasks are built to differ."
+            "deployment (LSR, ESR) is another question: deployment tasks differ on purpose."
         )
         return ChartDrawing(None, ChartTable(SEED_COLUMNS), absent=f"{absent} {NOT_PUBLISHED}")
     return ChartDrawing(_figure(rows[:MAX_BARS]), ChartTable.of(SEED_COLUMNS, rows), _note_seed(len(rows)))
@@ -161,7 +161,7 @@ def _note_seed(groups_total: int) -> tuple[str, ...]:
     return (
         "Per family the mean over its scored trials, then over the families that were scored on both sides, then over "
         "replicates. The seed is instance 1; a family has one of it and several held out.",
-        "A lower held-out value would speak for skills that fit the seed alone; the seed may also be easier or harder.",
+        "A lower held-out value suggests skills that fit the seed alone. The seed can also be easier or harder.",
         NOT_PUBLISHED,
         *note_crowd(groups_total, "groups"),
     )
@@ -251,13 +251,9 @@ def _count(runs: Sequence[Outcomes], metric: TrialMetric) -> Counter[str]:
 
 
 def _note_instances(rows: Sequence[FamilyCounts], metric: TrialMetric) -> tuple[str, ...]:
-    notes = [
-        f"Tasks counted: {metric.meaning}. A family stands once per replicate; with several samples of a task all count."
-    ]
+    notes = [f"Tasks counted: {metric.meaning}. Each replicate counts a family once; all samples of a task count."]
     if any(row.counts["undecided"] for row in rows):
-        notes.append(
-            "Undecided: a task has no score and the others leave open which kind it is; it is not counted as failed."
-        )
+        notes.append("Undecided: an unscored task leaves the kind open. It does not count as failed.")
     return (*notes, NOT_PUBLISHED, *note_crowd(len(rows), "groups"))
 
 

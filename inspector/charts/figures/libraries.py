@@ -105,7 +105,7 @@ def draw_growth(sheet: ChartSheet) -> ChartDrawing:
 
 
 def _note_growth(sheet: ChartSheet, found: Mapping[Group, Sequence[After]], count: str) -> Iterable[str]:
-    what = "ever held up to there" if count == "ever" else "that stand then"
+    what = "ever held up to then" if count == "ever" else "in the library"
     yield (
         f"Skills {what}, after each task of acquisition or evaluation: the mean over the episodes of all replicates; "
         "thin bars reach from the episode with the fewest to the one with the most."
@@ -113,7 +113,7 @@ def _note_growth(sheet: ChartSheet, found: Mapping[Group, Sequence[After]], coun
     without = [group for group in sheet.comparison.groups.all if group not in found]
     if without:
         names = ", ".join(dict.fromkeys(group.condition for group in without))
-        yield f"Not drawn, because no library of a recorded order is there: {names}."
+        yield f"Not drawn, because the order of their tasks is not recorded: {names}."
     yield NOT_PUBLISHED
 
 

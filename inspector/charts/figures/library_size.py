@@ -185,7 +185,7 @@ def _columns(metric: TrialMetric) -> tuple[TableColumn, ...]:
 def _notes(metric: TrialMetric, total: int) -> tuple[str, ...]:
     return (
         "Filled marks: conditions that demand tier-3 files (references, scripts, assets). Open marks: all others.",
-        f"The no-skill run of the same model stands at 0 files. {', '.join(COUNTED)} count; a run's libraries are added up; "
+        f"The no-skill run of the same model has 0 files. {', '.join(COUNTED)} count; a run's libraries are added up; "
         f"with several replicates both axes show the mean over them. Bars are 95 % intervals. Size was not assigned: this is association.",
         NOT_PUBLISHED,
         *note_left_out(total, "an agent model"),

@@ -158,12 +158,8 @@ def _trace(measure: ProfileMeasure, dots: Sequence[Dot], style: Style) -> go.Sca
 
 def _notes(sets: Sets) -> tuple[str, ...]:
     counts = {source: len(labels) for source, labels, _ in sets}
-    notes = [
-        "A dot's place runs from the lowest to the highest of the groups of its source; the number is the raw value."
-    ]
-    notes.append(
-        "Places say nothing of how much a difference matters, and none of what is better: see the forest plot."
-    )
+    notes = ["A dot's place runs from the lowest to the highest group of its source. The number is the raw value."]
+    notes.append("Places do not show how much a difference matters, or what is better: see the forest plot.")
     if "published" in counts:
         notes.append(
             "Published: SkillLearnBench, Table 2 (averages) and the numbers inside Figure 3; placed among themselves, since "

@@ -33,7 +33,7 @@ NO_SKILLS = frozenset({"no-skill", RAW, "unknown"})
 PAPER = "skillevolbench"
 NOT_PUBLISHED = (
     f"The paper's figure is not published as numbers: no table has a row for {RAW}. Its text prints averages over ten models "
-    "for RSR, ESR, ARSR and CompSR; laid over, they stand against the averages of what the tables print."
+    "for RSR, ESR, ARSR and CompSR; laid over, they are compared with the averages of its tables."
 )
 PUBLISHED = ("LSR", "RSR", "ESR", "CSSR", "ARSR", "CompSR")
 
@@ -95,7 +95,7 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
     scale = Scale.around_zero((place.cell.value for place in places), "pp")
     figure = heatmaps(heats, rows, columns, scale)
     left = note_left_out(len(titles), "an agent model")
-    left += (f"Not drawn, because nothing can be compared there: {', '.join(bare)}.",) if bare else ()
+    left += (f"Not drawn, because there is nothing to compare: {', '.join(bare)}.",) if bare else ()
     return ChartDrawing(figure, table, (*_notes(len(arms) - len(with_raw), bool(with_raw)), *left))
 
 
@@ -187,9 +187,7 @@ def _notes(without_raw: int, own: bool) -> tuple[str, ...]:
         if own
         else ""
     )
-    blank = (
-        f"Against {RAW} whatever the baseline of the page is. Blank: nothing to compare, point at it for why. No test."
-    )
+    blank = f"Always compared with {RAW}. Blank: nothing to compare; point at it for the reason. No test."
     return tuple(filter(None, (blank, mine, NOT_PUBLISHED, left)))
 
 
@@ -197,8 +195,8 @@ def _absent(arms: Sequence[ModelPanel], with_raw: Sequence[ModelPanel]) -> str:
     if with_raw:
         return f"No skill condition shares a scored task with {RAW} here."
     if arms:
-        return f"None of the chosen runs is of the condition {RAW}, which this chart holds the others against. {NOT_PUBLISHED}"
-    return f"No run is chosen, and no published number is laid over. {NOT_PUBLISHED}"
+        return f"Choose a run of the condition {RAW}: this chart compares the others with it. {NOT_PUBLISHED}"
+    return f"Choose runs, or lay published numbers over. {NOT_PUBLISHED}"
 
 
 CHART = Chart(

@@ -183,9 +183,9 @@ def _learning_phase(sheet: ChartSheet, group: Group) -> str:
 
 def _notes(sheet: ChartSheet, panels_total: int) -> tuple[str, ...]:
     return (
-        "Trials of acquisition or evaluation by the rounds behind the library they were given; a decision that changed "
-        "nothing makes no round. Replicates and episodes are added up.",
-        "Later rounds meet other tasks: a rise may be the tasks. The dotted line is the baseline on the very tasks met in "
+        "Trials of acquisition or evaluation, by the round of their library; a decision that changed "
+        "nothing starts no round. Replicates and episodes are added up.",
+        "Later rounds have other tasks, which can explain a rise. The dotted line is the baseline on the same tasks in "
         "each round.",
         NOT_PUBLISHED,
         *note_left_out(panels_total, "conditions or models"),

@@ -25,7 +25,12 @@ from inspector.charts.drawing.quantities import plural, tokens
 from inspector.charts.sheet import ChartSheet
 from inspector.web.text.formats import usd
 
-FRESH, CACHED, UNTOLD, OUTPUT = "input, not cached", "input, from the cache", "input, cached part not told", "output"
+FRESH, CACHED, UNTOLD, OUTPUT = (
+    "input, not cached",
+    "input, from the cache",
+    "input, cached part not reported",
+    "output",
+)
 AGENT, AUTHOR = "agent", "author"
 KINDS = kinds_of_part(FRESH, CACHED, UNTOLD, OUTPUT, AGENT, AUTHOR)
 THINGS = {AGENT: "attempt", AUTHOR: "call"}
@@ -97,7 +102,7 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
     across = len(panels) or 1
     figure = stack_bars(rows_of(across, panels, [laid_over] if printed else []), KINDS, across=across)
     rows = (*(row for row in chain(*own) if row.things), *printed)
-    unpriced = ("No attempt and no call of these runs tells a cost.",) if panels and not priced else ()
+    unpriced = ("No attempt or call of these runs reports a cost.",) if panels and not priced else ()
     return ChartDrawing(figure, ChartTable.of(COLUMNS, rows), (*unpriced, *_notes(len(own), bool(printed))))
 
 
@@ -168,7 +173,7 @@ def _head(group: str, who: str, runs: int | None) -> tuple[str, str]:
 
 
 def _count_known(known: int, things: int, who: str) -> str:
-    return f"told by {known:,} of {plural(things, THINGS[who])}"
+    return f"reported by {known:,} of {plural(things, THINGS[who])}"
 
 
 def _list_printed_rows(published: Sequence[PrintedNumber]) -> list[TokenRow]:
@@ -194,10 +199,10 @@ def _build_printed_row(label: str, cells: dict[str, PrintedNumber]) -> TokenRow:
 
 def _notes(groups_total: int, published: bool) -> tuple[str, ...]:
     return (
-        "Every billed attempt and every author call counts, whether or not its result did; the mean over the runs of a "
-        "group. Phases differ between conditions (replay), and with them what a run has to pay.",
-        "Unknown is unknown: a sum that not all attempts or calls told says of how many it is, and is too low by the rest. Where only some attempts tell "
-        "what came from the cache, the others' input counts as not cached.",
+        "Every billed attempt and author call counts, even if its result does not. Numbers are means over the runs of a "
+        "group. Conditions have different phases (replay), so their runs cost differently.",
+        "A sum shows how many attempts or calls reported it, and is too low by the rest. Where only some attempts report "
+        "cached input, the others' input counts as not cached.",
         *([PRINTED] if published else []),
         *note_crowd(groups_total, "groups"),
     )

@@ -90,9 +90,7 @@ def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpRespo
     choices, narrowing, problems = parse_trials_request(request.GET, besides=("page", "sort"))
     sort = request.GET.get("sort", "")
     if sort.lstrip("-") not in {"", *SORTS}:
-        problems.append(
-            f"sort: {sort[:80]!r} is not known, expected one of {', '.join(SORTS)}, or -{next(iter(SORTS))}"
-        )
+        problems.append(f"sort: {sort[:80]!r} is unknown, expected one of {', '.join(SORTS)}, or -{next(iter(SORTS))}")
     if problems:
         data = {"problems": problems, "trials": list[object]()}
         return render_page(request, PAGE, data=data, context={"page": None}, as_json=as_json, status=400)
@@ -204,7 +202,7 @@ OF_RUN = JsonShape("run=public_id", "condition", "replicate", "agent_model", "ha
 
 def _sentence(tally: TrialTally, narrowing: Narrowing) -> str:
     if not tally.total:
-        return "No trial is behind this mark."
+        return "This mark has no trials."
     trials = f"{tally.total:,} trial{'' if tally.total == 1 else 's'}"
     if narrowing.outcome:
         return f"{trials}."

@@ -34,7 +34,7 @@ class SaveForm(forms.Form):
     """`metrics`: the differences of these, every group against its baseline, are corrected together. `understood`: the
     metrics of which the form has said that nothing could be found with them."""
 
-    name = forms.CharField(max_length=200, error_messages={"required": "Give it a name: it is how others find it."})
+    name = forms.CharField(max_length=200, error_messages={"required": "Give it a name, so that others find it."})
     metrics = forms.MultipleChoiceField(error_messages={"required": "Choose at least one metric to correct."})
     understood = forms.CharField(required=False)
 

@@ -18,8 +18,8 @@ from inspector.web.responses import render_page
 NOT_PRINTED: Mapping[str, tuple[str, ...]] = {
     "skillevolbench": ("Figure 5 (library size)", "Figure 6 (by environment)", "Figure 7 (cost)"),
     "skillflow": ("Figures 6 and 11 (gains by domain and family)", "Figures 7 and 8 (skill growth, kinds of files)"),
-    "skilllearnbench": ("Figures 2, 4 and 5 (instances, rounds, methods), but for what the tables hold",),
-    "skillgenbench": ("Figures 4 to 8 (regimes, generators, pass@k, budgets), but for what the text says",),
+    "skilllearnbench": ("Figures 2, 4 and 5 (instances, rounds, methods), except numbers in tables",),
+    "skillgenbench": ("Figures 4 to 8 (regimes, generators, pass@k, budgets), except numbers in the text",),
 }
 
 

@@ -22,7 +22,7 @@ SOURCES = {
     "samples": "samples of one run",
     "phases": "a replay and its first try, the library unchanged between",
     "replicates": "replicates of one cell",
-    "conditions": "two conditions, before anything set them apart",
+    "conditions": "two conditions, before they differ",
 }
 
 

@@ -92,7 +92,7 @@ def _came_since(comparison: GroupComparison) -> list[str]:
     runs, trials = count_added_since(comparison.choices), comparison.revised
     came = [f"{runs} matching run{'' if runs == 1 else 's'}"] if runs else []
     came += [f"results of {trials} trial{'' if trials == 1 else 's'}"] if trials else []
-    return [f"Came after the moment this report is of, and left out: {' and '.join(came)}."] if came else []
+    return [f"Added after the date of this report, and left out: {' and '.join(came)}."] if came else []
 
 
 def least_bytes() -> int:
@@ -149,7 +149,7 @@ def _choices_in_words(choices: Choices, sheet: ChartSheet) -> list[tuple[str, st
         for name in ("suite", "condition", "agent_model", "author_model", "harness", "replicate")
     ]
     said += [(f"Taken in {name}", str(getattr(choices, name) or "")) for name in ("since", "until")]
-    return [(name, value) for name, value in said if value] + [("Held against", choices.baseline)]
+    return [(name, value) for name, value in said if value] + [("Compared with", choices.baseline)]
 
 
 def _sources(published: Sequence[PrintedNumber]) -> list[tuple[str, str]]:

@@ -31,21 +31,24 @@ def carry_out(
 ) -> tuple[str, Following | None]:
     """A sentence about what was done, and where to go on where that is elsewhere. RunnerError says why not."""
     if act == PAUSE.key:
-        return f"{_write_episode_count(operations.pause(target, reason=reason, by=by))} paused, or about to be.", None
+        return (
+            f"{_write_episode_count(operations.pause(target, reason=reason, by=by))} paused. Running trials finish first.",
+            None,
+        )
     if act == RESUME.key:
-        return f"{_write_episode_count(operations.resume(target, reason=reason, by=by))} on again.", None
+        return f"{_write_episode_count(operations.resume(target, reason=reason, by=by))} resumed.", None
     if act in (CANCEL.key, CANCEL_LATER.key):
         later = act == CANCEL_LATER.key
         found = operations.cancel(target, reason=reason, by=by, after_trial=later)
-        return f"{_write_episode_count(found)} cancelled{', those at work after their trial' if later else ''}.", None
+        return f"{_write_episode_count(found)} cancelled{' after the running trials' if later else ''}.", None
     if act == RETRY.key:
         return _retry(target, reason, by), None
     if act == SKIP.key and isinstance(target, Episode):
         slot = operations.skip(target, trial=_parse_slot(given.get("trial", "")), reason=reason, by=by)
-        return f"{slot} is skipped; the episode goes on.", None
+        return f"{slot} is skipped. The episode continues.", None
     if act == SKIP_ANSWER.key and isinstance(target, Episode):
         step = operations.skip_answer(target, answer=given.get("answer", ""), reason=reason, by=by)
-        return f"The author's answer {step.key} is skipped; the episode goes on with its library as it is.", None
+        return f"The author's answer {step.key} is skipped. The episode continues with the same library.", None
     if act == BUDGET.key and isinstance(target, Run):
         return _raise_budget(target, given, reason, by), None
     if act == FORK.key and isinstance(target, Episode):
@@ -61,7 +64,7 @@ def _retry(target: Target, reason: str, by: User) -> str:
     problems = [problem for _, problem in operations.retry_blocked(target, reason=reason, by=by)]
     if all(problems):
         raise NotPossible(problems[0])
-    return f"{_write_episode_count(problems.count(''))} on again."
+    return f"{_write_episode_count(problems.count(''))} resumed."
 
 
 def _parse_slot(text: str) -> TrialSlot | None:
@@ -74,9 +77,9 @@ def _parse_slot(text: str) -> TrialSlot | None:
 def _fork(episode: Episode, given: Mapping[str, str], reason: str, by: User) -> tuple[str, Following]:
     place = given.get("before", "").strip()
     if not (place.isascii() and place.isdigit() and len(place) < 9):
-        raise NotPossible(f"expected the place from which it runs anew, found {place[:60]!r}")
+        raise NotPossible(f"expected the place to run again from, found {place[:60]!r}")
     run = fork(episode, before=int(place), dice="same" if given.get("dice") == "same" else "new", reason=reason, by=by)
-    return "The fork is an experiment of its own and goes on from there; the old run stays as it is.", ("run", run)
+    return "The fork is a new experiment and continues from there. The old run does not change.", ("run", run)
 
 
 def _raise_budget(run: Run, given: Mapping[str, str], reason: str, by: User) -> str:
@@ -87,7 +90,7 @@ def _raise_budget(run: Run, given: Mapping[str, str], reason: str, by: User) -> 
     going_on = budgets.raise_budget(run, usd=usd, tokens=whole, reason=reason, by=by)
     for episode in going_on:
         advance.hint(str(episode.public_id))
-    return f"The budget is raised; {_write_episode_count(len(going_on))} on again."
+    return f"Budget raised. {_write_episode_count(len(going_on))} resumed."
 
 
 def _parse_number(text: str, unit: str) -> float | None:

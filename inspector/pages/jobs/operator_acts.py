@@ -32,17 +32,17 @@ class Act:
 RETRY = Act(
     "retry",
     "Retry",
-    "Goes on where it stopped. Keeps every score. Mend the cause first, or it stops again.",
+    "Continues where it stopped. Keeps every score. Fix the cause first, or it stops again.",
 )
 ASK_AGAIN = replace(
     RETRY,
     title="Ask the author again",
-    says="Sends the author's call once more. Mend the cause first: key, model name, address or a limit of its server.",
+    says="Sends the author's call again. Fix the cause first: key, model name, address or server limit.",
 )
 SKIP = Act(
     "skip",
     "Skip the trial",
-    "Leaves an open trial out and goes on. A trial at work ends without a score. If later trials learn from it, "
+    "Leaves out an open trial and continues. A running trial ends without a score. If later trials learn from it, "
     "comparisons leave the episode out.",
     needs_reason=True,
     grave=True,
@@ -51,26 +51,26 @@ SKIP = Act(
 SKIP_ANSWER = Act(
     "skip-answer",
     "Skip the author's answer",
-    "Records the answer as failed, with your name and reason. The library stays as it is. Comparisons leave the "
+    "Records the answer as failed, with your name and reason. The library does not change. Comparisons leave the "
     "episode out.",
     needs_reason=True,
     grave=True,
     form="answer",
 )
-PAUSE = Act("pause", "Pause", "Trials at work finish. Nothing new begins until you resume.")
-RESUME = Act("resume", "Resume", "Goes on where it stopped.")
-CANCEL_LATER = Act("cancel-later", "Cancel after the trial", "Trials at work finish. The rest never runs.", grave=True)
+PAUSE = Act("pause", "Pause", "Running trials finish. Nothing new starts until you resume.")
+RESUME = Act("resume", "Resume", "Continues where it stopped.")
+CANCEL_LATER = Act("cancel-later", "Cancel after the trial", "Running trials finish. The rest never runs.", grave=True)
 CANCEL = Act(
     "cancel",
     "Cancel now",
-    "Ends trials at work without a score. The rest never runs. The record stays.",
+    "Stops running trials without a score. The rest never runs. The record stays.",
     grave=True,
 )
-BUDGET = Act("budget", "Raise the budget", "Goes on at once where the budget stopped it.", form="budget")
+BUDGET = Act("budget", "Raise the budget", "Continues at once where the budget stopped it.", form="budget")
 FORK = Act(
     "fork",
     "Fork",
-    "Makes a new run: copies the record up to one place, runs the rest anew. The old run stays as it is.",
+    "Makes a new run: copies the record up to one place, then runs the rest again. The old run does not change.",
     needs_reason=True,
     form="fork",
 )

@@ -69,15 +69,15 @@ class LaunchField:
 _FIELDS = (
     LaunchField("name", "Name", "text"),
     LaunchField("suite", "Suite", "choice"),
-    LaunchField("protocol", "Protocol", "choice", "Who learns when, and what is asked at the end."),
-    LaunchField("environments", "Only these parts of the suite", "lines", "One key a line. Empty: all of them."),
-    LaunchField("conditions", "Ways to remember", "ticks", "Others, one a line, such as naive-prompt@8000"),
+    LaunchField("protocol", "Protocol", "choice", "Says when the agent learns and what is tested at the end."),
+    LaunchField("environments", "Only these parts of the suite", "lines", "One key per line. Empty: all of them."),
+    LaunchField("conditions", "Ways to remember", "ticks", "Others, one per line, such as naive-prompt@8000"),
     LaunchField("agents", "Agents", "ticks"),
-    LaunchField("agent_models", "Agent models", "ticks", "Others, one a line: provider/name"),
-    LaunchField("author_models", "Author models", "ticks", "Others, one a line. None where no author works."),
+    LaunchField("agent_models", "Agent models", "ticks", "Others, one per line: provider/name"),
+    LaunchField("author_models", "Author models", "ticks", "Others, one per line. Empty where no author works."),
     LaunchField("replicates", "Replicates", "number"),
     LaunchField("samples", "Samples", "number", "The same task again, with the same library."),
-    LaunchField("answers", "Answers", "number", "How often the author may answer, each time."),
+    LaunchField("answers", "Answers", "number", "How many answers the author may give each time."),
     LaunchField("seed", "Seed", "number"),
     LaunchField("order", "Order", "choice"),
     LaunchField("budget.usd", "Budget, USD", "number", "Of each run. Empty: no limit."),
@@ -303,7 +303,7 @@ def _list_suites() -> list[Option]:
     """Those that come along, then those that were loaded from a folder, with the tasks on record."""
     loaded = Suite.objects.exclude(path="").order_by("key")
     counted = dict(loaded.annotate(total=Count("tasks")).values_list("key", "total"))
-    bundled = [Option(key, key, f"{_count_bundled(key)} tasks, comes along") for key in SUITES]
+    bundled = [Option(key, key, f"{_count_bundled(key)} tasks, bundled") for key in SUITES]
     return [*bundled, *(Option(key, key, f"{count:,} tasks") for key, count in counted.items() if key not in SUITES)]
 
 

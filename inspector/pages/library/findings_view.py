@@ -67,9 +67,7 @@ def findings_ask(request: HttpRequest, public_id: UUID) -> HttpResponse:
     run = get_object_or_404(Run.objects.for_detail(), public_id=public_id)
     asked = enqueue_reading(select_with_library(Episode.objects.filter(run=run)))
     if asked is None:
-        messages.error(
-            request, "Cannot reach the broker, so no worker was asked. Run `manage.py diagnose_libraries` instead."
-        )
+        messages.error(request, "The broker does not answer, so no worker runs it. Use `manage.py diagnose_libraries`.")
     else:
         messages.success(
             request, f"A worker checks {asked} librar{'y' if asked == 1 else 'ies'}. Reload this page soon."

@@ -100,7 +100,7 @@ class TimeMachine:
             return one_line(decision.summary, MAX_HEADING) or f"Decision {decision.number}: {word.lower()}"
         if self.between:
             count, ends = self.between.standing, f"{selection.before.key} → {selection.after.key}"
-            return f"{ends}: {count} decision{'' if count == 1 else 's'} wrote what the library says at {selection.after.key}"
+            return f"{ends}: {count} decision{'' if count == 1 else 's'} wrote the text at {selection.after.key}"
         if selection.stop and selection.stop.seeding:
             return selection.stop.word
         return selection.after.title if self.files_total else "The library is empty"

@@ -66,7 +66,7 @@ def _launch(request: HttpRequest, episode: Episode) -> HttpResponse:
         messages.error(request, f"Nothing was launched. {error}")
         return redirect(_build_address(episode, asked))
     trials = sum(each.trials for each in wanted)
-    beside = " and, beside it, the round with nothing taken back" if len(probes) > 1 else ""
+    beside = " and the round with nothing taken back" if len(probes) > 1 else ""
     messages.success(request, f"Launched: {probes[0]}{beside}; {trials} trials. What they show is counted here.")
     decision = probes[0].decision
     return redirect(

@@ -101,7 +101,7 @@ def _place(request: HttpRequest) -> CommentPlace:
     except NoSuchPlace as error:
         raise Http404(str(error)) from error
     if place.is_closed_to(user_of(request)):
-        raise PermissionDenied("Comments here are closed to you until your blind review is submitted.")
+        raise PermissionDenied("Submit your blind review to see comments here.")
     return place
 
 

@@ -29,7 +29,7 @@ class AddAccountForm(forms.Form):
     username = forms.CharField(max_length=150, error_messages={"required": "Give it a name."})
     level = forms.ChoiceField(choices=User.Level.choices, initial=User.Level.REVIEWER)
     password = forms.CharField(
-        max_length=1000, strip=False, error_messages={"required": "Give it a first password; its owner changes it."}
+        max_length=1000, strip=False, error_messages={"required": "Give it a first password. Its owner changes it."}
     )
 
 

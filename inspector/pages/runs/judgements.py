@@ -30,12 +30,12 @@ STATUS_WORDS = {
     "malformed": "no JSON",
     "prose": "words around the JSON",
     "wrong-type": "wrong type",
-    "out-of-range": "off the scale",
+    "out-of-range": "outside the scale",
     "empty": "empty",
     "refused": "refused",
     "failed": "no reply",
     "no-points": "no key points",
-    "no-reference": "nothing to hold it against",
+    "no-reference": "nothing to compare it with",
     "no-trajectory": "no trajectory",
 }
 

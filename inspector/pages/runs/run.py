@@ -258,8 +258,8 @@ def find_bypasses(
 
 # metric key -> name and meaning, where a library is made first and tried afterwards.
 _LEARNED_FIRST = {
-    "LSR": ("while learning", "trials that the library was learned from, before its seal: no result of it"),
-    "ESR": ("after the seal", "trials with the sealed library; what it was learned from may be among their tasks"),
+    "LSR": ("while learning", "trials the library learned from, before its seal: not its result"),
+    "ESR": ("after the seal", "trials with the sealed library; some tasks may be those it learned from"),
 }
 LEARNED_FIRST = frozenset({"skilllearnbench", "skillgenbench", "skillgenbench-agnostic"})
 

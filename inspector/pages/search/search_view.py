@@ -86,7 +86,9 @@ def _says(query: SearchQuery, found: Found, known: IndexProgress) -> str:
     if query.is_empty or query.problems:
         return ""
     if found.is_capped:
-        return f"More than {MOST:,} hits; the newest {MOST:,} are listed and counted. Narrow it to see the others."
+        return (
+            f"More than {MOST:,} hits; the newest {MOST:,} are listed and counted. Narrow the search to see the others."
+        )
     total = len(found.numbers)
     if not total:
         return "No hits" + (". Use fewer words or filters." if known.is_complete else " in the texts indexed so far.")

@@ -145,7 +145,7 @@ def parting(request: HttpRequest, public_id: UUID, other_id: UUID) -> HttpRespon
         if closed := refuse_closed(request, trial=trial):
             return closed
     if left.task_id != right.task_id:
-        raise Http404("these two are at different tasks")
+        raise Http404("these two have different tasks")
     return render(
         request,
         "trials/_parting.html",

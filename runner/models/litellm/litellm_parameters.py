@@ -128,7 +128,7 @@ def _follow_claude(chosen: Parameters) -> None:
     if thinks and chosen.values["temperature"] != 1:
         chosen.leave("temperature", "Claude thinks at no other temperature than 1")
     elif "top_p" in chosen.values:
-        chosen.leave("temperature", "Claude does not take it beside the preset's top_p")
+        chosen.leave("temperature", "Claude does not take it with the preset's top_p")
 
 
 def _follow_mapping(target: LiteLLMTarget, chosen: Parameters) -> None:

@@ -36,7 +36,7 @@ def _text(fields: Fields) -> Comparator:
     wanted = None if math.isnan(similarity) else similarity
     trailing = fields.flag("ignore_trailing_space")
     if wanted is not None and fields.values.get("ignore_line_order"):
-        fields.problem("ignore_line_order", "no order of lines beside a similarity", "found both")
+        fields.problem("ignore_line_order", "no order of lines with a similarity", "found both")
     return TextComparator(
         trailing_space=trailing is not False,
         ignore_case=bool(fields.flag("ignore_case")),

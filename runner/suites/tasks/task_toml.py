@@ -107,7 +107,7 @@ def read_task_toml(source: Path, where: str, findings: Findings, *, network: boo
         whole.raw(name)
     for table in (whole, machine, agent, verifier, solution):
         for name in table.list_unasked():
-            findings.note(f"task.toml: {table.at(name)[:100]} is not known and has no effect", where)
+            findings.note(f"task.toml: {table.at(name)[:100]} is unknown and has no effect", where)
     return read
 
 

@@ -125,7 +125,7 @@ class ReadTrajectory:
         known = self.head.extra or {}
         if len(known.keys() | values.keys()) > MAX_EXTRA_KEYS:
             self.problems.add(
-                "whole file", f"at most {MAX_EXTRA_KEYS} keys beside the known ones", f"left out: {', '.join(values)}"
+                "whole file", f"at most {MAX_EXTRA_KEYS} keys next to the known ones", f"left out: {', '.join(values)}"
             )
         else:
             self.set_head(extra={**known, **storable_value(values)})

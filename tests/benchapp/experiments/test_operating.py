@@ -156,7 +156,7 @@ def test_a_skip_is_for_the_trial_that_was_looked_at(blocked: Episode) -> None:
     """Somebody else retried it meanwhile; it went on and blocked again, elsewhere."""
     operations.retry(Episode.objects.get(), reason="made room")
     Episode.objects.block(blocked.pk, epoch=hold(blocked), reason="SandboxError: no space left, again")
-    with pytest.raises(NotPossible, match="changed meanwhile"):
+    with pytest.raises(NotPossible, match="changed: look"):
         operations.skip(blocked, reason="its fixture is broken")
     assert not blocked.trials.filter(status="skipped").exists()
 
@@ -270,7 +270,7 @@ def test_an_answer_is_skipped_once_and_not_the_next_one_in_its_place(refused: Ep
     """Two operators press the button at once, or one presses it twice."""
     (key,) = {operations.skip_answer(refused, answer="induce/E1-LS1/acquisition/E1-LS1-T1/0/1", reason="x").key}
     for seen in (refused, Episode.objects.select_related("run__experiment", "environment").get()):
-        with pytest.raises(NotPossible, match="changed meanwhile|does not wait for an answer"):
+        with pytest.raises(NotPossible, match="changed: look|does not wait for an answer"):
             operations.skip_answer(seen, reason="x", answer=key if seen is not refused else "")
     assert Decision.objects.count() == Activity.objects.count() == 1
 

@@ -179,7 +179,7 @@ def test_an_interrupted_probe_goes_on_where_it_stood(episode: Episode) -> None:
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (AskedProbe(state="R99"), "never was at 'R99'"),
+        (AskedProbe(state="R99"), "was never at 'R99'"),
         (AskedProbe(decision=99), "no decision 99"),
         (AskedProbe(state="R2", revert=("0123456789",)), "has no hunk '0123456789'"),
         (AskedProbe(tasks=("E9-T1",)), "has no task 'E9-T1'"),

@@ -311,7 +311,7 @@ def test_calls_that_were_not_kept_cannot_be_exported(
     run: Callable[..., Run], provider: ModelProvider, tmp_path: Path
 ) -> None:
     first = run(until=one_attempt)
-    with pytest.raises(SetupError, match="is running: a recording is made of a run that has ended"):
+    with pytest.raises(SetupError, match="is running: record it after it has ended"):
         export_recording(first, tmp_path / "a.jsonl")
     cancel(first.experiment, reason="enough")
     first.refresh_from_db()

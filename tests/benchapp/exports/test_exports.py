@@ -291,12 +291,12 @@ def test_it_narrows_trials_by_the_parts_of_the_address() -> None:
 @pytest.mark.parametrize(
     ("what", "query", "says"),
     [
-        ("trials", "outcome=broken", "outcome: 'broken' is not known"),
+        ("trials", "outcome=broken", "outcome: 'broken' is unknown"),
         ("trials", "famly=E1-F1", "famly: no such choice"),
-        ("trials", "replicate=one", "replicate: 'one' is not known"),
-        ("trials", "covered=NOPE", "covered: 'NOPE' is not known"),
+        ("trials", "replicate=one", "replicate: 'one' is unknown"),
+        ("trials", "covered=NOPE", "covered: 'NOPE' is unknown"),
         ("aggregates", "phase=replay", "phase: narrows trials alone"),
-        ("differences", "table=nope", "table: 'nope' is not known"),
+        ("differences", "table=nope", "table: 'nope' is unknown"),
         ("trials", "family=a&family=b", "family: 2 values given"),
     ],
 )
@@ -352,7 +352,7 @@ def test_the_command_leaves_nothing_behind_when_it_fails(tmp_path: Path, monkeyp
 
 
 def test_the_command_names_what_it_does_not_understand(tmp_path: Path) -> None:
-    with pytest.raises(CommandError, match=r"--query: outcome: 'x' is not known, expected one of passed, failed"):
+    with pytest.raises(CommandError, match=r"--query: outcome: 'x' is unknown, expected one of passed, failed"):
         call_command("export", "trials", query="outcome=x", output=tmp_path / "a.csv")
     with pytest.raises(CommandError, match="there is no folder"):
         call_command("export", "trials", output=tmp_path / "none" / "a.csv")

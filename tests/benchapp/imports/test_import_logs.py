@@ -298,7 +298,7 @@ def test_what_a_sample_that_breaks_off_does_not_tell_is_named(tmp_path):
         archive.writestr("samples/one_epoch_1.json", text[: text.index('"scores"')])
     lost = [problem for problem in bring_in(log).problems if problem.place == "samples/one_epoch_1.json"]
     assert [problem.message for problem in lost] == [
-        "it breaks off before scores, model_usage, started_at, completed_at, total_time: not known"
+        "it breaks off before scores, model_usage, started_at, completed_at, total_time: unknown"
     ]
     assert Trial.objects.count() == 2
 
@@ -307,7 +307,7 @@ def test_a_trajectory_of_swe_agent_that_breaks_off_says_what_is_not_known(tmp_pa
     log = traj(tmp_path / "run-1")
     log.write_text(log.read_text().partition('"info"')[0])
     messages = [problem.message for problem in bring_in(tmp_path).problems]
-    assert "it breaks off before info: not known" in messages
+    assert "it breaks off before info: unknown" in messages
 
 
 def test_the_cost_of_a_sample_is_known_where_every_model_has_a_price(tmp_path):
@@ -712,12 +712,12 @@ def test_logs_in_a_job_that_no_trial_reads_are_told_in_one_line_for_each_place(t
         (
             str(folder),
             "logs in the folders of trials",
-            "1 file in the format codex-rollout, beside the trials of a job; not read: steps.jsonl",
+            "1 file in the format codex-rollout, next to the trials of a job; not read: steps.jsonl",
         ),
         (
             str(folder / "notes"),
             "logs in the folders of trials",
-            "1 file in the format claude-session, beside the trials of a job; not read: s-3.jsonl",
+            "1 file in the format claude-session, next to the trials of a job; not read: s-3.jsonl",
         ),
         (
             str(folder),

@@ -131,7 +131,7 @@ def test_it_names_a_second_log_of_an_instance(tmp_path):
     log = folder / "eval_keypoints/words/words-2/claude-code.txt"
     (log.parent / "codex.txt").write_bytes(log.read_bytes())
     assert [problem.message for problem in bring_in(folder).problems] == [
-        "a second log beside claude-code.txt; it was left out"
+        "a second log next to claude-code.txt; it was left out"
     ]
     assert Trial.objects.count() == 1
 

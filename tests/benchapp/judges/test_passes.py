@@ -178,7 +178,7 @@ def test_a_run_at_work_and_a_pass_of_another_version_are_refused() -> None:
     with pytest.raises(SetupError, match="of version 1, this one is 2"):
         judge_run(world.run, Judge(version="2"), budget=Budget())
     world.run.status = "running"
-    with pytest.raises(SetupError, match="once it has ended"):
+    with pytest.raises(SetupError, match="until it has ended"):
         judge_run(world.run, Judge(), budget=Budget())
 
 

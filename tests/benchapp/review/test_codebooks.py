@@ -229,7 +229,7 @@ def test_somebody_elses_change_is_not_overwritten_unseen() -> None:
     code = named(draft, "a")
     seen = Wording.of(code).fingerprint
     rename(named(draft, "a"), "b", None)
-    with pytest.raises(CodebookRefused, match="meanwhile"):
+    with pytest.raises(CodebookRefused, match="Somebody else changed"):
         reword(code, Wording("c"), None, seen=seen)
     assert reword(code, Wording("c"), None, seen=Wording.of(named(draft, "b")).fingerprint).name == "c"
 

@@ -200,13 +200,13 @@ def test_final_libraries_that_hold_something() -> None:
 @pytest.mark.parametrize(
     ("query", "says"),
     [
-        ("unit=step", "unit: 'step' is not known"),
-        ("preset=odd", "preset: 'odd' is not known"),
-        ("unit=decision&preset=silent-bypass", "not known"),
+        ("unit=step", "unit: 'step' is unknown"),
+        ("preset=odd", "preset: 'odd' is unknown"),
+        ("unit=decision&preset=silent-bypass", "unknown"),
         ("unit=decision&phase=replay", "phase: narrows trials alone"),
         ("unit=snapshot&outcome=failed", "outcome: narrows trials alone"),
         ("color=red", "color: no such choice"),
-        ("phase=odd", "phase: 'odd' is not known"),
+        ("phase=odd", "phase: 'odd' is unknown"),
     ],
 )
 def test_a_part_that_means_nothing_is_said(query: str, says: str) -> None:

@@ -73,12 +73,12 @@ def test_who_saw_another_state_overwrites_nothing(item: QueueItem, judge: User, 
 def test_nobody_judges_their_own_review_but_an_admin(item: QueueItem, judge: User) -> None:
     reviewer = item.reviews.first().reviewer
     assert explain_barred(item, judge) == ""
-    assert "yourself" in explain_barred(item, reviewer)
-    with pytest.raises(PermissionDenied, match="yourself"):
+    assert "You reviewed this item" in explain_barred(item, reviewer)
+    with pytest.raises(PermissionDenied, match="You reviewed this item"):
         resolve(item, reviewer, verdict(item), seen=None)
     reviewer.level = User.Level.ADMIN
     assert explain_barred(item, reviewer) == ""
-    assert "takes the level reviewer" in explain_barred(item, make_user(level="viewer"))
+    assert "needs the level reviewer" in explain_barred(item, make_user(level="viewer"))
 
 
 def test_who_still_has_items_to_review_blind_may_not(item: QueueItem, judge: User) -> None:
@@ -94,7 +94,7 @@ def test_who_still_has_items_to_review_blind_may_not(item: QueueItem, judge: Use
     [
         ({"category": ""}, "Choose why they differ"),
         ({"category": "agreed"}, "did not all give these codes"),
-        ({"attribution": "moon"}, "attribution is not known"),
+        ({"attribution": "moon"}, "Unknown attribution"),
         ({"memo": "x" * 20_001}, "longer than 20,000"),
     ],
 )
@@ -118,7 +118,7 @@ def test_it_refuses_where_fewer_than_two_answered_or_nobody_opened_them(judge: U
     make_review(lone, make_user(), ["misapplied"])
     with pytest.raises(Unresolvable) as caught:
         resolve(lone, judge, verdict(lone), seen=None)
-    assert ["opened" in text or "Fewer than two" in text for text in caught.value.problems] == [True, True]
+    assert ["disagreements first" in text or "Fewer than two" in text for text in caught.value.problems] == [True, True]
 
 
 def test_what_they_agreed_on_can_be_confirmed(judge: User) -> None:

@@ -82,7 +82,7 @@ def test_it_reads_the_example() -> None:
         ("-- x", (0, 2), "nothing here can be found"),
         ("tool:~ba", (0, 8), "tool: knows tool:bash and tool:bas*"),
         ("tool:*sh", (0, 8), "takes one * and at the end"),
-        ("kind:s*", (0, 7), "kind: 's*' is not known"),
+        ("kind:s*", (0, 7), "kind: 's*' is unknown"),
     ],
 )
 def test_it_says_what_is_wrong_and_where(text: str, place: tuple[int, int], says: str) -> None:

@@ -217,7 +217,7 @@ def test_the_wish_for_an_episode_whose_worker_vanished_is_granted_by_the_next(ex
 )
 def test_what_does_not_fit_is_refused_and_not_kept(experiment: Experiment, status: str, act: Any) -> None:
     Episode.objects.update(status=status)
-    with pytest.raises(NotPossible, match="no episode to which that would apply"):
+    with pytest.raises(NotPossible, match="has no such episode"):
         act(experiment, reason="x")
     assert not Activity.objects.exists()
 

@@ -82,7 +82,7 @@ def test_it_lays_the_printed_categories_over() -> None:
 
 def test_it_says_that_tasks_have_no_category() -> None:
     make_trial(make_unordered_episode(), phase="evaluation")
-    assert "belong to no environment" in drawn(categories.CHART).absent
+    assert "has no environment for the tasks" in drawn(categories.CHART).absent
     assert "belong to no family" in drawn(instances.INSTANCES_CHART).absent
 
 

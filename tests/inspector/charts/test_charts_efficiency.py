@@ -79,7 +79,7 @@ def test_it_averages_what_is_told_and_never_takes_unknown_for_nothing() -> None:
     drawing = drawn(CHART)
     own = marks(drawing)["shell: condition"]
     assert own.x[0] == pytest.approx(0.5)
-    assert "told by 3 of 6 trials" in own.hovertext[0]
+    assert "reported by 3 of 6 trials" in own.hovertext[0]
     spend(run, None)
     Run.objects.filter(pk=run.pk).update(revision=run.revision + 1)
     assert "shell: condition" not in marks(drawn(CHART))
@@ -127,10 +127,10 @@ def test_it_draws_the_printed_numbers_of_skillflow() -> None:
 
 @pytest.mark.django_db
 def test_it_says_what_is_missing() -> None:
-    assert drawn(CHART).absent == "No run is chosen, and no published number is laid over."
+    assert drawn(CHART).absent == "Choose runs, or lay published numbers over."
     make_learning_run(condition="selfgen-always")  # at no cost, as scripted models have it
     absent = drawn(CHART, "option=x:cost").absent
-    assert "any agent cost per task above zero" in absent
+    assert "agent cost per task above zero" in absent
     assert "output tokens per task" in absent
 
 

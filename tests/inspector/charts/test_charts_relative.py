@@ -81,7 +81,7 @@ def test_it_leaves_out_what_the_paper_does_not_print() -> None:
     drawing = drawn(CHART, "published=skillevolbench")
     cells = {(cell["row"], cell["column"]): cell for cell in coded_cells(drawing)}
     assert "LSR" not in {column for _, column in cells}
-    assert any("nothing can be compared there: LSR, CSSR" in note for note in drawing.notes)
+    assert any("there is nothing to compare: LSR, CSSR" in note for note in drawing.notes)
     whys = {record["note"] for record in drawing.table.records() if record["metric"] == "LSR"}
     assert whys == {"raw-trajectory is not printed"}
     assert cells["selfgen-zero-shot", "RSR"]["value"] is None
@@ -99,11 +99,11 @@ def test_it_gives_each_model_a_panel_of_its_own() -> None:
 
 
 def test_it_says_what_is_missing_where_nothing_can_be_drawn() -> None:
-    assert drawn(CHART).absent.startswith("No run is chosen, and no published number is laid over.")
+    assert drawn(CHART).absent.startswith("Choose runs, or lay published numbers over.")
     make_learning_run(condition="selfgen-always")
     drawing = drawn(CHART)
     assert drawing.figure is None
-    assert "None of the chosen runs is of the condition raw-trajectory" in drawing.absent
+    assert "Choose a run of the condition raw-trajectory" in drawing.absent
 
 
 def test_it_asks_no_more_of_the_database_for_more_runs() -> None:

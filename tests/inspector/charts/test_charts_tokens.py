@@ -59,12 +59,12 @@ def test_it_calls_unknown_cost_unknown_and_a_partial_sum_partial() -> None:
     make_trial(episode, attempt={"cost_usd": None})
     assert shares()[AGENT]["cost"] is None
     assert texts(3) == []
-    assert "No attempt and no call of these runs tells a cost." in drawn(CHART).notes
+    assert "No attempt or call of these runs reports a cost." in drawn(CHART).notes
     Attempt.objects.update(priced_usd=0.5)
     Run.objects.touch()
     assert (shares()[AGENT]["cost"], shares()[AGENT]["cost_known"]) == (0.5, 0)
     assert " $0.50 of 0/1" in texts(3)
-    assert not any("tells a cost" in note for note in drawn(CHART).notes)
+    assert not any("reports a cost" in note for note in drawn(CHART).notes)
     Attempt.objects.update(priced_usd=None)
     Run.objects.touch()
     make_trial(episode, attempt={"cost_usd": 2.0})

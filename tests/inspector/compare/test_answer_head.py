@@ -57,7 +57,7 @@ def test_a_tab_is_an_address_and_shows_its_own_charts(client: Client) -> None:
     text = client.get(f"{experiment.get_absolute_url()}?q=cost").text
     assert 'id="chart-tokens"' in text
     assert 'id="chart-gains"' not in text
-    assert "Needs authors with a token budget of their own." in text
+    assert "Needs authors with their own token budget." in text
 
 
 def test_why_trials_failed_is_read_where_it_is_asked(client: Client) -> None:

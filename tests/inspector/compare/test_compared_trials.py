@@ -86,13 +86,13 @@ def test_it_lists_a_cell_of_replay_against_acquisition(client: Client, cell: str
 @pytest.mark.parametrize(
     ("query", "says"),
     [
-        ("outcome=nice", "outcome: 'nice' is not known, expected one of passed, failed, unscored"),
+        ("outcome=nice", "outcome: 'nice' is unknown, expected one of passed, failed, unscored"),
         ("famly=E1-F1", "famly: no such choice"),
-        ("metric=XSR", "metric: 'XSR' is not known"),
-        ("replay=maybe", "replay: 'maybe' is not known"),
-        ("phase=late", "phase: 'late' is not known"),
-        ("experiment=7", "experiment: '7' is not known"),
-        ("sort=luck", "sort: 'luck' is not known"),
+        ("metric=XSR", "metric: 'XSR' is unknown"),
+        ("replay=maybe", "replay: 'maybe' is unknown"),
+        ("phase=late", "phase: 'late' is unknown"),
+        ("experiment=7", "experiment: '7' is unknown"),
+        ("sort=luck", "sort: 'luck' is unknown"),
     ],
 )
 def test_it_shows_nothing_where_a_part_is_not_understood(client: Client, query: str, says: str) -> None:

@@ -111,7 +111,7 @@ def test_it_holds_every_chart_that_has_something_to_draw(client: Client, pair: N
 
 def test_it_says_what_it_is_about(client: Client, pair: None) -> None:
     text = " ".join(" ".join(report(client, "/compare/report/?replicate=1&baseline=no-skill").said).split())
-    for part in ("Scripted model.", "Fingerprint", "As of", "Replicate", "Held against", "Method", "Wilson"):
+    for part in ("Scripted model.", "Fingerprint", "As of", "Replicate", "Compared with", "Method", "Wilson"):
         assert part in text
 
 

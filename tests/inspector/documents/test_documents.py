@@ -93,3 +93,10 @@ def list_rooms() -> list[str]:
 @pytest.mark.parametrize("room", list_rooms())
 def test_every_room_stands_in_the_architecture(room: str) -> None:
     assert f"| `{room}` |" in (DOCS / "architecture.md").read_text()
+
+
+@pytest.mark.parametrize("path", sorted(DOCS.rglob("*.md")), ids=lambda path: path.relative_to(DOCS).as_posix())
+def test_every_row_of_a_table_has_as_many_cells_as_its_head(path: Path) -> None:
+    tables = re.findall(r"(?:^\|.*\n)+", path.read_text(), re.MULTILINE)
+    for rows in (re.sub(r"`[^`\n]*`|\\\|", "", table).splitlines() for table in tables):
+        assert [row for row in rows if row.count("|") != rows[0].count("|")] == []

@@ -39,9 +39,11 @@ def test_a_name_that_pages_give_a_word_leads_to_the_word() -> None:
     assert read_terms()["left out"].word == "tainted"
 
 
-def test_two_uses_on_a_page_have_two_popovers() -> None:
-    targets = re.findall(r'popovertarget="([^"]+)"', render('{% term "run" %} {% term "run" %}'))
-    assert len(set(targets)) == 2
+def test_only_the_first_use_on_a_page_explains_a_word() -> None:
+    html = render('{% term "run" %} {% term "run" "Runs here" %} {% term "harness" %} {% term "agent" %}')
+    assert len(set(re.findall(r'popovertarget="([^"]+)"', html))) == 2
+    assert "</span> Runs here <button" in html
+    assert html.endswith("</span> agent")
 
 
 def test_a_part_that_came_later_does_not_take_the_popover_of_the_page() -> None:

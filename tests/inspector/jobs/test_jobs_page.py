@@ -75,7 +75,7 @@ def test_what_needs_somebody_stands_first_and_the_worst_before_all(client: Clien
     assert [(row["trouble"], row["failures"]) for row in told["needing"]] == [("blocked", 6), ("crash-looping", 3)]
     assert told["needing_total"] == 2
     text = client.get("/jobs/").text
-    assert text.index("Needs you") < text.index("At work")
+    assert text.index("Needs you") < text.index("Running<")
     assert "&lt;i&gt;KeyError" in text
     assert "<i>KeyError" not in text
 

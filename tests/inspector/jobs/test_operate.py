@@ -68,7 +68,7 @@ def test_it_retries_all_that_is_blocked_in_a_run(client: Client) -> None:
     first = make_work(status="blocked", blocked_reason=TRACE, failures=6)
     make_episode(first.run, status="blocked", blocked_reason="again")
     said = act(client, first.run, "retry", reason="disk is larger").text
-    assert "2 episodes on again." in said
+    assert "2 episodes resumed." in said
     assert set(first.run.episodes.values_list("status", "failures", "blocked_reason")) == {("waiting", 0, "")}
 
 
@@ -109,7 +109,7 @@ def test_it_names_blocked_trials_with_their_reasons_and_offers_them_first(
 def test_it_says_which_trial_cannot_be_skipped(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(operations, "skip", lambda *_, trial, **__: trial)
     said = act(client, make_work(), "skip", reason="broken", trial="deployment/T1/0").text
-    assert "deployment/T1/0 is skipped; the episode goes on." in said
+    assert "deployment/T1/0 is skipped. The episode continues." in said
     assert "expected phase/task/sample" in act(client, make_work(), "skip", reason="broken", trial="T1").text
 
 
@@ -148,7 +148,7 @@ def test_the_skip_of_an_answer_is_for_the_one_that_was_shown(client: Client, mon
     monkeypatch.setattr(operations, "skip_answer", skip_answer)
     text = act(client, make_work(status="blocked"), "skip-answer", reason="too long", answer=ANSWER.key).text
     assert (asked["answer"], asked["reason"]) == (ANSWER.key, "too long")
-    assert "is skipped; the episode goes on with its library as it is." in text
+    assert "is skipped. The episode continues with the same library." in text
     asked.clear()
     act(client, make_work(status="blocked"), "skip-answer", answer=ANSWER.key)
     assert not asked  # without a reason
@@ -160,7 +160,7 @@ def test_an_episode_that_cannot_go_on_as_it_is_offers_no_skip(client: Client) ->
     text = page(client, episode)
     assert "Retry" in text
     assert "Skip the" not in text
-    assert "Nothing can be skipped from here: " in text
+    assert "You cannot skip anything here: " in text
 
 
 def test_a_spent_budget_offers_neither_retry_nor_skip(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,7 +184,7 @@ def test_it_raises_a_budget_and_says_what_was_wrong_with_a_sum(client: Client) -
         ("0.5", "you can only raise a budget"),
     ):
         assert words in act(client, run, "budget", usd=wrong).text
-    assert "1 episode on again." in act(client, run, "budget", usd="2.5", reason="worth it").text
+    assert "1 episode resumed." in act(client, run, "budget", usd="2.5", reason="worth it").text
     run.refresh_from_db()
     episode.refresh_from_db()
     assert (run.budget_usd, episode.status) == (2.5, "waiting")
@@ -196,7 +196,7 @@ def test_a_part_of_a_token_is_no_budget(client: Client) -> None:
     assert (
         "tokens: expected a whole number, found &#x27;1000.9&#x27;" in act(client, run, "budget", tokens="1000.9").text
     )
-    assert "budget is raised" in act(client, run, "budget", tokens="2,000").text
+    assert "Budget raised" in act(client, run, "budget", tokens="2,000").text
     run.refresh_from_db()
     assert run.budget_tokens == 2_000
 
@@ -204,7 +204,7 @@ def test_a_part_of_a_token_is_no_budget(client: Client) -> None:
 def test_it_says_why_an_act_does_not_fit(client: Client) -> None:
     done = make_work(status="done")
     for name in ("retry", "pause", "resume", "cancel", "budget"):
-        assert "nothing was done" in act(client, done, name).text
+        assert "Nothing changed" in act(client, done, name).text
     assert not Activity.objects.exists()
     assert client.post(reverse("operate-act", args=["episode", done.public_id, "explode"])).status_code == 404
     assert client.get(reverse("operate", args=["planet", done.public_id])).status_code == 404
@@ -222,7 +222,7 @@ def test_only_operators_find_and_may_send_acts(client: Client, settings: Any) ->
     episode = make_work()
     client.force_login(make_user(level=User.Level.REVIEWER))
     text = page(client, episode)
-    assert "Only operators act here. You are reviewer." in text
+    assert "Only operators can act here. You are reviewer." in text
     assert '<form method="post"' not in text
     assert client.post(reverse("operate-act", args=["episode", episode.public_id, "cancel"])).status_code == 403
     client.force_login(make_user(level=User.Level.OPERATOR))

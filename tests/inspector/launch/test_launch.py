@@ -84,7 +84,7 @@ def test_a_check_tells_what_cannot_run(client: Client, small: dict[str, Any], mo
     foresee_with(monkeypatch, hopeless=2)
     text = client.post("/launch/", sent(small, act="check")).text
     assert "Launch 2 runs" in text
-    assert "trials cannot run. Each is tried once" in text
+    assert "trials cannot run. Each gets one try" in text
     assert (
         "T1 (shell) cannot run: /suites/ours/T1/Dockerfile: line 3: COPY: no such file (expected &lt;b&gt;x&lt;/b&gt; beside"
         in text
@@ -213,7 +213,7 @@ def test_it_says_what_the_design_finds_and_what_that_rests_on(client: Client, sm
     found = [row_of(checked, replicates)["detectable"] for replicates in (3, 5, 8)]
     assert found == sorted(found, reverse=True)
     text = client.post("/launch/", sent(small, act="check")).text
-    assert "1 replicate of 1 episode cannot tell a difference from luck." in text
+    assert "1 replicate of 1 episode cannot separate a difference from luck." in text
     assert "half of them passed by chance" in text
 
 

@@ -172,7 +172,7 @@ def test_what_the_reply_writes_is_cut_nowhere_in_silence(client: Client) -> None
         Decision.objects.filter(pk=decision.pk).update(patch_id=patch)
         text = client.get(url(decision)).text
         assert ("the end" in text) == (len(body) < MAX_SECTION)
-        assert ("characters in all: the reply" in text) == (len(body) > MAX_SECTION)
+        assert ("characters in total: the reply" in text) == (len(body) > MAX_SECTION)
 
 
 def test_a_decision_without_its_call_says_so(client: Client) -> None:

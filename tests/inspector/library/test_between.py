@@ -35,7 +35,7 @@ def read(client: Client, run: Run, query: str) -> str:
 
 def test_it_lists_its_decisions_and_what_of_their_lines_stands(client: Client, run: Run) -> None:
     text = read(client, run, "?from=R0&to=R3")
-    assert "R0 → R3: 2 decisions wrote what the library says at R3" in text
+    assert "R0 → R3: 2 decisions wrote the text at R3" in text
     assert "4 decisions lie between: 3 changed files, 1 was lost" in text
     for standing in ("1/2", "0/2", "1/1"):
         assert f'<td class="num">{standing}</td>' in text
@@ -43,9 +43,9 @@ def test_it_lists_its_decisions_and_what_of_their_lines_stands(client: Client, r
 
 def test_it_tells_what_no_difference_of_the_ends_shows(client: Client, run: Run) -> None:
     text = read(client, run, "?from=R1&to=R3")
-    assert "Came and went inside it" in text
+    assert "Added and removed again" in text
     assert "<code>b/SKILL.md</code>: came with" in text
-    assert "Came and went" not in read(client, run, "?from=R0&to=R2")
+    assert "Added and removed" not in read(client, run, "?from=R0&to=R2")
 
 
 def test_a_line_names_the_decision_that_wrote_it(client: Client, run: Run) -> None:

@@ -117,7 +117,7 @@ def test_it_follows_a_skill_through_a_rename_and_says_so(client):
 def test_it_says_when_nobody_knows_who_wrote_a_line(client):
     run = states({"a/SKILL.md": "one\n"}, {"a/SKILL.md": "one\ntwo\n"})
     text = page(client, run, "?line=1")
-    assert "Who wrote it is not recorded" in text
+    assert "The author is not recorded" in text
     assert "There was no author." in text
 
 
@@ -248,5 +248,5 @@ def test_it_says_what_is_not_there_and_what_is_shown_instead(
     run = states({}, {"a/SKILL.md": "a\n", "b/SKILL.md": "b\n", "c/notes.md": "c\n"})
     told = twin(client, run, query)
     assert (told["file"], told["not_there"], told["line"]) == (path, missing, None)
-    said = f"has no <code>{missing}</code>: shown is <code>{path}</code>"
+    said = f"has no <code>{missing}</code>: showing <code>{path}</code>"
     assert (said in page(client, run, query)) is bool(missing)

@@ -125,8 +125,8 @@ def test_it_answers_nonsense_with_a_page(client, run, query):
 
 def test_it_says_what_is_not_there_and_what_is_shown_instead(client):
     run = two_states({"a/SKILL.md": "one\n"}, {"a/SKILL.md": "two\n"})
-    assert "no <code>gone.md</code> here: shown is all that changed" in page(client, run, "?file=gone.md")
-    assert "here: shown is <code>a/SKILL.md</code>" in page(client, run, "?file=gone.md&view=source")
+    assert "no <code>gone.md</code> here: showing all that changed" in page(client, run, "?file=gone.md")
+    assert "here: showing <code>a/SKILL.md</code>" in page(client, run, "?file=gone.md&view=source")
     assert twin(client, run, "?file=gone.md")["not_there"] == "gone.md"
     assert "There is no <code>" not in page(client, run, "?file=a/SKILL.md")
 
@@ -209,7 +209,7 @@ def test_it_shows_what_a_rejected_patch_proposed_and_the_rules_it_broke(client):
 
 
 def test_it_says_that_a_no_op_changed_nothing(client):
-    assert "byte for byte" in page(client, refused("no-op"))
+    assert "The author changed nothing" in page(client, refused("no-op"))
 
 
 def test_it_shows_the_answer_of_which_no_patch_could_be_read(client):

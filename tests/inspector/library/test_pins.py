@@ -61,13 +61,13 @@ def test_the_list_of_trials_says_what_came_since(client: Client, pin: datetime) 
 
 
 def test_a_report_that_nobody_saved_says_what_came_since(client: Client, pin: datetime) -> None:
-    said = "Came after the moment this report is of, and left out: 1 matching run and results of 1 trial."
+    said = "Added after the date of this report, and left out: 1 matching run and results of 1 trial."
     assert said in client.get(pinned("/compare/report/", pin)).text
-    assert "Came after the moment" not in client.get("/compare/report/").text
+    assert "Added after the date" not in client.get("/compare/report/").text
 
 
-def test_it_says_what_replay_is_held_against(client: Client, experiment: Experiment) -> None:
+def test_it_says_what_replay_is_compared_with(client: Client, experiment: Experiment) -> None:
     no_skill = client.get("/compare/").text
-    assert "RSR is held against the first try at the same tasks under no-skill." in no_skill
+    assert "Replay is compared with the first try at the same tasks without a skill" in no_skill
     other = client.get("/compare/?baseline=selfgen-always").text
-    assert "RSR is held against the replay of selfgen-always, or its first try where it replayed nothing." in other
+    assert "Replay is compared with the replay of the baseline, or its first try where it replayed nothing." in other

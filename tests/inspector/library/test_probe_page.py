@@ -52,7 +52,7 @@ def test_a_decision_offers_its_hunks_and_the_state_it_made(client: Client, run: 
 
 
 def test_nonsense_in_the_address_is_said(client: Client, run: Run) -> None:
-    assert "never was at &#x27;R77&#x27;" in page(client, run, "?state=R77")
+    assert "was never at &#x27;R77&#x27;" in page(client, run, "?state=R77")
     assert "there is no decision 9" in page(client, run, "?decision=9")
     assert "Expected a whole number" in page(client, run, "?decision=2&times=many")
 
@@ -66,7 +66,7 @@ def test_what_was_found_stands_per_task_beside_the_others(client: Client, run: R
     assert without["tests"]["control"]["is_enough"] is True
     text = page(client, run, "?decision=2")
     assert "0/5 without these lines, 5/5 with them, on 1 task: exact p = 0.008." in text
-    assert "too few trials to tell" in text  # no-skill ran once
+    assert "too few trials: no outcome" in text  # no-skill ran once
     assert "0/5 without these lines" in client.get(f"/runs/{run.public_id}/library/?decision=2").text
 
 
@@ -137,7 +137,7 @@ def test_a_probe_that_came_in_without_its_origin_says_so_and_is_not_compared(cli
     probed = probe.run
     probe.delete()
     text = client.get(probed.get_absolute_url()).text
-    assert "The file does not name the run it probes" in text
+    assert "The file does not name the probed run" in text
     assert "One learning run" not in text
     assert set(filter_matching(Choices())) == set(run.experiment.runs.all())
     assert set(filter_matching(Choices(experiment=(str(probed.experiment.public_id),)))) == {probed}
@@ -246,5 +246,5 @@ def test_launching_takes_an_operator(client: Client, own: Episode, settings: Any
     assert client.post(url, asked(own, reason="why")).status_code == 403
     text = client.get(url, asked(own)).text
     assert "Only operators launch" in text
-    assert "What it is to show" not in text
+    assert "Its purpose" not in text
     assert not Probe.objects.exists()

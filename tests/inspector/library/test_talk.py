@@ -64,7 +64,7 @@ def url(decision: Decision, name: str = "author-call") -> str:
 def test_each_turn_is_told_with_what_was_held_back(client: Client) -> None:
     decision = decided(*SAID, findings=[LEAK])
     page = client.get(url(decision)).content.decode()
-    assert "What was said before" in page
+    assert "Messages before" in page
     assert page.count("held back") == 1
     assert "Which row &lt;i&gt;first&lt;/i&gt;?" in page
     assert "<b>text</b>" not in page
@@ -85,7 +85,7 @@ def test_every_text_of_a_turn_can_be_read_whole(client: Client) -> None:
 
 def test_a_decision_without_a_teacher_has_no_such_part(client: Client) -> None:
     page = client.get(url(decided())).content.decode()
-    assert "What was said before" not in page
+    assert "Messages before" not in page
 
 
 def test_the_number_of_queries_does_not_grow_with_the_turns(client: Client) -> None:

@@ -202,7 +202,7 @@ def test_what_all_reviews_share_is_ticked_from_the_start(client: Client, opened:
     text = client.get(resolve_page(item)).text
     shared = opened.version.codes.get(name="over-specific").public_id
     assert f'value="{shared}" checked' in text
-    assert text.count("checked") == 2  # and "not told" of the attribution
+    assert text.count("checked") == 2  # and "not given" of the attribution
 
 
 def test_resolving_goes_on_to_the_next_open_one_of_the_same_list(client: Client, opened: Queue) -> None:
@@ -225,7 +225,7 @@ def test_resolving_goes_on_to_the_next_open_one_of_the_same_list(client: Client,
         ({"category": "moon"}, 400, "moon"),
         ({"category": "agreed"}, 400, "did not all give these codes"),
         ({"codes": ["5c1119a5-9a2c-5d6e-8f0b-7b1d3f2e4a60"]}, 400, "not one of the available choices"),
-        ({"seen": "5c1119a5-9a2c-5d6e-8f0b-7b1d3f2e4a60"}, 409, "Somebody resolved this item meanwhile"),
+        ({"seen": "5c1119a5-9a2c-5d6e-8f0b-7b1d3f2e4a60"}, 409, "Somebody else resolved this item first"),
     ],
 )
 def test_what_cannot_stand_is_refused_and_stays_in_the_form(
@@ -281,7 +281,7 @@ def test_viewers_read_and_change_nothing(client: Client, accounts: None, opened:
     item = opened.items.all()[1]
     assert client.get(page("agreement", opened)).status_code == 200
     text = client.get(resolve_page(item)).text
-    assert "Resolving takes the level reviewer; yours is viewer." in text
+    assert "Resolving needs the level reviewer; yours is viewer." in text
     assert "<textarea" not in text
     for url in (page("agreement-keep", opened), page("disagreements-open", opened)):
         assert client.post(url).status_code == 403
@@ -294,7 +294,7 @@ def test_reviewers_of_an_item_read_how_it_was_answered_but_do_not_resolve_it(
 ) -> None:
     item = opened.items.all()[1]
     client.force_login(people[0])
-    assert "You reviewed this item yourself" in client.get(resolve_page(item)).text
+    assert "You reviewed this item" in client.get(resolve_page(item)).text
     assert client.post(resolve_page(item), answer(item)).status_code == 403
     client.force_login(make_user(level="reviewer"))
     assert client.post(resolve_page(item), answer(item)).status_code == 302

@@ -130,7 +130,7 @@ def test_with_both_switches_off_all_of_it_shows(client: Client, reader: User) ->
 
 def test_what_may_still_tell_is_named(client: Client, reader: User) -> None:
     (found,) = worlds(client, reader, A)
-    assert "What may still tell" in found[0][2]
+    assert "What can still give it away" in found[0][2]
     assert "squares of a grid" in found[0][2]
 
 

@@ -118,7 +118,7 @@ def test_two_people_editing_one_code_do_not_overwrite_each_other(client: Client)
     do(client, named(draft, "a"), "edit", name="a", definition="first", seen=seen)
     response = do(client, named(draft, "a"), "edit", name="a", definition="second", seen=seen)
     assert response.status_code == 422
-    assert "Somebody changed “a” meanwhile" in response.text
+    assert "Somebody else changed “a”" in response.text
     assert named(draft, "a").definition == "first"
 
 
@@ -230,7 +230,7 @@ def test_nobody_sees_an_example_of_what_they_still_have_to_code(client: Client, 
     for page in pages:
         assert "SECRET WORDS" not in client.get(page).text
         assert str(item.trial.public_id) not in client.get(page).text
-    assert "1 more once you have coded" in client.get(pages[0]).text
+    assert "1 more after you code" in client.get(pages[0]).text
     review = Review.objects.get()
     assert example_from(client, review, named(queue.version, "misapplied")).status_code == 404
     make_review(item, bob, ["over-specific"])
@@ -308,7 +308,7 @@ def test_carrying_shows_what_it_would_do_and_does_it_once(client: Client) -> Non
     response = client.post(page)
     made = queue.carried_to.get()
     assert response.headers["Location"] == made.get_absolute_url()
-    assert "It was carried over before" in client.get(page).text
+    assert "Already carried over" in client.get(page).text
     client.post(page)
     assert Queue.objects.count() == 2
 

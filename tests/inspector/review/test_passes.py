@@ -99,7 +99,7 @@ def test_a_filter_is_kept_through_making_a_codebook(client: Client, maker: User)
     make_trial(success=False)
     page = f"{reverse('queue-new')}?condition=no-skill&unit=trial&preset=failed"
     assert "Your filter is kept." in client.get(page).text
-    assert "Freeze a codebook first; the filter is kept." in client.get(reverse("codebooks")).text
+    assert "Freeze a codebook first. Your filter is kept." in client.get(reverse("codebooks")).text
     client.post(reverse("codebook-new"), {"starter": "skillgenbench", "name": "Mine"})
     version = make_version()
     text = client.get(version.get_absolute_url()).text

@@ -94,7 +94,7 @@ def test_drafts_say_what_became_of_their_place(client: Client) -> None:
     Slot.objects.filter(item=taken).update(holder=ann, held_until=timezone.now() + timezone.timedelta(hours=1))
     page = client.get("/review/").text
     assert len(client.get("/review.json").json()["drafts"]) == 3
-    assert page.count("Open it to hold it again") == 1
+    assert page.count("Open it to reserve it again") == 1
     assert page.count("Somebody else took it") == 1
 
 
@@ -201,7 +201,7 @@ def test_code_next_says_why_there_is_nothing(client: Client) -> None:
     queue.reviewers.add(local_user())
     for item in queue.items.all():
         make_review(item, local_user())
-    assert "Nothing is left for you here" in client.post(url, follow=True).text
+    assert "Nothing is left for you" in client.post(url, follow=True).text
     Queue.objects.update(closed_at=timezone.now())
     assert "This queue is closed" in client.post(url, follow=True).text
 
@@ -224,7 +224,7 @@ def test_only_its_maker_and_admins_manage_a_queue(people: None) -> None:
     queue = make_small_queue(created_by=maker)
     add = reverse("queue-people", args=[queue.public_id])
     assert as_person(other).post(add, {"add": "other"}).status_code == 403
-    assert "Only whoever made this queue" in as_person(other).post(add, {"add": "other"}).text
+    assert "Only the person who made this queue" in as_person(other).post(add, {"add": "other"}).text
     assert as_person(maker).post(add, {"add": "other"}).status_code == 302
     assert list(queue.reviewers.all()) == [other]
     assert as_person(admin).post(add, {"remove": "other"}).status_code == 302
@@ -270,7 +270,7 @@ def test_nothing_tells_a_blind_reviewer_the_condition(people: None) -> None:
         assert "selfgen-always" not in text
         assert str(queue.items.first().trial.public_id) not in text
         assert str(queue.items.first().trial.episode.run.public_id) not in text
-    assert "You see the whole selection once" in client.get(queue.get_absolute_url()).text
+    assert "Code your items to see the whole selection" in client.get(queue.get_absolute_url()).text
     assert client.get(f"/review/queues/{queue.public_id}.json").json()["drawing"]["strata"] == []
 
 

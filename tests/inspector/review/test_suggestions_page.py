@@ -40,7 +40,7 @@ def test_it_shows_finding_and_leaving_alone_apart(client: Client) -> None:
     assert (numeric["tpr"]["k"], numeric["tpr"]["n"]) == (2, 2)
     assert (numeric["tnr"]["k"], numeric["tnr"]["n"]) == (0, 1)
     assert (numeric["precision"]["k"], numeric["precision"]["n"]) == (2, 3)
-    assert data["says"] == "Held against 3 settled items: 3 on which all reviews agree."
+    assert data["says"] == "Compared with 3 settled items: 3 where all reviews agree."
     assert data["rules_version"] == RULES_VERSION
     page = client.get(url(queue)).text
     assert "2/3" in page
@@ -99,9 +99,9 @@ def test_a_judge_stands_with_its_calls_and_its_cost(client: Client) -> None:
     page = client.get(url(queue), {"source": "judge scripted/x judge/1"}).text
     assert "scripted model" in page
     assert "This judge is scripted" in page
-    assert "tuned on" in page
+    assert "Tune on one queue" in page
     assert "of 1/3 calls" in page
-    assert "2 settled items without an answer" in page
+    assert "2 settled items have no answer" in page
 
 
 def test_it_says_that_reviewers_saw_the_suggestions(client: Client) -> None:
@@ -195,4 +195,4 @@ def test_a_resolution_wins_over_the_reviews(client: Client) -> None:
     data = client.get(url(queue, "suggestions-json")).json()
     numeric = next(row for row in data["codes"] if row["code"] == "numeric/formula")
     assert (numeric["both"], numeric["only_source"]) == (1, 2)
-    assert "1 resolved by an adjudicator, 2 on which all reviews agree" in data["says"]
+    assert "1 resolved by an adjudicator, 2 where all reviews agree" in data["says"]

@@ -114,7 +114,7 @@ def test_it_refuses_what_a_task_asks_and_nobody_carries_out(copy: Path) -> None:
         (
             lambda suite: replace(suite / "suite.yaml", "  - verifier_lib.py", "  - gone.py"),
             "shared_tests",
-            "files beside",
+            "files next to",
         ),
         (
             lambda suite: replace(suite / "suite.yaml", "verifier_lib.py", "../../etc/passwd"),
@@ -138,7 +138,7 @@ def test_it_refuses_what_a_task_asks_and_nobody_carries_out(copy: Path) -> None:
         (lambda suite: (suite / TASK / "task.toml").write_text("= 3"), "file", "readable TOML"),
         (lambda suite: (suite / TASK / "tests" / "test.sh").unlink(), "tests/test.sh", "the file"),
         (lambda suite: (suite / TASK / "environment" / "link").symlink_to("/etc/passwd"), "file", "a plain file"),
-        (lambda suite: into_a_link(suite / "verifier_lib.py"), "shared_tests", "plain files beside"),
+        (lambda suite: into_a_link(suite / "verifier_lib.py"), "shared_tests", "plain files next to"),
         (lambda suite: into_a_link(suite / "suite.yaml"), "file", "a plain file"),
         (lambda suite: into_a_link(suite / FAMILY), "folder", "a folder"),
         (lambda suite: into_a_link(suite / TASK), "folder", "a folder"),

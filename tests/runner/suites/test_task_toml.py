@@ -181,8 +181,8 @@ def test_what_nobody_knows_is_told(tmp_path: Path) -> None:
     assert findings.notes() == (
         "task.toml: environment.skills_dir has no effect, the library is mounted where each agent looks for it, and"
         " skills at that place are left out: t",
-        "task.toml: color is not known and has no effect: t",
-        "task.toml: environment.speed is not known and has no effect: t",
+        "task.toml: color is unknown and has no effect: t",
+        "task.toml: environment.speed is unknown and has no effect: t",
     )
 
 

@@ -76,7 +76,7 @@ class AddForm(WordingForm):
 class EditForm(WordingForm):
     code: Code
     title, button = "Edit", "Save"
-    about = "Another name keeps the labels. Another meaning asks for each of them again when a queue is carried over."
+    about = "A new name keeps the labels. A new meaning asks for each label again when a queue is carried over."
     seen = forms.CharField(required=False, widget=forms.HiddenInput)
 
     def __init__(self, code: Code, sent: QueryDict | None = None) -> None:
@@ -95,7 +95,7 @@ class MoveForm(CodeForm):
         Code.objects.none(), required=False, to_field_name="public_id", empty_label="at the top", label="Below"
     )
     before = forms.ModelChoiceField(
-        Code.objects.none(), required=False, to_field_name="public_id", empty_label="last", label="In front of"
+        Code.objects.none(), required=False, to_field_name="public_id", empty_label="last", label="Before"
     )
 
     def __init__(self, code: Code, sent: QueryDict | None = None) -> None:
@@ -138,7 +138,7 @@ class SplitForm(CodeForm):
 class MergeForm(WordingForm):
     code: Code
     title, button = "Merge", "Merge"
-    about = "Labels of all of them follow by themselves, also where the words change: you have them all before you."
+    about = "All their labels follow automatically, even where the words change."
     others = forms.ModelMultipleChoiceField(
         Code.objects.none(),
         to_field_name="public_id",
@@ -161,7 +161,7 @@ class MergeForm(WordingForm):
 class RetireForm(CodeForm):
     code: Code
     title, button = "Retire", "Retire"
-    about = "The draft goes on without it; what is below it moves up. Its labels are asked for again."
+    about = "The draft continues without it. Codes below it move up. Its labels are asked for again."
     reason = forms.CharField(required=False, max_length=1000, label="Why", widget=forms.Textarea({"rows": 2}))
 
     def apply(self, user: User) -> str:

@@ -38,12 +38,12 @@ CHANGE_TITLES = {
     "kept": "Kept",
 }
 CHANGE_SAYS = {
-    "split": "Every label must be looked at again: only a reader can tell which part it belongs to.",
+    "split": "Check every label again: only a reader knows which part it belongs to.",
     "merged": "Labels follow by themselves.",
-    "redefined": "Every label must be looked at again: it was made under the words on the left of the change.",
+    "redefined": "Check every label again: it was made under the old wording.",
     "renamed": "Labels follow by themselves.",
     "added": "No label yet.",
-    "retired": "Every label must be looked at again: nothing took the code's place.",
+    "retired": "Check every label again: no code replaced this one.",
     "kept": "Labels follow by themselves.",
 }
 

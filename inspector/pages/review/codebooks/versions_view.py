@@ -208,7 +208,9 @@ def version_carry(request: HttpRequest, public_id: UUID, queue_id: UUID, *, as_j
 
 def _carry(request: HttpRequest, queue: Queue, found: CodebookVersion) -> HttpResponse:
     if not may_manage(queue, user_of(request)):
-        raise PermissionDenied("Only who made the queue, or an admin, can carry it over: it closes the queue.")
+        raise PermissionDenied(
+            "Only the person who made the queue, or an admin, can carry it over: that closes the queue."
+        )
     try:
         made = carry(queue, found, user_of(request))
     except CodebookRefused as refusal:

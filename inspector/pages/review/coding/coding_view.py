@@ -101,7 +101,7 @@ def _takes_draft(act: Act) -> Callable[..., HttpResponse]:
         if not_json := _refuse_form(request):
             return not_json
         if len(request.body) > MAX_BODY:
-            return JsonResponse({"error": "This is too long to be saved."}, status=413)
+            return JsonResponse({"error": "This is too long to save."}, status=413)
         try:
             sent = _parse_draft(request.body)
         except ValidationError as error:

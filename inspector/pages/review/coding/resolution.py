@@ -181,7 +181,7 @@ def _attribution_choices(reviews: list[Review], filled: Filled) -> list[ResolveC
     keys: dict[str, str] = {value.value: key for value, key in ATTRIBUTION_KEYS.items()}
     return [
         ResolveChoice(value, text, keys.get(value, NOT_TOLD), value == filled.attribution, said=named.get(value, 0))
-        for value, text in [*Attribution.choices, ("", "not told")]
+        for value, text in [*Attribution.choices, ("", "not given")]
     ]
 
 

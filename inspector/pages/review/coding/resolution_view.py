@@ -77,7 +77,7 @@ def resolution(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
     if closed := item_closed_to(request, item, as_json=as_json):
         return closed
     if hidden_in(item, user_of(request)).labels:
-        raise PermissionDenied("You have not said what you think of this item yet, so what others said is hidden.")
+        raise PermissionDenied("Code this item first. Until then, the other reviews are hidden.")
     if not was_opened(item.queue) and not as_json:
         return HttpResponseRedirect(reverse("disagreements", args=[item.queue.public_id]))
     if request.method == "POST":

@@ -121,18 +121,18 @@ def cues_of(item: QueueItem, hidden: Hidden) -> list[str]:
         cues.append("the number of steps, the task and its role, and how it ended")
         if hidden.conditions:
             cues += [
-                "what the agent says of its own instructions in words of its own",
-                "that a use of a skill was hidden at a step, which it had to have a library for",
+                "how the agent describes its own instructions",
+                "a hidden skill use at a step: the agent had a library",
             ]
         if hidden.models:
-            cues.append("names and shapes of the tools, which follow the harness, and the style of the agent")
-        cues.append("squares of a grid: task and outcome together may single one out; do not look for it meanwhile")
+            cues.append("names and shapes of the tools, which depend on the harness, and the agent's style")
+        cues.append("squares of a grid: task and outcome together can point to one. Do not search for it")
     else:
-        cues.append("the family, and what the skills themselves say")
+        cues.append("the family, and the text of the skills")
         if hidden.conditions:
-            cues.append("whether skills were there before: conditions differ in how a library starts")
+            cues.append("whether the library already had skills: conditions start it differently")
             if item.decision_id:
-                cues.append("which trials the author was shown, if any: conditions differ in that as well")
+                cues.append("which trials the author was shown: conditions differ in that too")
         if hidden.models:
             cues.append("the author's style")
     return cues

@@ -15,9 +15,9 @@ from runner.trajectories.fields import fields
 
 PROMPT_STEPS = 50  # a prompt is not longer
 HIDDEN_KIND = "hidden"
-FILE_READ = "A file was read here (hidden)."
-HARNESS_TALK = "The harness said something here (hidden)."
-PROMPT = "The agent was given its prompt here (hidden). The task's own text stands above the steps."
+FILE_READ = "The agent read a file here (hidden)."
+HARNESS_TALK = "The harness sent a message here (hidden)."
+PROMPT = "The agent got its prompt here (hidden). Find the task's own text above the steps."
 
 
 @dataclass(frozen=True, slots=True)

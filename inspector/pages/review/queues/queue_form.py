@@ -27,7 +27,7 @@ FACETS = {
     "family": "family",
     "role": "role",
     "phase": "phase",
-    "status": "what came of the decision",
+    "status": "the decision's outcome",
 }
 SEED_LIMIT = 10**6
 MAX_SEED = 2**31
@@ -107,7 +107,7 @@ class DrawForm(forms.Form):
 class QueueForm(DrawForm):
     """All that fixes a queue."""
 
-    name = forms.CharField(max_length=200, error_messages={"required": "Give it a name: it is how others find it."})
+    name = forms.CharField(max_length=200, error_messages={"required": "Give it a name, so that others find it."})
     version = forms.ModelChoiceField(
         queryset=CodebookVersion.objects.none(),
         to_field_name="public_id",

@@ -141,7 +141,7 @@ def queue_next(request: HttpRequest, public_id: UUID) -> HttpResponse:
 def queue_close(request: HttpRequest, public_id: UUID) -> HttpResponse:
     found, user = _load_managed(request, public_id)
     if close(found, user=user, reason=request.POST.get("reason", "")[:MAX_REASON]):
-        messages.success(request, "The queue is closed. Reviews that are in stay.")
+        messages.success(request, "The queue is closed. Submitted reviews stay.")
     return HttpResponseRedirect(found.get_absolute_url())
 
 
@@ -172,7 +172,7 @@ def queue_people(request: HttpRequest, public_id: UUID) -> HttpResponse:
         messages.error(request, str(error))
     else:
         if done:
-            said = "is assigned now" if adds else "is not assigned any more; what they did stays"
+            said = "is assigned now" if adds else "is no longer assigned. Their reviews stay"
             messages.success(request, f"{person.get_username()} {said}.")
     return HttpResponseRedirect(found.get_absolute_url())
 
@@ -180,7 +180,7 @@ def queue_people(request: HttpRequest, public_id: UUID) -> HttpResponse:
 def _load_managed(request: HttpRequest, public_id: UUID) -> tuple[Queue, User]:
     found, user = load_queue(public_id), user_of(request)
     if not may_manage(found, user):
-        raise PermissionDenied("Only whoever made this queue, and admins, may change it.")
+        raise PermissionDenied("Only the person who made this queue, or an admin, can change it.")
     return found, user
 
 
@@ -188,5 +188,5 @@ def _explain_nothing(queue: Queue, user: User) -> str:
     if not queue.is_open:
         return "This queue is closed."
     if not queue.reviewers.filter(pk=user.pk).exists():
-        return "You do not review in this queue. Ask whoever made it to assign you."
-    return "Nothing is left for you here. Every other item is reviewed, held by somebody else, or was yours."
+        return "You do not review in this queue. Ask the person who made it to assign you."
+    return "Nothing is left for you. Others reviewed or reserved the remaining items."

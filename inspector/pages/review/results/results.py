@@ -27,7 +27,7 @@ from benchapp.review.results.taxonomy import Per, Taxonomy, TaxonomyRow, blame, 
 from benchapp.stats.inference.interval import Interval
 
 COVERS = {"clusters": "other episodes of the same kind", "population": "this whole population"}
-COUNTS = {"fractions": "by the share of their reviewers", "settled": "left out"}
+COUNTS = {"fractions": "by the share of reviewers", "settled": "left out"}
 MAX_GROUPS = 8  # columns of the table by facet
 MAX_EXAMPLES = 3  # of a code
 QUOTE_CHARS = 140
@@ -66,7 +66,7 @@ def parse_choices(query: QueryDict) -> tuple[ResultsChoices, list[str]]:
         try:
             also.append(UUID(text))
         except ValueError:
-            problems.append(f"also: {text[:80]!r} is no id of a queue")
+            problems.append(f"also: {text[:80]!r} is not the id of a queue")
     known: dict[str, Sequence[str]] = {
         "per": list(Per),
         "covers": list(COVERS),
@@ -79,7 +79,7 @@ def parse_choices(query: QueryDict) -> tuple[ResultsChoices, list[str]]:
             if value in values:
                 given[name] = value
             else:
-                problems.append(f"{name}: {value[:80]!r} is not known, expected one of {', '.join(values)}")
+                problems.append(f"{name}: {value[:80]!r} is unknown, expected one of {', '.join(values)}")
     chosen = {name: [value for value in query.getlist(name)[:MAX_CHOSEN] if value] for name in FACETS}
     told = {
         name: frozenset("" if value == NOT_TOLD else value for value in values)
@@ -293,17 +293,17 @@ def _notes(results: Results) -> Iterable[str]:
     if counted[Basis.SKIPPED] + counted[Basis.OPEN]:
         yield (
             f"{counted[Basis.SKIPPED]} skipped and {counted[Basis.OPEN]} open items are missing, not zero."
-            " The reviewed ones of their stratum stand for them."
+            " The reviewed ones of their stratum count for them."
         )
     if left := uncoded_strata(results.coding.drawn):
-        yield f"Nothing of {', '.join(left)} is reviewed yet: these numbers leave it out."
+        yield f"No item of {', '.join(left)} is reviewed yet: these numbers leave it out."
     if asked.covers == "clusters":
         yield (
-            "Intervals show what other episodes of the same kind would give (tasks, for plain imports), 95 %."
+            "95 % intervals cover other episodes of the same kind (tasks, for plain imports)."
             " Trials of one episode share a library, so they count together. No interval below six episodes."
         )
     else:
-        yield "Intervals show what reviewing this whole population would give, 95 %. They say nothing about other runs."
+        yield "95 % intervals cover this whole population. They say nothing about other runs."
     if taxonomy.chosen:
         yield "You chose a part of the population; its size is estimated too."
 

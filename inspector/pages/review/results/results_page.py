@@ -201,7 +201,7 @@ def _facets(results: Results) -> list[tuple[str, str, list[tuple[str, str, bool]
         (
             name,
             FACETS[name],
-            [(value or NOT_TOLD, value or "not told", value in chosen.get(name, ())) for value in values],
+            [(value or NOT_TOLD, value or "not reported", value in chosen.get(name, ())) for value in values],
         )
         for name, values in group_values(results).items()
     ]

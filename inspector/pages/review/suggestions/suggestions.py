@@ -70,33 +70,33 @@ def in_words(truth: Truth) -> str:
     """What suggestions are held against."""
     total = sum(truth.basis.values())
     if not total:
-        return "Nothing is settled yet: no item is resolved, and none has all its reviews with the same codes."
+        return "Nothing is settled yet: no item is resolved, and no item has all reviews with the same codes."
     parts = [
         (truth.basis[Basis.RESOLVED], "resolved by an adjudicator"),
-        (truth.basis[Basis.AGREED], "on which all reviews agree"),
-        (truth.basis[Basis.SINGLE], "with the one review they were to get"),
+        (truth.basis[Basis.AGREED], "where all reviews agree"),
+        (truth.basis[Basis.SINGLE], "with their only planned review"),
     ]
     said = ", ".join(f"{count} {words}" for count, words in parts if count)
-    return f"Held against {total} settled item{'' if total == 1 else 's'}: {said}."
+    return f"Compared with {total} settled item{'' if total == 1 else 's'}: {said}."
 
 
 def cautions(queue: Queue, truth: Truth, source: SuggestionSource | None) -> list[str]:
     said = []
     if not queue.hides_suggestions:
         said.append(
-            "Reviewers of this queue saw suggestions while they coded, so people and suggestions agree more than they"
-            " would by themselves."
+            "Reviewers of this queue saw suggestions while they coded. So people and suggestions agree more than they"
+            " would otherwise."
         )
     settled = len(source.looked & truth.codes.keys()) if source else 0
     if source and settled < FEW:
-        said.append(f"{settled} settled items are few: from about {FEW} on these rates begin to tell judges apart.")
+        said.append(f"{settled} settled items are few. These rates need about {FEW} to distinguish judges.")
     without = sum(truth.basis.values()) - settled
     if source and without:
-        said.append(f"{without} settled items without an answer of it are not in these numbers.")
+        said.append(f"{without} settled items have no answer from it. They are not in these numbers.")
     if source and not source.is_rules:
         said.append(
-            "Labels that a prompt, a model or a codebook was tuned on say nothing about how good it is: take a queue for"
-            " tuning and another one for these numbers."
+            "Labels used for tuning a prompt, a model or a codebook cannot measure it. Tune on one queue, measure on"
+            " another."
         )
     if source and source.scripted:
         said.append("This judge is scripted: its answers say nothing about any language model.")

@@ -116,8 +116,8 @@ def _open_queue(request: HttpRequest, public_id: UUID) -> Queue:
     queue = load_queue(public_id)
     if still_blind(queue, user_of(request)):
         raise PermissionDenied(
-            "Suggestions stand beside what others said. You still review something of this queue, here or in another one,"
-            " without knowing either; the page opens when you have answered."
+            "This page shows suggestions next to other reviews. You still review items of this queue, here or in another"
+            " one. Finish them to open it."
         )
     if asked_elsewhere([queue], user_of(request)):
         raise PermissionDenied(ELSEWHERE)
