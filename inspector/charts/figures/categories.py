@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from itertools import chain
 from statistics import fmean
 
-import numpy as np
-
 from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.groups import Group
-from benchapp.stats.inference.replicates import mean_interval
+from benchapp.stats.inference.replicates import share_interval
 from benchapp.stats.metrics.metric import TrialMetric
 from benchapp.stats.metrics.metric_names import name_metric
 from benchapp.stats.metrics.outcomes import Outcomes
@@ -136,19 +134,21 @@ def _build_row(
         rate.scored,
         rate.planned,
         len(means),
-        around=_find_interval(metric, group, rate, means),
+        around=_find_interval(sheet, metric, group, rate, means),
     )
 
 
-def _find_interval(metric: TrialMetric, group: Group, rate: Rate, means: Sequence[float]) -> tuple[float, float] | None:
-    """In percent: Student's over replicates, of a single run Wilson's from ten trials on; None for other units."""
+def _find_interval(
+    sheet: ChartSheet, metric: TrialMetric, group: Group, rate: Rate, means: Sequence[float]
+) -> tuple[float, float] | None:
+    """In percent: Student's over replicates, of a single run Wilson's from ten trials on, where all its trials have one;
+    None for other units."""
     if not metric.is_share:
         return None
-    if group.replicates == 1:
-        ends = None if metric.macro else rate.interval
+    if group.replicates > 1:
+        ends = share_interval(means)
     else:
-        found = mean_interval(np.array(means))
-        ends = (max(0.0, found.low), min(1.0, found.high)) if found else None
+        ends = rate.interval if sheet.comparison.cell(group, metric).interval else None
     return (100 * ends[0], 100 * ends[1]) if ends else None
 
 

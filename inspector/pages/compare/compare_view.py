@@ -9,7 +9,7 @@ from django.views.decorators.http import require_safe
 
 from benchapp.analysis.diagnoses.profile import PROFILE_GROUPS
 from benchapp.analysis.diagnoses.profiles_by_run import LibraryProfile, average_profile, read_skills
-from benchapp.analysis.failures.failure_reading import COLUMNS
+from benchapp.analysis.failures.failure_reading import COLUMNS, WORDS
 from benchapp.analysis.failures.run_endings import Endings, describe_endings, read_endings
 from benchapp.models import Run
 from benchapp.papers.loading import PAPERS
@@ -100,7 +100,10 @@ def _build_question_context(request: HttpRequest, sheet: ChartSheet) -> dict[str
         "why_query": sheet.comparison.choices.query(q=QUESTIONS[-1].key),
     }
     if asked is QUESTIONS[-1]:
-        context |= {"failures": list_failure_rows(request, sheet.comparison), "failure_columns": COLUMNS}
+        context |= {
+            "failures": list_failure_rows(request, sheet.comparison),
+            "failure_columns": [(name, WORDS[name][0]) for name in COLUMNS],
+        }
     return context
 
 

@@ -10,11 +10,14 @@ from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
+from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
 from benchapp.analysis.failures.classification import CLASSES_VERSION
 from benchapp.analysis.failures.failure_reading import (
     COLUMNS,
+    UNCLASSIFIED,
+    WORDS,
     FailureRow,
     Failures,
     RefusedRow,
@@ -33,6 +36,7 @@ from benchapp.stats.metrics.agent_ends import AgentEnd
 from benchapp.stats.metrics.outcomes import CORPUS_NAMES
 from benchapp.stats.metrics.passk import SOLVED
 from inspector.charts.chart_request import sheet_of
+from inspector.pages.compare.bar_lanes import draw_share
 from inspector.web.permalinks import build_permalink
 from inspector.web.responses import link_to, next_url, paginate, render_page
 
@@ -55,6 +59,19 @@ class FailureCell:
     share: float | None
     further: int
     url: str
+
+
+@dataclass(frozen=True, slots=True)
+class FailureCause:
+    """A class over all refusals: its plain name, and one trial of it with what its verifier said."""
+
+    key: str
+    title: str
+    meaning: str
+    cell: FailureCell
+    drawn: SafeString
+    example: RefusedRow | None
+    quote: str
 
 
 @require_safe
@@ -93,9 +110,11 @@ def failures(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "page": page,
         "asked": asked,
         "asked_source": CORPUS_NAMES.get(asked.get("source", ""), ""),
-        "columns": COLUMNS,
-        "by_source": [(row, _cells(comparison, row, "source")) for row in rows],
-        "all_sources": _all(comparison, refused) if len(rows) > 1 else None,
+        "words": {name: title for name, (title, _) in WORDS.items()},
+        "columns": [(name, WORDS[name][0]) for name in COLUMNS],
+        "causes": _rank_causes(comparison, refused),
+        "sourced": any(each.source for each in refused),
+        "by_source": [(row, _cells(comparison, row, "source")) for row in rows] if len(rows) > 1 else [],
         "by_group": [(row, _cells(comparison, row, "")) for row in groups],
         "query": comparison.choices.query(),
         "here": _address(comparison),
@@ -132,9 +151,30 @@ def _by_group(shown: Sequence[RefusedTrial]) -> list[tuple[Group, FailureRow]]:
     ]
 
 
-def _all(comparison: GroupComparison, refused: Sequence[RefusedRow]) -> tuple[FailureRow, list[FailureCell]]:
-    row = count_row("", "all sources", refused)
-    return row, _cells(comparison, row, "")
+def _rank_causes(comparison: GroupComparison, refused: Sequence[RefusedRow]) -> list[FailureCause]:
+    """The most frequent class first; what no rule matches comes last, and classes that nothing is of are left out."""
+    row = count_row("", "", refused)
+    found = [
+        (name, cell)
+        for name, cell in zip(COLUMNS, _cells(comparison, row, ""), strict=True)
+        if cell.count or cell.further
+    ]
+    found.sort(key=lambda each: (each[0] == UNCLASSIFIED, -each[1].count))
+    return [_build_cause(name, cell, refused) for name, cell in found]
+
+
+def _build_cause(name: str, cell: FailureCell, refused: Sequence[RefusedRow]) -> FailureCause:
+    title, meaning = WORDS[name]
+    of_class = [(each, _quote(each)) for each in refused if choose_column(each) == name]
+    example, quote = next((pair for pair in of_class if pair[1]), of_class[0] if of_class else (None, ""))
+    drawn = draw_share("", cell.share or 0.0, None, f"{title}: {cell.count}")
+    return FailureCause(name, title, meaning, cell, drawn, example, quote)
+
+
+def _quote(refused: RefusedRow) -> str:
+    """What the verifier said that its class was read off; empty where only a name or a marker tells."""
+    said = (sign.quote for sign in refused.classified.signs if sign.failure == refused.classified.primary)
+    return redact_text(next(filter(None, said), ""))
 
 
 def _cells(comparison: GroupComparison, row: FailureRow, key: str) -> list[FailureCell]:
