@@ -128,7 +128,7 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
     metric, which = sheet.metric, sheet.options.get("tokens", "all")
     found: dict[Group, TokensSpent] = {}
     if metric is not None and metric.column == "success":
-        of_groups = ((group, sheet.comparison.of_group(group)) for group in sheet.comparison.groups.all)
+        of_groups = ((group, sheet.comparison.of_group(group)) for group in sheet.groups)
         found = {group: spent for group, runs in of_groups if len((spent := spent_of(runs, metric, which)).tokens)}
     published = plateaus(sheet)
     if not found:

@@ -73,7 +73,7 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
     if not own and not printed:
         absent = f"The tasks of these runs belong to no {by} that the record knows."
         return ChartDrawing(None, ChartTable(COLUMNS), absent=absent)
-    groups = [group for group in sheet.comparison.groups.all if any(group in rows for rows in own.values())]
+    groups = [group for group in sheet.groups if any(group in rows for rows in own.values())]
     limit = MAX_BARS if len(own) <= 2 else MAX_BARS_OF_MANY
     laid_over = [
         BarPanel(f"{category} (published)", "accuracy, %, as printed", tuple(row.bar for row in rows), 100)
@@ -89,7 +89,7 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
 
 def _list_own_rows(sheet: ChartSheet, metric: TrialMetric, by: str) -> dict[SuitePlace, dict[Group, CategoryRow]]:
     """By place in the order of the suite, then by group in that of the comparison; without groups that have no trial there."""
-    groups = sheet.comparison.groups.all
+    groups = sheet.groups
     found = {group: measure_places(sheet.comparison.of_group(group), metric, by) for group in groups}
     read = read_environments if by == "environment" else read_families
     places = read({key for of_group in found.values() for key in of_group})

@@ -71,10 +71,10 @@ def _own(sheet: ChartSheet, axis: Axis) -> Iterator[MarkPair]:
     metric, groups = sheet.metric, sheet.comparison.groups
     if metric is None:
         return
-    is_alone = len(groups.all) > 2 and len({(group.agent_model, group.harness) for group in groups.all}) == 1
-    for group in groups.all:
+    is_alone = len(sheet.groups) > 2 and len({(group.agent_model, group.harness) for group in sheet.groups}) == 1
+    for group in sheet.groups:
         baseline = groups.baseline_of(group)
-        if baseline is None and groups.is_baseline(group) and len(groups.all) > 1:
+        if baseline is None and groups.is_baseline(group) and len(sheet.groups) > 1:
             continue
         panel = f"{group.condition} · {group.harness}" if axis.key == "turns" else group.condition
         panel = ALL if is_alone else panel

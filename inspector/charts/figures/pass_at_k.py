@@ -68,7 +68,7 @@ class PassRow:
 
 
 def draw(sheet: ChartSheet) -> ChartDrawing:
-    found = {group: points for group in sheet.comparison.groups.all if (points := curve_of(sheet, group))}
+    found = {group: points for group in sheet.groups if (points := curve_of(sheet, group))}
     published = select_printed(sheet)
     if not found and not published:
         absent = "No task of these runs has two scored samples, so there is no pass@k beyond the plain rate."

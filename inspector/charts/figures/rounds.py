@@ -113,8 +113,8 @@ def at_rounds(
 def draw(sheet: ChartSheet) -> ChartDrawing:
     comparison = sheet.comparison
     given = read_rounds_given(comparison.runs, comparison.choices.as_of)
-    acquired = {group: Acquired.of(comparison.of_group(group)) for group in comparison.groups.all}
-    steps = {group: at_rounds(sheet, group, acquired, given) for group in comparison.groups.all}
+    acquired = {group: Acquired.of(comparison.of_group(group)) for group in sheet.groups}
+    steps = {group: at_rounds(sheet, group, acquired, given) for group in sheet.groups}
     found = {group: of_group for group, of_group in steps.items() if any(step.round for step in of_group)}
     if not found:
         absent = (

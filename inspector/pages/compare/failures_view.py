@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import TypeVar, cast
 from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
@@ -41,6 +41,7 @@ from inspector.web.permalinks import build_permalink
 from inspector.web.responses import link_to, next_url, paginate, render_page
 
 PER_PAGE = 50
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +112,13 @@ def failures(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "asked": asked,
         "asked_source": CORPUS_NAMES.get(asked.get("source", ""), ""),
         "words": {name: title for name, (title, _) in WORDS.items()},
-        "columns": [(name, WORDS[name][0]) for name in COLUMNS],
+        "columns": name_columns(groups),
         "causes": _rank_causes(comparison, refused),
         "sourced": any(each.source for each in refused),
-        "by_source": [(row, _cells(comparison, row, "source")) for row in rows] if len(rows) > 1 else [],
-        "by_group": [(row, _cells(comparison, row, "")) for row in groups],
+        "by_source": [(row, _drop_empty(groups, _cells(comparison, row, "source"))) for row in rows]
+        if len(rows) > 1
+        else [],
+        "by_group": [(row, _drop_empty(groups, _cells(comparison, row, ""))) for row in groups],
         "query": comparison.choices.query(),
         "here": _address(comparison),
     }
@@ -136,11 +139,15 @@ def _is_asked(shown: RefusedTrial, asked: dict[str, str]) -> bool:
     return wanted[0] in (None, choose_column(shown.refused)) and wanted[1] in (None, shown.refused.source)
 
 
-def list_failure_rows(request: HttpRequest, comparison: GroupComparison) -> list[tuple[Group, FailureRow]]:
-    """Per group its refusals by class, as far as this reader may see them."""
+def list_failure_rows(
+    request: HttpRequest, comparison: GroupComparison
+) -> tuple[list[tuple[str, str]], list[tuple[Group, list[int], int]]]:
+    """Columns by class and plain name, and per group its refusals in each and their total, as far as this reader may see them."""
     closed = set(closed_trials(cast(User, request.user)).values_list("pk", flat=True))
     every = _list_refused_trials(comparison, read_failures(comparison.runs))
-    return _by_group([each for each in every if each.refused.pk not in closed])
+    found = _by_group([each for each in every if each.refused.pk not in closed])
+    rows = [row for _, row in found]
+    return name_columns(rows), [(group, _drop_empty(rows, row.counts), row.total) for group, row in found]
 
 
 def _by_group(shown: Sequence[RefusedTrial]) -> list[tuple[Group, FailureRow]]:
@@ -149,6 +156,16 @@ def _by_group(shown: Sequence[RefusedTrial]) -> list[tuple[Group, FailureRow]]:
         (group, count_row(group.label, group.label, [each.refused for each in shown if each.group is group]))
         for group in groups
     ]
+
+
+def name_columns(rows: Sequence[FailureRow]) -> list[tuple[str, str]]:
+    """(class, plain name) of those that some row has: nobody reads a column of zeros."""
+    return _drop_empty(rows, [(name, WORDS[name][0]) for name in COLUMNS])
+
+
+def _drop_empty(rows: Sequence[FailureRow], by_column: Sequence[T]) -> list[T]:
+    used = [any(row.counts[place] or row.further[place] for row in rows) for place in range(len(COLUMNS))]
+    return [each for each, is_used in zip(by_column, used, strict=True) if is_used]
 
 
 def _rank_causes(comparison: GroupComparison, refused: Sequence[RefusedRow]) -> list[FailureCause]:

@@ -80,6 +80,7 @@ def replay(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "pin": pin,
         "page": page,
         "shown": shown,
+        "placebo": any(each.replay.placebo for each in shown),
         "answer": _answer(sheet, replayed),
         "flips": noise,
         "sources": _sources(noise),

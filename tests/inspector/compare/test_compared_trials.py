@@ -146,7 +146,7 @@ def test_it_shows_a_trial_settled_after_the_pin_as_planned(client: Client) -> No
     shown = next(each for each in data["trials"] if each["id"] == str(late.public_id))
     assert (shown["settled_after_pin"], shown["success"], shown["reward"], shown["status"]) == (True, None, None, None)
     assert str(late.public_id) in {each["id"] for each in listed(client, f"as_of={stamp}&outcome=unscored")}
-    assert "settled after the pin" in client.get(f"/compare/trials/?metric=ESR&as_of={stamp}").text
+    assert "scored after the pin" in client.get(f"/compare/trials/?metric=ESR&as_of={stamp}").text
 
 
 def test_it_leaves_out_tainted_episodes_only_where_a_metric_does(client: Client) -> None:
