@@ -25,7 +25,7 @@ class BarAxis:
     @classmethod
     def of(cls, left: Sequence[float], right: Sequence[float]) -> BarAxis:
         """Wide enough for all of them."""
-        return cls(ROOM * max(LEAST, *left), ROOM * max(LEAST, *right))
+        return cls(ROOM * max([LEAST, *left]), ROOM * max([LEAST, *right]))
 
     def place(self, share: float) -> float:
         """In percent of the width; what breaks counts below zero."""

@@ -22,6 +22,7 @@ from benchapp.stats.comparing.effects import Effect, judge_effect
 from benchapp.stats.comparing.saved_comparisons import Corrected, Hypothesis, Reopened, save_comparison
 from benchapp.stats.metrics.catalogue import DEFAULT_METRIC, METRICS
 from benchapp.stats.metrics.metric import TrialMetric
+from benchapp.stats.metrics.metric_names import name_metric
 from inspector.charts.chart_request import build_sheet
 from inspector.pages.compare.comparison_table import delta_text, draw_difference
 from inspector.pages.compare.exports_view import stream_export
@@ -82,6 +83,7 @@ def comparisons(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "comparisons": LISTED.read_all(page),
         "next": next_url(request, page),
     }
+    names = {key: name_metric(metric).title for key, metric in METRICS.items()}
     return render_page(
         request, "compare/comparisons.html", data=data, context={"page": page, "names": names}, as_json=as_json
     )

@@ -116,7 +116,7 @@ def failures(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "causes": _rank_causes(comparison, refused),
         "sourced": any(each.source for each in refused),
         "by_source": [(row, _drop_empty(groups, _cells(comparison, row, "source"))) for row in rows]
-        if len(rows) > 1
+        if any(row.key for row in rows)
         else [],
         "by_group": [(row, _drop_empty(groups, _cells(comparison, row, ""))) for row in groups],
         "query": comparison.choices.query(),
