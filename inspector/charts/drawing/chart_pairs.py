@@ -205,8 +205,12 @@ def _trace(
     return scatter(
         [end for _, end in ends],
         mode="markers+text" if labels else "markers",
-        text=[label.text for label in beside] if labels else None,
-        textposition=[label.place for label in beside],
+        text=[f"  {label.text}" if end.spread else label.text for (_, end), label in zip(ends, beside, strict=True)]
+        if labels
+        else None,
+        textposition=[
+            "middle right" if end.spread else label.place for (_, end), label in zip(ends, beside, strict=True)
+        ],
         textfont={"color": MUTED, "size": 10},
         marker=(style.open if is_base else style).mark(9, line={"width": 2 if is_base else 0}),
         error_y=spread_bars([end for _, end in ends], veil(style.colour, 0.5)),
