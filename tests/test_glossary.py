@@ -20,10 +20,10 @@ ACTS = 2  # part of an address, what it does
 # Words of titles that name no thing. A word that no title has any more is taken out of here.
 ORDINARY = set(
     """
-    a against allowed an and as at behind beside broke cannot carry change closed compare did differences do
-    does each end fail finished found from hold how is it just launch learning log logged meanwhile means new no not
-    nothing now number of on open or other over page password read save saved saw second stand such the their them there
-    these this to try two unknown v was were what while who why work you
+    a against allowed an and as at behind beside broke cannot carry change closed compare did differences does
+    each end found from how is it launch log logged meanwhile means new no not nothing now number of on open
+    other over page password read save saved saw stand such the their there these this to two unknown v was were
+    what while why work you
     """.split()
 )
 
