@@ -90,7 +90,7 @@ def addresses() -> dict[str, str]:
 
 def measure(path: str, times: int) -> Measured:
     from benchapp.stats.comparing.comparison import forget
-    from inspector.charts.picture import KEPT
+    from inspector.charts.drawn_chart import KEPT
 
     forget()
     KEPT.clear()

@@ -144,5 +144,5 @@ def _nothing_remembered() -> Iterator[None]:
     yield
     if "benchapp.stats.comparing.comparison" in sys.modules:
         sys.modules["benchapp.stats.comparing.comparison"].forget()
-    if "inspector.charts.picture" in sys.modules:
-        sys.modules["inspector.charts.picture"].KEPT.clear()
+    if "inspector.charts.drawn_chart" in sys.modules:
+        sys.modules["inspector.charts.drawn_chart"].KEPT.clear()

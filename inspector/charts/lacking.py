@@ -19,6 +19,10 @@ def lacks_nothing(sheet: ChartSheet) -> str:
     return ""
 
 
+def lacks_rivals(sheet: ChartSheet) -> str:
+    return "" if len(sheet.groups) != 1 else "Needs a second group to place the first beside."
+
+
 def lacks_raw_traces(sheet: ChartSheet) -> str:
     conditions = {group.condition for group in sheet.comparison.groups.all}
     if RAW not in conditions:

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 from django.urls import reverse
 
 from benchapp.papers.published_rows import PrintedNumber
+from benchapp.stats.comparing.answer import arrange
 from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.metrics.metric import TrialMetric
@@ -29,6 +30,11 @@ class ChartSheet:
     published: tuple[PrintedNumber, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """All groups in the order of every list and chart: by condition, never by value."""
+        return tuple(arrange(self.comparison.groups.all))
 
     def trials_url(
         self,

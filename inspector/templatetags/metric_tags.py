@@ -7,9 +7,10 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from benchapp.record.visible import visible
-from benchapp.stats.comparing.condition_names import SEPARATOR
+from benchapp.stats.comparing.condition_names import SEPARATOR, name_condition
 from benchapp.stats.metrics.metric import TrialMetric
 from benchapp.stats.metrics.metric_names import MetricName, name_metric
+from inspector.charts.chart_table import MINUS
 from inspector.templatetags.page_tags import condition
 
 register = template.Library()
@@ -18,6 +19,18 @@ register = template.Library()
 @register.filter
 def metric_name(metric: TrialMetric) -> MetricName:
     return name_metric(metric)
+
+
+@register.filter
+def is_condition(text: str) -> bool:
+    """Whether it is the code of a condition with a name and a mark of its own."""
+    return name_condition(text).origin is not None
+
+
+@register.filter
+def minus(text: object) -> str:
+    """A printed number with a real minus sign."""
+    return str(text).replace("-", MINUS)
 
 
 @register.simple_tag

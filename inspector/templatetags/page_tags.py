@@ -14,7 +14,7 @@ from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 
 from benchapp.analysis.lineage.library_states import LibraryState
-from benchapp.models import LibraryDiagnosis, Square, Trial
+from benchapp.models import LibraryDiagnosis, Run, Square, Trial
 from benchapp.record.visible import visible
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.condition_names import name_condition
@@ -84,7 +84,7 @@ def badge(word: str, text: str = "") -> SafeString:
 def condition(code: str, form: str = "title") -> SafeString:
     """The mark and the plain name of a condition; its code shows on hover. `form`: title, or short for a narrow place."""
     name = name_condition(code)
-    words = visible(name.short if form == "short" else name.title)
+    words = visible(name.short if form == "short" else name.title) if code != Run.UNKNOWN else "condition unknown"
     mark = condition_mark(code)
     return format_html('<span class="condition" title="{}">{}<span>{}</span></span>', visible(code), mark, words)
 

@@ -205,6 +205,14 @@ def _slice(things: Sequence[T], size: int) -> Iterator[Sequence[T]]:
 
 UNCLASSIFIED = "unclassified"
 COLUMNS: tuple[str, ...] = (*(failure.value for failure in FailureClass), UNCLASSIFIED)
+WORDS: Mapping[str, tuple[str, str]] = {  # class -> its plain name, and what it means
+    FailureClass.RUNTIME: ("Does not run", "A module, program or service is missing, or a call ends in an error."),
+    FailureClass.INTERFACE: ("Wrong shape", "Names, keys, columns or types differ from what the task asks for."),
+    FailureClass.ASSET: ("Missing file", "A file was never written, not found, or taken for another."),
+    FailureClass.STATE: ("Wrong rule", "A rule, a condition or the order of steps differs from the source."),
+    FailureClass.NUMERIC: ("Wrong value", "A computed value is wrong."),
+    UNCLASSIFIED: ("Not classed", "No rule matches what the verifier said."),
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
@@ -60,6 +62,12 @@ def mean_interval(means: Floats) -> Interval | None:
     half = float(-stdtrit(len(means) - 1, TAIL) * means.std(ddof=1) / np.sqrt(len(means)))
     middle = float(means.mean())
     return Interval(middle - half, middle + half, method="t over replicate means")
+
+
+def share_interval(shares: Sequence[float]) -> tuple[float, float] | None:
+    """The same of one share per replicate, cut to 0..1."""
+    found = mean_interval(np.array(shares, dtype=float))
+    return (max(0.0, found.low), min(1.0, found.high)) if found else None
 
 
 def stratified(own: Floats, other: Floats, weights: Floats) -> Outcome:

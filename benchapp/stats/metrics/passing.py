@@ -18,6 +18,9 @@ from math import comb
 
 import numpy as np
 
+from benchapp.stats.inference.replicates import share_interval
+from benchapp.stats.inference.resampling import by_task
+from benchapp.stats.inference.shares import MIN_FOR_INTERVAL
 from benchapp.stats.metrics.outcomes import Floats, Ints, Outcomes
 from runner.base.types import Phase
 
@@ -41,13 +44,24 @@ def pass_at_k(n: int, c: int, k: int) -> float:
 @dataclass(frozen=True, slots=True)
 class PassPoint:
     """`value`: mean over `tasks` of pass@k, a share; NaN where no task has k scored tries. `samples`: scored tries of
-    these tasks. `left_out`: tasks with a scored try, but fewer than k."""
+    these tasks. `left_out`: tasks with a scored try, but fewer than k. `parts`: what `value` is the mean of, the values of the
+    tasks of one run or those of several `runs`."""
 
     k: int
     value: float
     tasks: int
     samples: int
     left_out: int
+    parts: tuple[float, ...] = ()
+    runs: int = 1
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """95 %: of several runs Student's over their values, of one its tasks drawn again, from ten of them on."""
+        if self.runs > 1:
+            return share_interval(self.parts)
+        drawn = by_task(np.array(self.parts)) if len(self.parts) >= MIN_FOR_INTERVAL else None
+        return (drawn.low, drawn.high) if drawn else None
 
 
 def pass_curve(
@@ -84,7 +98,7 @@ def _point(tries: Ints, passes: Floats, k: int) -> PassPoint:
     enough = tries >= k
     values = [pass_at_k(int(n), int(c), k) for n, c in zip(tries[enough], passes[enough], strict=True)]
     value = float(np.mean(values)) if values else float("nan")
-    return PassPoint(k, value, len(values), int(tries[enough].sum()), int((~enough).sum()))
+    return PassPoint(k, value, len(values), int(tries[enough].sum()), int((~enough).sum()), tuple(values))
 
 
 def _mean(k: int, points: Sequence[PassPoint]) -> PassPoint:
@@ -95,4 +109,6 @@ def _mean(k: int, points: Sequence[PassPoint]) -> PassPoint:
         sum(point.tasks for point in points),
         sum(point.samples for point in points),
         sum(point.left_out for point in points),
+        points[0].parts if len(points) == 1 else tuple(known),
+        len(points),
     )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.stats.inference.replicates import share_interval
 from benchapp.stats.inference.shares import MIN_FOR_INTERVAL, wilson
 
 
@@ -48,3 +50,14 @@ class Rate(Shaped):
 
     def __add__(self, other: Rate) -> Rate:
         return Rate(self.passed + other.passed, self.scored + other.scored, self.planned + other.planned)
+
+
+def pooled_interval(rates: Sequence[Rate]) -> tuple[float, float] | None:
+    """95 % around the share of all counts together: of one learning run Wilson's, of several Student's over their shares.
+
+    Give only runs with a scored trial. Runs that scored unlike numbers have another mean than the share: None where its
+    interval leaves the share out."""
+    if len(rates) == 1:
+        return rates[0].interval
+    share, ends = sum(rates, Rate()).value, share_interval([rate.value for rate in rates if rate.value is not None])
+    return ends if ends and share is not None and ends[0] <= share <= ends[1] else None

@@ -10,9 +10,9 @@ from plotly import graph_objects as go
 
 from benchapp.stats.comparing.choices import NO_SKILL
 from inspector.charts.drawing.labels import MarkLabel, labels_of, spread
-from inspector.charts.drawing.palette import INK, MUTED, Style, by_name, of_condition
+from inspector.charts.drawing.palette import INK, MUTED, Style, by_name, of_condition, veil
 from inspector.charts.drawing.panels import MAX_PANELS, panels, plain, short
-from inspector.charts.drawing.traces import ChartPoint, Legend, connect, scatter
+from inspector.charts.drawing.traces import ChartPoint, Legend, connect, scatter, spread_bars
 
 HEIGHT = 270  # px of a panel's inside; half as much more where there is one panel
 WIDTH = 760  # px of all panels of a row together, on a wide page
@@ -205,9 +205,14 @@ def _trace(
     return scatter(
         [end for _, end in ends],
         mode="markers+text" if labels else "markers",
-        text=[label.text for label in beside] if labels else None,
-        textposition=[label.place for label in beside],
+        text=[f"  {label.text}" if end.spread else label.text for (_, end), label in zip(ends, beside, strict=True)]
+        if labels
+        else None,
+        textposition=[
+            "middle right" if end.spread else label.place for (_, end), label in zip(ends, beside, strict=True)
+        ],
         textfont={"color": MUTED, "size": 10},
         marker=(style.open if is_base else style).mark(9, line={"width": 2 if is_base else 0}),
+        error_y=spread_bars([end for _, end in ends], veil(style.colour, 0.5)),
         **named.enter(name),
     )

@@ -61,7 +61,7 @@ class ForestRow:
 def own_rows(sheet: ChartSheet, metric: TrialMetric) -> list[ForestRow]:
     """One per group that has a baseline and shares a scored task with it, in the order of the comparison."""
     found = []
-    for group in sheet.comparison.groups.all:
+    for group in sheet.groups:
         difference, baseline = sheet.comparison.difference(group, metric), sheet.comparison.groups.baseline_of(group)
         if difference is not None and baseline is not None:
             found.append(_own(sheet, group, baseline, metric, difference))

@@ -11,7 +11,7 @@ from benchapp.stats.comparing.groups import Group
 from inspector.charts.drawing.arms import arms_of
 from inspector.charts.drawing.palette import by_name, veil
 from inspector.charts.drawing.panels import MAX_PANELS, note_left_out, panels
-from inspector.charts.drawing.traces import ChartPoint, Legend, line_mode, scatter
+from inspector.charts.drawing.traces import ChartPoint, Legend, line_mode, scatter, spread_bars
 
 MAX_LINES = 8  # in one panel; more cannot be told apart
 HEIGHT = 240  # px of a panel's inside
@@ -68,18 +68,11 @@ def curves(
                 **named.enter(name),
                 line={"color": style.colour, "dash": style.dash, "width": 2, "shape": "hv" if corners else "linear"},
                 marker=style.mark(8),
-                error_y=_spread(points, veil(style.colour, 0.5)),
+                error_y=spread_bars(points, veil(style.colour, 0.5)),
             )
             figure.add_trace(trace, **place_of(place))
     figure.update_layout(showlegend=legend, meta={"min_width": 320 if len(shown) == 1 else 520})
     return figure
-
-
-def _spread(points: Sequence[ChartPoint], colour: str) -> dict[str, object]:
-    above = [point.spread[1] - point.y if point.spread and point.y is not None else 0 for point in points]
-    below = [point.y - point.spread[0] if point.spread and point.y is not None else 0 for point in points]
-    visible = any(above) or any(below)
-    return {"array": above, "arrayminus": below, "color": colour, "thickness": 1, "width": 3, "visible": visible}
 
 
 def crowd_notes(facets: Sequence[LinePanel]) -> tuple[str, ...]:

@@ -58,7 +58,7 @@ class ProfileMeasure:
 
 def own_measures(sheet: ChartSheet) -> tuple[list[str], list[ProfileMeasure]]:
     """Labels of the groups, and the measures that at least one of them has."""
-    groups = sheet.comparison.groups.all
+    groups = sheet.groups
     found = [_metric(sheet, sheet.metric, groups)] if sheet.metric else []
     found.append(_over_trials(sheet, groups, "trials that read a skill", MetricUnit.SHARE, "used"))
     for name, column, unit in (

@@ -33,3 +33,8 @@ def tokens(count: float) -> str:
 def plural(count: int, one: str, many: str = "") -> str:
     """(1, "task") -> "1 task"; (2, "library", "libraries") -> "2 libraries"."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def write_interval(around: tuple[float, float] | None) -> str:
+    """Behind a value in percent: ", 95 % interval 12 to 31"; nothing where there is none."""
+    return f", 95 % interval {around[0]:.0f} to {around[1]:.0f}" if around else ""

@@ -14,8 +14,8 @@ LEAST_ROWS = 3  # rows below each other fill at least the height of so many
 
 @dataclass(frozen=True, slots=True)
 class ChartPoint:
-    """`hover` is clean text with `<br>` between its lines; `url` leads to the trials behind it. `spread`: lowest
-    and highest of what `y` is the mean of."""
+    """`hover` is clean text with `<br>` between its lines; `url` leads to the trials behind it. `spread`: the ends
+    of the line through it, an interval or the lowest and highest; the chart's notes say which."""
 
     x: float | None
     y: float | None
@@ -57,6 +57,14 @@ def reach(value: float | None, around: tuple[float, float] | None, colour: str) 
         "thickness": 1.3,
         "width": 3,
     }
+
+
+def spread_bars(points: Sequence[ChartPoint], colour: str) -> dict[str, object]:
+    """The lines through all marks of a trace; nothing is seen where none has one."""
+    above = [point.spread[1] - point.y if point.spread and point.y is not None else 0 for point in points]
+    below = [point.y - point.spread[0] if point.spread and point.y is not None else 0 for point in points]
+    visible = any(above) or any(below)
+    return {"array": above, "arrayminus": below, "color": colour, "thickness": 1.3, "width": 3, "visible": visible}
 
 
 def line_mode(points: Sequence[object]) -> str:

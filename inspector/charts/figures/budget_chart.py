@@ -13,12 +13,13 @@ from plotly import graph_objects as go
 from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.metrics.metric import TrialMetric
-from benchapp.stats.metrics.outcomes import Floats, Outcomes
+from benchapp.stats.metrics.outcomes import Floats, Ints, Mask, Outcomes
+from benchapp.stats.metrics.rates import Rate, pooled_interval
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
 from inspector.charts.drawing.lineup import crowd_notes, curves, split_panels
 from inspector.charts.drawing.palette import series
 from inspector.charts.drawing.panels import lines, panels, plain
-from inspector.charts.drawing.quantities import tokens
+from inspector.charts.drawing.quantities import tokens, write_interval
 from inspector.charts.drawing.traces import ChartPoint, lay_rows, plain_scatter
 from inspector.charts.lacking import lacks_tokens
 from inspector.charts.sheet import ChartSheet
@@ -33,6 +34,8 @@ COLUMNS = (
     TableColumn("group", "group"),
     TableColumn("budget", "budget", "tokens"),
     TableColumn("solved", "solved within it", "%"),
+    TableColumn("low", "95 % from", "%", lambda row: row.around and row.around[0]),
+    TableColumn("high", "to", "%", lambda row: row.around and row.around[1]),
     TableColumn("passed", "solved", "trials"),
     TableColumn("trials", "trials with tokens", "trials"),
     TableColumn("unknown", "left out: tokens unknown", "trials"),
@@ -44,7 +47,7 @@ COLUMNS = (
 class BudgetRow:
     """Of `trials` scored trials whose tokens are known, those that passed with at most `budget` tokens, or a printed number.
 
-    `solved`: in percent; `unknown`: scored trials whose tokens are not known.
+    `solved`: in percent, its interval `around` too; `unknown`: scored trials whose tokens are not known.
     """
 
     group: str
@@ -55,38 +58,55 @@ class BudgetRow:
     trials: int | None = None
     unknown: int | None = None
     url: str = ""
+    around: tuple[float, float] | None = None
 
     @property
     def point(self) -> ChartPoint:
-        solved = f"{self.passed} of {self.trials} trials solved"
+        solved = f"{self.passed} of {self.trials} trials solved{write_interval(self.around)}"
         hover = lines(plain(self.group), f"within {self.budget:,} tokens", solved)
-        return ChartPoint(self.budget, self.solved, hover, self.url)
+        return ChartPoint(self.budget, self.solved, hover, self.url, self.around)
 
 
 @dataclass(frozen=True, slots=True)
 class TokensSpent:
-    """Scored trials of a group: tokens and success (0 or 1) of the n whose tokens are known, [n] each; and how many are not."""
+    """Scored trials of a group: tokens, success (0 or 1), replicate and task of the n whose tokens are known, [n] each; and
+    how many are not."""
 
     tokens: Floats
     success: Floats
+    run: Ints
+    task: Ints
     unknown: int
 
     def within(self, budgets: Iterable[int], group: str, url: str) -> list[BudgetRow]:
         trials, found = len(self.tokens), []
         for budget in budgets:
-            passed = int(self.success[self.tokens <= budget].sum())
-            found.append(BudgetRow(group, "own", 100 * passed / trials, budget, passed, trials, self.unknown, url))
+            solved = (self.success == 1) & (self.tokens <= budget)
+            passed, around = int(solved.sum()), self._interval(solved)
+            found.append(
+                BudgetRow(group, "own", 100 * passed / trials, budget, passed, trials, self.unknown, url, around)
+            )
         return found
+
+    def _interval(self, solved: Mask) -> tuple[float, float] | None:
+        """In percent; none where one run tried a task several times, which are no independent draws."""
+        runs = np.unique(self.run)
+        if len(runs) == 1 and len(np.unique(self.task)) < len(self.task):
+            return None
+        of_runs = [self.run == run for run in runs]
+        ends = pooled_interval([Rate(int(solved[mine].sum()), int(mine.sum())) for mine in of_runs])
+        return (100 * ends[0], 100 * ends[1]) if ends else None
 
 
 def spent_of(runs: Sequence[Outcomes], metric: TrialMetric, which: str) -> TokensSpent:
     """`which`: "output", or "all" for input and output together. Replicates are put together."""
     covered = [metric.select_covered(outcomes) for outcomes in runs]
     used = np.concatenate([each.output_tokens + (each.input_tokens if which == "all" else 0) for each in covered])
-    success = np.concatenate([each.success for each in covered])
+    success, task = (np.concatenate([getattr(each, name) for each in covered]) for name in ("success", "task"))
+    run = np.repeat(np.arange(len(covered)), [len(each) for each in covered])
     scored = ~np.isnan(success)
     known = scored & ~np.isnan(used)
-    return TokensSpent(used[known], success[known], int((scored & ~known).sum()))
+    return TokensSpent(used[known], success[known], run[known], task[known], int((scored & ~known).sum()))
 
 
 def budgets_over(amounts: Iterable[float]) -> list[int]:
@@ -108,7 +128,7 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
     metric, which = sheet.metric, sheet.options.get("tokens", "all")
     found: dict[Group, TokensSpent] = {}
     if metric is not None and metric.column == "success":
-        of_groups = ((group, sheet.comparison.of_group(group)) for group in sheet.comparison.groups.all)
+        of_groups = ((group, sheet.comparison.of_group(group)) for group in sheet.groups)
         found = {group: spent for group, runs in of_groups if len((spent := spent_of(runs, metric, which)).tokens)}
     published = plateaus(sheet)
     if not found:
@@ -122,7 +142,7 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
     figure = curves(facets, lambda group: [step.point for step in steps[group]])
     word = "tokens (input and output)" if which == "all" else "output tokens"
     figure.update_xaxes(type="log", title={"text": f"budget, {word}"}, tickvals=budgets, ticktext=list(_ticks(budgets)))
-    best = max(step.solved or 0 for of_group in steps.values() for step in of_group)
+    best = max(step.around[1] if step.around else step.solved or 0 for of_group in steps.values() for step in of_group)
     figure.update_yaxes(range=[-3, min(103, 10 + 10 * (best // 10 + 1))])
     figure.update_yaxes(title={"text": "solved within the budget, %"}, col=1)
     table = ChartTable.of(COLUMNS, (*chain(*steps.values()), *_list_printed_rows(published)))
@@ -188,6 +208,7 @@ def _notes(found: Mapping[Group, TokensSpent]) -> Iterable[str]:
         "Share of scored trials that passed and used at most N tokens in the attempt that counts. The agents "
         "did not know this budget; a real one can change their behaviour. Replicates are pooled."
     )
+    yield "Lines are 95 % intervals: over replicates where there are two or more, else over ten trials or more."
     if unknown := sum(spent.unknown for spent in found.values()):
         yield f"{unknown:,} scored trials report no tokens and are left out of numerator and denominator."
     yield NOT_PUBLISHED

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from itertools import chain
 from statistics import fmean
 
-import numpy as np
-
 from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.groups import Group
-from benchapp.stats.inference.replicates import mean_interval
+from benchapp.stats.inference.replicates import share_interval
 from benchapp.stats.metrics.metric import TrialMetric
 from benchapp.stats.metrics.metric_names import name_metric
 from benchapp.stats.metrics.outcomes import Outcomes
@@ -75,7 +73,7 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
     if not own and not printed:
         absent = f"The record has no {by} for the tasks of these runs."
         return ChartDrawing(None, ChartTable(COLUMNS), absent=absent)
-    groups = [group for group in sheet.comparison.groups.all if any(group in rows for rows in own.values())]
+    groups = [group for group in sheet.groups if any(group in rows for rows in own.values())]
     limit = MAX_BARS if len(own) <= 2 else MAX_BARS_OF_MANY
     laid_over = [
         BarPanel(f"{category} (published)", "accuracy, %, as printed", tuple(row.bar for row in rows), 100)
@@ -91,7 +89,7 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
 
 def _list_own_rows(sheet: ChartSheet, metric: TrialMetric, by: str) -> dict[SuitePlace, dict[Group, CategoryRow]]:
     """By place in the order of the suite, then by group in that of the comparison; without groups that have no trial there."""
-    groups = sheet.comparison.groups.all
+    groups = sheet.groups
     found = {group: measure_places(sheet.comparison.of_group(group), metric, by) for group in groups}
     read = read_environments if by == "environment" else read_families
     places = read({key for of_group in found.values() for key in of_group})
@@ -136,19 +134,21 @@ def _build_row(
         rate.scored,
         rate.planned,
         len(means),
-        around=_find_interval(metric, group, rate, means),
+        around=_find_interval(sheet, metric, group, rate, means),
     )
 
 
-def _find_interval(metric: TrialMetric, group: Group, rate: Rate, means: Sequence[float]) -> tuple[float, float] | None:
-    """In percent: Student's over replicates, of a single run Wilson's from ten trials on; None for other units."""
+def _find_interval(
+    sheet: ChartSheet, metric: TrialMetric, group: Group, rate: Rate, means: Sequence[float]
+) -> tuple[float, float] | None:
+    """In percent: Student's over replicates, of a single run Wilson's from ten trials on, where all its trials have one;
+    None for other units."""
     if not metric.is_share:
         return None
-    if group.replicates == 1:
-        ends = None if metric.macro else rate.interval
+    if group.replicates > 1:
+        ends = share_interval(means)
     else:
-        found = mean_interval(np.array(means))
-        ends = (max(0.0, found.low), min(1.0, found.high)) if found else None
+        ends = rate.interval if sheet.comparison.cell(group, metric).interval else None
     return (100 * ends[0], 100 * ends[1]) if ends else None
 
 

@@ -18,7 +18,7 @@ from inspector.charts.drawing.arms import model_name
 from inspector.charts.drawing.chart_pairs import ALL, Axis, ConditionPair, PairEnd, PairPanel, draw_pairs, frontier
 from inspector.charts.drawing.gain import scale_value
 from inspector.charts.drawing.panels import lines, note_left_out, plain
-from inspector.charts.drawing.quantities import unit_of
+from inspector.charts.drawing.quantities import unit_of, write_interval
 from inspector.charts.sheet import ChartSheet
 
 AXES = {
@@ -27,6 +27,7 @@ AXES = {
     "turns": Axis("turns", "turns", "turns per task", "turns", False),
 }
 FIRST_KNOWN = "first known"  # of the axes, in their order
+NO_ENDS = (None, None)  # of an interval that there is none of
 UNITS = {"cost_usd": MetricUnit.USD, "output_tokens": MetricUnit.TOKENS, "turns": MetricUnit.TURNS}
 
 
@@ -70,10 +71,10 @@ def _own(sheet: ChartSheet, axis: Axis) -> Iterator[MarkPair]:
     metric, groups = sheet.metric, sheet.comparison.groups
     if metric is None:
         return
-    is_alone = len(groups.all) > 2 and len({(group.agent_model, group.harness) for group in groups.all}) == 1
-    for group in groups.all:
+    is_alone = len(sheet.groups) > 2 and len({(group.agent_model, group.harness) for group in sheet.groups}) == 1
+    for group in sheet.groups:
         baseline = groups.baseline_of(group)
-        if baseline is None and groups.is_baseline(group) and len(groups.all) > 1:
+        if baseline is None and groups.is_baseline(group) and len(sheet.groups) > 1:
             continue
         panel = f"{group.condition} · {group.harness}" if axis.key == "turns" else group.condition
         panel = ALL if is_alone else panel
@@ -85,18 +86,22 @@ def _mark(sheet: ChartSheet, metric: TrialMetric, axis: Axis, group: Group, pane
     """Both axes are means over the same trials, then over replicates; usage over the trials where it is known."""
     reached, used = sheet.comparison.cell(group, metric), sheet.comparison.cell(group, _build_use_metric(metric, axis))
     y = None if reached.value is None else scale_value(metric, reached.value)
+    ends = reached.spread
+    around = (scale_value(metric, ends[0]), scale_value(metric, ends[1])) if ends else None
     name = model_name(group)
     counts = f"{reached.rate.passed}/{reached.rate.scored}" if metric.is_share else f"{reached.rate.scored} trials"
     missing = used.rate.planned - used.rate.scored
     hover = lines(
         f"<b>{plain(name)}</b>, {plain(group.harness)}",
         plain(group.condition),
-        "no value" if y is None else f"{plain(metric.key)} {y:.1f}{' %' if metric.is_share else ''} ({counts})",
+        "no value"
+        if y is None
+        else f"{plain(metric.key)} {y:.1f}{' %' if metric.is_share else ''} ({counts}){write_interval(around) if metric.is_share else ''}",
         write_usage(axis, used.value),
         f"reported by {used.rate.scored} of {used.rate.planned} trials" if missing else "",
         f"mean of {group.replicates} replicates" if group.replicates > 1 else "",
     )
-    end = PairEnd(used.value, y, hover, sheet.trials_url(group, metric=metric))
+    end = PairEnd(used.value, y, hover, sheet.trials_url(group, metric=metric), around)
     passed = reached.rate.passed if metric.is_share else None
     rest = (used.rate.scored, passed, reached.rate.scored, reached.rate.planned)
     return EfficiencyMark(panel, "own runs", name, group.harness, group.condition, end, *rest)
@@ -146,6 +151,12 @@ def _table(metric: TrialMetric | None, axis: Axis, pairs: Sequence[MarkPair]) ->
             unit_of(metric.unit) if metric else "%",
             lambda mark: mark.end.y,
         ),
+        TableColumn(
+            "low", "95 % from", unit_of(metric.unit) if metric else "%", lambda mark: (mark.end.spread or NO_ENDS)[0]
+        ),
+        TableColumn(
+            "high", "to", unit_of(metric.unit) if metric else "%", lambda mark: (mark.end.spread or NO_ENDS)[1]
+        ),
         TableColumn("passed", "passed"),
         TableColumn("scored", "scored"),
         TableColumn("planned", "planned"),
@@ -163,8 +174,9 @@ def _y_title(metric: TrialMetric | None, sources: set[str]) -> str:
 
 def _notes(sheet: ChartSheet, axis: Axis, pairs: Sequence[MarkPair], total: int) -> Iterator[str]:
     yield (
-        "Hollow: the baseline. Filled: the condition. A dashed line joins the two of one model. The frontier covers "
-        "both; the table marks its points."
+        "Hollow: the baseline. Filled: the condition. A dashed line joins the two of one model. The frontier goes over "
+        "both; what is on it is marked in the table. Upright lines are 95 % intervals of the result: over replicates where "
+        "there are two or more, else over ten trials or more."
     )
     marks = {(mark.model, mark.harness, mark.condition, mark.source): mark for pair in pairs for mark in pair.marks}
     missing = sum(not mark.end.stands for mark in marks.values())

@@ -106,7 +106,7 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
 
 def _pairs(sheet: ChartSheet, metric: TrialMetric) -> Iterator[tuple[Group, Group, Families]]:
     """Every group that has a baseline, with its difference in each family that both sides have a scored task in."""
-    for group in sheet.comparison.groups.all:
+    for group in sheet.groups:
         baseline = sheet.comparison.groups.baseline_of(group)
         paired = pair_groups(sheet.comparison, group, baseline, metric) if baseline else None
         if baseline and paired:

@@ -82,7 +82,7 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
 
 def _lines(sheet: ChartSheet) -> list[BudgetCurve]:
     comparison = sheet.comparison
-    sweeps = sweeps_of(comparison.groups.all)
+    sweeps = sweeps_of(sheet.groups)
     runs = [run for sweep in sweeps for _, group in sweep.stops for run in group.runs]
     written = read_library_writing(runs, comparison.choices.as_of) if runs else {}
     names = _names(sweeps)

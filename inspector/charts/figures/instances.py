@@ -112,7 +112,7 @@ def sides_of(outcomes: Outcomes) -> Sides | None:
 
 def draw_seed(sheet: ChartSheet) -> ChartDrawing:
     rows = []
-    for group in sheet.comparison.groups.all:
+    for group in sheet.groups:
         sides = [side for outcomes in sheet.comparison.of_group(group) if (side := sides_of(outcomes)) is not None]
         if sides:
             rows.append(SeedRow.of(group, sheet.trials_url(group), sides))
@@ -232,7 +232,7 @@ def draw_instances(sheet: ChartSheet) -> ChartDrawing:
         return ChartDrawing(None, ChartTable(INSTANCE_COLUMNS), absent=absent)
     rows = [
         FamilyCounts(group, sheet.trials_url(group, metric=metric), counts)
-        for group in sheet.comparison.groups.all
+        for group in sheet.groups
         if (counts := _count(sheet.comparison.of_group(group), metric))
     ]
     if not rows:

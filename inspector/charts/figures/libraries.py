@@ -87,7 +87,7 @@ def after_tasks(sheet: ChartSheet, group: Group, entries: Mapping[int, Sequence[
 def draw_growth(sheet: ChartSheet) -> ChartDrawing:
     count = sheet.options.get("count", COUNTS[0])
     comparison = sheet.comparison
-    wanted = [group for group in comparison.groups.all if group.condition not in WITHOUT_LIBRARY]
+    wanted = [group for group in sheet.groups if group.condition not in WITHOUT_LIBRARY]
     entries = count_growth([run for group in wanted for run in group.runs], comparison.choices.as_of)
     found = {group: steps for group in wanted if len(steps := after_tasks(sheet, group, entries)) > 1}
     if not found:
@@ -110,7 +110,7 @@ def _note_growth(sheet: ChartSheet, found: Mapping[Group, Sequence[After]], coun
         f"Skills {what}, after each task of acquisition or evaluation: the mean over the episodes of all replicates; "
         "thin bars reach from the episode with the fewest to the one with the most."
     )
-    without = [group for group in sheet.comparison.groups.all if group not in found]
+    without = [group for group in sheet.groups if group not in found]
     if without:
         names = ", ".join(dict.fromkeys(group.condition for group in without))
         yield f"Not drawn, because the order of their tasks is not recorded: {names}."
@@ -194,7 +194,7 @@ KIND_COLUMNS = (
 
 def draw_kinds(sheet: ChartSheet) -> ChartDrawing:
     comparison = sheet.comparison
-    wanted = [group for group in comparison.groups.all if group.condition not in WITHOUT_LIBRARY]
+    wanted = [group for group in sheet.groups if group.condition not in WITHOUT_LIBRARY]
     libraries = read_final_libraries([run for group in wanted for run in group.runs], comparison.choices.as_of)
     rows = [
         LibraryKinds(group, sheet.trials_url(group), whole)

@@ -91,7 +91,7 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
     def rows_of(groups: Sequence[Group]) -> list[tuple[ModelPanel, list[SizeRow]]]:
         return [(arm, list(_rows(sheet, metric, arm, libraries))) for arm in arms_of(groups)]
 
-    owning = [(arm, rows) for arm, rows in rows_of(sheet.comparison.groups.all) if rows]
+    owning = [(arm, rows) for arm, rows in rows_of(sheet.groups) if rows]
     # Arms are named apart from those they are drawn beside.
     apart = (
         [group for arm, rows in owning if _has_value(rows) is has for group in arm.groups] for has in (True, False)

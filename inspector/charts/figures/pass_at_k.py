@@ -17,7 +17,7 @@ from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
 from inspector.charts.drawing.lineup import crowd_notes, curves, split_panels
 from inspector.charts.drawing.palette import MUTED
 from inspector.charts.drawing.panels import lines, panels, plain
-from inspector.charts.drawing.quantities import plural
+from inspector.charts.drawing.quantities import plural, write_interval
 from inspector.charts.drawing.traces import ChartPoint, lay_rows, plain_scatter
 from inspector.charts.lacking import lacks_samples
 from inspector.charts.sheet import ChartSheet
@@ -29,6 +29,8 @@ COLUMNS = (
     TableColumn("group", "group"),
     TableColumn("k", "k"),
     TableColumn("value", "pass@k, unbiased", "%"),
+    TableColumn("low", "95 % from", "%", lambda row: row.around and row.around[0]),
+    TableColumn("high", "to", "%", lambda row: row.around and row.around[1]),
     TableColumn("tasks", "tasks with k scored samples", "tasks, all replicates"),
     TableColumn("samples", "their scored samples", "samples"),
     TableColumn("left_out", "tasks with fewer", "tasks, all replicates"),
@@ -40,7 +42,7 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class PassRow:
-    """pass@k of a group, or as it is printed; `value` in percent."""
+    """pass@k of a group, or as it is printed; `value` and its interval `around` in percent."""
 
     group: str
     source: str
@@ -52,20 +54,21 @@ class PassRow:
     any_passed: int | None = None
     any_tried: int | None = None
     url: str = ""
+    around: tuple[float, float] | None = None
 
     @property
     def point(self) -> ChartPoint:
         hover = lines(
             plain(self.group),
-            f"pass@{self.k}: {self.value:.1f} %",
+            f"pass@{self.k}: {self.value:.1f} %{write_interval(self.around)}",
             f"{plural(self.tasks or 0, 'task')}, {plural(self.samples or 0, 'sample')}",
             f"{plural(self.left_out, 'task')} with fewer samples left out" if self.left_out else "",
         )
-        return ChartPoint(self.k, self.value, hover, self.url)
+        return ChartPoint(self.k, self.value, hover, self.url, self.around)
 
 
 def draw(sheet: ChartSheet) -> ChartDrawing:
-    found = {group: points for group in sheet.comparison.groups.all if (points := curve_of(sheet, group))}
+    found = {group: points for group in sheet.groups if (points := curve_of(sheet, group))}
     published = select_printed(sheet)
     if not found and not published:
         absent = "No task of these runs has two scored samples, so there is no pass@k beyond the plain rate."
@@ -100,7 +103,8 @@ def _row(group: Group, runs: Sequence[Outcomes], point: PassPoint, url: str) -> 
     counted = [count_solved_within(outcomes, point.k) for outcomes in runs]
     passed, tried = (sum(column) for column in zip(*counted, strict=True))
     numbers = (100 * point.value, point.tasks, point.samples, point.left_out, passed, tried)
-    return PassRow(group.label, "own", point.k, *numbers, url)
+    around = (100 * point.interval[0], 100 * point.interval[1]) if point.interval else None
+    return PassRow(group.label, "own", point.k, *numbers, url, around)
 
 
 def select_printed(sheet: ChartSheet) -> list[PrintedNumber]:
@@ -152,6 +156,7 @@ def _notes(published: bool) -> Iterable[str]:
         "The unbiased estimator over a task's scored samples, the mean over tasks, then over replicates; tasks with fewer "
         "than k scored samples are left out at k, so neighbouring points may rest on different tasks."
     )
+    yield "Lines are 95 % intervals: over replicates where there are two or more, else over ten tasks or more, drawn again."
     yield "The table also counts tasks with a pass among the first k samples, as SkillGenBench does."
     yield from LIMITS
     if published:

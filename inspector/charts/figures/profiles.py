@@ -20,6 +20,7 @@ from inspector.charts.drawing.palette import Style, of_label, series
 from inspector.charts.drawing.panels import lines, panels, plain
 from inspector.charts.drawing.quantities import plural, write_value
 from inspector.charts.drawing.traces import LEAST_ROWS, ChartPoint, lay_rows, scatter
+from inspector.charts.lacking import lacks_rivals
 from inspector.charts.sheet import ChartSheet
 
 ROW = 24  # px
@@ -173,6 +174,7 @@ CHART = Chart(
     title="Profiles",
     question="How do the conditions differ at a glance?",
     draw=draw,
+    lacks=lacks_rivals,
     after="SkillLearnBench, Figure 3",
     uses_metric=True,
     published=("skilllearnbench",),

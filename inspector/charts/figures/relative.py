@@ -77,7 +77,7 @@ class RelativeCell:
 
 def draw(sheet: ChartSheet) -> ChartDrawing:
     metrics = [metric for metric in sheet.metrics if metric.is_share]
-    arms = arms_of(sheet.comparison.groups.all)
+    arms = arms_of(sheet.groups)
     with_raw = arms_of([group for arm in arms if arm.find(RAW) for group in arm.groups])
     places = [place for arm in with_raw for place in _own(sheet, arm, metrics)]
     published = list(_list_published_cells([row for row in sheet.published if row.paper == PAPER]))

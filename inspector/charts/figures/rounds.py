@@ -16,11 +16,12 @@ from benchapp.stats.comparing.condition_names import say_label
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.learning.library_history import read_rounds_given
 from benchapp.stats.metrics.outcomes import LEARNING, Floats, Ints, Mask, Outcomes
-from benchapp.stats.metrics.rates import Rate
+from benchapp.stats.metrics.rates import Rate, pooled_interval
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
-from inspector.charts.drawing.palette import MUTED, of_label, series
+from inspector.charts.drawing.palette import MUTED, of_label, series, veil
 from inspector.charts.drawing.panels import MAX_PANELS, lines, note_left_out, panels, plain
-from inspector.charts.drawing.traces import ChartPoint, line_mode, plain_scatter, scatter
+from inspector.charts.drawing.quantities import write_interval
+from inspector.charts.drawing.traces import ChartPoint, line_mode, plain_scatter, scatter, spread_bars
 from inspector.charts.lacking import lacks_libraries
 from inspector.charts.sheet import ChartSheet
 from runner.base.types import Phase
@@ -32,6 +33,8 @@ COLUMNS = (
     TableColumn("group", "group"),
     TableColumn("round", "round of the library given"),
     TableColumn("share", "tasks passed", "%", lambda row: row.rate.percent),
+    TableColumn("low", "95 % from", "%", lambda row: row.around and row.around[0]),
+    TableColumn("high", "to", "%", lambda row: row.around and row.around[1]),
     TableColumn("passed", "passed", "trials", lambda row: row.rate.passed),
     TableColumn("scored", "scored", "trials", lambda row: row.rate.scored),
     TableColumn("planned", "planned", "trials", lambda row: row.rate.planned),
@@ -43,19 +46,24 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class AtRound:
-    """Trials of a group, of acquisition or evaluation, that were given the library of one round; the baseline on the same tasks."""
+    """Trials of a group, of acquisition or evaluation, that were given the library of one round; the baseline on the same tasks.
+    `around`: the interval of the share, in percent."""
 
     group: str
     url: str
     round: int
     rate: Rate
     baseline: Rate | None
+    around: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Acquired:
-    """Trials of acquisition and evaluation of all replicates of a group as columns, [n] each, tainted episodes left out. NaN: not scored."""
+    """Trials of acquisition and evaluation of all replicates of a group as columns, [n] each, tainted episodes left out. NaN: not scored.
 
+    `run`: place of the replicate."""
+
+    run: Ints
     trial: Ints
     task: Ints
     success: Floats
@@ -64,16 +72,26 @@ class Acquired:
     def of(cls, runs: Sequence[Outcomes]) -> Acquired:
         masks = [each.covering(LEARNING) & ~each.tainted for each in runs]
         pairs = list(zip(runs, masks, strict=True))
+        run = np.repeat(np.arange(len(runs)), [int(mask.sum()) for mask in masks])
         columns = (
             np.concatenate([getattr(each, name)[mask] for each, mask in pairs]) for name in ("trial", "task", "success")
         )
-        return cls(*columns)
+        return cls(run, *columns)
 
     def rate(self, mask: Mask) -> Rate:
         """Of the trials that the mask [n] keeps."""
         met = self.success[mask]
         known = met[~np.isnan(met)]
         return Rate(int(known.sum()), len(known), len(met))
+
+    def interval(self, mask: Mask) -> tuple[float, float] | None:
+        """Of that rate, in percent; none where one run tried a task several times, which are no independent draws."""
+        scored = mask & ~np.isnan(self.success)
+        runs = np.unique(self.run[scored])
+        if len(runs) == 1 and len(np.unique(self.task[scored])) < int(scored.sum()):
+            return None
+        ends = pooled_interval([self.rate(scored & (self.run == run)) for run in runs])
+        return (100 * ends[0], 100 * ends[1]) if ends else None
 
 
 def at_rounds(
@@ -88,15 +106,15 @@ def at_rounds(
     for number in sorted(set(rounds.tolist()) - {-1}):
         met = rounds == number
         theirs = baseline.rate(np.isin(baseline.task, own.task[met])) if baseline else None
-        found.append(AtRound(group.label, url, number, own.rate(met), theirs))
+        found.append(AtRound(group.label, url, number, own.rate(met), theirs, own.interval(met)))
     return found
 
 
 def draw(sheet: ChartSheet) -> ChartDrawing:
     comparison = sheet.comparison
     given = read_rounds_given(comparison.runs, comparison.choices.as_of)
-    acquired = {group: Acquired.of(comparison.of_group(group)) for group in comparison.groups.all}
-    steps = {group: at_rounds(sheet, group, acquired, given) for group in comparison.groups.all}
+    acquired = {group: Acquired.of(comparison.of_group(group)) for group in sheet.groups}
+    steps = {group: at_rounds(sheet, group, acquired, given) for group in sheet.groups}
     found = {group: of_group for group, of_group in steps.items() if any(step.round for step in of_group)}
     if not found:
         absent = (
@@ -132,9 +150,9 @@ def _own_trace(steps: Sequence[AtRound], *, named: bool) -> go.Scatter:
     style = of_label(steps[0].group) or series(0)
     points = []
     for step in steps:
-        passed = f"{step.rate.passed} of {step.rate.scored} trials passed"
+        passed = f"{step.rate.passed} of {step.rate.scored} trials passed{write_interval(step.around)}"
         hover = lines(plain(step.group), f"round {step.round}", passed)
-        points.append(ChartPoint(step.round, step.rate.percent, hover, step.url))
+        points.append(ChartPoint(step.round, step.rate.percent, hover, step.url, step.around))
     return scatter(
         points,
         mode=line_mode(steps) + ("+text" if len(steps) <= MAX_NUMBERS else ""),
@@ -143,6 +161,7 @@ def _own_trace(steps: Sequence[AtRound], *, named: bool) -> go.Scatter:
         showlegend=not named,
         line={"color": style.colour, "width": 2},
         marker=style.mark(8),
+        error_y=spread_bars(points, veil(style.colour, 0.5)),
         text=[f"{step.rate.passed}/{step.rate.scored}" for step in steps],
         textposition=_sides([step.rate.percent or 0.0 for step in steps]),
         textfont={"size": 11},
@@ -183,9 +202,10 @@ def _learning_phase(sheet: ChartSheet, group: Group) -> str:
 
 def _notes(sheet: ChartSheet, panels_total: int) -> tuple[str, ...]:
     return (
-        "Trials of acquisition or evaluation, by the round of their library; a decision that changed "
-        "nothing starts no round. Replicates and episodes are added up.",
-        "Later rounds have other tasks, which can explain a rise. The dotted line is the baseline on the same tasks in "
+        "Trials of acquisition or evaluation by the rounds behind the library they were given; a decision that changed "
+        "nothing makes no round. Replicates and episodes are added up. Lines are 95 % intervals: over replicates where there "
+        "are two or more, else over ten trials or more.",
+        "Later rounds meet other tasks: a rise may be the tasks. The dotted line is the baseline on the very tasks met in "
         "each round.",
         NOT_PUBLISHED,
         *note_left_out(panels_total, "conditions or models"),

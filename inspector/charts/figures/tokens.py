@@ -111,7 +111,7 @@ def list_own_rows(sheet: ChartSheet) -> list[tuple[TokenRow, TokenRow]]:
     comparison = sheet.comparison
     spent = spending_of(comparison.runs, comparison.choices.as_of)
     found = []
-    for group in comparison.groups.all:
+    for group in sheet.groups:
         of_runs = [spent[run.pk] for run in group.runs if run.pk in spent]
         agent = sum((each.agent for each in of_runs), Spending())
         author = sum((each.author for each in of_runs), Spending())

@@ -126,7 +126,9 @@ def _write_lede(answer: Answer) -> str:
     if best is None:
         return "Add runs without a skill, with the same models and tasks."
     if best.difference.interval is None:
-        return "" if best.effect.is_clear else "A test needs six episodes, or two replicates a side."
+        if best.effect.tone:
+            return "" if best.effect.is_clear else f"Not beyond doubt after correcting for {len(answer.judged)} tests."
+        return "A test needs six episodes, or two replicates a side."
     interval, metric = best.difference.interval, answer.metric
     scale, digits = (100, 0) if metric.is_share else (1, 2)
     low, high = (render_signed(scale * end, digits) for end in (interval.low, interval.high))

@@ -15,7 +15,7 @@ from inspector.charts.chart import Chart, ChartTable
 from inspector.charts.chart_request import sheet_of
 from inspector.charts.chart_table import MAX_ROWS, csv_text, numeric_columns, text_rows
 from inspector.charts.drawing.palette import twins
-from inspector.charts.picture import Picture, picture_of
+from inspector.charts.drawn_chart import DrawnChart, draw_chart
 from inspector.charts.sheet import ChartSheet
 from inspector.pages.people.comments import count_chart_comments
 from inspector.web.permalinks import build_permalink
@@ -26,20 +26,20 @@ from inspector.web.responses import PathLink, render_page, wants_fragment
 def chart(request: HttpRequest, key: str, *, as_json: bool = False) -> HttpResponse:
     found = _chart(key)
     sheet = sheet_of(request, found)
-    picture = picture_of(found, sheet)
+    drawn_chart = draw_chart(found, sheet)
     if not as_json and wants_fragment(request):
-        response = render(request, "compare/_chart_table.html", _table_context(found, picture.drawing.table))
+        response = render(request, "compare/_chart_table.html", _table_context(found, drawn_chart.drawing.table))
         patch_vary_headers(response, ["HX-Request"])
         return response
-    data = _read_twin(request, found, sheet, picture)
-    context = {} if as_json else _context(request, found, sheet, picture)
+    data = _read_twin(request, found, sheet, drawn_chart)
+    context = {} if as_json else _context(request, found, sheet, drawn_chart)
     return render_page(request, "compare/chart.html", data=data, context=context, as_json=as_json)
 
 
 @require_safe
 def chart_csv(request: HttpRequest, key: str) -> HttpResponse:
     found = _chart(key)
-    table = picture_of(found, sheet_of(request, found)).drawing.table
+    table = draw_chart(found, sheet_of(request, found)).drawing.table
     response = HttpResponse(csv_text(table, request.build_absolute_uri), "text/csv; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="{found.key}.csv"'
     return response
@@ -51,15 +51,15 @@ def _chart(key: str) -> Chart:
     return CHARTS[key]
 
 
-def _read_twin(request: HttpRequest, found: Chart, sheet: ChartSheet, picture: Picture) -> dict[str, object]:
+def _read_twin(request: HttpRequest, found: Chart, sheet: ChartSheet, drawn_chart: DrawnChart) -> dict[str, object]:
     """`figure` is plotly's, in the light colours; `dark` gives the twin of each."""
-    comparison, drawing = sheet.comparison, picture.drawing
+    comparison, drawing = sheet.comparison, drawn_chart.drawing
     pin = build_permalink(request, comparison)
     return {
         "key": found.key,
         "title": found.title,
         "question": found.question,
-        "figure": None if picture.figure is None else orjson.Fragment(picture.figure),
+        "figure": None if drawn_chart.figure is None else orjson.Fragment(drawn_chart.figure),
         "dark": twins(),
         "table": _read_table(drawing.table),
         "notes": drawing.notes,
@@ -86,7 +86,7 @@ def _read_table(table: ChartTable) -> dict[str, object]:
     }
 
 
-def _context(request: HttpRequest, found: Chart, sheet: ChartSheet, picture: Picture) -> dict[str, object]:
+def _context(request: HttpRequest, found: Chart, sheet: ChartSheet, drawn_chart: DrawnChart) -> dict[str, object]:
     choices = sheet.comparison.choices
     before, behind = _find_neighbours(found, choices)
     drawn = (f"{name}:{value}" for name, value in sheet.options.items())
@@ -106,7 +106,7 @@ def _context(request: HttpRequest, found: Chart, sheet: ChartSheet, picture: Pic
         "drawn": list(drawn),
         "commented": count_chart_comments(found.key, choices),
         "kept": kept,
-        **_table_context(found, picture.drawing.table),
+        **_table_context(found, drawn_chart.drawing.table),
     }
 
 

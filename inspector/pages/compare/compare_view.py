@@ -9,7 +9,6 @@ from django.views.decorators.http import require_safe
 
 from benchapp.analysis.diagnoses.profile import PROFILE_GROUPS
 from benchapp.analysis.diagnoses.profiles_by_run import LibraryProfile, average_profile, read_skills
-from benchapp.analysis.failures.failure_reading import COLUMNS
 from benchapp.analysis.failures.run_endings import Endings, describe_endings, read_endings
 from benchapp.models import Run
 from benchapp.papers.loading import PAPERS
@@ -100,7 +99,8 @@ def _build_question_context(request: HttpRequest, sheet: ChartSheet) -> dict[str
         "why_query": sheet.comparison.choices.query(q=QUESTIONS[-1].key),
     }
     if asked is QUESTIONS[-1]:
-        context |= {"failures": list_failure_rows(request, sheet.comparison), "failure_columns": COLUMNS}
+        columns, rows = list_failure_rows(request, sheet.comparison)
+        context |= {"failures": rows, "failure_columns": columns}
     return context
 
 
@@ -189,5 +189,6 @@ def _baselines(comparison: GroupComparison) -> list[tuple[str, str]]:
     models = dict.fromkeys(group.agent_model for group in groups if group.agent_model != Run.UNKNOWN)
     named = [(f"{MODEL}{model}", f"model {model}") for model in models] if len(models) > 1 else []
     chosen = comparison.choices.baseline
-    found = [*((name, name) for name in conditions), *named]
-    return found if chosen in {value for value, _ in found} else [(chosen, f"{chosen} (not among these)"), *found]
+    found = [*((name, name_condition(name).title) for name in conditions), *named]
+    missing = f"{name_condition(chosen).title} (not among these)"
+    return found if chosen in {value for value, _ in found} else [(chosen, missing), *found]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.http import HttpRequest, HttpResponse
+from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
 from benchapp.record.json_shape import JsonShape, Shaped
@@ -15,7 +16,9 @@ from benchapp.stats.comparing.groups import Group
 from benchapp.stats.learning.library_history import FILE_KINDS
 from benchapp.stats.learning.library_sizes import Churn, LibrarySize, count_churn, read_final_libraries
 from benchapp.stats.learning.reuse import PhaseReuse, Reuse, SkillReuse, reuse
+from benchapp.stats.metrics.rates import Rate, pooled_interval
 from inspector.charts.chart_request import sheet_of
+from inspector.pages.compare.bar_lanes import draw_share
 from inspector.web.permalinks import build_permalink
 from inspector.web.responses import next_url, paginate, render_page
 from runner.base.types import DecisionStatus, Phase
@@ -83,13 +86,34 @@ class GroupLibraries(Shaped):
     @property
     def later(self) -> PhaseReuse:
         """Trials that the finished library was carried to."""
-        found = [of_run.phases[phase] for of_run in self.reuse for phase in LATER if phase in of_run.phases]
-        names = PhaseReuse.__dataclass_fields__
-        return PhaseReuse(**{name: sum(getattr(each, name) for each in found) for name in names})
+        return _add_up(*self.reuse)
+
+    @property
+    def drawn(self) -> SafeString:
+        """The share of later trials that read a skill of theirs, with its interval; empty where no trial had one to read."""
+        share = self.later.share_of_mounted
+        if share is None:
+            return SafeString("")
+        counts = [_add_up(of_run) for of_run in self.reuse]
+        ends = pooled_interval([Rate(each.read_own, each.mounted) for each in counts if each.mounted])
+        says = f"{self.later.read_own} of {self.later.mounted} later trials read a skill"
+        return draw_share(self.group.condition, share, ends, says)
+
+    @property
+    def answers(self) -> tuple[int, int]:
+        """Answers of the author that changed the library, and all of them."""
+        found = dict(self.decisions)
+        return found.get(DecisionStatus.APPLIED.value, 0), sum(found.values())
 
     @property
     def never_read(self) -> list[SkillReuse]:
         return [skill for of_run in self.reuse for skill in of_run.never_read]
+
+
+def _add_up(*runs: Reuse) -> PhaseReuse:
+    found = [of_run.phases[phase] for of_run in runs for phase in LATER if phase in of_run.phases]
+    names = PhaseReuse.__dataclass_fields__
+    return PhaseReuse(**{name: sum(getattr(each, name) for each in found) for name in names})
 
 
 @require_safe
@@ -107,14 +131,27 @@ def compared_libraries(request: HttpRequest, *, as_json: bool = False) -> HttpRe
         "groups": shown,
         "next": next_url(request, page),
     }
+    libraries = [each for each in shown if each.is_library]
     context = {
         "pin": pin,
         "page": page,
-        "shown": [each for each in shown if each.is_library],
+        "shown": libraries,
+        "answer": _answer(libraries),
         "without": sum(not each.is_library for each in shown),
         "query": comparison.choices.query(),
     }
     return render_page(request, "compare/compare_libraries.html", data=data, context=context, as_json=as_json)
+
+
+def _answer(shown: Sequence[GroupLibraries]) -> list[str]:
+    """Who read the libraries, and what of them nobody read."""
+    read, mounted = (sum(getattr(each.later, name) for each in shown) for name in ("read_own", "mounted"))
+    skills, unread = sum(each.skills for each in shown), sum(len(each.never_read) for each in shown)
+    said = [f"Agents opened a skill in {read:,} of {mounted:,} later trials."] if mounted else []
+    if mounted and skills:
+        which = "Every skill was" if not unread else f"{unread:,} skill{' was' if unread == 1 else 's were'} never"
+        said.append(f"{which} opened by some trial." if not unread else f"{which} opened.")
+    return said
 
 
 def _of_groups(groups: Sequence[Group], as_of: datetime | None) -> list[GroupLibraries]:

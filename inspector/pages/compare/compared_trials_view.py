@@ -120,6 +120,7 @@ def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpRespo
         "chips": _chips(choices, narrowing),
         "narrowing": narrowing,
         "sort": sort,
+        "all_scripted": bool(shown) and all(each.trial.episode.run.scripted for each in shown),
         "replays": any(each.first for each in shown),
         "outcomes": [(name, _address(choices, _narrow(narrowing, name))) for name in OUTCOMES],
         "any_outcome": _address(choices, narrowing.without("outcome")),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
 from django import forms
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, QueryDict
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
+from django.utils.safestring import SafeString
 from django.views.decorators.http import require_http_methods, require_safe
 
 from benchapp.exports.export_run import FORMATS, Export
@@ -16,11 +18,13 @@ from benchapp.models import Comparison, User
 from benchapp.record.json_shape import JsonShape
 from benchapp.stats.comparing.choices import parse_choices
 from benchapp.stats.comparing.comparison_sentences import LEVEL
+from benchapp.stats.comparing.effects import Effect, judge_effect
 from benchapp.stats.comparing.saved_comparisons import Corrected, Hypothesis, Reopened, save_comparison
-from benchapp.stats.metrics.catalogue import DEFAULT_METRIC
+from benchapp.stats.metrics.catalogue import DEFAULT_METRIC, METRICS
 from benchapp.stats.metrics.metric import TrialMetric
+from benchapp.stats.metrics.metric_names import name_metric
 from inspector.charts.chart_request import build_sheet
-from inspector.pages.compare.comparison_table import delta_text
+from inspector.pages.compare.comparison_table import delta_text, draw_difference
 from inspector.pages.compare.exports_view import stream_export
 from inspector.pages.compare.report import least_bytes, report_of
 from inspector.web.access import needs
@@ -54,6 +58,24 @@ def join_keys(metrics: Sequence[TrialMetric]) -> str:
     return " ".join(metric.key for metric in metrics)
 
 
+@dataclass(frozen=True, slots=True)
+class DeclaredRow:
+    """One declared difference as the page shows it: texts are empty where there is none; `effect` after the correction."""
+
+    hypothesis: Hypothesis
+    delta: str
+    around: str
+    drawn: SafeString
+    effect: Effect
+
+    @classmethod
+    def of(cls, each: Hypothesis) -> DeclaredRow:
+        found, metric = each.difference, each.metric
+        delta, around = delta_text(found, metric) if found else ("", "")
+        drawn = draw_difference(found) if found and metric.is_share else SafeString("")
+        return cls(each, delta, around, drawn, judge_effect(found, each.holm, metric))
+
+
 @require_safe
 def comparisons(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     page = paginate(request, Comparison.objects.select_related("created_by"), per_page=PER_PAGE)
@@ -61,7 +83,10 @@ def comparisons(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "comparisons": LISTED.read_all(page),
         "next": next_url(request, page),
     }
-    return render_page(request, "compare/comparisons.html", data=data, context={"page": page}, as_json=as_json)
+    names = {key: name_metric(metric).title for key, metric in METRICS.items()}
+    return render_page(
+        request, "compare/comparisons.html", data=data, context={"page": page, "names": names}, as_json=as_json
+    )
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -129,7 +154,8 @@ def comparison(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         "runs": len(reopened.comparison.runs),
         "baseline": reopened.choices.baseline,
         "metrics": reopened.metrics,
-        "rows": [(each, *_texts(each)) for each in corrected.hypotheses],
+        "rows": [DeclaredRow.of(each) for each in corrected.hypotheses],
+        "all_scripted": all(run.scripted for run in reopened.comparison.runs),
         "futile": corrected.futile,
         "now_query": reopened.choices.but(as_of=None, seen="").query(),
         "report_bytes": least_bytes(),
@@ -181,8 +207,3 @@ HYPOTHESIS = JsonShape(
 
 def _count_below(hypotheses: Sequence[Hypothesis]) -> int:
     return sum(each.holm is not None and each.holm <= LEVEL for each in hypotheses)
-
-
-def _texts(hypothesis: Hypothesis) -> tuple[str, str]:
-    """Difference and interval as text; empty where there is none."""
-    return delta_text(hypothesis.difference, hypothesis.metric) if hypothesis.difference else ("", "")

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import TypeVar, cast
 from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
+from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
 from benchapp.analysis.failures.classification import CLASSES_VERSION
 from benchapp.analysis.failures.failure_reading import (
     COLUMNS,
+    UNCLASSIFIED,
+    WORDS,
     FailureRow,
     Failures,
     RefusedRow,
@@ -33,10 +36,12 @@ from benchapp.stats.metrics.agent_ends import AgentEnd
 from benchapp.stats.metrics.outcomes import CORPUS_NAMES
 from benchapp.stats.metrics.passk import SOLVED
 from inspector.charts.chart_request import sheet_of
+from inspector.pages.compare.bar_lanes import draw_share
 from inspector.web.permalinks import build_permalink
 from inspector.web.responses import link_to, next_url, paginate, render_page
 
 PER_PAGE = 50
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +60,19 @@ class FailureCell:
     share: float | None
     further: int
     url: str
+
+
+@dataclass(frozen=True, slots=True)
+class FailureCause:
+    """A class over all refusals: its plain name, and one trial of it with what its verifier said."""
+
+    key: str
+    title: str
+    meaning: str
+    cell: FailureCell
+    drawn: SafeString
+    example: RefusedRow | None
+    quote: str
 
 
 @require_safe
@@ -93,10 +111,14 @@ def failures(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "page": page,
         "asked": asked,
         "asked_source": CORPUS_NAMES.get(asked.get("source", ""), ""),
-        "columns": COLUMNS,
-        "by_source": [(row, _cells(comparison, row, "source")) for row in rows],
-        "all_sources": _all(comparison, refused) if len(rows) > 1 else None,
-        "by_group": [(row, _cells(comparison, row, "")) for row in groups],
+        "words": {name: title for name, (title, _) in WORDS.items()},
+        "columns": name_columns(groups),
+        "causes": _rank_causes(comparison, refused),
+        "sourced": any(each.source for each in refused),
+        "by_source": [(row, _drop_empty(groups, _cells(comparison, row, "source"))) for row in rows]
+        if any(row.key for row in rows)
+        else [],
+        "by_group": [(row, _drop_empty(groups, _cells(comparison, row, ""))) for row in groups],
         "query": comparison.choices.query(),
         "here": _address(comparison),
     }
@@ -117,11 +139,15 @@ def _is_asked(shown: RefusedTrial, asked: dict[str, str]) -> bool:
     return wanted[0] in (None, choose_column(shown.refused)) and wanted[1] in (None, shown.refused.source)
 
 
-def list_failure_rows(request: HttpRequest, comparison: GroupComparison) -> list[tuple[Group, FailureRow]]:
-    """Per group its refusals by class, as far as this reader may see them."""
+def list_failure_rows(
+    request: HttpRequest, comparison: GroupComparison
+) -> tuple[list[tuple[str, str]], list[tuple[Group, list[int], int]]]:
+    """Columns by class and plain name, and per group its refusals in each and their total, as far as this reader may see them."""
     closed = set(closed_trials(cast(User, request.user)).values_list("pk", flat=True))
     every = _list_refused_trials(comparison, read_failures(comparison.runs))
-    return _by_group([each for each in every if each.refused.pk not in closed])
+    found = _by_group([each for each in every if each.refused.pk not in closed])
+    rows = [row for _, row in found]
+    return name_columns(rows), [(group, _drop_empty(rows, row.counts), row.total) for group, row in found]
 
 
 def _by_group(shown: Sequence[RefusedTrial]) -> list[tuple[Group, FailureRow]]:
@@ -132,9 +158,40 @@ def _by_group(shown: Sequence[RefusedTrial]) -> list[tuple[Group, FailureRow]]:
     ]
 
 
-def _all(comparison: GroupComparison, refused: Sequence[RefusedRow]) -> tuple[FailureRow, list[FailureCell]]:
-    row = count_row("", "all sources", refused)
-    return row, _cells(comparison, row, "")
+def name_columns(rows: Sequence[FailureRow]) -> list[tuple[str, str]]:
+    """(class, plain name) of those that some row has: nobody reads a column of zeros."""
+    return _drop_empty(rows, [(name, WORDS[name][0]) for name in COLUMNS])
+
+
+def _drop_empty(rows: Sequence[FailureRow], by_column: Sequence[T]) -> list[T]:
+    used = [any(row.counts[place] or row.further[place] for row in rows) for place in range(len(COLUMNS))]
+    return [each for each, is_used in zip(by_column, used, strict=True) if is_used]
+
+
+def _rank_causes(comparison: GroupComparison, refused: Sequence[RefusedRow]) -> list[FailureCause]:
+    """The most frequent class first; what no rule matches comes last, and classes that nothing is of are left out."""
+    row = count_row("", "", refused)
+    found = [
+        (name, cell)
+        for name, cell in zip(COLUMNS, _cells(comparison, row, ""), strict=True)
+        if cell.count or cell.further
+    ]
+    found.sort(key=lambda each: (each[0] == UNCLASSIFIED, -each[1].count))
+    return [_build_cause(name, cell, refused) for name, cell in found]
+
+
+def _build_cause(name: str, cell: FailureCell, refused: Sequence[RefusedRow]) -> FailureCause:
+    title, meaning = WORDS[name]
+    of_class = [(each, _quote(each)) for each in refused if choose_column(each) == name]
+    example, quote = next((pair for pair in of_class if pair[1]), of_class[0] if of_class else (None, ""))
+    drawn = draw_share("", cell.share or 0.0, None, f"{title}: {cell.count}")
+    return FailureCause(name, title, meaning, cell, drawn, example, quote)
+
+
+def _quote(refused: RefusedRow) -> str:
+    """What the verifier said that its class was read off; empty where only a name or a marker tells."""
+    said = (sign.quote for sign in refused.classified.signs if sign.failure == refused.classified.primary)
+    return redact_text(next(filter(None, said), ""))
 
 
 def _cells(comparison: GroupComparison, row: FailureRow, key: str) -> list[FailureCell]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil, floor, log10
 
@@ -14,7 +14,7 @@ from benchapp.models import Run
 from benchapp.record.visible import visible
 from benchapp.stats.comparing.answer import Answer, JudgedGroup, arrange
 from benchapp.stats.comparing.comparison import GroupComparison
-from benchapp.stats.comparing.condition_names import ConditionName, Origin, name_condition
+from benchapp.stats.comparing.condition_names import SEPARATOR, ConditionName, Origin, name_condition
 from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.metrics.amounts import render_metric, render_signed
@@ -22,6 +22,7 @@ from benchapp.stats.metrics.metric import TrialMetric
 from inspector.charts.drawing.arms import arms_of
 from inspector.charts.drawing.forest_rows import list_published_rows
 from inspector.charts.sheet import ChartSheet
+from inspector.pages.compare.bar_lanes import draw_share
 
 MAX_LANES = 40  # more are no picture: the chart's own page and its table have all
 TICKS = 5  # about so many on an axis
@@ -110,10 +111,14 @@ class ForestLane:
     dots: tuple[LaneDot, ...] = ()
     printed: tuple[LaneDot, ...] = ()
     grid: str = ""
+    alone: SafeString = SafeString("")
 
     @property
     def drawn(self) -> SafeString:
-        """The row as a drawing as wide as its cell: grid, printed differences, interval, replicates, mark."""
+        """The row as a drawing as wide as its cell: grid, printed differences, interval, replicates, mark. A bar where
+        there is nothing to compare with."""
+        if self.alone:
+            return self.alone
         colour, said = f"c-{self.name.colour or 'ink'}", f"{self.solved}, {self.delta}, {self.around}".strip(", ")
         parts = [self.grid, *(_draw_printed(mark) for mark in self.printed)]
         if self.low:
@@ -127,8 +132,9 @@ class ForestLane:
             parts.append(
                 f'<use href="#shape-{self.name.shape}" class="point {colour}{hollow}" x="{self.point}" y="14"/>'
             )
+        height = 36 if self.dots else 28
         return SafeString(
-            f'<svg class="lane" width="100%" height="36" role="img" aria-label="{escape(said)}">{"".join(parts)}</svg>'
+            f'<svg class="lane" width="100%" height="{height}" role="img" aria-label="{escape(said)}">{"".join(parts)}</svg>'
         )
 
     @property
@@ -158,7 +164,8 @@ class LaneSection:
 
 @dataclass(frozen=True, slots=True)
 class Forest:
-    """`left_out`: groups that the metric asked for does not cover; `hidden`: lanes beyond what fits."""
+    """`left_out`: groups that the metric asked for does not cover; `alone`: those without a difference, where others have
+    one; `hidden`: lanes beyond what fits."""
 
     sections: tuple[LaneSection, ...]
     ticks: tuple[AxisTick, ...]
@@ -166,6 +173,7 @@ class Forest:
     left_out: tuple[Group, ...] = ()
     hidden: int = 0
     papers: tuple[str, ...] = field(default=())
+    alone: tuple[ForestLane, ...] = ()
 
     @property
     def has_dots(self) -> bool:
@@ -177,6 +185,10 @@ def build_forest(sheet: ChartSheet, answer: Answer) -> Forest:
     groups = arrange(comparison.groups.all)
     covered = [group for group in groups if comparison.cell(group, metric).rate.planned]
     judged = {each.group.identity: each for each in answer.judged}
+    if not judged:
+        return _build_alone(sheet, metric, groups, covered)
+    held = {group.identity for each in answer.judged for group in (each.group, each.baseline)}
+    covered, bare = _part(covered, held)
     printed = _list_printed(sheet, metric)
     scale = 100 if metric.is_share else 1
     axis = PointAxis.around(_list_ends(covered, judged.values(), printed, scale))
@@ -192,6 +204,36 @@ def build_forest(sheet: ChartSheet, answer: Answer) -> Forest:
         tuple(group for group in groups if group not in covered),
         len(covered) - len(shown),
         tuple(dict.fromkeys(row.paper for row in sheet.published)) if printed else (),
+        tuple(replace(_build_lane(sheet, metric, group, None, axis, {}), beside=_tell_all(group)) for group in bare),
+    )
+
+
+def _part(groups: Iterable[Group], held: Collection[object]) -> tuple[list[Group], list[Group]]:
+    """Those that are compared with one another, and the others."""
+    found = list(groups)
+    return [each for each in found if each.identity in held], [each for each in found if each.identity not in held]
+
+
+def _build_alone(sheet: ChartSheet, metric: TrialMetric, groups: Sequence[Group], covered: Sequence[Group]) -> Forest:
+    """Without any difference: the values themselves, shares as bars from nothing to all."""
+    axis, shown = PointAxis.around(()), covered[:MAX_LANES]
+    lanes = {}
+    for group in shown:
+        lane, cell = (
+            replace(_build_lane(sheet, metric, group, None, axis, {}), point=""),
+            sheet.comparison.cell(group, metric),
+        )
+        if metric.is_share and cell.value is not None:
+            lane = replace(
+                lane, alone=draw_share(group.condition, cell.value, cell.spread, f"{lane.solved} {lane.count}")
+            )
+        lanes[group.identity] = lane
+    return Forest(
+        tuple(_split_sections(shown, lanes)),
+        tuple(AxisTick(f"{tick}%", f"{tick} %") for tick in (0, 25, 50, 75, 100)) if metric.is_share else (),
+        "",
+        tuple(group for group in groups if group not in covered),
+        len(covered) - len(shown),
     )
 
 
@@ -275,6 +317,11 @@ def _write_mean(mean: float | None, metric: TrialMetric) -> str:
     if mean is None:
         return "?"
     return f"{100 * mean:.0f}" if metric.is_share else render_metric(mean, metric.unit)
+
+
+def _tell_all(group: Group) -> str:
+    """What its label says beyond the condition, where no head says it."""
+    return group.label.partition(SEPARATOR)[2]
 
 
 def _tell_beside(group: Group) -> str:

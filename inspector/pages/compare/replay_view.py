@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from django.http import HttpRequest, HttpResponse
+from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
 from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.stats.comparing.choices import NO_SKILL
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.learning.replay_gains import ReplayPairs, ReplayResult
 from benchapp.stats.metrics.noise import Flips, Noise
 from inspector.charts.chart_request import sheet_of
+from inspector.charts.lacking import WITHOUT_LIBRARY
 from inspector.charts.sheet import ChartSheet
+from inspector.pages.compare.bar_lanes import BarAxis, TwoSided, draw_two_sided
 from inspector.web.permalinks import build_permalink
 from inspector.web.responses import next_url, paginate, render_page
 
@@ -41,6 +46,7 @@ class ReplayedGroup(Shaped):
     group: Group
     replay: ReplayResult
     squares: dict[str, ReplayCell]
+    drawn: SafeString = SafeString("")
 
     json_shape = JsonShape(
         *("label=group.label", "runs=group.runs"),
@@ -57,7 +63,8 @@ def replay(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     comparison = sheet.comparison
     replayed = [group for group in comparison.groups.all if comparison.replay(group) is not None]
     page = paginate(request, replayed, per_page=GROUPS_PER_PAGE)
-    shown = [_build_replayed(sheet, group) for group in page]
+    axis = _choose_axis([comparison.replay(group) for group in page])
+    shown = [_build_replayed(sheet, group, axis) for group in page]
     noise = comparison.noise
     pin = build_permalink(request, comparison)
     data = {
@@ -73,6 +80,8 @@ def replay(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "pin": pin,
         "page": page,
         "shown": shown,
+        "placebo": any(each.replay.placebo for each in shown),
+        "answer": _answer(sheet, replayed),
         "flips": noise,
         "sources": _sources(noise),
         "query": comparison.choices.query(),
@@ -82,11 +91,44 @@ def replay(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     return render_page(request, "compare/compare_replay.html", data=data, context=context, as_json=as_json)
 
 
-def _build_replayed(sheet: ChartSheet, group: Group) -> ReplayedGroup:
+def _build_replayed(sheet: ChartSheet, group: Group, axis: BarAxis) -> ReplayedGroup:
     found = sheet.comparison.replay(group)
     assert found is not None  # only groups that replayed something are asked for
     squares = {cell: ReplayCell(len(getattr(found.own, cell)), sheet.trials_url(group, replay=cell)) for cell in CELLS}
-    return ReplayedGroup(group, found, squares)
+    says = f"{squares['fail_pass'].count} fixed, {squares['pass_fail'].count} broken, of {found.own.total}"
+    luck = _sides(found.placebo) if found.placebo else None
+    return ReplayedGroup(group, found, squares, draw_two_sided(axis, group.condition, _sides(found.own), luck, says))
+
+
+def _choose_axis(found: Iterable[ReplayResult | None]) -> BarAxis:
+    sides = [_sides(pairs) for each in found if each for pairs in (each.own, each.placebo) if pairs]
+    return BarAxis.of([side.worse for side in sides], [side.better for side in sides])
+
+
+def _sides(pairs: ReplayPairs) -> TwoSided:
+    whole = pairs.total or 1
+    return TwoSided(len(pairs.pass_fail) / whole, len(pairs.fail_pass) / whole)
+
+
+def _answer(sheet: ChartSheet, replayed: Sequence[Group]) -> list[str]:
+    """Two sentences: what replay changed over all groups that learned, and what a second try changes by luck alone."""
+    found = {group: result.own for group in replayed if (result := sheet.comparison.replay(group))}
+    learned = [pairs for group, pairs in found.items() if group.condition not in WITHOUT_LIBRARY]
+    bare = [pairs for group, pairs in found.items() if group.condition == NO_SKILL]
+    said = [_write_pairs("Replay", sum(learned, ReplayPairs()))] if learned else []
+    if bare:
+        return [*said, _write_pairs("A second try without skills", sum(bare, ReplayPairs()))]
+    rate = sheet.comparison.noise.rate
+    return (
+        [*said, f"By luck alone, {100 * rate:.0f} of 100 repeated tries end differently."] if rate is not None else said
+    )
+
+
+def _write_pairs(who: str, pairs: ReplayPairs) -> str:
+    fixed, broken = len(pairs.fail_pass), len(pairs.pass_fail)
+    if not pairs.total:
+        return f"{who} repeated nothing that was scored."
+    return f"{who} fixed {fixed} of {pairs.failed_first} failures and broke {broken} of {pairs.passed_first} passes."
 
 
 def _sources(noise: Noise) -> list[tuple[str, Flips]]:

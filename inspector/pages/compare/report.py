@@ -27,7 +27,7 @@ from inspector.charts import CHARTS
 from inspector.charts.chart import Chart, ChartDrawing, TableColumn
 from inspector.charts.chart_request import build_sheet
 from inspector.charts.chart_table import MAX_ROWS, TextRow, numeric_columns, text_rows
-from inspector.charts.picture import picture_of
+from inspector.charts.drawn_chart import draw_chart
 from inspector.charts.sheet import ChartSheet
 from inspector.pages.compare.comparison_table import run_metrics, table_rows
 
@@ -105,12 +105,12 @@ def _plates(choices: Choices) -> tuple[list[Plate], list[tuple[Chart, str]]]:
     plates, absent = [], []
     for chart in CHARTS.values():
         sheet = build_sheet(choices, chart)
-        picture = picture_of(chart, sheet)
-        if picture.figure is None:
-            absent.append((chart, picture.drawing.absent))
+        drawn_chart = draw_chart(chart, sheet)
+        if drawn_chart.figure is None:
+            absent.append((chart, drawn_chart.drawing.absent))
         else:
             metric = sheet.metric.key if chart.uses_metric and sheet.metric else ""
-            plates.append(Plate(chart, picture.drawing, _inside_script(picture.figure), metric))
+            plates.append(Plate(chart, drawn_chart.drawing, _inside_script(drawn_chart.figure), metric))
     return plates, absent
 
 

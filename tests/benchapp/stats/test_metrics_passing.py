@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchapp.stats.metrics.outcomes import Outcomes
 from benchapp.stats.metrics.passing import count_solved_within, pass_at_k, pass_curve
 from tests.benchapp.stats.plain_rows import Row, as_columns, plain_row, runs_of_rows
 
@@ -85,6 +86,19 @@ def test_replicates_are_averaged_and_not_pooled_as_tries() -> None:
     one, two = pass_curve([first, second], (1, 2))
     assert (one.value, one.tasks) == (0.5, 2)
     assert isnan(two.value)
+
+
+def test_an_interval_needs_ten_tasks_or_two_runs_that_differ() -> None:
+    def run(first: int, tasks: int, passed: int) -> Outcomes:
+        rows = [plain_row(first + place, phase="deployment", success=place < passed) for place in range(tasks)]
+        return as_columns([{**row, "task": place} for place, row in enumerate(rows)])
+
+    assert pass_curve(run(1, 9, 4), (1,))[0].interval is None
+    ends = pass_curve(run(1, 20, 10), (1,))[0].interval
+    assert ends is not None
+    assert 0 < ends[0] < 0.5 < ends[1] < 1
+    assert pass_curve([run(1, 4, 1), run(101, 4, 1)], (1,))[0].interval is None
+    assert pass_curve([run(1, 4, 1), run(101, 4, 2)], (1,))[0].interval == (0.0, 1.0)
 
 
 @pytest.mark.parametrize(("n", "c", "k"), [(2, 3, 1), (2, -1, 1), (2, 1, 0)])

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from benchapp.stats.inference.shares import wilson
-from benchapp.stats.metrics.rates import Rate
+from benchapp.stats.metrics.rates import Rate, pooled_interval
 
 
 @pytest.mark.parametrize(
@@ -45,3 +45,19 @@ def test_it_knows_no_rate_without_a_score() -> None:
 
 def test_it_adds_up() -> None:
     assert Rate(1, 2, 3) + Rate(4, 5, 6) == Rate(5, 7, 9)
+
+
+def test_one_run_has_wilsons_interval_and_several_have_students() -> None:
+    assert pooled_interval([Rate(5, 10, 10)]) == Rate(5, 10, 10).interval
+    low, high = pooled_interval([Rate(4, 10), Rate(6, 10), Rate(5, 10)])
+    assert (low, high) == pytest.approx((0.5 - 4.3027 * 0.1 / 3**0.5, 0.5 + 4.3027 * 0.1 / 3**0.5), abs=1e-4)
+
+
+def test_without_spread_or_with_a_share_outside_it_there_is_none() -> None:
+    assert pooled_interval([Rate(5, 9, 9)]) is None
+    assert pooled_interval([Rate(5, 10), Rate(5, 10)]) is None
+    # nearly all trials are of the first run: the mean of the shares is another number than the share
+    assert (
+        pooled_interval([Rate(900, 1000), Rate(1, 10), Rate(1, 10), Rate(1, 11), Rate(1, 10), Rate(1, 9), Rate(1, 10)])
+        is None
+    )

@@ -78,3 +78,24 @@ def test_an_axis_holds_every_value_and_zero() -> None:
     assert axis.ticks == (0.0, 10.0, 20.0, 30.0, 40.0)
     assert axis.place(axis.low) == "0.00%"
     assert PointAxis.around([]).ticks == (-1.0, 0.0, 1.0)
+
+
+def test_without_a_baseline_values_are_bars_and_no_verdict(client: Client) -> None:
+    experiment = make_experiment(suite=make_suite(environments=8, families=1))
+    make_learning_run(experiment, condition="selfgen-always", outcomes=OWN)
+    text = client.get(experiment.get_absolute_url()).text
+    assert text.count('class="bar c-own-3"') == 1
+    assert 'class="whisker"' in text  # 24 trials of one run allow an interval
+    assert "no baseline" not in text
+    assert "comparisons" not in text.partition('class="key"')[2].partition("</div>")[0]
+
+
+def test_groups_without_a_baseline_fold_where_others_have_one(client: Client) -> None:
+    make_pair(8)
+    alone = make_experiment(name="alone", suite=make_suite(environments=1, families=1))
+    make_learning_run(alone, condition="curated-static", outcomes=OWN, agent_model="another")
+    text = client.get("/compare/").text
+    fold = text.partition('<ul class="alone">')[2].partition("</ul>")[0]
+    assert "1 group without a baseline" in text
+    assert "Human-written, as is" in fold
+    assert "Human-written, as is" not in text.partition('class="lanes"')[2].partition("</table>")[0]

@@ -15,7 +15,7 @@ from plotly import graph_objects as go
 
 from benchapp import models
 from benchapp.record.visible import visible
-from inspector.charts.picture import figure_json
+from inspector.charts.drawn_chart import figure_json
 from inspector.web.text.visible import visible_page
 from tests.pages import PAGES, address, make_world
 

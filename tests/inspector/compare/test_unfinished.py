@@ -62,7 +62,7 @@ def test_every_page_that_compares_them_says_so(client: Client, experiment: Exper
 
 def test_tables_name_the_group_and_how_far_it_is(client: Client, experiment: Experiment) -> None:
     text = client.get("/compare/").text
-    assert '<span class="sub">unfinished</span><span class="sub">30 of 36 trials ended</span>' in text
+    assert '<span class="sub">unfinished · 30 of 36 trials ended</span>' in text
     groups = {each["label"]: each["trials"] for each in client.get("/compare.json").json()["groups"]}
     assert {label: (found["done"], found["total"]) for label, found in groups.items()} == {
         "no-skill": (36, 36),
@@ -86,11 +86,11 @@ def test_exports_have_a_column_of_it(client: Client, experiment: Experiment, wha
     assert found.get("no-skill", "false").lower() == "false"
 
 
-def test_the_list_of_experiments_says_how_many_a_share_may_still_become(client: Client, experiment: Experiment) -> None:
+def test_the_list_of_experiments_gives_no_verdict_while_one_runs(client: Client, experiment: Experiment) -> None:
     run = Run.objects.get(condition="selfgen-always")
     Trial.objects.filter(episode__run=run, phase="deployment").update(is_done=False, status="waiting", success=None)
     Run.objects.filter(pk=run.pk).touch()
-    assert "unfinished, 0 of 12 ended" in client.get("/").text
+    assert "Still running" in client.get("/").text
 
 
 def test_a_pinned_page_speaks_of_the_moment_it_shows(client: Client, experiment: Experiment) -> None:

@@ -139,7 +139,7 @@ def test_what_was_spent_stands_beside_what_was_estimated(client: Client) -> None
     assert data["estimate"] == whole
     spaced = " ".join(re.sub("<[^>]+>", " ", page(client, episode.run)).split())
     assert "Spent Money $0.75 and 1 of unknown cost Tokens 620" in spaced
-    assert "Estimated $1.50 for 1 of 2 parts, the rest unknown , 9.0k tokens" in spaced
+    assert "Estimated $1.50 for 1 of 2 parts , 9.0k tokens" in spaced
 
 
 def test_what_was_not_launched_here_has_no_estimate(client: Client) -> None:

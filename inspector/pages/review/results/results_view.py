@@ -20,7 +20,7 @@ from benchapp.review.seeing import note_seen
 from inspector.charts.cards import ChartCard
 from inspector.charts.chart_table import csv_text
 from inspector.charts.drawing.palette import twins
-from inspector.charts.picture import figure_json
+from inspector.charts.drawn_chart import figure_json
 from inspector.pages.review.queues.queues import load_queue
 from inspector.pages.review.results.results import Results, parse_choices, results_of
 from inspector.pages.review.results.results_charts import FIGURES, Figure

@@ -19,7 +19,7 @@ from benchapp.stats.comparing.choices import Choices
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn, TableRow
 from inspector.charts.chart_request import build_sheet
 from inspector.charts.chart_table import MAX_ROWS, csv_text, text_rows, value_text
-from inspector.charts.picture import KEPT, Picture, figure_json, picture_of
+from inspector.charts.drawn_chart import KEPT, DrawnChart, draw_chart, figure_json
 from tests.worlds.factories import make_experiment, make_learning_run, make_suite
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -50,19 +50,19 @@ def test_it_draws_again_only_when_a_run_was_revised_or_the_choice_is_another() -
         return ChartDrawing(go.Figure(), ChartTable(()))
 
     chart = Chart("test", "t", "q?", draw)
-    first = picture_of(chart, build_sheet(Choices(), chart))
-    assert picture_of(chart, build_sheet(Choices(seen="abc"), chart)) is first
-    picture_of(chart, build_sheet(Choices(option=("a:b",)), chart))
+    first = draw_chart(chart, build_sheet(Choices(), chart))
+    assert draw_chart(chart, build_sheet(Choices(seen="abc"), chart)) is first
+    draw_chart(chart, build_sheet(Choices(option=("a:b",)), chart))
     assert len(calls) == 2
     Run.objects.all().touch()
-    picture_of(chart, build_sheet(Choices(), chart))
+    draw_chart(chart, build_sheet(Choices(), chart))
     assert len(calls) == 3
 
 
 def test_it_forgets_pictures_beyond_its_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(KEPT, "limit", 250)
     for key in "abc":
-        KEPT.put(key, Picture(ChartDrawing(None, ChartTable(())), b"x" * 100))
+        KEPT.put(key, DrawnChart(ChartDrawing(None, ChartTable(())), b"x" * 100))
     assert KEPT.get("a") is None
     assert KEPT.get("c") is not None
 

@@ -25,28 +25,28 @@ CONTROL = re.compile(r"(\\\\)|\\u(00[01][0-9a-f]|007f)")  # as JSON writes them
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class DrawnChart:
     """`figure`: the bytes of plotly's JSON, None where there is nothing to draw."""
 
     drawing: ChartDrawing
     figure: bytes | None
 
 
-def _count_bytes(picture: Picture) -> int:
-    return len(picture.figure or b"") + 200 * len(picture.drawing.table.rows)
+def _count_bytes(drawn: DrawnChart) -> int:
+    return len(drawn.figure or b"") + 200 * len(drawn.drawing.table.rows)
 
 
-# The last pictures by what they show: a figure of a large comparison takes a second to make.
-KEPT: Recent[Hashable, Picture] = Recent(MAX_BYTES, _count_bytes)
+# The last drawn charts by what they show: a figure of a large comparison takes a second to make.
+KEPT: Recent[Hashable, DrawnChart] = Recent(MAX_BYTES, _count_bytes)
 
 
-def picture_of(chart: Chart, sheet: ChartSheet) -> Picture:
+def draw_chart(chart: Chart, sheet: ChartSheet) -> DrawnChart:
     """Draw the chart, or take it from the cache if neither the runs nor the choices have changed."""
     key = _key(chart, sheet)
     found = KEPT.get(key)
     if found is None:
         drawing = _with_note(chart.draw(sheet), sheet.comparison)
-        found = Picture(drawing, figure_json(drawing.figure) if drawing.figure is not None else None)
+        found = DrawnChart(drawing, figure_json(drawing.figure) if drawing.figure is not None else None)
         KEPT.put(key, found)
     return found
 
