@@ -79,8 +79,7 @@ def outline_lines(lines: Iterable[OutlineLine], query: str, first: int = 1, last
 
 
 def _draw_line(line: OutlineLine, query: str, first: int, last: int) -> str:
-    kinds = (("error", line.is_error), ("skill", line.has_skill), ("deciding", line.is_deciding))
-    classes = "".join(f" {name}" for name, holds in kinds if holds)
+    classes = f"{' error' * line.is_error}{' skill' * line.has_skill}{' deciding' * line.is_deciding}"
     icon = "skill" if line.has_skill else line.kind.value
     note = f"<small>{html_escape(line.note)}</small>" if line.note else ""
     away = "" if first <= line.number <= last else f"?at={line.number}{query}"

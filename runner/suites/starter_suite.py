@@ -7,11 +7,12 @@ SkillLearnBench's release. starter-corpora: three corpora with three tasks and a
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from runner.base.digests import digest_json, manifest
-from runner.suites import read_suite_folder
-from runner.suites.folder import read_suite
+from runner.suites import read_suite_folder, read_unless_known
+from runner.suites.folder import read_suite, roots
 from runner.base.types import Environment, File, Task
 from runner.base.suite import Suite
 
@@ -22,7 +23,7 @@ CHECKS = STARTER / "verifier_lib.py"
 
 
 def load_starter() -> Suite:
-    return read_suite(STARTER)
+    return read_unless_known(STARTER, "starter", roots, partial(read_suite, STARTER))
 
 
 def load_starter_learning() -> Suite:

@@ -43,7 +43,7 @@ def compare(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     page = paginate(request, list(sheet.comparison.groups.all), per_page=GROUPS_PER_PAGE)
     data = {**comparison_twin(request, sheet), "next": next_url(request, page)}
     if as_json:
-        data["groups"] = groups_twin(sheet, list(page))
+        data |= {"answer": answer_twin(sheet), "groups": groups_twin(sheet, list(page))}
         return render_page(request, "compare/compare.html", data=data, as_json=True)
     context = {
         **build_comparison_context(request, sheet, list(page)),
@@ -72,7 +72,6 @@ def build_comparison_context(request: HttpRequest, sheet: ChartSheet, groups: Se
         "comparison": comparison,
         "choices": comparison.choices,
         "problems": sheet.problems,
-        "pin": build_permalink(request, comparison),
         "metrics": sheet.metrics,
         "chosen": sheet.metric,
         "baseline": comparison.choices.baseline.removeprefix(MODEL),
@@ -126,6 +125,11 @@ def groups_twin(sheet: ChartSheet, groups: Sequence[Group]) -> list[dict[str, ob
     ]
 
 
+def answer_twin(sheet: ChartSheet) -> dict[str, object] | None:
+    """What the page says in its head."""
+    return ANSWER.read(Answer(sheet.comparison, sheet.metrics, sheet.metric)) if sheet.metric else None
+
+
 def comparison_twin(request: HttpRequest, sheet: ChartSheet) -> dict[str, object]:
     comparison = sheet.comparison
     return {
@@ -133,7 +137,6 @@ def comparison_twin(request: HttpRequest, sheet: ChartSheet) -> dict[str, object
         "problems": sheet.problems,
         "pin": build_permalink(request, comparison),
         **COMPARISON.read(comparison),
-        "answer": ANSWER.read(Answer(comparison, sheet.metrics, sheet.metric)) if sheet.metric else None,
         "metrics": METRIC.read_all(sheet.metrics),
     }
 
