@@ -11,10 +11,10 @@ from functools import partial
 from pathlib import Path
 
 from runner.base.digests import digest_json, manifest
+from runner.base.suite import Suite
+from runner.base.types import Environment, File, Task
 from runner.suites import read_suite_folder, read_unless_known
 from runner.suites.folder import read_suite, roots
-from runner.base.types import Environment, File, Task
-from runner.base.suite import Suite
 
 STARTER = Path(__file__).with_name("starter")
 STARTER_LEARNING = Path(__file__).with_name("starter_learning")
