@@ -44,5 +44,11 @@ def cards_of(charts: Iterable[Chart], choices: Choices, *, large: bool = False) 
     """For a page with several charts; each with all choices, its own options among them."""
     query = choices.query()
     tail = f"?{query}" if query else ""
-    addresses = [reverse(name, args=[ANY]) + tail for name in ("chart", "chart-json", "chart-csv")]
-    return [ChartCard(chart, *(each.replace(ANY, chart.key, 1) for each in addresses), large) for chart in charts]
+    page, twin, table = (reverse(name, args=[ANY]) + tail for name in ("chart", "chart-json", "chart-csv"))
+
+    def address(of_any: str, chart: Chart) -> str:
+        return of_any.replace(ANY, chart.key, 1)
+
+    return [
+        ChartCard(chart, address(page, chart), address(twin, chart), address(table, chart), large) for chart in charts
+    ]

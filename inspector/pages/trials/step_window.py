@@ -9,7 +9,7 @@ from typing import Protocol
 from inspector.web.text.drawn_steps import PAGE_STEPS
 
 CHUNK_STEPS = 50
-FIRST_STEPS = 25  # around the one that the address points at; the next chunk follows while the reader reads these
+FIRST_STEPS = 30  # around the one that the address points at; the next chunk follows while the reader reads these
 BEFORE = 8  # steps above the one that the address points at
 
 
