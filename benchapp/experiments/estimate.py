@@ -137,12 +137,14 @@ class _Past:
 def estimate(prepared: Prepared) -> ExperimentEstimate:
     """Two queries, whatever the experiment's size."""
     past = _read_past(prepared)
+    first: dict[Arm, Estimate] = {}
     arms: dict[Arm, Estimate] = {}
     for cell, plans in prepared.plans.items():
-        found = sum((_estimate_episode(cell.arm, plan, past) for plan in plans), Estimate())
-        known = arms.get(cell.arm)
-        # replicates rest on the same earlier trials: these are counted once
-        arms[cell.arm] = found if known is None else known + replace(found, basis=0)
+        arm = cell.arm
+        if arm in first:  # a replicate: the same tasks, and earlier trials that are counted once
+            arms[arm] += replace(first[arm], basis=0)
+        else:
+            first[arm] = arms[arm] = sum((_estimate_episode(arm, plan, past) for plan in plans), Estimate())
     return ExperimentEstimate(arms)
 
 

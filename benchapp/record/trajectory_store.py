@@ -260,13 +260,13 @@ def read_picked(trajectory: Trajectory, numbers: Collection[int]) -> dict[int, S
     only the chunks they lie in."""
     starts = list(trajectory.chunks.values_list("first_step", "steps_total"))
     wanted = [first for first, count in starts if any(first <= number < first + count for number in numbers)]
-    raws = {}
+    picked = {}
     for chunk in trajectory.chunks.filter(first_step__in=wanted).select_related("blob"):
         lines = chunk.blob.content().splitlines()
         for number in numbers:
             if chunk.first_step <= number < chunk.first_step + len(lines):
-                raws[number] = orjson.loads(lines[number - chunk.first_step])
-    return dict(zip(raws, _with_long_texts(list(raws.values())), strict=True))
+                picked[number] = lines[number - chunk.first_step]
+    return dict(zip(picked, _with_long_texts(list(picked.values())), strict=True))
 
 
 def iterate_beginning(
@@ -280,7 +280,10 @@ def iterate_beginning(
     for chunk in found.iterator(chunk_size=1):
         for line in chunk.blob.content().splitlines()[: steps - chunk.first_step + 1]:
             raw = orjson.loads(line)
-            pieces = {part: list(references(value)) for part, value in raw.items()} if b'"$' in line else {}
+            if b'"$' not in line:
+                yield _whole(raw), {}
+                continue
+            pieces = {part: list(references(value)) for part, value in raw.items()}
             yield _restore_step(raw), {part: digests for part, digests in pieces.items() if digests}
 
 
@@ -289,19 +292,21 @@ def read_page(trajectory: Trajectory, first: int, count: int) -> list[StoredStep
 
     Three queries for any texts: whether one of them was long must not show in how often the database was asked.
     """
-    return _with_long_texts(list(_raw_steps(trajectory, first, count)))
+    return _with_long_texts(list(_step_lines(trajectory, first, count)))
 
 
-def _with_long_texts(raws: Sequence[StoredJson]) -> list[StoredStep]:
+def _with_long_texts(lines: Sequence[bytes]) -> list[StoredStep]:
+    raws = [(orjson.loads(line), b'"$' in line) for line in lines]
     wanted = [
         digest
-        for raw in raws
+        for raw, may_refer in raws
+        if may_refer
         for digests in references_to(raw)
         for digest in (digests if len(digests) <= WHOLE_PIECES else digests[-1:])
     ]
     # No content has the empty digest, so the question is never empty.
     contents = Blob.objects.read_many([*list(dict.fromkeys(wanted))[:PAGE_PIECES], ""])
-    return [_restore_step(raw, contents) for raw in raws]
+    return [_restore_step(raw, contents) if may_refer else _whole(raw) for raw, may_refer in raws]
 
 
 def read_windows(windows: Sequence[tuple[Chunk, int, int]]) -> list[list[StoredStep]]:
@@ -405,9 +410,12 @@ def _chunks(trajectory: Trajectory, first: int, count: int) -> QuerySet[Chunk]:
 
 
 def _raw_steps(trajectory: Trajectory, first: int, count: int) -> Iterator[StoredJson]:
+    return map(orjson.loads, _step_lines(trajectory, first, count))
+
+
+def _step_lines(trajectory: Trajectory, first: int, count: int) -> Iterator[bytes]:
     for chunk in _chunks(trajectory, first, count).select_related("blob"):
-        lines = chunk.blob.content().splitlines()
-        yield from (orjson.loads(line) for line in _window(lines, chunk.first_step, first, count))
+        yield from _window(chunk.blob.content().splitlines(), chunk.first_step, first, count)
 
 
 def _window(lines: list[bytes], chunk_first: int, first: int, count: int) -> list[bytes]:

@@ -11,6 +11,8 @@ from django.urls import reverse
 from benchapp.stats.comparing.choices import Choices
 from inspector.charts.chart import Chart
 
+ANY = "any-chart"  # stands where the key of a chart belongs
+
 
 class Titled(Protocol):
     """What a card says of its chart."""
@@ -35,12 +37,18 @@ class ChartCard:
 
 
 def card_of(chart: Chart, choices: Choices, *, large: bool = False) -> ChartCard:
+    return cards_of([chart], choices, large=large)[0]
+
+
+def cards_of(charts: Iterable[Chart], choices: Choices, *, large: bool = False) -> list[ChartCard]:
+    """For a page with several charts; each with all choices, its own options among them."""
     query = choices.query()
     tail = f"?{query}" if query else ""
-    page, twin, table = (reverse(name, args=[chart.key]) for name in ("chart", "chart-json", "chart-csv"))
-    return ChartCard(chart, page + tail, twin + tail, table + tail, large)
+    page, twin, table = (reverse(name, args=[ANY]) + tail for name in ("chart", "chart-json", "chart-csv"))
 
+    def address(of_any: str, chart: Chart) -> str:
+        return of_any.replace(ANY, chart.key, 1)
 
-def cards_of(charts: Iterable[Chart], choices: Choices) -> list[ChartCard]:
-    """For a page with several charts; each with all choices, its own options among them."""
-    return [card_of(chart, choices) for chart in charts]
+    return [
+        ChartCard(chart, address(page, chart), address(twin, chart), address(table, chart), large) for chart in charts
+    ]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from inspector.charts import CHARTS
-from inspector.charts.cards import ChartCard, card_of
+from inspector.charts.cards import ChartCard, cards_of
 from inspector.charts.chart import Chart
 from inspector.charts.sheet import ChartSheet
 
@@ -57,26 +57,22 @@ def open_question(asked: str) -> Question:
 def build_tabs(sheet: ChartSheet) -> list[QuestionTab]:
     """All questions, with what each chart can draw of these runs as far as that shows without drawing it."""
     asked = open_question(sheet.comparison.choices.q)
-    return [_build_tab(sheet, each, is_open=each is asked) for each in QUESTIONS]
+    cards = cards_of([CHARTS[key] for each in QUESTIONS for key in each.charts], sheet.comparison.choices)
+    by_key = {card.chart.key: card for card in cards}
+    return [_build_tab(sheet, each, by_key, is_open=each is asked) for each in QUESTIONS]
 
 
-def _build_tab(sheet: ChartSheet, question: Question, *, is_open: bool) -> QuestionTab:
-    choices = sheet.comparison.choices
-    charts = [CHARTS[key] for key in question.charts]
-    lacks = [_find_lack(chart, sheet) for chart in charts]
+def _build_tab(sheet: ChartSheet, question: Question, cards: Mapping[str, ChartCard], *, is_open: bool) -> QuestionTab:
+    lacks = {key: _find_lack(CHARTS[key], sheet) for key in question.charts}
     return QuestionTab(
         question,
         is_open,
-        choices.query(q="" if question is QUESTIONS[0] else question.key),
-        tuple(_cards([chart for chart, lack in zip(charts, lacks, strict=True) if not lack], sheet)),
-        tuple(WaitingChart(card_of(chart, choices), lack) for chart, lack in zip(charts, lacks, strict=True) if lack),
+        sheet.comparison.choices.query(q="" if question is QUESTIONS[0] else question.key),
+        tuple(cards[key] for key, lack in lacks.items() if not lack),
+        tuple(WaitingChart(cards[key], lack) for key, lack in lacks.items() if lack),
     )
 
 
 def _find_lack(chart: Chart, sheet: ChartSheet) -> str:
     """Nothing where numbers of a paper are laid over: these are drawn alone then."""
     return "" if set(chart.published) & set(sheet.comparison.choices.published) else chart.lacks(sheet)
-
-
-def _cards(charts: Sequence[Chart], sheet: ChartSheet) -> list[ChartCard]:
-    return [card_of(chart, sheet.comparison.choices) for chart in charts]

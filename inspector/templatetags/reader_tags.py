@@ -13,7 +13,7 @@ from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
 from inspector.pages.trials.step_cards import CardPart, CardText
-from inspector.pages.trials.step_map import BINS, WIDEST, Clock, MapMark, OutlineLine, StepMap
+from inspector.pages.trials.step_map import BINS, WIDEST, ChunkHeading, Clock, MapMark, OutlineLine, StepMap
 from inspector.pages.trials.text_colours import Layer
 from inspector.templatetags.hostile_tags import fold_blanks
 from inspector.web.text.formats import compact
@@ -79,8 +79,7 @@ def outline_lines(lines: Iterable[OutlineLine], query: str, first: int = 1, last
 
 
 def _draw_line(line: OutlineLine, query: str, first: int, last: int) -> str:
-    kinds = (("error", line.is_error), ("skill", line.has_skill), ("deciding", line.is_deciding))
-    classes = "".join(f" {name}" for name, holds in kinds if holds)
+    classes = f"{' error' * line.is_error}{' skill' * line.has_skill}{' deciding' * line.is_deciding}"
     icon = "skill" if line.has_skill else line.kind.value
     note = f"<small>{html_escape(line.note)}</small>" if line.note else ""
     away = "" if first <= line.number <= last else f"?at={line.number}{query}"
@@ -91,6 +90,23 @@ def _draw_line(line: OutlineLine, query: str, first: int, last: int) -> str:
         f'<li class="{line.kind.value}{classes}{line.missed}"><a href="{away}#step-{line.number}"{title}>'
         f'<b>{line.number}</b><svg class="icon" aria-hidden="true"><use href="#i-{icon}"/></svg>'
         f'<span class="t">{label or "nothing said"}{note}</span>{bars}</a></li>\n'
+    )
+
+
+@register.simple_tag
+def chunk_headings(headings: Iterable[ChunkHeading], rows_at: str, trajectory: object, query: str) -> SafeString:
+    """The outline of a long trajectory: what is below a heading comes from `rows_at` when it is opened."""
+    asked, kept = escape(f"&trajectory={trajectory}"), escape(query)
+    return mark_safe("".join(_draw_heading(one, f"{rows_at}?first={one.first}{asked}", kept) for one in headings))  # noqa: S308 (numbers, ids and a query that is escaped)
+
+
+def _draw_heading(one: ChunkHeading, rows: str, query: str) -> str:
+    errors = f'<span class="error">{one.errors:,} error{"s" * (one.errors != 1)}</span>' if one.errors else ""
+    skills = f'<span class="skill">{one.skills:,} skill use{"s" * (one.skills != 1)}</span>' if one.skills else ""
+    return (
+        f'<details class="stretch" hx-get="{rows}" hx-trigger="toggle once" hx-target="find .rows"'
+        f"{' data-here' * one.is_here}><summary><b>{one.first:,}–{one.last:,}</b>{errors}{skills}</summary>"
+        f'<div class="rows"><a href="?at={one.first}{query}#step-{one.first}">Go to step {one.first:,}</a></div></details>\n'
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -61,7 +61,7 @@ class NamingFormat(SuiteFormat, Protocol):
 
 
 def load_suite(name: str) -> Suite:
-    """The bundled suite of that name, read from disk now. SetupError names the known ones; SuiteError names what is wrong in one."""
+    """The bundled suite of that name as it lies on disk. SetupError names the known ones; SuiteError names what is wrong in one."""
     if name not in SUITES:
         raise SetupError(f"unknown suite {name!r}; known: {', '.join(sorted(SUITES))}")
     module, _, function = SUITES[name].partition(":")
@@ -80,20 +80,27 @@ def read_suite_folder(path: Path, format: str | None = None, *, strict: bool = F
         raise SetupError(f"{path}: expected a folder with a suite; there is none")
     name = format or format_of(path)
     reader = _reader(name)
+    suite = read_unless_known(path, name, reader.roots, lambda: _read(path, name, reader))
+    if strict and suite.set_aside:
+        raise SuiteProblems([problem for mine in suite.set_aside.values() for problem in mine], name)
+    return suite
+
+
+def read_unless_known(
+    path: Path, name: str, roots: Callable[[Path], tuple[Path, ...]], read: Callable[[], Suite]
+) -> Suite:
+    """What `read` gives; what it gave before where no file in the `roots` of the path has changed since."""
     try:
-        looks = dict(_looks(reader.roots(path)))
+        looks = dict(_looks(roots(path)))
     except SuiteError:
         looks = {}  # the reader reports what is wrong
     remembered = _REMEMBERED.get((str(path), name))
     if remembered is not None and looks and remembered[0] == looks:
-        suite = remembered[1]
-    else:
-        began = time.time_ns()
-        suite = _read(path, name, reader)
-        if looks and all(is_settled(look, began) for look in looks.values()):
-            _REMEMBERED[str(path), name] = (looks, suite)
-    if strict and suite.set_aside:
-        raise SuiteProblems([problem for mine in suite.set_aside.values() for problem in mine], name)
+        return remembered[1]
+    began = time.time_ns()
+    suite = read()
+    if looks and all(is_settled(look, began) for look in looks.values()):
+        _REMEMBERED[str(path), name] = (looks, suite)
     return suite
 
 

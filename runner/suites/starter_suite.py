@@ -7,13 +7,14 @@ SkillLearnBench's release. starter-corpora: three corpora with three tasks and a
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from runner.base.digests import digest_json, manifest
-from runner.suites import read_suite_folder
-from runner.suites.folder import read_suite
-from runner.base.types import Environment, File, Task
 from runner.base.suite import Suite
+from runner.base.types import Environment, File, Task
+from runner.suites import read_suite_folder, read_unless_known
+from runner.suites.folder import read_suite, roots
 
 STARTER = Path(__file__).with_name("starter")
 STARTER_LEARNING = Path(__file__).with_name("starter_learning")
@@ -22,7 +23,7 @@ CHECKS = STARTER / "verifier_lib.py"
 
 
 def load_starter() -> Suite:
-    return read_suite(STARTER)
+    return read_unless_known(STARTER, "starter", roots, partial(read_suite, STARTER))
 
 
 def load_starter_learning() -> Suite:

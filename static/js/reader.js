@@ -6,8 +6,8 @@ const list = document.querySelector(".reader .steps");
 const total = Number(reader?.dataset.total ?? 0);
 const isFar = reader?.dataset.far !== undefined; // not every step has its row: the server finds the next error
 const kept = reader?.dataset.query ?? "";
-const MOST = 400; // steps in the page; those farthest from the reader go, and come back when they are asked for
-const LONG = 300; // from here on the browser draws only what is near
+const MOST = 80; // steps in the page, below 300 MB of a browser; those farthest from the reader go, and come back when they are asked for
+const LONG = 40; // from here on the browser draws only what is near
 const NEAR = "1500px"; // a chunk is asked for so far ahead
 const TOP = 52; // below the bar that stays
 let pointed = null; // what the reader asked for, until they scroll themselves

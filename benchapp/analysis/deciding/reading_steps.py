@@ -10,7 +10,6 @@ from benchapp.stats.learning.computed_runs import Recent
 MAX_STEPS = 2_000  # of more a page lists chunks, and no rule looks for a deciding step
 MAX_CHUNKS = 6  # of at most 1 MiB each
 KEPT_CHARS = 24_000_000
-LONG = 300  # steps from which an index is kept in mind; a shorter one is built as fast as it is found
 
 
 def _measure(index: StepIndex) -> int:
@@ -28,6 +27,5 @@ def read_step_index(trajectory: Trajectory | None, chunks: int) -> StepIndex | N
     if found is None:
         steps = iterate_beginning(trajectory, steps=MAX_STEPS, chunks=MAX_CHUNKS)
         found = build_step_index(stored.step for stored, _ in steps)
-        if trajectory.steps_total >= LONG:
-            KEPT.put(trajectory.digest, found)
+        KEPT.put(trajectory.digest, found)
     return found

@@ -132,7 +132,7 @@ class Answer:
         alone = all(group.replicates == 1 for group in self.comparison.groups.all)
         return alone and bool(self.judged) and all(each.effect is Effect.UNTESTED for each in self.judged)
 
-    @property
+    @cached_property
     def best(self) -> JudgedGroup | None:
         """Of those with the surest gain the one with the largest; None where nothing could be compared."""
         for effect in ORDER:
@@ -191,11 +191,11 @@ class Answer:
                 found += [(metric, up, down)] if up or down else []
         return found
 
-    @property
+    @cached_property
     def still_open(self) -> list[JudgedGroup]:
         return [each for each in self.judged if each.effect is Effect.OPEN]
 
-    @property
+    @cached_property
     def more(self) -> JudgedGroup | None:
         """The open difference that needs the most to settle, among those whose need is known."""
         return max(

@@ -64,15 +64,18 @@ class Choices:
 
     def pairs(self) -> list[tuple[str, str]]:
         return [
-            (field.name, _write_value(value))
-            for field in fields(self)
-            if (given := getattr(self, field.name)) != field.default
+            (name, _write_value(value))
+            for name, default in _DEFAULTS
+            if (given := getattr(self, name)) != default
             for value in (given if isinstance(given, tuple) else (given,))
         ]
 
     def key(self) -> tuple[object, ...]:
         """Equal for choices that need the same numbers."""
-        return tuple(getattr(self, field.name) for field in fields(self) if field.name not in NOT_NUMBERS)
+        return tuple(getattr(self, name) for name, _ in _DEFAULTS if name not in NOT_NUMBERS)
+
+
+_DEFAULTS = tuple((field.name, field.default) for field in fields(Choices))  # a page writes hundreds of addresses
 
 
 def parse_choices(query: QueryValues) -> tuple[Choices, list[str]]:

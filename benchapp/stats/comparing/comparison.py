@@ -83,6 +83,8 @@ class GroupComparison:
         self._replays: dict[tuple[object, ...], ReplayResult | None] = {}
         self._means: dict[tuple[object, ...], list[TaskMeans]] = {}
         self._differences: dict[tuple[tuple[object, ...], str, bool], Difference | None] = {}
+        # What pages made of these numbers under some choices: it lives as long as they do.
+        self.drawn: Recent[Hashable, object] = Recent(24)
 
     def under(self, choices: Choices) -> GroupComparison:
         """Reuse these numbers and their cache under choices that need no others: another metric, table or option."""

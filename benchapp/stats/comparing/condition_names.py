@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import lru_cache
 
 from runner.base.errors import SetupError
 from runner.protocols.conditions import base_name, find_condition
@@ -88,6 +89,7 @@ KNOWN = _table(
 )
 
 
+@lru_cache(maxsize=2_000)  # a page asks for a few of them a hundred times
 def name_condition(code: str) -> ConditionName:
     """The name of a run's condition: "self-feedback@4" is self-feedback with ", 4 rounds" behind its names."""
     base = base_name(code)

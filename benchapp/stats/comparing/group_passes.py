@@ -50,7 +50,12 @@ class Passes(Shaped):
 
 def has_samples(comparison: GroupComparison) -> bool:
     """Is any finished library tried several times on a task?"""
-    return any(bool((SOLVED.select_covered(outcomes).sample > 0).any()) for outcomes in comparison.outcomes.values())
+    kept = comparison.drawn.get(has_samples.__name__)
+    if kept is None:
+        every = comparison.outcomes.values()
+        kept = (any(bool((SOLVED.select_covered(outcomes).sample > 0).any()) for outcomes in every),)
+        comparison.drawn.put(has_samples.__name__, kept)
+    return kept == (True,)
 
 
 def passes_of(comparison: GroupComparison, groups: Iterable[Group]) -> list[Passes]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -35,7 +35,17 @@ class Spending(Shaped):
 
     def __add__(self, other: Spending) -> Spending:
         """Nothing known on both sides stays None."""
-        return Spending(*(_add(getattr(self, field.name), getattr(other, field.name)) for field in fields(self)))
+        return Spending(
+            self.things + other.things,
+            self.input_known + other.input_known,
+            self.output_known + other.output_known,
+            self.tokens_known + other.tokens_known,
+            self.cost_known + other.cost_known,
+            _add(self.input_tokens, other.input_tokens),
+            _add(self.cached_tokens, other.cached_tokens),
+            _add(self.output_tokens, other.output_tokens),
+            _add(self.cost_usd, other.cost_usd),
+        )
 
     @property
     def is_partial(self) -> bool:
@@ -61,7 +71,7 @@ class RunSpending(Shaped):
 
     @property
     def agent(self) -> Spending:
-        return self.first_tries + self.replays
+        return self.first_tries + self.replays if self.replays.things else self.first_tries
 
     @property
     def parts(self) -> tuple[Spending, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
@@ -26,8 +27,8 @@ from inspector.charts.cards import card_of
 from inspector.charts.chart_request import sheet_of
 from inspector.charts.questions import ABOVE, QUESTIONS, build_tabs, open_question
 from inspector.charts.sheet import ChartSheet
-from inspector.pages.compare.answer_head import build_head
-from inspector.pages.compare.comparison_table import run_metrics, table_rows
+from inspector.pages.compare.answer_head import AnswerHead, build_head
+from inspector.pages.compare.comparison_table import ComparisonRow, run_metrics, table_rows
 from inspector.pages.compare.failures_view import list_failure_rows
 from inspector.web.permalinks import build_permalink
 from inspector.web.responses import address_of_any, next_url, paginate, render_page
@@ -42,7 +43,7 @@ def compare(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     page = paginate(request, list(sheet.comparison.groups.all), per_page=GROUPS_PER_PAGE)
     data = {**comparison_twin(request, sheet), "next": next_url(request, page)}
     if as_json:
-        data["groups"] = groups_twin(sheet, list(page))
+        data |= {"answer": answer_twin(sheet), "groups": groups_twin(sheet, list(page))}
         return render_page(request, "compare/compare.html", data=data, as_json=True)
     context = {
         **build_comparison_context(request, sheet, list(page)),
@@ -57,21 +58,21 @@ def compare(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 
 def build_comparison_context(request: HttpRequest, sheet: ChartSheet, groups: Sequence[Group]) -> dict[str, object]:
     """What `_compared.html` needs: the verdict, the condition table, the choices and the charts."""
-    comparison, head = sheet.comparison, build_head(sheet)
-    rows = table_rows(sheet, arrange(groups), head.answer.every if head else ())
+    comparison = sheet.comparison
+    head, rows = _draw_numbers(sheet, groups)
     return {
         **_build_question_context(request, sheet),
         "sheet": sheet,
         "head": head,
         "forest_card": card_of(CHARTS[ABOVE], comparison.choices),
         "trial_address": address_of_any("trial"),
+        "run_address": address_of_any("run"),
         "all_scripted": all(run.scripted for run in comparison.runs),
         "several_models": len({group.agent_model for group in comparison.groups.all}) > 1,
         "baseline_title": _name_baseline(comparison),
         "comparison": comparison,
         "choices": comparison.choices,
         "problems": sheet.problems,
-        "pin": build_permalink(request, comparison),
         "metrics": sheet.metrics,
         "chosen": sheet.metric,
         "baseline": comparison.choices.baseline.removeprefix(MODEL),
@@ -89,6 +90,19 @@ def build_comparison_context(request: HttpRequest, sheet: ChartSheet, groups: Se
         "query": comparison.choices.query(),
         "replicated": any(group.replicates > 1 for group in comparison.groups.all),
     }
+
+
+def _draw_numbers(sheet: ChartSheet, groups: Sequence[Group]) -> tuple[AnswerHead | None, list[ComparisonRow]]:
+    """The head and the rows of the table; kept with the comparison, but for single trials, which change without it."""
+    kept, metric = sheet.comparison.drawn, sheet.metric.key if sheet.metric else ""
+    key = sheet.comparison.choices, sheet.table, metric, tuple(group.identity for group in groups)
+    found = cast(tuple[AnswerHead | None, list[ComparisonRow]] | None, kept.get(key))
+    if found is None:
+        head = build_head(sheet)
+        found = head, table_rows(sheet, arrange(groups), head.answer.every if head else ())
+        if head is None or head.squares is None:
+            kept.put(key, found)
+    return found
 
 
 def _build_question_context(request: HttpRequest, sheet: ChartSheet) -> dict[str, object]:
@@ -126,6 +140,11 @@ def groups_twin(sheet: ChartSheet, groups: Sequence[Group]) -> list[dict[str, ob
     ]
 
 
+def answer_twin(sheet: ChartSheet) -> dict[str, object] | None:
+    """What the page says in its head."""
+    return ANSWER.read(Answer(sheet.comparison, sheet.metrics, sheet.metric)) if sheet.metric else None
+
+
 def comparison_twin(request: HttpRequest, sheet: ChartSheet) -> dict[str, object]:
     comparison = sheet.comparison
     return {
@@ -133,7 +152,6 @@ def comparison_twin(request: HttpRequest, sheet: ChartSheet) -> dict[str, object
         "problems": sheet.problems,
         "pin": build_permalink(request, comparison),
         **COMPARISON.read(comparison),
-        "answer": ANSWER.read(Answer(comparison, sheet.metrics, sheet.metric)) if sheet.metric else None,
         "metrics": METRIC.read_all(sheet.metrics),
     }
 

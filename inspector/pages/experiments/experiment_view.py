@@ -26,7 +26,12 @@ from benchapp.stats.metrics.outcomes import Outcomes
 from benchapp.stats.metrics.spending import RunSpending, Spending, spending_of
 from benchapp.stats.metrics.tally import TrialTally
 from inspector.charts.chart_request import sheet_of
-from inspector.pages.compare.compare_view import build_comparison_context, comparison_twin, groups_twin
+from inspector.pages.compare.compare_view import (
+    answer_twin,
+    build_comparison_context,
+    comparison_twin,
+    groups_twin,
+)
 from inspector.web.responses import link_to, next_url, paginate, render_page
 
 PER_PAGE = 25  # runs
@@ -70,7 +75,7 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         {"status": status, "reason": reason or None, "episodes": n} for status, reason, n in still
     ]
     if as_json:
-        data["groups"] = groups_twin(sheet, list(groups))
+        data |= {"answer": answer_twin(sheet), "groups": groups_twin(sheet, list(groups))}
         data["groups_next"] = next_url(request, groups, name="groups")
         data["runs"] = MEMBER.read_all(members)
         data["next"] = next_url(request, page)
@@ -98,7 +103,11 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
 
 def _find_launch(found: Experiment) -> str:
     """Where it can be launched again; empty for what came in otherwise."""
-    return f"{reverse('launch')}?from={found.public_id}" if _render_file(found) else ""
+    return f"{reverse('launch')}?from={found.public_id}" if _has_file(found) else ""
+
+
+def _has_file(found: Experiment) -> bool:
+    return found.origin == Experiment.Origin.RUN and bool(found.spec)
 
 
 def _read_standing_still(found: Experiment) -> list[tuple[str, str, int]]:
@@ -162,6 +171,6 @@ def _read_estimate(found: Experiment) -> dict[str, Amount] | None:
 
 def _render_file(found: Experiment) -> str | None:
     """The experiment file it was launched from, with every default that was in force; None for what came in otherwise."""
-    if found.origin != Experiment.Origin.RUN or not found.spec:
+    if not _has_file(found):
         return None
     return yaml.safe_dump(found.spec, sort_keys=False, allow_unicode=True, width=88, default_flow_style=None)

@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from django.utils.html import escape
+from django.utils.safestring import SafeString
+
 from benchapp.stats.comparing.condition_names import ConditionName, Origin, name_condition
 from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.comparing.experiment_verdicts import ExperimentVerdict, JudgedWay
@@ -45,6 +48,29 @@ def place_marks(verdict: ExperimentVerdict | None) -> tuple[OutcomeMark, ...]:
     share = percent_text(known[0].other, 0)
     first = OutcomeMark(STARTS[Origin.NOBODY], MIDDLE, None, None, base, False, f"{base.title}: {share} %")
     return (first, *_place_ways(known))
+
+
+def draw_marks(marks: Iterable[OutcomeMark]) -> SafeString:
+    """The drawing of a row; empty without marks. Put together here: a list has hundreds of marks."""
+    found = list(marks)
+    if not found:
+        return SafeString("")
+    words = escape("; ".join(mark.words for mark in found))
+    zero = f'<line class="zero" x1="0" x2="{WIDTH}" y1="{MIDDLE:g}" y2="{MIDDLE:g}"/>'
+    return SafeString(
+        f'<svg class="marks" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{words}">{zero}'
+        f"{''.join(map(_draw_mark, found))}</svg>"
+    )
+
+
+def _draw_mark(mark: OutcomeMark) -> str:
+    x, reach = f"{mark.x:g}", ""
+    if mark.low is not None and mark.high is not None:
+        reach = f'<line class="reach" x1="{x}" x2="{x}" y1="{mark.low:g}" y2="{mark.high:g}"/>'
+    return (
+        f'<g class="c-{mark.name.colour}{" open" * mark.is_hollow}">{reach}'
+        f'<use href="#shape-{mark.name.shape}" x="{x}" y="{mark.y:g}"><title>{escape(mark.words)}</title></use></g>'
+    )
 
 
 def _place_ways(ways: Iterable[JudgedWay]) -> Iterable[OutcomeMark]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Left, Lower
 from django.http import QueryDict
+from django.utils.safestring import SafeString
 
 from benchapp.experiments.work.progress import WorkProgress, progress_of
 from benchapp.models import Episode, Experiment, Run
@@ -18,7 +19,7 @@ from benchapp.stats.comparing.experiment_verdicts import ExperimentVerdict, judg
 from benchapp.stats.metrics.amounts import render_signed
 from benchapp.stats.metrics.spending import spending_of
 from benchapp.stats.metrics.tally import TrialTally, tally_by_phase
-from inspector.pages.overview.outcome_marks import OutcomeMark, place_marks
+from inspector.pages.overview.outcome_marks import draw_marks, place_marks
 from inspector.web.responses import link_to
 from runner.base.types import Phase
 
@@ -178,8 +179,8 @@ class ExperimentRow(Shaped):
         return any(run.scripted for run in self.runs)
 
     @property
-    def marks(self) -> tuple[OutcomeMark, ...]:
-        return place_marks(self.verdict)
+    def drawn_marks(self) -> SafeString:
+        return draw_marks(place_marks(self.verdict))
 
     @property
     def effect(self) -> Effect:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import cast
 from urllib.parse import urlencode
 
+from django.db.models import QuerySet
 from django.urls import reverse
 
 from benchapp.analysis.deciding.named_values import Expectation, read_named_values
@@ -120,13 +121,12 @@ KEPT: Recent[Hashable, tuple[Tour | None]] = Recent(8)
 
 def find_tour(user: User) -> Tour | None:
     """One query while nothing changed, and one more to see whether this person's blind review closes what it shows."""
-    probes = _list_probes()
-    if not probes:
+    key = tuple(_select_probes().values_list("run__public_id", "run__revision", "origin__run__revision"))
+    if not key:
         return None
-    key = tuple((probe.run.public_id, probe.run.revision, _origin_of(probe).run.revision) for probe in probes)
     kept = KEPT.get(key)
     if kept is None:
-        kept = (_tell_best(probes),)
+        kept = (_tell_best(list(_select_probes())),)
         KEPT.put(key, kept)
     tour = kept[0]
     if tour is None or closed_trials(user).filter(pk=tour.trial.pk).exists():
@@ -141,10 +141,10 @@ def find_place(user: User, asked: str) -> TourPlace | None:
     return TourPlace(tour.stops, stop, *find_neighbours(tour.stops, stop)) if tour and stop else None
 
 
-def _list_probes() -> list[Probe]:
+def _select_probes() -> QuerySet[Probe]:
     """The newest that took something back and have ended."""
     found = Probe.objects.standing().exclude(reverted_digest="").exclude(origin=None)
-    return list(found.exclude(decision=None).filter(run__status=Run.Status.DONE)[:MAX_PROBES])
+    return found.exclude(decision=None).filter(run__status=Run.Status.DONE)[:MAX_PROBES]
 
 
 def _origin_of(probe: Probe) -> Episode:

@@ -142,6 +142,7 @@ class Facts:
     flags: Mapping[int, Sequence[str]] = field(default_factory=dict)
     clocks: Mapping[int, tuple[float | None, float | None]] = field(default_factory=dict)
     cuts: Cuts = field(default_factory=Cuts)
+    kinds: Mapping[int, StepKind] = field(default_factory=dict)
 
 
 def draw_cards(steps: Sequence[StepView], stored: Sequence[StoredStep], facts: Facts | None = None) -> list[StepCard]:
@@ -157,7 +158,7 @@ def draw_cards(steps: Sequence[StepView], stored: Sequence[StoredStep], facts: F
 
 
 def _draw_card(step: StepView, stored: StoredStep, facts: Facts, room: int) -> tuple[StepCard, int]:
-    glance = glance_at(stored.step)
+    kind = facts.kinds.get(step.number) or glance_at(stored.step).kind
     deciding = tuple(facts.deciding.get(step.number, ()))
     values = [one.value for one in deciding if one.value]
     texts = {one.name: _draw_text(step, one, stored, facts.cuts, values) for one in step.fields}
@@ -166,7 +167,7 @@ def _draw_card(step: StepView, stored: StoredStep, facts: Facts, room: int) -> t
     prose, title, told, plain = None, SafeString(""), "", None
     if said is None:
         pass
-    elif glance.kind is StepKind.SYSTEM and whole.count("\n") > 2:
+    elif kind is StepKind.SYSTEM and whole.count("\n") > 2:
         told, plain = _first_sentence(whole), said
     elif whole and len(whole) <= min(PROSE_CHARS, room) and max(map(len, whole.split("\n"))) <= LINE_CHARS:
         title = _draw_title(whole) if step.tools else SafeString("")
@@ -175,7 +176,7 @@ def _draw_card(step: StepView, stored: StoredStep, facts: Facts, room: int) -> t
         plain = said
     card = StepCard(
         step=step,
-        kind=glance.kind,
+        kind=kind,
         title=title,
         prose=prose,
         plain=plain,

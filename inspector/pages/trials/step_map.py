@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from benchapp.analysis.deciding.deciding_steps import StepIndex
 from benchapp.analysis.deciding.step_glances import StepGlance, StepKind, glance_at
@@ -26,8 +27,7 @@ _WORST = {"deciding": 3, "error": 2, "skill": 1}
 Clock = tuple[float | None, float | None]  # seconds it took, seconds since the start
 
 
-@dataclass(frozen=True, slots=True)
-class OutlineLine:
+class OutlineLine(NamedTuple):
     """One step in a line. `note`: why it matters, in words. `bars`: widths for time and tokens."""
 
     number: int
@@ -86,12 +86,13 @@ def build_step_map(
     chunks: Sequence[ChunkSummary],
     index: StepIndex | None,
     *,
+    clocks: Mapping[int, Clock],
     skills: Collection[int],
     flags: Mapping[int, Sequence[str]],
     cuts: Cuts,
     here: int,
 ) -> StepMap:
-    """No query. `flags`: words of deciding steps by number. `here`: the first step on the page."""
+    """No query. `clocks`: of `time_steps`. `flags`: words of deciding steps by number. `here`: the first step on the page."""
     glances = index.glances if index else ()
     named = (step for chunk in chunks for step in chunk.errors)
     errors = [one.number for one in glances if one.is_error] if index else list(named)
@@ -100,7 +101,7 @@ def build_step_map(
         tools.update(chunk.tools)
     return StepMap(
         total=trajectory.steps_total,
-        lines=tuple(draw_lines(glances, skills=skills, flags=flags, cuts=cuts)),
+        lines=tuple(draw_lines(glances, clocks, skills=skills, flags=flags, cuts=cuts)),
         headings=() if index else tuple(_head(chunk, skills, here) for chunk in chunks),
         marks=tuple(_place_marks(trajectory.steps_total, errors, skills, flags)),
         errors_total=sum(chunk.errors_total for chunk in chunks),
@@ -116,13 +117,17 @@ def build_step_map(
 def read_lines(trajectory: Trajectory, first: int, count: int, skills: Collection[int]) -> list[OutlineLine]:
     """The rows below one heading, from the steps themselves. One query."""
     glances = [glance_at(stored.step) for stored in read_steps(trajectory, first, count)]
-    return list(draw_lines(glances, skills=skills, flags={}, cuts=Cuts()))
+    return list(draw_lines(glances, time_steps(glances), skills=skills, flags={}, cuts=Cuts()))
 
 
 def draw_lines(
-    glances: Sequence[StepGlance], *, skills: Collection[int], flags: Mapping[int, Sequence[str]], cuts: Cuts
+    glances: Sequence[StepGlance],
+    clocks: Mapping[int, Clock],
+    *,
+    skills: Collection[int],
+    flags: Mapping[int, Sequence[str]],
+    cuts: Cuts,
 ) -> Iterator[OutlineLine]:
-    clocks = time_steps(glances)
     longest = max((took for took, _ in clocks.values() if took), default=0.0)
     most = max((one.output_tokens or 0 for one in glances), default=0)
     for one in glances:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import orjson
 
@@ -15,7 +15,7 @@ from inspector.pages.trials.cut_texts import Cuts, read_kept_spans
 from inspector.pages.trials.decided_checks import DecidedVerdict, decide_checks
 from inspector.pages.trials.outline import ChunkSummary, read_chunk_summaries
 from inspector.pages.trials.step_cards import Facts, StepCard, draw_cards
-from inspector.pages.trials.step_map import StepMap, build_step_map, find_next, time_steps
+from inspector.pages.trials.step_map import Clock, StepMap, build_step_map, find_next, time_steps
 from inspector.pages.trials.step_window import StepWindow, parse_chunk
 from inspector.pages.trials.verdict import VerdictView
 from inspector.web.text.drawn_steps import draw_steps, fit_one_page, list_uses_by_step
@@ -36,6 +36,7 @@ class StepReading:
     cuts: Cuts
     decided: DecidedVerdict
     window: StepWindow
+    clocks: Mapping[int, Clock] = field(default_factory=dict)
     stored: tuple[StoredStep, ...] = ()
     cards: tuple[StepCard, ...] = ()
 
@@ -46,7 +47,8 @@ class StepReading:
             self.trajectory,
             self.chunks,
             self.index,
-            skills=list(self.skills),
+            clocks=self.clocks,
+            skills=self.skills.keys(),
             flags=self.decided.flags,
             cuts=self.cuts,
             here=self.window.step or self.window.first,
@@ -74,6 +76,7 @@ def read_trajectory(
         cuts=_read_cuts(compactions),
         decided=decide_checks(verdict, index if judged else None),
         window=parse_chunk(trajectory.steps_total if trajectory else 0, query),
+        clocks=time_steps(index.glances) if index else {},
     )
     reading = _go_to_next(reading, query)
     return _draw(reading, from_end="to" in query) if trajectory and with_steps else reading
@@ -96,10 +99,11 @@ def _draw(reading: StepReading, *, from_end: bool) -> StepReading:
     values = {step: [one.value for one in found if one.value] for step, found in decided.steps.items()}
     views = draw_steps(stored, skills=reading.skills, kept={}, values=values)
     steps = fit_one_page(views, window.step, from_end=from_end)
-    clocks = time_steps(reading.index.glances) if reading.index else {}
+    glances = reading.index.glances if reading.index else ()
     shown = {step.number for step in steps}
     stored = [found for found in stored if found.step.number in shown]
-    facts = Facts(decided.steps, decided.flags, clocks, reading.cuts)
+    kinds = {one.number: one.kind for one in glances if one.number in shown}
+    facts = Facts(decided.steps, decided.flags, reading.clocks, reading.cuts, kinds)
     cards = tuple(draw_cards(steps, stored, facts))
     return replace(reading, window=window.of(steps), stored=tuple(stored), cards=cards)
 

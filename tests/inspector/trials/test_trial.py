@@ -9,6 +9,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from benchapp.analysis.deciding import reading_steps
 from benchapp.models import Blob, SkillUse, TaskRevision, Trial
 from runner.base.types import Check, CheckGroup, CheckStatus, Dimension, Observation, Source, Step, ToolCall, Verdict
 from tests.queries import assert_queries_flat, count_queries
@@ -609,6 +610,7 @@ def test_it_asks_the_same_number_of_queries_for_any_trial(client):
             trial.retrieved.add(earlier)
             make_attempt(trial, counts=False)
             trial.refusals.create(paths=["a"], reason="frozen")
+        reading_steps.KEPT.clear()  # the index of its steps is read once
 
     assert assert_queries_flat(client, f"/trials/{trial.public_id}/", add) <= 30
 
