@@ -20,7 +20,7 @@ def lacks_nothing(sheet: ChartSheet) -> str:
 
 
 def lacks_rivals(sheet: ChartSheet) -> str:
-    return "" if len(sheet.groups) != 1 else "Needs a second group to place the first beside."
+    return "" if len(sheet.groups) != 1 else "Needs a second group to compare with."
 
 
 def lacks_raw_traces(sheet: ChartSheet) -> str:

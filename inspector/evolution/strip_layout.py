@@ -96,10 +96,10 @@ def _space_between(last: TimelineTrial | None, trial: TimelineTrial) -> float:
 def _stretch(layout: StripLayout, last: TimelineTrial | None, trial: TimelineTrial, x: float) -> None:
     """Begins or lengthens the stretches that the trial at x belongs to."""
     new, old = trial.square, last.square if last else None
-    is_same = bool(old) and old.phase == new.phase  # type: ignore[union-attr]
+    is_same = old is not None and old.phase == new.phase
     parts = (
         (layout.phases, new.phase, is_same),
-        (layout.families, new.family or "", is_same and old.family_id == new.family_id),  # type: ignore[union-attr]
+        (layout.families, new.family or "", old is not None and is_same and old.family_id == new.family_id),
     )
     for stretches, name, goes_on in parts:
         left = stretches[-1].left if goes_on else x

@@ -61,7 +61,7 @@ KEYS = {
     "c": KeyMeaning(_S, "{}", "what the author did not see"),
     "x": KeyMeaning(_S, "unfold this step"),
     "X": KeyMeaning(_S, "unfold all"),
-    "b": KeyMeaning(_S, "beside {}", "another one"),
+    "b": KeyMeaning(_S, "next to {}", "another one"),
     "l": KeyMeaning(_S, "the library {}", "of this run"),
     "i": KeyMeaning(_S, "all definitions"),
     "F": KeyMeaning(_S, "pause, or follow from the end"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -15,6 +15,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.cache import patch_vary_headers
+from django_htmx.middleware import HtmxDetails
 
 from benchapp.record.json_shape import encode
 
@@ -84,9 +85,14 @@ def json_url(request: HttpRequest) -> str:
     return f"{route}.json" + (f"?{query}" if query else "")
 
 
+def read_htmx(request: HttpRequest) -> HtmxDetails:
+    """What htmx says of itself; false where a browser asks. Its middleware puts it on every request."""
+    return cast(HtmxDetails, request.htmx)  # type: ignore[attr-defined]
+
+
 def wants_fragment(request: HttpRequest) -> bool:
     """True for an htmx request for a part of a page; a history restore needs the whole page."""
-    htmx = request.htmx  # type: ignore[attr-defined]
+    htmx = read_htmx(request)
     return bool(htmx) and not htmx.boosted and not htmx.history_restore_request
 
 

@@ -58,7 +58,7 @@ from inspector.pages.runs.run import (
     split_cards,
 )
 from inspector.web.forms import TrialListForm
-from inspector.web.responses import PageLink, address_of_any, next_url, paginate, render_page, wants_fragment
+from inspector.web.responses import PageLink, address_of_any, next_url, paginate, read_htmx, render_page, wants_fragment
 from inspector.web.text.live_step import in_a_line, without_closed
 from inspector.web.text.row_shapes import ATTEMPT, AUTHOR_CALL, TRIAL
 from runner.base.types import DecisionStatus, Phase
@@ -75,7 +75,7 @@ def run(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Http
         ),
         public_id=public_id,
     )
-    if request.htmx and request.htmx.target == "evolution":  # type: ignore[attr-defined]
+    if read_htmx(request).target == "evolution":
         return _evolution_part(request, found)
     trials = Trial.objects.filter(episode__run=found)
     tallies = tally_by(trials, "phase", "task__role")

@@ -34,7 +34,7 @@ from inspector.pages.trials.trial import (
     read_more_steps,
 )
 from inspector.web.closed_pages import refuse_closed
-from inspector.web.responses import PageLink, link_to, render_page
+from inspector.web.responses import PageLink, link_to, read_htmx, render_page
 from inspector.web.subject import of_trial
 from inspector.web.text.visible import visible
 from runner.trajectories.fields import fields
@@ -104,7 +104,7 @@ def trial(request: HttpRequest, found: Trial, *, as_json: bool = False) -> HttpR
 @of_trial
 def steps(request: HttpRequest, found: Trial) -> HttpResponse:
     """Further steps for htmx: from `?first=` on, up to `?to=`, or around `?at=`. Anybody else is sent to the page."""
-    if not request.htmx:  # type: ignore[attr-defined]
+    if not read_htmx(request):
         query = request.GET.copy()
         query["at"] = query.get("at") or query.get("first") or query.get("to") or "1"
         return redirect(f"{found.get_absolute_url()}?{query.urlencode()}")
@@ -137,7 +137,7 @@ def outline_rows(request: HttpRequest, found: Trial) -> HttpResponse:
 @require_safe
 def parting(request: HttpRequest, public_id: UUID, other_id: UUID) -> HttpResponse:
     """Where two trials of one task first part, for htmx; anybody else is sent to the two side by side."""
-    if not request.htmx:  # type: ignore[attr-defined]
+    if not read_htmx(request):
         return redirect("compare-pair", public_id, other_id)
     left = get_object_or_404(Trial.objects.for_detail(), public_id=public_id)
     right = get_object_or_404(Trial.objects.for_detail(), public_id=other_id)
@@ -169,7 +169,7 @@ def field(request: HttpRequest, found: Trial) -> HttpResponse:
         raise Http404("no such field") from error
     end = stored.length if asked["end"] is None else min(asked["end"], stored.length)
     start = min(asked["start"] or 0, end)
-    if not request.htmx:  # type: ignore[attr-defined]
+    if not read_htmx(request):
         return HttpResponse(visible(stored.read(start, end)), "text/plain; charset=utf-8")
     first, last = _place_piece(start, end, asked["part"])
     context = {
@@ -236,7 +236,7 @@ def trajectory_file(request: HttpRequest, trial: Trial) -> HttpResponse | Stream
 @of_trial
 def live_trial(request: HttpRequest, found: Trial) -> HttpResponse:
     """A fragment for htmx; anybody else is sent to the page it belongs to."""
-    if not request.htmx:  # type: ignore[attr-defined]
+    if not read_htmx(request):
         return redirect(found)
     number = request.GET.get("attempt", "")
     attempt = get_object_or_404(found.attempts, number=int(number) if number.isdecimal() and len(number) < 6 else 0)

@@ -18,6 +18,7 @@ from inspector.pages.review.exhibits.exhibited_trial import ShownFields
 from inspector.pages.review.exhibits.gaps import gap_address
 from inspector.web.access import user_of
 from inspector.web.closed_pages import item_closed_to
+from inspector.web.responses import read_htmx
 
 PIECE_CHARS = 64_000  # of one field in one answer
 KINDS = {"tool_calls": "call", "observations": "result"}
@@ -46,7 +47,7 @@ def field(request: HttpRequest, public_id: UUID) -> HttpResponse:
     text = _read_shown_text(item, request, asked["trajectory"] or 0, asked["step"], asked["field"])
     start = asked["start"] or 0
     found = text[start : asked["end"]]
-    if not request.htmx:  # type: ignore[attr-defined]
+    if not read_htmx(request):
         return HttpResponse(found, "text/plain; charset=utf-8")
     left = max(0, len(found) - PIECE_CHARS)
     base, index = reverse("review-field", args=[public_id]), asked["trajectory"] or 0
