@@ -20,10 +20,9 @@ ACTS = 2  # part of an address, what it does
 # Words of titles that name no thing. A word that no title has any more is taken out of here.
 ORDINARY = set(
     """
-    a against allowed an and as at behind cannot carry change closed compare did differences does each end fail
-    failed finished found from how is it just launch learning log logged may means new no not nothing now number of
-    on open or other over page password read right save saved saw skillglass the their these this to try two unknown
-    v was were what while who why work you
+    a against allowed an and as at behind cannot carry change closed compare did differences does each end failed
+    found from how it launch log logged may means new no not nothing now number of on open other over page password
+    read right save saved saw skillglass the their these this to two unknown v was were what while why work you
     """.split()
 )
 
