@@ -98,7 +98,9 @@ def test_workers_that_vanish_again_and_again_at_one_trial_block_the_episode(epis
     vanish(episode)
     blocked = advance(episode)
     assert (blocked.status, blocked.lease_owner) == ("blocked", "")
-    assert blocked.blocked_reason.startswith("The machine failed 3 times in a row, the last time because whoever")
+    assert blocked.blocked_reason.startswith(
+        "The machine failed 3 times in a row, the last time because its worker vanished"
+    )
     assert list(Attempt.objects.values_list("status", "counts")) == [("interrupted", False)] * 3
     assert Experiment.objects.get().status == "blocked"
 
@@ -161,7 +163,7 @@ def test_nothing_is_noted_about_an_episode_that_somebody_else_holds(episode: Epi
 
 
 @pytest.mark.parametrize(
-    ("status", "told"), [(9, "signal SIGKILL (out of memory"), (15, "signal SIGTERM"), (256, "exit code 1")]
+    ("status", "told"), [(9, "signal SIGKILL (perhaps out of memory"), (15, "signal SIGTERM"), (256, "exit code 1")]
 )
 def test_a_wait_status_is_told_in_words(status: int, told: str) -> None:
     assert workers._render_exit(status).startswith(told)

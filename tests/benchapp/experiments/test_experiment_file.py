@@ -159,7 +159,7 @@ def test_a_program_asks_for_a_container() -> None:
 
 def test_a_harness_that_its_preset_stands_for_is_not_named_twice() -> None:
     twice = {"agents": ["preset", "claude-code"], "agent_model": "claude-opus-4.6", "sandbox": "docker"}
-    with pytest.raises(Unlaunchable, match="agents: preset and claude-code are the same beside claude-opus-4.6"):
+    with pytest.raises(Unlaunchable, match="agents: preset and claude-code are the same with claude-opus-4.6"):
         prepare({**SPEC, **twice}, keys_elsewhere=True)
 
 

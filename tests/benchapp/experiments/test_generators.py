@@ -74,7 +74,7 @@ def test_trials_are_counted_over_the_cells_that_there_are(settings: Any) -> None
     ("conditions", "authors", "told"),
     [
         (("plug-in",), ("scripted/apprentice",), "author_models: plug-in: it runs an outside program"),
-        (("naive-prompt",), ("generator/outline",), "author_models: naive-prompt: its author is a model that is asked"),
+        (("naive-prompt",), ("generator/outline",), "author_models: naive-prompt: its author is a model (expected"),
         (("plug-in",), ("scripted/apprentice", "generator/outline"), "author_models: scripted/apprentice: every"),
         (("naive-prompt",), ("scripted/apprentice", "generator/outline"), "author_models: generator/outline: it is an"),
         (("plug-in",), ("generator/nobody",), "author_models: unknown generator 'nobody'; known: outline"),

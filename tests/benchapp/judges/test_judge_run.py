@@ -192,5 +192,5 @@ def test_the_retest_prints_rank_agreement_error_and_spread(provider: Provider, m
 def test_what_it_is_not_asked_for_is_refused_with_what_there_is(provider: Provider) -> None:
     with pytest.raises(CommandError, match="taste unknown; known: coverage, executability"):
         judge(provider, make_world(), "--metrics", "taste")
-    with pytest.raises(CommandError, match="at least 2"):
+    with pytest.raises(CommandError, match="use 2 or more"):
         judge(provider, make_world(), "--repeats", "1", command="judge_retest")

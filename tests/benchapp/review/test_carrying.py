@@ -240,14 +240,14 @@ def test_a_resolution_is_carried_where_nothing_is_looked_at_again() -> None:
 
 def test_it_refuses_drafts_older_versions_other_codebooks_and_a_second_time() -> None:
     queue = make_queue(version=make_version(CODES))
-    with pytest.raises(CodebookRefused, match="frozen version"):
+    with pytest.raises(CodebookRefused, match="Freeze the version first"):
         carry(queue, draft_of(queue.version.codebook, None), None)
     version = next_version(queue.version, everything)
     for wrong in (queue.version, make_version(CODES)):
         with pytest.raises(CodebookRefused, match="an earlier and a later version of one codebook"):
             carry(queue, wrong, None)
     carried = carry(queue, version, None)
-    with pytest.raises(CodebookRefused, match="before"):
+    with pytest.raises(CodebookRefused, match="is already carried over"):
         carry(queue, version, None)
     assert Queue.objects.count() == 2
     with pytest.raises(CodebookRefused, match="an earlier"):

@@ -367,7 +367,7 @@ def test_a_submitted_review_fills_the_slot_and_is_written_down(item: QueueItem, 
 def test_empty_answers_are_meant(item: QueueItem, user: User) -> None:
     with pytest.raises(Unfinished, match="No code is set"):
         drafts.submit(item, user, draft(mark(memo="odd, but no code")), revision=0)
-    with pytest.raises(Unfinished, match="nothing is wrong, and it carries codes"):
+    with pytest.raises(Unfinished, match="You said that nothing is wrong, and set codes"):
         drafts.submit(item, user, draft(mark(item)), revision=0, nothing_wrong=True)
     review = drafts.submit(item, user, draft(mark(memo="odd, but no code")), revision=0, nothing_wrong=True)
     assert review.state == "submitted"

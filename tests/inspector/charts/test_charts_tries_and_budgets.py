@@ -79,7 +79,7 @@ def test_it_counts_what_was_solved_within_each_budget() -> None:
 
 def test_it_counts_output_alone_when_asked() -> None:
     make_trial(make_unordered_episode(), phase="evaluation", attempt={"input_tokens": None, "output_tokens": 300})
-    assert "tells its tokens" in drawn(budget_chart.CHART).absent
+    assert "reports its tokens" in drawn(budget_chart.CHART).absent
     assert drawn(budget_chart.CHART, "option=tokens:output").table.records()[-1]["budget"] == 300
 
 
@@ -97,7 +97,7 @@ def test_it_draws_printed_plateaus_and_says_what_they_are() -> None:
     drawing = drawn(budget_chart.CHART, "published=skillgenbench")
     ends = {(trace.x[0], trace.x[1]) for trace in drawing.figure.data}
     assert ends == {(18.0, 20.0), (10.0, 17.0)}
-    assert any("not published as numbers" in note for note in drawing.notes)
+    assert any("does not publish the numbers" in note for note in drawing.notes)
 
 
 @pytest.mark.parametrize("chart", [pass_at_k.CHART, budget_chart.CHART], ids=lambda chart: chart.key)

@@ -56,7 +56,7 @@ def test_the_list_of_trials_says_what_came_since(client: Client, pin: datetime) 
     assert (data["runs_added_since"], data["trials_revised_since"]) == (1, 1)
     page = client.get(pinned("/compare/trials/", pin)).text
     assert "1 run that matches came later and is left out." in page
-    assert "1 of these trials was settled later and is shown without a result." in page
+    assert "1 of these trials was scored later and is shown without a result." in page
     assert "Pinned:" not in client.get("/compare/trials/").text
 
 

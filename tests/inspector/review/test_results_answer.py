@@ -65,7 +65,7 @@ def test_a_cause_stands_with_its_key_and_its_examples(client: Client) -> None:
     world = make_reviewed_world()
     say(world, 0, ["misapplied"], ["misapplied"])
     text = text_of(client, world.queue)
-    assert text.index("<kbd>1</kbd><kbd>2</kbd>") > text.index("Causes, most frequent first")
+    assert text.index("<kbd>1</kbd><kbd>2</kbd>") > text.index(", most frequent first")
     assert world.items[0].trial.task.title in text
 
 

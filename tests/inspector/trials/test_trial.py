@@ -356,7 +356,9 @@ def test_it_shows_the_compactions_with_their_cuts(client, trial):
 
 
 def test_it_says_that_there_is_no_compaction(client):
-    assert "No rich compaction" in page(client, make_trial(), "?view=rich")
+    text = page(client, make_trial(), "?view=rich")
+    assert "<h2>No rich <" in text
+    assert "None is recorded for this trajectory." in text
 
 
 def test_it_switches_trajectories(client, trial):
