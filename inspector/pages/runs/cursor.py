@@ -10,6 +10,7 @@ from itertools import groupby
 from django.template.loader import render_to_string
 from django.utils.safestring import mark_safe
 
+from benchapp.analysis.lineage.library_states import LibraryHistory, read_histories
 from benchapp.models import Check, Episode, Run, Square, Verdict
 from benchapp.record.visible import one_line
 from benchapp.stats.learning.computed_runs import RunCache, has_ended
@@ -69,7 +70,8 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True)
 class Evolution:
-    """`others`: strips of the other episodes; `left_out` of them are not drawn."""
+    """`others`: strips of the other episodes, their trials alone: what their authors did is drawn once one is chosen.
+    `left_out` of them are not drawn."""
 
     strip: Strip
     cursor: Cursor
@@ -129,7 +131,8 @@ def open_evolution(
     if chosen is None or not squares:
         return None
     others = [each for each in ordered if each != chosen]
-    timeline, *minor = read_timelines(run, [chosen, *others[:MAX_MINOR]], squares)
+    histories = {each.pk: LibraryHistory(()) for each in others[:MAX_MINOR]} | read_histories([chosen])
+    timeline, *minor = read_timelines(run, [chosen, *others[:MAX_MINOR]], squares, histories)
     timeline = follow_skills(timeline)
     if not timeline.trials:
         return None
@@ -170,6 +173,8 @@ def _draw_full(run: Run, timeline: Timeline, cursor: Cursor) -> Strip:
 def _draw_minor(run: Run, timeline: Timeline) -> Strip:
     passed, scored = timeline.count_passed(Phase.DEPLOYMENT)
     place = f"{passed}/{scored} deployed" if scored else f"{len(timeline.trials)} trials"
+    if decisions := getattr(timeline.episode, "decisions_total", 0):
+        place = f"{place}, {decisions} decision{'' if decisions == 1 else 's'}"
     links = link_to_cursor(run, timeline.episode)
     return Strip(timeline, draw_strip(timeline, links, StripForm.MINOR), place)
 
