@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from django.conf import settings
 
-from benchapp.models import Experiment
+from benchapp.models import Experiment, Run
 
 logger = logging.getLogger(__name__)
 RULES = ("analysis", "stats")  # packages whose code works facts out
@@ -54,6 +54,12 @@ def keep_fact(experiment: Experiment, name: str, key: object, fact: dict[str, An
     """`name`: of the fact, one per experiment. `key`: the revisions of all it was worked out from."""
     text = json.dumps(fact, default=lambda value: value.item()).encode()  # numbers of numpy
     write_kept(_path(experiment, name, key), f"{experiment.public_id}-{name}-*", lambda part: part.write(text))
+
+
+def read_revisions(experiment: Experiment) -> tuple[tuple[str, int], ...]:
+    """Of all its runs, the key of what holds one run beside another. One query."""
+    rows = Run.objects.filter(experiment=experiment).order_by("pk").values_list("public_id", "revision")
+    return tuple((str(public_id), revision) for public_id, revision in rows)
 
 
 def clear_facts(experiments: Iterable[Experiment]) -> None:
