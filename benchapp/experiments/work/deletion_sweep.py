@@ -11,6 +11,7 @@ from django.utils import timezone
 from benchapp.models import Blob, Episode, Experiment, ImportBatch, Refusal, Run, Seal, Seeding, Skip, Snapshot
 from benchapp.models.pointing import describe_pointers, filter_pointed_at
 from benchapp.stats.comparing import column_shelf
+from benchapp.stats.learning.kept_files import clear_facts
 
 
 class StillWorking(Exception):
@@ -38,6 +39,7 @@ def sweep() -> Swept:
         kept = filter_pointed_at(Experiment.objects.exclude(deleted_at=None))
         entombed = Experiment.objects.exclude(deleted_at=None).exclude(pk__in=[each.pk for each in kept])
         column_shelf.clear(Run.objects.filter(experiment__in=entombed))
+        clear_facts(entombed)
         experiments = entombed.count()
         entombed.delete()
         for target in (Seeding, Seal, Refusal, Skip):  # entries point at these, so no cascade reaches them

@@ -6,20 +6,18 @@ record would give; losing it costs time, so nothing here fails a page.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 from dataclasses import fields
 from hashlib import blake2b
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 
 import numpy as np
 from django.conf import settings
 
 from benchapp.models import Run
+from benchapp.stats.learning.kept_files import write_kept
 from benchapp.stats.metrics.outcomes import Floats, Ints, Mask, Outcomes, outcomes_from
 
-logger = logging.getLogger(__name__)
 FIELDS = fields(Outcomes)
 LAYOUT = blake2b(repr([(field.name, field.type) for field in FIELDS]).encode(), digest_size=4).hexdigest()
 
@@ -40,18 +38,9 @@ def take(run: Run) -> Outcomes | None:
 
 
 def keep(run: Run, outcomes: Outcomes) -> None:
-    """Write a temporary file and rename it, so that nobody reads half a file. Delete earlier revisions of the run."""
+    """Delete earlier revisions of the run."""
     words = np.stack([_pack(getattr(outcomes, field.name)) for field in FIELDS])
-    try:
-        folder().mkdir(parents=True, exist_ok=True)
-        with NamedTemporaryFile(dir=folder(), suffix=".part", delete=False) as part:
-            np.save(part, words, allow_pickle=False)
-        Path(part.name).replace(_path(run))
-        for other in folder().glob(f"{run.public_id}-*.npy"):
-            if other != _path(run):
-                other.unlink(missing_ok=True)
-    except OSError as error:
-        logger.warning("columns of run %s are not kept: %s", run.public_id, error)
+    write_kept(_path(run), f"{run.public_id}-*.npy", lambda part: np.save(part, words, allow_pickle=False))
 
 
 def clear(runs: Iterable[Run]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from benchapp.models import Experiment, Run
 from benchapp.record.json_shape import JsonShape, Shaped
@@ -16,6 +16,7 @@ from benchapp.stats.comparing.selection import MAX_RUNS
 from benchapp.stats.inference.difference import Difference
 from benchapp.stats.inference.holm import holm
 from benchapp.stats.learning.computed_runs import Recent
+from benchapp.stats.learning.kept_files import keep_fact, take_fact
 from benchapp.stats.metrics.catalogue import DEFAULT_METRIC, METRICS, TABLES, table_for
 from benchapp.stats.metrics.metric import TrialMetric
 
@@ -86,20 +87,34 @@ class ExperimentVerdict(Shaped):
 
 
 KEPT: Recent[Hashable, ExperimentVerdict] = Recent(5_000)
+FACT = "verdict"  # its name on disk
 
 
 def judge_experiments(experiments: Mapping[Experiment, Sequence[Run]]) -> dict[int, ExperimentVerdict]:
     """Experiment pk -> verdict, of every one given; they must have ended. Reads the trials of those not at hand together."""
-    keys = {each: _make_key(each, runs) for each, runs in experiments.items()}
-    missing = {each: list(runs)[:MAX_RUNS] for each, runs in experiments.items() if KEPT.get(keys[each]) is None}
+    found = {each: _take(each, runs) for each, runs in experiments.items()}
+    missing = {each: list(experiments[each])[:MAX_RUNS] for each, verdict in found.items() if verdict is None}
     if missing:
         outcomes_of([run for runs in missing.values() for run in runs])  # at hand from here on
-    found = {}
-    for each in experiments:
-        if each in missing:
-            KEPT.put(keys[each], _judge(each, missing[each]))
-        found[each.pk] = KEPT.get(keys[each]) or _judge(each, list(experiments[each])[:MAX_RUNS])
-    return found
+    return {each.pk: verdict or _judge_and_keep(each, experiments[each]) for each, verdict in found.items()}
+
+
+def _take(experiment: Experiment, runs: Sequence[Run]) -> ExperimentVerdict | None:
+    """What is at hand in this process or on its disk."""
+    key = _make_key(experiment, runs)
+    if (kept := KEPT.get(key)) or (fact := take_fact(experiment, FACT, key)) is None:
+        return kept
+    ways = tuple(JudgedWay(**{**way, "effect": Effect(way["effect"])}) for way in fact["ways"])
+    verdict = ExperimentVerdict(**{**fact, "ways": ways})
+    KEPT.put(key, verdict)
+    return verdict
+
+
+def _judge_and_keep(experiment: Experiment, runs: Sequence[Run]) -> ExperimentVerdict:
+    verdict, key = _judge(experiment, list(runs)[:MAX_RUNS]), _make_key(experiment, runs)
+    KEPT.put(key, verdict)
+    keep_fact(experiment, FACT, key, asdict(verdict))
+    return verdict
 
 
 def _make_key(experiment: Experiment, runs: Iterable[Run]) -> Hashable:

@@ -10,9 +10,11 @@ from itertools import groupby
 from django.template.loader import render_to_string
 from django.utils.safestring import mark_safe
 
+from benchapp.analysis.lineage.library_states import LibraryHistory, read_histories
 from benchapp.models import Check, Episode, Run, Square, Verdict
 from benchapp.record.visible import one_line
 from benchapp.stats.learning.computed_runs import RunCache, has_ended
+from benchapp.stats.learning.kept_files import keep_fact, read_revisions, take_fact
 from benchapp.stats.metrics.no_skill_sibling import Successes
 from benchapp.stats.metrics.rates import Rate
 from inspector.evolution.strip import Strip, link_to_cursor, link_to_pages
@@ -69,7 +71,8 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True)
 class Evolution:
-    """`others`: strips of the other episodes; `left_out` of them are not drawn."""
+    """`others`: strips of the other episodes, their trials alone: what their authors did is drawn once one is chosen.
+    `left_out` of them are not drawn."""
 
     strip: Strip
     cursor: Cursor
@@ -129,7 +132,8 @@ def open_evolution(
     if chosen is None or not squares:
         return None
     others = [each for each in ordered if each != chosen]
-    timeline, *minor = read_timelines(run, [chosen, *others[:MAX_MINOR]], squares)
+    histories = {each.pk: LibraryHistory(()) for each in others[:MAX_MINOR]} | read_histories([chosen])
+    timeline, *minor = read_timelines(run, [chosen, *others[:MAX_MINOR]], squares, histories)
     timeline = follow_skills(timeline)
     if not timeline.trials:
         return None
@@ -170,6 +174,8 @@ def _draw_full(run: Run, timeline: Timeline, cursor: Cursor) -> Strip:
 def _draw_minor(run: Run, timeline: Timeline) -> Strip:
     passed, scored = timeline.count_passed(Phase.DEPLOYMENT)
     place = f"{passed}/{scored} deployed" if scored else f"{len(timeline.trials)} trials"
+    if decisions := getattr(timeline.episode, "decisions_total", 0):
+        place = f"{place}, {decisions} decision{'' if decisions == 1 else 's'}"
     links = link_to_cursor(run, timeline.episode)
     return Strip(timeline, draw_strip(timeline, links, StripForm.MINOR), place)
 
@@ -219,11 +225,29 @@ def _choose_key(run: Run, timeline: Timeline) -> str:
     keyed = [patch for patch in timeline.patches if patch.key]
     if run.is_open and keyed:
         return keyed[-1].key
-    if keyed and (telling := open_course(run, timeline.episode, timeline.history).find_telling()):
-        return telling.stop.key
+    if keyed and (telling := _find_telling(run, timeline)):
+        return telling
     changes = [patch.key for patch in keyed if patch.is_change] or [patch.key for patch in keyed]
     failed = (trial.key for trial in timeline.trials if trial.square.success is False)
     return changes[-1] if changes else next(failed, timeline.trials[0].key)
+
+
+def _find_telling(run: Run, timeline: Timeline) -> str:
+    """The key of the change on which the library opens, or "". Finding it reads every file the library ever held, so of a
+    run at its end it is kept on disk."""
+    if not has_ended(run):
+        return _read_telling(run, timeline)
+    name, revisions = f"telling-{timeline.episode.public_id}", read_revisions(run.experiment)
+    fact = take_fact(run.experiment, name, revisions)
+    if fact is None:
+        fact = {"key": _read_telling(run, timeline)}
+        keep_fact(run.experiment, name, revisions, fact)
+    return str(fact["key"])
+
+
+def _read_telling(run: Run, timeline: Timeline) -> str:
+    telling = open_course(run, timeline.episode, timeline.history).find_telling()
+    return telling.stop.key if telling else ""
 
 
 def _read_checks(trial: TimelineTrial) -> FailedChecks | None:

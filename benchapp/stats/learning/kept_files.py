@@ -1,0 +1,84 @@
+"""Files of computed values below the var folder, so that a new process need not compute them again.
+
+A file is only ever what the record would give; losing it costs time, so nothing here fails a page. Facts are small values as
+JSON, kept with a digest of what they were worked out from and of the rules that did it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterable
+from functools import cache
+from hashlib import blake2b
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import IO, Any
+
+from django.conf import settings
+
+from benchapp.models import Experiment, Run
+
+logger = logging.getLogger(__name__)
+RULES = ("analysis", "stats")  # packages whose code works facts out
+
+
+def write_kept(path: Path, former: str, write: Callable[[IO[bytes]], object]) -> None:
+    """Write a temporary file and rename it, so that nobody reads half a file. Delete others that match `former`."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as part:
+            write(part)
+        Path(part.name).replace(path)
+        for other in path.parent.glob(former):
+            if other != path:
+                other.unlink(missing_ok=True)
+    except OSError as error:
+        logger.warning("%s is not kept: %s", path.name, error)
+
+
+def facts_folder() -> Path:
+    return Path(settings.VAR_DIR) / "facts"
+
+
+def take_fact(experiment: Experiment, name: str, key: object) -> dict[str, Any] | None:
+    """None where nothing is kept of this key, or what is kept cannot be read."""
+    try:
+        found = json.loads(_path(experiment, name, key).read_bytes())
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def keep_fact(experiment: Experiment, name: str, key: object, fact: dict[str, Any]) -> None:
+    """`name`: of the fact, one per experiment. `key`: the revisions of all it was worked out from."""
+    text = json.dumps(fact, default=lambda value: value.item()).encode()  # numbers of numpy
+    write_kept(_path(experiment, name, key), f"{experiment.public_id}-{name}-*", lambda part: part.write(text))
+
+
+def read_revisions(experiment: Experiment) -> tuple[tuple[str, int], ...]:
+    """Of all its runs, the key of what holds one run beside another. One query."""
+    rows = Run.objects.filter(experiment=experiment).order_by("pk").values_list("public_id", "revision")
+    return tuple((str(public_id), revision) for public_id, revision in rows)
+
+
+def clear_facts(experiments: Iterable[Experiment]) -> None:
+    """Of experiments that are about to be removed."""
+    for each in experiments:
+        for path in facts_folder().glob(f"{each.public_id}-*"):
+            path.unlink(missing_ok=True)
+
+
+def _path(experiment: Experiment, name: str, key: object) -> Path:
+    digest = blake2b(f"{_digest_rules()} {key}".encode(), digest_size=12).hexdigest()
+    return facts_folder() / f"{experiment.public_id}-{name}-{digest}.json"
+
+
+@cache
+def _digest_rules() -> str:
+    """Of the code, once per process: another version of it may say otherwise of the same numbers."""
+    found, home = blake2b(digest_size=12), Path(settings.BASE_DIR) / "benchapp"
+    for package in RULES:
+        for path in sorted((home / package).rglob("*.py")):
+            found.update(path.read_bytes())
+    return found.hexdigest()
