@@ -44,7 +44,7 @@ def check(plan: EpisodePlan) -> None:
     nameless = [task.key for family in plan.environment.families for task in family.tasks if task.role is None]
     if nameless:
         raise SetupError(
-            f"the protocol skillevolbench goes by roles, which these tasks lack: {', '.join(nameless[:5])}"
+            f"the protocol skillevolbench needs a role for every task; these have none: {', '.join(nameless[:5])}"
         )
     if plan.condition.start is Start.CURATED:
         without = [family.key for family in plan.environment.families if not family.curated]

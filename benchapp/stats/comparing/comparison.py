@@ -244,8 +244,8 @@ class GroupComparison:
         if len(still) == groups:
             which = "The only group is" if groups == 1 else f"All {groups} groups are"
         return (
-            f"{which} unfinished: {tally.done:,} of {tally.total:,} planned trials have ended. What comes may change every"
-            " number, and what ended first need not be like the rest."
+            f"{which} unfinished: {tally.done:,} of {tally.total:,} planned trials have ended. Later trials may change every"
+            " number, and early ones may not be typical."
         )
 
     @cached_property

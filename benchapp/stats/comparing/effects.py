@@ -83,10 +83,11 @@ def answer_question(effects: Sequence[Effect], episodes: int) -> str:
     """The heading that answers "Did skills help?" from the effects of all ways to remember against no skill."""
     count = len(effects)
     better = sum(each is Effect.UP for each in effects)
+    worse = sum(each is Effect.DOWN for each in effects)
     if better:
-        return (
-            f"Yes, {better} of {count} {'way' if count == 1 else 'ways'} clearly {'helps' if better == 1 else 'help'}."
-        )
+        hurts = f"; {worse} clearly {'hurts' if worse == 1 else 'hurt'}" if worse else ""
+        ways = "way" if count == 1 else "ways"
+        return f"Yes, {better} of {count} {ways} clearly {'helps' if better == 1 else 'help'}{hurts}."
     if not effects or all(each is Effect.UNTESTED for each in effects):
         few = "One episode is" if episodes == 1 else f"{episodes} episodes are"
         return f"Maybe. {few} too few to tell."

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
@@ -50,7 +50,7 @@ def take_fact(experiment: Experiment, name: str, key: object) -> dict[str, Any] 
     return found if isinstance(found, dict) else None
 
 
-def keep_fact(experiment: Experiment, name: str, key: object, fact: dict[str, Any]) -> None:
+def keep_fact(experiment: Experiment, name: str, key: object, fact: Mapping[str, object]) -> None:
     """`name`: of the fact, one per experiment. `key`: the revisions of all it was worked out from."""
     text = json.dumps(fact, default=lambda value: value.item()).encode()  # numbers of numpy
     write_kept(_path(experiment, name, key), f"{experiment.public_id}-{name}-*", lambda part: part.write(text))

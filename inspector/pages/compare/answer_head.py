@@ -123,6 +123,8 @@ def _write_delta(answer: Answer) -> str:
 def _write_lede(answer: Answer) -> str:
     """How sure the best is."""
     best = answer.best
+    if best is None and answer.comparison.unfinished:
+        return "Not all trials have ended yet."
     if best is None:
         return "Add runs without a skill, with the same models and tasks."
     if best.difference.interval is None:

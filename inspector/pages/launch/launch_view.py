@@ -215,7 +215,7 @@ def _launch(request: HttpRequest, draft: LaunchDraft) -> HttpResponse:
     token = f"{request.POST.get('once', '')[:64]}:{draft.digest}"
     file.setdefault("key", "form-" + hashlib.sha256(token.encode()).hexdigest()[:24])
     experiment = launch_experiment(file, by=user_of(request), keys_elsewhere=True)
-    messages.success(request, f"{experiment.name} is launched: workers take it up in turn.")
+    messages.success(request, f"{experiment.name} is launched and waits for a worker.")
     return HttpResponseRedirect(experiment.get_absolute_url())
 
 

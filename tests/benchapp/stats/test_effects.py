@@ -53,7 +53,7 @@ def test_no_interval_is_no_test():
 @pytest.mark.parametrize(
     ("effects", "episodes", "heading"),
     [
-        ([Effect.UP, Effect.OPEN, Effect.DOWN], 12, "Yes, 1 of 3 ways clearly helps."),
+        ([Effect.UP, Effect.OPEN, Effect.DOWN], 12, "Yes, 1 of 3 ways clearly helps; 1 clearly hurts."),
         ([Effect.UP, Effect.UP], 12, "Yes, 2 of 2 ways clearly help."),
         ([Effect.LIKELY_UP, Effect.DOWN], 12, "Likely, but not beyond doubt."),
         ([Effect.OPEN, Effect.SAME], 12, "Not clear yet."),

@@ -463,7 +463,7 @@ def test_a_protocol_that_goes_by_roles_refuses_tasks_without_them() -> None:
     """It would plan no trial at all, and an experiment of nothing would look finished."""
     (environment,) = read_suite_folder(EXAMPLES / "skillflow").environments
     arguments = {"condition": find_condition("no-skill"), "run_seed": 1, "setup_digest": "0" * 64, "agent": "nop"}
-    with pytest.raises(SetupError, match="goes by roles.*ledger_cash_box"):
+    with pytest.raises(SetupError, match="needs a role for every task.*ledger_cash_box"):
         EpisodePlan(episode="e", environment=environment, **arguments)
     assert len(slots(EpisodePlan(episode="e", environment=environment, protocol="skillflow", **arguments))) == 4
 
