@@ -467,7 +467,7 @@ def test_an_image_that_cannot_be_had_is_built_and_told_apart(
     assert (built.folder, built.name != plain.name) == ("/t", True)
     assert client.inspect_image(built.id)["Config"]["Labels"][STANDS_FOR_LABEL] == "localhost:1/skillglass-none:1"
     assert "skillglass-none:1 is not on the engine" in caplog.text
-    assert "stands for localhost:1/skillglass-none:1" in caplog.text
+    assert "replaces localhost:1/skillglass-none:1" in caplog.text
     sandbox = open_sandbox(named, name="stand-in")
     sandbox.close()
     assert (sandbox.handle["image"], sandbox.handle["stands_for"]) == (built.id, "localhost:1/skillglass-none:1")
