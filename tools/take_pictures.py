@@ -35,7 +35,7 @@ HOME = f"http://127.0.0.1:{PORT}"
 WIDTH, HEIGHT = 1440, 900
 THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 MORE = ("skilllearnbench", "skillgenbench", "budget-sweep", "replicates")  # what charts draw and the example has not
-COLOURS = 128  # of a picture: pages have few, and the files stay small
+COLOURS = 256  # of a picture: pages have few, and the files stay small
 TOUR_WIDTH, TOUR_HOLD, CLICK_HOLD = 1120, 1300, 300  # pixels, milliseconds
 
 FOLDER = tempfile.TemporaryDirectory(prefix="skillglass-pictures-")  # gone when this process ends

@@ -120,6 +120,11 @@ def _write_delta(answer: Answer) -> str:
     return f"{render_signed(100 * best.difference.delta, 0)} points"
 
 
+def _write_whole(share: float) -> str:
+    """In percent. A mean over replicates may be 0.3749999 where the counts say 0.375: the page writes both alike."""
+    return f"{round(100 * share, 6):.0f}"
+
+
 def _write_lede(answer: Answer) -> str:
     """How sure the best is."""
     best = answer.best
@@ -158,8 +163,8 @@ def _draw_tile(bare: MetricTile, judged: JudgedGroup, answer: Answer) -> MetricT
     low, high = (_place(end) for end in ends) if ends else ("", "")
     return MetricTile(
         *(bare.metric, bare.name, judged, bare.query, bare.is_chosen),
-        value=f"{100 * found.own:.0f} %",
-        against=f"{base} {100 * found.other:.0f}",
+        value=f"{_write_whole(found.own)} %",
+        against=f"{base} {_write_whole(found.other)}",
         point=_place(found.own),
         base=_place(found.other),
         low=low,
