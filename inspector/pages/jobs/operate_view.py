@@ -97,13 +97,22 @@ def _show(
         "activity": _read_activity(target),
         "progress": progress,
         "budget": budget,
-        "single": isinstance(target, Episode),
-        "places": _list_places(target) if isinstance(target, Episode) else [],
-        "open_trials": _list_open_trials(target) if isinstance(target, Episode) else [],
-        "aside": list(target.trials.blocked().select_related("task")) if isinstance(target, Episode) else [],
+        **_read_episode_parts(target),
     }
     template = "jobs/_operate_live.html" if is_live else "jobs/operate.html"
     return render_page(request, template, data=data, context=context, as_json=False, status=422 if refused else 200)
+
+
+def _read_episode_parts(target: Target) -> dict[str, object]:
+    """What only the page of one episode shows."""
+    if not isinstance(target, Episode):
+        return {"single": False, "places": [], "open_trials": [], "aside": []}
+    return {
+        "single": True,
+        "places": _list_places(target),
+        "open_trials": _list_open_trials(target),
+        "aside": list(target.trials.blocked().select_related("task")),
+    }
 
 
 @require_POST
