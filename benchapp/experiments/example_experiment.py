@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import cast
 
 from django.db import connection
+from django.db.models import QuerySet
 
 from benchapp.analysis.lineage.attribution import read_no_skill
 from benchapp.analysis.lineage.hunks import HunkGone
@@ -52,28 +53,35 @@ class Unfinished(Exception):
 def run_example(*, workers: int = 1) -> list[Experiment]:
     """The experiment, the probe without the lines of one change, and its control. Takes minutes."""
     experiment = launch(EXAMPLE)
-    work_off(experiment, workers=workers)
+    work_off(list_episodes(experiment), workers=workers)
+    return [experiment, *run_probes(experiment, workers=workers)]
+
+
+def run_probes(experiment: Experiment, *, workers: int = 1) -> list[Experiment]:
+    """The probe without the lines of one change, and its control."""
     taken_back = choose_probe(experiment)
-    episode = taken_back.episode
-    made = [taken_back, preview(episode, make_control(taken_back), seed=PROBE_SEED)]
-    probes = [launch_probe(each, reason=REASON).run.experiment for each in made]
+    asked = [taken_back, preview(taken_back.episode, make_control(taken_back), seed=PROBE_SEED)]
+    probes = [launch_probe(each, reason=REASON).run.experiment for each in asked]
     for probe in probes:
-        work_off(probe, workers=workers)
-    return [experiment, *probes]
+        work_off(list_episodes(probe), workers=workers)
+    return probes
 
 
-def work_off(experiment: Experiment, *, workers: int) -> None:
-    """Carries every episode to its end, in this process. Unfinished where one cannot go on."""
-    ids = [str(each.public_id) for each in Episode.objects.filter(run__experiment=experiment).order_by("ordinal", "id")]
+def list_episodes(experiment: Experiment) -> QuerySet[Episode]:
+    return Episode.objects.filter(run__experiment=experiment)
+
+
+def work_off(episodes: QuerySet[Episode], *, workers: int = 1) -> None:
+    """Carries each of them to its end, in this process. Unfinished where one cannot go on."""
+    ids = [str(each.public_id) for each in episodes.order_by("ordinal", "id")]
     if workers == 1:
         for public_id in ids:
             _work_off_episode(public_id)
     else:
         with ThreadPoolExecutor(workers) as pool:
             list(pool.map(_work_off_and_close, ids))
-    experiment.refresh_from_db()
-    if experiment.status != Experiment.Status.DONE:
-        raise Unfinished(f"{experiment.name} is {experiment.status}, not done")
+    if left := episodes.exclude(status=Episode.Status.DONE).first():
+        raise Unfinished(f"{left.run.experiment.name}: {left.title} is {left.status}, not done")
 
 
 def _work_off_and_close(public_id: str) -> None:

@@ -51,6 +51,7 @@ from runner.sandboxes.processes import (
     group_alive,
     hide_environment,
     this_process,
+    wait_for_process,
 )
 
 SKILLS_PATH = f"../{SKILLS}"
@@ -285,12 +286,9 @@ class LocalSandbox:
         """Until the process ends. Why it was ended early, or None."""
         while True:
             remaining = deadline - time.monotonic()
-            try:
-                process.wait(timeout=max(0.0, min(1.0, remaining)))
+            if wait_for_process(process, max(0.0, min(1.0, remaining))):
                 return None
-            except subprocess.TimeoutExpired:
-                reason = AT_TIME_LIMIT if remaining <= 1.0 else self._overfull()
-            if reason:
+            if reason := AT_TIME_LIMIT if remaining <= 1.0 else self._overfull():
                 end_group(process.pid)
                 process.wait()
                 return reason

@@ -4,13 +4,15 @@ from collections import Counter
 
 import pytest
 from django.core.management import call_command
+from django.db.models import Q
 
-from benchapp.experiments.example_experiment import EXAMPLE, read_outcome, run_example
-from benchapp.experiments.launch import experiment_id
+from benchapp.experiments.example_experiment import EXAMPLE, list_episodes, read_outcome, run_probes, work_off
+from benchapp.experiments.launch import experiment_id, launch
 from benchapp.imports.shipped_example import NAMES, take_in_example
 from benchapp.models import Decision, Experiment, Run
 from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.comparing.experiment_verdicts import judge_experiments
+from benchapp.stats.metrics.no_skill_sibling import BASELINE
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
@@ -45,12 +47,21 @@ def test_it_shows_a_win_a_null_and_a_regression_by_a_scripted_model() -> None:
     assert Decision.objects.filter(episode__run__experiment=found, lines_removed__gt=0).exists()
 
 
+def is_rebuilt(outcome: tuple[object, ...]) -> bool:
+    """One replicate of each condition, and every one of the baseline: by these the probe chooses its change."""
+    condition, replicate = outcome[:2]
+    return replicate == 1 or condition == BASELINE
+
+
 def test_a_rebuild_gives_the_same_results(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The archive is no frozen fake: the same file, run anew, ends the same way."""
+    """The archive is no frozen fake: run anew, it ends the same way, and so do the probes of the change it leads to."""
     monkeypatch.setattr("benchapp.experiments.work.advance.hint", lambda _: True)
     monkeypatch.setattr("benchapp.experiments.work.advance._drop_hints", lambda _: None)
     take_in_example()
-    shipped = [read_outcome(find_example()), *sorted(map(read_outcome, Experiment.objects.probes()), key=repr)]
-    Experiment.objects.filter(public_id=experiment_id(str(EXAMPLE["key"]))).update(public_id=experiment_id("shipped"))
-    made, *probes = run_example()
-    assert [read_outcome(made), *sorted(map(read_outcome, probes), key=repr)] == shipped
+    shipped, probes = find_example(), [read_outcome(each) for each in Experiment.objects.probes()]
+    expected = list(filter(is_rebuilt, read_outcome(shipped)))
+    Experiment.objects.filter(pk=shipped.pk).update(public_id=experiment_id("shipped"))
+    made = launch(EXAMPLE)
+    work_off(list_episodes(made).filter(Q(run__replicate=1) | Q(run__condition=BASELINE)))
+    assert list(filter(is_rebuilt, read_outcome(made))) == expected
+    assert sorted(map(read_outcome, run_probes(made)), key=repr) == sorted(probes, key=repr)

@@ -17,7 +17,7 @@ from runner.base.trees import TreeCaps, check_relative, read_tree, write_tree
 from runner.base.types import File, Task
 from runner.sandboxes import sandbox_kind
 from runner.sandboxes.local import LocalSandbox, SandboxLimits, end_processes, open_sandbox
-from runner.sandboxes.processes import find_marked_processes
+from runner.sandboxes.processes import find_marked_processes, wait_for_process
 
 linux_only = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds processes through /proc")
 
@@ -305,3 +305,18 @@ def test_a_command_cannot_read_the_environment_of_the_process_that_opened_its_sa
     environment = {**os.environ, "PLANTED_KEY": "planted-value"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
     assert done.stdout.split() == ["1", "0", "1"], done.stderr
+
+
+@pytest.mark.parametrize("call", ["there", "missing", "refused"])
+def test_a_child_is_waited_for_with_and_without_a_handle_on_it(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if call == "missing":
+        monkeypatch.delattr(os, "pidfd_open", raising=False)
+    if call == "refused":
+        monkeypatch.setattr(os, "pidfd_open", lambda _: os.open("/no/such/handle", os.O_RDONLY), raising=False)
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as child:
+        assert not wait_for_process(child, 0.05)
+        assert child.stdin is not None
+        child.stdin.close()
+        assert wait_for_process(child, 30)
+        assert child.returncode == 0
+        assert wait_for_process(child, 0.0)  # one that is gone already
