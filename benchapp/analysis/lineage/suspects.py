@@ -102,14 +102,13 @@ def rank_suspects(runs: Sequence[Run]) -> list[SuspectLines]:
 def _read_libraries(runs: Sequence[Run]) -> list[_Library]:
     """Of every episode whose lines are traced."""
     by_pk = {run.pk: run for run in runs}
-    episodes = list(Episode.objects.filter(run__in=by_pk, is_tainted=False).select_related("library").order_by("pk"))
+    standing = Episode.objects.filter(run__in=by_pk, is_tainted=False)
+    episodes = list(standing.select_related("library").order_by("run__replicate", "pk"))
     histories = read_histories(episodes)
     lineages = {each.pk: read_lineage(by_pk[each.run_id], each, histories[each.pk].states) for each in episodes}
     traced = [each for each in episodes if not lineages[each.pk].too_big]
     files = _read_files({pk for each in traced for pk in lineages[each.pk].snapshots if pk is not None})
-    return [
-        _Library(by_pk[each.run_id], each, histories[each.pk].states, lineages[each.pk], files) for each in traced
-    ]
+    return [_Library(by_pk[each.run_id], each, histories[each.pk].states, lineages[each.pk], files) for each in traced]
 
 
 def _read_files(snapshots: Iterable[int]) -> dict[tuple[int, str], bytes]:
@@ -161,7 +160,9 @@ def _join_by_readers(
             by_text[text].append((library, standing))
     found: dict[tuple[WorkedTrial, ...], dict[str, list[tuple[_Library, _Standing]]]] = defaultdict(dict)
     for text, stands in by_text.items():
-        readers = tuple(trial for library, standing in stands for trial in _list_readers(library.lineage, standing.held))
+        readers = tuple(
+            trial for library, standing in stands for trial in _list_readers(library.lineage, standing.held)
+        )
         found[readers][text] = stands
     return found
 

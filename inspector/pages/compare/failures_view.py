@@ -37,6 +37,7 @@ from benchapp.stats.metrics.outcomes import CORPUS_NAMES
 from benchapp.stats.metrics.passk import SOLVED
 from inspector.charts.chart_request import sheet_of
 from inspector.pages.compare.bar_lanes import draw_share
+from inspector.pages.compare.crumbs import read_parent
 from inspector.web.permalinks import build_permalink
 from inspector.web.responses import link_to, next_url, paginate, render_page
 
@@ -107,6 +108,7 @@ def failures(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "next": next_url(request, page),
     }
     context = {
+        "parent": read_parent(comparison.choices),
         "pin": pin,
         "page": page,
         "asked": asked,
