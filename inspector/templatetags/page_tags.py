@@ -108,6 +108,13 @@ def condition_title(code: str) -> str:
     return visible(name_condition(code).title)
 
 
+@register.filter
+def run_title(run: Run) -> str:
+    """What people call a run: its condition's plain name and the replicate, without mark-up."""
+    name = "condition unknown" if run.condition == Run.UNKNOWN else condition_title(run.condition)
+    return name if run.replicate is None else f"{name}, replicate {run.replicate}"
+
+
 @register.simple_tag
 def judged(effect: Effect, text: str = "") -> SafeString:
     """The glyph and words of an effect; `text` is shown in their place."""

@@ -8,6 +8,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from benchapp.models import Attempt, Blob, Entry, Episode, Experiment, ModelCall, Run, Seeding, Task, Trial
+from inspector.templatetags.page_tags import run_title
 from tests.queries import assert_queries_flat
 from tests.worlds.factories import (
     add_entry,
@@ -351,4 +352,4 @@ def test_a_fork_names_a_deleted_origin_without_a_link(client: Client) -> None:
     origin = make_learning_run()
     fork = make_learning_run(forked_from=origin)
     Experiment.objects.filter(pk=origin.experiment_id).update(deleted_at=timezone.now())
-    assert f"Forked from {origin.label} (deleted)" in client.get(fork.get_absolute_url()).text
+    assert f"Forked from {run_title(origin)} (deleted)" in client.get(fork.get_absolute_url()).text
