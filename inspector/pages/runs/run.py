@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from benchapp.models import Episode, Square
 from benchapp.stats.benchmarks import skillevolbench_metrics
+from benchapp.stats.metrics.metric_names import name_role
 from benchapp.stats.metrics.no_skill_sibling import BesideNoSkill
 from benchapp.stats.metrics.rates import Rate
 from runner.base.types import Phase, Role, UseKind
@@ -27,7 +28,7 @@ SHORT_ROLES: Mapping[str, str] = {
     Role.ENRICHED: "enr",
     Role.VARIANT: "var",
     Role.CONTEXT_SHIFT: "shift",
-    Role.ADVERSARIAL: "adv",
+    Role.ADVERSARIAL: "trap",
     Role.COMPOSITION: "comp",
 }
 
@@ -46,7 +47,7 @@ class GridColumn:
 
     @property
     def title(self) -> str:
-        return self.role or "no role"
+        return name_role(self.role) or "no role"
 
 
 @dataclass(frozen=True, slots=True)
