@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import sqrt
 
 from benchapp.analysis.lineage.attribution import Ended, count_endings, list_trials_with_lines, read_no_skill
 from benchapp.analysis.lineage.library_states import LibraryState, read_histories
@@ -45,6 +46,12 @@ class SuspectLine:
     place: LinePlace
 
 
+LINE = JsonShape(
+    *("text", "run=place.run.public_id", "episode=place.episode.public_id", "state=place.state.key"),
+    *("file=place.path", "line=place.number", "decision=place.decision.number"),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class SuspectLines(Shaped):
     """Lines that the same trials read: in which skills, in how many libraries, and how these trials ended."""
@@ -64,13 +71,7 @@ class SuspectLines(Shaped):
     def surety(self) -> float:
         """Passes lost, in standard errors of so many trials at no-skill's rate, which is kept off 0 and 1."""
         rate = (self.ended.beside.passed + 1) / (self.ended.beside.scored + 2)
-        return -(self.ended.gain or 0.0) / (self.ended.own.scored * rate * (1 - rate)) ** 0.5
-
-
-LINE = JsonShape(
-    *("text", "run=place.run.public_id", "episode=place.episode.public_id", "state=place.state.key"),
-    *("file=place.path", "line=place.number", "decision=place.decision.number"),
-)
+        return -(self.ended.gain or 0.0) / sqrt(self.ended.own.scored * rate * (1 - rate))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from benchapp.models import Episode, Square
 from benchapp.stats.benchmarks import skillevolbench_metrics
-from benchapp.stats.metrics.metric_names import name_role
+from benchapp.stats.metrics.metric_names import KNOWN, name_role
 from benchapp.stats.metrics.no_skill_sibling import BesideNoSkill
 from benchapp.stats.metrics.rates import Rate
 from runner.base.types import Phase, Role, UseKind
@@ -278,6 +278,11 @@ class RateCard:
     beside_word: str = ""  # what the sibling's number is, where it is not the same
     is_pooled: bool = False  # trials of one task, again and again: no independent draws, so they carry no interval
     note: str = ""
+
+    @property
+    def plain(self) -> str:
+        """In one word of the metric's plain name, as on tiles and tabs."""
+        return KNOWN[self.key].short if self.key in KNOWN else self.name
 
 
 def build_cards(
