@@ -177,7 +177,7 @@ def parse_population(query: QueryDict, *, preset: str = "all") -> tuple[Populati
         preset = named
     elif unit != Unit.TRIAL:
         preset = "all"
-    elif narrowing.outcome and not narrowing.covered:  # a metric may count something else than passes
+    elif narrowing.outcome and (narrowing.outcome in BESIDE or not narrowing.covered):  # else as its metric counts
         preset, narrowing = narrowing.outcome, narrowing.without("outcome")
     if preset not in PRESETS[unit]:
         problems.append(f"preset: {preset[:80]!r} is unknown, expected one of {', '.join(PRESETS[unit])}")

@@ -57,3 +57,5 @@ def test_trials_that_failed_where_the_baseline_passed_are_one_click_away(client:
     text = client.get(reverse("compare-trials") + "?" + query.replace("&amp;", "&")).text
     assert "Trials that failed where the baseline passed" in text
     assert f"{reverse('queue-new')}?" in text
+    form = client.get(reverse("queue-new") + "?" + query.replace("&amp;", "&")).text
+    assert '<option value="trial:regressions" selected>' in form
