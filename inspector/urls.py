@@ -14,6 +14,7 @@ from inspector.pages.compare import (
     comparisons_view,
     exports_view,
     failures_view,
+    lines_view,
     published_view,
     replay_view,
 )
@@ -122,6 +123,7 @@ ROUTES: dict[str, list[Routes]] = {
         page("libraries/", compared_libraries_view.compared_libraries, "compare-libraries"),
         page("replay/", replay_view.replay, "compare-replay"),
         page("failures/", failures_view.failures, "compare-failures"),
+        page("lines/", lines_view.lines, "compare-lines"),
         page("dictionary/", exports_view.dictionary, "compare-dictionary"),
         part("report/", comparisons_view.compare_report, "compare-report"),
         part("export/<str:what>.<str:form>", exports_view.export, "compare-export"),

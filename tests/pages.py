@@ -93,6 +93,7 @@ PAGES: dict[str, Callable[[], list[object]]] = {
     "compare-libraries": list,
     "compare-replay": list,
     "compare-failures": list,
+    "compare-lines": list,
     "compare-dictionary": list,
     "chart": lambda: ["forest"],
     "comparisons": list,

@@ -22,7 +22,8 @@ ORDINARY = set(
     """
     a against allowed an and as at behind cannot carry change closed compare did differences does each end failed
     found from how it launch log logged may means new no not nothing now number of on open other over page password
-    read right save saved saw skillglass the their these this to two unknown v was were what while why work you
+    read readers right save saved saw skillglass that the their these this to two unknown v was were what while whose why
+    work worst you
     """.split()
 )
 

@@ -13,6 +13,7 @@ from django.utils.html import escape
 from django.utils.safestring import SafeString
 
 from benchapp.record.visible import one_line, visible
+from benchapp.stats.metrics.metric_names import name_role
 from inspector.evolution.strip_layout import LAST_HEAD, SIDE, SLOT, Place, Stretch, StripLayout, lay_out
 from inspector.evolution.timeline import SkillLane, Timeline, TimelinePatch, TimelineTrial
 from runner.base.types import Phase
@@ -193,7 +194,7 @@ def _describe_trial(trial: TimelineTrial) -> Iterator[str]:
     yield f"Trial {trial.number}, {status}"
     yield one_line(square.title, MAX_SUMMARY)
     place = PHASE_WORDS.get(Phase(square.phase), (square.phase, ""))[0].lower()
-    yield ", ".join(word for word in (one_line(square.family or "", MAX_NAME), square.role, place) if word)
+    yield ", ".join(word for word in (one_line(square.family or "", MAX_NAME), name_role(square.role), place) if word)
     if trial.read:
         yield f"Read {', '.join(sorted(trial.read))}"[:MAX_SUMMARY]
     elif square.skills_mounted and square.skills_read == 0:

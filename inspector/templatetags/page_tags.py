@@ -20,6 +20,7 @@ from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.metrics.amounts import DAY, HOUR, MINUTE
+from benchapp.stats.metrics.metric_names import name_role
 from benchapp.stats.metrics.rates import Rate
 from inspector.pages.runs.run import GridCell
 from inspector.web.text.formats import (
@@ -106,6 +107,19 @@ def condition_mark(code: str, *, hollow: bool = False) -> SafeString:
 @register.filter
 def condition_title(code: str) -> str:
     return visible(name_condition(code).title)
+
+
+@register.filter
+def run_title(run: Run) -> str:
+    """What people call a run: its condition's plain name and the replicate, without mark-up."""
+    name = "condition unknown" if run.condition == Run.UNKNOWN else condition_title(run.condition)
+    return name if run.replicate is None else f"{name}, replicate {run.replicate}"
+
+
+@register.filter
+def role_title(role: str) -> str:
+    """A role in the words of its metric: traps, not adversarial. Its code stays in addresses and files."""
+    return visible(name_role(role))
 
 
 @register.simple_tag
@@ -227,13 +241,15 @@ def _build_interval(value: Rate | None) -> dict[str, object]:
 @register.simple_tag
 def square(trial: Trial) -> SafeString:
     """One trial as a square: its task must be loaded."""
-    return SafeString(_render_square(trial, trial.task.title, trial.task.role, trial.get_absolute_url()))
+    return SafeString(_render_square(trial, trial.task.title, role_title(trial.task.role), trial.get_absolute_url()))
 
 
 @register.simple_tag
 def squares(cell: GridCell, address: str) -> SafeString:
     """The trials of a cell of the grid; `address` is a trial's, with {} where its id belongs."""
-    drawn = (_render_square(each, each.title, each.role, address.format(each.public_id)) for each in cell.squares)
+    drawn = (
+        _render_square(each, each.title, role_title(each.role), address.format(each.public_id)) for each in cell.squares
+    )
     return SafeString("".join(drawn))
 
 

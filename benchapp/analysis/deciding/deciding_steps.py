@@ -156,8 +156,9 @@ def choose_chief(found: Sequence[DecidingStep]) -> DecidingStep | None:
 
 
 def _find_first(values: Sequence[str], index: StepIndex) -> tuple[int, str] | None:
+    """Of values that one step shows, the one that the check names first."""
     found = [(step, value) for value in values if (step := index.find_first_result(value)) is not None]
-    return min(found, default=None)
+    return min(found, key=lambda each: each[0], default=None)
 
 
 def _find_origin(step: int, index: StepIndex) -> tuple[DecidingStep, ...]:

@@ -54,6 +54,11 @@ class Ended(Shaped):
     def mounted(self) -> int:
         return self.read.planned + self.unread.planned + self.unknown.planned
 
+    @property
+    def gain(self) -> float | None:
+        """Passes of the readers above those that no-skill's rate on the same tasks promises; None where it was not run."""
+        return self.own.passed - self.own.scored * (self.beside.value or 0.0) if self.slots else None
+
 
 @dataclass(frozen=True, slots=True)
 class LaterTrials(Shaped):

@@ -23,12 +23,9 @@ class TellingChange:
 
     @property
     def gain(self) -> float:
-        """Passes of later readers above those that no-skill's rate on the same tasks promises; where no-skill was not
-        run, all their passes."""
-        ended = self.ended
-        if not ended.slots:
-            return float(ended.read.passed)
-        return ended.own.passed - ended.own.scored * (ended.beside.value or 0.0)
+        """`Ended.gain`; where no-skill was not run, all passes of later readers."""
+        gain = self.ended.gain
+        return float(self.ended.read.passed) if gain is None else gain
 
 
 def rank_telling_changes(history: LibraryHistory, lineage: Lineage, baseline: Baseline) -> list[TellingChange]:

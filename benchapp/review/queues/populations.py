@@ -6,7 +6,7 @@ filter and any mark of a chart can be reviewed. Everything is filtered in the da
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlencode
 from uuid import UUID
@@ -17,8 +17,16 @@ from django.http import QueryDict
 from benchapp.exports.export_request import parse_trials_request
 from benchapp.models import Decision, Episode, Experiment, Queue, Run, Trial
 from benchapp.stats.comparing.choices import Choices
-from benchapp.stats.comparing.groups import MODEL, Group, Groups
-from benchapp.stats.comparing.narrowing import Narrowing, in_words, later, success_is, trials_behind
+from benchapp.stats.comparing.narrowing import (
+    BESIDE,
+    OUTCOME_WORDS,
+    Narrowing,
+    beside_baseline,
+    in_words,
+    later,
+    success_is,
+    trials_behind,
+)
 from benchapp.stats.comparing.selection import select_runs
 from runner.base.types import DecisionStatus
 
@@ -32,8 +40,7 @@ PRESETS: Mapping[str, Mapping[str, str]] = {  # unit -> preset -> what it says a
         "passed": "that passed",
         "unscored": "without a verdict",
         "silent-bypass": "that failed with skills mounted and none read",
-        "regressions": "that failed where the baseline passed",
-        "improvements": "that passed where the baseline failed",
+        **{name: f"that {OUTCOME_WORDS[name]}" for name in BESIDE},
     },
     Unit.DECISION: {
         "all": "of every outcome",
@@ -170,7 +177,7 @@ def parse_population(query: QueryDict, *, preset: str = "all") -> tuple[Populati
         preset = named
     elif unit != Unit.TRIAL:
         preset = "all"
-    elif narrowing.outcome and not narrowing.covered:  # a metric may count something else than passes
+    elif narrowing.outcome and (narrowing.outcome in BESIDE or not narrowing.covered):  # else as its metric counts
         preset, narrowing = narrowing.outcome, narrowing.without("outcome")
     if preset not in PRESETS[unit]:
         problems.append(f"preset: {preset[:80]!r} is unknown, expected one of {', '.join(PRESETS[unit])}")
@@ -198,47 +205,6 @@ def _preset(preset: str, choices: Choices) -> Q:
         return Q(success=None) | (later(choices) if choices.as_of else Q())
     if preset == "silent-bypass":
         return failed & Q(skills_mounted__gt=0, skills_read=0)
-    if preset == "regressions":
-        return failed & Q(pk__in=_where_baseline(choices, now=failed, before=passed))
-    if preset == "improvements":
-        return passed & Q(pk__in=_where_baseline(choices, now=passed, before=failed))
+    if preset in BESIDE:
+        return beside_baseline(preset, choices)
     return {"all": Q(), "failed": failed, "passed": passed}[preset]
-
-
-def _where_baseline(choices: Choices, *, now: Q, before: Q) -> list[int]:
-    """Keys of the trials that are `now` and whose counterpart under the baseline is `before`.
-
-    The counterpart is of the run that Compare holds this one against (`Groups.baseline_of`), with the same replicate,
-    task, phase and sample. Joined here, not in SQL: which run is held against which is a rule over groups of runs.
-    """
-    baselines = _baseline_runs(choices)
-    slots = ("episode__run", "task", "phase", "sample")
-    there = set(_in_runs({pk for pks in baselines.values() for pk in pks}).filter(before).values_list(*slots))
-    found = []
-    for pk, run, *slot in _in_runs(baselines).filter(now).values_list("pk", *slots):
-        if any((baseline, *slot) in there for baseline in baselines[run]):
-            found.append(pk)
-    return found
-
-
-def _in_runs(runs: Collection[int]) -> QuerySet[Trial]:
-    return Trial.objects.filter(episode__run__in=list(runs), is_done=True).order_by()
-
-
-def _baseline_runs(choices: Choices) -> dict[int, list[int]]:
-    """Key of a selected run -> those of its baseline's runs with the same replicate; runs without one are left out. The
-    baseline need not be selected itself."""
-    axis = "agent_model" if choices.baseline.startswith(MODEL) else "condition"
-    groups = Groups.of(select_runs(choices.but(**{axis: ()})), choices.baseline)
-    chosen = set(select_runs(choices).values_list("pk", flat=True))
-    found = {}
-    for group in groups.all:
-        baseline = groups.baseline_of(group)
-        for run in group.runs if baseline else ():
-            if run.pk in chosen and (pks := _same_replicate(run, baseline)):
-                found[run.pk] = pks
-    return found
-
-
-def _same_replicate(run: Run, baseline: Group | None) -> list[int]:
-    return [other.pk for other in baseline.runs if other.replicate == run.replicate] if baseline else []

@@ -192,6 +192,16 @@ class Answer:
         return found
 
     @cached_property
+    def worse(self) -> list[JudgedGroup]:
+        """Every group that got worse, clearly or likely, in the heading's metric, else in another primary one."""
+        first = {self.metric.key: self.judged, **self.by_metric}
+        found: dict[tuple[object, ...], JudgedGroup] = {}
+        for effect in (Effect.DOWN, Effect.LIKELY_DOWN):
+            for judged in (each for group in first.values() for each in group if each.effect is effect):
+                found.setdefault(judged.group.identity, judged)
+        return list(found.values())
+
+    @cached_property
     def still_open(self) -> list[JudgedGroup]:
         return [each for each in self.judged if each.effect is Effect.OPEN]
 

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, fields, replace
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from benchapp.models import Trial
+from benchapp.models import Run, Trial
 from benchapp.models.trials import TrialQuerySet
 from benchapp.stats.comparing.choices import Choices, QueryValues
 from benchapp.stats.comparing.comparison import comparison_of
+from benchapp.stats.comparing.groups import MODEL, Group, Groups
 from benchapp.stats.comparing.selection import select_runs
 from benchapp.stats.metrics.catalogue import METRICS
 from benchapp.stats.metrics.metric import Instances, TrialMetric
 from runner.base.types import Phase, Role
 
 OUTCOMES = ("passed", "failed", "unscored")
+BESIDE = {  # an outcome against the counterpart under the baseline -> (now, the counterpart)
+    "regressions": (False, True),
+    "improvements": (True, False),
+}
 REPLAYS = {  # cell of the 2x2 of replay against acquisition -> (first try, replay)
     "fail_pass": (False, True),
     "pass_fail": (True, False),
@@ -28,7 +33,7 @@ COUNTED = {"success": ("success", Q(success=True)), "used": ("skills_read", Q(sk
 KNOWN: dict[str, tuple[str, ...]] = {
     "role": tuple(role.value for role in Role),
     "phase": tuple(phase.value for phase in Phase),
-    "outcome": OUTCOMES,
+    "outcome": (*OUTCOMES, *BESIDE),
     "replay": tuple(REPLAYS),
 }
 
@@ -99,7 +104,9 @@ def trials_behind(choices: Choices, narrowing: Narrowing) -> TrialQuerySet:
             wanted &= Q(**{lookup: value}) if value or name == "role" else Q(**{PARENTS[name]: None})
     if narrowing.metric:
         trials = _select_covered(trials, narrowing.metric, choices)
-    if narrowing.outcome:
+    if narrowing.outcome in BESIDE:
+        wanted &= beside_baseline(narrowing.outcome, choices)
+    elif narrowing.outcome:
         wanted &= outcome_is(narrowing.outcome, choices, narrowing.metric)
     if narrowing.replay:
         first, again = REPLAYS[narrowing.replay]
@@ -173,6 +180,51 @@ def outcome_is(outcome: str, choices: Choices, metric: TrialMetric | None = None
     return found[outcome]
 
 
+def beside_baseline(outcome: str, choices: Choices) -> Q:
+    """By success, whatever a metric counts: "regressions" failed where the baseline passed, "improvements" the other way."""
+    now, before = (success_is(value, choices) for value in BESIDE[outcome])
+    return now & Q(pk__in=_where_baseline(choices, now=now, before=before))
+
+
+def _where_baseline(choices: Choices, *, now: Q, before: Q) -> list[int]:
+    """Keys of the trials that are `now` and whose counterpart under the baseline is `before`.
+
+    The counterpart is of the run that Compare holds this one against (`Groups.baseline_of`), with the same replicate,
+    task, phase and sample. Joined here, not in SQL: which run is held against which is a rule over groups of runs.
+    """
+    baselines = _baseline_runs(choices)
+    slots = ("episode__run", "task", "phase", "sample")
+    there = set(_in_runs({pk for pks in baselines.values() for pk in pks}).filter(before).values_list(*slots))
+    found = []
+    for pk, run, *slot in _in_runs(baselines).filter(now).values_list("pk", *slots):
+        if any((baseline, *slot) in there for baseline in baselines[run]):
+            found.append(pk)
+    return found
+
+
+def _in_runs(runs: Collection[int]) -> QuerySet[Trial]:
+    return Trial.objects.filter(episode__run__in=list(runs), is_done=True).order_by()
+
+
+def _baseline_runs(choices: Choices) -> dict[int, list[int]]:
+    """Key of a selected run -> those of its baseline's runs with the same replicate; runs without one are left out. The
+    baseline need not be selected itself."""
+    axis = "agent_model" if choices.baseline.startswith(MODEL) else "condition"
+    groups = Groups.of(select_runs(choices.but(**{axis: ()})), choices.baseline)
+    chosen = set(select_runs(choices).values_list("pk", flat=True))
+    found = {}
+    for group in groups.all:
+        baseline = groups.baseline_of(group)
+        for run in group.runs if baseline else ():
+            if run.pk in chosen and (pks := _same_replicate(run, baseline)):
+                found[run.pk] = pks
+    return found
+
+
+def _same_replicate(run: Run, baseline: Group | None) -> list[int]:
+    return [other.pk for other in baseline.runs if other.replicate == run.replicate] if baseline else []
+
+
 def later(choices: Choices) -> Q:
     """Settled after the pin: planned then, and not scored yet."""
     return Q(settled_at__isnull=False, settled_at__gt=choices.as_of)
@@ -205,12 +257,18 @@ CHOICES_SAID = {
 }
 
 
+OUTCOME_WORDS = {
+    **{"passed": "passed", "failed": "failed", "unscored": "not scored"},
+    **{"regressions": "failed where the baseline passed", "improvements": "passed where the baseline failed"},
+}
+
+
 def _part(name: str, value: str) -> str:
     if name == "covered":
         metric = METRICS[value]
         return f"counted by {metric.key}: {metric.meaning}; tainted episodes left out"
     if name == "outcome":
-        return {"passed": "passed", "failed": "failed", "unscored": "not scored"}[value]
+        return OUTCOME_WORDS[value]
     if name == "replay":
         first, again = ("passed" if passed else "failed" for passed in REPLAYS[value])
         return f"first try {first}, replay {again}"

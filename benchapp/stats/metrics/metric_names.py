@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from benchapp.stats.metrics.metric import TrialMetric
+from runner.base.types import Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,18 @@ KNOWN = {
         MetricName("accuracy-held-out", "Held-out instances passed", "Held out", "held-out instances", "passed"),
     )
 }
+
+
+ROLES: Mapping[str, str] = {
+    Role.CONTEXT_SHIFT: "new context",
+    Role.ADVERSARIAL: "trap",
+    Role.COMPOSITION: "combination",
+}
+
+
+def name_role(role: str) -> str:
+    """A role in the words of its metric; the code stays in addresses and files."""
+    return ROLES.get(role, role)
 
 
 def name_metric(metric: TrialMetric) -> MetricName:

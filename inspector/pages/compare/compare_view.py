@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import cast
+from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
@@ -110,12 +111,19 @@ def _build_question_context(request: HttpRequest, sheet: ChartSheet) -> dict[str
     asked = open_question(sheet.comparison.choices.q)
     context: dict[str, object] = {
         "tabs": build_tabs(sheet),
+        "regressions_query": _write_regressions(sheet),
         "why_query": sheet.comparison.choices.query(q=QUESTIONS[-1].key),
     }
     if asked is QUESTIONS[-1]:
         columns, rows = list_failure_rows(request, sheet.comparison)
         context |= {"failures": rows, "failure_columns": columns}
     return context
+
+
+def _write_regressions(sheet: ChartSheet) -> str:
+    """The trials that failed where their baseline passed, of those that the heading's metric counts."""
+    covered = [("covered", sheet.metric.key)] if sheet.metric and sheet.metric.is_share else []
+    return urlencode([*sheet.comparison.choices.but(metric="").pairs(), *covered, ("outcome", "regressions")])
 
 
 def _name_baseline(comparison: GroupComparison) -> str:

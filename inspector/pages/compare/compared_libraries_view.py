@@ -19,6 +19,7 @@ from benchapp.stats.learning.reuse import PhaseReuse, Reuse, SkillReuse, reuse
 from benchapp.stats.metrics.rates import Rate, pooled_interval
 from inspector.charts.chart_request import sheet_of
 from inspector.pages.compare.bar_lanes import draw_share
+from inspector.pages.compare.crumbs import read_parent
 from inspector.web.permalinks import build_permalink
 from inspector.web.responses import next_url, paginate, render_page
 from runner.base.types import DecisionStatus, Phase
@@ -133,6 +134,7 @@ def compared_libraries(request: HttpRequest, *, as_json: bool = False) -> HttpRe
     }
     libraries = [each for each in shown if each.is_library]
     context = {
+        "parent": read_parent(comparison.choices),
         "pin": pin,
         "page": page,
         "shown": libraries,

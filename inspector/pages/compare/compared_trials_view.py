@@ -10,7 +10,6 @@ from django.core.paginator import Page
 from django.db.models import Count, F, Q, QuerySet
 from django.db.models.expressions import OrderBy
 from django.http import HttpRequest, HttpResponse
-from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from benchapp.exports.export_request import parse_trials_request
@@ -18,8 +17,18 @@ from benchapp.models import Experiment, Trial
 from benchapp.record.json_shape import JsonShape
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import count_added_since
-from benchapp.stats.comparing.narrowing import OUTCOMES, Narrowing, in_words, later, success_is, trials_behind
+from benchapp.stats.comparing.narrowing import (
+    BESIDE,
+    OUTCOME_WORDS,
+    OUTCOMES,
+    Narrowing,
+    in_words,
+    later,
+    success_is,
+    trials_behind,
+)
 from benchapp.stats.metrics.tally import TrialTally
+from inspector.pages.compare.crumbs import read_parent
 from inspector.web.responses import PageLink, next_url, paginate, render_page
 from inspector.web.text.row_shapes import TRIAL
 from runner.base.types import Phase
@@ -115,6 +124,8 @@ def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpRespo
         "next": next_url(request, page),
     }
     context = {
+        "parent": read_parent(choices),
+        "query": choices.but(metric=narrowing.covered or "").query(),
         "page": page,
         "shown": shown,
         "chips": _chips(choices, narrowing),
@@ -122,9 +133,12 @@ def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpRespo
         "sort": sort,
         "all_scripted": bool(shown) and all(each.trial.episode.run.scripted for each in shown),
         "replays": any(each.first for each in shown),
-        "outcomes": [(name, _address(choices, _narrow(narrowing, name))) for name in OUTCOMES],
+        "outcomes": [
+            (OUTCOME_WORDS[name], _address(choices, _narrow(narrowing, name)), name == narrowing.outcome)
+            for name in (*OUTCOMES, *BESIDE)
+        ],
+        "beside": OUTCOME_WORDS[narrowing.outcome] if narrowing.outcome in BESIDE else "",
         "any_outcome": _address(choices, narrowing.without("outcome")),
-        "compare_url": f"{reverse('compare')}?{choices.but(metric=narrowing.covered or '').query()}",
         "export_query": here,
     }
     return render_page(request, PAGE, data=data, context=context, as_json=as_json)

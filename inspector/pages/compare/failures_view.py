@@ -1,4 +1,4 @@
-"""`/compare/failures/`: why verifiers refused finished work, in five classes by source, with what made rules say so."""
+"""`/compare/failures/`: why finished work failed, in five classes by source, with what made rules say so."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from benchapp.analysis.failures.failure_reading import (
     count_row,
     read_failures,
 )
-from benchapp.models import User
+from benchapp.models import Run, User
 from benchapp.record.json_shape import JsonShape
 from benchapp.record.redaction import redact_text
 from benchapp.review.blinding import closed_trials
@@ -37,6 +37,7 @@ from benchapp.stats.metrics.outcomes import CORPUS_NAMES
 from benchapp.stats.metrics.passk import SOLVED
 from inspector.charts.chart_request import sheet_of
 from inspector.pages.compare.bar_lanes import draw_share
+from inspector.pages.compare.crumbs import read_parent
 from inspector.web.permalinks import build_permalink
 from inspector.web.responses import link_to, next_url, paginate, render_page
 
@@ -46,10 +47,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class RefusedTrial:
-    """A refusal with the group its run is of."""
+    """A refusal with its run, and the group this is of."""
 
     refused: RefusedRow
     group: Group
+    run: Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,7 @@ def failures(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "next": next_url(request, page),
     }
     context = {
+        "parent": read_parent(comparison.choices),
         "pin": pin,
         "page": page,
         "asked": asked,
@@ -131,7 +134,7 @@ def _list_refused_trials(comparison: GroupComparison, found: dict[int, Failures]
         for run in group.runs:
             outcomes = SOLVED.select_covered(comparison.outcomes[run.pk])
             failed = set(outcomes.trial[outcomes.success == 0].tolist())
-            yield from (RefusedTrial(each, group) for each in found[run.pk].refused if each.pk in failed)
+            yield from (RefusedTrial(each, group, run) for each in found[run.pk].refused if each.pk in failed)
 
 
 def _is_asked(shown: RefusedTrial, asked: dict[str, str]) -> bool:
@@ -217,6 +220,11 @@ SIGN = JsonShape(
 )
 REFUSAL = JsonShape(
     *("trial=refused.trial", link_to("trial-json", "refused.trial"), "task=refused.task", "sample=refused.sample"),
-    *("group=group.label", "source=refused.source?", ("class", lambda shown: choose_column(shown.refused))),
+    *(
+        "group=group.label",
+        "replicate=run.replicate",
+        "source=refused.source?",
+        ("class", lambda shown: choose_column(shown.refused)),
+    ),
     ("signs", lambda shown: SIGN.read_all(shown.refused.classified.signs)),
 )

@@ -18,6 +18,7 @@ from inspector.charts.chart_request import sheet_of
 from inspector.charts.lacking import WITHOUT_LIBRARY
 from inspector.charts.sheet import ChartSheet
 from inspector.pages.compare.bar_lanes import BarAxis, TwoSided, draw_two_sided
+from inspector.pages.compare.crumbs import read_parent
 from inspector.web.permalinks import build_permalink
 from inspector.web.responses import next_url, paginate, render_page
 
@@ -77,6 +78,7 @@ def replay(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "next": next_url(request, page),
     }
     context = {
+        "parent": read_parent(sheet.comparison.choices),
         "pin": pin,
         "page": page,
         "shown": shown,

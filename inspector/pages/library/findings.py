@@ -38,6 +38,8 @@ PROFILE_WORDS = {
     "safety": "concise, no risky command, no leak found",
 }
 
+LACK_WORDS = {"concise": "too long", "no risky command": "a risky command", "no leak found": "a possible leak"}
+
 
 @dataclass(frozen=True, slots=True)
 class FindingLine:
@@ -196,7 +198,8 @@ def _build_skill_row(facts: StoredSkill) -> dict[str, object]:
                 "group": group,
                 "found": sum(cues.values()),
                 "total": len(cues),
-                "missing": [cue for cue, is_there in cues.items() if not is_there],
+                "missing": (missing := [cue for cue, is_there in cues.items() if not is_there]),
+                "said": [LACK_WORDS.get(cue, f"no {cue}") for cue in missing],
             }
         )
     return {**facts, "groups": groups}

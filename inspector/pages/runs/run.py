@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from benchapp.models import Episode, Square
 from benchapp.stats.benchmarks import skillevolbench_metrics
+from benchapp.stats.metrics.metric_names import KNOWN, name_role
 from benchapp.stats.metrics.no_skill_sibling import BesideNoSkill
 from benchapp.stats.metrics.rates import Rate
 from runner.base.types import Phase, Role, UseKind
@@ -27,7 +28,7 @@ SHORT_ROLES: Mapping[str, str] = {
     Role.ENRICHED: "enr",
     Role.VARIANT: "var",
     Role.CONTEXT_SHIFT: "shift",
-    Role.ADVERSARIAL: "adv",
+    Role.ADVERSARIAL: "trap",
     Role.COMPOSITION: "comp",
 }
 
@@ -46,7 +47,7 @@ class GridColumn:
 
     @property
     def title(self) -> str:
-        return self.role or "no role"
+        return name_role(self.role) or "no role"
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,6 +278,11 @@ class RateCard:
     beside_word: str = ""  # what the sibling's number is, where it is not the same
     is_pooled: bool = False  # trials of one task, again and again: no independent draws, so they carry no interval
     note: str = ""
+
+    @property
+    def plain(self) -> str:
+        """In one word of the metric's plain name, as on tiles and tabs."""
+        return KNOWN[self.key].short if self.key in KNOWN else self.name
 
 
 def build_cards(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from benchapp.analysis.deciding.named_values import is_telling
+from benchapp.analysis.deciding.deciding_steps import Rule
+from benchapp.analysis.deciding.named_values import Expectation, is_telling
 from benchapp.models import Attempt, Trial
 from benchapp.stats.metrics.agent_ends import AgentEnd, end_of
 from inspector.pages.trials.verdict import CheckLine, VerdictView
@@ -70,9 +71,17 @@ def _say_check(check: CheckLine) -> str:
     name = name_check(check)
     if not check.compared:
         return name
-    one = next((each for each in check.compared if is_telling(each.found)), check.compared[0])
+    one = _choose_expectation(check)
     label, found, expected = (one_line(value, VALUE_CHARS) for value in (one.label, one.found, one.expected))
     return f"{name}: {label} {found}, not {expected}" if label else f"{name}: found {found}, not {expected}"
+
+
+def _choose_expectation(check: CheckLine) -> Expectation:
+    """The one whose value the deciding step prints, so that sentence and step name one number; else the first telling one."""
+    printed = [step.about for step in check.decided if step.rule is Rule.PRINTS]
+    by_step = (each for each in check.compared if any(about.endswith(each.found) for about in printed))
+    telling = (each for each in check.compared if is_telling(each.found))
+    return next(by_step, None) or next(telling, check.compared[0])
 
 
 def name_check(check: CheckLine) -> str:

@@ -91,7 +91,7 @@ def test_it_tells_of_a_line_its_decision_its_evidence_and_its_later_trials(clien
         "Evidence its author was shown",
         "Ledger",
         "same family",
-        "context-shift",
+        "new context",
         "no-skill",
     ):
         assert words in text, words

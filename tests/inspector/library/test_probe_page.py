@@ -13,6 +13,7 @@ from benchapp.experiments.work import advance
 from benchapp.models import Decision, Episode, Experiment, Probe, Run, Trial
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.selection import filter_matching
+from inspector.templatetags.page_tags import run_title
 from tests.benchapp.experiments.test_probing import SPEC
 from tests.queries import assert_queries_flat
 from tests.worlds.factories import make_experiment, make_learning_run, make_suite, make_user
@@ -127,7 +128,7 @@ def test_a_probe_names_a_deleted_origin_without_a_link(client: Client, run: Run)
     probe = make_probe(run.episodes.get(), "pf", decision=2)
     Experiment.objects.filter(pk=run.experiment_id).update(deleted_at=timezone.now())
     text = client.get(probe.run.get_absolute_url()).text
-    assert f"{run.label} (deleted), {run.episodes.get().title}, frozen at R2 as it was" in text
+    assert f"{run_title(run)} (deleted), {run.episodes.get().title}, frozen at R2 as it was" in text
     assert str(run.public_id) not in text
 
 

@@ -8,6 +8,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from benchapp.models import Attempt, Blob, Entry, Episode, Experiment, ModelCall, Run, Seeding, Task, Trial
+from inspector.templatetags.page_tags import run_title
 from tests.queries import assert_queries_flat
 from tests.worlds.factories import (
     add_entry,
@@ -51,9 +52,9 @@ def test_it_draws_one_square_per_trial_in_the_order_of_the_plan(client: Client) 
         "Task E1-F1-T1, acquisition, canonical: passed",
         "Task E1-F1-T2, acquisition, enriched: failed, read a skill",
         "Task E1-F1-T3, acquisition, variant: not scored, skill not read",
-        "Task E1-F1-T4, deployment, context-shift: passed, read a skill",
-        "Task E1-F1-T5, deployment, adversarial: failed, skill not read",
-        "Task E1-F1-T6, deployment, composition: failed, read a skill",
+        "Task E1-F1-T4, deployment, new context: passed, read a skill",
+        "Task E1-F1-T5, deployment, trap: failed, skill not read",
+        "Task E1-F1-T6, deployment, combination: failed, read a skill",
         "Task E1-F1-T1, replay, canonical: passed, skill not read",
         "Task E1-F1-T2, replay, enriched: passed, read a skill",
         "Task E1-F1-T3, replay, variant: failed, skill not read",
@@ -351,4 +352,4 @@ def test_a_fork_names_a_deleted_origin_without_a_link(client: Client) -> None:
     origin = make_learning_run()
     fork = make_learning_run(forked_from=origin)
     Experiment.objects.filter(pk=origin.experiment_id).update(deleted_at=timezone.now())
-    assert f"Forked from {origin.label} (deleted)" in client.get(fork.get_absolute_url()).text
+    assert f"Forked from {run_title(origin)} (deleted)" in client.get(fork.get_absolute_url()).text

@@ -154,7 +154,7 @@ def test_it_calls_the_unknown_unknown(client):
     text = page(client, trial)
     assert "not scored" in text
     assert "Not scored: no verdict" in text
-    assert "unknown: reward, checks, cost" in text
+    assert "reward, checks, cost not reported" in text
     assert "left no trajectory that could be read" in text
     assert twin(client, trial)["cost_usd"] is None
 

@@ -17,6 +17,7 @@ from benchapp.review.codebooks.skill_codes import judging_skills
 from benchapp.review.queues.item_drawing import EQUAL, PROPORTIONAL, Draw
 from benchapp.review.queues.populations import NARROWED_BY, NOUNS, PRESETS, STRATA, Population
 from benchapp.review.queues.queue_making import QueueSpec
+from benchapp.stats.comparing.narrowing import BESIDE
 from inspector.pages.review.offered_rows import offer_rows
 
 FACETS = {
@@ -156,7 +157,7 @@ def defaults(selection: Population, user: User) -> dict[str, object]:
         "overlap": 100,
         "seed": secrets.randbelow(SEED_LIMIT),  # another draw each time; stored with the queue
         "reviewers": people if len(people) <= TEAM else [user.get_username()],
-        "name": "",
+        "name": selection.says().capitalize() if selection.preset in BESIDE else "",
         "version": str(newest.public_id) if newest else "",
         "instructions": "",
         "hides_labels": True,

@@ -1,0 +1,95 @@
+"""`/compare/lines/`: for each condition that got worse, the lines of its skills whose readers did worst beside no-skill."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from benchapp.analysis.lineage.suspects import SuspectLines, rank_suspects
+from benchapp.record.json_shape import JsonShape
+from benchapp.stats.comparing.answer import Answer, JudgedGroup
+from benchapp.stats.comparing.groups import Group
+from benchapp.stats.metrics.metric_names import MetricName, name_metric
+from inspector.charts.chart_request import sheet_of
+from inspector.charts.sheet import ChartSheet
+from inspector.pages.compare.crumbs import read_parent
+from inspector.web.responses import render_page
+from runner.protocols.conditions import conditions_without_library
+
+MAX_GROUPS = 6
+MAX_RUNS = 12  # of a group: their libraries are read line by line
+SHOWN = 5  # sets of lines of a group
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSuspects:
+    """`judged`: where the group is worst; None where nothing was compared or nothing got worse."""
+
+    group: Group
+    judged: JudgedGroup | None
+    found: tuple[SuspectLines, ...]
+    total: int
+    runs_left_out: int
+
+    @property
+    def metric(self) -> MetricName | None:
+        return name_metric(self.judged.metric) if self.judged else None
+
+
+@require_safe
+def lines(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
+    sheet = sheet_of(request)
+    comparison = sheet.comparison
+    asked = _choose_groups(sheet)
+    groups = [_read_suspects(sheet, *each) for each in asked[:MAX_GROUPS]]
+    data = {
+        "choices": comparison.choices.pairs(),
+        "problems": sheet.problems,
+        "scripted": comparison.scripted,
+        "groups": SUSPECTS.read_all(groups),
+        "groups_left_out": max(0, len(asked) - MAX_GROUPS),
+        "next": None,
+    }
+    context = {
+        "parent": read_parent(comparison.choices),
+        "as_of": comparison.choices.as_of,
+        "suspects": groups,
+        "got_worse": any(each.judged for each in groups),
+        "several_models": len({each.group.agent_model for each in groups}) > 1,
+        "query": comparison.choices.query(),
+    }
+    return render_page(request, "compare/compare_lines.html", data=data, context=context, as_json=as_json)
+
+
+def _choose_groups(sheet: ChartSheet) -> list[tuple[Group, JudgedGroup | None]]:
+    """Those that got worse, as the answer lists them; where none did, all that can have a library."""
+    worse = list_worse(sheet)
+    if worse:
+        return [(each.group, each) for each in worse]
+    bare = conditions_without_library()
+    return [(group, None) for group in sheet.comparison.groups.all if group.condition not in bare]
+
+
+def list_worse(sheet: ChartSheet) -> list[JudgedGroup]:
+    return Answer(sheet.comparison, sheet.metrics, sheet.metric).worse if sheet.metric else []
+
+
+def _read_suspects(sheet: ChartSheet, group: Group, judged: JudgedGroup | None) -> GroupSuspects:
+    """Kept with the comparison: a run that changes makes another one."""
+    kept, key = sheet.comparison.drawn, ("suspects", group.identity)
+    ranked = cast(Sequence[SuspectLines] | None, kept.get(key))
+    if ranked is None:
+        ranked = rank_suspects(group.runs[:MAX_RUNS])
+        kept.put(key, ranked)
+    left_out = max(0, group.replicates - MAX_RUNS)
+    return GroupSuspects(group, judged, tuple(ranked[:SHOWN]), len(ranked), left_out)
+
+
+SUSPECTS = JsonShape(
+    *("label=group.label", "condition=group.condition", "agent_model=group.agent_model", "metric=judged.metric.key"),
+    *(("effect", lambda each: each.judged and each.judged.effect.value), "lines=found", "total", "runs_left_out"),
+)

@@ -1,0 +1,61 @@
+"""`/compare/lines/`: the lines of conditions that got worse, and where an experiment leads to them."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from benchapp.models import Experiment
+from tests.benchapp.analysis.test_suspects import LOST, WON, make_runs
+from tests.worlds.factories import make_experiment, make_learning_run, make_suite
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_line_leads_to_its_blame_its_decision_and_a_probe(client: Client) -> None:
+    run, _ = make_runs(LOST, WON)
+    page = client.get(reverse("compare-lines")).text
+    data = client.get(reverse("compare-lines-json")).json()
+    (group,) = data["groups"]
+    line = group["lines"][0]["lines"][0]
+    assert group["condition"] == run.condition
+    assert f"/runs/{line['run']}/library/blame/?episode={line['episode']}&amp;at={line['state']}" in page
+    assert f"/runs/{line['run']}/library/probe/?episode={line['episode']}&amp;decision={line['decision']}" in page
+    assert group["lines"][0]["note"] == "association, not effect"
+    assert "This is an observation" in page
+
+
+def test_an_experiment_without_a_condition_that_got_worse_loads_no_lines(client: Client) -> None:
+    experiment: Experiment = make_experiment(suite=make_suite(environments=1, families=1))
+    make_learning_run(experiment, condition="no-skill", author_model="", outcomes=LOST)
+    make_learning_run(experiment, outcomes=WON)
+    assert 'id="suspects"' not in client.get(experiment.get_absolute_url()).text
+
+
+def test_the_page_lies_below_the_one_experiment_it_is_narrowed_to(client: Client) -> None:
+    run, _ = make_runs(LOST, WON)
+    narrowed = client.get(reverse("compare-lines"), {"experiment": str(run.experiment.public_id)}).text
+    assert f'<a href="{run.experiment.get_absolute_url()}" data-key="u">' in narrowed
+    assert f'<a href="{reverse("compare")}" data-key="u">Compare</a>' in client.get(reverse("compare-lines")).text
+
+
+def test_the_library_leads_to_the_lines_of_its_condition(client: Client) -> None:
+    run, _ = make_runs(LOST, WON)
+    page = client.get(reverse("library", args=[run.public_id])).text
+    assert f"{reverse('compare-lines')}?experiment={run.experiment.public_id}&amp;condition={run.condition}" in page
+
+
+def test_trials_that_failed_where_the_baseline_passed_are_one_click_away(client: Client) -> None:
+    run, _ = make_runs(LOST, WON)
+    page = client.get(run.experiment.get_absolute_url()).text
+    query = f"experiment={run.experiment.public_id}&amp;covered=ESR&amp;outcome=regressions"
+    assert f"{reverse('compare-trials')}?{query}" in page
+    found = client.get(reverse("compare-trials-json") + "?" + query.replace("&amp;", "&")).json()
+    assert {each["condition"] for each in found["trials"]} == {run.condition}
+    assert {each["replicate"] for each in found["trials"]} == {1}  # no-skill has that replicate alone
+    text = client.get(reverse("compare-trials") + "?" + query.replace("&amp;", "&")).text
+    assert "Trials that failed where the baseline passed" in text
+    assert f"{reverse('queue-new')}?" in text
+    form = client.get(reverse("queue-new") + "?" + query.replace("&amp;", "&")).text
+    assert '<option value="trial:regressions" selected>' in form
