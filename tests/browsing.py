@@ -8,6 +8,16 @@ from playwright.sync_api import BrowserContext, ConsoleMessage, Page
 AXE_RULES = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}}
 # Going to the next page ends a poll or a figure of the last one, and says so; that is no fault of either.
 LEAVING = ("net::ERR_ABORTED",)
+# Scripts ran and letters are there; no part is being fetched, and no chart near enough to be fetched waits for its drawing.
+SETTLED = """() => {
+  const isNear = (element) => {
+    const { top, bottom } = element.getBoundingClientRect();
+    return element.checkVisibility() && bottom > -400 && top < innerHeight + 400;
+  };
+  return document.readyState === "complete" && document.fonts.status === "loaded"
+    && !document.querySelector(".htmx-request, [aria-busy=true]")
+    && ![...document.querySelectorAll(".chart-wait")].some(isNear);
+}"""
 
 
 def open_in(context: BrowserContext, base: str, theme: str) -> tuple[Page, list[str]]:
@@ -19,6 +29,11 @@ def open_in(context: BrowserContext, base: str, theme: str) -> tuple[Page, list[
     page.on("console", lambda message: errors.append(message.text) if _is_wrong(message) else None)
     page.on("requestfailed", lambda request: errors.append(request.url) if request.failure not in LEAVING else None)
     return page, errors
+
+
+def settle(page: Page) -> None:
+    """Waits until the page shows what it will show without being touched: a condition of its own, no span of silence."""
+    page.wait_for_function(SETTLED)
 
 
 def inaccessible(page: Page) -> list[tuple[str, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import BrowserContext, Page
 
-from tests.browsing import inaccessible, open_in
+from tests.browsing import inaccessible, open_in, settle
 from tests.pages import PAGES, address, make_world
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -28,7 +28,7 @@ def test_every_page_keeps_policy_and_accessibility_and_fits_a_phone(
     for name in PAGES:
         page.set_viewport_size(DESK)
         page.goto(base + address(name))
-        page.wait_for_load_state("networkidle")
+        settle(page)
         assert page.evaluate("window.violations") == [], name
         faults[name] = inaccessible(page)
         page.set_viewport_size(PHONE)

@@ -24,7 +24,7 @@ from inspector.charts.lacking import lacks_rivals
 from inspector.charts.sheet import ChartSheet
 
 ROW = 24  # px
-ACROSS = 2
+ACROSS = 3  # panels in a row: the usual five or six measures make a figure no taller than its neighbours
 SOURCES = {"own": series(0), "published": series(1).open}
 COLUMNS = (
     TableColumn("group", "group"),
@@ -123,12 +123,12 @@ def _figure(sets: Sets) -> go.Figure:
         )
     # room for the numbers right of the dots
     figure.update_xaxes(range=[-0.12, 1.55], tickvals=[0, 1], ticktext=["lowest", "highest"], zeroline=False)
-    return figure.update_layout(showlegend=False, meta={"min_width": 560})
+    return figure.update_layout(showlegend=False, meta={"min_width": 660})
 
 
 def _title(source: str, measure: ProfileMeasure) -> str:
     named = METRIC_NAMES.get(measure.name.partition(", ")[0])
-    name = named.title if named else measure.name
+    name = named.title if named else measure.name[:1].upper() + measure.name[1:]
     unit = "" if measure.unit_name in measure.name else f", {measure.unit_name}"
     return f"{name}{unit}" + (" (published)" if source == "published" else "")
 

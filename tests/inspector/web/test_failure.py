@@ -27,3 +27,12 @@ def test_a_page_says_in_one_line_what_failed(
     assert answer.status_code == status
     assert told in answer.text
     assert "/srv/secret" not in answer.text
+
+
+@pytest.mark.django_db
+def test_a_form_without_its_token_is_refused_in_our_words(settings: pytest.FixtureRequest) -> None:
+    settings.SINGLE_USER = False  # type: ignore[attr-defined]
+    answer = Client(enforce_csrf_checks=True).post("/login/", {"username": "ann", "password": "x"})
+    assert answer.status_code == 403
+    assert "Nothing was changed." in answer.text
+    assert "<style" not in answer.text
