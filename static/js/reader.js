@@ -315,8 +315,16 @@ function nextCut() {
   const choices = [...document.querySelectorAll("input[name=cut]")];
   if (!choices.length) return false;
   choices[(choices.findIndex((one) => one.checked) + 1) % choices.length].checked = true;
+  greyOutline();
   return true;
 }
+
+// The steps follow the switch by CSS alone; the outline is in another pane.
+function greyOutline() {
+  if (reader) reader.dataset.cut = document.querySelector("input[name=cut]:checked")?.value ?? "off";
+}
+
+document.querySelector(".cut-switch")?.addEventListener("change", greyOutline);
 
 function copyLink() {
   const number = current() || shown;
@@ -400,6 +408,7 @@ document.querySelector("[data-reasoning]")?.addEventListener("click", () => open
 
 if (reader) {
   watch();
+  greyOutline(); // a browser remembers what was chosen
   open();
   document.querySelector(".stretch[data-here]")?.setAttribute("open", "");
 }
