@@ -73,6 +73,13 @@ function markRow(number) {
   if (at.top < box.top + 20 || at.bottom > box.bottom - 20) pane.scrollTop += at.top - box.top - box.height / 3;
 }
 
+// A heading over others opens the one where the reader is.
+function openStretch(rows) {
+  const inside = [...rows.querySelectorAll(":scope > .stretch")];
+  const isHere = ({ dataset }) => Number(dataset.first) <= shown && shown <= Number(dataset.last);
+  inside.find(isHere)?.setAttribute("open", "");
+}
+
 function drawMap() {
   const view = document.querySelector("[data-view]");
   const inSight = stepsNow().filter((step) => {
@@ -172,7 +179,10 @@ document.addEventListener("htmx:beforeSwap", (event) => {
   lastWay = event.detail.target.dataset.way;
 });
 document.addEventListener("htmx:afterSettle", (event) => {
-  if (event.detail.target?.classList?.contains("rows")) markRow(shown);
+  if (event.detail.target?.classList?.contains("rows")) {
+    openStretch(event.detail.target);
+    markRow(shown);
+  }
   if (!lastWay) return;
   trim(lastWay);
   lastWay = "";
