@@ -13,7 +13,16 @@ from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
 from inspector.pages.trials.step_cards import CardPart, CardText
-from inspector.pages.trials.step_map import BINS, WIDEST, ChunkHeading, Clock, MapMark, OutlineLine, StepMap
+from inspector.pages.trials.step_map import (
+    BINS,
+    WIDEST,
+    ChunkHeading,
+    Clock,
+    MapMark,
+    OutlineLine,
+    StepMap,
+    join_headings,
+)
 from inspector.pages.trials.text_colours import Layer
 from inspector.templatetags.hostile_tags import fold_blanks
 from inspector.web.text.formats import compact
@@ -94,17 +103,18 @@ def _draw_line(line: OutlineLine, query: str, first: int, last: int) -> str:
 
 
 @register.simple_tag
-def chunk_headings(headings: Iterable[ChunkHeading], rows_at: str, trajectory: object, query: str) -> SafeString:
+def chunk_headings(headings: Sequence[ChunkHeading], rows_at: str, trajectory: object, query: str) -> SafeString:
     """The outline of a long trajectory: what is below a heading comes from `rows_at` when it is opened."""
     asked, kept = escape(f"&trajectory={trajectory}"), escape(query)
-    return mark_safe("".join(_draw_heading(one, f"{rows_at}?first={one.first}{asked}", kept) for one in headings))  # noqa: S308 (numbers, ids and a query that is escaped)
+    return mark_safe("".join(_draw_heading(one, rows_at, asked, kept) for one in join_headings(headings)))  # noqa: S308 (numbers, ids and a query that is escaped)
 
 
-def _draw_heading(one: ChunkHeading, rows: str, query: str) -> str:
+def _draw_heading(one: ChunkHeading, rows_at: str, asked: str, query: str) -> str:
     errors = f'<span class="error">{one.errors:,} error{"s" * (one.errors != 1)}</span>' if one.errors else ""
     skills = f'<span class="skill">{one.skills:,} skill use{"s" * (one.skills != 1)}</span>' if one.skills else ""
     return (
-        f'<details class="stretch" hx-get="{rows}" hx-trigger="toggle once" hx-target="find .rows"'
+        f'<details class="stretch" hx-get="{rows_at}?first={one.first}&amp;last={one.last}{asked}"'
+        f' hx-trigger="toggle once" hx-target="find .rows" data-first="{one.first}" data-last="{one.last}"'
         f"{' data-here' * one.is_here}><summary><b>{one.first:,}–{one.last:,}</b>{errors}{skills}</summary>"
         f'<div class="rows"><a href="?at={one.first}{query}#step-{one.first}">Go to step {one.first:,}</a></div></details>\n'
     )

@@ -73,6 +73,13 @@ function markRow(number) {
   if (at.top < box.top + 20 || at.bottom > box.bottom - 20) pane.scrollTop += at.top - box.top - box.height / 3;
 }
 
+// A heading over others opens the one where the reader is.
+function openStretch(rows) {
+  const inside = [...rows.querySelectorAll(":scope > .stretch")];
+  const isHere = ({ dataset }) => Number(dataset.first) <= shown && shown <= Number(dataset.last);
+  inside.find(isHere)?.setAttribute("open", "");
+}
+
 function drawMap() {
   const view = document.querySelector("[data-view]");
   const inSight = stepsNow().filter((step) => {
@@ -172,7 +179,10 @@ document.addEventListener("htmx:beforeSwap", (event) => {
   lastWay = event.detail.target.dataset.way;
 });
 document.addEventListener("htmx:afterSettle", (event) => {
-  if (event.detail.target?.classList?.contains("rows")) markRow(shown);
+  if (event.detail.target?.classList?.contains("rows")) {
+    openStretch(event.detail.target);
+    markRow(shown);
+  }
   if (!lastWay) return;
   trim(lastWay);
   lastWay = "";
@@ -315,8 +325,16 @@ function nextCut() {
   const choices = [...document.querySelectorAll("input[name=cut]")];
   if (!choices.length) return false;
   choices[(choices.findIndex((one) => one.checked) + 1) % choices.length].checked = true;
+  greyOutline();
   return true;
 }
+
+// The steps follow the switch by CSS alone; the outline is in another pane.
+function greyOutline() {
+  if (reader) reader.dataset.cut = document.querySelector("input[name=cut]:checked")?.value ?? "off";
+}
+
+document.querySelector(".cut-switch")?.addEventListener("change", greyOutline);
 
 function copyLink() {
   const number = current() || shown;
@@ -400,6 +418,7 @@ document.querySelector("[data-reasoning]")?.addEventListener("click", () => open
 
 if (reader) {
   watch();
+  greyOutline(); // a browser remembers what was chosen
   open();
   document.querySelector(".stretch[data-here]")?.setAttribute("open", "");
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 from uuid import UUID
 
@@ -23,7 +23,9 @@ from benchapp.analysis.failures.classification import (
     VerifierRefusal,
     classify,
 )
+from benchapp.analysis.failures.kept_failures import keep_failures, take_failures
 from benchapp.analysis.failures.quotes import keep_answers
+from benchapp.analysis.failures.refusals import Failures, RefusedRow
 from benchapp.analysis.trial_rules.course import read_course
 from benchapp.analysis.trial_rules.trial_facts import BEGINNING_CHARS, CHECKS, MESSAGE_CHARS, OUTPUT_CHARS
 from benchapp.models import Blob, Check, Chunk, Run, Trial, Verdict
@@ -40,35 +42,23 @@ SLICE = 100  # outputs or chunks in memory at once
 KEYS = 500  # in one query
 
 
-@dataclass(frozen=True, slots=True)
-class RefusedRow:
-    """A finished trial that its verifier refused. source: kind of its corpus, "" where there is none."""
-
-    trial: UUID
-    pk: int
-    task: str
-    source: str
-    sample: int
-    classified: Classified
-
-
-@dataclass(frozen=True, slots=True)
-class Failures:
-    """Of one run. ends: failed trials that a limit, the agent's program or the machinery ended, which are no refusals of
-    finished work. left_out: refusals beyond those that were read."""
-
-    refused: tuple[RefusedRow, ...] = ()
-    ends: Mapping[AgentEnd, int] = field(default_factory=dict)
-    left_out: int = 0
-
-
 KEPT: RunCache[Failures] = RunCache(500)
 
 
 def read_failures(runs: Iterable[Run]) -> dict[int, Failures]:
     """run pk -> its failures, every run given. A number of queries that does not grow with them, but by one for a hundred
-    outputs or ends of trajectories, and for five hundred refusals, of which no more are held as text at once."""
-    return KEPT.read_all(runs, _read)
+    outputs or ends of trajectories, and for five hundred refusals, of which no more are held as text at once. What is kept
+    on disk is taken from there."""
+    return KEPT.read_all(runs, _take_or_read)
+
+
+def _take_or_read(runs: Sequence[Run]) -> dict[int, Failures]:
+    found = take_failures(runs)
+    if missing := [run for run in runs if run.pk not in found]:
+        read = _read(missing)
+        keep_failures(missing, read)
+        found |= read
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ Nothing here is told by hand: the newest probe that can be tested chooses the st
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import cast
 from urllib.parse import urlencode
 
@@ -23,6 +23,7 @@ from benchapp.record.visible import one_line
 from benchapp.review.blinding import closed_trials
 from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.learning.computed_runs import Recent
+from benchapp.stats.learning.kept_files import keep_fact, read_revisions, take_fact
 from benchapp.stats.metrics.rates import Rate
 from inspector.pages.library.blame import ChosenLine, open_blame
 from inspector.web.responses import PathLink
@@ -116,7 +117,17 @@ class Tour(Shaped):
         return SAID.get(self.effect, f"{self.effect.value.capitalize()}.")
 
 
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """The line of the third stop, and how its later readers and no skill ended on the tasks that both were scored on."""
+
+    number: int
+    share: Rate
+    bare: Rate
+
+
 KEPT: Recent[Hashable, tuple[Tour | None]] = Recent(8)
+FACT = "tour"  # its name on disk
 
 
 def find_tour(user: User) -> Tour | None:
@@ -165,11 +176,10 @@ def _tell(result: ProbeResult) -> Tour | None:
     trial, hunks = decision.after_trial, _list_hunks(result.probe, decision)
     hunk = hunks[0] if hunks else None
     check = _find_check(trial) if trial and trial.success is False else None
-    line = _find_line(result.probe, decision, hunk) if hunk else None
+    line = _take_line(result.probe, decision, hunk) if hunk else None
     if trial is None or check is None or hunk is None or line is None:
         return None
     added = [pair for each in hunks if each.path == hunk.path for pair in _number_lines(each)]
-    share, bare = _hold_beside(line.later.total)
     episode = _origin_of(result.probe)
     return Tour(
         trial=trial,
@@ -181,8 +191,8 @@ def _tell(result: ProbeResult) -> Tour | None:
         line=line.number,
         added=tuple(added[:MAX_LINES]),
         lines_left_out=max(0, len(added) - MAX_LINES),
-        share=share,
-        bare=bare,
+        share=line.share,
+        bare=line.bare,
         kept=result.side(CONTROL).rate,
         taken=result.own.rate,
         effect=result.effect,
@@ -234,6 +244,20 @@ def _find_check(trial: Trial) -> Check | None:
     return failed.exclude(message="").first() or failed.first()
 
 
+def _take_line(probe: Probe, decision: Decision, hunk: Hunk) -> _Line | None:
+    """Finding it opens the blame twice, so it is kept on disk until a run of the experiment changes. One query."""
+    experiment = _origin_of(probe).run.experiment
+    key = str(probe.run.public_id), hunk.id, read_revisions(experiment)
+    fact = take_fact(experiment, FACT, key)
+    if fact is None:
+        found = _find_line(probe, decision, hunk)
+        own = found.later.total if found else Ended()
+        fact = {"number": found.number if found else 0, "share": asdict(own.own), "bare": asdict(own.beside)}
+        keep_fact(experiment, FACT, key, fact)
+    line = _Line(fact["number"], Rate(**fact["share"]), Rate(**fact["bare"]))
+    return line if line.number else None
+
+
 def _find_line(probe: Probe, decision: Decision, hunk: Hunk) -> ChosenLine | None:
     """The hunk's first line as it stands in the probed state; None where another answer wrote over it since."""
     episode, text = _origin_of(probe), hunk.added[0].decode("utf-8", "replace").rstrip("\r\n")
@@ -242,8 +266,3 @@ def _find_line(probe: Probe, decision: Decision, hunk: Hunk) -> ChosenLine | Non
     rows = [row for span in found.spans if span.origin.decision == decision for row in span.rows]
     number = next((row.new for row in rows if row.new and row.text == text), None)
     return open_blame(episode.run, episode, {**query, "line": str(number)}).chosen if number else None
-
-
-def _hold_beside(ended: Ended) -> tuple[Rate, Rate]:
-    """Readers and no skill on the tasks that both were scored on."""
-    return ended.own, ended.beside

@@ -1,7 +1,8 @@
 """The map of a trajectory: its outline, the marks beside it, and the ways to errors, skills and deciding steps.
 
 Up to `MAX_STEPS` steps every one is a row. Of a longer trajectory there is a heading for each stored chunk, whose rows
-come when it is opened: 337,351 steps are some 340 headings, and no page reads more than one chunk of them.
+come when it is opened: no page reads more than one chunk of them. 337,351 steps are some 930 chunks, more than a
+browser should hold open, so neighbours are drawn as one heading, and their own headings come when it is opened.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from benchapp.analysis.deciding.step_glances import StepGlance, StepKind, glance
 from benchapp.models import Trajectory
 from benchapp.record.trajectory_store import read_steps
 from inspector.pages.trials.cut_texts import Cuts
-from inspector.pages.trials.outline import MAX_TOOLS, ChunkSummary, find_next_error
+from inspector.pages.trials.outline import MAX_TOOLS, ChunkSummary, find_next_error, read_chunk_summaries
 from inspector.web.text.visible import one_line, visible
 
+MAX_HEADINGS = 50  # in one list; of more, neighbours are joined
 BINS = 600  # of the map; where there are more steps, the worst of a bin is drawn
 WIDEST = 36  # of the bars in a row
 _WORST = {"deciding": 3, "error": 2, "skill": 1}
@@ -112,6 +114,28 @@ def build_step_map(
         tools=tuple((one_line(name, 40), times) for name, times in tools.most_common(MAX_TOOLS)),
         tools_left_out=max(0, len(tools) - MAX_TOOLS),
     )
+
+
+def join_headings(headings: Sequence[ChunkHeading]) -> list[ChunkHeading]:
+    """At most MAX_HEADINGS, each over as many neighbours as it takes."""
+    size = max(1, -(-len(headings) // MAX_HEADINGS))
+    parts = (headings[start : start + size] for start in range(0, len(headings), size))
+    return [
+        ChunkHeading(
+            first=part[0].first,
+            last=part[-1].last,
+            errors=sum(one.errors for one in part),
+            skills=sum(one.skills for one in part),
+            is_here=any(one.is_here for one in part),
+        )
+        for part in parts
+    ]
+
+
+def read_headings(trajectory: Trajectory, first: int, last: int, skills: Collection[int]) -> list[ChunkHeading]:
+    """Of the chunks between two steps, which one heading joins; none where they are one chunk. One query."""
+    chunks = [one for one in read_chunk_summaries(trajectory) if first <= one.first and one.last <= last]
+    return [_head(chunk, skills, here=0) for chunk in chunks] if len(chunks) > 1 else []
 
 
 def read_lines(trajectory: Trajectory, first: int, count: int, skills: Collection[int]) -> list[OutlineLine]:

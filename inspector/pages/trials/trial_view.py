@@ -23,7 +23,7 @@ from inspector.evolution.strip import open_strip
 from inspector.pages.people.comments import count_step_comments
 from inspector.pages.trials.live_trial import read_live_steps, read_steps_since
 from inspector.pages.trials.parting import find_parting
-from inspector.pages.trials.step_map import read_lines
+from inspector.pages.trials.step_map import read_headings, read_lines
 from inspector.pages.trials.step_reading import StepReading, list_skill_steps, read_uses
 from inspector.pages.trials.trial import (
     Inspection,
@@ -48,10 +48,11 @@ PIECE_PARTS = ("first", "middle", "last")
 
 
 class OutlineForm(forms.Form):
-    """Which rows of a long outline: those of the stored chunk that begins at `first`."""
+    """Which rows of a long outline: of the steps from `first` to `last`, without it of the chunk's most."""
 
     trajectory = forms.UUIDField(required=False)
     first = forms.IntegerField(min_value=1, max_value=2**31)
+    last = forms.IntegerField(min_value=1, max_value=2**31, required=False)
 
 
 class FieldPieceForm(forms.Form):
@@ -122,15 +123,23 @@ def steps(request: HttpRequest, found: Trial) -> HttpResponse:
 @require_safe
 @of_trial
 def outline_rows(request: HttpRequest, found: Trial) -> HttpResponse:
-    """The rows below one heading of a long outline, for htmx."""
+    """What is below one heading of a long outline, for htmx: the headings it joins, or the rows of one chunk."""
     form = OutlineForm(request.GET)
     if not form.is_valid():
         raise Http404("no such rows")
     trajectory = _find_trajectory(found, form.cleaned_data["trajectory"])
     attempt = trajectory.attempt
     skills = list_skill_steps(read_uses(attempt), trajectory)
-    lines = read_lines(trajectory, form.cleaned_data["first"], MAX_CHUNK_STEPS, list(skills))
-    context = {"lines": lines, "this_query": _write_query(_read_kept_query(attempt, trajectory))}
+    first, last = form.cleaned_data["first"], form.cleaned_data["last"]
+    headings = read_headings(trajectory, first, last, list(skills)) if last else []
+    count = min(last - first + 1, MAX_CHUNK_STEPS) if last else MAX_CHUNK_STEPS
+    context = {
+        "headings": headings,
+        "lines": [] if headings else read_lines(trajectory, first, count, list(skills)),
+        "rows_of": trajectory.public_id,
+        "this_trial": found,
+        "this_query": _write_query(_read_kept_query(attempt, trajectory)),
+    }
     return render(request, "trials/_outline_rows.html", context)
 
 

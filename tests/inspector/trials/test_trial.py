@@ -11,6 +11,7 @@ from django.urls import reverse
 
 from benchapp.analysis.deciding import reading_steps
 from benchapp.models import Blob, SkillUse, TaskRevision, Trial
+from inspector.pages.trials import step_map
 from runner.base.types import Check, CheckGroup, CheckStatus, Dimension, Observation, Source, Step, ToolCall, Verdict
 from tests.queries import assert_queries_flat, count_queries
 from tests.worlds.factories import (
@@ -593,7 +594,23 @@ def test_it_reads_only_the_chunks_of_its_window(client):
     rows = client.get(f"{base}outline/?first=2001", headers={"HX-Request": "true"}).text
     assert '<li class="shell error"><a href="?at=2900#step-2900"' in rows
     assert rows.count("<li ") == 1_000
+    assert client.get(f"{base}outline/?first=2001&last=2010").text.count("<li ") == 10
     assert count_queries(client, base) == count_queries(client, f"{base}?step=1500")
+
+
+def test_a_heading_joins_neighbours_where_there_are_more_chunks_than_a_browser_should_hold(client, monkeypatch):
+    monkeypatch.setattr(step_map, "MAX_HEADINGS", 2)
+    trial = make_trial()
+    trajectory = record_steps(trial.counting_attempt(), walk(3_500, errors=(2_900,)))
+    chunks = list(trajectory.chunks.order_by("first_step").values_list("first_step", flat=True))
+    text = page(client, trial, "?at=1500")
+    parts = re.findall(r'<details class="stretch" hx-get="([^"]+)".*?</details>', text)
+    assert len(parts) == 2
+    inside = [client.get(part.replace("&amp;", "&"), headers={"HX-Request": "true"}).text for part in parts]
+    headed = [int(n) for each in inside for n in re.findall(r'data-first="(\d+)"', each)]
+    assert headed == chunks
+    assert "1 error" in inside[-1]
+    assert "<li " not in inside[0]
 
 
 def test_it_finds_the_next_error_beyond_those_a_chunk_names(client):
