@@ -73,7 +73,11 @@ def _follow_trust(file: dict[str, object], suite: Suite, *, came_along: bool) ->
     """Own tasks run in containers; the bundled ones where they did before somebody tried own ones."""
     if not suite.trusted and file.get("sandbox", "local") == "local":
         file["sandbox"] = "docker"
-        return ["Sandbox: docker. Your own tasks run in containers only."]
+        said = ["Sandbox: docker. Your own tasks run in containers only."]
+        models = file.get("agent_models")
+        if isinstance(models, list) and all(str(name).startswith("scripted/") for name in models):
+            said.append("The scripted model fails your tasks. Choose another in step 3.")
+        return said
     if suite.trusted and not came_along and file.pop("sandbox", "local") != "local":
         return ["Sandbox: local, as bundled tasks may."]
     return []
