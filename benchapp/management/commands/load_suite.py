@@ -6,6 +6,7 @@ import json
 import sys
 from argparse import ArgumentParser
 from pathlib import Path
+from urllib.parse import quote
 
 from django.core.management.base import BaseCommand
 
@@ -74,6 +75,7 @@ class Command(BaseCommand):
             f"\n{loaded} can be loaded{left}."
             if checked
             else f"\nLoaded {loaded}{left}. Launch it as suite: {folder.suite.key}"
+            f"\nOr open /launch/?suite={quote(folder.suite.key)}"
         )
 
     def _write_set_aside(self, folder: SuiteFolder) -> None:

@@ -46,6 +46,11 @@ def clone_starter(key: str, user: User | None, *, name: str = "") -> Codebook:
     return start_from(starter.text, user, name=name, cloned_from=f"starter {key}")
 
 
+def freeze_starter(key: str, user: User | None) -> CodebookVersion:
+    """A frozen copy of the starter, for whoever codes before they write causes of their own."""
+    return freeze(clone_starter(key, user).versions.get(), user, note="Frozen with its first queue.")
+
+
 def clone(version: CodebookVersion, user: User | None, *, name: str = "") -> Codebook:
     """A codebook of its own that begins with the codes of this version, draft or frozen."""
     name = name or f"{version.codebook.name} (copy)"

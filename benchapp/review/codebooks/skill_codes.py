@@ -7,9 +7,10 @@ so does every code below it. "No skill of this family would cover it" speaks of 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from benchapp.models import Attribution, Code, Queue
+from benchapp.review.codebooks.codebook_file import CodebookText, CodeText
 from benchapp.review.codebooks.hierarchy import chains
 
 WORDS = re.compile(
@@ -24,6 +25,19 @@ def judging_skills(codes: Iterable[Code]) -> frozenset[int]:
     rows = list(codes)
     speaks = {code.pk for code in rows if WORDS.search(f"{code.name}. {code.definition}")}
     return frozenset(key for key, chain in chains(rows).items() if speaks.intersection(chain))
+
+
+def judging_texts(text: CodebookText) -> Iterator[str]:
+    """Names of the codes that do, of a codebook that is a file yet."""
+
+    def walk(codes: Iterable[CodeText], above: bool) -> Iterator[str]:
+        for code in codes:
+            judges = above or bool(WORDS.search(f"{code.name}. {code.definition}"))
+            if judges:
+                yield code.name
+            yield from walk(code.children, judges)
+
+    return walk(text.codes, above=False)
 
 
 def hides_skills(queue: Queue) -> bool:

@@ -304,7 +304,14 @@ def _list_suites() -> list[Option]:
     loaded = Suite.objects.exclude(path="").order_by("key")
     counted = dict(loaded.annotate(total=Count("tasks")).values_list("key", "total"))
     bundled = [Option(key, key, f"{_count_bundled(key)} tasks, bundled") for key in SUITES]
-    return [*bundled, *(Option(key, key, f"{count:,} tasks") for key, count in counted.items() if key not in SUITES)]
+    return [
+        *bundled,
+        *(
+            Option(key, key, f"{count:,} task{'' if count == 1 else 's'}")
+            for key, count in counted.items()
+            if key not in SUITES
+        ),
+    ]
 
 
 @cache

@@ -37,6 +37,7 @@ from inspector.pages.launch.launch_steps import (
     place_problems,
     split_models,
 )
+from inspector.pages.launch.suite_defaults import find_new_suite, follow_choice
 from inspector.web.access import needs, user_of
 from inspector.web.forms import parse_id
 from inspector.web.responses import PageLink, render_page
@@ -71,6 +72,7 @@ class LaunchDraft:
     file: Mapping[str, object] | None  # None: no YAML
     problems: tuple[SpecProblem, ...] = ()
     drawn: str | None = None
+    said: tuple[str, ...] = ()  # what followed a choice without being chosen
 
     @property
     def fields_from(self) -> str:
@@ -166,10 +168,11 @@ def _read_sent(request: HttpRequest) -> LaunchDraft:
         drawn = form.values_of(form.read(earlier))
     except SetupError:  # sent without: what was changed is unknown
         drawn = sent
-    merged = form.write_changes(file, drawn, sent)
-    if merged != form.write_changes(file, sent, sent):
-        text = form.write(merged)
-    return LaunchDraft(text, form.values_of(merged), merged)
+    unchanged, merged = form.write_changes(file, sent, sent), form.write_changes(file, drawn, sent)
+    if merged == unchanged:
+        return LaunchDraft(text, form.values_of(merged), merged)
+    followed = follow_choice(unchanged, merged)
+    return LaunchDraft(form.write(followed.file), form.values_of(followed.file), followed.file, said=followed.said)
 
 
 def _change(draft: LaunchDraft, act: str) -> LaunchDraft:
@@ -187,7 +190,7 @@ def _change(draft: LaunchDraft, act: str) -> LaunchDraft:
         file |= {"environments": form.units(draft.values)[:1], "replicates": 1}
     if draft.file is None or file == draft.file:
         return draft
-    return LaunchDraft(form.write(file), form.values_of(file), file)
+    return LaunchDraft(form.write(file), form.values_of(file), file, said=draft.said)
 
 
 def _check(draft: LaunchDraft) -> tuple[LaunchDraft, CheckedLaunch | None]:
@@ -220,16 +223,21 @@ def _launch(request: HttpRequest, draft: LaunchDraft) -> HttpResponse:
 
 
 def _build_start(request: HttpRequest) -> LaunchDraft:
-    """A new file, a bundled example (`?example=`), or that of an earlier experiment (`?from=`) without its key."""
+    """A new file, a bundled example (`?example=`), or that of an earlier experiment (`?from=`) without its key. A new
+    file is over the suite that is asked for (`?suite=`), or that was loaded and never launched."""
     file, text = dict(START), ""
+    said: tuple[str, ...] = ()
     if (name := request.GET.get("example", "")) in _read_examples():
         text = _read_examples()[name]
         file = form.read(text)
     elif (earlier := _find_earlier(request.GET.get("from", ""))) is not None:
         file = {name: value for name, value in earlier.spec.items() if name != "key" and not _is_default(name, value)}
+    elif (suite := find_new_suite(request.GET.get("suite", ""))) not in ("", START["suite"]):
+        followed = follow_choice(file, {**file, "suite": suite, "name": f"First run of {suite}"})
+        file, said = followed.file, followed.said
     if file.pop("key", None) or not text:
         text = form.write(file)
-    return LaunchDraft(text, form.values_of(file), file)
+    return LaunchDraft(text, form.values_of(file), file, said=said)
 
 
 def _is_default(name: str, value: object) -> bool:
@@ -275,6 +283,7 @@ def _render(
         "file": draft.text,
         "problems": draft.problems,
         "checked": checked,
+        "followed": draft.said,
         "examples": [{"name": name, "url": PageLink("launch-json", example=name)} for name in _read_examples()],
         "next": None,
     }

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from django.db.models import Count, Max, Q
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from benchapp.models import Codebook, Queue, User
+from benchapp.models import Codebook, Experiment, Queue, User
 from benchapp.record.json_shape import JsonShape
+from benchapp.review.queues.populations import Population
 from benchapp.review.queues.review_progress import QueueProgress, awaiting, own_drafts, progress_of
 from benchapp.review.review_access import too_early
+from benchapp.stats.comparing.choices import Choices
+from inspector.pages.review.queues.queue_selection import AT_ONCE, find_newest_failing
 from inspector.pages.review.queues.queues import QUEUE, UNITS
 from inspector.web.access import user_of
 from inspector.web.responses import link_to, next_url, paginate, render_page
@@ -46,6 +51,7 @@ def review(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "more_drafts": len(drafts) > DRAFTS,
         "codebooks": _codebooks(),
         "units": UNITS,
+        "offer": None if rows else _offer_start(),
     }
     return render_page(request, "review/index.html", data=data, context=context, as_json=as_json)
 
@@ -54,6 +60,23 @@ def _waiting(user: User) -> list[QueueProgress]:
     """Open queues in which something is left for this person, the oldest first: what was asked for first."""
     assigned = Queue.objects.filter(closed_at=None, reviewers=user).select_related("version__codebook")
     return [each for each in progress_of(list(assigned.order_by("created_at", "pk")), user) if each.own_left]
+
+
+@dataclass(frozen=True, slots=True)
+class FirstReview:
+    """The failures that somebody without a queue can code at once."""
+
+    experiment: Experiment
+    failed: int
+    drawn: int
+
+
+def _offer_start() -> FirstReview | None:
+    """Of the experiment that a new queue opens with; None where none that ended has a failed trial."""
+    if (experiment := find_newest_failing()) is None:
+        return None
+    failed = Population(choices=Choices(experiment=(experiment.public_id,)), preset="failed").total()
+    return FirstReview(experiment, failed, min(failed, AT_ONCE))
 
 
 def _codebooks() -> list[Codebook]:

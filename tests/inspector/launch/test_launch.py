@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from html import unescape
+from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone
 
 from benchapp.experiments.foresight import Foreseen, Foresight
-from benchapp.models import Experiment, Run, User
+from benchapp.models import Experiment, Run, Suite, User
 from inspector.pages.launch import launch, launch_view
 from inspector.pages.launch.launch_view import START
 from runner.base.errors import SuiteError
@@ -19,6 +22,7 @@ from tests.worlds.factories import make_experiment, make_user
 
 pytestmark = pytest.mark.django_db
 
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "suites"
 SMALL = {**START, "name": "small", "environments": ["table-repair"], "replicates": 1}
 
 
@@ -72,6 +76,56 @@ def test_it_starts_from_an_earlier_experiment_without_its_key(client: Client) ->
     assert (found["name"], found["seed"]) == ("small", 7)
     assert "key" not in found
     assert "answers" not in found  # as by default
+
+
+@pytest.fixture
+def own_suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("SKILLGLASS_CACHE", str(tmp_path / "cache"))
+    call_command("load_suite", str(EXAMPLES / "harbor" / "first-steps"), key="mine", stdout=StringIO())
+    return "mine"
+
+
+def test_it_opens_with_the_suite_that_was_loaded_last_ready_to_launch(client: Client, own_suite: str) -> None:
+    told = client.get("/launch.json").json()
+    file = yaml.safe_load(told["file"])
+    assert (file["suite"], file["protocol"], file["sandbox"]) == ("mine", "skillflow", "docker")
+    assert file["conditions"] == ["no-skill", "skill-evolution"]
+    assert told["problems"] == []
+    make_experiment(suite=Suite.objects.get(key="mine"))
+    assert shown_file(client.get("/launch/")) == START  # launched once: no longer new
+    assert shown_file(client.get("/launch/?suite=mine"))["suite"] == "mine"
+    assert shown_file(client.get("/launch/?suite=no-such")) == START
+
+
+def test_defaults_follow_the_suite_and_the_page_says_so(client: Client, own_suite: str, small: dict[str, Any]) -> None:
+    response = client.post("/launch/", sent(small, act="write", suite="mine"))
+    file = shown_file(response)
+    assert (file["protocol"], file["sandbox"]) == ("skillflow", "docker")
+    assert "environments" not in file
+    assert "Sandbox: docker. Your own tasks run in containers only." in response.text
+    assert "Dropped selfgen-always: skillflow does not know it." in response.text
+    back = shown_file(client.post("/launch/", sent(file, act="write", suite="starter")))
+    assert (back["protocol"], "sandbox" in back) == ("skillevolbench", False)
+    assert back["conditions"] == ["no-skill", "selfgen-always"]
+
+
+def test_what_somebody_chose_with_the_suite_is_left_alone(
+    client: Client, own_suite: str, small: dict[str, Any]
+) -> None:
+    post = sent(small, act="write", suite="mine", protocol="skilllearnbench", sandbox="docker")
+    assert shown_file(client.post("/launch/", post))["protocol"] == "skilllearnbench"
+    typed = {**sent(small, act="write"), "file": launch.write({**small, "protocol": "skillflow"})}
+    assert shown_file(client.post("/launch/", typed))["conditions"] == small["conditions"]  # a file is as typed
+
+
+def test_a_new_protocol_drops_the_ways_it_does_not_know(client: Client, small: dict[str, Any]) -> None:
+    told = client.post("/launch.json", sent(small, act="write", protocol="skillflow")).json()
+    assert yaml.safe_load(told["file"])["conditions"] == ["no-skill", "skill-evolution"]
+    assert told["followed"] == [
+        "Dropped selfgen-always: skillflow does not know it.",
+        "Added skill-evolution.",
+        "Dropped parts E1: starter has other parts now.",
+    ]
 
 
 def foresee_with(monkeypatch: pytest.MonkeyPatch, hopeless: int) -> None:

@@ -7,8 +7,10 @@ from django.template.loader import render_to_string
 from django.test import Client, RequestFactory
 from django.urls import reverse
 
-from benchapp.models import Queue, QueueItem, User
+from benchapp.models import Blob, Queue, QueueItem, TaskRevision, User
+from benchapp.review.blinding import Hidden
 from inspector.pages.review.exhibits.exhibit import Exhibit, exhibit_of, load_item
+from inspector.pages.review.exhibits.giveaways import masks_of_trial, tell_apart
 from runner.base.types import Observation, Source, Step, ToolCall
 from tests.worlds.factories import (
     make_decision,
@@ -200,3 +202,13 @@ def test_a_piece_for_htmx_can_be_marked(client: Client, settings: pytest.Fixture
 def test_there_is_no_such_piece(client: Client, query: dict[str, object]) -> None:
     item = long_item(reviewer(), "short")
     assert client.get(reverse("review-field", args=[item.public_id]), query).status_code == 404
+
+
+@pytest.mark.parametrize(("text", "masked"), [("Call `ledger` once.", False), ("Add the totals.", True)])
+def test_a_skill_that_the_task_itself_names_is_not_cut_out(text: str, masked: bool) -> None:
+    """Every condition reads the task: the name of its tool gives nothing away."""
+    trial = make_trial(success=False)
+    trial.task_revision = TaskRevision(task=trial.task, instruction_id=Blob.objects.put(text.encode()))
+    hidden = masks_of_trial(trial, None, Hidden(conditions=True)).names
+    assert ("ledger" in tell_apart(["ledger"], trial)) is masked
+    assert hidden.hides("library/skills/ledger/SKILL.md")  # where a skill lies tells, whatever it is called

@@ -10,7 +10,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from benchapp.models import Queue, Review, Slot, User
+from benchapp.models import Codebook, Queue, Review, Slot, User
 from benchapp.review.queues.claims import claim, fill
 from benchapp.review.queues.item_drawing import Draw
 from benchapp.review.queues.populations import Population
@@ -454,3 +454,69 @@ def test_filling_keeps_the_list_true(client: Client) -> None:
     assert found["statuses"]["reviewed"] == 2
     assert found["own"] == {"left": 0, "done": 2}
     assert count_queries(client, queue.get_absolute_url()) < 40
+
+
+# --- where a newcomer starts -----------------------------------------------------------------------------------------
+
+
+def finished_experiment(failed: int) -> Any:
+    experiment = make_experiment(name="Ours", finished_at=timezone.now())
+    episode = make_episode(make_run(experiment=experiment))
+    for _ in range(failed):
+        make_trial(episode, success=False)
+    make_trial(success=False)  # of another experiment, which has not ended
+    return experiment
+
+
+def test_review_offers_the_failures_of_the_newest_finished_experiment_ready_to_submit(client: Client) -> None:
+    experiment = finished_experiment(3)
+    assert f'href="{NEW}">Code the 3 failures of Ours</a>' in client.get("/review/").text
+    opened = client.get(NEW)
+    assert client.get("/review/queues/new.json").json()["population_total"] == 3
+    fields = opened.context["form"].data
+    sent = {name: fields.getlist(name) for name in fields}
+    assert sent["version"] == ["starter:skill-evolution"]
+    assert not Codebook.objects.exists()  # looking writes nothing
+    made = client.post(NEW, {**sent, "narrowed": "1", "in.experiment": str(experiment.public_id), "make": "1"})
+    queue = Queue.objects.get()
+    assert made.url == queue.get_absolute_url()
+    assert (queue.name, queue.items.count()) == ("Failures of Ours", 3)
+    assert queue.version.is_frozen
+    assert "starter:skill-evolution" not in client.get(NEW).text  # its copy is there now
+    assert "failures of Ours" not in client.get("/review/").text  # a queue is there: nothing to offer
+
+
+def test_a_queue_that_is_refused_leaves_no_codebook_behind(client: Client) -> None:
+    experiment = finished_experiment(1)
+    sent = form(version="starter:skillflow", what="trial:passed", reviews=1)
+    response = client.post(NEW, {**sent, "narrowed": "1", "in.experiment": str(experiment.public_id)})
+    assert "there is nothing to review" in response.text
+    assert not Codebook.objects.filter(cloned_from="starter skillflow").exists()
+
+
+def test_many_failures_are_sampled_until_somebody_says_otherwise(client: Client) -> None:
+    finished_experiment(41)
+    assert "Code 40 of the 41 failures of Ours" in client.get("/review/").text
+    assert client.get("/review/queues/new.json").json()["items"] == 40
+
+
+def test_narrowing_keeps_the_rest_of_the_form(client: Client) -> None:
+    make_trial(make_episode(make_run(condition="curated-static")), success=False)
+    make_trial(make_episode(make_run(condition="no-skill")), success=False)
+    sent = form(name="kept", instructions="Read first.", narrowed="1", show="1", **{"in.condition": "no-skill"})
+    page = client.post(f"{NEW}?condition=curated-static", sent)
+    assert "<b>1</b> item from <b>1</b>" in page.text
+    assert 'value="kept"' in page.text
+    assert "Read first." in page.text
+    assert page.context["selection"].choices.condition == ("no-skill",)
+
+
+def test_codes_that_judge_skills_are_named_before_anything_is_frozen_with_both_ways_out(client: Client) -> None:
+    finished_experiment(1)
+    page = client.get(NEW).text
+    assert "17 of 22 codes judge skills, and you hide skills." in page
+    assert 'for="id_hides_conditions">Show skills, code once</label>' in page
+    assert "you hide skills" not in client.get(f"{NEW}?shown=skills").text
+    client.post(reverse("codebook-new"), {"starter": "skill-evolution", "name": "Mine"})
+    draft = client.get(Codebook.objects.get().versions.get().get_absolute_url()).text
+    assert f'href="{NEW}?shown=skills">Make a queue that shows skills</a>' in draft

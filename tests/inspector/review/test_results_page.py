@@ -114,12 +114,12 @@ def test_it_is_closed_to_somebody_who_still_codes_blind(client: Client, settings
     settings.SINGLE_USER = False
     world = make_reviewed_world()
     first, second = world.people
-    say(world, 0, ["stale"], ["stale"])
+    say(world, 0, ["stale"], ["misapplied"])
     client.force_login(first)
     for address in _addresses(world):
         response = client.get(address)
         assert response.status_code == 403, address
-        assert "stale" not in response.text
+        assert "misapplied" not in response.text
     assert "8 items" in client.get(page(world)).text
 
 
@@ -302,3 +302,24 @@ def test_a_cause_leads_to_its_items_for_whoever_may_know(client: Client, setting
     client.force_login(reader)
     assert len(client.get(twin_link).json()["rows"]) == 9
     assert "cause: skill" not in client.get(link).text
+
+
+def test_who_still_codes_sees_their_own_counts_and_how_to_end(client: Client, settings: Any) -> None:
+    settings.SINGLE_USER = False
+    me, other = make_user(level=User.Level.REVIEWER), make_user(level=User.Level.REVIEWER)
+    trials = [make_trial(success=False) for _ in range(4)]
+    queue = make_queue(trials, reviewers=[me, other], created_by=me)
+    first, second, third, _ = queue.items.all()
+    for item in (first, second):
+        make_review(item, me, ["misapplied"])
+    make_review(third, me, [])
+    make_review(first, other, ["over-specific"])
+    client.force_login(me)
+    answer = client.get(reverse("results", args=[queue.public_id]))
+    assert answer.status_code == 403
+    told = client.get(reverse("results-json", args=[queue.public_id])).json()
+    assert told["own_items"] == 3
+    assert told["own"] == [{"code": "misapplied", "items": 2, "of": 3, "interval": None}]
+    assert "2 of 3" in answer.text
+    assert "over-specific" not in answer.text  # what others said stays hidden
+    assert f'href="{queue.get_absolute_url()}#manage">Close the queue</a>' in answer.text

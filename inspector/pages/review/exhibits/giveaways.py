@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from django.db.models import Q
 
-from benchapp.models import Attempt, Episode, Family, QueueItem, Run, SkillUse, SnapshotFile, Trial
+from benchapp.models import Attempt, Blob, Episode, Family, QueueItem, Run, SkillUse, SnapshotFile, Trial
 from benchapp.review.blinding import Hidden
 from inspector.pages.review.exhibits.masking import SKILL_PATHS, Mask, mask_of, skill_patterns
 from runner.protocols.conditions import condition_names
@@ -55,14 +55,15 @@ NO_MASKS = Masks(Mask(), Mask(), Hidden())
 
 
 def masks_of_trial(trial: Trial, attempt: Attempt | None, hidden: Hidden) -> Masks:
-    """The same three queries for every trial that something is hidden of, none where nothing is."""
+    """The same four queries for every trial that something is hidden of, none where nothing is."""
     if not hidden.facts:
         return NO_MASKS
     skills = _skills_of(trial) if hidden.conditions else []
     paths = [trial.episode.run.source_key, attempt.source_key if attempt else ""]
     names = _names(trial.episode.run, hidden, paths=paths, ids=[trial.public_id, trial.episode.public_id])
     names += _agents(attempt) if hidden.models else []
-    mask = mask_of(names=names, skills=skills, paths=hidden.conditions, models=hidden.models)
+    told = tell_apart(skills, trial)
+    mask = mask_of(names=names, skills=told, paths=hidden.conditions, models=hidden.models)
     return Masks(mask, _skill_mask(skills) if hidden.conditions else Mask(), hidden)
 
 
@@ -107,6 +108,17 @@ def _skills_of(trial: Trial) -> list[str]:
     held = SnapshotFile.objects.filter(states).values_list("skill", flat=True).distinct().order_by("skill")
     families = Family.objects.filter(suite=trial.task.suite_id).values_list("slug", flat=True)
     return [*used.order_by("skill")[:MAX_SKILLS], *held[:MAX_SKILLS], *families[:MAX_SKILLS]]
+
+
+def tell_apart(skills: Iterable[str], trial: Trial) -> list[str]:
+    """Those that the task's own text does not name: every condition reads that, so a tool it names gives nothing away."""
+    blob = trial.task_revision.instruction_id if trial.task_revision else None
+    text = Blob.objects.read_text(blob).lower() if blob else ""
+    return [skill for skill in skills if skill.strip() and not _stands_in(skill.strip().lower(), text)]
+
+
+def _stands_in(name: str, text: str) -> bool:
+    return re.search(rf"(?<![a-z0-9]){re.escape(name)}(?![a-z0-9])", text) is not None
 
 
 def _skill_mask(skills: Iterable[str]) -> Mask:

@@ -30,9 +30,9 @@ class KeptFilter:
         return self.population.says() + (f": {parts}" if parts else "")
 
 
-def keep_filter(request: HttpRequest, response: HttpResponse) -> None:
+def keep_filter(request: HttpRequest, response: HttpResponse, query: str) -> None:
     """Only what fits, and only while the reader is at making a queue."""
-    if 0 < len(query := request.GET.urlencode()) <= LONGEST:
+    if 0 < len(query) <= LONGEST:
         response.set_cookie(
             COOKIE,
             query,

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlencode
-
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.views.decorators.http import require_http_methods
 
 from benchapp.models import User
 from benchapp.record.json_shape import JsonShape
-from benchapp.review.queues.populations import Population, parse_population
+from benchapp.review.codebooks.codebook_versions import CodebookRefused
+from benchapp.review.queues.populations import Population
 from benchapp.review.queues.queue_making import QueueRefused, Sketch, make_queue, seconds_per_item
-from benchapp.stats.comparing.axis_facets import facets_of
-from inspector.pages.review.queues.kept_filter import PRESET, drop_filter, keep_filter
+from benchapp.stats.comparing.axis_facets import AXES, facets_of
+from inspector.pages.review.queues.kept_filter import drop_filter, keep_filter
 from inspector.pages.review.queues.queue_form import (
     FACETS,
     DrawForm,
@@ -20,9 +20,11 @@ from inspector.pages.review.queues.queue_form import (
     defaults,
     frozen_versions,
     may_review,
+    offered_starters,
     read_waiting,
     what_choices,
 )
+from inspector.pages.review.queues.queue_selection import SHOWN, QueueSelection, read_selection
 from inspector.web.access import needs, user_of
 from inspector.web.responses import render_page
 
@@ -33,51 +35,70 @@ SHOW = "show"  # the button that only looks; every other way to send the form ma
 @require_http_methods(["GET", "HEAD", "POST"])
 @needs(User.Level.REVIEWER)
 def queue_new(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    user = user_of(request)
-    selection, problems = parse_population(request.GET, preset=PRESET)
-    posted = request.method == "POST"
-    makes = posted and SHOW not in request.POST
-    given = request.POST if posted else _build_posted(defaults(selection, user))
+    user, asked = user_of(request), read_selection(request)
+    posted, makes = request.method == "POST", request.method == "POST" and SHOW not in request.POST
+    given = request.POST if posted else _build_posted(_read_defaults(request, asked, user))
     form, drawn = QueueForm(given), DrawForm(given)
-    refused = ""
-    if makes and not problems and form.is_valid():
-        try:
-            made = HttpResponseRedirect(make_queue(form.spec(selection), user=user).get_absolute_url())
-            drop_filter(made)
-            return made
-        except QueueRefused as error:
-            refused = str(error)
-    sketch = None
+    sketch, refused = None, ""
     try:
-        sketch = _draw_sketch(drawn, selection) if not problems else None
-    except QueueRefused as error:
+        if makes and not asked.problems and form.is_valid():
+            return _make(form, asked.population, user)
+        sketch = _draw_sketch(drawn, asked.population) if not asked.problems else None
+    except (QueueRefused, CodebookRefused) as error:
         refused = str(error)
     waiting = read_waiting(given)
     data = {
-        **{"problems": problems, "refused": refused or None, **_read_numbers(sketch)},
+        **{"problems": asked.problems, "refused": refused or None, **_read_numbers(sketch)},
         **{"codes_that_wait": waiting.names, "codes": waiting.total, "next": None},
     }
-    context = {
-        "form": form,
-        "errors": form.errors if makes else drawn.errors if posted else {},
+    errors = form.errors if makes else drawn.errors if posted else {}
+    context = {**_offer(asked, given), "form": form, "errors": errors, "sketch": sketch, "waiting": waiting}
+    status = 400 if asked.problems or makes else 200
+    response = render_page(request, "review/queue_new.html", data=data, context=context, as_json=as_json, status=status)
+    if not posted and not asked.problems and not asked.is_default and not as_json:
+        keep_filter(request, response, asked.query)
+    return response
+
+
+def _read_defaults(request: HttpRequest, asked: QueueSelection, user: User) -> dict[str, object]:
+    return defaults(asked, user, shows_skills=request.GET.get(SHOWN) == "skills")
+
+
+def _make(form: QueueForm, selection: Population, user: User) -> HttpResponse:
+    """The queue and, where a starter was chosen, its codebook: both or none."""
+    with transaction.atomic():
+        queue = make_queue(form.spec(selection, user), user=user)
+    made = HttpResponseRedirect(queue.get_absolute_url())
+    drop_filter(made)
+    return made
+
+
+def _offer(asked: QueueSelection, given: QueryDict) -> dict[str, object]:
+    """What there is to choose from, and what is chosen."""
+    selection = asked.population
+    narrowed = [(name, value, text) for name, value, text in selection.narrowed_by() if name not in AXES]
+    return {
         "ticked": given.getlist("reviewers"),
-        "query": request.GET.urlencode(),
+        "query": asked.query,
         "selection": selection,
-        "chips": _chips(selection),
+        "is_default": asked.is_default,
+        "narrowed": narrowed,
+        "kept": _list_kept(selection, narrowed),
         "facets": facets_of(selection.choices),
-        "kept": [*selection.narrowing.pairs(), ("unit", selection.unit), ("preset", selection.preset)],
         "whats": what_choices(),
         "strata": list(FACETS.items()),
         "versions": list(frozen_versions()),
+        "starters": offered_starters(),
         "people": list(may_review()),
-        "sketch": sketch,
-        "waiting": waiting,
     }
-    status = 400 if problems or makes else 200
-    response = render_page(request, "review/queue_new.html", data=data, context=context, as_json=as_json, status=status)
-    if not posted and not problems and not as_json:
-        keep_filter(request, response)
-    return response
+
+
+def _list_kept(selection: Population, narrowed: list[tuple[str, object, str]]) -> list[tuple[str, str]]:
+    """What the address asks for and the form has no box for."""
+    shown = {(name, str(value)) for name, value, _ in narrowed}
+    pairs = [*selection.choices.pairs(), *selection.narrowing.pairs()]
+    kept = [pair for pair in pairs if pair not in shown and pair[0] not in (*AXES, "baseline")]
+    return [*kept, ("unit", selection.unit), ("preset", selection.preset)]
 
 
 def _build_posted(values: dict[str, object]) -> QueryDict:
@@ -114,14 +135,3 @@ SKETCH = JsonShape(
     *("population_total=total", ("strata", _list_strata), ("items", lambda sketch: sketch and len(sketch.items))),
     *("controls", "overlap", "reviews", "reviews_per_person=per_person"),
 )
-
-
-def _chips(selection: Population) -> list[tuple[str, str]]:
-    """(what narrows, the address without it)."""
-    own = [("unit", selection.unit), ("preset", selection.preset)]
-    pairs = [*selection.choices.pairs(), *selection.narrowing.pairs()]
-    found = []
-    for name, value, text in selection.narrowed_by():
-        left = [pair for pair in pairs if pair != (name, str(value))]
-        found.append((text, "?" + urlencode([*left, *own])))
-    return found

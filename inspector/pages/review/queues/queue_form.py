@@ -11,15 +11,19 @@ from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.http import QueryDict
 
-from benchapp.models import CodebookVersion, Queue, User
+from benchapp.models import CodebookVersion, Experiment, Queue, User
+from benchapp.review.codebooks.codebook_versions import freeze_starter
 from benchapp.review.codebooks.hierarchy import in_order
-from benchapp.review.codebooks.skill_codes import judging_skills
+from benchapp.review.codebooks.skill_codes import judging_skills, judging_texts
+from benchapp.review.codebooks.starters import Starter, starters
 from benchapp.review.queues.item_drawing import EQUAL, PROPORTIONAL, Draw
 from benchapp.review.queues.populations import NARROWED_BY, NOUNS, PRESETS, STRATA, Population
 from benchapp.review.queues.queue_making import QueueSpec
 from benchapp.stats.comparing.narrowing import BESIDE
 from inspector.pages.review.offered_rows import offer_rows
+from inspector.pages.review.queues.queue_selection import AT_ONCE, QueueSelection
 
+STARTER = "starter:"
 FACETS = {
     "condition": "condition",
     "agent_model": "agent model",
@@ -47,6 +51,13 @@ def what_choices() -> list[tuple[str, list[tuple[str, str]]]]:
 
 def _says(unit: str, preset: str) -> str:
     return Population(unit=unit, preset=preset).says().capitalize()
+
+
+class CodebookField(forms.ModelChoiceField):  # type: ignore[type-arg]
+    """A frozen version, or a starter ("starter:skillflow") whose copy is frozen when the queue is made."""
+
+    def to_python(self, value: Any) -> Any:
+        return find_starter(value) or super().to_python(value)
 
 
 class DrawForm(forms.Form):
@@ -109,7 +120,7 @@ class QueueForm(DrawForm):
     """All that fixes a queue."""
 
     name = forms.CharField(max_length=200, error_messages={"required": "Give it a name, so that others find it."})
-    version = forms.ModelChoiceField(
+    version = CodebookField(
         queryset=CodebookVersion.objects.none(),
         to_field_name="public_id",
         error_messages={"required": "Choose a frozen version of a codebook."},
@@ -125,11 +136,13 @@ class QueueForm(DrawForm):
         super().__init__(given)
         offer_rows(self, "version", frozen_versions())
 
-    def spec(self, selection: Population) -> QueueSpec:
+    def spec(self, selection: Population, user: User) -> QueueSpec:
+        """A chosen starter becomes a codebook here: make the queue in the same transaction."""
         given = self.cleaned_data
+        chosen = given["version"]
         return QueueSpec(
             name=given["name"],
-            version=given["version"],
+            version=freeze_starter(chosen.key, user) if isinstance(chosen, Starter) else chosen,
             population=self.population(selection),
             draw=self.draw(),
             reviewers=tuple(given["reviewers"]),
@@ -142,14 +155,17 @@ class QueueForm(DrawForm):
         )
 
 
-def defaults(selection: Population, user: User) -> dict[str, object]:
+def defaults(asked: QueueSelection, user: User, *, shows_skills: bool) -> dict[str, object]:
     """What stands in the form before anybody wrote into it."""
+    selection, total = asked.population, 0 if asked.problems else asked.population.total()
     newest = frozen_versions().order_by("-frozen_at").first()
+    offered = offered_starters()
+    starter = f"{STARTER}{offered[0].key}" if offered else ""
     people = [person.get_username() for person in may_review()]
     return {
         "what": f"{selection.unit}:{selection.preset}",
-        "sampling": Queue.Sampling.ALL,
-        "size": 40,
+        "sampling": Queue.Sampling.RANDOM if asked.is_default and total > AT_ONCE else Queue.Sampling.ALL,
+        "size": AT_ONCE,
         "facet": "condition",
         "allocation": EQUAL,
         "controls": 0,
@@ -157,15 +173,24 @@ def defaults(selection: Population, user: User) -> dict[str, object]:
         "overlap": 100,
         "seed": secrets.randbelow(SEED_LIMIT),  # another draw each time; stored with the queue
         "reviewers": people if len(people) <= TEAM else [user.get_username()],
-        "name": selection.says().capitalize() if selection.preset in BESIDE else "",
-        "version": str(newest.public_id) if newest else "",
+        "name": _propose_name(selection, asked.is_default),
+        "version": str(newest.public_id) if newest else starter,
         "instructions": "",
         "hides_labels": True,
         "hides_suggestions": True,
-        "hides_conditions": True,
+        "hides_conditions": not shows_skills,
         "hides_models": True,
         "reservation": 30,
     }
+
+
+def _propose_name(selection: Population, is_default: bool) -> str:
+    if selection.preset in BESIDE:
+        return selection.says().capitalize()
+    if not is_default:
+        return ""
+    names = Experiment.objects.filter(public_id__in=selection.choices.experiment).values_list("name", flat=True)
+    return f"Failures of {', '.join(names)}"[:200]
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +204,8 @@ class WaitingCodes:
 def read_waiting(given: QueryDict) -> WaitingCodes:
     """Of the form as it stands, complete or not. Two queries, none where skills are shown."""
     hides = given.get("what", "").startswith(Queue.Unit.TRIAL) and given.get("hides_conditions")
+    if hides and (starter := find_starter(given.get("version", ""))):
+        return WaitingCodes(list(judging_texts(starter.text)), starter.codes_total)
     try:
         version = frozen_versions().filter(public_id=given.get("version", "")).first() if hides else None
     except ValidationError:  # no id at all
@@ -186,6 +213,17 @@ def read_waiting(given: QueryDict) -> WaitingCodes:
     codes = list(version.codes.all()) if version else []
     waiting = judging_skills(codes)
     return WaitingCodes([code.name for code, _ in in_order(codes) if code.pk in waiting], len(codes))
+
+
+def find_starter(value: object) -> Starter | None:
+    """The starter of "starter:KEY"."""
+    return starters().get(value.removeprefix(STARTER)) if isinstance(value, str) and value.startswith(STARTER) else None
+
+
+def offered_starters() -> list[Starter]:
+    """Those of which no copy is frozen yet."""
+    copies = set(frozen_versions().values_list("codebook__cloned_from", flat=True))
+    return [starter for starter in starters().values() if f"starter {starter.key}" not in copies]
 
 
 def may_review() -> QuerySet[User]:

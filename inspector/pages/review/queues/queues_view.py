@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import dataclass
 from uuid import UUID
 
 from django.contrib import messages
@@ -52,64 +54,71 @@ PERSON = JsonShape(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class ChosenItems:
+    """The queue's items that the address asks for, by status and by code, as this person may see them."""
+
+    chosen: list[int]  # keys
+    statuses: dict[int, ItemStatus]
+    unsaid: Collection[int]
+    status: str  # "" where all are listed
+    cause: Code | None
+
+
 @require_safe
 def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     found, user = load_queue(public_id), user_of(request)
-    unsaid = unsaid_items(found, user)
-    statuses = statuses_shown(found, user, unsaid)
-    wanted = request.GET.get("status", "")
-    chosen = [pk for pk, status in statuses.items() if status == wanted or wanted not in set(ItemStatus)]
-    cause = _cause(request, found, user)
-    if cause:
-        carrying = items_with(found, cause)
-        chosen = [pk for pk in chosen if pk in carrying]
-    page = paginate(request, chosen)
-    rows = item_rows(list(page), statuses, user, unsaid)
-    draw = read_draw(found, blinded=is_blinded(found, user))
+    items = _choose_items(request, found, user)
+    page = paginate(request, items.chosen)
+    rows = item_rows(list(page), items.statuses, user, items.unsaid)
     [progress], people = progress_of([found], user), people_of(found)
-    counts = status_counts(statuses)
-    first, second = first_pass_of(found), second_pass_of(found)
-    waiting = waiting_names(found)
+    shared = {"waiting": waiting_names(found), "drawn": read_draw(found, blinded=is_blinded(found, user))}
+    passes = {"first_pass": first_pass_of(found), "second_pass": second_pass_of(found)}
+    counts = status_counts(items.statuses)
     data = {
         **QUEUE.read(progress),
         "codebook_version": PageLink("codebook-version-json", found.version.public_id),
         **QUEUE_RULES.read(found),
-        "drawing": draw,
-        "first_pass": PageLink("queue-json", first.public_id) if first else None,
-        "second_pass": PageLink("queue-json", second.public_id) if second else None,
-        "codes_that_wait": waiting,
+        "drawing": shared["drawn"],
+        **{name: PageLink("queue-json", each.public_id) if each else None for name, each in passes.items()},
+        "codes_that_wait": shared["waiting"],
         "statuses": {status.value: count for status, count in counts},
         "people": PERSON.read_all(people),
         "rows": rows,
-        "created_at": found.created_at,
-        "closed_at": found.closed_at,
-        "next": next_url(request, page),
+        **{"created_at": found.created_at, "closed_at": found.closed_at, "next": next_url(request, page)},
     }
-    manages = may_manage(found, user)
-    context = {
-        "queue": found,
-        "page": page,
-        "progress": progress,
-        "people": people,
-        "shown": rows,
-        "drawn": draw,
-        "strata_word": FACETS.get(found.strata, found.strata),
-        "counts": counts,
-        "status": wanted if wanted in set(ItemStatus) else "",
-        "noun": UNITS[Queue.Unit(found.unit)],
-        "is_mine": may_claim(found, user),
-        "held_minutes": max(1, round(found.reservation_seconds / 60)),
-        "hides": [text for name, text in HIDDEN.items() if getattr(found, name)],
-        "hides_skills": hides_skills(found),
-        "links": links_of(found),
-        "cause": cause,
-        "first_pass": first,
-        "second_pass": second,
-        "waiting": waiting,
-        "manages": manages,
-        "others": may_review().exclude(queues=found) if manages and found.is_open else [],
-    }
+    context = {"page": page, "progress": progress, "people": people, "shown": rows, "counts": counts}
+    context |= {**shared, **passes, **_read_rights(found, user), "status": items.status, "cause": items.cause}
     return render_page(request, "review/queue.html", data=data, context=context, as_json=as_json)
+
+
+def _choose_items(request: HttpRequest, queue: Queue, user: User) -> ChosenItems:
+    unsaid = unsaid_items(queue, user)
+    statuses = statuses_shown(queue, user, unsaid)
+    asked = request.GET.get("status", "")
+    wanted = asked if asked in set(ItemStatus) else ""
+    chosen = [pk for pk, status in statuses.items() if status == wanted or not wanted]
+    if cause := _cause(request, queue, user):
+        carrying = items_with(queue, cause)
+        chosen = [pk for pk in chosen if pk in carrying]
+    return ChosenItems(chosen, statuses, unsaid, wanted, cause)
+
+
+def _read_rights(queue: Queue, user: User) -> dict[str, object]:
+    """What the queue is, and what this person can do with it."""
+    manages = may_manage(queue, user)
+    return {
+        "queue": queue,
+        "strata_word": FACETS.get(queue.strata, queue.strata),
+        "noun": UNITS[Queue.Unit(queue.unit)],
+        "is_mine": may_claim(queue, user),
+        "held_minutes": max(1, round(queue.reservation_seconds / 60)),
+        "hides": [text for name, text in HIDDEN.items() if getattr(queue, name)],
+        "hides_skills": hides_skills(queue),
+        "links": links_of(queue),
+        "manages": manages,
+        "others": may_review().exclude(queues=queue) if manages and queue.is_open else [],
+    }
 
 
 def _cause(request: HttpRequest, queue: Queue, user: User) -> Code | None:

@@ -21,7 +21,8 @@ from inspector.charts.cards import ChartCard
 from inspector.charts.chart_table import csv_text
 from inspector.charts.drawing.palette import twins
 from inspector.charts.drawn_chart import figure_json
-from inspector.pages.review.queues.queues import load_queue
+from inspector.pages.review.queues.queues import load_queue, may_manage
+from inspector.pages.review.results.own_counts import count_own
 from inspector.pages.review.results.results import Results, parse_choices, results_of
 from inspector.pages.review.results.results_charts import FIGURES, Figure
 from inspector.pages.review.results.results_page import context_of, read_twin
@@ -149,8 +150,11 @@ def _check_open(request: HttpRequest, queues: list[Queue]) -> None:
 
 
 def _render_refusal(request: HttpRequest, refused: ResultsRefused, *, as_json: bool) -> HttpResponse:
-    data = {"problems": refused.sentences, "next": None}
-    context = {"queue": refused.queue, "is_closed": refused.status == 403}
+    is_closed, user = refused.status == 403, user_of(request)
+    total, own = count_own(refused.queue, user) if is_closed else (0, [])
+    data = {"problems": refused.sentences, "own_items": total, "own": own, "next": None}
+    context = {"queue": refused.queue, "is_closed": is_closed, "own": own, "total": total}
+    context |= {"may_close": is_closed and refused.queue.is_open and may_manage(refused.queue, user)}
     return render_page(
         request, "review/results_refused.html", data=data, context=context, as_json=as_json, status=refused.status
     )

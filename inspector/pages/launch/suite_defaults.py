@@ -1,0 +1,111 @@
+"""What follows the suite and the protocol that somebody chose: a file that stays launchable, and what was changed in it.
+
+Own tasks are not trusted, have no roles and know nothing of another protocol's conditions. Without this, choosing them
+answers with a list of problems that nobody caused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from benchapp.experiments.launch_spec import LaunchSpec
+from benchapp.models import Suite as SuiteRow
+from benchapp.record.sets.suite_files import find_suite
+from runner import protocols
+from runner.base.errors import RunnerError
+from runner.base.suite import Suite
+from runner.protocols.registry import LAUNCHED
+from runner.protocols.suitable import find_fitting_protocol, first_conditions, keep_known_conditions
+from runner.suites import SUITES
+
+PROTOCOL = LaunchSpec.model_fields["protocol"].default  # of a file that names none
+BUNDLED_FORMATS = {"starter-learning": "skilllearnbench"}  # in another format's shape
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedFile:
+    """A file whose defaults follow what was chosen in it. `said`: what was changed for that, in sentences."""
+
+    file: dict[str, object]
+    said: tuple[str, ...] = ()
+
+
+def find_new_suite(asked: str = "") -> str:
+    """The suite to open with: the one that is asked for, else the newest that was loaded and never launched; "" if none."""
+    loaded = SuiteRow.objects.exclude(path="")
+    if asked in SUITES or loaded.filter(key=asked).exists():
+        return asked
+    newest = loaded.order_by("-pk").first()
+    return newest.key if newest and not newest.experiments.exists() else ""
+
+
+def follow_choice(before: Mapping[str, object], after: Mapping[str, object]) -> FollowedFile:
+    """`after` with what its new suite or its new protocol asks for, where `before` had another. Only what did not
+    change itself follows."""
+    file, said = dict(after), []
+    try:
+        suite = find_suite(str(file.get("suite", "")))
+    except RunnerError:  # the check says so
+        return FollowedFile(file)
+    if before.get("suite") != file.get("suite"):
+        said += _follow_suite(file, before, suite)
+    if before.get("protocol") != file.get("protocol"):
+        said += _drop_unknown_ways(file)
+    if before.get("suite") != file.get("suite") or before.get("protocol") != file.get("protocol"):
+        said += _drop_unknown_parts(file, suite)
+    return FollowedFile(file, tuple(said))
+
+
+def _follow_suite(file: dict[str, object], before: Mapping[str, object], suite: Suite) -> list[str]:
+    said = []
+    row = SuiteRow.objects.filter(key=suite.key).first()
+    fitting = find_fitting_protocol(suite, BUNDLED_FORMATS.get(suite.key) or (row.format if row else ""))
+    if file.get("protocol", PROTOCOL) == before.get("protocol", PROTOCOL) != fitting:
+        file["protocol"] = fitting
+        said.append(f"Protocol: {fitting}. It fits the tasks of {suite.key}.")
+    if file.get("sandbox", "local") == before.get("sandbox", "local"):
+        said += _follow_trust(file, suite, came_along=before.get("suite") in SUITES)
+    return said
+
+
+def _follow_trust(file: dict[str, object], suite: Suite, *, came_along: bool) -> list[str]:
+    """Own tasks run in containers; the bundled ones where they did before somebody tried own ones."""
+    if not suite.trusted and file.get("sandbox", "local") == "local":
+        file["sandbox"] = "docker"
+        said = ["Sandbox: docker. Your own tasks run in containers only."]
+        models = file.get("agent_models")
+        if isinstance(models, list) and all(str(name).startswith("scripted/") for name in models):
+            said.append("The scripted model fails your tasks. Choose another in step 3.")
+        return said
+    if suite.trusted and not came_along and file.pop("sandbox", "local") != "local":
+        return ["Sandbox: local, as bundled tasks may."]
+    return []
+
+
+def _drop_unknown_ways(file: dict[str, object]) -> list[str]:
+    protocol, chosen = str(file.get("protocol", PROTOCOL)), file.get("conditions")
+    if protocol not in LAUNCHED or not isinstance(chosen, list):
+        return []
+    kept, dropped = keep_known_conditions(map(str, chosen), protocol)
+    added = [name for name in first_conditions(protocol) if name not in kept] if dropped and len(kept) < 2 else []
+    file["conditions"] = kept + added
+    said = [f"Dropped {', '.join(dropped)}: {protocol} does not know {'it' if len(dropped) == 1 else 'them'}."]
+    return (said if dropped else []) + ([f"Added {', '.join(added)}."] if added else [])
+
+
+def _drop_unknown_parts(file: dict[str, object], suite: Suite) -> list[str]:
+    parts = file.get("environments")
+    if not isinstance(parts, list) or not parts:
+        return []
+    try:
+        known = {unit.key for unit in protocols.units(str(file.get("protocol", PROTOCOL)), suite)}
+    except RunnerError:
+        return []
+    dropped = [str(part) for part in parts if part not in known]
+    if not dropped:
+        return []
+    file["environments"] = [part for part in parts if part in known]
+    if not file["environments"]:
+        del file["environments"]
+    return [f"Dropped parts {', '.join(dropped)}: {suite.key} has other parts now."]
