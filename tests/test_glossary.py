@@ -20,9 +20,9 @@ ACTS = 2  # part of an address, what it does
 # Words of titles that name no thing. A word that no title has any more is taken out of here.
 ORDINARY = set(
     """
-    a against allowed an and as at behind cannot carry change closed compare did differences does each end failed
-    found from how it launch log logged may means new no not nothing now number of on open other over page password
-    read readers right save saved saw skillglass that the their these this to two unknown v was were what while whose why
+    a again against allowed an and as at behind broke cannot carry change closed compare did differences does each end failed
+    form found from how it launch log logged may means new no not nothing now number of on open other over page password
+    read readers right save saved saw send skillglass something that the their these this to two unknown v was were what while whose why
     work worst you
     """.split()
 )
@@ -50,7 +50,9 @@ def read_titles() -> Iterator[tuple[str, str]]:
     """(template, its literal title or heading)."""
     for path in TEMPLATES:
         text = path.read_text()
-        for title in re.findall(r"\{% block title %\}(.*?)\{% endblock %\}|<h1[^>]*>(.*?)</h1>", text, re.DOTALL):
+        for title in re.findall(
+            r"\{% block (?:title|heading) %\}(.*?)\{% endblock %\}|<h1[^>]*>(.*?)</h1>", text, re.DOTALL
+        ):
             literal = re.sub(
                 r"\{%.*?%\}|\{\{.*?\}\}|<span.*?</span>|<[^>]*>|&\w+;", " ", " ".join(title), flags=re.DOTALL
             )

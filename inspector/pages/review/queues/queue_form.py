@@ -56,7 +56,7 @@ def _says(unit: str, preset: str) -> str:
 class CodebookField(forms.ModelChoiceField):  # type: ignore[type-arg]
     """A frozen version, or a starter ("starter:skillflow") whose copy is frozen when the queue is made."""
 
-    def to_python(self, value: Any) -> Any:
+    def to_python(self, value: str | None) -> CodebookVersion | Starter | None:
         return find_starter(value) or super().to_python(value)
 
 
