@@ -52,7 +52,7 @@ def explain_barred(item: QueueItem, user: User) -> str:
     has items of the overlap to review blind.
     """
     if not user.may(User.Level.REVIEWER):
-        return f"Resolving needs the level reviewer; yours is {user.level}."
+        return f"Only reviewers resolve. Your level is {user.level}; an admin can change it."
     if left := still_to_review(item.queue, user):
         return closed_sentence(left)
     if asked_elsewhere([item.queue], user):

@@ -217,7 +217,7 @@ OF_RUN = JsonShape("run=public_id", "condition", "replicate", "agent_model", "ha
 
 def _sentence(tally: TrialTally, narrowing: Narrowing) -> str:
     if not tally.total:
-        return "This mark has no trials."
+        return "No trial is here."
     trials = f"{tally.total:,} trial{'' if tally.total == 1 else 's'}"
     if narrowing.outcome:
         return f"{trials}."

@@ -78,7 +78,7 @@ def test_nobody_judges_their_own_review_but_an_admin(item: QueueItem, judge: Use
         resolve(item, reviewer, verdict(item), seen=None)
     reviewer.level = User.Level.ADMIN
     assert explain_barred(item, reviewer) == ""
-    assert "needs the level reviewer" in explain_barred(item, make_user(level="viewer"))
+    assert "Only reviewers resolve" in explain_barred(item, make_user(level="viewer"))
 
 
 def test_who_still_has_items_to_review_blind_may_not(item: QueueItem, judge: User) -> None:

@@ -318,7 +318,7 @@ def test_viewers_read_and_learn_why_they_cannot_launch(client: Client, small: di
     settings.SINGLE_USER = False
     client.force_login(make_user(level=User.Level.VIEWER))
     text = client.get("/launch/").text
-    assert "Only operators launch. You are viewer." in text
+    assert "Only operators launch. Your level is viewer;" in text
     assert 'value="launch"' not in text
     assert client.post("/launch/", sent(small, act="check")).status_code == 403
     assert not Experiment.objects.exists()

@@ -100,9 +100,9 @@ def test_whoever_lacks_the_level_is_told_which_one_it_takes(client: Client) -> N
     client.force_login(make_user(level=User.Level.REVIEWER))
     page = client.get("/people/")
     assert page.status_code == 403
-    assert "This needs the level admin; yours is reviewer." in page.text
+    assert "Only admins can do this. Your level is reviewer; an admin can change it." in page.text
     twin = client.get("/people.json")
-    assert (twin.status_code, twin.json()) == (403, {"error": "This needs the level admin; yours is reviewer."})
+    assert (twin.status_code, twin.json()) == (403, {"error": "Only admins can do this. Your level is reviewer; an admin can change it."})
 
 
 # --- single-user mode -------------------------------------------------------------------------------------------

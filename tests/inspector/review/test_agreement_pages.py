@@ -281,7 +281,7 @@ def test_viewers_read_and_change_nothing(client: Client, accounts: None, opened:
     item = opened.items.all()[1]
     assert client.get(page("agreement", opened)).status_code == 200
     text = client.get(resolve_page(item)).text
-    assert "Resolving needs the level reviewer; yours is viewer." in text
+    assert "Only reviewers resolve. Your level is viewer; an admin can change it." in text
     assert "<textarea" not in text
     for url in (page("agreement-keep", opened), page("disagreements-open", opened)):
         assert client.post(url).status_code == 403
