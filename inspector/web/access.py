@@ -39,7 +39,9 @@ def needs(level: str, *, to_change: bool = False) -> Callable[[Callable[..., Ans
         def guarded(request: HttpRequest, *args: object, **kwargs: object) -> Answer:
             is_open = to_change and request.method in {"GET", "HEAD"}
             if not is_open and not (user := user_of(request)).may(level):
-                raise PermissionDenied(f"Only {level}s can do this. Your level is {user.level}; an admin can change it.")
+                raise PermissionDenied(
+                    f"Only {level}s can do this. Your level is {user.level}; an admin can change it."
+                )
             return view(request, *args, **kwargs)
 
         return guarded

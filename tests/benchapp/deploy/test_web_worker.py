@@ -32,6 +32,9 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     own |= {"PORT": str(number), "WEB_PROCESSES": "1", "WEB_THREADS": "2", "SINGLE_USER": "0", "LOG_LEVEL": "WARNING"}
     command = [sys.executable, "-m", "gunicorn", "-c", "python:benchapp.gunicorn_settings", "benchapp.wsgi"]
     environment = {**os.environ, **own, "DJANGO_SETTINGS_MODULE": "benchapp.settings"}
+    subprocess.run(
+        [sys.executable, "manage.py", "collectstatic", "--noinput", "-v0"], cwd=ROOT, env=environment, check=True
+    )
     web = subprocess.Popen(command, cwd=ROOT, env=environment)
     try:
         for _ in range(300):

@@ -222,7 +222,7 @@ def test_only_operators_find_and_may_send_acts(client: Client, settings: Any) ->
     episode = make_work()
     client.force_login(make_user(level=User.Level.REVIEWER))
     text = page(client, episode)
-    assert "Only operators can act here. You are reviewer." in text
+    assert "Only operators can act here. Your level is reviewer" in text
     assert '<form method="post"' not in text
     assert client.post(reverse("operate-act", args=["episode", episode.public_id, "cancel"])).status_code == 403
     client.force_login(make_user(level=User.Level.OPERATOR))

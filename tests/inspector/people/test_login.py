@@ -102,7 +102,10 @@ def test_whoever_lacks_the_level_is_told_which_one_it_takes(client: Client) -> N
     assert page.status_code == 403
     assert "Only admins can do this. Your level is reviewer; an admin can change it." in page.text
     twin = client.get("/people.json")
-    assert (twin.status_code, twin.json()) == (403, {"error": "Only admins can do this. Your level is reviewer; an admin can change it."})
+    assert (twin.status_code, twin.json()) == (
+        403,
+        {"error": "Only admins can do this. Your level is reviewer; an admin can change it."},
+    )
 
 
 # --- single-user mode -------------------------------------------------------------------------------------------

@@ -137,7 +137,8 @@ def test_room_that_goes_suddenly_is_looked_after_at_once(
     watch.look()
     room[0] -= 10**9
     assert ended.wait(WAIT)
-    assert (watch.breach, len(looks)) == ("ended: it wrote more than 953 MiB", 2)
+    assert watch.breach == "ended: it wrote more than 953 MiB"
+    assert len(looks) in (2, 3)  # ending may look once more; the pauses would take an hour
 
 
 def test_a_last_look_sees_what_was_written_since(
