@@ -2,9 +2,10 @@
 
     .venv/bin/python benchmarks/kill_workers.py [--kills 20] [--file EXPERIMENT] [--condition NAME ...] [--environment KEY ...]
 
-Two installations of their own in a temporary folder, each as `manage.py demo` starts it, run the same experiment with
-the same seed: one in peace, one under kill -9. Trials, decisions, histories and final libraries must be equal, and no
-slot may have two counting attempts. Exit status 1 and the first differences where they are not.
+Two records of their own in a temporary folder run the same experiment with the same seed: one in peace in a single
+process, one under kill -9 in an installation as `manage.py demo` starts it. Trials, decisions, histories and final
+libraries must be equal, and no slot may have two counting attempts. Exit status 1 and the first differences where they
+are not.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import argparse
 import contextlib
 import itertools
 import json
+import logging
 import os
 import random
 import signal
@@ -67,8 +69,31 @@ def _short(value: Any) -> str:
 
 
 def run_world(options: argparse.Namespace) -> dict[str, Any]:
-    """Starts an installation below `options.folder`, runs the experiment, kills as told. The outcome as JSON values."""
+    """Runs the experiment with a record below `options.folder`, kills as told. The outcome as JSON values."""
     started = time.monotonic()
+    experiment, killed = run_killed(options) if options.kills else run_in_peace(options)
+    return {**outcome(experiment), "killed": killed, "seconds": time.monotonic() - started}
+
+
+def run_in_peace(options: argparse.Namespace) -> tuple[Any, dict[str, int]]:
+    """One process, no broker, no worker: nothing that could be disturbed."""
+    import django
+
+    django.setup()
+    from django.core.management import call_command
+
+    call_command("migrate", interactive=False, verbosity=0)
+    from benchapp.experiments.example_experiment import list_episodes, work_off
+
+    logging.getLogger("benchapp").setLevel(logging.ERROR)  # each hint to the broker would miss it
+    experiment = _launch(options)
+    work_off(list_episodes(experiment))
+    experiment.refresh_from_db(fields=["status"])
+    return experiment, {}
+
+
+def run_killed(options: argparse.Namespace) -> tuple[Any, dict[str, int]]:
+    """An installation as `manage.py demo` starts it, under kill -9."""
     port = free_port()
     command = [sys.executable, str(ROOT / "manage.py"), "demo", "--no-experiment", "--port", str(port)]
     with (options.folder / "supervisor.log").open("wb") as log:
@@ -80,7 +105,7 @@ def run_world(options: argparse.Namespace) -> dict[str, Any]:
     finally:
         supervisor.send_signal(signal.SIGTERM)
         supervisor.wait(60)
-    return {**outcome(experiment), "killed": killed, "seconds": time.monotonic() - started}
+    return experiment, killed
 
 
 def _launch(options: argparse.Namespace) -> Any:
