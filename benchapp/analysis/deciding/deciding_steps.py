@@ -2,11 +2,14 @@
 
 Rules, the first that holds:
 
-1. the first result that prints a value which the check found: *first prints 202.05*;
-2. with it, the last write before that of a file which the printing command names: *wrote that solve.py*;
-3. the first result with another value that the check names: *first shows 999*;
-4. the last write of a file that the check names, or of a program that writes it: *last write of solve.py*;
-5. the step that handed the work in: no step matches.
+1. of a check that misses a file, the step that removed it and after which nothing wrote it: *removed solve.py*;
+2. the first result that prints a value which the check found: *first prints 202.05*;
+3. with it, the last write before that of a file which the printing command names, else of the program that ran last:
+   *wrote solve.py*;
+4. the first result with another value that the check names: *first shows 999*;
+5. the last write of a file that the check names, or of a program that writes it: *last write of solve.py*;
+6. the last write of the only program that the agent wrote and ran: *wrote solve.py, the only program it ran*;
+7. the step that handed the work in: no step matches.
 
 They cannot see: values that were never printed, or printed in another form; files written by a program the agent wrote;
 what stands beyond the beginning of a text of more than 32 KiB.
@@ -19,36 +22,48 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from fnmatch import fnmatchcase
 
 from benchapp.analysis.deciding.named_values import NamedValues
-from benchapp.analysis.deciding.step_glances import StepGlance, StepKind, glance_at, list_commands
+from benchapp.analysis.deciding.step_glances import StepGlance, StepKind, glance_at, is_look, list_commands
 from runner.base.types import Source, Step
 
 MOST_TRIES = 2_000  # places where a value may stand as a part of another
 _WORD = re.compile(r"[\w./-]{2,}")
+_RUNS = re.compile(
+    r"(?:\b(?:python[\d.]{0,5}|bash|sh|node|ruby|perl|Rscript|go run|uv run)[ \t]{1,9}(?:-\w{1,9}[ \t]{1,9}){0,4}|(?<!\S)(?=\./))"
+    r"['\"]?(?:[\w.~+-]{0,80}/){0,8}(?P<file>[\w+-][\w.+-]{0,80}\.[A-Za-z]\w{0,4})"
+)
 _GOES_ON = re.compile(r"\w|\.\d")
 
 
 class Rule(StrEnum):
+    REMOVED = "removed"
     PRINTS = "prints"
     WROTE = "wrote"
     SHOWS = "shows"
     LAST_WRITE = "last-write"
+    ONLY_PROGRAM = "only-program"
     SUBMIT = "submit"
     DIFFERS = "differs"  # of a comparison with a trial that passed
 
 
 _WORDS = {
+    Rule.REMOVED: "removed {}",
     Rule.PRINTS: "first prints {}",
-    Rule.WROTE: "wrote that {}",
+    Rule.WROTE: "wrote {}",
     Rule.SHOWS: "first shows {}",
     Rule.LAST_WRITE: "last write of {}",
+    Rule.ONLY_PROGRAM: "wrote {}, the only program it ran",
     Rule.SUBMIT: "no step matches; handed in here",
     Rule.DIFFERS: "first differs from a pass",
 }
 # Of several steps the one that a reader opens first: what was written before what it printed.
 _WEIGHT = {
-    rule: place for place, rule in enumerate((Rule.WROTE, Rule.LAST_WRITE, Rule.PRINTS, Rule.SHOWS, Rule.SUBMIT))
+    rule: place
+    for place, rule in enumerate(
+        (Rule.REMOVED, Rule.WROTE, Rule.LAST_WRITE, Rule.ONLY_PROGRAM, Rule.PRINTS, Rule.SHOWS, Rule.SUBMIT)
+    )
 }
 
 
@@ -74,17 +89,19 @@ class DecidingStep:
 class StepIndex:
     """Of the steps of an agent: glances, all results as one text, and the words of each command.
 
-    `starts`, `numbers`: where the results of a step begin in the text, and whose they are."""
+    `starts`, `numbers`: where the results of a step begin in the text, and whose they are. `first`: where those of the
+    first step begin that did more than look; 0 where none did."""
 
     glances: tuple[StepGlance, ...]
     results: str
     starts: tuple[int, ...]
     numbers: tuple[int, ...]
     calls: dict[int, str]
+    first: int = 0
 
-    def find_first_result(self, value: str) -> int | None:
-        """The first step whose result has the value by itself: 41.2 is no part of 141.2 or 41.27."""
-        at = self.results.find(value)
+    def find_first_result(self, value: str, start: int = 0) -> int | None:
+        """The first step whose result has the value by itself: 41.2 is no part of 141.2 or 41.27. `start`: in the text."""
+        at = self.results.find(value, start)
         for _ in range(MOST_TRIES):
             if at < 0:
                 break
@@ -110,6 +127,31 @@ class StepIndex:
         writers = [(one.number, program) for one in self.glances for file, program in one.through if file == name]
         return max(writers, default=None)
 
+    def find_removal(self, name: str, folders: Iterable[str]) -> int | None:
+        """The last step that removed the file or one of its folders; None where a later step, or the same, wrote it."""
+        gone = [
+            one.number
+            for one in self.glances
+            if any(fnmatchcase(name, removed) or removed in folders for removed in one.removes)
+        ]
+        last = max(gone, default=None)
+        wrote = self.find_last_write(name)
+        return last if last is not None and (wrote is None or wrote < last) else None
+
+    def find_last_run(self, before: int) -> tuple[int, str] | None:
+        """The last program of its own that the agent ran up to this step, with the step that had written it by then."""
+        for one in reversed(self.glances):
+            for name in _list_programs(self.calls.get(one.number, "")) if one.number <= before else ():
+                if (wrote := self.find_last_write(name, before=one.number)) is not None:
+                    return wrote, name
+        return None
+
+    def find_only_program(self) -> tuple[int, str] | None:
+        """The last write of the program that the agent wrote and ran; None where there are several."""
+        ran = {name for calls in self.calls.values() for name in _list_programs(calls)}
+        wrote = [(number, name) for name in ran if (number := self.find_last_write(name)) is not None]
+        return wrote[0] if len(wrote) == 1 else None
+
     @property
     def handed_in(self) -> int | None:
         """The last submit; else the last step of the agent."""
@@ -119,9 +161,11 @@ class StepIndex:
 
 
 def build_step_index(steps: Iterable[Step]) -> StepIndex:
-    glances, texts, starts, numbers, calls, at = [], [], [], [], {}, 0
+    """Looks at the inputs are no results: a value that stands in them was decided by whatever took it from there."""
+    glances, texts, starts, numbers, calls, at, inputs, acted = [], [], [], [], {}, 0, 0, False
     for step in steps:
         glances.append(glance_at(step))
+        acted = acted or (step.source is Source.AGENT and not all(map(is_look, step.tool_calls)))
         if step.source is not Source.AGENT:
             continue
         calls[step.number] = "\n".join(command[:20_000] for call in step.tool_calls for command in list_commands(call))
@@ -130,12 +174,22 @@ def build_step_index(steps: Iterable[Step]) -> StepIndex:
             numbers.append(step.number)
             texts.append(result.content)
             at += len(result.content) + 1
-    return StepIndex(tuple(glances), "\n".join(texts), tuple(starts), tuple(numbers), calls)
+            inputs += not acted
+    return StepIndex(
+        tuple(glances),
+        "\n".join(texts),
+        tuple(starts),
+        tuple(numbers),
+        calls,
+        starts[inputs] if 0 < inputs < len(starts) and acted else 0,
+    )
 
 
 def find_deciding_steps(named: NamedValues, index: StepIndex, *, failed: bool = True) -> tuple[DecidingStep, ...]:
     """In the order of the rules; empty for a passed check that no step matches, and where there are no steps."""
-    if printed := _find_first(named.found, index):
+    if removed := _find_removed(named, index):
+        return (removed,)
+    if printed := _find_first(named.found, index, index.first):
         step, value = printed
         return (DecidingStep(step, Rule.PRINTS, value), *_find_origin(step, index))
     shown = _find_first(named.named, index)
@@ -145,6 +199,8 @@ def find_deciding_steps(named: NamedValues, index: StepIndex, *, failed: bool = 
     if writes or (writes := [found for name in named.files if (found := index.find_last_program(name))]):
         writer, file = max(writes)
         return (DecidingStep(writer, Rule.LAST_WRITE, file),)
+    if failed and (ran := index.find_only_program()):
+        return (DecidingStep(ran[0], Rule.ONLY_PROGRAM, ran[1]),)
     last = index.handed_in
     return (DecidingStep(last, Rule.SUBMIT),) if failed and last is not None else ()
 
@@ -155,19 +211,29 @@ def choose_chief(found: Sequence[DecidingStep]) -> DecidingStep | None:
     return min(real, key=lambda one: _WEIGHT[one.rule], default=None)
 
 
-def _find_first(values: Sequence[str], index: StepIndex) -> tuple[int, str] | None:
+def _find_first(values: Sequence[str], index: StepIndex, start: int = 0) -> tuple[int, str] | None:
     """Of values that one step shows, the one that the check names first."""
-    found = [(step, value) for value in values if (step := index.find_first_result(value)) is not None]
+    found = [(step, value) for value in values if (step := index.find_first_result(value, start)) is not None]
     return min(found, key=lambda each: each[0], default=None)
 
 
+def _find_removed(named: NamedValues, index: StepIndex) -> DecidingStep | None:
+    if not named.is_missing:
+        return None
+    gone = [(step, name) for name in named.files if (step := index.find_removal(name, named.folders)) is not None]
+    return DecidingStep(max(gone)[0], Rule.REMOVED, max(gone)[1]) if gone else None
+
+
 def _find_origin(step: int, index: StepIndex) -> tuple[DecidingStep, ...]:
-    """What wrote a file that the printing command names; nothing where the same step wrote it."""
+    """What wrote a file that the printing command names, else the program that ran last; nothing where the same step did."""
     words = {word.rpartition("/")[2] for word in _WORD.findall(index.calls.get(step, ""))}
     writes = [
         (writer, name) for name in sorted(words) if (writer := index.find_last_write(name, before=step)) is not None
     ]
-    if not writes or max(writes)[0] == step:
-        return ()
-    writer, name = max(writes)
-    return (DecidingStep(writer, Rule.WROTE, name),)
+    found = max(writes, default=None) or index.find_last_run(before=step)
+    return () if found is None or found[0] == step else (DecidingStep(found[0], Rule.WROTE, found[1]),)
+
+
+def _list_programs(command: str) -> list[str]:
+    """Names of the programs that a command runs from files."""
+    return [match["file"] for match in _RUNS.finditer(command)]

@@ -14,13 +14,13 @@ MOST = 12  # values or files of one check
 LABEL_CHARS = 60
 LEAST_DIGITS, LEAST_LETTERS = 3, 4  # of a value worth looking for: "1" and "ok" stand everywhere
 
-_FILE = re.compile(r"(?<![\w/.-])(?:[\w.-]{1,80}/){0,8}[\w-][\w.-]{0,80}\.[A-Za-z]\w{0,5}\b(?!\()")
+_FILE = re.compile(r"(?<![\w/.:-])/?(?:[\w.-]{1,80}/){0,8}[\w-][\w.-]{0,80}\.[A-Za-z]\w{0,5}\b(?!\()")
 _NUMBER = re.compile(r"(?<![\w.,:/-])-?\d[\d_]{0,20}(?:\.\d{1,20})?(?![\w:/]|[.,-]\d)")
 _QUOTED = re.compile(r"'([^'\n]{1,80})'|\"([^\"\n]{1,80})\"|`([^`\n]{1,80})`")
-# "expected name Rosa Jensen, found Leila Okafor": a word that says what, then both values up to the next comparison.
-_PLAIN = re.compile(
-    r"\b[Ee]xpected:? (?:(?!one\b|no\b|none\b|an?\b|the\b)[a-z_]{2,30} )?(?P<expected>[^;\n]{1,120}?), (?:found|got)"
-    r" (?P<got>[^;\n]{1,120}?)(?=;|\n|\Z|\. )"
+_MISSING = re.compile(
+    r"\b(?:missing|not found|found none|no such file|not exist|n't exist|never (?:created|written)|not (?:created|written|there)"
+    r"|FileNotFoundError)\b|\b(?:exists|is_file)\(",
+    re.IGNORECASE,
 )
 _EXPECTED = re.compile(r"\A\W*(?:[Ee]xpected|[Ff]ound|assert)\b:?|\A\W*AssertionError:?")
 _AROUND = " \t:;,.-=(\u2019'\""
@@ -38,12 +38,14 @@ class Expectation:
 @dataclass(frozen=True, slots=True)
 class NamedValues:
     """`found`: values the check met in place of others. `named`: other values in its words, the expected ones not among
-    them. `files`: names without folders."""
+    them. `files`: names without folders; `folders`: those of their paths. `is_missing`: does it miss something?"""
 
     expectations: tuple[Expectation, ...]
     found: tuple[str, ...]
     named: tuple[str, ...]
     files: tuple[str, ...]
+    folders: tuple[str, ...] = ()
+    is_missing: bool = False
 
 
 def read_named_values(name: str, message: str) -> NamedValues:
@@ -53,9 +55,15 @@ def read_named_values(name: str, message: str) -> NamedValues:
     known = {text for one in expectations for text in (one.expected, one.found)}
     words = f"{name}\n{said}"
     named = [value for value in _list_values(words) if is_telling(value) and not any(each in value for each in known)]
-    files = [posixpath.basename(match.group()) for match in _FILE.finditer(words)]
+    paths = [str(match.group()) for match in _FILE.finditer(words)]
+    folders = [part for path in paths for part in posixpath.dirname(path).split("/") if part.strip(".")]
     return NamedValues(
-        expectations, found, tuple(dict.fromkeys(named))[:MOST], tuple(dict.fromkeys(map(str, files)))[:MOST]
+        expectations,
+        found,
+        tuple(dict.fromkeys(named))[:MOST],
+        tuple(dict.fromkeys(map(posixpath.basename, paths)))[:MOST],
+        tuple(dict.fromkeys(folders))[:MOST],
+        _MISSING.search(words) is not None,
     )
 
 
@@ -88,7 +96,7 @@ def is_telling(value: str) -> bool:
 
 def _read_expectations(text: str) -> list[Expectation]:
     found: dict[int, Expectation] = {}
-    for pattern in (*NUMBERS, _PLAIN, *WORDS):
+    for pattern in (*NUMBERS, *WORDS):
         for match in find_answers(pattern, text):
             groups = match.groupdict()
             expected, got = groups.get("expected"), groups.get("got") or groups.get("none")

@@ -8,7 +8,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from benchapp.analysis.trial_rules.agent_acts import COMMAND_KEYS, DONE_TOOLS, EDITORS, WRITING_TOOLS
+from benchapp.analysis.trial_rules.agent_acts import (
+    COMMAND_KEYS,
+    DONE_TOOLS,
+    EDITORS,
+    LISTERS,
+    READERS,
+    READING_TOOLS,
+    WRITING_TOOLS,
+)
 from runner.base.types import Source, Step, ToolCall
 from runner.trajectories.step_outline import subject
 
@@ -27,6 +35,18 @@ _COMMAND_WRITES = (
     ("tee", re.compile(rf"\btee[ \t]{{1,9}}(?:-a[ \t]{{1,9}})?['\"]?{_TARGET}")),
 )
 _MOVES = re.compile(r"\b(?:cp|mv|sed -i)\b[^\n|;&]{1,400}")  # the last word is the file
+_REMOVES = re.compile(
+    r"(?<![\w./-])(?:git[ \t]{1,9})?(?P<act>rm|mv|unlink|rmdir|shred|trash)[ \t](?P<words>[^\n|;&<>]{1,400})"
+)
+_FINDS = re.compile(
+    r"(?<![\w./-])find[ \t][^\n|;&]{0,400}?-name[ \t]{1,9}['\"]?(?P<file>[^\s'\"]{1,200})[^\n|;&]{0,200}-delete\b"
+)
+_CODE_REMOVES = (
+    ("os.", re.compile(rf"\bos\.(?:remove|unlink|rename|replace)\([ \t]{{0,9}}f?['\"]{_TARGET}")),
+    ("shutil.", re.compile(rf"\bshutil\.(?:rmtree|move)\([ \t]{{0,9}}f?['\"]{_TARGET}")),
+    (".unlink(", re.compile(rf"\bPath\([ \t]{{0,9}}['\"]{_TARGET}['\"]\s{{0,9}}\)\.unlink\(")),
+)
+_DELETED = (("*** ", re.compile(rf"^\*\*\* Delete File: {_TARGET}", re.MULTILINE)),)
 _CODE_WRITES = (
     ("open(", re.compile(rf"\bopen\([ \t]{{0,9}}f?['\"]{_TARGET}['\"]\s{{0,9}},\s{{0,9}}(?:mode\s?=\s?)?['\"][wax]")),
     ("Path(", re.compile(rf"\bPath\([ \t]{{0,9}}['\"]{_TARGET}['\"]\s{{0,9}}\)\.write_")),
@@ -34,6 +54,8 @@ _CODE_WRITES = (
     (".save", re.compile(rf"\.save(?:fig)?\([ \t]{{0,9}}f?['\"]{_TARGET}['\"]")),
 )
 _PATCHED = (("*** ", re.compile(rf"^\*\*\* (?:Add|Update) File: {_TARGET}", re.MULTILINE)),)
+_PARTS = re.compile(r"[;|&\n]+")
+_LOOKS = (READERS | LISTERS | frozenset("sort uniq cut paste tr cd pwd echo printf".split())) - {"awk", "sqlite3"}
 _HERE = re.compile(r"<<-?[ \t]{0,9}['\"]?(?P<end>[A-Za-z_]\w{0,40})")
 _EXITS = re.compile(
     r"\[exit code:? (\d{1,3})\]|\A\W{0,2}[Ee]xit code:? (\d{1,3})\b|\bexited with code (\d{1,3})\b|<returncode>(\d{1,3})<"
@@ -56,7 +78,8 @@ class StepKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StepGlance:
-    """`exit_code`: where a result says it. `at`: when, as the record has it. `writes`: files, by their names."""
+    """`exit_code`: where a result says it. `at`: when, as the record has it. `writes`: files, by their names. `removes`: files,
+    folders or patterns, by their names."""
 
     number: int
     kind: StepKind
@@ -67,6 +90,7 @@ class StepGlance:
     at: str
     writes: tuple[str, ...]
     through: tuple[tuple[str, str], ...] = ()  # (file, the written program that writes it)
+    removes: tuple[str, ...] = ()
 
 
 def glance_at(step: Step) -> StepGlance:
@@ -84,6 +108,7 @@ def glance_at(step: Step) -> StepGlance:
         at=step.timestamp or "",
         writes=writes,
         through=through,
+        removes=tuple(dict.fromkeys(name for call in step.tool_calls for name in list_removed_files(call))),
     )
 
 
@@ -114,6 +139,15 @@ def list_commands(call: ToolCall) -> Iterator[str]:
             yield words[-1] if len(words) > 2 else " ".join(words)
 
 
+def is_look(call: ToolCall) -> bool:
+    """Does it only print what is there? Anything that may compute, such as awk or a program, does more."""
+    commands = [command[:SCANNED_CHARS] for command in list_commands(call)]
+    if not commands:
+        return bare_name(call) in READING_TOOLS
+    parts = [part for command in commands for part in _PARTS.split(command) if part.strip()]
+    return all(posixpath.basename(part.split(maxsplit=1)[0]) in _LOOKS for part in parts)
+
+
 def list_written_files(call: ToolCall) -> Iterator[str]:
     """Names of files that the call writes, as far as its text shows. What a program that it writes would write is none of
     them: that one has not run yet."""
@@ -124,16 +158,40 @@ def list_written_files(call: ToolCall) -> Iterator[str]:
             yield from _find_targets(subject(call), _PATCHED)
         return
     for command in list_commands(call):
-        text = command[:SCANNED_CHARS]
-        found = list_here_documents(text)
-        bare, at = "", 0
-        for one in found:
-            bare, at = bare + text[at : one.start], one.end
-        bare += text[at:]
-        run = "\n".join(text[one.start : one.end] for one in found if ">" not in one.line)
+        bare, run = _part_command(command)
         yield from _find_targets(bare, _COMMAND_WRITES)
         yield from (posixpath.basename(match.group().split()[-1].strip("'\"")) for match in _MOVES.finditer(bare))
         yield from _find_targets(f"{bare}\n{run}", (*_CODE_WRITES, *_PATCHED))
+
+
+def list_removed_files(call: ToolCall) -> Iterator[str]:
+    """Names of files and folders that the call removes or moves away, as far as its text shows; some are patterns."""
+    if bare_name(call) in WRITING_TOOLS | EDITORS:
+        yield from _find_targets(subject(call), _DELETED)
+        return
+    for command in list_commands(call):
+        bare, run = _part_command(command)
+        for match in _REMOVES.finditer(bare):
+            named = [word.strip("'\"`)(") for word in match["words"].split() if not word.startswith("-")]
+            yield from (_name_of(word) for word in (named[:-1] if match["act"] == "mv" else named) if _name_of(word))
+        yield from (match["file"] for match in _FINDS.finditer(bare))
+        yield from _find_targets(f"{bare}\n{run}", (*_CODE_REMOVES, *_DELETED))
+
+
+def _part_command(command: str) -> tuple[str, str]:
+    """The command without its here-documents, and those of them that a program runs."""
+    text = command[:SCANNED_CHARS]
+    found = list_here_documents(text)
+    bare, at = "", 0
+    for one in found:
+        bare, at = bare + text[at : one.start], one.end
+    return bare + text[at:], "\n".join(text[one.start : one.end] for one in found if ">" not in one.line)
+
+
+def _name_of(path: str) -> str:
+    """The last part of the path; of `build/*` the folder, as everything in it goes. Empty for `.` and `..`."""
+    name = posixpath.basename(path.rstrip("/").removesuffix("/*"))
+    return name if name.strip(".") else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from benchapp.analysis.failures import failure_patterns
 from benchapp.analysis.failures.quotes import QUOTE_CHARS, find_answers, quote_around
 from runner.base.types import CorpusKind
 
-CLASSES_VERSION = "failures/2"  # raise it when the same facts may be classed differently
+CLASSES_VERSION = "failures/3"  # raise it when the same facts may be classed differently
 
 
 class FailureClass(StrEnum):

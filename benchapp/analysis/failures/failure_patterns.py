@@ -27,7 +27,7 @@ NUMERIC = re.compile(
 MISSING_FILE = re.compile(
     r"(?:FileNotFoundError\b|No such file or directory|[Ff]ile (?:does not|doesn't) exist"
     r"|(?:[Oo]utput|[Rr]esult|[Ff]ile|[Aa]rtifact)s? [^\n]{0,80}(?:not found|(?:is|are) missing|does not exist|was not created)"
-    r"|[Mm]issing (?:output|file|artifact)s?\b|assert False[^\n]{0,40}exists\()"
+    r"|[Mm]issing (?:output|file|artifact)s?\b|[Ee]xpected (?:an? |the )?files? [^\n]{1,120}, found (?:none|nothing)\b|assert False[^\n]{0,40}exists\()"
 )
 SCHEMA = re.compile(
     r"(?:KeyError: [^\n]{1,80}|JSONDecodeError|[Mm]issing (?:required )?(?:key|column|field|header|sheet)s?\b"
@@ -55,7 +55,12 @@ WORDS_ASSERTED = re.compile(rf"\bassert (?P<got>{_QUOTED}) (?:==|is) (?P<expecte
 WORDS_UNEQUAL = re.compile(
     rf"\bAssertionError: (?P<got>{_QUOTED}) (?:!=|is not) (?P<expected>{_QUOTED}|true\b|false\b)"
 )
-WORDS = (WORDS_EXPECTED_GOT, WORDS_FOUND_EXPECTED, WORDS_ASSERTED, WORDS_UNEQUAL)
+# "expected name Rosa Jensen, found Leila Okafor": a word that says what, then both values up to the next comparison.
+WORDS_PLAIN = re.compile(
+    r"\b[Ee]xpected:? (?:(?!one\b|no\b|none\b|an?\b|the\b)[a-z_]{2,30} )?(?P<expected>[^;\n]{1,120}?), (?:found|got)"
+    r" (?P<got>[^;\n]{1,120}?)(?=;|\n|\Z|\. )"
+)
+WORDS = (WORDS_PLAIN, WORDS_EXPECTED_GOT, WORDS_FOUND_EXPECTED, WORDS_ASSERTED, WORDS_UNEQUAL)
 
 
 def parse_number(text: str) -> float | None:

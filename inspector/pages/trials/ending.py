@@ -13,6 +13,7 @@ from inspector.web.text.visible import one_line
 
 NAME_CHARS, VALUE_CHARS = 110, 40
 _TEST = re.compile(r"\A(?:[\w./-]+::)?(?:\w+::)?test_+(?P<name>\w+)(?P<case>\[.*\])?\Z", re.DOTALL)
+_A_FILE = re.compile(r"(?:an? |the )?file (?P<name>\S+)\Z")
 _ENDS = {
     AgentEnd.TIME: "the agent ran out of time",
     AgentEnd.TURNS: "the agent ran out of turns",
@@ -73,7 +74,17 @@ def _say_check(check: CheckLine) -> str:
         return name
     one = _choose_expectation(check)
     label, found, expected = (one_line(value, VALUE_CHARS) for value in (one.label, one.found, one.expected))
+    if found in ("none", "nothing"):
+        return _say_missing(name, label, expected)
     return f"{name}: {label} {found}, not {expected}" if label else f"{name}: found {found}, not {expected}"
+
+
+def _say_missing(name: str, label: str, expected: str) -> str:
+    """A file is missing; else the check's name, with what it did not find."""
+    file = _A_FILE.match(expected)
+    if file:
+        return f"{file['name']} is missing"
+    return f"{name}: {label}, found none" if label else f"{name}: expected {expected}, found none"
 
 
 def _choose_expectation(check: CheckLine) -> Expectation:

@@ -48,12 +48,61 @@ def test_the_first_print_of_a_found_value_and_the_write_it_came_from() -> None:
         ("cat waiting.csv", "202.05"), (SOLVE, ""),
     )  # fmt: skip
     found = decide("hospitals", "Mill Lane: expected average 42.66, found 202.05", index)
-    assert found == [(5, "first prints 202.05"), (4, "wrote that solve.py")]
+    assert found == [(5, "first prints 202.05"), (4, "wrote solve.py")]
 
 
 def test_what_wrote_and_printed_in_one_step_stands_once() -> None:
     index = walk((f"{SOLVE}\npython3 solve.py", "202.05"))
     assert decide("a", "expected 1.25, found 202.05", index) == [(2, "first prints 202.05")]
+
+
+@pytest.mark.parametrize(
+    "removal",
+    [
+        "rm -f solve.py && ls",
+        "mv solve.py /tmp/old.py",
+        "cd /app; rm -rf -- ./out *.py",
+        "git rm -q solve.py",
+        "find . -name '*.py' -delete",
+        "python3 - <<'EOF'\nimport os\nos.remove('solve.py')\nEOF",
+        "apply_patch <<'EOF'\n*** Begin Patch\n*** Delete File: solve.py\n*** End Patch\nEOF",
+    ],
+)
+def test_a_missing_file_leads_to_the_step_that_removed_it(removal: str) -> None:
+    index = walk((SOLVE, ""), ("python3 solve.py", "done"), (removal, ""), ("ls", "waiting.csv"))
+    assert decide("solve.py is there", "expected a file solve.py, found none", index) == [(4, "removed solve.py")]
+    assert decide("test", "FileNotFoundError: [Errno 2] No such file or directory: '/app/solve.py'", index)[0][0] == 4
+
+
+def test_a_folder_goes_with_its_files() -> None:
+    index = walk(("mkdir out; echo 1 > out/a.csv", ""), ("rm -rf out/*", ""))
+    assert decide("result", "out/a.csv does not exist", index) == [(3, "removed a.csv")]
+    assert decide("result", "data/a.csv does not exist", index) == [(2, "last write of a.csv")]
+
+
+@pytest.mark.parametrize("after", [SOLVE, "rm old.py", "ls"])
+def test_what_was_written_again_or_is_not_missed_was_not_removed(after: str) -> None:
+    again = walk((SOLVE, ""), ("rm solve.py", ""), (SOLVE, ""))
+    assert decide("solve.py is there", "found none", again) == [(4, "last write of solve.py")]
+    wrong = walk((SOLVE, ""), (after, ""), ("rm solve.py", ""))
+    assert (
+        decide("solve.py gives the right result", "expected 1.25, found 2.50", wrong)[0][1] == "last write of solve.py"
+    )
+
+
+def test_a_value_of_the_input_was_decided_by_the_program_that_took_it() -> None:
+    steps = (("head -n 3 tickets.csv", "T-425,open"), (SOLVE, ""), ("python3 solve.py && cat out.csv", "T-425,open"))
+    found = decide("tickets", "ticket T-425: expected status solved, found open", walk(*steps))
+    assert found == [(4, "first prints open"), (3, "wrote solve.py")]
+    looked = walk(("cat notes.txt", "it is open"), ("ls", ""))
+    assert decide("tickets", "expected status solved, found open", looked) == [(2, "first prints open")]
+
+
+def test_what_nothing_names_leads_to_the_only_program() -> None:
+    index = walk((SOLVE, ""), ("python3 -u ./solve.py", "ok"), ("ls", ""))
+    assert decide("it is right", "", index) == [(2, "wrote solve.py, the only program it ran")]
+    two = walk((SOLVE, ""), ("echo 1 > b.sh", ""), ("bash b.sh && python3 solve.py", "ok"))
+    assert decide("it is right", "", two) == [(4, "no step matches; handed in here")]
 
 
 def test_another_value_that_the_check_names() -> None:
