@@ -20,8 +20,9 @@ from benchapp.analysis.lineage.library_states import LibraryState, find_round, r
 from benchapp.experiments.cells import Arm, Cell, cell_of
 from benchapp.experiments.estimate import ExperimentEstimate, estimate
 from benchapp.experiments.launch import launch_prepared
+from benchapp.experiments.launch_spec import Unlaunchable
 from benchapp.experiments.plans import find_unit, make_plan, plan_of, setup_of, spec_of, suite_of
-from benchapp.experiments.preparation import Prepared
+from benchapp.experiments.preparation import Prepared, prepare
 from benchapp.models import Decision, Episode, Experiment, Probe, Snapshot, User
 from benchapp.record.writing.human_acts import NotPossible, name_actor, note_activity
 from runner.base.digests import digest_json, library_digest
@@ -134,9 +135,9 @@ def preview(episode: Episode, asked: AskedProbe, *, seed: int | None = None) -> 
     """What would run, and what it would take. Writes nothing.
 
     NotPossible says what does not fit: a state, hunk or task that is not there, a hunk that no longer applies, an
-    episode that was not launched here. SetupError when the setup is no longer that of the launch.
+    episode whose launch is unknown or not possible here. SetupError when the setup is no longer that of the launch.
     """
-    _require_own(episode)
+    _require_launch(episode)
     chosen = read_choice(episode, asked)
     hunks = _find_hunks(chosen, asked.revert)
     library = remove_hunks(chosen, hunks)
@@ -150,11 +151,18 @@ def preview(episode: Episode, asked: AskedProbe, *, seed: int | None = None) -> 
     return ProbePreview(episode, chosen.state, chosen.decision, hunks, library, tasks, asked.times, prepared, known)
 
 
-def _require_own(episode: Episode) -> None:
-    if not Episode.objects.own().filter(pk=episode.pk, is_ordered=True).exists():
-        raise NotPossible(f"{episode.title} was not launched here: its tasks cannot be run again")
+def _require_launch(episode: Episode) -> None:
+    """Its setup is known. What was launched elsewhere passes all that a new launch here would have to."""
+    run = episode.run
+    if not episode.is_ordered or not run.was_launched or run.experiment.deleted_at:
+        raise NotPossible(f"{episode.title} was not launched by Skillglass: its tasks cannot be run again")
     if episode.protocol == PROTOCOL:
         raise NotPossible("this is a probe itself (expected the episode that learned the library)")
+    if run.experiment.origin != Experiment.Origin.RUN:
+        try:
+            prepare(run.experiment.spec, keys_elsewhere=True)
+        except Unlaunchable as error:
+            raise NotPossible(f"{episode.title} was launched elsewhere and cannot be run again here: {error}") from None
 
 
 def _find_hunks(chosen: ProbeChoice, ids: Sequence[str]) -> tuple[Hunk, ...]:

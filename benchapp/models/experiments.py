@@ -207,6 +207,11 @@ class Run(PublicModel):
         return self.label
 
     @property
+    def was_launched(self) -> bool:
+        """By Skillglass, here or elsewhere: its setup is known, so its tasks may run again. Other tools' runs have none."""
+        return self.experiment.origin == Experiment.Origin.RUN or bool(self.setup_digest)
+
+    @property
     def is_open(self) -> bool:
         return Progress(self.status).is_open
 

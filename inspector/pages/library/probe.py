@@ -90,6 +90,8 @@ def open_probe_page(episode: Episode, query: QueryDict) -> ProbePage:
         choice = read_choice(episode, asked)
     except RunnerError as error:
         return ProbePage(asked, None, (), (), (), None, str(error), results, has_older)
+    if choice.decision and not any(query.get(name) for name in ("times", "state", "revert")):  # nobody chose yet
+        asked = replace(asked, revert=tuple(hunk.id for hunk in choice.hunks))
     known = {hunk.id for hunk in choice.hunks}
     asked = replace(asked, revert=tuple(name for name in asked.revert if name in known))  # of another decision: dropped
     found, problem = _try_preview(episode, asked, problem) if query.get("times", "") else (None, problem)

@@ -207,6 +207,18 @@ def test_a_hunk_that_was_rewritten_since_says_by_which_round(episode: Episode) -
         preview(episode, AskedProbe(state=read_history(episode).states[-1].key, decision=1, revert=(created.id,)))
 
 
+def test_what_was_launched_elsewhere_is_probed_where_it_could_be_launched(episode: Episode) -> None:
+    Experiment.objects.update(origin="imported")
+    episode.run.experiment.refresh_from_db()
+    assert launched(episode).run.experiment.origin == "run"
+    episode.run.experiment.spec = {**SPEC, "suite": "nowhere"}
+    with pytest.raises(NotPossible, match="launched elsewhere and cannot be run again here: .*nowhere"):
+        launched(episode)
+    episode.run.setup_digest = ""  # another tool's run
+    with pytest.raises(NotPossible, match="was not launched by Skillglass"):
+        launched(episode)
+
+
 def test_a_probe_needs_a_reason(episode: Episode) -> None:
     with pytest.raises(NotPossible, match="reason"):
         launch_probe(preview(episode, AskedProbe()), reason=" ")

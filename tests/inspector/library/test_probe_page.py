@@ -45,10 +45,11 @@ def twin(client: Client, run: Run, query: str = "") -> dict[str, Any]:
 def test_a_decision_offers_its_hunks_and_the_state_it_made(client: Client, run: Run) -> None:
     told = twin(client, run, "?decision=2")
     assert (told["state"], told["decision"], told["states"]) == ("R2", 2, ["R0", "R1", "R2"])
-    assert all(hunk["path"].endswith("SKILL.md") and not hunk["taken_back"] for hunk in told["hunks"])
+    assert all(hunk["path"].endswith("SKILL.md") and hunk["taken_back"] for hunk in told["hunks"])
     assert {task["key"] for task in told["tasks"] if task["chosen"]} == {
         trial.task.key for trial in run.episodes.get().trials.filter(phase="deployment").select_related("task")
     }
+    assert not any(hunk["taken_back"] for hunk in twin(client, run, "?decision=2&times=5")["hunks"])  # all were unticked
     assert "a rule" in page(client, run, "?decision=2")
 
 
