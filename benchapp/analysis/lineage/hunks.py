@@ -70,7 +70,7 @@ class Hunk(Shaped):
         """What the decision did here."""
         return {
             "lines": f"{len(self.removed)} removed, {len(self.added)} added",
-            "added": "the file came in",
+            "added": "added by this decision",
             "deleted": "the file went away",
             "content": "its content was replaced",
             "mode": "its mode changed",

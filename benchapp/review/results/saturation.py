@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 from benchapp.stats.inference.shares import wilson
 
+FEW = 30  # reviewed items; below it shares and forecasts say nothing
+
 
 @dataclass(frozen=True, slots=True)
 class Saturation:
@@ -46,6 +48,8 @@ class Saturation:
         """What the next hundred items bring."""
         if self.chance is None or self.at_most is None:
             return "unknown yet"
+        if self.items < FEW:
+            return f"appear once {FEW} are reviewed"
         high = f"{100 * self.at_most:.0f}"
         return (
             f"about {100 * self.chance:.0f} in 100 more, {high} at most" if self.lone else f"{high} at most in 100 more"

@@ -85,9 +85,8 @@ def answer_question(effects: Sequence[Effect], episodes: int) -> str:
     better = sum(each is Effect.UP for each in effects)
     worse = sum(each is Effect.DOWN for each in effects)
     if better:
-        hurts = f"; {worse} clearly {'hurts' if worse == 1 else 'hurt'}" if worse else ""
-        ways = "way" if count == 1 else "ways"
-        return f"Yes, {better} of {count} {ways} clearly {'helps' if better == 1 else 'help'}{hurts}."
+        hurts = f"; {_say_count(worse)} clearly hurt" if worse else ""
+        return f"Yes, {_say_part(better, count)} clearly helped{hurts}."
     if not effects or all(each is Effect.UNTESTED for each in effects):
         few = "One episode is" if episodes == 1 else f"{episodes} episodes are"
         return f"Maybe. {few} too few to tell."
@@ -96,3 +95,17 @@ def answer_question(effects: Sequence[Effect], episodes: int) -> str:
     if all(each in (Effect.SAME, Effect.DOWN, Effect.LIKELY_DOWN) for each in effects):
         return "No."
     return "Not clear yet."
+
+
+_NUMBERS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+
+
+def _say_count(count: int) -> str:
+    return _NUMBERS[count] if count < len(_NUMBERS) else str(count)
+
+
+def _say_part(part: int, count: int) -> str:
+    """The subject of a sentence about conditions: "one of three conditions", "both conditions"."""
+    if part < count:
+        return f"{_say_count(part)} of {_say_count(count)} conditions"
+    return {1: "skills", 2: "both conditions"}.get(count, f"all {_say_count(count)} conditions")

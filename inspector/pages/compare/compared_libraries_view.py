@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
+from benchapp.models import Episode
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.learning.library_history import FILE_KINDS
@@ -121,7 +122,7 @@ def _add_up(*runs: Reuse) -> PhaseReuse:
 def compared_libraries(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     sheet = sheet_of(request)
     comparison = sheet.comparison
-    page = paginate(request, list(comparison.groups.all), per_page=GROUPS_PER_PAGE)
+    page = paginate(request, _sort_readers_first(comparison.groups.all), per_page=GROUPS_PER_PAGE)
     shown = _of_groups(list(page), comparison.choices.as_of)
     pin = build_permalink(request, comparison)
     data = {
@@ -143,6 +144,13 @@ def compared_libraries(request: HttpRequest, *, as_json: bool = False) -> HttpRe
         "query": comparison.choices.query(),
     }
     return render_page(request, "compare/compare_libraries.html", data=data, context=context, as_json=as_json)
+
+
+def _sort_readers_first(groups: Sequence[Group]) -> list[Group]:
+    """Groups with a library first, so that no page of others hides them."""
+    runs = [run.pk for group in groups for run in group.runs]
+    held = set(Episode.objects.filter(run__in=runs, library__files_total__gt=0).values_list("run", flat=True))
+    return sorted(groups, key=lambda group: not any(run.pk in held for run in group.runs))
 
 
 def _answer(shown: Sequence[GroupLibraries]) -> list[str]:

@@ -221,7 +221,7 @@ def _count_ways(found: ExperimentVerdict) -> str:
     if len(found.ways) < 2:
         return ""
     counts = ((found.better, "better"), (found.worse, "worse"))
-    told = [f"{count} of {len(found.ways)} ways clearly {word}" for count, word in counts if count]
+    told = [f"{count} of {len(found.ways)} conditions clearly {word}" for count, word in counts if count]
     return " · ".join(told)
 
 

@@ -194,7 +194,7 @@ class TrialPair:
             if number
         )  # fmt: skip
         return (
-            f"They part at {place}"
+            f"The trials diverge at {place}"
             if self.parting.action is not None
             else f"Same actions; they first differ at {place}"
         )

@@ -46,7 +46,7 @@ def test_what_every_episode_shows_alike_is_tested_without_an_interval() -> None:
     assert answer.best is not None
     assert answer.best.difference.interval is None
     assert answer.best.effect is Effect.UP
-    assert answer.heading == "Yes, 1 of 2 ways clearly helps."
+    assert answer.heading == "Yes, one of two conditions clearly helped."
     assert not answer.is_few
 
 

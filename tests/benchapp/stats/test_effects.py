@@ -53,8 +53,8 @@ def test_no_interval_is_no_test():
 @pytest.mark.parametrize(
     ("effects", "episodes", "heading"),
     [
-        ([Effect.UP, Effect.OPEN, Effect.DOWN], 12, "Yes, 1 of 3 ways clearly helps; 1 clearly hurts."),
-        ([Effect.UP, Effect.UP], 12, "Yes, 2 of 2 ways clearly help."),
+        ([Effect.UP, Effect.OPEN, Effect.DOWN], 12, "Yes, one of three conditions clearly helped; one clearly hurt."),
+        ([Effect.UP, Effect.UP], 12, "Yes, both conditions clearly helped."),
         ([Effect.LIKELY_UP, Effect.DOWN], 12, "Likely, but not beyond doubt."),
         ([Effect.OPEN, Effect.SAME], 12, "Not clear yet."),
         ([Effect.SAME, Effect.DOWN], 12, "No."),

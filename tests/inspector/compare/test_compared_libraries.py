@@ -45,7 +45,9 @@ def test_a_page_of_groups_without_a_library_leads_to_the_next(client: Client, mo
     make_trial(make_episode(make_run(experiment, condition="no-skill", author_model="")), phase="deployment")
     make_learning_run(experiment)
     pages = [client.get(f"/compare/libraries/?page={number}").text for number in (1, 2)]
-    (empty,) = [text for text in pages if "No group on this page has a library." in text]
+    assert "No group on this page has a library." not in pages[0]
+    empty = pages[1]
+    assert "No group on this page has a library." in empty
     assert 'aria-label="Pages of groups"' in empty
 
 

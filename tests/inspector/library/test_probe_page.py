@@ -49,7 +49,9 @@ def test_a_decision_offers_its_hunks_and_the_state_it_made(client: Client, run: 
     assert {task["key"] for task in told["tasks"] if task["chosen"]} == {
         trial.task.key for trial in run.episodes.get().trials.filter(phase="deployment").select_related("task")
     }
-    assert not any(hunk["taken_back"] for hunk in twin(client, run, "?decision=2&times=5")["hunks"])  # all were unticked
+    assert not any(
+        hunk["taken_back"] for hunk in twin(client, run, "?decision=2&times=5")["hunks"]
+    )  # all were unticked
     assert "a rule" in page(client, run, "?decision=2")
 
 

@@ -217,7 +217,7 @@ def test_it_answers_in_one_line_whether_skills_helped(client: Client) -> None:
     text = client.get("/").text
     assert "Self-written, always revised: +" in text
     (row,) = client.get("/index.json").json()["experiments"]
-    assert row["verdict"]["answer"] == "Yes, 1 of 1 way clearly helps."
+    assert row["verdict"]["answer"] == "Yes, skills clearly helped."
     assert [way["effect"] for way in row["verdict"]["ways"]] == ["clearly better"]
 
 

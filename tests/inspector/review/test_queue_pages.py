@@ -514,7 +514,7 @@ def test_narrowing_keeps_the_rest_of_the_form(client: Client) -> None:
 def test_codes_that_judge_skills_are_named_before_anything_is_frozen_with_both_ways_out(client: Client) -> None:
     finished_experiment(1)
     page = client.get(NEW).text
-    assert "17 of 22 codes judge skills, and you hide skills." in page
+    assert "17 of 22 codes judge skills, which this queue hides." in page
     assert 'for="id_hides_conditions">Show skills, code once</label>' in page
     assert "you hide skills" not in client.get(f"{NEW}?shown=skills").text
     client.post(reverse("codebook-new"), {"starter": "skill-evolution", "name": "Mine"})

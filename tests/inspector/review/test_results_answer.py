@@ -34,7 +34,7 @@ def test_few_items_are_drawn_one_by_one(client: Client) -> None:
     say(world, 1, ["stale"], ["stale"])
     text = text_of(client, world.queue)
     assert "2 trials reviewed. “skill” leads with 1½." in text
-    assert "Too few to rank the rest." in text
+    assert "These are too few to rank." in text
     assert 'aria-label="1½ of 2"' in text
     assert "5 charts wait for more reviews" in text
     assert "7 more reviews" in text

@@ -91,7 +91,7 @@ def pair() -> tuple[Trial, Trial]:
 
 def test_it_says_where_the_two_part(client, pair):
     text = page(client, pair)
-    assert "<h1>They part at step 4</h1>" in text
+    assert "<h1>The trials diverge at step 4</h1>" in text
     assert "First different action" in text
     assert "same instructions, same results" in text
     assert 'class="pair apart parted' in text

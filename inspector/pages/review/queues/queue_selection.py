@@ -39,10 +39,13 @@ def read_selection(request: HttpRequest) -> QueueSelection:
 
 
 def find_newest_failing() -> Experiment | None:
-    """The finished experiment that ended last and has a failed trial; no probe, which compares nothing."""
+    """The finished experiment that ended last and has a failed trial; no probe, which compares
+    nothing, and no fork, which repeats what it comes from."""
     failed = Trial.objects.filter(episode__run__experiment=OuterRef("pk"), is_done=True, success=False)
     finished = Experiment.objects.standing().without_probes().exclude(finished_at=None)
-    return finished.filter(Exists(failed)).order_by("-finished_at", "-pk").first()
+    return (
+        finished.exclude(runs__forked_from__isnull=False).filter(Exists(failed)).order_by("-finished_at", "-pk").first()
+    )
 
 
 def _read_ticked(sent: QueryDict) -> QueryDict:

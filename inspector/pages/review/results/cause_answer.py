@@ -67,7 +67,7 @@ def _sentence(causes: RankedCauses, noun: str, nouns: str) -> tuple[str, str]:
     if not causes.top:
         return reviewed, "Reviewers found nothing wrong."
     if causes.are_few:
-        return f"{reviewed} {_lead(causes.top)}", "Too few to rank the rest." if len(causes.top) > 1 else ""
+        return f"{reviewed} {_lead(causes.top)}", "These are too few to rank." if len(causes.top) > 1 else ""
     of = "failures" if causes.results.per is Per.FAILED else nouns
     return _ranked(causes.top, of)
 
@@ -76,9 +76,7 @@ def _lead(top: list[Cause]) -> str:
     first = top[0]
     equal = sum(cause.value == first.value for cause in top)
     return (
-        f"“{first.code.name}” leads with {first.value}."
-        if equal == 1
-        else f"{equal} causes lead with {first.value} each."
+        f"“{first.code.name}” leads with {first.value}." if equal == 1 else f"{equal} causes tie at {first.value} each."
     )
 
 

@@ -9,13 +9,13 @@ from functools import cached_property
 from benchapp.models import Code
 from benchapp.review.codebooks.skill_codes import judging_skills
 from benchapp.review.results.population_shares import Share
+from benchapp.review.results.saturation import FEW
 from benchapp.review.results.taxonomy import TaxonomyRow
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.inference.interval import Interval
 from benchapp.stats.inference.shares import MIN_FOR_INTERVAL
 from inspector.pages.review.results.results import Example, Results
 
-FEW = 30  # reviewed items; below it a page draws the items themselves
 HALF = "½"
 TICKS = 5
 WIDE, NARROW = 1, 0.55  # of a square's side, for a cause and for one below it
