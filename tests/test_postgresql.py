@@ -14,7 +14,7 @@ EVERY_PAGE = "test_habits"
 WRITING = (
     *("test_comments", "test_comparisons", "test_imports_page", "test_launch", "test_levels", "test_activity"),
     *("test_login", "test_operate", "test_overview", "test_people", "test_search", "test_agreement_pages"),
-    *("test_codebook_pages", "test_coding_page", "test_queue_pages", "test_suggestions_page"),
+    *("test_codebook_pages", "test_coding_page", "test_new_queue", "test_queue_pages", "test_suggestions_page"),
 )
 # Reading a format asks the database nothing; what was read is written by the one recorder that the others show.
 OF_FORMATS = (

@@ -2,7 +2,7 @@
 
 Rules, the first that holds:
 
-1. of a check that misses a file, the step that removed it and after which nothing wrote it: *removed solve.py*;
+1. of a check that found no value, the step that removed a file which it names and nothing wrote again: *removed solve.py*;
 2. the first result that prints a value which the check found: *first prints 202.05*;
 3. with it, the last write before that of a file which the printing command names, else of the program that ran last:
    *wrote solve.py*;
@@ -18,7 +18,7 @@ what stands beyond the beginning of a text of more than 32 KiB.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -162,32 +162,27 @@ class StepIndex:
 
 def build_step_index(steps: Iterable[Step]) -> StepIndex:
     """Looks at the inputs are no results: a value that stands in them was decided by whatever took it from there."""
-    glances, texts, starts, numbers, calls, at, inputs, acted = [], [], [], [], {}, 0, 0, False
+    glances, texts, starts, numbers, calls, at, first_act = [], [], [], [], {}, 0, None
     for step in steps:
         glances.append(glance_at(step))
-        acted = acted or (step.source is Source.AGENT and not all(map(is_look, step.tool_calls)))
         if step.source is not Source.AGENT:
             continue
+        if first_act is None and not all(map(is_look, step.tool_calls)):
+            first_act = step.number
         calls[step.number] = "\n".join(command[:20_000] for call in step.tool_calls for command in list_commands(call))
         for result in step.observations:
             starts.append(at)
             numbers.append(step.number)
             texts.append(result.content)
             at += len(result.content) + 1
-            inputs += not acted
-    return StepIndex(
-        tuple(glances),
-        "\n".join(texts),
-        tuple(starts),
-        tuple(numbers),
-        calls,
-        starts[inputs] if 0 < inputs < len(starts) and acted else 0,
-    )
+    place = len(numbers) if first_act is None else bisect_left(numbers, first_act)
+    first = starts[place] if place < len(starts) else 0
+    return StepIndex(tuple(glances), "\n".join(texts), tuple(starts), tuple(numbers), calls, first)
 
 
 def find_deciding_steps(named: NamedValues, index: StepIndex, *, failed: bool = True) -> tuple[DecidingStep, ...]:
     """In the order of the rules; empty for a passed check that no step matches, and where there are no steps."""
-    if removed := _find_removed(named, index):
+    if failed and not named.found and (removed := _find_removed(named, index)):
         return (removed,)
     if printed := _find_first(named.found, index, index.first):
         step, value = printed
@@ -218,8 +213,6 @@ def _find_first(values: Sequence[str], index: StepIndex, start: int = 0) -> tupl
 
 
 def _find_removed(named: NamedValues, index: StepIndex) -> DecidingStep | None:
-    if not named.is_missing:
-        return None
     gone = [(step, name) for name in named.files if (step := index.find_removal(name, named.folders)) is not None]
     return DecidingStep(max(gone)[0], Rule.REMOVED, max(gone)[1]) if gone else None
 

@@ -17,11 +17,6 @@ LEAST_DIGITS, LEAST_LETTERS = 3, 4  # of a value worth looking for: "1" and "ok"
 _FILE = re.compile(r"(?<![\w/.:-])/?(?:[\w.-]{1,80}/){0,8}[\w-][\w.-]{0,80}\.[A-Za-z]\w{0,5}\b(?!\()")
 _NUMBER = re.compile(r"(?<![\w.,:/-])-?\d[\d_]{0,20}(?:\.\d{1,20})?(?![\w:/]|[.,-]\d)")
 _QUOTED = re.compile(r"'([^'\n]{1,80})'|\"([^\"\n]{1,80})\"|`([^`\n]{1,80})`")
-_MISSING = re.compile(
-    r"\b(?:missing|not found|found none|no such file|not exist|n't exist|never (?:created|written)|not (?:created|written|there)"
-    r"|FileNotFoundError)\b|\b(?:exists|is_file)\(",
-    re.IGNORECASE,
-)
 _EXPECTED = re.compile(r"\A\W*(?:[Ee]xpected|[Ff]ound|assert)\b:?|\A\W*AssertionError:?")
 _AROUND = " \t:;,.-=(\u2019'\""
 
@@ -38,14 +33,13 @@ class Expectation:
 @dataclass(frozen=True, slots=True)
 class NamedValues:
     """`found`: values the check met in place of others. `named`: other values in its words, the expected ones not among
-    them. `files`: names without folders; `folders`: those of their paths. `is_missing`: does it miss something?"""
+    them. `files`: names without folders; `folders`: those of their paths."""
 
     expectations: tuple[Expectation, ...]
     found: tuple[str, ...]
     named: tuple[str, ...]
     files: tuple[str, ...]
     folders: tuple[str, ...] = ()
-    is_missing: bool = False
 
 
 def read_named_values(name: str, message: str) -> NamedValues:
@@ -63,7 +57,6 @@ def read_named_values(name: str, message: str) -> NamedValues:
         tuple(dict.fromkeys(named))[:MOST],
         tuple(dict.fromkeys(map(posixpath.basename, paths)))[:MOST],
         tuple(dict.fromkeys(folders))[:MOST],
-        _MISSING.search(words) is not None,
     )
 
 

@@ -27,7 +27,8 @@ NUMERIC = re.compile(
 MISSING_FILE = re.compile(
     r"(?:FileNotFoundError\b|No such file or directory|[Ff]ile (?:does not|doesn't) exist"
     r"|(?:[Oo]utput|[Rr]esult|[Ff]ile|[Aa]rtifact)s? [^\n]{0,80}(?:not found|(?:is|are) missing|does not exist|was not created)"
-    r"|[Mm]issing (?:output|file|artifact)s?\b|[Ee]xpected (?:an? |the )?files? [^\n]{1,120}, found (?:none|nothing)\b|assert False[^\n]{0,40}exists\()"
+    r"|[Mm]issing (?:output|file|artifact)s?\b"
+    r"|[Ee]xpected (?:an? |the )?files? [^\n]{1,120}, found (?:none|nothing)\b|assert False[^\n]{0,40}exists\()"
 )
 SCHEMA = re.compile(
     r"(?:KeyError: [^\n]{1,80}|JSONDecodeError|[Mm]issing (?:required )?(?:key|column|field|header|sheet)s?\b"

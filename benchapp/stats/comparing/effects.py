@@ -11,6 +11,7 @@ from benchapp.stats.inference.strata import StratifiedTest
 from benchapp.stats.metrics.metric import Better, TrialMetric
 
 SAME = 0.05  # shares: an interval inside -5..5 points shows that two are about the same
+_NUMBERS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 
 class Effect(StrEnum):
@@ -95,9 +96,6 @@ def answer_question(effects: Sequence[Effect], episodes: int) -> str:
     if all(each in (Effect.SAME, Effect.DOWN, Effect.LIKELY_DOWN) for each in effects):
         return "No."
     return "Not clear yet."
-
-
-_NUMBERS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 
 def _say_count(count: int) -> str:

@@ -1,4 +1,4 @@
-"""The pages of review queues: what waits, how far it is, what would be drawn."""
+"""The pages of review queues: what waits, how far it is, who sees what."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from benchapp.models import Codebook, Queue, Review, Slot, User
-from benchapp.review.queues.claims import claim, fill
+from benchapp.models import Queue, Review, Slot, User
+from benchapp.review.queues.claims import claim
 from benchapp.review.queues.item_drawing import Draw
 from benchapp.review.queues.populations import Population
 from benchapp.review.queues.queue_making import QueueSpec, make_queue
 from inspector.web.access import local_user
-from tests.queries import assert_queries_flat, count_queries
+from tests.queries import assert_queries_flat
 from tests.worlds.factories import (
     make_decision,
     make_episode,
@@ -320,203 +320,3 @@ def test_no_list_tells_a_control_from_a_failure(people: None) -> None:
     ]
     assert len(controls) == 2
     assert all(shape == shapes[0] for shape in shapes)
-
-
-# --- a new one -------------------------------------------------------------------------------------------------------------
-
-
-def form(**changes: Any) -> dict[str, Any]:
-    version = make_version()
-    return {
-        "what": "trial:failed",
-        "sampling": "all",
-        "reviews": 1,
-        "overlap": 100,
-        "seed": 5,
-        "reviewers": [local_user().username],
-        "name": "first pass",
-        "version": str(version.public_id),
-        "reservation": 30,
-        "hides_conditions": "on",
-        **changes,
-    }
-
-
-def test_it_says_what_it_gives_before_anything_is_saved(client: Client) -> None:
-    for success in (False, False, True, None):
-        make_trial(success=success)
-    found = client.get("/review/queues/new.json").json()
-    assert (found["population_total"], found["items"], found["median_seconds"]) == (2, 2, None)
-    assert found["hours_per_person"] is None
-    queue = make_small_queue([], version=make_version())
-    make_review(make_item(queue, trial=make_trial()), reviewer(), seconds=120)
-    page = client.post(NEW, form(what="trial:all", sampling="random", size=2, show="1")).text
-    assert "<b>2</b> items" in page
-    assert "about 0.1 hours per person" in page
-    assert Queue.objects.count() == 1
-
-
-@pytest.mark.parametrize("name", ["covered", "replay", "outcome", "role", "phase", "metric", "unit", "preset", "since"])
-def test_a_selection_that_means_nothing_is_refused_in_words(client: Client, name: str) -> None:
-    assert client.get(f"{NEW}?{name}=x").status_code == 400
-    answer = client.get(f"/review/queues/new.json?{name}=x")
-    assert answer.status_code == 400
-    assert answer.json()["problems"][0].startswith(f"{name}: ")
-
-
-def test_it_makes_the_queue_of_its_address(client: Client) -> None:
-    kept = make_trial(make_episode(make_run(condition="curated-static")), success=False)
-    make_trial(success=False)
-    response = client.post(f"{NEW}?condition=curated-static", form(instructions="Read first."))
-    queue = Queue.objects.get()
-    assert response.url == queue.get_absolute_url()
-    assert [item.trial for item in queue.items.all()] == [kept]
-    assert (queue.hides_conditions, queue.hides_models) == (True, False)
-    assert (queue.instructions, queue.reservation_seconds, queue.seed) == ("Read first.", 1800, 5)
-    assert list(queue.reviewers.all()) == [local_user()]
-
-
-def test_the_list_of_trials_leads_to_a_queue_of_the_same_trials(client: Client) -> None:
-    make_trial(success=False)
-    make_trial(success=True)
-    page = client.get("/compare/trials/?outcome=passed").text
-    assert f"{NEW}?outcome=passed" in page
-    assert client.get("/review/queues/new.json?outcome=passed").json()["from"] == "trials that passed"
-    assert f"{NEW}?&amp;preset=all" in client.get("/compare/trials/").text
-    assert client.get("/review/queues/new.json?&preset=all").json()["population_total"] == 2
-
-
-@pytest.mark.parametrize(
-    ("changes", "says"),
-    [
-        ({"name": ""}, "Give it a name"),
-        ({"reviewers": []}, "Assign at least one reviewer"),
-        ({"version": ""}, "Choose a frozen version"),
-        ({"sampling": "random", "size": ""}, "Say how many items to draw"),
-        ({"sampling": "stratified", "size": 2, "facet": "status"}, "Choose what makes the strata"),
-        ({"reviews": 2}, "take 2 reviewers; 1 are assigned"),
-        ({"what": "trial:unscored"}, "there is nothing to review"),
-        ({"controls": 3}, "no passed trial"),
-        ({"what": "step:all"}, "Select a valid choice"),
-        ({"overlap": 101}, "less than or equal to 100"),
-    ],
-)
-def test_what_cannot_be_made_is_said_and_what_was_written_stays(client: Client, changes: dict, says: str) -> None:
-    make_trial(success=False)
-    response = client.post(NEW, form(instructions="keep me", **changes))
-    assert response.status_code == 400
-    assert says in response.text.replace("&#x27;", "'")
-    assert "keep me" in response.text
-    assert not Queue.objects.exists()
-
-
-def test_a_draft_of_a_codebook_is_not_offered(client: Client) -> None:
-    draft = make_version(frozen=False)
-    make_trial(success=False)
-    assert str(draft.public_id) not in client.get(NEW).text
-    assert client.post(NEW, form(version=str(draft.public_id))).status_code == 400
-
-
-def test_an_address_that_means_nothing_draws_nothing(client: Client) -> None:
-    make_trial(success=False)
-    response = client.post(f"{NEW}?color=red", form())
-    assert response.status_code == 400
-    assert "color: no such choice" in response.text
-    assert not Queue.objects.exists()
-
-
-def test_strata_are_shown_before_they_are_drawn(client: Client) -> None:
-    for condition, total in (("no-skill", 4), ("selfgen-always", 2)):
-        for _ in range(total):
-            make_trial(make_episode(make_run(condition=condition)), success=False)
-    page = client.post(NEW, form(sampling="stratified", size=2, facet="condition", show="1"))
-    assert page.context["strata"]
-    assert page.context["sketch"].by_stratum == [("no-skill", 2, 4), ("selfgen-always", 2, 2)]
-
-
-def test_the_form_asks_no_more_for_more_trials(client: Client) -> None:
-    make_version()
-    episode = make_episode()
-
-    def make(total: int) -> None:
-        for _ in range(total):
-            make_trial(episode, success=False)
-
-    assert_queries_flat(client, NEW, make)
-
-
-def test_filling_keeps_the_list_true(client: Client) -> None:
-    me = local_user()
-    queue = make_small_queue(reviewers=[me], reviews_per_item=1)
-    while item := claim(queue, me):
-        fill(item, me, Review.objects.create(item=item, reviewer=me, state=Review.State.SUBMITTED))
-    found = client.get(f"/review/queues/{queue.public_id}.json").json()
-    assert found["statuses"]["reviewed"] == 2
-    assert found["own"] == {"left": 0, "done": 2}
-    assert count_queries(client, queue.get_absolute_url()) < 40
-
-
-# --- where a newcomer starts -----------------------------------------------------------------------------------------
-
-
-def finished_experiment(failed: int) -> Any:
-    experiment = make_experiment(name="Ours", finished_at=timezone.now())
-    episode = make_episode(make_run(experiment=experiment))
-    for _ in range(failed):
-        make_trial(episode, success=False)
-    make_trial(success=False)  # of another experiment, which has not ended
-    return experiment
-
-
-def test_review_offers_the_failures_of_the_newest_finished_experiment_ready_to_submit(client: Client) -> None:
-    experiment = finished_experiment(3)
-    assert f'href="{NEW}">Code the 3 failures of Ours</a>' in client.get("/review/").text
-    opened = client.get(NEW)
-    assert client.get("/review/queues/new.json").json()["population_total"] == 3
-    fields = opened.context["form"].data
-    sent = {name: fields.getlist(name) for name in fields}
-    assert sent["version"] == ["starter:skill-evolution"]
-    assert not Codebook.objects.exists()  # looking writes nothing
-    made = client.post(NEW, {**sent, "narrowed": "1", "in.experiment": str(experiment.public_id), "make": "1"})
-    queue = Queue.objects.get()
-    assert made.url == queue.get_absolute_url()
-    assert (queue.name, queue.items.count()) == ("Failures of Ours", 3)
-    assert queue.version.is_frozen
-    assert "starter:skill-evolution" not in client.get(NEW).text  # its copy is there now
-    assert "failures of Ours" not in client.get("/review/").text  # a queue is there: nothing to offer
-
-
-def test_a_queue_that_is_refused_leaves_no_codebook_behind(client: Client) -> None:
-    experiment = finished_experiment(1)
-    sent = form(version="starter:skillflow", what="trial:passed", reviews=1)
-    response = client.post(NEW, {**sent, "narrowed": "1", "in.experiment": str(experiment.public_id)})
-    assert "there is nothing to review" in response.text
-    assert not Codebook.objects.filter(cloned_from="starter skillflow").exists()
-
-
-def test_many_failures_are_sampled_until_somebody_says_otherwise(client: Client) -> None:
-    finished_experiment(41)
-    assert "Code 40 of the 41 failures of Ours" in client.get("/review/").text
-    assert client.get("/review/queues/new.json").json()["items"] == 40
-
-
-def test_narrowing_keeps_the_rest_of_the_form(client: Client) -> None:
-    make_trial(make_episode(make_run(condition="curated-static")), success=False)
-    make_trial(make_episode(make_run(condition="no-skill")), success=False)
-    sent = form(name="kept", instructions="Read first.", narrowed="1", show="1", **{"in.condition": "no-skill"})
-    page = client.post(f"{NEW}?condition=curated-static", sent)
-    assert "<b>1</b> item from <b>1</b>" in page.text
-    assert 'value="kept"' in page.text
-    assert "Read first." in page.text
-    assert page.context["selection"].choices.condition == ("no-skill",)
-
-
-def test_codes_that_judge_skills_are_named_before_anything_is_frozen_with_both_ways_out(client: Client) -> None:
-    finished_experiment(1)
-    page = client.get(NEW).text
-    assert "17 of 22 codes judge skills, which this queue hides." in page
-    assert 'for="id_hides_conditions">Show skills, code once</label>' in page
-    assert "you hide skills" not in client.get(f"{NEW}?shown=skills").text
-    client.post(reverse("codebook-new"), {"starter": "skill-evolution", "name": "Mine"})
-    draft = client.get(Codebook.objects.get().versions.get().get_absolute_url()).text
-    assert f'href="{NEW}?shown=skills">Make a queue that shows skills</a>' in draft

@@ -39,8 +39,8 @@ def read_selection(request: HttpRequest) -> QueueSelection:
 
 
 def find_newest_failing() -> Experiment | None:
-    """The finished experiment that ended last and has a failed trial; no probe, which compares
-    nothing, and no fork, which repeats what it comes from."""
+    """The finished experiment that ended last and has a failed trial; no probe or fork, which
+    repeat what they come from."""
     failed = Trial.objects.filter(episode__run__experiment=OuterRef("pk"), is_done=True, success=False)
     finished = Experiment.objects.standing().without_probes().exclude(finished_at=None)
     return (

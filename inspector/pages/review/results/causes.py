@@ -95,6 +95,11 @@ class RankedCauses:
         return len(self.results.chosen_items)
 
     @property
+    def few(self) -> int:
+        """Reviews from which on shares are shown."""
+        return FEW
+
+    @property
     def are_few(self) -> bool:
         return self.n < FEW
 
