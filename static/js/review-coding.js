@@ -550,6 +550,7 @@ async function openNext(next, from) {
   if (!ahead?.html || ahead.url !== next) return from.leave(next);
   const fetched = new DOMParser().parseFromString(ahead.html, "text/html");
   const main = document.importNode(fetched.getElementById("main"), true);
+  countOneMore(main);
   document.getElementById("main").replaceWith(main);
   document.title = fetched.title;
   history.pushState({ coding: true }, "", next);
@@ -557,6 +558,15 @@ async function openNext(next, from) {
   scrollTo(0, 0);
   openCoding();
   performance.measure("review-next", "review-submit");
+}
+
+// The page was fetched before the last item was done: it counts one too few.
+function countOneMore(main) {
+  for (const count of main.querySelectorAll("[data-done]")) {
+    const now = Number(count.dataset.done) + 1;
+    count.dataset.done = now;
+    count.matches("progress") ? (count.value = now) : (count.textContent = now);
+  }
 }
 
 document.addEventListener("keydown", (event) => {

@@ -83,6 +83,9 @@ class GroupRow:
 class RankedCauses:
     """Everything the page draws of the codes, of one set of results."""
 
+    few = FEW  # reviews from which on shares are shown
+    least = MIN_FOR_INTERVAL  # and from which on a count has an interval
+
     def __init__(self, results: Results, examples: Mapping[int, Sequence[Example]]) -> None:
         self.results = results
         self._examples = examples
@@ -93,11 +96,6 @@ class RankedCauses:
     def n(self) -> int:
         """The items counted here, in the chosen part."""
         return len(self.results.chosen_items)
-
-    @property
-    def few(self) -> int:
-        """Reviews from which on shares are shown."""
-        return FEW
 
     @property
     def are_few(self) -> bool:
