@@ -99,7 +99,12 @@ def _select_editable() -> QuerySet[Run]:
     """Imported runs, those without a condition first."""
     runs = Run.objects.standing().filter(experiment__origin__in=EDITABLE).select_related("experiment")
     return runs.annotate(trials_total=Count("episodes__trials")).order_by(
-        Case(When(Q(condition=Run.UNKNOWN), then=0), default=1), "-experiment__created_at", "id"
+        Case(When(Q(condition=Run.UNKNOWN), then=0), default=1),
+        "-experiment__created_at",
+        "experiment",
+        "condition",
+        "replicate",
+        "id",
     )
 
 

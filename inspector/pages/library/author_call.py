@@ -229,8 +229,9 @@ def parse_prompt(request: bytes) -> Prompt:
         Message(str(message.get("role", "?")), len(text), tuple(_split_sections(text, length)))
         for message, text in zip(raw.get("messages") or (), texts, strict=True)
     )
-    names = ("temperature", "max_tokens", "seed", "json_object")
-    settings = [(name.replace("_", " "), str(raw[name])) for name in names if raw.get(name) not in (None, False)]
+    names = ("temperature", "max_tokens", "seed")
+    settings = [(name.replace("_", " "), str(raw[name])) for name in names if raw.get(name) is not None]
+    settings += [("reply format", "JSON")] if raw.get("json_object") else []
     tools = [str((tool.get("function") or tool).get("name", "?")) for tool in raw.get("tools") or ()]
     return Prompt(messages, texts, tuple(settings + ([("tools", ", ".join(tools))] if tools else [])), length)
 

@@ -56,7 +56,7 @@ def delta_findings(rows: Iterable[PrintedNumber]) -> Iterator[TracedErratum]:
         if delta is None or delta.adds_up:
             continue
         if delta.of_prints == row.printed_delta:
-            kind = "delta of rounded numbers"
+            kind = "rounded before subtracting"
             sentence = f"It is the difference of the rounded columns; the counts behind them give {delta.text}."
         else:
             kind = "delta"

@@ -16,7 +16,7 @@ from tests.benchapp.errata.papers import CHECKS
 from tests.benchapp.errata.skillevolbench import skillevolbench_findings
 from tests.benchapp.errata.skillflow import skillflow_findings
 
-ROUNDED, TWO_DELTAS = "delta of rounded numbers", "two deltas for one"
+ROUNDED, TWO_DELTAS = "rounded before subtracting", "two deltas for one"
 O46, O45 = "Claude Opus 4.6", "Claude Opus 4.5"
 TEN = "average of ten models"
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -85,6 +86,14 @@ def test_it_turns_pages_of_problems(client: Client) -> None:
     first = client.get("/imports.json").json()
     assert len(first["problems"]) == 50
     assert len(client.get(first["next"]).json()["problems"]) == 10
+
+
+def test_it_lists_replicates_in_their_order(client: Client) -> None:
+    runs = [make_imported() for _ in range(3)]
+    for run, replicate in zip(runs, (3, 1, 2), strict=True):
+        Run.objects.filter(pk=run.pk).update(experiment=runs[0].experiment, condition="no-skill", replicate=replicate)
+    found = re.findall(r'name="runs" value="([^"]+)"', client.get("/imports/").text)
+    assert found == [str(runs[at].public_id) for at in (1, 2, 0)]
 
 
 def test_it_offers_runs_without_a_condition_first(client: Client) -> None:
