@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Iterable
 
 from django.db import models, transaction
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, F, OuterRef
 from django.urls import reverse
 from django.utils import timezone
 
@@ -176,6 +176,8 @@ class Run(PublicModel):
     Status = Progress
 
     UNKNOWN = "unknown"
+    # Left to themselves, databases differ in where an unknown one goes.
+    BY_REPLICATE = F("replicate").asc(nulls_last=True)
 
     experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="runs")
     condition = models.CharField(max_length=100, default=UNKNOWN, db_index=True)

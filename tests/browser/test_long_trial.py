@@ -55,10 +55,10 @@ def _renderer_megabytes(browser: Browser) -> float:
     running = session.send("SystemInfo.getProcessInfo")["processInfo"]
     session.detach()
     folders = [Path("/proc", str(each["id"])) for each in running if each["type"] == "renderer"]
-    return sum(_read_pss(folder) for folder in folders) / 1_000
+    return sum(_read_pss(folder) for folder in folders) * 1_024 / 1e6
 
 
 def _read_pss(process: Path) -> int:
-    """Proportional set size in kB."""
+    """Proportional set size in KiB."""
     lines = (process / "smaps_rollup").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("Pss:"))

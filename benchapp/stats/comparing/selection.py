@@ -11,7 +11,7 @@ from benchapp.stats.comparing.choices import Choices
 from runner.protocols.probe import CONDITION as PROBE
 
 MAX_RUNS = 600  # beside each other; the four published campaigns together have about as many
-ORDER = ("experiment__suite__key", "experiment__created_at", "experiment_id", "replicate", "id")
+ORDER = ("experiment__suite__key", "experiment__created_at", "experiment_id", Run.BY_REPLICATE, "id")
 
 
 def filter_matching(choices: Choices) -> QuerySet[Run]:

@@ -101,9 +101,9 @@ def _select_editable() -> QuerySet[Run]:
     return runs.annotate(trials_total=Count("episodes__trials")).order_by(
         Case(When(Q(condition=Run.UNKNOWN), then=0), default=1),
         "-experiment__created_at",
-        "experiment",
+        "experiment_id",
         "condition",
-        "replicate",
+        Run.BY_REPLICATE,
         "id",
     )
 

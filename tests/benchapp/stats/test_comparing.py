@@ -66,6 +66,13 @@ def test_columns_say_what_the_rows_say(experiment: Experiment) -> None:
         assert TrialTally.of(columns) == tally_by(Trial.objects.filter(episode__run=run), "episode__run")[run]
 
 
+def test_runs_of_a_group_stand_by_replicate_and_an_unknown_one_last() -> None:
+    experiment = make_experiment()
+    for replicate in (None, 2, 1):
+        make_trial(make_unordered_episode(make_run(experiment, condition="no-skill", replicate=replicate)))
+    assert [run.replicate for run in comparison_of(Choices()).runs] == [1, 2, None]
+
+
 def test_what_is_not_known_is_not_a_number() -> None:
     run = make_run()
     make_trial(make_unordered_episode(run), make_task(), phase="evaluation", finished=False)

@@ -94,6 +94,13 @@ def test_only_headings_outside_a_fence_begin_a_part() -> None:
     assert sum(section.length for section in prompt.messages[0].sections) == len(PROMPT) == prompt.length
 
 
+def test_settings_are_named_as_a_reader_would() -> None:
+    asked = {"messages": [], "temperature": 0, "max_tokens": 50, "seed": None, "json_object": True}
+    settings = [("temperature", "0"), ("max tokens", "50"), ("reply format", "JSON")]
+    assert list(parse_prompt(orjson.dumps(asked)).settings) == settings
+    assert parse_prompt(orjson.dumps({"messages": [], "json_object": False})).settings == ()
+
+
 def test_a_prompt_of_any_shape_is_shown() -> None:
     parts = [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]
     odd = [{"type": "image"}]
