@@ -9,7 +9,7 @@ from functools import partial
 from benchapp.experiments.launch_spec import SpecProblem, Unlaunchable
 from benchapp.experiments.preparation import Prepared
 from benchapp.record.json_shape import JsonShape, Shaped
-from runner.base.errors import SetupError, SuiteError
+from runner.base.errors import SandboxError, SetupError, SuiteError
 from runner.base.text import replace_unprintable
 from runner.base.types import Task
 from runner.engine.foresight import absent_images, problems_of
@@ -87,9 +87,15 @@ def _count_trials(prepared: Prepared) -> dict[tuple[str, str], tuple[Task, int]]
 
 
 def _describe_absent(tasks: list[Task]) -> Iterator[str]:
-    for image, keys in absent_images(tasks).items():
+    try:
+        absent = absent_images(tasks)
+    except SandboxError:
+        yield "No Docker engine answers on this machine. Workers need one where they run."
+        return
+    for image, keys in absent.items():
         more = f" and {len(keys) - SHOWN:,} more" if len(keys) > SHOWN else ""
         named = f"{', '.join(keys[:SHOWN])}{more}"
         yield replace_unprintable(
-            f"image {image} is not on this machine's engine and is fetched when it is needed: {named}"
+            f"Image {image} is not on this machine. The first trial fetches it, and fails where it cannot:"
+            f" docker pull {image} ({named})"
         )

@@ -4,7 +4,8 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TypeAlias
 
 from django.db import models
-from django.db.models import F, Max, Q
+from django.db.models import F, Max, Q, Value
+from django.db.models.functions import Coalesce, NullIf
 
 from benchapp.models.base import PublicModel
 from benchapp.models.experiments import Experiment, Progress, Run
@@ -14,6 +15,9 @@ from benchapp.record.processes import ProcessName
 
 if TYPE_CHECKING:
     from benchapp.models.trials import Attempt
+
+# What stopped an episode, or failed last; a traceback may follow its first line.
+REASON = Coalesce(NullIf("blocked_reason", Value("")), "last_failure")
 
 
 class EpisodeQuerySet(models.QuerySet["Episode"]):
@@ -118,9 +122,11 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
         """Neither done nor cancelled: open, blocked or paused."""
         return self.exclude(status__in=[Episode.Status.DONE, Episode.Status.CANCELLED])
 
-    def standing_still(self) -> EpisodeQuerySet:
-        """Blocked or paused: nothing goes on until an operator acts."""
-        return self.filter(status__in=[Episode.Status.BLOCKED, Episode.Status.PAUSED])
+    def troubled(self) -> EpisodeQuerySet:
+        """Blocked or paused until an operator acts, or failing again and again and tried once more after a pause."""
+        still = [Episode.Status.BLOCKED, Episode.Status.PAUSED]
+        failing = Q(status__in=[Episode.Status.WAITING, Episode.Status.RUNNING], failures__gt=0)
+        return self.filter(Q(status__in=still) | failing)
 
     def cancel(self) -> int:
         """Stops unfinished episodes for good. The new epoch fences off whoever is working on one."""

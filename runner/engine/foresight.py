@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 
 from runner.agents.oracle import Oracle, require_solution
-from runner.base.errors import SandboxError, SetupError, SuiteError
+from runner.base.errors import SetupError, SuiteError
 from runner.base.host_variables import resolve_variables
 from runner.base.types import Task
 
@@ -37,7 +37,7 @@ def _collect_errors(check: Callable[[], object]) -> Iterator[SetupError]:
 
 def absent_images(tasks: Collection[Task]) -> dict[str, list[str]]:
     """Image -> keys of the tasks that name it or build on it, where the engine of this machine does not have it yet.
-    Empty where no engine answers; whether a registry has it is asked when it is fetched."""
+    SandboxError where no engine answers; whether a registry has it is asked when it is fetched."""
     from runner.sandboxes.docker.docker_engine import connect
     from runner.sandboxes.docker.docker_images import has_image
 
@@ -45,14 +45,9 @@ def absent_images(tasks: Collection[Task]) -> dict[str, list[str]]:
     for task in tasks:
         for name in _images(task):
             wanted.setdefault(name, []).append(task.key)
-    try:
-        client = connect(ENGINE_SECONDS)
-    except SandboxError:
-        return {}
+    client = connect(ENGINE_SECONDS)
     try:
         return {name: keys for name, keys in wanted.items() if not has_image(client, name)}
-    except SandboxError:
-        return {}
     finally:
         client.close()
 

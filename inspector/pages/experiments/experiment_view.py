@@ -9,7 +9,7 @@ from uuid import UUID
 
 import numpy as np
 import yaml
-from django.db.models import Count
+from django.db.models import Case, Count, Value, When
 from django.db.models.functions import Left
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
@@ -20,6 +20,7 @@ from benchapp.analysis.failures.run_endings import Endings, read_endings
 from benchapp.experiments.estimate import Amount
 from benchapp.experiments.work.progress import WorkProgress
 from benchapp.models import Episode, Experiment, Run
+from benchapp.models.episodes import REASON
 from benchapp.record.json_shape import JsonShape
 from benchapp.stats.comparing.columns import outcomes_of, read_settled_after
 from benchapp.stats.metrics.outcomes import Outcomes
@@ -36,6 +37,7 @@ from inspector.web.responses import link_to, next_url, paginate, render_page
 
 PER_PAGE = 25  # runs
 MOST_REASONS, REASON_LENGTH = 3, 300  # a traceback may follow; its beginning tells what happened
+FAILING = "failing, tried again"  # of an episode that goes on, although the machine failed it
 GROUPS_PER_PAGE = 15  # condition x models x harness
 MOST_MODELS = 3  # named in the head
 
@@ -111,12 +113,17 @@ def _has_file(found: Experiment) -> bool:
 
 
 def _read_standing_still(found: Experiment) -> list[tuple[str, str, int]]:
-    """(status, how its reason begins, episodes) of what waits for an operator, the most frequent reason first."""
+    """(status, how its reason begins, episodes) of what waits for an operator or fails again and again, the most frequent reason first."""
     if found.origin != Experiment.Origin.RUN or found.status in (Experiment.Status.DONE, Experiment.Status.CANCELLED):
         return []
-    still = Episode.objects.filter(run__experiment=found).standing_still()
-    told = still.order_by().annotate(why=Left("blocked_reason", REASON_LENGTH)).values_list("status", "why")
-    return list(told.annotate(n=Count("pk")).order_by("-n", "status", "why")[:MOST_REASONS])
+    troubled = (
+        Episode.objects.filter(run__experiment=found).troubled().order_by().annotate(told=Left(REASON, REASON_LENGTH))
+    )
+    state = Case(
+        When(status__in=[Episode.Status.WAITING, Episode.Status.RUNNING], then=Value(FAILING)), default="status"
+    )
+    told = troubled.annotate(state=state).values_list("state", "told")
+    return list(told.annotate(n=Count("pk")).order_by("-n", "state", "told")[:MOST_REASONS])
 
 
 def _read_outcomes(runs: list[Run], as_of: datetime | None) -> Mapping[int, Outcomes]:

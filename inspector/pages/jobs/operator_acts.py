@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from django.db.models import Q, QuerySet, Value
-from django.db.models.functions import Coalesce, Left, NullIf
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Left
 
 from benchapp.experiments.work import budgets, operations
 from benchapp.models import Episode, Experiment, Run
+from benchapp.models.episodes import REASON
 from runner.base.errors import RunnerError
 from runner.protocols.steps import Ask, RunTrial
 
@@ -141,8 +142,7 @@ def episodes_of(target: Target) -> QuerySet[Episode]:
 def in_lines(episodes: QuerySet[Episode]) -> QuerySet[Episode]:
     """For a page with a line for each: `told` begins what stopped it or failed last; whole tracebacks stay where they
     are."""
-    reason = Coalesce(NullIf("blocked_reason", Value("")), "last_failure")
-    return episodes.defer("run__setup", "blocked_reason", "last_failure").annotate(told=Left(reason, 500))
+    return episodes.defer("run__setup", "blocked_reason", "last_failure").annotate(told=Left(REASON, 500))
 
 
 def standing_of(kind: str, target: Target, episodes: QuerySet[Episode]) -> ActStanding:

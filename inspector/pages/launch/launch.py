@@ -71,7 +71,7 @@ _FIELDS = (
     LaunchField("suite", "Suite", "choice"),
     LaunchField("protocol", "Protocol", "choice", "Says when the agent learns and what is tested at the end."),
     LaunchField("environments", "Only these parts of the suite", "lines", "One key per line. Empty: all of them."),
-    LaunchField("conditions", "Ways to remember", "ticks", "Others, one per line, such as naive-prompt@8000"),
+    LaunchField("conditions", "Conditions", "ticks", "Others, one per line, such as naive-prompt@8000"),
     LaunchField("agents", "Agents", "ticks"),
     LaunchField("agent_models", "Agent models", "ticks", "Others, one per line: provider/name"),
     LaunchField("author_models", "Author models", "ticks", "Others, one per line. Empty where no author works."),
@@ -105,6 +105,18 @@ MORE = (
         "record",
     ),
 )
+# The order in which agents are offered, and what each is.
+AGENT_NOTES = {
+    "shell": "Ours. The model works in a shell.",
+    "claude-code": "Anthropic's program. Needs Docker.",
+    "codex": "OpenAI's program. Needs Docker.",
+    "gemini-cli": "Google's program. Needs Docker.",
+    "qwen-code": "Qwen's program. Needs Docker.",
+    "kimi-code": "Moonshot's program. Needs Docker.",
+    "oracle": "No model. Runs each task's own solution.",
+    "nop": "No model. Does nothing, so each trial should fail.",
+}
+MODELLESS = frozenset({"oracle", "nop"})
 SAME_AUTHOR = "same_author"  # a box: whoever solves tasks also writes the skills
 
 
@@ -287,8 +299,8 @@ def _build_options(values: Mapping[str, Value]) -> dict[str, Sequence[Option]]:
         "protocol": [Option(name, name) for name in LAUNCHED],
         "conditions": _list_conditions(str(values["protocol"])),
         "agents": [
-            *(Option(name, name) for name in AGENTS),
-            Option(PUBLISHED_HARNESS, PUBLISHED_HARNESS, "the agent that the model was published with"),
+            *(Option(name, name, AGENT_NOTES.get(name, "")) for name in sorted(AGENTS, key=_place_agent)),
+            Option(PUBLISHED_HARNESS, PUBLISHED_HARNESS, "The program the model was published with."),
         ],
         "agent_models": [*scripted, *presets],
         "author_models": [*scripted, *presets, *_list_generators()],
@@ -297,6 +309,10 @@ def _build_options(values: Mapping[str, Value]) -> dict[str, Sequence[Option]]:
         "profile": [Option(name, name) for name in get_args(Profile)],
         "order": [Option(name, name) for name in get_args(Order)],
     }
+
+
+def _place_agent(name: str) -> int:
+    return [*AGENT_NOTES].index(name) if name in AGENT_NOTES else len(AGENT_NOTES)
 
 
 def _list_suites() -> list[Option]:

@@ -37,7 +37,7 @@ from inspector.pages.launch.launch_steps import (
     place_problems,
     split_models,
 )
-from inspector.pages.launch.suite_defaults import find_new_suite, follow_choice
+from inspector.pages.launch.suite_defaults import NO_MODELS, find_new_suite, follow_choice
 from inspector.web.access import needs, user_of
 from inspector.web.forms import parse_id
 from inspector.web.responses import PageLink, render_page
@@ -110,7 +110,7 @@ class CheckedLaunch(Shaped):
 
     @property
     def factors(self) -> list[tuple[int, str]]:
-        """What the runs are made of, "2 ways x 3 replicates"; what there is only one of is left out, but for the ways."""
+        """What the runs are made of, "2 conditions x 3 replicates"; of the others, what there is only one of is left out."""
         spec = self.prepared.spec
         counted = (
             (len(spec.agents), "agents"),
@@ -118,13 +118,26 @@ class CheckedLaunch(Shaped):
             (len(spec.author_models), "author models"),
             (spec.replicates, "replicates"),
         )
-        ways = (len(spec.conditions), "way" if len(spec.conditions) == 1 else "ways")
-        return [ways, *(each for each in counted if each[0] > 1)]
+        conditions = (len(spec.conditions), "condition" if len(spec.conditions) == 1 else "conditions")
+        return [conditions, *(each for each in counted if each[0] > 1)]
 
     @property
     def scripted(self) -> bool:
+        if set(self.prepared.spec.agents) <= form.MODELLESS:
+            return False
         names = (*self.prepared.spec.agent_models, *self.prepared.spec.author_models)
         return any(str(name).startswith("scripted/") for name in names)
+
+    @property
+    def fails_own_tasks(self) -> bool:
+        """A script is to solve tasks that it does not know."""
+        return self.scripted and not self.prepared.suite.trusted
+
+    @property
+    def can_try_solutions(self) -> bool:
+        """Whether somebody without a key can see the tasks run: each has a solution of its own."""
+        tasks = [task for part in self.prepared.suite.environments for each in part.families for task in each.tasks]
+        return self.fails_own_tasks and all((task.folder / "solution" / "solve.sh").is_file() for task in tasks)
 
     @property
     def units(self) -> list[str]:
@@ -176,7 +189,8 @@ def _read_sent(request: HttpRequest) -> LaunchDraft:
 
 
 def _change(draft: LaunchDraft, act: str) -> LaunchDraft:
-    """What a button beside a step writes into the file: all ways, a few, or one episode to try first."""
+    """What a button beside a step writes into the file: all conditions, a few, the tasks' own solutions, or one
+    episode to try first."""
     file = dict(draft.file or {})
     try:
         known = list(conditions_of(str(draft.values["protocol"])))
@@ -186,6 +200,8 @@ def _change(draft: LaunchDraft, act: str) -> LaunchDraft:
         file["conditions"] = [name for name in known if name != "plug-in"]  # that one needs a program of one's own
     elif act == "few-ways":
         file["conditions"] = [name for name in FEW if name in known] if set(FEW) <= set(known) else known[:3]
+    elif act == "solutions":
+        file |= {"agents": ["oracle"], "conditions": known[:1], "replicates": 1} | NO_MODELS
     elif act == "one-episode":
         file |= {"environments": form.units(draft.values)[:1], "replicates": 1}
     if draft.file is None or file == draft.file:

@@ -12,14 +12,17 @@ from dataclasses import dataclass
 from benchapp.experiments.launch_spec import LaunchSpec
 from benchapp.models import Suite as SuiteRow
 from benchapp.record.sets.suite_files import find_suite
+from inspector.pages.launch.launch import MODELLESS
 from runner import protocols
-from runner.base.errors import RunnerError
+from runner.base.errors import RunnerError, SetupError
 from runner.base.suite import Suite
+from runner.protocols.conditions import conditions_of
 from runner.protocols.registry import LAUNCHED
 from runner.protocols.suitable import find_fitting_protocol, first_conditions, keep_known_conditions
 from runner.suites import SUITES
 
 PROTOCOL = LaunchSpec.model_fields["protocol"].default  # of a file that names none
+NO_MODELS: dict[str, object] = {"agent_models": [None], "author_models": [None]}
 BUNDLED_FORMATS = {"starter-learning": "skilllearnbench"}  # in another format's shape
 
 
@@ -52,6 +55,8 @@ def follow_choice(before: Mapping[str, object], after: Mapping[str, object]) -> 
         said += _follow_suite(file, before, suite)
     if before.get("protocol") != file.get("protocol"):
         said += _drop_unknown_ways(file)
+    if before.get("agents") != file.get("agents"):
+        said += _drop_models(file)
     if before.get("suite") != file.get("suite") or before.get("protocol") != file.get("protocol"):
         said += _drop_unknown_parts(file, suite)
     return FollowedFile(file, tuple(said))
@@ -73,11 +78,7 @@ def _follow_trust(file: dict[str, object], suite: Suite, *, came_along: bool) ->
     """Own tasks run in containers; the bundled ones where they did before somebody tried own ones."""
     if not suite.trusted and file.get("sandbox", "local") == "local":
         file["sandbox"] = "docker"
-        said = ["Sandbox: docker. Your own tasks run in containers only."]
-        models = file.get("agent_models")
-        if isinstance(models, list) and all(str(name).startswith("scripted/") for name in models):
-            said.append("The scripted model fails your tasks. Choose another in step 3.")
-        return said
+        return ["Sandbox: docker. Your own tasks run in containers only."]
     if suite.trusted and not came_along and file.pop("sandbox", "local") != "local":
         return ["Sandbox: local, as bundled tasks may."]
     return []
@@ -90,8 +91,29 @@ def _drop_unknown_ways(file: dict[str, object]) -> list[str]:
     kept, dropped = keep_known_conditions(map(str, chosen), protocol)
     added = [name for name in first_conditions(protocol) if name not in kept] if dropped and len(kept) < 2 else []
     file["conditions"] = kept + added
-    said = [f"Dropped {', '.join(dropped)}: {protocol} does not know {'it' if len(dropped) == 1 else 'them'}."]
-    return (said if dropped else []) + ([f"Added {', '.join(added)}."] if added else [])
+    if not dropped:
+        return []
+    instead = f" Added {', '.join(added)} instead." if added else ""
+    return [f"{protocol} has no {', '.join(dropped)}: dropped.{instead}"]
+
+
+def _drop_models(file: dict[str, object]) -> list[str]:
+    """Agents that ask no model get none, and no author: it would learn from trials that nobody thought about."""
+    agents, chosen = file.get("agents"), file.get("conditions")
+    if not isinstance(agents, list) or not agents or not set(map(str, agents)) <= MODELLESS:
+        return []
+    file |= NO_MODELS
+    said = [f"Models: none. {' and '.join(map(str, agents))} use{'s' if len(agents) == 1 else ''} no model."]
+    try:
+        known = conditions_of(str(file.get("protocol", PROTOCOL)))
+    except SetupError:
+        return said
+    names = [str(name) for name in chosen] if isinstance(chosen, list) else []
+    dropped = [name for name in names if (base := name.partition("@")[0]) in known and known[base].has_author]
+    if dropped:
+        file["conditions"] = [name for name in names if name not in dropped] or [next(iter(known))]
+        said.append(f"Dropped {', '.join(dropped)}: without a model nobody writes a skill.")
+    return said
 
 
 def _drop_unknown_parts(file: dict[str, object], suite: Suite) -> list[str]:

@@ -13,6 +13,7 @@ from django.utils.safestring import SafeString
 
 from benchapp.experiments.work.progress import WorkProgress, progress_of
 from benchapp.models import Episode, Experiment, Run
+from benchapp.models.episodes import REASON
 from benchapp.record.json_shape import JsonShape, Shaped, encode
 from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.comparing.experiment_verdicts import ExperimentVerdict, judge_experiments
@@ -32,7 +33,7 @@ OPEN = (Experiment.Status.WAITING, Experiment.Status.RUNNING)
 TABS: Mapping[str, tuple[str, Q]] = {
     "": ("All", Q()),
     "running": ("Running", Q(status__in=OPEN)),
-    "stopped": ("Needs you", Q(status__in=STOPPED)),
+    "stopped": ("Needs you", Q(status__in=STOPPED) | Q(pk__in=Episode.objects.troubled().values("run__experiment"))),
     "imported": ("Imported", Q(origin=Experiment.Origin.IMPORTED)),
 }
 SORTS = {"": "newest first", "gain": "largest gain", "trials": "most trials", "name": "name"}
@@ -109,7 +110,7 @@ def _rank_by_gain(found: list[Experiment]) -> list[Experiment]:
 @dataclass(frozen=True, slots=True)
 class ExperimentRow(Shaped):
     """An experiment as the list shows it. `phases`: (condition, phase) -> tally. `verdict`: None while it has work left
-    and where it compares nothing. `stopped`: why it waits for somebody."""
+    and where it compares nothing. `stopped`: why it waits for somebody, or what fails again and again in it."""
 
     experiment: Experiment
     phases: Mapping[tuple[str, str], TrialTally]
@@ -181,6 +182,11 @@ class ExperimentRow(Shaped):
     @property
     def drawn_marks(self) -> SafeString:
         return draw_marks(place_marks(self.verdict))
+
+    @property
+    def is_failing(self) -> bool:
+        """Workers still try, and the machine fails them."""
+        return bool(self.stopped) and self.experiment.is_open
 
     @property
     def effect(self) -> Effect:
@@ -274,10 +280,12 @@ def _sum_phases(
 
 
 def _read_stopped(experiments: Sequence[Experiment]) -> dict[int, str]:
-    """Experiment pk -> how its first reason begins; no query where nothing waits for somebody."""
-    waiting = [each.pk for each in experiments if each.status in STOPPED and each.origin == Experiment.Origin.RUN]
+    """Experiment pk -> how its first reason begins; no query where all are at their end."""
+    waiting = [
+        each.pk for each in experiments if each.status in (*STOPPED, *OPEN) and each.origin == Experiment.Origin.RUN
+    ]
     if not waiting:
         return {}
-    still = Episode.objects.filter(run__experiment__in=waiting).standing_still().order_by("-ordinal")
-    told = still.annotate(why=Left("blocked_reason", REASON_LENGTH)).values_list("run__experiment", "why")
+    found = Episode.objects.filter(run__experiment__in=waiting).troubled().order_by("-ordinal")
+    told = found.annotate(told=Left(REASON, REASON_LENGTH)).values_list("run__experiment", "told")
     return {pk: why.partition("\n")[0] for pk, why in told}

@@ -8,6 +8,7 @@ from typing import cast
 from uuid import UUID
 
 from django.db.models import Max, QuerySet, Sum
+from django.db.models.functions import Left
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
@@ -28,6 +29,7 @@ from benchapp.models import (
     Trial,
     User,
 )
+from benchapp.models.episodes import REASON
 from benchapp.record.json_shape import JsonShape, Shaped, encode
 from benchapp.stats.benchmarks import skillevolbench_metrics
 from benchapp.stats.learning.funnel import read_skills_held
@@ -64,6 +66,7 @@ from inspector.web.text.row_shapes import ATTEMPT, AUTHOR_CALL, TRIAL
 from runner.base.types import DecisionStatus, Phase
 
 PER_PAGE = 100  # trials, or episodes
+REASON_LENGTH = 300  # a traceback may follow
 MAX_LISTED = 30  # names in the aside; the rest is counted
 
 
@@ -100,7 +103,7 @@ def _draw_evolution(
     return draw_evolution(found, episodes, squares, **asked, beside=beside)
 
 
-STANDING_STILL = JsonShape("episode=public_id", "status", "reason=blocked_reason?")
+STANDING_STILL = JsonShape("episode=public_id", "status", "reason=told?")
 
 
 @dataclass(frozen=True)
@@ -142,7 +145,9 @@ def _read_headway(found: Run) -> Headway:
     if found.experiment.origin != Experiment.Origin.RUN or found.status in (Run.Status.DONE, Run.Status.CANCELLED):
         return Headway()
     progress = progress_of([found])[found.pk]
-    return Headway(progress, budget_of(found, progress), list(found.episodes.standing_still()))
+    return Headway(
+        progress, budget_of(found, progress), list(found.episodes.troubled().annotate(told=Left(REASON, REASON_LENGTH)))
+    )
 
 
 def _grid_page(

@@ -16,6 +16,7 @@ from benchapp.experiments.foresight import foresee
 from benchapp.experiments.launch_spec import Unlaunchable
 from benchapp.experiments.preparation import prepare
 from benchapp.models import Experiment
+from runner.base.errors import SandboxError
 
 pytestmark = pytest.mark.django_db
 
@@ -72,6 +73,15 @@ def test_a_variable_of_the_host_that_is_not_given_is_told_where_the_workers_have
     assert not any("SERVICE_TOKEN" in str(problem) for problem in foresee(prepared, runs_here=False).problems)
 
 
+def test_a_machine_without_docker_says_so(suite: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(tasks: object) -> dict[str, list[str]]:
+        raise SandboxError("no engine")
+
+    monkeypatch.setattr(foresight, "absent_images", refuse)
+    (note,) = foresee(prepare(SPEC), runs_here=True).notes
+    assert note == "No Docker engine answers on this machine. Workers need one where they run."
+
+
 def test_where_nothing_can_run_nothing_is_launched(suite: Path) -> None:
     found = foresee(prepare({**SPEC, "agents": ["oracle"]}), runs_here=True)
     with pytest.raises(
@@ -99,7 +109,7 @@ def test_the_command_tells_it_before_anything_else_and_goes_on(
     assert first.endswith("COPY: missing.csv is not in the build context")
     assert "total: 4 runs, " in out.getvalue()
     assert "6 of 8 trials cannot run." in out.getvalue()
-    assert "note: image nosuch:1 is not on this machine's engine" in out.getvalue()
+    assert "note: Image nosuch:1 is not on this machine. The first trial fetches it" in out.getvalue()
     assert Experiment.objects.count() == (0 if options else 1)
 
 

@@ -17,6 +17,7 @@ from benchapp.experiments.foresight import Foreseen, Foresight
 from benchapp.models import Experiment, Run, Suite, User
 from inspector.pages.launch import launch, launch_view
 from inspector.pages.launch.launch_view import START
+from runner.agents import AGENTS
 from runner.base.errors import SuiteError
 from tests.worlds.factories import make_experiment, make_user
 
@@ -103,7 +104,8 @@ def test_defaults_follow_the_suite_and_the_page_says_so(client: Client, own_suit
     assert (file["protocol"], file["sandbox"]) == ("skillflow", "docker")
     assert "environments" not in file
     assert "Sandbox: docker. Your own tasks run in containers only." in response.text
-    assert "Dropped selfgen-always: skillflow does not know it." in response.text
+    assert "skillflow has no selfgen-always: dropped." in response.text
+    assert "The scripted model cannot solve your tasks." in response.text
     back = shown_file(client.post("/launch/", sent(file, act="write", suite="starter")))
     assert (back["protocol"], "sandbox" in back) == ("skillevolbench", False)
     assert back["conditions"] == ["no-skill", "selfgen-always"]
@@ -122,8 +124,7 @@ def test_a_new_protocol_drops_the_ways_it_does_not_know(client: Client, small: d
     told = client.post("/launch.json", sent(small, act="write", protocol="skillflow")).json()
     assert yaml.safe_load(told["file"])["conditions"] == ["no-skill", "skill-evolution"]
     assert told["followed"] == [
-        "Dropped selfgen-always: skillflow does not know it.",
-        "Added skill-evolution.",
+        "skillflow has no selfgen-always: dropped. Added skill-evolution instead.",
         "Dropped parts E1: starter has other parts now.",
     ]
 
@@ -267,7 +268,7 @@ def test_it_says_what_the_design_finds_and_what_that_rests_on(client: Client, sm
     found = [row_of(checked, replicates)["detectable"] for replicates in (3, 5, 8)]
     assert found == sorted(found, reverse=True)
     text = client.post("/launch/", sent(small, act="check")).text
-    assert "1 replicate of 1 episode cannot separate a difference from luck." in text
+    assert "1 replicate of 1 episode is too few to tell a difference from luck." in text
     assert "half of them passed by chance" in text
 
 
@@ -278,6 +279,45 @@ def test_buttons_beside_a_step_write_into_the_file_and_launch_nothing(client: Cl
     once = shown_file(client.post("/launch/", sent(START, act="one-episode")))
     assert (once["environments"], once["replicates"]) == (environments()[:1], 1)
     assert not Experiment.objects.exists()
+
+
+def test_without_a_key_own_tasks_run_with_their_own_solutions(client: Client, own_suite: str) -> None:
+    opened = client.get("/launch/?suite=mine")
+    assert 'value="solutions"' in opened.text
+    response = client.post("/launch/", sent(shown_file(opened), act="solutions"))
+    file = shown_file(response)
+    assert (file["agents"], file["conditions"], file["replicates"]) == (["oracle"], ["no-skill"], 1)
+    assert file["agent_models"] == file["author_models"] == [None]
+    assert "A script plays the model" not in response.text
+    assert 'value="solutions"' not in response.text
+    assert client.post("/launch.json", sent(file, act="check")).json()["checked"]["runs"] == 1
+    assert 'value="solutions"' not in client.get("/launch/?suite=starter").text  # the bundled tasks, which the script knows
+
+
+def test_an_agent_that_asks_no_model_gets_none(client: Client, small: dict[str, Any]) -> None:
+    told = client.post("/launch.json", sent(small, act="write", agents=["oracle"])).json()
+    file = yaml.safe_load(told["file"])
+    assert (file["agent_models"], file["author_models"], file["conditions"]) == ([None], [None], ["no-skill"])
+    assert told["followed"] == [
+        "Models: none. oracle uses no model.",
+        "Dropped selfgen-always: without a model nobody writes a skill.",
+    ]
+    both = client.post("/launch.json", sent(small, act="write", agents=["shell", "oracle"])).json()
+    assert yaml.safe_load(both["file"])["agent_models"] == small["agent_models"]
+    assert both["followed"] == []
+
+
+def test_each_agent_says_what_it_is() -> None:
+    assert set(launch.AGENT_NOTES) == set(AGENTS)
+
+
+def test_an_absent_image_stands_in_sight(
+    client: Client, small: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    foresee_with(monkeypatch, 0)
+    text = client.post("/launch/", sent(small, act="check")).text
+    assert '<span class="warn" aria-hidden="true">!</span><span>image python:3 is not here</span>' in text
+    assert 'id="notes"' not in text
 
 
 def test_the_author_follows_the_agent_while_the_box_says_so(client: Client, small: dict[str, Any]) -> None:

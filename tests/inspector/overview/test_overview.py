@@ -150,6 +150,22 @@ def test_it_forgives_a_bad_page_number(client: Client, query: str) -> None:
     assert client.get(f"/?{query}").status_code == 200
 
 
+def test_a_failing_experiment_needs_you_before_it_is_blocked(client: Client) -> None:
+    run = make_run(make_experiment(status="running"), status="running")
+    make_episode(run, status="running", failures=2, last_failure="SandboxError: no image\nTraceback ...")
+    calm = make_experiment(status="running")
+    (row,) = client.get("/index.json?show=stopped").json()["experiments"]
+    assert (row["id"], row["stopped"]) == (str(run.experiment.public_id), "SandboxError: no image")
+    text = client.get("/").text
+    assert text.count("Failing, tried again") == 1
+    assert "Traceback" not in text
+    assert client.get(f"/experiments/{calm.public_id}.json").json()["standing_still"] == []
+    (told,) = client.get(f"/experiments/{run.experiment.public_id}.json").json()["standing_still"]
+    assert (told["status"], told["episodes"]) == ("failing, tried again", 1)
+    of_run = client.get(f"/runs/{run.public_id}/").text
+    assert "fails and is tried again: SandboxError: no image" in of_run
+
+
 def test_it_escapes_names_from_imports(client: Client) -> None:
     make_experiment(name='<script>alert("x")</script>')
     text = client.get("/").text
@@ -167,8 +183,8 @@ def test_its_queries_do_not_grow(client: Client) -> None:
             make_running_trial()
 
     # reader, counts of tabs and page, experiments with suite, runs, trials by run and phase, probes, the tour's, running
-    # attempts; of the open ones runs, trials, running attempts, workable episodes, durations, what agents and author spent
-    assert assert_queries_flat(client, "/", make) == 16
+    # attempts; of the open ones what fails, runs, trials, running attempts, workable episodes, durations, what agents and author spent
+    assert assert_queries_flat(client, "/", make) == 17
 
 
 def test_a_finished_experiment_is_judged_once(client: Client) -> None:

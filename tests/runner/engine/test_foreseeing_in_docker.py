@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from runner.base.errors import SandboxError
 from runner.base.types import Machine
 from runner.engine.foresight import absent_images
 from tests.docker_images import base_image
@@ -26,6 +27,7 @@ def test_images_that_are_not_on_the_engine_are_told_with_the_tasks_that_need_the
     assert absent_images([built, named]) == {ABSENT: ["built", "named"]}
 
 
-def test_without_an_engine_nothing_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_an_engine_nothing_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
-    assert absent_images([replace(container_task(tmp_path), machine=Machine(image=ABSENT))]) == {}
+    with pytest.raises(SandboxError):
+        absent_images([replace(container_task(tmp_path), machine=Machine(image=ABSENT))])
