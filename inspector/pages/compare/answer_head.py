@@ -92,7 +92,9 @@ def write_headline(answer: Answer) -> str:
     counts = [value * side for value, side in ((found.own, of), (found.other, found.tasks * found.replicates[1]))]
     is_counted = found.replicates[0] == found.replicates[1] and of <= COUNTED_UP_TO and not metric.macro
     if is_counted and all(abs(count - round(count)) < 1e-6 for count in counts):
-        return f"{counts[0]:.0f} of {of} {name.tasks} {name.did} at best, {counts[1]:.0f} with {base}."
+        # Replicates try the same tasks again: what is counted is trials then.
+        counted = f"trials on {name.tasks} passed" if of > found.tasks else f"{name.tasks} {name.did}"
+        return f"{counts[0]:.0f} of {of} {counted} at best, {counts[1]:.0f} with {base}."
     of_100 = round(100 * found.own), round(100 * found.other)
     verb = {"solved": "solves", "passed": "passes"}[name.did]
     return f"The best {verb} {of_100[0]} of 100 {name.tasks}, {base} {of_100[1]}."

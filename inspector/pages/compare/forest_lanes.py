@@ -151,7 +151,7 @@ class ForestLane:
             return ""
         if judged.effect in (Effect.LIKELY_UP, Effect.LIKELY_DOWN):
             return "not after correction"
-        return f"{judged.more} more {judged.more_of} would show 10 points" if judged.more else ""
+        return f"{judged.more} more {judged.more_of} to detect 10 points" if judged.more else ""
 
 
 @dataclass(frozen=True, slots=True)

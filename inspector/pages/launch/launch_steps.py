@@ -11,15 +11,15 @@ from benchapp.stats.comparing.condition_names import SHAPE_WORDS, ConditionName,
 from inspector.pages.launch.launch import LaunchField, Option, ShownField, Value, find_field
 
 ROWS = {
-    Origin.NOBODY: ("Nobody", "The baseline. Every other way is compared with it."),
+    Origin.NOBODY: ("Nobody", "The baseline. Every other condition is compared with it."),
     Origin.TRACES: ("Raw traces", "Shows earlier traces. Tests whether a skill says more."),
     Origin.HUMAN: ("A human", ""),
     Origin.MODEL: ("The model", ""),
 }
 # Title and sentence of the files that come along; another file has its own name.
 PRESET_WORDS = {
-    "demo": ("Try without a key", "Six ways to remember, once. See every page in use."),
-    "replicates": ("Learn it three times", "Five ways, three replicates. Differences can be tested."),
+    "demo": ("Try without a key", "Six conditions, once. See every page in use."),
+    "replicates": ("Learn it three times", "Five conditions, three replicates. Differences can be tested."),
     "skillflow": ("SkillFlow", "Revise after every task, from easy to hard."),
     "skilllearnbench": ("SkillLearnBench", "Learn on one instance, solve the others."),
     "skillgenbench": ("SkillGenBench", "Write skills from a corpus, for a known task."),

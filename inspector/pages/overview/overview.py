@@ -219,7 +219,7 @@ def _write_interval(found: ExperimentVerdict) -> str:
     way = found.headline
     if way is None or way.low is None or way.high is None:
         return ""
-    return " to ".join(render_signed(100 * bound, 0).removeprefix("+") for bound in (way.low, way.high))
+    return "95 % interval " + " to ".join(render_signed(100 * bound, 0) for bound in (way.low, way.high))
 
 
 def _count_ways(found: ExperimentVerdict) -> str:

@@ -291,7 +291,9 @@ def test_without_a_key_own_tasks_run_with_their_own_solutions(client: Client, ow
     assert "A script plays the model" not in response.text
     assert 'value="solutions"' not in response.text
     assert client.post("/launch.json", sent(file, act="check")).json()["checked"]["runs"] == 1
-    assert 'value="solutions"' not in client.get("/launch/?suite=starter").text  # the bundled tasks, which the script knows
+    assert (
+        'value="solutions"' not in client.get("/launch/?suite=starter").text
+    )  # the bundled tasks, which the script knows
 
 
 def test_an_agent_that_asks_no_model_gets_none(client: Client, small: dict[str, Any]) -> None:
