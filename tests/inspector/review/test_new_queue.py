@@ -9,7 +9,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from benchapp.models import Codebook, Queue, Review, User
+from benchapp.models import Codebook, Experiment, Queue, Review, User
 from benchapp.review.queues.claims import claim, fill
 from inspector.web.access import local_user
 from tests.queries import assert_queries_flat, count_queries
@@ -186,6 +186,20 @@ def finished_experiment(failed: int) -> Any:
     return experiment
 
 
+def test_a_name_that_nobody_changed_follows_what_is_chosen(client: Client) -> None:
+    first, second = finished_experiment(1), finished_experiment(1)
+    Experiment.objects.filter(pk=second.pk).update(name="Theirs")
+    fields = client.get(NEW).context["form"].data
+    sent = {name: fields.getlist(name) for name in fields}
+    other = first if sent["name"] == ["Trials that failed: Theirs"] else second
+    other.refresh_from_db()
+    chosen = {**sent, "narrowed": "1", "in.experiment": str(other.public_id)}
+    shown = client.post(NEW, {**chosen, "show": "1"}).context["form"].data
+    assert shown["name"] == shown["proposed"] == f"Trials that failed: {other.name}"
+    client.post(NEW, {**chosen, "name": "Mine", "make": "1"})
+    assert Queue.objects.get().name == "Mine"
+
+
 def test_review_offers_the_failures_of_the_newest_finished_experiment_ready_to_submit(client: Client) -> None:
     experiment = finished_experiment(3)
     assert f'href="{NEW}">Code the 3 failures of Ours</a>' in client.get("/review/").text
@@ -198,7 +212,7 @@ def test_review_offers_the_failures_of_the_newest_finished_experiment_ready_to_s
     made = client.post(NEW, {**sent, "narrowed": "1", "in.experiment": str(experiment.public_id), "make": "1"})
     queue = Queue.objects.get()
     assert made.url == queue.get_absolute_url()
-    assert (queue.name, queue.items.count()) == ("Failures of Ours", 3)
+    assert (queue.name, queue.items.count()) == ("Trials that failed: Ours", 3)
     assert queue.version.is_frozen
     assert "starter:skill-evolution" not in client.get(NEW).text  # its copy is there now
     assert "failures of Ours" not in client.get("/review/").text  # a queue is there: nothing to offer

@@ -21,6 +21,7 @@ from inspector.pages.review.queues.queue_form import (
     frozen_versions,
     may_review,
     offered_starters,
+    propose_name,
     read_waiting,
     what_choices,
 )
@@ -37,7 +38,7 @@ SHOW = "show"  # the button that only looks; every other way to send the form ma
 def queue_new(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     user, asked = user_of(request), read_selection(request)
     posted, makes = request.method == "POST", request.method == "POST" and SHOW not in request.POST
-    given = request.POST if posted else _build_posted(_read_defaults(request, asked, user))
+    given = _read_posted(request, asked) if posted else _build_posted(_read_defaults(request, asked, user))
     form, drawn = QueueForm(given), DrawForm(given)
     sketch, refused = None, ""
     try:
@@ -52,12 +53,28 @@ def queue_new(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         **{"codes_that_wait": waiting.names, "codes": waiting.total, "next": None},
     }
     errors = form.errors if makes else drawn.errors if posted else {}
-    context = {**_offer(asked, given), "form": form, "errors": errors, "sketch": sketch, "waiting": waiting}
+    context = {
+        **_offer(asked, given),
+        "form": form,
+        "proposed": given.get("proposed", ""),
+        "errors": errors,
+        "sketch": sketch,
+        "waiting": waiting,
+    }
     status = 400 if asked.problems or makes else 200
     response = render_page(request, "review/queue_new.html", data=data, context=context, as_json=as_json, status=status)
     if not posted and not asked.problems and not asked.is_default and not as_json:
         keep_filter(request, response, asked.query)
     return response
+
+
+def _read_posted(request: HttpRequest, asked: QueueSelection) -> QueryDict:
+    """As sent. A name that nobody changed follows what is chosen."""
+    if asked.problems or request.POST.get("name") != request.POST.get("proposed"):
+        return request.POST
+    given = request.POST.copy()
+    given["name"] = given["proposed"] = propose_name(asked.population)
+    return given
 
 
 def _read_defaults(request: HttpRequest, asked: QueueSelection, user: User) -> dict[str, object]:

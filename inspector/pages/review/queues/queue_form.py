@@ -19,7 +19,6 @@ from benchapp.review.codebooks.starters import Starter, starters
 from benchapp.review.queues.item_drawing import EQUAL, PROPORTIONAL, Draw
 from benchapp.review.queues.populations import NARROWED_BY, NOUNS, PRESETS, STRATA, Population
 from benchapp.review.queues.queue_making import QueueSpec
-from benchapp.stats.comparing.narrowing import BESIDE
 from inspector.pages.review.offered_rows import offer_rows
 from inspector.pages.review.queues.queue_selection import AT_ONCE, QueueSelection
 
@@ -162,6 +161,7 @@ def defaults(asked: QueueSelection, user: User, *, shows_skills: bool) -> dict[s
     offered = offered_starters()
     starter = f"{STARTER}{offered[0].key}" if offered else ""
     people = [person.get_username() for person in may_review()]
+    name = "" if asked.problems else propose_name(selection)
     return {
         "what": f"{selection.unit}:{selection.preset}",
         "sampling": Queue.Sampling.RANDOM if asked.is_default and total > AT_ONCE else Queue.Sampling.ALL,
@@ -173,7 +173,8 @@ def defaults(asked: QueueSelection, user: User, *, shows_skills: bool) -> dict[s
         "overlap": 100,
         "seed": secrets.randbelow(SEED_LIMIT),  # another draw each time; stored with the queue
         "reviewers": people if len(people) <= TEAM else [user.get_username()],
-        "name": _propose_name(selection, asked.is_default),
+        "name": name,
+        "proposed": name,
         "version": str(newest.public_id) if newest else starter,
         "instructions": "",
         "hides_labels": True,
@@ -184,13 +185,12 @@ def defaults(asked: QueueSelection, user: User, *, shows_skills: bool) -> dict[s
     }
 
 
-def _propose_name(selection: Population, is_default: bool) -> str:
-    if selection.preset in BESIDE:
-        return selection.says().capitalize()
-    if not is_default:
-        return ""
+def propose_name(selection: Population) -> str:
+    """What it reviews, and of which experiments: "Failed trials: Example"."""
+    labels = {value: label for _, options in what_choices() for value, label in options}
+    what = labels.get(f"{selection.unit}:{selection.preset}", selection.preset).capitalize()
     names = Experiment.objects.filter(public_id__in=selection.choices.experiment).values_list("name", flat=True)
-    return f"Failures of {', '.join(names)}"[:200]
+    return f"{what}: {', '.join(names)}"[:200] if names else what
 
 
 @dataclass(frozen=True, slots=True)
