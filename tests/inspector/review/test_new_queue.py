@@ -194,6 +194,8 @@ def test_a_name_that_nobody_changed_follows_what_is_chosen(client: Client) -> No
     other = first if sent["name"] == ["Trials that failed: Theirs"] else second
     other.refresh_from_db()
     chosen = {**sent, "narrowed": "1", "in.experiment": str(other.public_id)}
+    passed = client.post(NEW, {**chosen, "what": "trial:passed", "show": "1"}).context["form"].data
+    assert passed["name"] == f"Trials that passed: {other.name}"
     shown = client.post(NEW, {**chosen, "show": "1"}).context["form"].data
     assert shown["name"] == shown["proposed"] == f"Trials that failed: {other.name}"
     client.post(NEW, {**chosen, "name": "Mine", "make": "1"})

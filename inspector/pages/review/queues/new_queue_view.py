@@ -73,7 +73,7 @@ def _read_posted(request: HttpRequest, asked: QueueSelection) -> QueryDict:
     if asked.problems or request.POST.get("name") != request.POST.get("proposed"):
         return request.POST
     given = request.POST.copy()
-    given["name"] = given["proposed"] = propose_name(asked.population)
+    given["name"] = given["proposed"] = propose_name(given.get("what", ""), asked.population)
     return given
 
 

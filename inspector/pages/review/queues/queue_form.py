@@ -161,9 +161,10 @@ def defaults(asked: QueueSelection, user: User, *, shows_skills: bool) -> dict[s
     offered = offered_starters()
     starter = f"{STARTER}{offered[0].key}" if offered else ""
     people = [person.get_username() for person in may_review()]
-    name = "" if asked.problems else propose_name(selection)
+    what = f"{selection.unit}:{selection.preset}"
+    name = "" if asked.problems else propose_name(what, selection)
     return {
-        "what": f"{selection.unit}:{selection.preset}",
+        "what": what,
         "sampling": Queue.Sampling.RANDOM if asked.is_default and total > AT_ONCE else Queue.Sampling.ALL,
         "size": AT_ONCE,
         "facet": "condition",
@@ -185,12 +186,11 @@ def defaults(asked: QueueSelection, user: User, *, shows_skills: bool) -> dict[s
     }
 
 
-def propose_name(selection: Population) -> str:
+def propose_name(what: str, selection: Population) -> str:
     """What it reviews, and of which experiments: "Failed trials: Example"."""
     labels = {value: label for _, options in what_choices() for value, label in options}
-    what = labels.get(f"{selection.unit}:{selection.preset}", selection.preset).capitalize()
     names = Experiment.objects.filter(public_id__in=selection.choices.experiment).values_list("name", flat=True)
-    return f"{what}: {', '.join(names)}"[:200] if names else what
+    return f"{labels.get(what, what)}: {', '.join(names)}"[:200] if names else labels.get(what, what)
 
 
 @dataclass(frozen=True, slots=True)
