@@ -38,7 +38,7 @@ _STANDARD_OUTPUT = 1  # in the engine's stream
 # The engine tells that a command ended up to two seconds late when an earlier one left a child that holds its output.
 _SLOWEST_NEWS = 6.0
 _LONGEST_FIRST = 4_096  # bytes; a shell that tells no process id in so many is none, and what it says is output
-_MOMENT = 0.5
+_MOMENT = 1.0  # the engine may say that a command ended before it hands over the last of what it said
 _LONGEST_PAUSE = 1.0  # between two looks at whether a silent command still runs
 
 
@@ -166,12 +166,12 @@ class RunningCommand:
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     def _read_rest(self, output: CommandOutput) -> None:
-        """What has already been said, but no more than fits into a moment: others may be talking on."""
+        """To the stream's end, but for a moment at most: a child that stays may hold it open, or talk on."""
         until = time.monotonic() + _MOMENT
         poll = select.poll()
         poll.register(self.stream.fileno(), select.POLLIN | select.POLLHUP | select.POLLERR)
-        while time.monotonic() < until and poll.poll(50):
-            if not self._take(output):
+        while (left := until - time.monotonic()) > 0:
+            if poll.poll(1000 * left) and not self._take(output):
                 return
 
     def _take(self, output: CommandOutput) -> bool:
