@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 # What stopped an episode, or failed last; a traceback may follow its first line.
 REASON = Coalesce(NullIf("blocked_reason", Value("")), "last_failure")
+# It goes on, although the machine failed it: it is tried again.
+FAILING = Q(status__in=[Progress.WAITING, Progress.RUNNING], failures__gt=0)
 
 
 class EpisodeQuerySet(models.QuerySet["Episode"]):
@@ -123,10 +125,8 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
         return self.exclude(status__in=[Episode.Status.DONE, Episode.Status.CANCELLED])
 
     def troubled(self) -> EpisodeQuerySet:
-        """Blocked or paused until an operator acts, or failing again and again and tried once more after a pause."""
-        still = [Episode.Status.BLOCKED, Episode.Status.PAUSED]
-        failing = Q(status__in=[Episode.Status.WAITING, Episode.Status.RUNNING], failures__gt=0)
-        return self.filter(Q(status__in=still) | failing)
+        """Blocked or paused until an operator acts, or failing and tried again after a pause."""
+        return self.filter(Q(status__in=[Episode.Status.BLOCKED, Episode.Status.PAUSED]) | FAILING)
 
     def cancel(self) -> int:
         """Stops unfinished episodes for good. The new epoch fences off whoever is working on one."""

@@ -78,6 +78,7 @@ AGENTS: dict[str, str] = {
     "qwen-code": "runner.agents.qwen_code:QwenCode",
     "kimi-code": "runner.agents.kimi_code:KimiCode",
 }
+MODELLESS = frozenset({"oracle", "nop"})  # these ask no model
 
 
 def make_agent(name: str) -> Agent:

@@ -42,11 +42,14 @@ class Oracle:
         return AgentRun((trajectory,), trajectory.usage, turns=1, failure=_failure(done, seconds))
 
 
+def has_solution(task: Task) -> bool:
+    return (task.folder / "solution" / "solve.sh").is_file()
+
+
 def require_solution(task: Task) -> None:
     """SuiteError where there is nothing that the oracle could run."""
-    folder = task.folder / "solution"
-    if not (folder / "solve.sh").is_file():
-        raise SuiteError(str(folder), "folder", "solve.sh", "the oracle finds no solution")
+    if not has_solution(task):
+        raise SuiteError(str(task.folder / "solution"), "folder", "solve.sh", "the oracle finds no solution")
 
 
 def _failure(done: Completed, seconds: float) -> Failure | None:

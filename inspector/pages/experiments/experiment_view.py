@@ -20,7 +20,7 @@ from benchapp.analysis.failures.run_endings import Endings, read_endings
 from benchapp.experiments.estimate import Amount
 from benchapp.experiments.work.progress import WorkProgress
 from benchapp.models import Episode, Experiment, Run
-from benchapp.models.episodes import REASON
+from benchapp.models.episodes import FAILING, REASON
 from benchapp.record.json_shape import JsonShape
 from benchapp.stats.comparing.columns import outcomes_of, read_settled_after
 from benchapp.stats.metrics.outcomes import Outcomes
@@ -37,7 +37,7 @@ from inspector.web.responses import link_to, next_url, paginate, render_page
 
 PER_PAGE = 25  # runs
 MOST_REASONS, REASON_LENGTH = 3, 300  # a traceback may follow; its beginning tells what happened
-FAILING = "failing, tried again"  # of an episode that goes on, although the machine failed it
+FAILS = Value("failing, tried again")  # the status of an episode that goes on, although the machine failed it
 GROUPS_PER_PAGE = 15  # condition x models x harness
 MOST_MODELS = 3  # named in the head
 
@@ -113,16 +113,14 @@ def _has_file(found: Experiment) -> bool:
 
 
 def _read_standing_still(found: Experiment) -> list[tuple[str, str, int]]:
-    """(status, how its reason begins, episodes) of what waits for an operator or fails again and again, the most frequent reason first."""
+    """(status, how its reason begins, episodes) of what waits for an operator or fails and is tried again, the most
+    frequent reason first."""
     if found.origin != Experiment.Origin.RUN or found.status in (Experiment.Status.DONE, Experiment.Status.CANCELLED):
         return []
     troubled = (
         Episode.objects.filter(run__experiment=found).troubled().order_by().annotate(told=Left(REASON, REASON_LENGTH))
     )
-    state = Case(
-        When(status__in=[Episode.Status.WAITING, Episode.Status.RUNNING], then=Value(FAILING)), default="status"
-    )
-    told = troubled.annotate(state=state).values_list("state", "told")
+    told = troubled.annotate(state=Case(When(FAILING, then=FAILS), default="status")).values_list("state", "told")
     return list(told.annotate(n=Count("pk")).order_by("-n", "state", "told")[:MOST_REASONS])
 
 

@@ -11,6 +11,7 @@ from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 
 from benchapp.experiments.work.progress import AtWork, WorkProgress, progress_of
 from benchapp.models import Attempt, Episode, Experiment, Run, Trial
+from benchapp.models.episodes import FAILING
 from benchapp.record.error_text import render_error
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.metrics.spending import spending_of
@@ -129,8 +130,11 @@ class EndedExperiment(Shaped):
 
 def find_troubled(stuck: Iterable[AtWork] = (), limit: int = MAX_TROUBLED) -> tuple[list[Troubled], int]:
     """The worst first, and how many there are in all."""
-    failing = Q(status=Episode.Status.BLOCKED) | Q(failures__gt=0, status__in=_OPEN)
-    wanted = failing | Q(Exists(Trial.objects.blocked().filter(episode=OuterRef("pk"))), status__in=_OPEN)
+    wanted = (
+        Q(status=Episode.Status.BLOCKED)
+        | FAILING
+        | Q(Exists(Trial.objects.blocked().filter(episode=OuterRef("pk"))), status__in=_OPEN)
+    )
     found = Episode.objects.own().filter(wanted).select_related("run__experiment")
     found = found.defer("run__setup", "run__experiment__spec", "run__experiment__estimate")
     episodes = list(found.order_by("status", "-failures", "id")[: limit + 1])

@@ -22,7 +22,6 @@ from benchapp.experiments.launch_spec import SINGULAR, LaunchSpec, Order
 from benchapp.models import Suite
 from benchapp.record.sets.suite_files import find_suite
 from runner import protocols
-from runner.agents import AGENTS
 from runner.authoring.occasion import FeedbackLevel, Profile
 from runner.base.errors import RunnerError, SetupError
 from runner.base.types import AuthorMode
@@ -105,7 +104,7 @@ MORE = (
         "record",
     ),
 )
-# The order in which agents are offered, and what each is.
+# What each agent is, in the order in which they are offered.
 AGENT_NOTES = {
     "shell": "Ours. The model works in a shell.",
     "claude-code": "Anthropic's program. Needs Docker.",
@@ -116,7 +115,6 @@ AGENT_NOTES = {
     "oracle": "No model. Runs each task's own solution.",
     "nop": "No model. Does nothing, so each trial should fail.",
 }
-MODELLESS = frozenset({"oracle", "nop"})
 SAME_AUTHOR = "same_author"  # a box: whoever solves tasks also writes the skills
 
 
@@ -299,7 +297,7 @@ def _build_options(values: Mapping[str, Value]) -> dict[str, Sequence[Option]]:
         "protocol": [Option(name, name) for name in LAUNCHED],
         "conditions": _list_conditions(str(values["protocol"])),
         "agents": [
-            *(Option(name, name, AGENT_NOTES.get(name, "")) for name in sorted(AGENTS, key=_place_agent)),
+            *(Option(name, name, said) for name, said in AGENT_NOTES.items()),
             Option(PUBLISHED_HARNESS, PUBLISHED_HARNESS, "The program the model was published with."),
         ],
         "agent_models": [*scripted, *presets],
@@ -309,10 +307,6 @@ def _build_options(values: Mapping[str, Value]) -> dict[str, Sequence[Option]]:
         "profile": [Option(name, name) for name in get_args(Profile)],
         "order": [Option(name, name) for name in get_args(Order)],
     }
-
-
-def _place_agent(name: str) -> int:
-    return [*AGENT_NOTES].index(name) if name in AGENT_NOTES else len(AGENT_NOTES)
 
 
 def _list_suites() -> list[Option]:

@@ -42,6 +42,8 @@ from inspector.web.access import needs, user_of
 from inspector.web.forms import parse_id
 from inspector.web.responses import PageLink, render_page
 from runner import protocols
+from runner.agents import MODELLESS
+from runner.agents.oracle import has_solution
 from runner.base.errors import RunnerError, SetupError
 from runner.protocols.conditions import conditions_of
 
@@ -110,7 +112,8 @@ class CheckedLaunch(Shaped):
 
     @property
     def factors(self) -> list[tuple[int, str]]:
-        """What the runs are made of, "2 conditions x 3 replicates"; of the others, what there is only one of is left out."""
+        """What the runs are made of, "2 conditions x 3 replicates". But for conditions, what there is one of is left
+        out."""
         spec = self.prepared.spec
         counted = (
             (len(spec.agents), "agents"),
@@ -123,7 +126,7 @@ class CheckedLaunch(Shaped):
 
     @property
     def scripted(self) -> bool:
-        if set(self.prepared.spec.agents) <= form.MODELLESS:
+        if set(self.prepared.spec.agents) <= MODELLESS:
             return False
         names = (*self.prepared.spec.agent_models, *self.prepared.spec.author_models)
         return any(str(name).startswith("scripted/") for name in names)
@@ -137,7 +140,7 @@ class CheckedLaunch(Shaped):
     def can_try_solutions(self) -> bool:
         """Whether somebody without a key can see the tasks run: each has a solution of its own."""
         tasks = [task for part in self.prepared.suite.environments for each in part.families for task in each.tasks]
-        return self.fails_own_tasks and all((task.folder / "solution" / "solve.sh").is_file() for task in tasks)
+        return self.fails_own_tasks and all(map(has_solution, tasks))
 
     @property
     def units(self) -> list[str]:

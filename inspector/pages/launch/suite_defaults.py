@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from benchapp.experiments.launch_spec import LaunchSpec
 from benchapp.models import Suite as SuiteRow
 from benchapp.record.sets.suite_files import find_suite
-from inspector.pages.launch.launch import MODELLESS
 from runner import protocols
+from runner.agents import MODELLESS
 from runner.base.errors import RunnerError, SetupError
 from runner.base.suite import Suite
 from runner.protocols.conditions import conditions_of

@@ -33,7 +33,10 @@ OPEN = (Experiment.Status.WAITING, Experiment.Status.RUNNING)
 TABS: Mapping[str, tuple[str, Q]] = {
     "": ("All", Q()),
     "running": ("Running", Q(status__in=OPEN)),
-    "stopped": ("Needs you", Q(status__in=STOPPED) | Q(pk__in=Episode.objects.troubled().values("run__experiment"))),
+    "stopped": (
+        "Needs you",
+        Q(status__in=STOPPED) | Q(pk__in=Episode.objects.own().troubled().values("run__experiment")),
+    ),
     "imported": ("Imported", Q(origin=Experiment.Origin.IMPORTED)),
 }
 SORTS = {"": "newest first", "gain": "largest gain", "trials": "most trials", "name": "name"}
@@ -110,7 +113,7 @@ def _rank_by_gain(found: list[Experiment]) -> list[Experiment]:
 @dataclass(frozen=True, slots=True)
 class ExperimentRow(Shaped):
     """An experiment as the list shows it. `phases`: (condition, phase) -> tally. `verdict`: None while it has work left
-    and where it compares nothing. `stopped`: why it waits for somebody, or what fails again and again in it."""
+    and where it compares nothing. `stopped`: why it waits for somebody, or what fails in it and is tried again."""
 
     experiment: Experiment
     phases: Mapping[tuple[str, str], TrialTally]

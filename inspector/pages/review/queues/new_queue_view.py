@@ -53,14 +53,7 @@ def queue_new(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         **{"codes_that_wait": waiting.names, "codes": waiting.total, "next": None},
     }
     errors = form.errors if makes else drawn.errors if posted else {}
-    context = {
-        **_offer(asked, given),
-        "form": form,
-        "proposed": given.get("proposed", ""),
-        "errors": errors,
-        "sketch": sketch,
-        "waiting": waiting,
-    }
+    context = {**_offer(asked, given), "form": form, "errors": errors, "sketch": sketch, "waiting": waiting}
     status = 400 if asked.problems or makes else 200
     response = render_page(request, "review/queue_new.html", data=data, context=context, as_json=as_json, status=status)
     if not posted and not asked.problems and not asked.is_default and not as_json:

@@ -187,7 +187,7 @@ def defaults(asked: QueueSelection, user: User, *, shows_skills: bool) -> dict[s
 
 
 def propose_name(what: str, selection: Population) -> str:
-    """What it reviews, and of which experiments: "Failed trials: Example"."""
+    """What it reviews, and of which experiments: "Trials that failed: Example"."""
     labels = {value: label for _, options in what_choices() for value, label in options}
     names = Experiment.objects.filter(public_id__in=selection.choices.experiment).values_list("name", flat=True)
     return f"{labels.get(what, what)}: {', '.join(names)}"[:200] if names else labels.get(what, what)
