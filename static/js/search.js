@@ -17,7 +17,8 @@ if (box) {
   box.setAttribute("aria-autocomplete", "list");
   box.setAttribute("aria-controls", list.id);
   close();
-  box.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(ask, 120); });
+  // Proposals name places in the text that was sent: none of them, nor a reply on its way, fits the text typed since.
+  box.addEventListener("input", () => { close(); timer = setTimeout(ask, 120); });
   box.addEventListener("blur", () => setTimeout(close, 150));
   box.addEventListener("keydown", onKey);
 }
@@ -54,6 +55,8 @@ function close() {
   clearTimeout(timer);
   asked += 1;
   proposals = [];
+  chosen = -1;
+  list.replaceChildren();
   list.hidden = true;
   box.setAttribute("aria-expanded", "false");
   box.removeAttribute("aria-activedescendant");

@@ -61,3 +61,16 @@ def test_a_proposal_is_taken_with_the_arrows_and_enter(address: str, page: Page)
     page.keyboard.press("Enter")
     expect(box).to_have_value("role:")
     expect(page.get_by_role("option").first).to_be_visible()
+
+
+def test_a_proposal_for_older_words_is_never_taken_into_newer_ones(address: str, page: Page) -> None:
+    page.goto(address)
+    box = page.get_by_role("combobox")
+    page.keyboard.type("r")
+    expect(page.get_by_role("option").first).to_contain_text("role:")
+    page.route("**/search/complete/**", lambda route: None)  # the reply to the next words never comes
+    page.keyboard.type("o")
+    expect(page.get_by_role("option").first).to_be_hidden()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(r"q=ro$"))
