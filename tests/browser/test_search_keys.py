@@ -65,7 +65,7 @@ def test_a_proposal_is_taken_with_the_arrows_and_enter(address: str, page: Page)
 
 def test_a_proposal_for_older_words_is_never_taken_into_newer_ones(address: str, page: Page) -> None:
     page.goto(address)
-    box = page.get_by_role("combobox")
+    expect(page.get_by_role("combobox")).to_be_focused()
     page.keyboard.type("r")
     expect(page.get_by_role("option").first).to_contain_text("role:")
     page.route("**/search/complete/**", lambda route: None)  # the reply to the next words never comes
