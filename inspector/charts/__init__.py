@@ -1,6 +1,8 @@
-"""The charts of the compare pages, by key. A new one is a `Chart` in a module of `figures`, and its place in `_ALL`."""
+"""The charts of the compare pages. A new one is a `Chart` in a module of `figures`, and its place under a question here."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from inspector.charts.chart import Chart
 from inspector.charts.figures import (
@@ -21,23 +23,27 @@ from inspector.charts.figures import (
     tokens,
 )
 
-_ALL: tuple[Chart, ...] = (
-    forest.CHART,
-    relative.CHART,
-    library_size.CHART,
-    environments.CHART,
-    efficiency.CHART,
-    gains.CHART,
-    categories.CHART,
-    instances.INSTANCES_CHART,
-    instances.SEED_CHART,
-    rounds.CHART,
-    libraries.GROWTH_CHART,
-    libraries.KINDS_CHART,
-    profiles.CHART,
-    pass_at_k.CHART,
-    budget_chart.CHART,
-    generation.CHART,
-    tokens.CHART,
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A tab of the compare pages. `key` is the value of `q=` in the address."""
+
+    key: str
+    title: str
+    charts: tuple[Chart, ...] = ()
+
+
+ABOVE = forest.CHART  # the one large chart, over all questions
+QUESTIONS = (
+    Question("help", "Did skills help?", (relative.CHART, pass_at_k.CHART, profiles.CHART, instances.SEED_CHART)),
+    Question("where", "Where?", (gains.CHART, environments.CHART, categories.CHART, instances.INSTANCES_CHART)),
+    Question("cost", "At what cost?", (efficiency.CHART, tokens.CHART, budget_chart.CHART, generation.CHART)),
+    Question(
+        "grow",
+        "Did libraries grow?",
+        (libraries.GROWTH_CHART, rounds.CHART, library_size.CHART, libraries.KINDS_CHART),
+    ),
+    Question("fail", "Why did trials fail?"),
 )
-CHARTS: dict[str, Chart] = {chart.key: chart for chart in _ALL}
+# By key, in the order of the tabs: the order of the report, the document and of previous and next.
+CHARTS: dict[str, Chart] = {chart.key: chart for chart in (ABOVE, *(one for each in QUESTIONS for one in each.charts))}

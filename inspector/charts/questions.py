@@ -1,33 +1,14 @@
-"""The charts of a comparison under the question each helps to answer: one tab a question, at most four charts in it."""
+"""The questions of a comparison as tabs, each with the charts that draw and those that wait for data."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from inspector.charts import CHARTS
+from inspector.charts import QUESTIONS, Question
 from inspector.charts.cards import ChartCard, cards_of
 from inspector.charts.chart import Chart
 from inspector.charts.sheet import ChartSheet
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """`key` is the value of `q=` in the address."""
-
-    key: str
-    title: str
-    charts: tuple[str, ...] = ()
-
-
-QUESTIONS = (
-    Question("help", "Did skills help?", ("relative", "pass-at-k", "profiles", "seed-heldout")),
-    Question("where", "Where?", ("gains", "environments", "categories", "instances")),
-    Question("cost", "At what cost?", ("efficiency", "tokens", "budget", "generation-budget")),
-    Question("grow", "Did libraries grow?", ("growth", "rounds", "library-size", "file-kinds")),
-    Question("fail", "Why did trials fail?"),
-)
-ABOVE = "forest"  # the one large chart, over all questions
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +38,13 @@ def open_question(asked: str) -> Question:
 def build_tabs(sheet: ChartSheet) -> list[QuestionTab]:
     """All questions, with what each chart can draw of these runs as far as that shows without drawing it."""
     asked = open_question(sheet.comparison.choices.q)
-    cards = cards_of([CHARTS[key] for each in QUESTIONS for key in each.charts], sheet.comparison.choices)
+    cards = cards_of([chart for each in QUESTIONS for chart in each.charts], sheet.comparison.choices)
     by_key = {card.chart.key: card for card in cards}
     return [_build_tab(sheet, each, by_key, is_open=each is asked) for each in QUESTIONS]
 
 
 def _build_tab(sheet: ChartSheet, question: Question, cards: Mapping[str, ChartCard], *, is_open: bool) -> QuestionTab:
-    lacks = {key: _find_lack(CHARTS[key], sheet) for key in question.charts}
+    lacks = {chart.key: _find_lack(chart, sheet) for chart in question.charts}
     return QuestionTab(
         question,
         is_open,

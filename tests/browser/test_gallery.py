@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
-from inspector.charts.questions import QUESTIONS
+from inspector.charts import QUESTIONS
 from tests.pages import make_world
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]

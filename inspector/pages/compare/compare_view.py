@@ -23,10 +23,10 @@ from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.comparing.group_passes import passes_of
 from benchapp.stats.comparing.groups import MODEL, Group
 from benchapp.stats.metrics.catalogue import TABLES
-from inspector.charts import CHARTS
+from inspector.charts import ABOVE, QUESTIONS
 from inspector.charts.cards import card_of
 from inspector.charts.chart_request import sheet_of
-from inspector.charts.questions import ABOVE, QUESTIONS, build_tabs, open_question
+from inspector.charts.questions import build_tabs, open_question
 from inspector.charts.sheet import ChartSheet
 from inspector.pages.compare.answer_head import AnswerHead, build_head
 from inspector.pages.compare.comparison_table import ComparisonRow, run_metrics, table_rows
@@ -65,7 +65,7 @@ def build_comparison_context(request: HttpRequest, sheet: ChartSheet, groups: Se
         **_build_question_context(request, sheet),
         "sheet": sheet,
         "head": head,
-        "forest_card": card_of(CHARTS[ABOVE], comparison.choices),
+        "forest_card": card_of(ABOVE, comparison.choices),
         "trial_address": address_of_any("trial"),
         "run_address": address_of_any("run"),
         "all_scripted": all(run.scripted for run in comparison.runs),
