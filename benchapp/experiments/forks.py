@@ -51,7 +51,7 @@ def fork(episode: Episode, *, before: TrialSlot | int, dice: Dice = "new", reaso
     seed = secrets.randbits(61) if dice == "new" else (episode.run.seed or 0)
     with transaction.atomic():
         run = _record_run(episode, seed, by)
-        forked = _record_episode(run, episode, plan, suite, entries[: place - 1])
+        forked = _fork_episode(run, episode, plan, suite, entries[: place - 1])
         detail = {"before": str(before), "sequence": place, "dice": dice, "run": str(run.public_id)}
         note_activity(by, "fork", episode, detail=detail, reason=reason)
         transaction.on_commit(lambda: advance.hint(str(forked.public_id)))
@@ -110,7 +110,7 @@ TAKEN_OVER = (
 )
 
 
-def _record_episode(run: Run, origin: Episode, plan: EpisodePlan, suite: Suite, prefix: list[Entry]) -> Episode:
+def _fork_episode(run: Run, origin: Episode, plan: EpisodePlan, suite: Suite, prefix: list[Entry]) -> Episode:
     forked = record_episode(run, plan, 1, record_suite(suite))
     copy_prefix(origin, forked, prefix)
     state = fold(recorded.read_history(forked))

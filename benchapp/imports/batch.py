@@ -18,7 +18,7 @@ from benchapp.archive.archive_import import take_in
 from benchapp.imports import AUTO, FORMATS, find, find_file
 from benchapp.imports.audited_edits import Author
 from benchapp.imports.import_lock import turn
-from benchapp.imports.import_map import Mapping
+from benchapp.imports.import_map import ImportMap
 from benchapp.imports.import_recording import ExperimentRecorder
 from benchapp.imports.problems import ProblemList
 from benchapp.imports.reading.found_sources import FoundExperiment
@@ -75,14 +75,14 @@ def import_paths(
     paths: Iterable[str | Path],
     *,
     format: str = AUTO,
-    mapping: Mapping | None = None,
+    mapping: ImportMap | None = None,
     progress: Progress | None = None,
     waiting: Callable[[str], None] = logger.info,
     user: User | None = None,
 ) -> ImportReport:
     """Brings in everything readable below the paths. Safe to repeat, to kill, and to start several times at once: what is
     in stays in, once. `waiting` is told, in one line, which import must end first."""
-    run = _Import(format, mapping or Mapping(), progress, Author(user, "import_runs"))
+    run = _Import(format, mapping or ImportMap(), progress, Author(user, "import_runs"))
     with turn(lambda: waiting(_explain_waiting())):
         _import_all(run, [Path(path) for path in paths], user)
     _notify_workers(run.experiments)
@@ -133,7 +133,7 @@ def _explain_closed(path: Path) -> str:
 @dataclass(slots=True)
 class _Import:
     format: str
-    mapping: Mapping
+    mapping: ImportMap
     progress: Progress | None
     author: Author
     report: ImportReport = field(default_factory=ImportReport)

@@ -88,7 +88,7 @@ class MappedEdits:
 
 
 @dataclass(slots=True)
-class Mapping:
+class ImportMap:
     """Rules, and which of them matched anything."""
 
     path: str = ""
@@ -121,7 +121,7 @@ class Mapping:
                 problems.add(self.path, f"rules[{index}]", "a rule that matches something", f"{globs} matches nothing")
 
 
-def read_map(path: Path) -> Mapping:
+def read_map(path: Path) -> ImportMap:
     """MapError with every fault where the file is no map."""
     problems = ProblemList()
     try:
@@ -142,7 +142,7 @@ def read_map(path: Path) -> Mapping:
     except (RecursionError, ValueError) as error:  # ValueError: no UTF-8, or a day or number that there cannot be
         problems.add(str(path), "whole file", "YAML", f"{type(error).__name__}: {error}")
     else:
-        return Mapping(str(path), tuple(found.rules))
+        return ImportMap(str(path), tuple(found.rules))
     raise MapError(problems)
 
 

@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from benchapp.imports.audited_edits import Author, edit_runs, next_sample
 from benchapp.imports.histories import HistoryRecorder
-from benchapp.imports.import_map import MappedEdits, Mapping
+from benchapp.imports.import_map import ImportMap, MappedEdits
 from benchapp.imports.import_places import Places
 from benchapp.imports.packing import AttemptPacker, redacted_files
 from benchapp.imports.problems import ProblemList
@@ -36,7 +36,7 @@ from benchapp.imports.reading.found_sources import (
     place_of,
 )
 from benchapp.imports.remapped_trials import SET_BY_MAP, Remapping
-from benchapp.imports.trial_rows import AttemptParts
+from benchapp.imports.trial_rows import AttemptParts, status_of
 from benchapp.models import Attempt, Episode, Run, Snapshot, Trajectory, Trial
 from benchapp.models.base import derived_id
 from benchapp.record.machine_failures import SPENT
@@ -78,7 +78,7 @@ class ExperimentRecorder:
     """Records one experiment's trials and libraries. `counts` are those that import_runs prints."""
 
     source: ExperimentSource
-    mapping: Mapping
+    mapping: ImportMap
     problems: ProblemList
     author: Author
     counts: Counter[str]
@@ -249,7 +249,7 @@ class ExperimentRecorder:
     def _reinstate(self, attempt: Attempt, source: TrialSource) -> None:
         trial = attempt.trial
         trial.attempts.exclude(pk=attempt.pk).update(status=Attempt.Status.SUPERSEDED, counts=False)
-        attempt.status = Attempt.Status.FINISHED if source.is_finished else Attempt.Status.INTERRUPTED
+        attempt.status = status_of(source)
         attempt.save(update_fields=["status"])
         if source.is_finished:
             trial.settle(attempt)

@@ -44,10 +44,6 @@ class AttemptParts:
         turns = [item.turns for item in self.own if item.turns is not None]
         return sum(turns) if turns and len(turns) == len(self.own) else None
 
-    @property
-    def status(self) -> str:
-        return Attempt.Status.FINISHED if self.source.is_finished else Attempt.Status.INTERRUPTED
-
     def usage(self) -> tuple[Usage, dict[str, object]]:
         """(usage, the source's own totals): recomputed from the steps; the source's only where no step tells."""
         recomputed, told = Usage(), self.source.usage
@@ -66,7 +62,7 @@ class AttemptParts:
         usage, attempt.source_tokens = self.usage()
         message = self.redactor.text(source.exception.message) if source.exception else ""
         attempt.source_config_id, exception = self._blobs(message)
-        attempt.status = Attempt.Status.FINISHED if source.is_finished else Attempt.Status.INTERRUPTED
+        attempt.status = status_of(source)
         attempt.counts = source.is_finished
         attempt.started_at, attempt.finished_at = source.timing.started_at, source.timing.finished_at
         attempt.started_text, attempt.finished_text = source.timing.started_text, source.timing.finished_text
@@ -117,6 +113,11 @@ class AttemptParts:
             texts["exception"] = f"{message}\n\n{traceback}".strip().encode()
         digests = dict(zip(texts, Blob.objects.put_many(texts.values()), strict=True)) if texts else {}
         return digests.get("config"), digests.get("exception")
+
+
+def status_of(source: TrialSource) -> str:
+    """The status of an attempt at this trial."""
+    return Attempt.Status.FINISHED if source.is_finished else Attempt.Status.INTERRUPTED
 
 
 def _says_more(told: Usage, name: str, counted: Usage) -> bool:

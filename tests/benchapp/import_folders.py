@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchapp.imports.batch import ImportReport, import_paths
-from benchapp.imports.import_map import Mapping as Map
+from benchapp.imports.import_map import ImportMap
 
 JOB_ID = "11111111-2222-4333-8444-555555555555"
 
@@ -176,7 +176,7 @@ def release(folder: Path) -> Path:
     return folder
 
 
-def bring_in(*paths: Path, mapping: Map | None = None, format: str = "auto") -> ImportReport:
+def bring_in(*paths: Path, mapping: ImportMap | None = None, format: str = "auto") -> ImportReport:
     return import_paths(paths, mapping=mapping, format=format)
 
 

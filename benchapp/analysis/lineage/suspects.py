@@ -115,7 +115,7 @@ def _read_libraries(runs: Sequence[Run]) -> list[_Library]:
 def _read_files(snapshots: Iterable[int]) -> dict[tuple[int, str], bytes]:
     rows = list(SnapshotFile.objects.filter(snapshot__in=snapshots).values_list("snapshot_id", "path", "blob_id"))
     contents = Blob.objects.read_many(sorted({digest for *_, digest in rows}))
-    return {(snapshot, path): contents.get(digest, b"") for snapshot, path, digest in rows}
+    return {(snapshot, path): contents[digest] for snapshot, path, digest in rows}
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from tqdm import tqdm
 
 from benchapp.imports import AUTO, FORMATS
 from benchapp.imports.batch import COUNTED, NOTHING_READ, ImportReport, import_paths
-from benchapp.imports.import_map import MapError, Mapping, read_map
+from benchapp.imports.import_map import ImportMap, MapError, read_map
 from benchapp.record.visible import one_line
 
 SHOWN_PROBLEMS = 200
@@ -35,7 +35,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            mapping = read_map(Path(options["map"])) if options["map"] else Mapping()
+            mapping = read_map(Path(options["map"])) if options["map"] else ImportMap()
         except MapError as error:
             self._print(ImportReport(problems=error.problems), as_json=options["json"])
             sys.exit(NOTHING_READ)
