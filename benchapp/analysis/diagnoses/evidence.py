@@ -34,6 +34,7 @@ from benchapp.models import (
 from benchapp.record.trajectory_store import iterate_steps
 from runner.base.digests import digest_json
 from runner.base.types import Files
+from runner.protocols.probe import CONDITION as PROBE
 from runner.trajectories.fields import fields
 
 MAX_OWN_TRIALS = 200
@@ -126,8 +127,9 @@ class DiagnosisEvidence:
 
     def _reference_rows(self) -> Iterator[tuple[QuerySet[SnapshotFile, tuple[str, str]], str]]:
         wanted = {family.pk: family for family in self.families}
-        seedings = Seeding.objects.filter(family__in=wanted).order_by().values_list("family", "snapshot").distinct()
-        for family, snapshot in seedings[:50]:
+        # A probe starts from a library that a run learned: nobody curated it.
+        curated = Seeding.objects.filter(family__in=wanted).exclude(entry__episode__run__condition=PROBE)
+        for family, snapshot in curated.order_by().values_list("family", "snapshot").distinct()[:50]:
             files = SnapshotFile.objects.filter(snapshot=snapshot, skill=wanted[family].slug)
             yield files.values_list("blob", "path"), "curated"
         like = Q(run__condition__startswith="human") | Q(run__condition="curated-static")

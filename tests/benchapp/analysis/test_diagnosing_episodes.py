@@ -17,7 +17,7 @@ from benchapp.analysis.diagnoses.diagnosis_queue import (
 from benchapp.analysis.diagnoses.stored_diagnoses import diagnose_episode
 from benchapp.analysis.lineage.library_states import read_named_libraries
 from benchapp.experiments.work.deletion_sweep import sweep
-from benchapp.models import Episode, LibraryDiagnosis, LibraryFinding, SkillUse, Trial
+from benchapp.models import Episode, LibraryDiagnosis, LibraryFinding, Seeding, SkillUse, Trial
 from runner.base.types import Check, CheckGroup, CheckStatus, Observation, Source, Step
 from tests.worlds.factories import (
     add_entry,
@@ -166,6 +166,18 @@ def test_text_of_a_human_skill_of_the_same_family_is_found(episode, family):
     diagnose_episode(episode)
     found = LibraryFinding.objects.get(rule="reference-text")
     assert "human-authored skill's h/SKILL.md" in found.says
+
+
+@pytest.mark.parametrize(("condition", "found"), [("curated-revision", 1), ("library-probe", 0)])
+def test_a_library_that_a_probe_starts_from_is_nobodys_reference(episode, family, condition, found):
+    said = "Group the rows by their tax number, keep the newest filled cell of each column, and list what was dropped."
+    trial = on_spine(episode, family.tasks.first(), "x")
+    make_decision(episode, family, after_trial=trial, after=library(f"So: {said}"))
+    started = make_episode(make_run(make_experiment(), condition=condition), environment=family.environment)
+    skill = make_snapshot({f"{family.slug}/SKILL.md": f"{SKILL}So: {said}\n"})
+    add_entry(started, "seed", seeding=Seeding.objects.create(family=family, snapshot=skill))
+    diagnose_episode(episode)
+    assert LibraryFinding.objects.filter(rule="reference-text").count() == found
 
 
 def test_it_is_read_once_until_something_changes(episode, family):
