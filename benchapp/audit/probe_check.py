@@ -39,7 +39,7 @@ def check_remaking(probe: Probe) -> Iterator[Flaw]:
     number = probe.decision.number if probe.decision else None
     try:
         chosen = read_choice(probe.origin, AskedProbe(probe.state, number))
-        hunks = [hunk for hunk in chosen.hunks if hunk.id in ids]
+        hunks = chosen.find_hunks(ids)
         made = library_digest(remove_hunks(chosen, hunks))
     except RunnerError as error:
         yield Flaw("probe", str(probe.public_id), f"its library cannot be made again: {error}")

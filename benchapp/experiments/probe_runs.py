@@ -79,6 +79,18 @@ class ProbeChoice:
     decision: Decision | None
     hunks: tuple[Hunk, ...] = field(default=())
 
+    def find_hunks(self, ids: Sequence[str]) -> tuple[Hunk, ...]:
+        """The hunks and single lines of these ids; a line that its whole hunk takes along is left out. NotPossible for others."""
+        known = {hunk.id: hunk for hunk in self.hunks}
+        lines = {line.id: hunk.id for hunk in self.hunks for line in hunk.lines}
+        if strange := next((name for name in ids if name not in known and name not in lines), None):
+            if self.decision is None:
+                raise NotPossible("no decision made this state: name the decision to take hunks back from")
+            told = ", ".join(islice(known, 12)) or "it changed nothing"
+            raise NotPossible(f"decision {self.decision.number} has no hunk {strange[:40]!r} (expected of: {told})")
+        known |= {line.id: line for hunk in self.hunks if hunk.id not in ids for line in hunk.lines}
+        return tuple(known[name] for name in dict.fromkeys(ids) if name in known)
+
 
 def read_choice(episode: Episode, asked: AskedProbe) -> ProbeChoice:
     """NotPossible where the episode has no such state or decision, or its condition keeps no library."""
@@ -139,7 +151,7 @@ def preview(episode: Episode, asked: AskedProbe, *, seed: int | None = None) -> 
     """
     _require_launch(episode)
     chosen = read_choice(episode, asked)
-    hunks = _find_hunks(chosen, asked.revert)
+    hunks = chosen.find_hunks(asked.revert)
     library = remove_hunks(chosen, hunks)
     tasks = _choose_tasks(episode, chosen.state, asked.tasks)
     if not 1 <= asked.times <= MAX_TIMES:
@@ -163,17 +175,6 @@ def _require_launch(episode: Episode) -> None:
             prepare(run.experiment.spec, keys_elsewhere=True)
         except Unlaunchable as error:
             raise NotPossible(f"{episode.title} was launched elsewhere and cannot be run again here: {error}") from None
-
-
-def _find_hunks(chosen: ProbeChoice, ids: Sequence[str]) -> tuple[Hunk, ...]:
-    known = {hunk.id: hunk for hunk in chosen.hunks}
-    strange = [name for name in ids if name not in known]
-    if strange:
-        if chosen.decision is None:
-            raise NotPossible("no decision made this state: name the decision to take hunks back from")
-        told = ", ".join(islice(known, 12)) or "it changed nothing"
-        raise NotPossible(f"decision {chosen.decision.number} has no hunk {strange[0][:40]!r} (expected of: {told})")
-    return tuple(known[name] for name in dict.fromkeys(ids))
 
 
 def remove_hunks(chosen: ProbeChoice, hunks: Sequence[Hunk]) -> Files:

@@ -1,7 +1,8 @@
 """The hunks of one decision, and a later library without some of them.
 
 A hunk is a run of lines that the decision changed, as the time machine draws it, or a whole file where lines do not tell
-(it came in, went away, is binary, or only its mode changed). Taking one back from a later library follows its lines
+(it came in, went away, is binary, or only its mode changed). Of what it only added, each line is also a hunk of its own.
+Taking one back from a later library follows its lines
 through every state in between. Where one of these touched them there is nothing left to take back, and that is an
 error that names the state: guessing would try another change than the one that was asked about.
 """
@@ -56,6 +57,25 @@ class Hunk(Shaped):
         lines = [digest_bytes(b"".join(side)) for side in (self.removed, self.added)]
         files = [file and [digest_bytes(file.content), file.mode] for file in (self.before, self.after)]
         return digest_json([self.path, self.kind, self.old, self.new, lines, files])[:ID_LENGTH]
+
+    @property
+    def lines(self) -> tuple[Hunk, ...]:
+        """Each line that it added, as a hunk; none where it also removed some, or where a file has no lines.
+
+        Blank lines say nothing, and a skill without its frontmatter is none.
+        """
+        if self.kind == "added" and self.after is not None and not _is_one_piece(b"", self.after.content):
+            start, added = 0, tuple(split_lines(self.after.content))
+            first = _count_frontmatter(added) if self.path.endswith("/SKILL.md") else 0
+        elif self.kind == "lines" and not self.removed and len(self.added) > 1:
+            start, added, first = self.new[0], self.added, 0
+        else:
+            return ()
+        return tuple(
+            Hunk(self.path, "lines", self.old, (start + at, start + at + 1), (), (text,))
+            for at, text in enumerate(added)
+            if at >= first and text.strip()
+        )
 
     @property
     def place(self) -> str:
@@ -119,6 +139,12 @@ def _split_file(path: str, before: File | None, after: File | None) -> list[Hunk
     for _, i1, i2, j1, j2 in find_changed_runs(old, new):
         found.append(Hunk(path, "lines", (i1, i2), (j1, j2), tuple(old[i1:i2]), tuple(new[j1:j2])))
     return found
+
+
+def _count_frontmatter(lines: Sequence[bytes]) -> int:
+    """Lines up to the second `---`; 0 where there is no frontmatter."""
+    marks = [at for at, line in enumerate(lines) if line.strip() == b"---"]
+    return marks[1] + 1 if len(marks) > 1 and marks[0] == 0 else 0
 
 
 def _is_one_piece(old: bytes, new: bytes) -> bool:

@@ -40,10 +40,14 @@ class LinePlace:
 
 @dataclass(frozen=True, slots=True)
 class SuspectLine:
-    """A line's text as it stands in a library, cut where it is long, and one place of it."""
+    """A line's text as it stands in a library, cut where it is long, and its place in each library that held it."""
 
     text: str
-    place: LinePlace
+    places: tuple[LinePlace, ...]
+
+    @property
+    def place(self) -> LinePlace:
+        return self.places[0]
 
 
 LINE = JsonShape(
@@ -54,16 +58,21 @@ LINE = JsonShape(
 
 @dataclass(frozen=True, slots=True)
 class SuspectLines(Shaped):
-    """Lines that the same trials read: in which skills, in how many libraries, and how these trials ended."""
+    """Lines that the same trials read: in which skills, in how many libraries, and how these trials ended.
+
+    `without`: how trials of the same condition ended that read a skill, but none of these lines.
+    """
 
     lines: tuple[SuspectLine, ...]
     skills: tuple[str, ...]
     libraries: int
     ended: Ended
+    without: Ended
 
     json_shape = JsonShape(
         ("lines", lambda found: LINE.read_all(found.lines)),
         *("skills", "libraries", "readers=ended.own", "no_skill=ended.beside", "tasks=ended.slots"),
+        *("readers_without=without.own", "no_skill_without=without.beside"),
         ("note", lambda _: "association, not effect"),
     )
 
@@ -92,11 +101,14 @@ def rank_suspects(runs: Sequence[Run]) -> list[SuspectLines]:
     baseline = read_no_skill(runs[0], tasks) if runs else {}
     if not baseline:
         return []
-    found = []
-    for readers, texts in _join_by_readers(libraries).items():
+    found, joined = [], _join_by_readers(libraries)
+    everybody = list(dict.fromkeys(trial for readers in joined for trial in readers))
+    for readers, texts in joined.items():
         ended = count_endings([(trial, True) for trial in readers], baseline)
         if ended.own.scored >= MIN_READERS and (ended.gain or 0.0) < 0:
-            found.append(_describe(texts, libraries, ended))
+            met = set(readers)
+            without = count_endings([(trial, True) for trial in everybody if trial not in met], baseline)
+            found.append(_describe(texts, ended, without))
     return sorted(found, key=lambda each: (-each.surety, each.lines[0].text))
 
 
@@ -173,18 +185,17 @@ def _list_readers(lineage: Lineage, held: Mapping[int, set[str]]) -> list[Worked
     return [trial for trial, read in trials if read]
 
 
-def _describe(
-    texts: Mapping[str, list[tuple[_Library, _Standing]]], libraries: Sequence[_Library], ended: Ended
-) -> SuspectLines:
+def _describe(texts: Mapping[str, list[tuple[_Library, _Standing]]], ended: Ended, without: Ended) -> SuspectLines:
     """Lines in the order of their file."""
     stands = [each for found in texts.values() for each in found]
-    lines = [SuspectLine(text[:MAX_LENGTH], _locate(*found[0])) for text, found in texts.items()]
+    lines = [SuspectLine(text[:MAX_LENGTH], tuple(_locate(*each) for each in found)) for text, found in texts.items()]
     skills = {skill for _, standing in stands for held in standing.held.values() for skill in held}
     return SuspectLines(
         tuple(sorted(lines, key=lambda line: (line.place.path, line.place.number))),
         tuple(sorted(skills)),
         len({library.episode.pk for library, _ in stands}),
         ended,
+        without,
     )
 
 

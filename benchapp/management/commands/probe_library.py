@@ -69,6 +69,11 @@ class Command(BaseCommand):
         for hunk in chosen.hunks:
             sign = "-" if hunk.id in asked.revert else " "
             self.stdout.write(f"{sign} {hunk.id}  {hunk.path}, {hunk.place}: {hunk.did}")
+            for line in hunk.lines:
+                sign = "-" if line.id in asked.revert else " "
+                self.stdout.write(
+                    f"{sign}   {line.id}  {line.place}: {line.added[0].decode(errors='replace').strip()[:80]}"
+                )
 
     def _write_preview(self, found: ProbePreview) -> None:
         self.stdout.write(found.prepared.spec.name)

@@ -10,6 +10,7 @@ from django.db.models import QuerySet
 from django.http import QueryDict
 
 from benchapp.analysis.lineage.hunks import Hunk
+from benchapp.analysis.lineage.suspects import MAX_LENGTH
 from benchapp.experiments.probe_results import CONTROL, NO_SKILL, ORIGINAL, SIDES, ProbeResult, read_results
 from benchapp.experiments.probe_runs import (
     TIMES,
@@ -22,6 +23,7 @@ from benchapp.experiments.probe_runs import (
 )
 from benchapp.models import Decision, Episode, Probe, Run, Task
 from benchapp.record.json_shape import JsonShape
+from benchapp.record.textual_change import split_lines
 from inspector.web.responses import link_to
 from inspector.web.text.visible import visible
 from runner.base.errors import RunnerError
@@ -30,9 +32,19 @@ MAX_SHOWN = 20  # probes, newest first
 MAX_LISTED = 8  # on a run's page
 MAX_IN_LEDGER = 100
 MAX_HUNKS = 60
-MAX_LINES = 24  # of one side of a hunk
+MAX_LINES = 80  # of one side of a hunk
 MAX_LINE = 400  # characters
 SIDE_WORDS = {CONTROL: "nothing taken back", ORIGINAL: "the run itself", NO_SKILL: "no-skill"}
+
+
+@dataclass(frozen=True, slots=True)
+class ShownLine:
+    """A line of a hunk. `alone`: the line as a hunk, where it can be taken back by itself."""
+
+    sign: str
+    text: str
+    alone: Hunk | None = None
+    is_taken: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +53,13 @@ class ShownHunk:
 
     hunk: Hunk
     is_taken: bool
-    lines: tuple[tuple[str, str], ...]  # (sign, text)
+    lines: tuple[ShownLine, ...]
     left_out: int
+
+    @property
+    def is_open(self) -> bool:
+        """Are its lines in sight? Of a whole file, where one of them is asked about."""
+        return self.hunk.kind != "added" or any(line.is_taken for line in self.lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +107,10 @@ def open_probe_page(episode: Episode, query: QueryDict) -> ProbePage:
         choice = read_choice(episode, asked)
     except RunnerError as error:
         return ProbePage(asked, None, (), (), (), None, str(error), results, has_older)
-    if choice.decision and not any(query.get(name) for name in ("times", "state", "revert")):  # nobody chose yet
-        asked = replace(asked, revert=tuple(hunk.id for hunk in choice.hunks))
-    known = {hunk.id for hunk in choice.hunks}
+    names = ("times", "revert") if query.get("line") else ("times", "state", "revert")
+    if choice.decision and not any(query.get(name) for name in names):  # nobody chose yet
+        asked = replace(asked, revert=_choose_hunks(choice, query.get("file", ""), query.get("line", "")))
+    known = {each.id for hunk in choice.hunks for each in (hunk, *hunk.lines)}
     asked = replace(asked, revert=tuple(name for name in asked.revert if name in known))  # of another decision: dropped
     found, problem = _try_preview(episode, asked, problem) if query.get("times", "") else (None, problem)
     decisions = tuple(state.decision for state in choice.states if state.decision)
@@ -117,11 +135,30 @@ def _order_tasks(episode: Episode) -> Iterable[Task]:
     return ordered.order_by("family__ordinal", "ordinal", "key")
 
 
+def _choose_hunks(choice: ProbeChoice, path: str, line: str) -> tuple[str, ...]:
+    """The line of a file that an address asks about, else the hunk that added it; without such a line everything."""
+
+    def adds(hunk: Hunk) -> bool:
+        texts = (text.decode(errors="replace").strip()[:MAX_LENGTH] for text in hunk.added)
+        return hunk.path == path and line in texts
+
+    alone = [each for hunk in choice.hunks for each in hunk.lines if adds(each)]
+    found = alone[:1] or [hunk for hunk in choice.hunks if adds(hunk)]
+    return tuple(hunk.id for hunk in found or choice.hunks)
+
+
 def _draw_hunk(hunk: Hunk, taken: Sequence[str]) -> ShownHunk:
-    old, new = hunk.removed, hunk.added
-    lines = [("-", line) for line in old[:MAX_LINES]] + [("+", line) for line in new[:MAX_LINES]]
-    texts = tuple((sign, visible(line.decode("utf-8", "replace").rstrip("\n")[:MAX_LINE])) for sign, line in lines)
-    return ShownHunk(hunk, hunk.id in taken, texts, len(old) + len(new) - len(lines))
+    alone = {each.new[0]: each for each in hunk.lines}
+    added = hunk.added or (split_lines(hunk.after.content) if alone and hunk.after else ())
+    lines = [ShownLine("-", _draw_text(text)) for text in hunk.removed[:MAX_LINES]]
+    for number, text in enumerate(added[:MAX_LINES], start=hunk.new[0]):
+        line = alone.get(number)
+        lines.append(ShownLine("+", _draw_text(text), line, line is not None and line.id in taken))
+    return ShownHunk(hunk, hunk.id in taken, tuple(lines), len(hunk.removed) + len(added) - len(lines))
+
+
+def _draw_text(line: bytes) -> str:
+    return visible(line.decode("utf-8", "replace").rstrip("\n")[:MAX_LINE])
 
 
 def _read_results(episode: Episode, decision: int | None) -> tuple[tuple[ProbeResult, ...], bool]:
@@ -200,4 +237,7 @@ PAGE = JsonShape(
 
 def _hunks(page: ProbePage) -> Iterator[dict[str, object]]:
     for hunk in page.choice.hunks if page.choice else ():
-        yield {**hunk.as_json(), "taken_back": hunk.id in page.asked.revert}
+        lines = [
+            {"id": line.id, "place": line.place, "taken_back": line.id in page.asked.revert} for line in hunk.lines
+        ]
+        yield {**hunk.as_json(), "taken_back": hunk.id in page.asked.revert, "lines": lines}

@@ -135,3 +135,28 @@ def test_after_any_later_change_it_is_exact_or_refused(old: str, new: str, later
             for at in range(len(was) + 1)
             if was[at : at + len(hunk.added)] == list(hunk.added)
         )
+
+
+SKILL = "---\nname: a\ndescription: b\n---\n\n# A\n\n1. Read.\n2. Tidy up.\n"
+
+
+def test_each_line_of_a_file_that_came_in_can_be_taken_back_alone() -> None:
+    (hunk,) = list_hunks({}, files({PATH: SKILL}))
+    assert [(line.place, line.added[0].decode()) for line in hunk.lines] == [
+        ("line 6", "# A\n"), ("line 8", "1. Read.\n"), ("line 9", "2. Tidy up.\n"),
+    ]  # fmt: skip
+    later = SKILL.replace("# A", "# A, revised") + "3. Check.\n"
+    taken = take_back([hunk.lines[-1]], line({PATH: SKILL}, {PATH: later}))
+    assert taken[PATH].content.decode() == later.replace("2. Tidy up.\n", "")
+
+
+def test_lines_that_took_the_place_of_others_are_taken_back_together() -> None:
+    replaced, added = of(OLD, NEW.replace("new\n", "new\nnewer\n"))
+    assert replaced.lines == ()
+    assert [each.added for each in added.lines] == [(b"new\n",), (b"newer\n",)]
+    assert of(OLD, NEW)[1].lines == ()  # one line is the hunk itself
+
+
+def test_a_binary_file_has_no_lines() -> None:
+    (hunk,) = list_hunks({}, {"a/assets/x": File(b"\0a\nb\n")})
+    assert hunk.lines == ()

@@ -56,6 +56,15 @@ def test_a_line_opens_where_it_stands() -> None:
 
 
 @pytest.mark.django_db
+def test_readers_of_a_skill_without_the_line_are_counted_beside() -> None:
+    found = rank_suspects(make_runs(LOST, WON))
+    everybody = max(each.ended.own.scored for each in found)
+    for each in found:
+        assert each.ended.own.scored + each.without.own.scored == everybody
+        assert len(each.lines[0].places) == each.libraries == 2
+
+
+@pytest.mark.django_db
 def test_the_surest_loss_comes_first() -> None:
     found = rank_suspects(make_runs((True, False, False) * 3, WON))
     sureties = [each.surety for each in found]

@@ -251,6 +251,18 @@ def test_the_command_line_tells_first_and_launches_both_sides(episode: Episode) 
     assert [len(probe.reverted) for probe in Probe.objects.order_by("id")] == [1, 0]
 
 
+def test_one_line_of_a_new_file_is_taken_back_alone(episode: Episode) -> None:
+    first = read_choice(episode, AskedProbe(decision=1))
+    hunk = first.hunks[0]
+    line = hunk.lines[-1]
+    probe = launched(episode, state="R1", decision=1, revert=(line.id,))
+    whole = probe.frozen.read()[hunk.path].content
+    assert probe.library.read()[hunk.path].content == whole.replace(line.added[0], b"")
+    assert list(findings()) == []
+    with_its_file = first.find_hunks((line.id, hunk.id))
+    assert with_its_file == (hunk,)  # the file takes the line along
+
+
 def test_check_record_makes_the_mounted_library_again(episode: Episode) -> None:
     hunk = read_choice(episode, AskedProbe(state="R2")).hunks[-1]
     probe = launched(episode, state="R2", revert=(hunk.id,))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from django.test import Client
@@ -53,6 +54,17 @@ def test_a_decision_offers_its_hunks_and_the_state_it_made(client: Client, run: 
         hunk["taken_back"] for hunk in twin(client, run, "?decision=2&times=5")["hunks"]
     )  # all were unticked
     assert "a rule" in page(client, run, "?decision=2")
+
+
+def test_an_address_that_names_a_line_ticks_that_line_alone(client: Client, run: Run) -> None:
+    hunks = twin(client, run, "?decision=1")["hunks"]
+    path = hunks[0]["path"]
+    text = run.episodes.get().decisions.get(number=1).after.read()[path].content.decode().splitlines()[-1]
+    asked = twin(client, run, f"?{urlencode({'decision': 1, 'file': path, 'line': text})}")["hunks"]
+    assert not any(hunk["taken_back"] for hunk in asked)
+    assert [line["place"] for line in asked[0]["lines"] if line["taken_back"]] == [asked[0]["lines"][-1]["place"]]
+    ticked = page(client, run, f"?{urlencode({'decision': 1, 'file': path, 'line': text})}")
+    assert f'value="{asked[0]["lines"][-1]["id"]}" checked' in ticked
 
 
 def test_nonsense_in_the_address_is_said(client: Client, run: Run) -> None:
