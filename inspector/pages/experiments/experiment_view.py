@@ -37,7 +37,7 @@ from inspector.web.responses import link_to, next_url, paginate, render_page
 
 PER_PAGE = 25  # runs
 MOST_REASONS, REASON_LENGTH = 3, 300  # a traceback may follow; its beginning tells what happened
-FAILS = Value("failing, tried again")  # the status of an episode that goes on, although the machine failed it
+FAILS = Value("failing, retrying")  # the status of an episode that goes on, although the machine failed it
 GROUPS_PER_PAGE = 15  # condition x models x harness
 MOST_MODELS = 3  # named in the head
 

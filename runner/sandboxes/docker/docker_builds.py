@@ -174,8 +174,8 @@ _NOT_CLASSIC = re.compile(r"unknown instruction|unknown flag|requires BuildKit",
 
 def _why(context: Context, error: str, memory: int, missing: str | None) -> str:
     if _NO_BASE.search(error):
-        bases = ", ".join(context.bases)
-        return f"{context.folder}: an image that its Dockerfile builds on ({bases}) is not on the engine and cannot be fetched: {error}"
+        bases, cause = ", ".join(context.bases), error.strip().rpartition(": ")[2][:80]
+        return f"image {bases} is not on the engine and cannot be fetched ({cause}); {context.folder} builds on it: {error}"
     if error.rstrip().endswith(": 137"):  # killed
         error += f" (a build has {memory:,} MiB of memory; it may need more, which memory_mb of task.toml gives)"
     if missing is not None and _NOT_CLASSIC.search(error):

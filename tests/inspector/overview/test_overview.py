@@ -157,13 +157,13 @@ def test_a_failing_experiment_needs_you_before_it_is_blocked(client: Client) -> 
     (row,) = client.get("/index.json?show=stopped").json()["experiments"]
     assert (row["id"], row["stopped"]) == (str(run.experiment.public_id), "SandboxError: no image")
     text = client.get("/").text
-    assert text.count("Failing, tried again") == 1
+    assert text.count("Failing, retrying") == 1
     assert "Traceback" not in text
     assert client.get(f"/experiments/{calm.public_id}.json").json()["standing_still"] == []
     (told,) = client.get(f"/experiments/{run.experiment.public_id}.json").json()["standing_still"]
-    assert (told["status"], told["episodes"]) == ("failing, tried again", 1)
+    assert (told["status"], told["episodes"]) == ("failing, retrying", 1)
     of_run = client.get(f"/runs/{run.public_id}/").text
-    assert "fails and is tried again: SandboxError: no image" in of_run
+    assert "is failing and retries: SandboxError: no image" in of_run
 
 
 def test_it_escapes_names_from_imports(client: Client) -> None:

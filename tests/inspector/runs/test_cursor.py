@@ -43,7 +43,7 @@ def test_it_answers_first(client: Client, run: Run) -> None:
 def test_the_cursor_begins_where_the_library_opens(client: Client, run: Run) -> None:
     assert here(page(client, run)) == ["d2"]
     assert "3 later trials read skill-e1-f1: 3 passed" in page(client, run)
-    assert "Same family 3/3, without a skill 0/3 on the same tasks" in page(client, run)
+    assert "Same family 3/3, no skill in the same replicate 0/3 on the same tasks" in page(client, run)
 
 
 def test_a_decision_brings_its_trial_and_a_trial_its_decision(client: Client, run: Run) -> None:
