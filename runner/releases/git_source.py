@@ -28,6 +28,7 @@ def fill_from_git(tree: Path, url: str, commit: str, tell: Callable[[str], None]
         folder.mkdir(parents=True)
     _git("init", "--quiet", "--bare", "--template=", str(store))
     here = (f"--git-dir={store}", *SLOW)
+    _git(*here, "config", "remote.origin.url", url)  # where Git LFS, if it is installed, asks for large files
     try:
         _git(*here, "fetch", "--quiet", "--no-tags", "--depth=1", "--", url, commit)
     except SetupError:

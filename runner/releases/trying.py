@@ -14,7 +14,7 @@ from pathlib import Path
 
 from runner.agents.oracle import has_solution
 from runner.base.digests import EMPTY_LIBRARY
-from runner.base.errors import LeaseLost, RunnerError
+from runner.base.errors import ImageError, LeaseLost, RunnerError, SandboxError
 from runner.base.suite import Suite
 from runner.base.types import Environment, Phase, Task, TrialSlot, Verdict
 from runner.engine.attempts import run_trial
@@ -43,8 +43,9 @@ class TriedTask:
 
 @dataclass(frozen=True, slots=True)
 class _Try:
-    """What one attempt gave: a verdict, or why there is none."""
+    """What one attempt gave: a verdict, or why there is none. `opened`: it had its container."""
 
+    built: bool
     opened: bool
     verdict: Verdict | None
     reason: str = ""
@@ -111,13 +112,13 @@ def _in_turn(suite: Suite) -> Iterator[tuple[Environment, Task]]:
 
 def _try_task(suite: Suite, environment: Environment, task: Task, folder: Path) -> TriedTask:
     untouched = _attempt(suite, environment, task, "nop", folder)
-    solved = _Try(untouched.opened, None, "no solution/solve.sh to try")
-    if untouched.opened and has_solution(task):
+    if not untouched.opened:  # the solution would meet the same
+        return TriedTask(environment.key, task.key, untouched.built, None, None, (untouched.reason,))
+    solved = _Try(True, True, None, "no solution/solve.sh to try")
+    if has_solution(task):
         solved = _attempt(suite, environment, task, "oracle", folder)
     passes = solved.verdict.success if solved.verdict else None
     fails = not untouched.verdict.success if untouched.verdict and untouched.verdict.success is not None else None
-    if not untouched.opened:
-        return TriedTask(environment.key, task.key, False, None, None, (untouched.reason,))
     reasons = [] if passes else [_say("with its own solution", solved)]
     reasons += [] if fails else [_say("untouched", untouched)]
     return TriedTask(environment.key, task.key, True, passes, fails, tuple(reasons))
@@ -137,7 +138,7 @@ def _attempt(suite: Suite, environment: Environment, task: Task, agent: str, fol
     )
     slot = TrialSlot(Phase.EVALUATION, task.key)
     recorder = JsonLinesRecorder(folder / f"{agent}-{suite.environments.index(environment) + 1}.jsonl", plan)
-    reason = ""
+    reason, built = "", True
     try:
         recorder.end_interrupted()
         if slot not in recorder.results:
@@ -145,14 +146,14 @@ def _attempt(suite: Suite, environment: Environment, task: Task, agent: str, fol
     except LeaseLost:
         raise
     except RunnerError as error:
-        reason = _shorten(error)
+        reason, built = _shorten(error), not isinstance(error, ImageError | SandboxError)
     finally:
         recorder.close()
     result = recorder.results.get(slot)
     if result is not None and result.failure is not None:
         reason = result.failure.message
     opened = any(started.slot == slot and name in recorder.handles for name, started in recorder.started.items())
-    return _Try(opened, result.verdict if result else None, reason)
+    return _Try(built or opened, opened, result.verdict if result else None, reason)
 
 
 def _say(how: str, one: _Try) -> str:

@@ -20,6 +20,7 @@ from runner.releases import BaseImage, PublicRelease, find_release, read_release
 from runner.releases.fetching import FetchedRelease, fetch_release
 from runner.releases.trying import TriedTask, count_tried, provide_images, try_tasks
 
+INTERRUPTED = 130  # as a shell reports it
 COLUMNS = ("tasks", "tried", "built", "solved: passes", "untouched: fails")
 
 
@@ -111,13 +112,17 @@ class Command(BaseCommand):
             self.stdout.write(f"Nothing is built or tried: {error}")
             return
         tried: list[TriedTask] = []
+        interrupted = False
         try:
             for one in try_tasks(suite, place.with_name(f"{place.name}.tried"), limit, self._tell):
                 tried.append(one)
         except KeyboardInterrupt:
-            self.stdout.write("Interrupted. The same command continues from here.")
+            interrupted = True
         for line in _lines(suite, tried):
             self.stdout.write(line)
+        if interrupted:
+            self.stderr.write("\nInterrupted. The same command continues.")
+            sys.exit(INTERRUPTED)
 
 
 def _agrees() -> bool:
