@@ -31,8 +31,8 @@ def fill_from_git(tree: Path, url: str, commit: str, tell: Callable[[str], None]
     _git(*here, "config", "remote.origin.url", url)  # where Git LFS, if it is installed, asks for large files
     try:
         _git(*here, "fetch", "--quiet", "--no-tags", "--depth=1", "--", url, commit)
-    except SetupError:
-        tell("the server does not send a single commit; fetching the whole history")
+    except SetupError as error:
+        tell(f"this commit alone cannot be fetched ({str(error).splitlines()[-1]}); fetching the whole history")
         refs = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
         _git(*here, "fetch", "--quiet", "--no-tags", "--", url, *refs)
     if not _has_commit(store, commit):

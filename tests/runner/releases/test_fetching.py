@@ -115,7 +115,7 @@ def test_a_commit_is_fetched_byte_for_byte_and_without_its_history(tree: Path, t
     assert os.access(place / "tasks/a/tests/test.sh", os.X_OK)
     assert not (place / ".git").exists()
     assert (fetched.commit, fetched.files, fetched.licences) == (commit, 8, ("LICENSE",))
-    assert ("the server does not send a single commit; fetching the whole history" in told) == (server == "files")
+    assert any("fetching the whole history" in line for line in told) == (server == "files")
     assert sorted(path.name for path in place.parent.iterdir()) == [".ours.lock", "ours", "ours.fetched.json"]
     receipt = json.loads((place.parent / "ours.fetched.json").read_text())
     assert (receipt["commit"], receipt["digest"], receipt["asked"][1]) == (commit, fetched.digest, commit)
