@@ -22,7 +22,6 @@ from runner.engine.toolbox import toolbox_for
 from runner.protocols.conditions import conditions_of, find_condition
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.registry import LAUNCHED
-from runner.sandboxes import sandbox_kind
 from runner.suites.starter_suite import load_starter
 
 RECORD = "episode.jsonl"
@@ -126,19 +125,12 @@ def _run(out: Path, plan: EpisodePlan, suite: Suite) -> int:
     out.mkdir(parents=True, exist_ok=True)
     recorder = JsonLinesRecorder(out / RECORD, plan)
     try:
-        _end_interrupted(recorder, plan)
+        recorder.end_interrupted()
         run_episode(plan, recorder, toolbox)
         print(_text(recorder, plan), end="")
     finally:
         recorder.close()
     return 0
-
-
-def _end_interrupted(recorder: JsonLinesRecorder, plan: EpisodePlan) -> None:
-    """Ends what attempts of a killed process left running. They stay in the record as interrupted."""
-    for attempt in recorder.list_interrupted():
-        if attempt in recorder.handles:
-            sandbox_kind(plan.sandbox).end_processes(recorder.handles[attempt])
 
 
 def _print(out: Path, plan: EpisodePlan) -> int:

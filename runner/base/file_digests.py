@@ -23,6 +23,10 @@ from runner.base.errors import SuiteError
 IGNORED = {"__pycache__", ".DS_Store"}  # no part of a task
 FORMAT = "file-digests/1"
 RACY_NS = 2_000_000_000
+GIT_LFS = (
+    b"version https://git-lfs"  # begins a pointer of Git LFS, which is what lies there until the file is downloaded
+)
+LONGEST_POINTER = 1_024  # bytes, by its specification
 
 # size, modified (ns), inode changed (ns), inode, mode
 Look = tuple[int, int, int, int, int]
@@ -89,6 +93,14 @@ def hash_file(path: str) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise SuiteError(path, "file", "a readable file", str(error.strerror)) from error
+
+
+def is_lfs_pointer(path: str, status: os.stat_result) -> bool:
+    """Does a pointer of Git LFS lie where a file should?"""
+    if not len(GIT_LFS) < status.st_size < LONGEST_POINTER:
+        return False
+    with open(path, "rb") as file:  # noqa: PTH123 - as in hash_file
+        return file.read(len(GIT_LFS)) == GIT_LFS
 
 
 def walk(folder: Path) -> Iterator[tuple[str, os.stat_result, os.DirEntry[str]]]:

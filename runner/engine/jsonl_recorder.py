@@ -21,6 +21,7 @@ from runner.engine.list_recorder import ListRecorder
 from runner.engine.toolbox import utc_now
 from runner.engine.transactions import Transaction
 from runner.protocols.plan import EpisodePlan
+from runner.sandboxes import sandbox_kind
 
 FORMAT = "skillglass-episode/1"
 
@@ -49,6 +50,12 @@ class JsonLinesRecorder(ListRecorder):
 
     def close(self) -> None:
         os.close(self._file)
+
+    def end_interrupted(self) -> None:
+        """Ends what attempts of a killed process left running. They stay in the record as interrupted."""
+        for attempt in self.list_interrupted():
+            if attempt in self.handles:
+                sandbox_kind(self.plan.sandbox).end_processes(self.handles[attempt])
 
     def commit(self, transaction: Transaction) -> None:
         self._write(encode(transaction))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -86,6 +87,19 @@ def _choose_image(client: APIClient, machine: Machine, name: str, folder: Path) 
 def has_image(client: APIClient, name: str) -> bool:
     """Does the engine have it, without fetching it?"""
     return _inspect(client, name) is not None
+
+
+def provide_image(client: APIClient, name: str, same_as: Sequence[str], recipe: Path) -> str:
+    """An image of that name on the engine, and how it came there: one that is there stays as it is, one of the names in
+    `same_as` is tagged, else the folder `recipe` is built. Errors as in `image_for`."""
+    if has_image(client, name):
+        return "is on the engine already"
+    known = next((other for other in same_as if has_image(client, other)), None)
+    found = _find_or_fetch(client, known) if known else _find_or_build(client, Machine(), recipe)
+    repository, _, tag = name.rpartition(":")
+    with engine_errors(f"naming the image {name}"):
+        client.tag(found.id, repository, tag)
+    return f"tagged from {known}" if known else f"built from {recipe.name}"
 
 
 def _find_or_fetch(client: APIClient, name: str) -> Image:

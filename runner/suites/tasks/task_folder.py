@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 
 from runner.base.digests import digest_json
 from runner.base.errors import SuiteError
-from runner.base.file_digests import FileDigests, is_plain, look_at, walk
+from runner.base.file_digests import FileDigests, is_lfs_pointer, is_plain, look_at, walk
 from runner.base.types import Machine, Role, Task
 from runner.evaluating.declaration import Evaluation
 from runner.suites import compose
@@ -28,6 +28,7 @@ FORMAT = "task-folder/1"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 SCRIPT, DECLARED = "tests/test.sh", "tests/evaluation.toml"
 _SKILL = re.compile(r"environment/((?:[^/]+/)*?[^/]*skills?)/(?:[^/]+/)*SKILL\.md$", re.IGNORECASE)
+_OF_THE_TASK = ("instruction.md", "task.toml", "environment/", "tests/", "solution/")
 PREBUILT = "harbor-prebuilt:"  # tags that SkillFlow's own script writes into task.toml; they exist on its machine only
 
 
@@ -129,6 +130,9 @@ class TaskShelf:
                 size = f"{status.st_size:,} bytes"
                 self.findings.problem(path / name, "size", f"at most {MAX_FILE_BYTES:,} bytes", size)
             else:
+                if name.startswith(_OF_THE_TASK) and is_lfs_pointer(entry.path, status):
+                    message = "it is a Git LFS pointer; its content was not downloaded"
+                    self.findings.problem(path / name, "file", "the content itself", message)
                 with self.findings.keep_errors():
                     found[name] = [self.digests.digest(entry.path, look_at(status)), bool(status.st_mode & 0o100)]
         return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from runner.base.file_digests import GIT_LFS
 from runner.base.types import Step
 from runner.trajectories.readers import ReadTrajectory
 
@@ -13,7 +14,7 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
     """No steps; a pointer is reported with the size of what it stands for, an empty file is a fact and no problem."""
     with result.open_binary() as stream:
         start = stream.read(1024)
-    if start.startswith(b"version https://git-lfs"):
+    if start.startswith(GIT_LFS):
         size = re.search(rb"^size (\d{1,18})$", start, re.MULTILINE)
         result.facts["git_lfs_size"] = int(size[1]) if size else None
         length = f"{int(size[1]):,} bytes" if size else "a file"

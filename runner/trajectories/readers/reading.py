@@ -9,6 +9,7 @@ from typing import BinaryIO
 
 import ijson
 
+from runner.base.file_digests import GIT_LFS
 from runner.base.types import JsonValue
 from runner.trajectories.readers import Opener, ReadTrajectory, reader
 from runner.trajectories.readers.line_streams import in_utf8
@@ -51,7 +52,7 @@ def sniff(source: Path | BinaryIO) -> str:
         start = stream.read()
     if not start.strip():
         return "empty"
-    if start.startswith(b"version https://git-lfs"):
+    if start.startswith(GIT_LFS):
         return "git-lfs-pointer"
     stripped = start.lstrip()
     if _ARRAY.match(stripped):

@@ -18,6 +18,7 @@ from runner.protocols.plan import EpisodePlan
 from runner.suites import FORMATS, format_of, key_of, read_suite_folder
 from runner.suites.starter_suite import STARTER, STARTER_CORPORA
 from runner.suites.tasks.task_files import read_workspace_files
+from tests.conftest import SHARED_DATA
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "suites"
 
@@ -103,6 +104,19 @@ def test_a_suite_is_named_after_the_folder_that_says_something(path: str, key: s
     assert key_of(Path("/data") / path) == key
 
 
+@pytest.mark.shared_data
+def test_a_real_instance_of_skilllearnbench_loads_unchanged(tmp_path: Path) -> None:
+    shared = SHARED_DATA.parent / "contact" / "skilllearnbench" / "github-repo-analytics"
+    if not shared.is_dir():
+        pytest.skip("the instance is not beside the project")
+    shutil.copytree(shared, tmp_path / "tasks" / shared.name)
+    shutil.copytree(SHARED_DATA / "skilllearnbench" / "skills", tmp_path / "skills")
+    shutil.copytree(SHARED_DATA / "skilllearnbench" / "eval_keypoints", tmp_path / "eval_keypoints")
+    suite = read_suite_folder(tmp_path)
+    assert (format_of(tmp_path), suite.set_aside) == ("skilllearnbench", {})
+    assert [task.key for task in tasks_of(suite)] == ["github-repo-analytics-1"]
+
+
 # --- one bad task ------------------------------------------------------------------------------------------------
 
 
@@ -120,6 +134,30 @@ def test_one_bad_task_never_refuses_a_release(tmp_path: Path) -> None:
     write_task(tmp_path / "t/c")
     without = read_suite_folder(tmp_path / "t")
     assert [task.digest for task in tasks_of(without)] == [task.digest for task in tasks_of(suite)]
+
+
+@pytest.mark.parametrize(
+    ("place", "is_problem"),
+    [
+        ("environment/data/rows.csv", True),
+        ("tests/expected.json", True),
+        ("solution/solve.sh", True),
+        ("instruction.md", True),
+        ("notes/picture.png", False),
+    ],
+)
+def test_a_file_that_was_never_downloaded_sets_its_task_aside(tmp_path: Path, place: str, is_problem: bool) -> None:
+    pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'a' * 64}\nsize 1048576\n"
+    write_task(tmp_path / "s/a", **{place.replace("/", "__"): pointer})
+    write_task(
+        tmp_path / "s/b", environment__about__md="version https://git-lfs.github.com is a line of its own\n" * 40
+    )
+    suite = read_suite_folder(tmp_path / "s")
+    assert [task.key for task in tasks_of(suite)] == (["b"] if is_problem else ["a", "b"])
+    if is_problem:
+        ((problem,),) = suite.set_aside.values()
+        assert problem.message == "it is a Git LFS pointer; its content was not downloaded"
+        assert problem.path == str(tmp_path / "s/a" / place)
 
 
 def test_a_shape_that_no_reader_foresaw_costs_its_task_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

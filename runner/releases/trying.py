@@ -1,0 +1,169 @@
+"""Trying the tasks of a suite in containers: with their own solution they must pass, and untouched they must not.
+
+Both are attempts as every run has them, of the agents `oracle` and `nop`, in one record of JSON lines per environment and
+agent. So what was tried is known after an interruption, and only what has no verdict yet is tried again.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from runner.agents.oracle import has_solution
+from runner.base.digests import EMPTY_LIBRARY
+from runner.base.errors import ImageError, LeaseLost, RunnerError, SandboxError
+from runner.base.suite import Suite
+from runner.base.types import Environment, Phase, Task, TrialSlot, Verdict
+from runner.engine.attempts import run_trial
+from runner.engine.jsonl_recorder import JsonLinesRecorder
+from runner.engine.toolbox import toolbox_for
+from runner.protocols.conditions import find_condition
+from runner.protocols.plan import EpisodePlan
+from runner.protocols.steps import RunTrial
+from runner.releases import BaseImage
+
+REASON_CHARS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class TriedTask:
+    """`passes` with its own solution and `fails` untouched; None where that has no verdict. `reasons` say what is not as
+    it should be."""
+
+    environment: str
+    task: str
+    built: bool
+    passes: bool | None
+    fails: bool | None
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Try:
+    """What one attempt gave: a verdict, or why there is none. `opened`: it had its container."""
+
+    built: bool
+    opened: bool
+    verdict: Verdict | None
+    reason: str = ""
+
+
+def provide_images(images: tuple[BaseImage, ...]) -> Iterator[str]:
+    """Builds or tags what the release's Dockerfiles stand on. A sentence for each: how it came, or why it is missing.
+    SandboxError when no engine answers, also without images."""
+    from runner.sandboxes.docker.docker_engine import connect
+    from runner.sandboxes.docker.docker_images import provide_image
+
+    client = connect()
+    try:
+        for image in images:
+            try:
+                yield f"{image.name}: {provide_image(client, image.name, image.same_as, image.recipe)}"
+            except RunnerError as error:
+                yield f"{image.name}: missing: {_shorten(error)}"
+    finally:
+        client.close()
+
+
+def try_tasks(
+    suite: Suite, records: Path, limit: int | None = None, tell: Callable[[str], None] = lambda line: None
+) -> Iterator[TriedTask]:
+    """Each task of the suite, or the first `limit` of them, taken in turn from all families. `records` is a folder for the
+    attempts; records of other states of the suite are removed from it."""
+    folder = records / suite.digest[:16]
+    for other in records.glob("*") if records.is_dir() else ():
+        if other != folder:
+            shutil.rmtree(other)
+    folder.mkdir(parents=True, exist_ok=True)
+    chosen = list(islice(_in_turn(suite), limit))
+    for number, (environment, task) in enumerate(chosen, start=1):
+        tell(f"{number:,} of {len(chosen):,}: {task.key}")
+        yield _try_task(suite, environment, task, folder)
+
+
+def count_tried(suite: Suite, tried: Sequence[TriedTask]) -> list[tuple[str, list[int]]]:
+    """For each environment and in total: its tasks; of these tried, built, passing solved, failing untouched."""
+    rows = []
+    for environment in suite.environments:
+        mine = [each for each in tried if each.environment == environment.key]
+        tasks = sum(len(family.tasks) for family in environment.families)
+        found = [sum(bool(value) for value in column) for column in zip(*map(_flags, mine), strict=True)] or [0, 0, 0]
+        rows.append((environment.key, [tasks, len(mine), *found]))
+    return [*rows, ("total", [sum(column) for column in zip(*(counts for _, counts in rows), strict=True)])]
+
+
+def _flags(one: TriedTask) -> tuple[bool | None, ...]:
+    return one.built, one.passes, one.fails
+
+
+def _in_turn(suite: Suite) -> Iterator[tuple[Environment, Task]]:
+    """The first task of every family, then the second, and so on: a few tasks say something about all of a release."""
+    tasks = [
+        (environment, task)
+        for environment in suite.environments
+        for family in environment.families
+        for task in family.tasks
+    ]
+    yield from sorted(tasks, key=lambda each: each[1].ordinal)
+
+
+def _try_task(suite: Suite, environment: Environment, task: Task, folder: Path) -> TriedTask:
+    untouched = _attempt(suite, environment, task, "nop", folder)
+    if not untouched.opened:  # the solution would meet the same
+        return TriedTask(environment.key, task.key, untouched.built, None, None, (untouched.reason,))
+    solved = _Try(True, True, None, "no solution/solve.sh to try")
+    if has_solution(task):
+        solved = _attempt(suite, environment, task, "oracle", folder)
+    passes = solved.verdict.success if solved.verdict else None
+    fails = not untouched.verdict.success if untouched.verdict and untouched.verdict.success is not None else None
+    reasons = [] if passes else [_say("with its own solution", solved)]
+    reasons += [] if fails else [_say("untouched", untouched)]
+    return TriedTask(environment.key, task.key, True, passes, fails, tuple(reasons))
+
+
+def _attempt(suite: Suite, environment: Environment, task: Task, agent: str, folder: Path) -> _Try:
+    """A verdict that is on record is taken from there."""
+    plan = EpisodePlan(
+        episode=f"{environment.key}/{agent}",
+        environment=environment,
+        condition=find_condition("no-skill"),
+        run_seed=1,
+        setup_digest=suite.digest,
+        agent=agent,
+        sandbox="docker",
+        protocol="skillflow" if task.role is None else "skillevolbench",
+    )
+    slot = TrialSlot(Phase.EVALUATION, task.key)
+    recorder = JsonLinesRecorder(folder / f"{agent}-{suite.environments.index(environment) + 1}.jsonl", plan)
+    reason, built = "", True
+    try:
+        recorder.end_interrupted()
+        if slot not in recorder.results:
+            run_trial(RunTrial(slot, task.family, None, EMPTY_LIBRARY), {}, plan, recorder, toolbox_for(plan, suite))
+    except LeaseLost:
+        raise
+    except RunnerError as error:
+        reason, built = _shorten(error), not isinstance(error, ImageError | SandboxError)
+    finally:
+        recorder.close()
+    result = recorder.results.get(slot)
+    if result is not None and result.failure is not None:
+        reason = result.failure.message
+    opened = any(started.slot == slot and name in recorder.handles for name, started in recorder.started.items())
+    return _Try(built or opened, opened, result.verdict if result else None, reason)
+
+
+def _say(how: str, one: _Try) -> str:
+    if one.verdict is None:
+        return f"{how}: no verdict: {one.reason}"
+    reward = "no reward" if one.verdict.reward is None else f"reward {one.verdict.reward:g}"
+    passed = "passes" if one.verdict.success else "fails"
+    return f"{how}: {passed} ({reward}){f': {one.reason}' if one.reason else ''}"
+
+
+def _shorten(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    return text if len(text) <= REASON_CHARS else f"{text[:REASON_CHARS]}..."
