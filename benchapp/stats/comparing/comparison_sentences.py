@@ -1,4 +1,4 @@
-"""What a comparison says in words: one plain sentence per difference, and one about all of them."""
+"""What a comparison says in words: one plain sentence per difference."""
 
 from __future__ import annotations
 
@@ -41,36 +41,11 @@ def wording_of(metric: TrialMetric) -> DifferenceWording:
     return replace(wording, verb=None, over="families") if metric.macro else wording
 
 
-def verdict(comparison: GroupComparison, groups: Iterable[Group], metric: TrialMetric) -> str:
-    """How many groups differ from their baseline in this metric by more than chance would usually give."""
-    found = [found for group in groups if (found := comparison.difference(group, metric)) is not None]
-    tested = [difference for difference in found if difference.method != "none"]
-    if not found:
-        return ""
-    if not tested:
-        return (
-            f"{metric.key}: none of {_differences(len(found))} can be tested: too few episodes, and no replicates on both"
-            " sides."
-        )
-    told = [difference for difference in tested if leaves_out_zero(difference)]
-    up = sum(difference.delta > 0 for difference in told)
-    which = f" ({up} up, {len(told) - up} down)" if told else ""
-    chance = 0.05 * len(tested)
-    return (
-        f"{metric.key}: {len(told) or 'none'} of {_differences(len(tested))} {'is' if len(told) == 1 else 'are'} clear{which}. Uncorrected: without"
-        f" any effect, about {chance:.1f} of {len(tested)} would look clear."
-    )
-
-
 def leaves_out_zero(difference: Difference) -> bool:
     """By the primary interval; by p where the same difference everywhere leaves a test and no interval."""
     return difference.excludes_zero or (
         difference.interval is None and difference.p is not None and difference.p <= LEVEL
     )
-
-
-def _differences(count: int) -> str:
-    return f"{count} difference{'' if count == 1 else 's'} to the baseline"
 
 
 def _name_apart(group: Group, baseline: Group) -> tuple[str, str]:
