@@ -118,6 +118,11 @@ class Answer:
         return self.by_metric[self.metric.key]
 
     @property
+    def tested(self) -> list[JudgedGroup]:
+        """The headline is about these: single trials of one more experiment do not change it."""
+        return [each for each in self.judged if each.effect is not Effect.UNTESTED]
+
+    @property
     def every(self) -> list[JudgedGroup]:
         """All groups in all primary metrics."""
         return [each for judged in self.by_metric.values() for each in judged]
@@ -138,7 +143,7 @@ class Answer:
         for effect in ORDER:
             if sure := [each for each in self.judged if each.effect is effect]:
                 return max(sure, key=self._gain)
-        return max(self.judged, key=self._gain, default=None)
+        return max(self.tested or self.judged, key=self._gain, default=None)
 
     def _gain(self, judged: JudgedGroup) -> tuple[float, int]:
         """Equal gains: the one further down the list, which was revised more."""
@@ -174,7 +179,7 @@ class Answer:
         better, worse = self.count(Effect.UP), self.count(Effect.DOWN)
         if better or worse:
             counts = [f"{better} clearly better" if better else "", f"{worse} clearly worse" if worse else ""]
-            return f"Of {len(effects)} groups: {', '.join(filter(None, counts))}."
+            return f"Of {len(self.tested)} groups: {', '.join(filter(None, counts))}."
         if self.count(Effect.LIKELY_UP, Effect.LIKELY_DOWN):
             return "A likely difference, but not beyond doubt."
         return "Not clear yet."
