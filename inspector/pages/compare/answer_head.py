@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from django.urls import reverse
 
 from benchapp.stats.comparing.answer import Answer, JudgedGroup, arrange
+from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.condition_names import ConditionName, name_condition
 from benchapp.stats.metrics.amounts import render_metric, render_signed
 from benchapp.stats.metrics.metric import TrialMetric
@@ -130,10 +131,8 @@ def _write_whole(share: float) -> str:
 def _write_lede(answer: Answer) -> str:
     """How sure the best is."""
     best = answer.best
-    if best is None and answer.comparison.unfinished:
-        return "Not all trials have ended yet."
     if best is None:
-        return "Add runs without a skill, with the same models and tasks."
+        return _write_missing(answer.comparison)
     if best.difference.interval is None:
         if best.effect.tone:
             return "" if best.effect.is_clear else f"Not beyond doubt after correcting for {len(answer.judged)} tests."
@@ -145,6 +144,19 @@ def _write_lede(answer: Answer) -> str:
     if best.effect.is_clear and tests > 1:
         return f"{low} to {high}. Still clear after correcting for {tests} tests."
     return f"{low} to {high}, 95 % interval."
+
+
+def _write_missing(comparison: GroupComparison) -> str:
+    """Why nothing could be compared, and what to add."""
+    groups = comparison.groups
+    if comparison.unfinished:
+        return "Not all trials have ended yet."
+    if any(map(groups.baseline_of, groups.all)):
+        return "No task was scored on both sides."
+    if not groups.compares_with_no_skill:
+        return "Add runs beside the baseline, with the same tasks."
+    what = "a condition with skills" if all(map(groups.is_baseline, groups.all)) else "runs without a skill"
+    return f"Add {what}, with the same models and tasks."
 
 
 def _build_tile(sheet: ChartSheet, answer: Answer, metric: TrialMetric) -> MetricTile:

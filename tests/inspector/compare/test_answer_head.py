@@ -97,3 +97,15 @@ def test_groups_without_a_baseline_fold_where_others_have_one(client: Client) ->
     assert "1 group without a baseline" in text
     assert "Human-written, as is" in fold
     assert "Human-written, as is" not in text.partition('class="lanes"')[2].partition("</table>")[0]
+
+
+def test_what_is_missing_is_what_to_add(client: Client) -> None:
+    """Without skills it asks for skills; without no-skill it asks for no-skill."""
+    alone = make_experiment(suite=make_suite(environments=1, families=1))
+    make_learning_run(alone, condition="no-skill", author_model="", outcomes=BASE)
+    said = words(client, alone.get_absolute_url())
+    assert "Add a condition with skills, with the same models and tasks." in said
+    assert "Add runs without a skill" not in said
+    other = make_experiment(suite=make_suite(environments=1, families=1))
+    make_learning_run(other, condition="selfgen-always", outcomes=OWN)
+    assert "Add runs without a skill, with the same models and tasks." in words(client, other.get_absolute_url())
