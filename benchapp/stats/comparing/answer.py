@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from math import isclose
 
 from scipy.special import stdtrit
 
@@ -144,6 +145,18 @@ class Answer:
             if sure := [each for each in self.judged if each.effect is effect]:
                 return max(sure, key=self._gain)
         return max(self.tested or self.judged, key=self._gain, default=None)
+
+    @property
+    def alike(self) -> list[JudgedGroup]:
+        """The best and all that are no worse than it by value and by effect, in the order of every list."""
+        best = self.best
+        found = [
+            each
+            for each in self.judged
+            if best and each.effect is best.effect and isclose(each.difference.delta, best.difference.delta)
+        ]
+        places = {group.identity: place for place, group in enumerate(arrange(each.group for each in found))}
+        return sorted(found, key=lambda each: places[each.group.identity])
 
     def _gain(self, judged: JudgedGroup) -> tuple[float, int]:
         """Equal gains: the one further down the list, which was revised more."""

@@ -201,9 +201,15 @@ def _list_elsewhere(answer: Answer) -> list[str]:
 
 
 def _find_library(answer: Answer) -> str:
-    """The library of the best group's first run; empty where it has none, or where nothing could be tested."""
+    """The library of the best group's first run; empty where it has none, where others are as good, or where nothing could
+    be tested."""
     best = answer.best
-    if best is None or best.difference.delta <= 0 or best.group.condition in conditions_without_library():
+    if (
+        best is None
+        or len(answer.alike) > 1
+        or best.difference.delta <= 0
+        or best.group.condition in conditions_without_library()
+    ):
         return ""
     if name_condition(best.group.condition).origin is None:
         return ""

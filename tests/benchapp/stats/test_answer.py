@@ -50,6 +50,15 @@ def test_what_every_episode_shows_alike_is_tested_without_an_interval() -> None:
     assert not answer.is_few
 
 
+def test_groups_that_tie_are_the_best_together() -> None:
+    """No way to remember is named alone where another one did as well, whoever wrote its skills."""
+    experiment = make_arms(2)
+    make_learning_run(experiment, condition="curated-revision", outcomes=(T, T, T, T, T, T, T, T, T))
+    assert [each.group.condition for each in answer_of(experiment).alike] == ["curated-revision", "selfgen-always"]
+    make_learning_run(experiment, condition="curated-static", outcomes=(T, T, T, T, T, T, T, T, F))
+    assert len(answer_of(experiment).alike) == 2
+
+
 def test_other_metrics_that_leave_out_zero_are_said() -> None:
     found = {metric.key: (up, down) for metric, up, down in answer_of(make_arms(8)).elsewhere}
     assert found["LSR"] == (1, 0)

@@ -109,3 +109,12 @@ def test_what_is_missing_is_what_to_add(client: Client) -> None:
     other = make_experiment(suite=make_suite(environments=1, families=1))
     make_learning_run(other, condition="selfgen-always", outcomes=OWN)
     assert "Add runs without a skill, with the same models and tasks." in words(client, other.get_absolute_url())
+
+
+def test_the_head_names_all_that_tie(client: Client) -> None:
+    experiment = make_pair(8)
+    make_learning_run(experiment, condition="raw-trajectory", outcomes=OWN)
+    said = words(client, experiment.get_absolute_url()).partition("Did skills help?")[2].partition("Go deeper")[0]
+    lede = said.partition("95 % interval")[0].partition("correcting")[0]
+    assert lede.index("Raw traces") < lede.index("Self-written, always revised")
+    assert "Read its library" not in said
