@@ -172,7 +172,7 @@ def _draw_tile(bare: MetricTile, judged: JudgedGroup, answer: Answer) -> MetricT
     found, interval = judged.difference, judged.difference.interval
     base = "no skill" if answer.comparison.groups.compares_with_no_skill else "baseline"
     if bare.metric.phases == (Phase.REPLAY,) and answer.comparison.groups.compares_with_no_skill:
-        base = "first try"
+        base = "no skill, first try"
     ends = (found.other + interval.low, found.other + interval.high) if interval else ()
     low, high = (_place(end) for end in ends) if ends else ("", "")
     return MetricTile(

@@ -118,3 +118,8 @@ def test_the_head_names_all_that_tie(client: Client) -> None:
     lede = said.partition("95 % interval")[0].partition("correcting")[0]
     assert lede.index("Raw traces") < lede.index("Self-written, always revised")
     assert "Read its library" not in said
+
+
+def test_a_replay_s_tile_says_whose_first_try_it_meets(client: Client) -> None:
+    """No skill's, as the paper has it, and not the first try of the condition whose tile it is."""
+    assert "no skill, first try " in words(client, make_pair(8).get_absolute_url())
