@@ -8,6 +8,7 @@ from django.utils import timezone
 from django.utils.html import escape
 
 from benchapp.models import Run, Trial
+from runner.base.types import Check, CheckGroup, CheckStatus, Verdict
 from tests.queries import assert_queries_flat
 from tests.worlds.copies import built_once
 from tests.worlds.factories import (
@@ -186,3 +187,21 @@ def test_it_asks_no_more_of_the_database_for_more_trials(client: Client, query: 
             make_learning_run(experiment, condition="no-skill", outcomes=OUTCOMES)
 
     assert assert_queries_flat(client, f"/compare/trials/?{query}", make) <= 6
+
+
+def test_it_says_what_failed_and_what_a_trial_is_held_against(client: Client) -> None:
+    """The first failed check and how many more; what ended the agent where no check spoke."""
+    suite = make_suite(environments=1, families=1)
+    experiment = make_experiment(suite=suite)
+    task = suite.environments.get().families.get().tasks.get(role="adversarial")
+    episode = make_episode(make_run(experiment, condition="no-skill"), environment=suite.environments.get())
+    make_trial(episode, task, phase="deployment", verdict=Verdict("suite", success=True))
+    other = make_episode(make_run(experiment, condition="selfgen-always"), environment=suite.environments.get())
+    names = (("rows are there", CheckStatus.PASSED), ("<b>sum</b>", CheckStatus.FAILED), ("order", CheckStatus.FAILED))
+    checks = tuple(Check(CheckGroup.HIDDEN, name, status, "") for name, status in names)
+    make_trial(other, task, phase="deployment", verdict=Verdict("suite", success=False, checks=checks))
+    text = client.get("/compare/trials/?outcome=regressions").text
+    assert "&lt;b&gt;sum&lt;/b&gt; and 1 more" in text
+    assert "held against its trial with the same task, phase, sample and number of" in text
+    assert text.count("1</b> trial") == 1
+    assert '<p class="says">' not in text
