@@ -11,12 +11,14 @@ from scipy.special import stdtrit
 
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.comparing.comparison import GroupComparison, MetricCell
+from benchapp.stats.comparing.comparison_sentences import difference_in_words
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.comparing.effects import Effect, answer_question, judge_effect
 from benchapp.stats.comparing.groups import MODEL, Group
 from benchapp.stats.inference.difference import Difference
 from benchapp.stats.inference.holm import holm
 from benchapp.stats.inference.interval import TAIL
+from benchapp.stats.inference.sentences import say_p
 from benchapp.stats.metrics.metric import Better, TrialMetric
 
 DETECTED = 0.10  # shares: the difference that a plan of more replicates is made for
@@ -43,6 +45,14 @@ class JudgedGroup(Shaped):
         *("label=group.label", "metric=metric.key", "delta=difference.delta", "p_holm=corrected"),
         *(("effect", lambda judged: judged.effect.value), "more?", "more_of?"),
     )
+
+    @property
+    def says(self) -> str:
+        """One sentence, and what is left of its p after the correction."""
+        said = difference_in_words(self.difference, self.group, self.baseline, self.metric)
+        if self.corrected is None or self.effect is Effect.UNTESTED:
+            return said
+        return f"{said} After Holm's correction for all groups: {say_p(self.corrected)}."
 
     @property
     def more(self) -> int | None:

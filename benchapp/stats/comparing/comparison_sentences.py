@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from benchapp.stats.comparing.comparison import GroupComparison
@@ -21,14 +20,6 @@ def says(comparison: GroupComparison, group: Group, metric: TrialMetric) -> str:
     if difference is None or baseline is None:
         return ""
     return difference_in_words(difference, group, baseline, metric)
-
-
-def list_sentences(
-    comparison: GroupComparison, groups: Iterable[Group], metric: TrialMetric
-) -> list[tuple[Group, str]]:
-    """One for each group with a difference to its baseline."""
-    found = ((group, says(comparison, group, metric)) for group in groups)
-    return [(group, sentence) for group, sentence in found if sentence]
 
 
 def difference_in_words(difference: Difference, group: Group, baseline: Group, metric: TrialMetric) -> str:

@@ -87,7 +87,7 @@ def _delta(difference: Difference, clusters: str, wording: DifferenceWording) ->
     interval = difference.interval
     ends = _bare(wording, interval.low), wording.change(interval.high)
     level = f"{100 * interval.level:.0f} % interval {ends[0]} to {ends[1]}"
-    return f"{said} ({level}; {_test(difference, clusters)}, {_p(difference.p)})"
+    return f"{said} ({level}; {_test(difference, clusters)}, {say_p(difference.p)})"
 
 
 def _bare(wording: DifferenceWording, value: float) -> str:
@@ -104,7 +104,7 @@ def _test(difference: Difference, clusters: str) -> str:
     return f"{exact}sign-flip over {difference.clusters} {clusters}"
 
 
-def _p(p: float | None) -> str:
+def say_p(p: float | None) -> str:
     if p is None:
         return "no p"
     if p < 0.001:
@@ -116,7 +116,7 @@ def _verdict(difference: Difference, clusters: str, wording: DifferenceWording) 
     if difference.method == "none":
         return _too_few(difference, clusters)
     if difference.interval is None:
-        return f"{difference.note} ({_test(difference, clusters)}, {_p(difference.p)})"
+        return f"{difference.note} ({_test(difference, clusters)}, {say_p(difference.p)})"
     if difference.excludes_zero:
         return "more than chance alone would usually give"
     return "no clear difference: chance alone could give this"

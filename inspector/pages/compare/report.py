@@ -19,7 +19,6 @@ from benchapp.papers.loading import PAPERS
 from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import GroupComparison, count_added_since
-from benchapp.stats.comparing.comparison_sentences import list_sentences
 from benchapp.stats.comparing.condition_names import SEPARATOR, name_condition, say_label
 from benchapp.stats.comparing.groups import MODEL, Group, experiment_names
 from benchapp.stats.comparing.saved_comparisons import Corrected, Reopened
@@ -30,7 +29,7 @@ from inspector.charts.chart_request import build_sheet
 from inspector.charts.chart_table import MAX_ROWS, TextRow, numeric_columns, text_rows
 from inspector.charts.drawn_chart import draw_chart
 from inspector.charts.sheet import ChartSheet
-from inspector.pages.compare.answer_head import build_head
+from inspector.pages.compare.answer_head import AnswerHead, build_head
 from inspector.pages.compare.comparison_table import run_metrics, table_rows
 
 BUNDLE = "vendor/plotly-cartesian-*.min.js"
@@ -82,7 +81,7 @@ def report_of(choices: Choices, *, saved: Reopened | None = None, problems: Sequ
         "baseline": say_label(choices.baseline.removeprefix(MODEL)),
         "rows": table_rows(sheet, shown, head.answer.every if head else ()),
         "left_out": len(sheet.comparison.groups.all) - len(shown),
-        "sentences": _sentences(sheet, saved.corrected if saved else None),
+        "sentences": _sentences(head, saved.corrected if saved else None),
         "plates": plates,
         "absent": absent,
         "sources": _sources(sheet.published),
@@ -128,15 +127,13 @@ def _inside_script(text: bytes) -> SafeString:
     return mark_safe(text.replace(b"<", b"\\u003c").decode())  # noqa: S308
 
 
-def _sentences(sheet: ChartSheet, corrected: Corrected | None) -> list[tuple[str, str]]:
+def _sentences(head: AnswerHead | None, corrected: Corrected | None) -> list[tuple[str, str]]:
     """Of the declared differences where a set was declared, else of the chosen metric; each with what tells its group
     apart beyond the condition."""
     if corrected:
         return [(each.says, SEPARATOR.join(each.lines)) for each in corrected.hypotheses]
-    if sheet.metric is None:
-        return []
-    found = list_sentences(sheet.comparison, sheet.comparison.groups.all, sheet.metric)
-    return [(sentence, group.label.partition(SEPARATOR)[2]) for group, sentence in found]
+    judged = head.answer.judged if head else []
+    return [(each.says, each.group.label.partition(SEPARATOR)[2]) for each in judged]
 
 
 def _choose_groups(sheet: ChartSheet) -> list[Group]:

@@ -123,3 +123,14 @@ def test_the_head_names_all_that_tie(client: Client) -> None:
 def test_a_replay_s_tile_says_whose_first_try_it_meets(client: Client) -> None:
     """No skill's, as the paper has it, and not the first try of the condition whose tile it is."""
     assert "no skill, first try " in words(client, make_pair(8).get_absolute_url())
+
+
+def test_a_sentence_gives_the_corrected_p_too(client: Client) -> None:
+    """The page's words rest on it, so it can be read beside the p of the test alone."""
+    experiment = make_pair(8)
+    make_learning_run(experiment, condition="curated-static", outcomes=OWN)
+    said = words(client, experiment.get_absolute_url())
+    assert "p = 0.008" in said
+    assert said.count("After Holm&#x27;s correction for all groups: p = 0.016.") == 2
+    assert "Settle 10 points" not in said
+    assert "“Detect a difference of 10 points” means" in said
