@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -18,6 +19,10 @@ class MetricName:
     short: str
     tasks: str = "tasks"
     did: str = "solved"
+
+    def count(self, number: int) -> str:
+        """What it counts, in the number: "new task" of 1."""
+        return self.tasks if number != 1 else re.sub(r"\b(task|instance)s\b", r"\1", self.tasks)
 
 
 KNOWN = {

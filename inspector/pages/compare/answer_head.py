@@ -94,7 +94,7 @@ def write_headline(answer: Answer) -> str:
     is_counted = found.replicates[0] == found.replicates[1] and of <= COUNTED_UP_TO and not metric.macro
     if is_counted and all(abs(count - round(count)) < 1e-6 for count in counts):
         # Replicates try the same tasks again: what is counted is trials then.
-        counted = f"trials on {name.tasks} passed" if of > found.tasks else f"{name.tasks} {name.did}"
+        counted = f"trials on {name.tasks} passed" if of > found.tasks else f"{name.count(of)} {name.did}"
         return f"{counts[0]:.0f} of {of} {counted} at best, {counts[1]:.0f} with {base}."
     of_100 = round(100 * found.own), round(100 * found.other)
     verb = {"solved": "solves", "passed": "passes"}[name.did]
@@ -111,7 +111,7 @@ def _write_alone(answer: Answer) -> str:
     if not answer.metric.is_share:
         return f"{name.title}: {render_metric(best.value or 0, answer.metric.unit)}."
     if len(best.replicates) == 1 and not answer.metric.macro and best.rate.scored <= COUNTED_UP_TO:
-        return f"{best.rate.passed} of {best.rate.scored} {name.tasks} {name.did}."
+        return f"{best.rate.passed} of {best.rate.scored} {name.count(best.rate.scored)} {name.did}."
     return f"{100 * (best.value or 0):.0f} of 100 {name.tasks} {name.did}."
 
 

@@ -180,7 +180,7 @@ def _tally(trials: QuerySet[Trial], choices: Choices) -> TrialTally:
 
 
 def read_reasons(trials: Iterable[Trial], user: User) -> dict[int, str]:
-    """Failed trial -> its first failed check and how many more, else what ended the agent. Two queries."""
+    """Failed trial -> its first failed check and how many more, else what ended the agent."""
     failed = [trial.pk for trial in trials if trial.success is False]
     closed = closed_trials(user).filter(pk__in=failed).values("pk")
     attempts = Attempt.objects.filter(trial__in=failed, counts=True).exclude(trial__in=closed)

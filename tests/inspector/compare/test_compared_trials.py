@@ -186,7 +186,7 @@ def test_it_asks_no_more_of_the_database_for_more_trials(client: Client, query: 
         for _ in range(count // 2):
             make_learning_run(experiment, condition="no-skill", outcomes=OUTCOMES)
 
-    assert assert_queries_flat(client, f"/compare/trials/?{query}", make) <= 6
+    assert assert_queries_flat(client, f"/compare/trials/?{query}", make) <= 9  # three of them say why trials failed
 
 
 def test_it_says_what_failed_and_what_a_trial_is_held_against(client: Client) -> None:
