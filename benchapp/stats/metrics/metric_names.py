@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from benchapp.stats.metrics.metric import TrialMetric
+from benchapp.stats.metrics.metric import MetricUnit, RunMetric, TrialMetric
 from runner.base.types import Role
 
 
@@ -43,6 +43,17 @@ KNOWN = {
 }
 
 
+UNTOLD = (MetricUnit.SHARE, MetricUnit.COUNT)
+
+
+def note_metric(metric: TrialMetric | RunMetric) -> str:
+    """What stands small beside a metric's name: its code and unit, each only where the name does not say it already."""
+    said = name_metric(metric).title.lower()
+    code = metric.key if metric.key.replace("-", " ").lower() != said else ""
+    unit = "" if metric.unit in UNTOLD or metric.unit.value.lower() in said.split() else metric.unit.value
+    return ", ".join(filter(None, (code, unit)))
+
+
 ROLES: Mapping[str, str] = {
     Role.CONTEXT_SHIFT: "new context",
     Role.ADVERSARIAL: "trap",
@@ -55,7 +66,7 @@ def name_role(role: str) -> str:
     return ROLES.get(role, role)
 
 
-def name_metric(metric: TrialMetric) -> MetricName:
+def name_metric(metric: TrialMetric | RunMetric) -> MetricName:
     """The plain names of a metric; one without gets its own name, beginning with a capital."""
     known = KNOWN.get(metric.key)
     plain = metric.name[:1].upper() + metric.name[1:]
