@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from benchapp.stats.comparing.comparison import GroupComparison
+from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.difference import Difference
 from benchapp.stats.inference.sentences import SHARES, DifferenceWording, amounts, sentence
 from benchapp.stats.metrics.metric import MetricUnit, TrialMetric
+from benchapp.stats.metrics.metric_names import say_metric
 
 LEVEL = 0.05
 DIGITS = {MetricUnit.USD: 4, MetricUnit.TOKENS: 0, MetricUnit.SCORE: 2}
@@ -24,7 +26,7 @@ def says(comparison: GroupComparison, group: Group, metric: TrialMetric) -> str:
 
 def difference_in_words(difference: Difference, group: Group, baseline: Group, metric: TrialMetric) -> str:
     own, other = _name_apart(group, baseline)
-    return sentence(difference, own=own, other=other, metric=metric.key, wording=wording_of(metric))
+    return sentence(difference, own=own, other=other, metric=say_metric(metric), wording=wording_of(metric))
 
 
 def wording_of(metric: TrialMetric) -> DifferenceWording:
@@ -42,5 +44,5 @@ def leaves_out_zero(difference: Difference) -> bool:
 def _name_apart(group: Group, baseline: Group) -> tuple[str, str]:
     """Names that distinguish the two: their conditions if these differ, else their agent models."""
     if group.condition != baseline.condition:
-        return group.condition, baseline.condition
+        return name_condition(group.condition).title, name_condition(baseline.condition).title
     return group.agent_model, baseline.agent_model

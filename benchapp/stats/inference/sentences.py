@@ -77,7 +77,7 @@ def _sides(difference: Difference, own: str, other: str, unit: str, wording: Dif
 
 def _runs(replicates: tuple[int, int]) -> str:
     own, other = replicates
-    return f"{own} learning runs each" if own == other else f"{own} against {other} learning runs"
+    return f"{own} replicates each" if own == other else f"{own} against {other} replicates"
 
 
 def _delta(difference: Difference, clusters: str, wording: DifferenceWording) -> str:
@@ -98,7 +98,7 @@ def _bare(wording: DifferenceWording, value: float) -> str:
 def _test(difference: Difference, clusters: str) -> str:
     if difference.method == "welch":
         lopsided = f", {SMALLER}" if is_lopsided(*difference.replicates) else ""
-        return f"Welch's t over the means of learning runs{lopsided}"
+        return f"Welch's t over the means of replicates{lopsided}"
     even = difference.replicates[0] == difference.replicates[1]
     exact = "exact " if difference.clusters <= ENUMERATED and even else ""
     return f"{exact}sign-flip over {difference.clusters} {clusters}"
@@ -136,5 +136,5 @@ def _covers(difference: Difference, unit: str) -> str:
     dropped = f"{difference.dropped} {unit} not scored in every run are left out" if difference.dropped else ""
     if difference.method == "none" or min(runs) > 1:
         return dropped
-    which = "one learning run per condition" if max(runs) == 1 else "one learning run on one side"
+    which = "one replicate per condition" if max(runs) == 1 else "one replicate on one side"
     return "; ".join(filter(None, (f"{which}: this covers {unit}, not reruns", dropped)))

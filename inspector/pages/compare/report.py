@@ -17,6 +17,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from benchapp.papers.loading import PAPERS
 from benchapp.papers.published_rows import PrintedNumber
+from benchapp.stats.comparing.answer import arrange
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import GroupComparison, count_added_since
 from benchapp.stats.comparing.condition_names import SEPARATOR, name_condition, say_label
@@ -79,7 +80,7 @@ def report_of(choices: Choices, *, saved: Reopened | None = None, problems: Sequ
         "metrics": (*sheet.metrics, *run_metrics(sheet)),
         "head": head,
         "baseline": say_label(choices.baseline.removeprefix(MODEL)),
-        "rows": table_rows(sheet, shown, head.answer.every if head else ()),
+        "rows": table_rows(sheet, arrange(shown), head.answer.every if head else ()),
         "left_out": len(sheet.comparison.groups.all) - len(shown),
         "sentences": _sentences(head, saved.corrected if saved else None),
         "plates": plates,

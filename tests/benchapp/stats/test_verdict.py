@@ -47,7 +47,7 @@ def test_it_tells_a_difference_that_every_episode_shows_alike() -> None:
     assert difference.interval is None
     assert np.isclose(difference.p, 2 / 2**6)
     assert Answer(comparison, (ESR,), ESR).heading == "Yes, skills clearly helped."
-    assert "one learning run per condition: this covers tasks, not reruns" in says(comparison, group, ESR)
+    assert "one replicate per condition: this covers tasks, not reruns" in says(comparison, group, ESR)
 
 
 def test_it_tests_nothing_below_six_episodes() -> None:

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import re
+from html import unescape
+
 import pytest
+from django.test import Client
 
 from benchapp.exports.latex import condition_table
 from benchapp.models import Family, Run
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import MetricCell, comparison_of
 from benchapp.stats.inference.shares import wilson
-from benchapp.stats.metrics.catalogue import METRICS
+from benchapp.stats.metrics.catalogue import METRICS, RUN_METRICS
+from benchapp.stats.metrics.metric_names import name_metric, note_metric
 from inspector.pages.compare.comparison_table import value_text, wilson_text
 from tests.worlds.factories import (
     make_attempt,
+    make_experiment,
     make_family,
+    make_learning_run,
     make_run,
     make_suite,
     make_task,

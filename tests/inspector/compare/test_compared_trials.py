@@ -113,13 +113,13 @@ def test_it_says_the_filter_in_words_and_takes_each_part_away(client: Client) ->
     query = f"experiment={experiment.public_id}&condition=no-skill&metric=ESR&family=E1-F1&outcome=failed"
     response = client.get(f"/compare/trials/?{query}")
     chips = {chip.text: chip.without for chip in response.context["chips"]}
-    assert [text for text in chips if text.startswith("counted by ESR")]
+    assert [text for text in chips if text.startswith("counted by Deployment success (ESR)")]
     assert f"experiment {experiment.name}" in chips
     assert client.get(f"/compare/trials.json{chips['family E1-F1']}").json()["filter"] == {
         "covered": "ESR",
         "outcome": "failed",
     }
-    assert "condition=" not in chips["condition no-skill"]
+    assert "condition=" not in chips["condition No skill"]
     assert f"experiment={experiment.public_id}" in chips["failed"]
     for text in chips:
         assert text in response.text
@@ -205,3 +205,12 @@ def test_it_says_what_failed_and_what_a_trial_is_held_against(client: Client) ->
     assert "held against its trial with the same task, phase, sample and number of" in text
     assert text.count("1</b> trial") == 1
     assert '<p class="says">' not in text
+
+
+def test_filters_are_said_in_the_words_of_the_rows(client: Client) -> None:
+    """Addresses keep the codes."""
+    make_world()
+    text = client.get("/compare/trials/?role=adversarial&condition=no-skill").text
+    assert "<span>role trap</span>" in text
+    assert "<span>condition No skill</span>" in text
+    assert "role=adversarial" in text
