@@ -154,7 +154,7 @@ def _write_missing(comparison: GroupComparison) -> str:
     if any(map(groups.baseline_of, groups.all)):
         return "No task was scored on both sides."
     if not groups.compares_with_no_skill:
-        return "Add runs beside the baseline, with the same tasks."
+        return "Add runs to compare with the baseline, with the same tasks."
     what = "a condition with skills" if all(map(groups.is_baseline, groups.all)) else "runs without a skill"
     return f"Add {what}, with the same models and tasks."
 
