@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
+from benchapp.stats.comparing.answer import judge_groups
 from benchapp.stats.comparing.comparison import GroupComparison, MetricCell
-from benchapp.stats.comparing.groups import Group
+from benchapp.stats.comparing.condition_names import say_label
+from benchapp.stats.comparing.groups import MODEL, Group
 from benchapp.stats.inference.difference import Difference
 from benchapp.stats.inference.shares import MIN_FOR_INTERVAL, percent_text
 from benchapp.stats.metrics.metric import MetricUnit, TrialMetric
+from benchapp.stats.metrics.metric_names import name_metric
 
 ESCAPES = {
     "\\": r"\textbackslash{}",
@@ -52,12 +55,19 @@ def condition_table(comparison: GroupComparison, metrics: Sequence[TrialMetric])
         rf"\caption{{{_caption(comparison, metrics)}}}",
         rf"\begin{{tabular}}{{l{'r' * len(metrics)}}}",
         r"\toprule",
-        " & ".join(["Condition", *(escape(metric.key) for metric in metrics)]) + END,
+        " & ".join(["Condition", *(escape(name_metric(metric).short) for metric in metrics)]) + END,
+        " & ".join(["", *(rf"{{\scriptsize {escape(metric.key)}}}" for metric in metrics)]) + END,
         r"\midrule",
     ]
     shown = [group for group in comparison.groups.all if _has_trials(comparison, group, metrics)]
+    clear = {
+        (judged.group.identity, metric.key)
+        for metric in metrics
+        for judged in judge_groups(comparison, metric)
+        if judged.effect.is_clear
+    }
     for group in shown:
-        lines += _group(comparison, group, metrics)
+        lines += _group(comparison, group, metrics, clear)
     lines += [r"\bottomrule", r"\end{tabular}"]
     notes = _notes(comparison, shown)
     lines += [r"\par\smallskip\footnotesize\raggedright"] + [f"{note}\\\\" for note in notes] if notes else []
@@ -68,12 +78,20 @@ def _has_trials(comparison: GroupComparison, group: Group, metrics: Sequence[Tri
     return any(comparison.cell(group, metric).rate.planned for metric in metrics)
 
 
-def _group(comparison: GroupComparison, group: Group, metrics: Sequence[TrialMetric]) -> list[str]:
-    name = escape(group.label) + _marks(comparison, group)
+def _group(
+    comparison: GroupComparison,
+    group: Group,
+    metrics: Sequence[TrialMetric],
+    clear: Collection[tuple[tuple[object, ...], str]],
+) -> list[str]:
+    name = escape(say_label(group.label)) + _marks(comparison, group)
     values = " & ".join([name, *(_value(comparison.cell(group, metric)) for metric in metrics)])
     if comparison.groups.baseline_of(group) is None:
         return [values + END]
-    differences = [_difference(comparison.difference(group, metric), metric) for metric in metrics]
+    differences = [
+        _difference(comparison.difference(group, metric), metric, is_clear=(group.identity, metric.key) in clear)
+        for metric in metrics
+    ]
     return [values + END, " & ".join(["", *differences]) + END]
 
 
@@ -87,14 +105,14 @@ def _value(cell: MetricCell) -> str:
     return count if is_count else f"{percent_text(cell.value, 1)} ({count})"
 
 
-def _difference(difference: Difference | None, metric: TrialMetric) -> str:
+def _difference(difference: Difference | None, metric: TrialMetric, *, is_clear: bool) -> str:
     if difference is None:
         return ""
     delta = _render_signed(difference.delta, metric)
     if difference.interval is None:
-        return delta
+        return rf"\textbf{{{delta}}}" if is_clear else delta
     ends = f"[{_render_signed(difference.interval.low, metric)}, {_render_signed(difference.interval.high, metric)}]"
-    return rf"\textbf{{{delta}}} {ends}" if difference.excludes_zero else f"{delta} {ends}"
+    return rf"\textbf{{{delta}}} {ends}" if is_clear else f"{delta} {ends}"
 
 
 def _render_signed(value: float, metric: TrialMetric) -> str:
@@ -143,8 +161,8 @@ def _caption(comparison: GroupComparison, metrics: Sequence[TrialMetric]) -> str
     if shares and units:
         said.append(f"Other columns: means in {', '.join(map(escape, units))}.")
     said.append(
-        f"Second lines: difference to {escape(comparison.choices.baseline)} on the tasks scored on both sides, with the"
-        r" 95\,\% interval of the primary test, if it has one; bold if it excludes 0. Uncorrected."
+        f"Second lines: difference to {escape(say_label(comparison.choices.baseline.removeprefix(MODEL)))} on the tasks scored on both sides, with the"
+        r" 95\,\% interval of the primary test, if it has one; bold where the test still distinguishes it from 0 after Holm's correction for all groups of its column."
     )
     if comparison.choices.as_of:
         said.append(f"As of {comparison.choices.as_of:%Y-%m-%d %H:%M} UTC.")

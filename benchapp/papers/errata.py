@@ -12,6 +12,7 @@ from functools import cache
 
 from benchapp.papers.loading import DATA, read_published_rows
 
+ROUNDING = "rounded before subtracting"
 FINDINGS = DATA / "findings.json"
 
 
@@ -29,6 +30,11 @@ class Erratum:
     recomputed: str
     kind: str
     sentence: str
+
+    @property
+    def is_rounding(self) -> bool:
+        """The paper subtracted what it then rounded, or the other way round: a last digit, and no contradiction."""
+        return self.kind == ROUNDING
 
 
 @cache

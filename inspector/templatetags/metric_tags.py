@@ -9,7 +9,7 @@ from django.utils.safestring import SafeString
 from benchapp.record.visible import visible
 from benchapp.stats.comparing.condition_names import SEPARATOR, name_condition
 from benchapp.stats.metrics.metric import TrialMetric
-from benchapp.stats.metrics.metric_names import MetricName, name_metric
+from benchapp.stats.metrics.metric_names import MetricName, name_metric, note_metric
 from inspector.charts.chart_table import MINUS
 from inspector.pages.compare.forest_lanes import ForestLane
 from inspector.templatetags.page_tags import condition
@@ -20,6 +20,11 @@ register = template.Library()
 @register.filter
 def metric_name(metric: TrialMetric) -> MetricName:
     return name_metric(metric)
+
+
+@register.filter
+def metric_note(metric: TrialMetric) -> str:
+    return note_metric(metric)
 
 
 @register.filter

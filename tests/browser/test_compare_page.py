@@ -62,7 +62,9 @@ def test_the_verdict_and_its_sentence_come_from_the_test(base: str, page: Page) 
     expect(page.locator("#answer")).to_contain_text("Likely, but not beyond doubt.")  # Holm doubles the smaller p
     page.locator("#sentences summary").click()
     first = page.locator("#sentences li").first
-    expect(first).to_contain_text("selfgen-always solved 24 of 36 tasks, no-skill 0 of 36 of the same: +66.7 points")
+    expect(first).to_contain_text(
+        "Self-written, always revised solved 24 of 36 tasks, No skill 0 of 36 of the same: +66.7 points"
+    )
     expect(first).to_contain_text("exact sign-flip over 6 episodes, p = 0.031")
 
 

@@ -21,10 +21,10 @@ METRICS = tuple(
     for key, name, phase, role, meaning in (
         ("LSR", "acquisition", Phase.ACQUISITION, None, LEARNING),
         ("RSR", "replay", Phase.REPLAY, None, "replay success: the same tasks again with the finished library"),
-        ("ESR", "deployment", Phase.DEPLOYMENT, None, "evaluation success: unseen tasks with the frozen library"),
-        ("CSSR", "context shift", Phase.DEPLOYMENT, Role.CONTEXT_SHIFT, "deployment tasks in another context"),
-        ("ARSR", "adversarial", Phase.DEPLOYMENT, Role.ADVERSARIAL, "deployment tasks built against a wrong rule"),
-        ("CompSR", "composition", Phase.DEPLOYMENT, Role.COMPOSITION, "deployment tasks that need several skills"),
+        ("ESR", "deployment", Phase.DEPLOYMENT, None, "deployment success: unseen tasks with the frozen library"),
+        ("CSSR", "new context", Phase.DEPLOYMENT, Role.CONTEXT_SHIFT, "deployment tasks in another context"),
+        ("ARSR", "trap", Phase.DEPLOYMENT, Role.ADVERSARIAL, "deployment tasks built against a wrong rule"),
+        ("CompSR", "combination", Phase.DEPLOYMENT, Role.COMPOSITION, "deployment tasks that need several skills"),
     )
 )
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from math import isclose
 
 from scipy.special import stdtrit
 
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.comparing.comparison import GroupComparison, MetricCell
+from benchapp.stats.comparing.comparison_sentences import difference_in_words
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.comparing.effects import Effect, answer_question, judge_effect
 from benchapp.stats.comparing.groups import MODEL, Group
 from benchapp.stats.inference.difference import Difference
 from benchapp.stats.inference.holm import holm
 from benchapp.stats.inference.interval import TAIL
+from benchapp.stats.inference.sentences import say_p
 from benchapp.stats.metrics.metric import Better, TrialMetric
 
 DETECTED = 0.10  # shares: the difference that a plan of more replicates is made for
@@ -42,6 +45,14 @@ class JudgedGroup(Shaped):
         *("label=group.label", "metric=metric.key", "delta=difference.delta", "p_holm=corrected"),
         *(("effect", lambda judged: judged.effect.value), "more?", "more_of?"),
     )
+
+    @property
+    def says(self) -> str:
+        """One sentence, and what is left of its p after the correction."""
+        said = difference_in_words(self.difference, self.group, self.baseline, self.metric)
+        if self.corrected is None or self.effect is Effect.UNTESTED:
+            return said
+        return f"{said} After Holm's correction for all groups: {say_p(self.corrected)}."
 
     @property
     def more(self) -> int | None:
@@ -118,6 +129,11 @@ class Answer:
         return self.by_metric[self.metric.key]
 
     @property
+    def tested(self) -> list[JudgedGroup]:
+        """The headline is about these: single trials of one more experiment do not change it."""
+        return [each for each in self.judged if each.effect is not Effect.UNTESTED]
+
+    @property
     def every(self) -> list[JudgedGroup]:
         """All groups in all primary metrics."""
         return [each for judged in self.by_metric.values() for each in judged]
@@ -138,7 +154,19 @@ class Answer:
         for effect in ORDER:
             if sure := [each for each in self.judged if each.effect is effect]:
                 return max(sure, key=self._gain)
-        return max(self.judged, key=self._gain, default=None)
+        return max(self.tested or self.judged, key=self._gain, default=None)
+
+    @property
+    def alike(self) -> list[JudgedGroup]:
+        """The best and all that are no worse than it by value and by effect, in the order of every list."""
+        best = self.best
+        found = [
+            each
+            for each in self.judged
+            if best and each.effect is best.effect and isclose(each.difference.delta, best.difference.delta)
+        ]
+        places = {group.identity: place for place, group in enumerate(arrange(each.group for each in found))}
+        return sorted(found, key=lambda each: places[each.group.identity])
 
     def _gain(self, judged: JudgedGroup) -> tuple[float, int]:
         """Equal gains: the one further down the list, which was revised more."""
@@ -174,7 +202,7 @@ class Answer:
         better, worse = self.count(Effect.UP), self.count(Effect.DOWN)
         if better or worse:
             counts = [f"{better} clearly better" if better else "", f"{worse} clearly worse" if worse else ""]
-            return f"Of {len(effects)} groups: {', '.join(filter(None, counts))}."
+            return f"Of {len(self.tested)} groups: {', '.join(filter(None, counts))}."
         if self.count(Effect.LIKELY_UP, Effect.LIKELY_DOWN):
             return "A likely difference, but not beyond doubt."
         return "Not clear yet."

@@ -97,7 +97,9 @@ class GroupComparison:
 
     @cached_property
     def groups(self) -> Groups:
-        unfinished = {run.pk for run in self.runs if not TrialTally.of(self.outcomes[run.pk]).is_over}
+        """A cancelled run brings no further trials: what it has is all there will be."""
+        going = (run for run in self.runs if run.status != Run.Status.CANCELLED)
+        unfinished = {run.pk for run in going if not TrialTally.of(self.outcomes[run.pk]).is_over}
         return Groups.of(self.runs, self.choices.baseline, unfinished)
 
     # --- outcomes ------------------------------------------------------------------------------------------------

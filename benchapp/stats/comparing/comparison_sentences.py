@@ -1,15 +1,16 @@
-"""What a comparison says in words: one plain sentence per difference, and one about all of them."""
+"""What a comparison says in words: one plain sentence per difference."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from benchapp.stats.comparing.comparison import GroupComparison
+from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.difference import Difference
 from benchapp.stats.inference.sentences import SHARES, DifferenceWording, amounts, sentence
 from benchapp.stats.metrics.metric import MetricUnit, TrialMetric
+from benchapp.stats.metrics.metric_names import say_metric
 
 LEVEL = 0.05
 DIGITS = {MetricUnit.USD: 4, MetricUnit.TOKENS: 0, MetricUnit.SCORE: 2}
@@ -23,43 +24,14 @@ def says(comparison: GroupComparison, group: Group, metric: TrialMetric) -> str:
     return difference_in_words(difference, group, baseline, metric)
 
 
-def list_sentences(
-    comparison: GroupComparison, groups: Iterable[Group], metric: TrialMetric
-) -> list[tuple[Group, str]]:
-    """One for each group with a difference to its baseline."""
-    found = ((group, says(comparison, group, metric)) for group in groups)
-    return [(group, sentence) for group, sentence in found if sentence]
-
-
 def difference_in_words(difference: Difference, group: Group, baseline: Group, metric: TrialMetric) -> str:
     own, other = _name_apart(group, baseline)
-    return sentence(difference, own=own, other=other, metric=metric.key, wording=wording_of(metric))
+    return sentence(difference, own=own, other=other, metric=say_metric(metric), wording=wording_of(metric))
 
 
 def wording_of(metric: TrialMetric) -> DifferenceWording:
     wording = SHARES if metric.is_share else amounts(metric.unit.value, DIGITS.get(metric.unit, 1))
     return replace(wording, verb=None, over="families") if metric.macro else wording
-
-
-def verdict(comparison: GroupComparison, groups: Iterable[Group], metric: TrialMetric) -> str:
-    """How many groups differ from their baseline in this metric by more than chance would usually give."""
-    found = [found for group in groups if (found := comparison.difference(group, metric)) is not None]
-    tested = [difference for difference in found if difference.method != "none"]
-    if not found:
-        return ""
-    if not tested:
-        return (
-            f"{metric.key}: none of {_differences(len(found))} can be tested: too few episodes, and no replicates on both"
-            " sides."
-        )
-    told = [difference for difference in tested if leaves_out_zero(difference)]
-    up = sum(difference.delta > 0 for difference in told)
-    which = f" ({up} up, {len(told) - up} down)" if told else ""
-    chance = 0.05 * len(tested)
-    return (
-        f"{metric.key}: {len(told) or 'none'} of {_differences(len(tested))} {'is' if len(told) == 1 else 'are'} clear{which}. Uncorrected: without"
-        f" any effect, about {chance:.1f} of {len(tested)} would look clear."
-    )
 
 
 def leaves_out_zero(difference: Difference) -> bool:
@@ -69,12 +41,8 @@ def leaves_out_zero(difference: Difference) -> bool:
     )
 
 
-def _differences(count: int) -> str:
-    return f"{count} difference{'' if count == 1 else 's'} to the baseline"
-
-
 def _name_apart(group: Group, baseline: Group) -> tuple[str, str]:
     """Names that distinguish the two: their conditions if these differ, else their agent models."""
     if group.condition != baseline.condition:
-        return group.condition, baseline.condition
+        return name_condition(group.condition).title, name_condition(baseline.condition).title
     return group.agent_model, baseline.agent_model

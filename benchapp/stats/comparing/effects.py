@@ -81,19 +81,21 @@ def _is_tested(difference: Difference) -> bool:
 
 
 def answer_question(effects: Sequence[Effect], episodes: int) -> str:
-    """The heading that answers "Did skills help?" from the effects of all ways to remember against no skill."""
-    count = len(effects)
+    """The heading that answers "Did skills help?" from the effects of all ways to remember against no skill. What cannot be
+    tested is not counted among those that did not help."""
+    tested = [each for each in effects if each is not Effect.UNTESTED]
+    count = len(tested)
     better = sum(each is Effect.UP for each in effects)
     worse = sum(each is Effect.DOWN for each in effects)
     if better:
         hurts = f"; {_say_count(worse)} clearly hurt" if worse else ""
         return f"Yes, {_say_part(better, count)} clearly helped{hurts}."
-    if not effects or all(each is Effect.UNTESTED for each in effects):
+    if not tested:
         few = "One episode is" if episodes == 1 else f"{episodes} episodes are"
         return f"Maybe. {few} too few to tell."
     if Effect.LIKELY_UP in effects:
         return "Likely, but not beyond doubt."
-    if all(each in (Effect.SAME, Effect.DOWN, Effect.LIKELY_DOWN) for each in effects):
+    if all(each in (Effect.SAME, Effect.DOWN, Effect.LIKELY_DOWN) for each in tested):
         return "No."
     return "Not clear yet."
 

@@ -47,6 +47,7 @@ class ExperimentVerdict(Shaped):
     metric: str
     ways: tuple[JudgedWay, ...]
     has_baseline: bool
+    is_baseline_alone: bool  # every run is without a skill: skills are missing, not a baseline
     episodes: int  # of which the difference with the most is about
 
     json_shape = JsonShape("answer", "metric", "ways")
@@ -135,7 +136,8 @@ def _judge(experiment: Experiment, runs: Sequence[Run]) -> ExperimentVerdict:
     )
     episodes = max((found.clusters for found in differences.values() if found), default=0)
     answer = answer_question([way.effect for way in ways], episodes)
-    return ExperimentVerdict(answer, metric.key, ways, bool(others), episodes)
+    alone = all(map(groups.is_baseline, groups.all))
+    return ExperimentVerdict(answer, metric.key, ways, bool(others), alone, episodes)
 
 
 def choose_metric(comparison: GroupComparison) -> TrialMetric:

@@ -11,10 +11,12 @@ from benchapp.models import Run, Trial
 from benchapp.models.trials import TrialQuerySet
 from benchapp.stats.comparing.choices import Choices, QueryValues
 from benchapp.stats.comparing.comparison import comparison_of
+from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.comparing.groups import MODEL, Group, Groups
 from benchapp.stats.comparing.selection import select_runs
 from benchapp.stats.metrics.catalogue import METRICS
 from benchapp.stats.metrics.metric import Instances, TrialMetric
+from benchapp.stats.metrics.metric_names import name_role, say_metric
 from runner.base.types import Phase, Role
 
 OUTCOMES = ("passed", "failed", "unscored")
@@ -237,7 +239,8 @@ def in_words(choices: Choices, narrowing: Narrowing) -> list[tuple[str, object, 
         given = getattr(choices, name)
         for value in given if isinstance(given, tuple) else (given,):
             if value not in (None, ""):
-                said.append((name, value, f"{title} {value}"))
+                shown = name_condition(str(value)).title if name == "condition" else value
+                said.append((name, value, f"{title} {shown}"))
             elif isinstance(given, tuple):
                 said.append((name, value, f"no {title}"))
     return said
@@ -265,8 +268,7 @@ OUTCOME_WORDS = {
 
 def _part(name: str, value: str) -> str:
     if name == "covered":
-        metric = METRICS[value]
-        return f"counted by {metric.key}: {metric.meaning}; tainted episodes left out"
+        return f"counted by {say_metric(METRICS[value])}; tainted episodes left out"
     if name == "outcome":
         return OUTCOME_WORDS[value]
     if name == "replay":
@@ -274,4 +276,4 @@ def _part(name: str, value: str) -> str:
         return f"first try {first}, replay {again}"
     if name == "phase":
         return f"{value} phase"
-    return f"{name} {value}" if value else f"no {name} reported"
+    return f"{name} {name_role(value) if name == 'role' else value}" if value else f"no {name} reported"

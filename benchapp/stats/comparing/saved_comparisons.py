@@ -20,6 +20,7 @@ from benchapp.stats.inference.difference import Difference
 from benchapp.stats.inference.holm import holm
 from benchapp.stats.metrics.catalogue import METRICS
 from benchapp.stats.metrics.metric import TrialMetric
+from benchapp.stats.metrics.metric_names import say_metric
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class Hypothesis:
     @property
     def says(self) -> str:
         if self.difference is None:
-            return f"{self.metric.key}: no task was scored on both sides, so there is nothing to compare."
+            return f"{say_metric(self.metric)}: no task was scored on both sides, so there is nothing to compare."
         return difference_in_words(self.difference, self.group, self.baseline, self.metric)
 
 
@@ -112,7 +113,7 @@ def _explain_needed(differences: int) -> str:
     episodes = clusters_for(LEVEL / differences)
     fewer = ", or fewer differences" if differences > 1 else ""
     more = "More episodes do not help" if episodes is None else f"It takes {episodes} episodes"
-    return f"{more}{fewer}, or two learning runs or more on both sides."
+    return f"{more}{fewer}, or two replicates or more on both sides."
 
 
 def save_comparison(

@@ -77,7 +77,7 @@ def _sides(difference: Difference, own: str, other: str, unit: str, wording: Dif
 
 def _runs(replicates: tuple[int, int]) -> str:
     own, other = replicates
-    return f"{own} learning runs each" if own == other else f"{own} against {other} learning runs"
+    return f"{own} replicates each" if own == other else f"{own} against {other} replicates"
 
 
 def _delta(difference: Difference, clusters: str, wording: DifferenceWording) -> str:
@@ -87,7 +87,7 @@ def _delta(difference: Difference, clusters: str, wording: DifferenceWording) ->
     interval = difference.interval
     ends = _bare(wording, interval.low), wording.change(interval.high)
     level = f"{100 * interval.level:.0f} % interval {ends[0]} to {ends[1]}"
-    return f"{said} ({level}; {_test(difference, clusters)}, {_p(difference.p)})"
+    return f"{said} ({level}; {_test(difference, clusters)}, {say_p(difference.p)})"
 
 
 def _bare(wording: DifferenceWording, value: float) -> str:
@@ -98,13 +98,13 @@ def _bare(wording: DifferenceWording, value: float) -> str:
 def _test(difference: Difference, clusters: str) -> str:
     if difference.method == "welch":
         lopsided = f", {SMALLER}" if is_lopsided(*difference.replicates) else ""
-        return f"Welch's t over the means of learning runs{lopsided}"
+        return f"Welch's t over the means of replicates{lopsided}"
     even = difference.replicates[0] == difference.replicates[1]
     exact = "exact " if difference.clusters <= ENUMERATED and even else ""
     return f"{exact}sign-flip over {difference.clusters} {clusters}"
 
 
-def _p(p: float | None) -> str:
+def say_p(p: float | None) -> str:
     if p is None:
         return "no p"
     if p < 0.001:
@@ -116,7 +116,7 @@ def _verdict(difference: Difference, clusters: str, wording: DifferenceWording) 
     if difference.method == "none":
         return _too_few(difference, clusters)
     if difference.interval is None:
-        return f"{difference.note} ({_test(difference, clusters)}, {_p(difference.p)})"
+        return f"{difference.note} ({_test(difference, clusters)}, {say_p(difference.p)})"
     if difference.excludes_zero:
         return "more than chance alone would usually give"
     return "no clear difference: chance alone could give this"
@@ -136,5 +136,5 @@ def _covers(difference: Difference, unit: str) -> str:
     dropped = f"{difference.dropped} {unit} not scored in every run are left out" if difference.dropped else ""
     if difference.method == "none" or min(runs) > 1:
         return dropped
-    which = "one learning run per condition" if max(runs) == 1 else "one learning run on one side"
+    which = "one replicate per condition" if max(runs) == 1 else "one replicate on one side"
     return "; ".join(filter(None, (f"{which}: this covers {unit}, not reruns", dropped)))

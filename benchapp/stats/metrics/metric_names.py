@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from benchapp.stats.metrics.metric import TrialMetric
+from benchapp.stats.metrics.metric import MetricUnit, RunMetric, TrialMetric
 from runner.base.types import Role
 
 
@@ -18,6 +19,10 @@ class MetricName:
     short: str
     tasks: str = "tasks"
     did: str = "solved"
+
+    def count(self, number: int) -> str:
+        """What it counts, in the number: "new task" of 1."""
+        return self.tasks if number != 1 else re.sub(r"\b(task|instance)s\b", r"\1", self.tasks)
 
 
 KNOWN = {
@@ -38,6 +43,23 @@ KNOWN = {
 }
 
 
+def say_metric(metric: TrialMetric) -> str:
+    """In a sentence or a note: "Deployment success (ESR)"."""
+    name = name_metric(metric)
+    return f"{name.title} ({name.code})" if metric.key in KNOWN else name.title
+
+
+UNTOLD = (MetricUnit.SHARE, MetricUnit.COUNT)
+
+
+def note_metric(metric: TrialMetric | RunMetric) -> str:
+    """What stands small beside a metric's name: its code and unit, each only where the name does not say it already."""
+    said = name_metric(metric).title.lower()
+    code = metric.key if metric.key.replace("-", " ").lower() != said else ""
+    unit = "" if metric.unit in UNTOLD or metric.unit.value.lower() in said.split() else metric.unit.value
+    return ", ".join(filter(None, (code, unit)))
+
+
 ROLES: Mapping[str, str] = {
     Role.CONTEXT_SHIFT: "new context",
     Role.ADVERSARIAL: "trap",
@@ -50,7 +72,7 @@ def name_role(role: str) -> str:
     return ROLES.get(role, role)
 
 
-def name_metric(metric: TrialMetric) -> MetricName:
+def name_metric(metric: TrialMetric | RunMetric) -> MetricName:
     """The plain names of a metric; one without gets its own name, beginning with a capital."""
     known = KNOWN.get(metric.key)
     plain = metric.name[:1].upper() + metric.name[1:]

@@ -30,7 +30,7 @@ PHASES = (Phase.DEPLOYMENT, Phase.EVALUATION)
 LIMITS = (
     "pass@k rises with every extra try: compare it only at equal k and equal numbers of tries.",
     "It assumes that somebody can identify the passing try; a task passed once counts like one passed always.",
-    "Tries that share a library are not independent: they say nothing about another learning run.",
+    "Tries that share a library are not independent: they say nothing about another replicate.",
 )
 
 

@@ -12,6 +12,7 @@ from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.learning.library_sizes import LibrarySize, read_final_libraries
 from benchapp.stats.metrics.metric import FIRST_TRIES, MetricUnit, TrialMetric
+from benchapp.stats.metrics.metric_names import say_metric
 from inspector.charts.drawing.quantities import plural, unit_of
 from inspector.charts.lacking import WITHOUT_LIBRARY
 from inspector.charts.sheet import ChartSheet
@@ -78,7 +79,7 @@ def _metric(sheet: ChartSheet, metric: TrialMetric, groups: Sequence[Group]) -> 
         rate = cell.rate
         over = f"{rate.passed}/{rate.scored} trials" if metric.is_share else plural(rate.scored, "trial")
         values.append(ProfileValue(cell.value, over, sheet.trials_url(group, metric=metric)))
-    return ProfileMeasure(f"{metric.key}, {metric.name}", metric.unit, unit_of(metric.unit), tuple(values))
+    return ProfileMeasure(say_metric(metric), metric.unit, unit_of(metric.unit), tuple(values))
 
 
 def _over_trials(

@@ -126,7 +126,7 @@ def _notes(
     apart = [text for metric in metrics if (text := _describe_range(metric, averages))]
     return (
         "Every cell is the mean over runs (agent models and replicates alike) of the share passed there. Nothing is tested. "
-        "Choose one agent model above to see it alone.",
+        "Choose one agent model to see it alone.",
         *([f"Columns: {columns}."] if columns else []),
         *(
             [f"From the easiest to the hardest environment, each averaged over conditions: {', '.join(apart)}."]

@@ -14,6 +14,7 @@ from plotly import graph_objects as go
 
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.metrics.metric import Better, TrialMetric
+from benchapp.stats.metrics.metric_names import say_metric
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn
 from inspector.charts.drawing.arms import names_of
 from inspector.charts.drawing.gain import (
@@ -210,7 +211,7 @@ def _notes(metric: TrialMetric, by_family: bool, groups: int, places: int) -> It
         if by_family
         else "A cell is the plain mean of its families' differences, not weighted by tasks"
     )
-    yield f"{metric.key}, {metric.name}. {kind}; each difference uses the tasks scored on both sides. Nothing is tested."
+    yield f"{say_metric(metric)}. {kind}; each difference uses the tasks scored on both sides. Nothing is tested."
     yield "Blank: no task in common."
     if metric.better is Better.LOWER:
         yield f"Lower is better for {metric.key}: a difference below 0 is a gain."

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from django.urls import reverse
 
 from benchapp.stats.comparing.answer import Answer, JudgedGroup, arrange
+from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.condition_names import ConditionName, name_condition
 from benchapp.stats.metrics.amounts import render_metric, render_signed
 from benchapp.stats.metrics.metric import TrialMetric
@@ -93,7 +94,7 @@ def write_headline(answer: Answer) -> str:
     is_counted = found.replicates[0] == found.replicates[1] and of <= COUNTED_UP_TO and not metric.macro
     if is_counted and all(abs(count - round(count)) < 1e-6 for count in counts):
         # Replicates try the same tasks again: what is counted is trials then.
-        counted = f"trials on {name.tasks} passed" if of > found.tasks else f"{name.tasks} {name.did}"
+        counted = f"trials on {name.tasks} passed" if of > found.tasks else f"{name.count(of)} {name.did}"
         return f"{counts[0]:.0f} of {of} {counted} at best, {counts[1]:.0f} with {base}."
     of_100 = round(100 * found.own), round(100 * found.other)
     verb = {"solved": "solves", "passed": "passes"}[name.did]
@@ -110,7 +111,7 @@ def _write_alone(answer: Answer) -> str:
     if not answer.metric.is_share:
         return f"{name.title}: {render_metric(best.value or 0, answer.metric.unit)}."
     if len(best.replicates) == 1 and not answer.metric.macro and best.rate.scored <= COUNTED_UP_TO:
-        return f"{best.rate.passed} of {best.rate.scored} {name.tasks} {name.did}."
+        return f"{best.rate.passed} of {best.rate.scored} {name.count(best.rate.scored)} {name.did}."
     return f"{100 * (best.value or 0):.0f} of 100 {name.tasks} {name.did}."
 
 
@@ -130,10 +131,8 @@ def _write_whole(share: float) -> str:
 def _write_lede(answer: Answer) -> str:
     """How sure the best is."""
     best = answer.best
-    if best is None and answer.comparison.unfinished:
-        return "Not all trials have ended yet."
     if best is None:
-        return "Add runs without a skill, with the same models and tasks."
+        return _write_missing(answer.comparison)
     if best.difference.interval is None:
         if best.effect.tone:
             return "" if best.effect.is_clear else f"Not beyond doubt after correcting for {len(answer.judged)} tests."
@@ -145,6 +144,19 @@ def _write_lede(answer: Answer) -> str:
     if best.effect.is_clear and tests > 1:
         return f"{low} to {high}. Still clear after correcting for {tests} tests."
     return f"{low} to {high}, 95 % interval."
+
+
+def _write_missing(comparison: GroupComparison) -> str:
+    """Why nothing could be compared, and what to add."""
+    groups = comparison.groups
+    if comparison.unfinished:
+        return "Not all trials have ended yet."
+    if any(map(groups.baseline_of, groups.all)):
+        return "No task was scored on both sides."
+    if not groups.compares_with_no_skill:
+        return "Add runs to compare with the baseline, with the same tasks."
+    what = "a condition with skills" if all(map(groups.is_baseline, groups.all)) else "runs without a skill"
+    return f"Add {what}, with the same models and tasks."
 
 
 def _build_tile(sheet: ChartSheet, answer: Answer, metric: TrialMetric) -> MetricTile:
@@ -160,7 +172,7 @@ def _draw_tile(bare: MetricTile, judged: JudgedGroup, answer: Answer) -> MetricT
     found, interval = judged.difference, judged.difference.interval
     base = "no skill" if answer.comparison.groups.compares_with_no_skill else "baseline"
     if bare.metric.phases == (Phase.REPLAY,) and answer.comparison.groups.compares_with_no_skill:
-        base = "first try"
+        base = "no skill, first try"
     ends = (found.other + interval.low, found.other + interval.high) if interval else ()
     low, high = (_place(end) for end in ends) if ends else ("", "")
     return MetricTile(
@@ -189,9 +201,15 @@ def _list_elsewhere(answer: Answer) -> list[str]:
 
 
 def _find_library(answer: Answer) -> str:
-    """The library of the best group's first run; empty where it has none, or where nothing could be tested."""
+    """The library of the best group's first run; empty where it has none, where others are as good, or where nothing could
+    be tested."""
     best = answer.best
-    if best is None or best.difference.delta <= 0 or best.group.condition in conditions_without_library():
+    if (
+        best is None
+        or len(answer.alike) > 1
+        or best.difference.delta <= 0
+        or best.group.condition in conditions_without_library()
+    ):
         return ""
     if name_condition(best.group.condition).origin is None:
         return ""

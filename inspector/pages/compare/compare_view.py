@@ -18,7 +18,7 @@ from benchapp.record.json_shape import JsonShape, encode
 from benchapp.stats.comparing.answer import Answer, arrange
 from benchapp.stats.comparing.axis_facets import facets_of
 from benchapp.stats.comparing.comparison import GroupComparison
-from benchapp.stats.comparing.comparison_sentences import list_sentences, says
+from benchapp.stats.comparing.comparison_sentences import says
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.comparing.group_passes import passes_of
 from benchapp.stats.comparing.groups import MODEL, Group
@@ -83,7 +83,7 @@ def build_comparison_context(request: HttpRequest, sheet: ChartSheet, groups: Se
         "run_metrics": run_metrics(sheet),
         "rows": [row for row in rows if not row.is_bare] or rows,
         "bare_rows": [row for row in rows if row.is_bare] if any(not row.is_bare for row in rows) else [],
-        "sentences": list_sentences(comparison, groups, sheet.metric) if sheet.metric else [],
+        "sentences": _list_sentences(head, groups),
         "endings": _endings(groups),
         "passes": passes_of(comparison, groups),
         "profiles": _profiles(sheet, groups),
@@ -91,6 +91,12 @@ def build_comparison_context(request: HttpRequest, sheet: ChartSheet, groups: Se
         "query": comparison.choices.query(),
         "replicated": any(group.replicates > 1 for group in comparison.groups.all),
     }
+
+
+def _list_sentences(head: AnswerHead | None, groups: Sequence[Group]) -> list[tuple[Group, str]]:
+    shown = {group.identity for group in groups}
+    judged = head.answer.judged if head else []
+    return [(each.group, each.says) for each in judged if each.group.identity in shown]
 
 
 def _draw_numbers(sheet: ChartSheet, groups: Sequence[Group]) -> tuple[AnswerHead | None, list[ComparisonRow]]:

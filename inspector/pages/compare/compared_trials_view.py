@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import cast
 from urllib.parse import urlencode
 
 from django.core.paginator import Page
@@ -13,10 +15,13 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from benchapp.exports.export_request import parse_trials_request
-from benchapp.models import Experiment, Trial
+from benchapp.models import Attempt, Check, Experiment, Trial, User
 from benchapp.record.json_shape import JsonShape
+from benchapp.review.blinding import closed_trials
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import count_added_since
+from benchapp.stats.comparing.condition_names import say_label
+from benchapp.stats.comparing.groups import MODEL
 from benchapp.stats.comparing.narrowing import (
     BESIDE,
     OUTCOME_WORDS,
@@ -31,7 +36,7 @@ from benchapp.stats.metrics.tally import TrialTally
 from inspector.pages.compare.crumbs import read_parent
 from inspector.web.responses import PageLink, next_url, paginate, render_page
 from inspector.web.text.row_shapes import TRIAL
-from runner.base.types import Phase
+from runner.base.types import CheckStatus, Phase
 
 PAGE = "compare/compare_trials.html"
 PER_PAGE = 100
@@ -66,11 +71,12 @@ class FilterChip:
 @dataclass(frozen=True, slots=True)
 class ListedTrial:
     """A trial as the list shows it. `later`: it was settled after the pin, so its numbers are not shown. `first`: the
-    first try at the task of a replay."""
+    first try at the task of a replay. `reason`: what failed, empty where nothing did or this reader may not see it."""
 
     trial: Trial
     later: bool
     first: Trial | None
+    reason: str
 
 
 class _TrialTotals:
@@ -106,7 +112,7 @@ def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpRespo
     trials = trials_behind(choices, narrowing)
     tally = _tally(trials, choices)
     page: Page[Trial] = paginate(request, _TrialTotals(_sort_trials(trials, sort), tally.total), per_page=PER_PAGE)  # type: ignore[arg-type]
-    shown = list(_list_trials(list(page), choices))
+    shown = list(_list_trials(list(page), choices, read_reasons(page, cast(User, request.user))))
     here = _address(choices, narrowing)
     added, revised = count_added_since(choices), _count_later(trials, choices)
     data = {
@@ -133,6 +139,8 @@ def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpRespo
         "sort": sort,
         "all_scripted": bool(shown) and all(each.trial.episode.run.scripted for each in shown),
         "replays": any(each.first for each in shown),
+        "reasons": any(each.reason for each in shown),
+        "baseline": say_label(choices.baseline.removeprefix(MODEL)),
         "outcomes": [
             (OUTCOME_WORDS[name], _address(choices, _narrow(narrowing, name)), name == narrowing.outcome)
             for name in (*OUTCOMES, *BESIDE)
@@ -171,7 +179,22 @@ def _tally(trials: QuerySet[Trial], choices: Choices) -> TrialTally:
     return TrialTally(**counts)
 
 
-def _list_trials(trials: list[Trial], choices: Choices) -> Iterable[ListedTrial]:
+def read_reasons(trials: Iterable[Trial], user: User) -> dict[int, str]:
+    """Failed trial -> its first failed check and how many more, else what ended the agent."""
+    failed = [trial.pk for trial in trials if trial.success is False]
+    closed = closed_trials(user).filter(pk__in=failed).values("pk")
+    attempts = Attempt.objects.filter(trial__in=failed, counts=True).exclude(trial__in=closed)
+    ended = attempts.exclude(exception_type="").values_list("trial", "exception_type")
+    checks = Check.objects.filter(verdict__attempt__in=attempts, verdict__is_primary=True)
+    names: dict[int, list[str]] = defaultdict(list)
+    unmet = checks.exclude(status__in=[CheckStatus.PASSED, CheckStatus.SKIPPED]).order_by("verdict", "ordinal")
+    for trial, name in unmet.values_list("verdict__attempt__trial", "name"):
+        names[trial].append(name)
+    more = {trial: f" and {len(found) - 1} more" if found[1:] else "" for trial, found in names.items()}
+    return {**dict(ended), **{trial: f"{found[0]}{more[trial]}" for trial, found in names.items()}}
+
+
+def _list_trials(trials: list[Trial], choices: Choices, reasons: Mapping[int, str]) -> Iterable[ListedTrial]:
     """With the first tries of replays, in one query for the page."""
     replays = [trial for trial in trials if trial.phase == Phase.REPLAY]
     tries = Trial.objects.none()
@@ -185,7 +208,8 @@ def _list_trials(trials: list[Trial], choices: Choices) -> Iterable[ListedTrial]
     firsts = {(each.episode_id, each.task_id, each.sample): each for each in known}
     for trial in trials:
         slot = (trial.episode_id, trial.task_id, trial.sample)
-        yield ListedTrial(trial, _is_later(trial, choices), firsts.get(slot) if trial.phase == Phase.REPLAY else None)
+        first = firsts.get(slot) if trial.phase == Phase.REPLAY else None
+        yield ListedTrial(trial, _is_later(trial, choices), first, reasons.get(trial.pk, ""))
 
 
 def _is_later(trial: Trial, choices: Choices) -> bool:

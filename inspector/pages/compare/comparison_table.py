@@ -101,9 +101,10 @@ def _row(
 
 def _list_caveats(sheet: ChartSheet, group: Group) -> Iterator[str]:
     """What a reader must know before trusting the row: how many runs it is, and where its baseline comes from."""
-    if group.is_unfinished:
-        tally = sheet.comparison.tally(group)
-        yield f"{tally.done:,} of {tally.total:,} trials ended"
+    tally = sheet.comparison.tally(group)
+    if not tally.is_over:
+        cancelled = "" if group.is_unfinished else "cancelled: "
+        yield f"{cancelled}{tally.done:,} of {tally.total:,} trials ended"
     if group.replicates > 1:
         yield f"{group.replicates} replicates"
         if len({run.setup_digest for run in group.runs}) > 1:

@@ -11,12 +11,14 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, Ht
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils.safestring import SafeString
+from django.utils.text import slugify
 from django.views.decorators.http import require_http_methods, require_safe
 
 from benchapp.exports.export_run import FORMATS, Export
 from benchapp.models import Comparison, User
 from benchapp.record.json_shape import JsonShape
 from benchapp.stats.comparing.choices import parse_choices
+from benchapp.stats.comparing.comparison import comparison_of
 from benchapp.stats.comparing.comparison_sentences import LEVEL
 from benchapp.stats.comparing.effects import Effect, judge_effect
 from benchapp.stats.comparing.saved_comparisons import Corrected, Hypothesis, Reopened, save_comparison
@@ -26,7 +28,7 @@ from benchapp.stats.metrics.metric_names import name_metric
 from inspector.charts.chart_request import build_sheet
 from inspector.pages.compare.comparison_table import delta_text, draw_difference
 from inspector.pages.compare.exports_view import stream_export
-from inspector.pages.compare.report import least_bytes, report_of
+from inspector.pages.compare.report import least_bytes, report_of, title_of
 from inspector.web.access import needs
 from inspector.web.responses import link_to, next_url, paginate, render_page
 from inspector.web.text.row_shapes import SETUP
@@ -173,7 +175,8 @@ def comparison_report(request: HttpRequest, public_id: UUID) -> HttpResponse:
 def compare_report(request: HttpRequest) -> HttpResponse:
     """The report of unsaved choices: no correction is made."""
     choices, problems = parse_choices(request.GET)
-    return report_response(report_of(choices, problems=problems), "skillglass-comparison.html")
+    slug = slugify(title_of(comparison_of(choices))) or "comparison"
+    return report_response(report_of(choices, problems=problems), f"skillglass-{slug}.html")
 
 
 def report_response(text: str, name: str) -> HttpResponse:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar, cast
 from urllib.parse import urlencode
@@ -29,6 +29,7 @@ from benchapp.models import Run, User
 from benchapp.record.json_shape import JsonShape
 from benchapp.record.redaction import redact_text
 from benchapp.review.blinding import closed_trials
+from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.metrics.agent_ends import AgentEnd
@@ -117,12 +118,12 @@ def failures(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "columns": name_columns(groups),
         "causes": _rank_causes(comparison, refused),
         "sourced": any(each.source for each in refused),
-        "by_source": [(row, _drop_empty(groups, _cells(comparison, row, "source"))) for row in rows]
+        "by_source": [(row, _drop_empty(groups, _cells(comparison.choices, row, {"source": row.key}))) for row in rows]
         if any(row.key for row in rows)
         else [],
-        "by_group": [(row, _drop_empty(groups, _cells(comparison, row, ""))) for row in groups],
+        "by_group": _draw_groups(comparison, _by_group(shown)),
         "query": comparison.choices.query(),
-        "here": _address(comparison),
+        "here": _address(comparison.choices),
     }
     return render_page(request, "compare/compare_failures.html", data=data, context=context, as_json=as_json)
 
@@ -143,13 +144,22 @@ def _is_asked(shown: RefusedTrial, asked: dict[str, str]) -> bool:
 
 def list_failure_rows(
     request: HttpRequest, comparison: GroupComparison
-) -> tuple[list[tuple[str, str]], list[tuple[Group, list[int], int]]]:
-    """Columns by class and plain name, and per group its refusals in each and their total, as far as this reader may see them."""
+) -> tuple[list[tuple[str, str]], list[tuple[FailureRow, list[FailureCell]]]]:
+    """Columns by class and plain name, and per group its refusals in each, as far as this reader may see them."""
     closed = set(closed_trials(cast(User, request.user)).values_list("pk", flat=True))
     every = _list_refused_trials(comparison, read_failures(comparison.runs))
     found = _by_group([each for each in every if each.refused.pk not in closed])
+    return name_columns([row for _, row in found]), _draw_groups(comparison, found)
+
+
+def _draw_groups(
+    comparison: GroupComparison, found: Sequence[tuple[Group, FailureRow]]
+) -> list[tuple[FailureRow, list[FailureCell]]]:
+    """Each count leads to its trials: those of the group alone."""
     rows = [row for _, row in found]
-    return name_columns(rows), [(group, _drop_empty(rows, row.counts), row.total) for group, row in found]
+    return [
+        (row, _drop_empty(rows, _cells(comparison.choices.but(**group.narrowing), row, {}))) for group, row in found
+    ]
 
 
 def _by_group(shown: Sequence[RefusedTrial]) -> list[tuple[Group, FailureRow]]:
@@ -175,7 +185,7 @@ def _rank_causes(comparison: GroupComparison, refused: Sequence[RefusedRow]) -> 
     row = count_row("", "", refused)
     found = [
         (name, cell)
-        for name, cell in zip(COLUMNS, _cells(comparison, row, ""), strict=True)
+        for name, cell in zip(COLUMNS, _cells(comparison.choices, row, {}), strict=True)
         if cell.count or cell.further
     ]
     found.sort(key=lambda each: (each[0] == UNCLASSIFIED, -each[1].count))
@@ -196,21 +206,21 @@ def _quote(refused: RefusedRow) -> str:
     return redact_text(next(filter(None, said), ""))
 
 
-def _cells(comparison: GroupComparison, row: FailureRow, key: str) -> list[FailureCell]:
-    """With the address of the trials where the list can be narrowed to them."""
+def _cells(choices: Choices, row: FailureRow, narrower: Mapping[str, str]) -> list[FailureCell]:
+    """With the address of their trials."""
     return [
         FailureCell(
             count,
             count / row.total if row.total else None,
             further,
-            _address(comparison, **{"class": name, **({key: row.key} if key else {})}),
+            _address(choices, **{"class": name, **narrower}),
         )
         for name, count, further in zip(COLUMNS, row.counts, row.further, strict=True)
     ]
 
 
-def _address(comparison: GroupComparison, **narrower: str) -> str:
-    query = urlencode([*comparison.choices.pairs(), *narrower.items()])
+def _address(choices: Choices, **narrower: str) -> str:
+    query = urlencode([*choices.pairs(), *narrower.items()])
     return f"{reverse('compare-failures')}?{query}" + ("#trials" if narrower else "")
 
 

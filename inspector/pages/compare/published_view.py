@@ -50,8 +50,10 @@ def published(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "columns": layout.columns,
         "labels": layout.labels,
         "lines": layout.lines,
-        "found": found,
-        "kinds": dict(Counter(finding.kind for finding in found if finding.table == table)),
+        "found": (wrong := [finding for finding in found if not finding.is_rounding]),
+        "rounded": (rounded := [finding for finding in found if finding.is_rounding]),
+        "kinds": dict(Counter(finding.kind for finding in wrong if finding.table == table)),
+        "rounded_here": sum(finding.table == table for finding in rounded),
     }
     return render_page(request, "compare/published.html", data=data, context=context, as_json=as_json)
 

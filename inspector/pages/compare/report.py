@@ -17,18 +17,20 @@ from django.utils.safestring import SafeString, mark_safe
 
 from benchapp.papers.loading import PAPERS
 from benchapp.papers.published_rows import PrintedNumber
+from benchapp.stats.comparing.answer import arrange
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import GroupComparison, count_added_since
-from benchapp.stats.comparing.comparison_sentences import list_sentences, verdict
-from benchapp.stats.comparing.condition_names import SEPARATOR
-from benchapp.stats.comparing.groups import Group
+from benchapp.stats.comparing.condition_names import SEPARATOR, name_condition, say_label
+from benchapp.stats.comparing.groups import MODEL, Group, experiment_names
 from benchapp.stats.comparing.saved_comparisons import Corrected, Reopened
+from benchapp.stats.metrics.metric_names import MetricName, name_metric
 from inspector.charts import CHARTS
 from inspector.charts.chart import Chart, ChartDrawing, TableColumn
 from inspector.charts.chart_request import build_sheet
 from inspector.charts.chart_table import MAX_ROWS, TextRow, numeric_columns, text_rows
 from inspector.charts.drawn_chart import draw_chart
 from inspector.charts.sheet import ChartSheet
+from inspector.pages.compare.answer_head import AnswerHead, build_head
 from inspector.pages.compare.comparison_table import run_metrics, table_rows
 
 BUNDLE = "vendor/plotly-cartesian-*.min.js"
@@ -41,7 +43,7 @@ class Plate:
     chart: Chart
     drawing: ChartDrawing
     figure: SafeString
-    metric: str
+    metric: MetricName | None
 
     @property
     def heads(self) -> list[tuple[TableColumn, bool]]:
@@ -61,9 +63,9 @@ def report_of(choices: Choices, *, saved: Reopened | None = None, problems: Sequ
     made_at = timezone.now()
     sheet = build_sheet(choices)
     plates, absent = _plates(choices)
-    shown = _choose_groups(sheet)
+    shown, head = _choose_groups(sheet), None if saved else build_head(sheet)  # a declared set has its own answers
     context = {
-        "title": saved.saved.name if saved else "Comparison",
+        "title": saved.saved.name if saved else title_of(sheet.comparison),
         "saved": saved.saved if saved else None,
         "moved_on": saved.moved_on() if saved else _came_since(sheet.comparison),
         "corrected": saved.corrected if saved else None,
@@ -76,15 +78,22 @@ def report_of(choices: Choices, *, saved: Reopened | None = None, problems: Sequ
         "comparison": sheet.comparison,
         "setups": sheet.comparison.setups,
         "metrics": (*sheet.metrics, *run_metrics(sheet)),
-        "rows": table_rows(sheet, shown),
+        "head": head,
+        "baseline": say_label(choices.baseline.removeprefix(MODEL)),
+        "rows": table_rows(sheet, arrange(shown), head.answer.every if head else ()),
         "left_out": len(sheet.comparison.groups.all) - len(shown),
-        "verdict": verdict(sheet.comparison, sheet.comparison.groups.all, sheet.metric) if sheet.metric else "",
-        "sentences": _sentences(sheet, saved.corrected if saved else None),
+        "sentences": _sentences(head, saved.corrected if saved else None),
         "plates": plates,
         "absent": absent,
         "sources": _sources(sheet.published),
     }
     return render_to_string("compare/report.html", {**context, **_embed_assets(bool(plates))})
+
+
+def title_of(comparison: GroupComparison) -> str:
+    """The only experiment by its name."""
+    names = [*experiment_names(comparison.groups.all).values()]
+    return names[0] if len(names) == 1 else "Comparison"
 
 
 def _came_since(comparison: GroupComparison) -> list[str]:
@@ -109,7 +118,7 @@ def _plates(choices: Choices) -> tuple[list[Plate], list[tuple[Chart, str]]]:
         if drawn_chart.figure is None:
             absent.append((chart, drawn_chart.drawing.absent))
         else:
-            metric = sheet.metric.key if chart.uses_metric and sheet.metric else ""
+            metric = name_metric(sheet.metric) if chart.uses_metric and sheet.metric else None
             plates.append(Plate(chart, drawn_chart.drawing, _inside_script(drawn_chart.figure), metric))
     return plates, absent
 
@@ -119,15 +128,13 @@ def _inside_script(text: bytes) -> SafeString:
     return mark_safe(text.replace(b"<", b"\\u003c").decode())  # noqa: S308
 
 
-def _sentences(sheet: ChartSheet, corrected: Corrected | None) -> list[tuple[str, str]]:
+def _sentences(head: AnswerHead | None, corrected: Corrected | None) -> list[tuple[str, str]]:
     """Of the declared differences where a set was declared, else of the chosen metric; each with what tells its group
     apart beyond the condition."""
     if corrected:
         return [(each.says, SEPARATOR.join(each.lines)) for each in corrected.hypotheses]
-    if sheet.metric is None:
-        return []
-    found = list_sentences(sheet.comparison, sheet.comparison.groups.all, sheet.metric)
-    return [(sentence, group.label.partition(SEPARATOR)[2]) for group, sentence in found]
+    judged = head.answer.judged if head else []
+    return [(each.says, each.group.label.partition(SEPARATOR)[2]) for each in judged]
 
 
 def _choose_groups(sheet: ChartSheet) -> list[Group]:
@@ -144,12 +151,15 @@ def _choices_in_words(choices: Choices, sheet: ChartSheet) -> list[tuple[str, st
     """Everything that narrows, by the name the page gives it, and the baseline."""
     names = {group.first.experiment.public_id: group.first.experiment.name for group in sheet.comparison.groups.all}
     said = [("Experiment", ", ".join(names.get(each, str(each)) for each in choices.experiment))]
+    said += [("Condition", "; ".join(name_condition(code).title for code in choices.condition))]
     said += [
         (name.replace("_", " ").capitalize(), ", ".join(str(each) or "none" for each in getattr(choices, name)))
-        for name in ("suite", "condition", "agent_model", "author_model", "harness", "replicate")
+        for name in ("suite", "agent_model", "author_model", "harness", "replicate")
     ]
     said += [(f"Taken in {name}", str(getattr(choices, name) or "")) for name in ("since", "until")]
-    return [(name, value) for name, value in said if value] + [("Compared with", choices.baseline)]
+    return [(name, value) for name, value in said if value] + [
+        ("Compared with", say_label(choices.baseline.removeprefix(MODEL)))
+    ]
 
 
 def _sources(published: Sequence[PrintedNumber]) -> list[tuple[str, str]]:

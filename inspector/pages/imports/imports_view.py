@@ -68,6 +68,7 @@ def _render(request: HttpRequest, form: AssignForm, *, as_json: bool, status: in
         "page": problems,
         "form": form,
         "candidates": runs[:RUNS],
+        "lacks_any": any(Run.UNKNOWN in (run.condition, run.author_model) or run.replicate is None for run in runs),
         "more_runs": len(runs) > RUNS,
         "picked": _read_picked(request),
         "formats": tuple(FORMATS),

@@ -200,6 +200,8 @@ class ExperimentRow(Shaped):
         """What keeps it from an answer; empty where it has one."""
         if self.verdict is None:
             return "" if self.is_probe else "Still running"
+        if self.verdict.is_baseline_alone:
+            return "No condition with skills yet"
         if not self.verdict.has_baseline:
             return "No baseline to compare with"
         return "Too small to test" if self.effect is Effect.UNTESTED else ""

@@ -23,14 +23,6 @@ PHASE_TITLES = {
 # As time goes: the library is written, sealed, used; replay looks back.
 PHASE_ORDER = [phase.value for phase in PHASE_TITLES]
 ROLE_ORDER = [role.value for role in Role]
-SHORT_ROLES: Mapping[str, str] = {
-    Role.CANONICAL: "can",
-    Role.ENRICHED: "enr",
-    Role.VARIANT: "var",
-    Role.CONTEXT_SHIFT: "shift",
-    Role.ADVERSARIAL: "trap",
-    Role.COMPOSITION: "comp",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +35,7 @@ class GridColumn:
 
     @property
     def label(self) -> str:
-        return SHORT_ROLES.get(self.role, self.role) or "tasks"
+        return name_role(self.role) or "tasks"
 
     @property
     def title(self) -> str:

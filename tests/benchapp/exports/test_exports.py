@@ -195,7 +195,7 @@ def test_it_exports_differences_with_their_sentence_and_no_baseline_row() -> Non
     found = comparison.difference(group, METRICS["ESR"])
     assert found is not None
     assert (row["tasks"], row["delta"], row["p"], row["method"]) == (found.tasks, found.delta, found.p, found.method)
-    assert row["sentence"].startswith("ESR: selfgen-always solved")
+    assert row["sentence"].startswith("Deployment success (ESR): Self-written, always revised solved")
     assert row["p_holm"] is None
 
 

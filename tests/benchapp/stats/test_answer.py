@@ -12,6 +12,7 @@ from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.inference.difference import Difference
 from benchapp.stats.inference.interval import Interval
 from benchapp.stats.metrics.catalogue import METRICS, TABLES
+from benchapp.stats.metrics.metric_names import KNOWN
 from tests.worlds.factories import make_experiment, make_learning_run, make_suite
 
 pytestmark = pytest.mark.django_db
@@ -48,6 +49,15 @@ def test_what_every_episode_shows_alike_is_tested_without_an_interval() -> None:
     assert answer.best.effect is Effect.UP
     assert answer.heading == "Yes, one of two conditions clearly helped."
     assert not answer.is_few
+
+
+def test_groups_that_tie_are_the_best_together() -> None:
+    """No way to remember is named alone where another one did as well, whoever wrote its skills."""
+    experiment = make_arms(2)
+    make_learning_run(experiment, condition="curated-revision", outcomes=(T, T, T, T, T, T, T, T, T))
+    assert [each.group.condition for each in answer_of(experiment).alike] == ["curated-revision", "selfgen-always"]
+    make_learning_run(experiment, condition="curated-static", outcomes=(T, T, T, T, T, F, T, T, T))
+    assert len(answer_of(experiment).alike) == 2
 
 
 def test_other_metrics_that_leave_out_zero_are_said() -> None:
@@ -87,3 +97,10 @@ def test_it_counts_the_replicates_that_settle_ten_points() -> None:
     # ±14: error 0.0504; eight a side leave (2.145 + 0.868) 0.0504 √(3/8) = 0.093, seven 0.101
     assert count_more(difference(-0.10, 0.18, 3)) == 5
     assert count_more(difference(-0.9, 0.9, 2)) is None
+
+
+def test_one_task_is_no_tasks() -> None:
+    counted = {name.code: (name.count(1), name.count(2)) for name in KNOWN.values()}
+    assert counted["ESR"] == ("new task", "new tasks")
+    assert counted["CSSR"] == ("task in a new setting", "tasks in a new setting")
+    assert counted["accuracy"] == ("instance", "instances")

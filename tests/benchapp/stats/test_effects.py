@@ -54,6 +54,8 @@ def test_no_interval_is_no_test():
     ("effects", "episodes", "heading"),
     [
         ([Effect.UP, Effect.OPEN, Effect.DOWN], 12, "Yes, one of three conditions clearly helped; one clearly hurt."),
+        ([Effect.UP, Effect.OPEN, Effect.UNTESTED], 12, "Yes, one of two conditions clearly helped."),
+        ([Effect.SAME, Effect.UNTESTED], 12, "No."),
         ([Effect.UP, Effect.UP], 12, "Yes, both conditions clearly helped."),
         ([Effect.LIKELY_UP, Effect.DOWN], 12, "Likely, but not beyond doubt."),
         ([Effect.OPEN, Effect.SAME], 12, "Not clear yet."),

@@ -32,7 +32,7 @@ def test_it_says_counts_points_interval_and_test_and_nothing_of_power() -> None:
     assert said() == (
         "ESR: selfgen-always solved 40 of 90 tasks, no-skill 36 of 90 of the same: +4.4 points (95 % interval −6.1 to "
         "+14.8 points; exact sign-flip over 6 episodes, p = 0.41); no clear difference: chance alone could give this; "
-        "one learning run per condition: this covers tasks, not reruns."
+        "one replicate per condition: this covers tasks, not reruns."
     )
 
 
@@ -43,20 +43,20 @@ def test_it_says_when_chance_would_rarely_do_it() -> None:
 
 def test_it_says_means_and_runs_where_there_are_replicates() -> None:
     text = said(method="welch", replicates=(3, 3), discordant=None)
-    assert "selfgen-always 44.4 %, no-skill 40.0 % on the same 90 tasks, 3 learning runs each: +4.4 points" in text
-    assert "Welch's t over the means of learning runs" in text
+    assert "selfgen-always 44.4 %, no-skill 40.0 % on the same 90 tasks, 3 replicates each: +4.4 points" in text
+    assert "Welch's t over the means of replicates" in text
     assert "not reruns" not in text
 
 
 def test_it_says_whose_freedom_a_lopsided_test_has() -> None:
     text = said(method="welch", replicates=(2, 10), discordant=None)
-    assert "Welch's t over the means of learning runs, degrees of freedom of the smaller side, p = 0.41" in text
+    assert "Welch's t over the means of replicates, degrees of freedom of the smaller side, p = 0.41" in text
 
 
 def test_it_says_which_side_was_learned_once_and_calls_no_uneven_test_exact() -> None:
     text = said(replicates=(1, 3), discordant=None)
-    assert "1 against 3 learning runs" in text
-    assert "one learning run on one side: this covers tasks, not reruns" in text
+    assert "1 against 3 replicates" in text
+    assert "one replicate on one side: this covers tasks, not reruns" in text
     assert "(95 % interval −6.1 to +14.8 points; sign-flip over 6 episodes" in text
 
 

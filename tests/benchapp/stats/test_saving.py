@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from benchapp.exports.latex import condition_table, escape
 from benchapp.models import Experiment, Run, Trial
+from benchapp.stats.comparing.answer import judge_groups
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import comparison_of
 from benchapp.stats.comparing.saved_comparisons import Corrected, Reopened, save_comparison
@@ -169,12 +170,12 @@ def test_it_writes_the_condition_table_with_counts_differences_and_notes() -> No
     lines = condition_table(comparison, (ESR, LSR)).splitlines()
     rows = [line for line in lines if line.endswith(r"\\") and " & " in line]
     assert all(line.count(" & ") == 2 for line in rows)
-    assert rows[0] == r"Condition & ESR & LSR \\"
-    assert rows[1] == r"no-skill$^{\dagger}$ & 0.0 (0/12) & 0/6 \\"
-    assert r"selfgen-always$^{\dagger}$ & 100.0 (12/12) & 6/6 \\" in rows
-    raw = next(line for line in rows if line.startswith("raw-trajectory"))
-    assert raw.startswith(r"raw-trajectory$^{\dagger\ddagger}$")
-    differences = rows[rows.index(r"selfgen-always$^{\dagger}$ & 100.0 (12/12) & 6/6 \\") + 1]
+    assert rows[:2] == [r"Condition & Deployment & Learning \\", r" & {\scriptsize ESR} & {\scriptsize LSR} \\"]
+    assert rows[2] == r"No skill$^{\dagger}$ & 0.0 (0/12) & 0/6 \\"
+    assert r"Self, always$^{\dagger}$ & 100.0 (12/12) & 6/6 \\" in rows
+    raw = next(line for line in rows if line.startswith("Raw traces"))
+    assert raw.startswith(r"Raw traces$^{\dagger\ddagger}$")
+    differences = rows[rows.index(r"Self, always$^{\dagger}$ & 100.0 (12/12) & 6/6 \\") + 1]
     assert differences.startswith(" & ")
     assert "$+100.0$" in differences
     assert any("numbers say nothing about any LLM" in line for line in lines)
@@ -185,4 +186,15 @@ def test_it_writes_the_condition_table_with_counts_differences_and_notes() -> No
 def test_it_writes_small_counts_without_a_percentage() -> None:
     make_three(environments=1)
     text = condition_table(comparison_of(Choices()), (ESR,))
-    assert r"no-skill & 0/2 \\" in text
+    assert r"No skill & 0/2 \\" in text
+
+
+def test_the_table_sets_bold_what_is_clear_after_correction_alone() -> None:
+    """One learning run a side: each difference leaves out 0 by its own test, one of two does so after Holm."""
+    make_three(environments=6)
+    comparison = comparison_of(Choices())
+    judged = judge_groups(comparison, ESR)
+    text = condition_table(comparison, (ESR,))
+    assert text.count(r"\textbf{") == sum(each.effect.is_clear for each in judged)
+    assert "after Holm's correction for all groups of its column" in text
+    assert "Uncorrected" not in text

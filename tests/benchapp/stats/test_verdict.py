@@ -1,4 +1,4 @@
-"""What the line above a comparison says when every episode shows the same difference."""
+"""What a comparison answers when every episode shows the same difference."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import pytest
 from django.utils import timezone
 
 from benchapp.models import Experiment, Trial
+from benchapp.stats.comparing.answer import Answer
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import GroupComparison, comparison_of
-from benchapp.stats.comparing.comparison_sentences import says, verdict
+from benchapp.stats.comparing.comparison_sentences import says
 from benchapp.stats.metrics.catalogue import METRICS
 from runner.base.types import Phase
 from tests.worlds.factories import make_episode, make_experiment, make_run, make_suite
@@ -45,12 +46,10 @@ def test_it_tells_a_difference_that_every_episode_shows_alike() -> None:
     difference = comparison.difference(group, ESR)
     assert difference.interval is None
     assert np.isclose(difference.p, 2 / 2**6)
-    assert verdict(comparison, comparison.groups.all, ESR).startswith(
-        "ESR: 1 of 1 difference to the baseline is clear (1 up, 0 down)."
-    )
-    assert "one learning run per condition: this covers tasks, not reruns" in says(comparison, group, ESR)
+    assert Answer(comparison, (ESR,), ESR).heading == "Yes, skills clearly helped."
+    assert "one replicate per condition: this covers tasks, not reruns" in says(comparison, group, ESR)
 
 
 def test_it_tests_nothing_below_six_episodes() -> None:
     comparison = compared(make_uniform(5))
-    assert "none of 1 difference to the baseline can be tested" in verdict(comparison, comparison.groups.all, ESR)
+    assert Answer(comparison, (ESR,), ESR).heading == "Maybe. 5 episodes are too few to tell."

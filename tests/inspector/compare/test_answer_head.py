@@ -97,3 +97,40 @@ def test_groups_without_a_baseline_fold_where_others_have_one(client: Client) ->
     assert "1 group without a baseline" in text
     assert "Human-written, as is" in fold
     assert "Human-written, as is" not in text.partition('class="lanes"')[2].partition("</table>")[0]
+
+
+def test_what_is_missing_is_what_to_add(client: Client) -> None:
+    """Without skills it asks for skills; without no-skill it asks for no-skill."""
+    alone = make_experiment(suite=make_suite(environments=1, families=1))
+    make_learning_run(alone, condition="no-skill", author_model="", outcomes=BASE)
+    said = words(client, alone.get_absolute_url())
+    assert "Add a condition with skills, with the same models and tasks." in said
+    assert "Add runs without a skill" not in said
+    other = make_experiment(suite=make_suite(environments=1, families=1))
+    make_learning_run(other, condition="selfgen-always", outcomes=OWN)
+    assert "Add runs without a skill, with the same models and tasks." in words(client, other.get_absolute_url())
+
+
+def test_the_head_names_all_that_tie(client: Client) -> None:
+    experiment = make_pair(8)
+    make_learning_run(experiment, condition="raw-trajectory", outcomes=OWN)
+    said = words(client, experiment.get_absolute_url()).partition("Did skills help?")[2].partition("Go deeper")[0]
+    lede = said.partition("95 % interval")[0].partition("correcting")[0]
+    assert lede.index("Raw traces") < lede.index("Self-written, always revised")
+    assert "Read its library" not in said
+
+
+def test_a_replay_s_tile_says_whose_first_try_it_meets(client: Client) -> None:
+    """No skill's, as the paper has it, and not the first try of the condition whose tile it is."""
+    assert "no skill, first try " in words(client, make_pair(8).get_absolute_url())
+
+
+def test_a_sentence_gives_the_corrected_p_too(client: Client) -> None:
+    """The page's words rest on it, so it can be read beside the p of the test alone."""
+    experiment = make_pair(8)
+    make_learning_run(experiment, condition="curated-static", outcomes=OWN)
+    said = words(client, experiment.get_absolute_url())
+    assert "p = 0.008" in said
+    assert said.count("After Holm&#x27;s correction for all groups: p = 0.016.") == 2
+    assert "Settle 10 points" not in said
+    assert "“Detect a difference of 10 points” means" in said

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import re
+from html import unescape
+
 import pytest
+from django.test import Client
 
 from benchapp.exports.latex import condition_table
 from benchapp.models import Family, Run
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import MetricCell, comparison_of
 from benchapp.stats.inference.shares import wilson
-from benchapp.stats.metrics.catalogue import METRICS
+from benchapp.stats.metrics.catalogue import METRICS, RUN_METRICS
+from benchapp.stats.metrics.metric_names import name_metric, note_metric
 from inspector.pages.compare.comparison_table import value_text, wilson_text
 from tests.worlds.factories import (
     make_attempt,
+    make_experiment,
     make_family,
+    make_learning_run,
     make_run,
     make_suite,
     make_task,
@@ -69,3 +76,24 @@ def test_a_mean_over_few_families_is_written_as_the_mean_and_not_as_a_count() ->
     assert value_text(cell_of("accuracy")) == ("50.0", "4/5")
     assert value_text(cell_of("completion"))[0] == "4/5"
     assert "50.0 (4/5)" in condition_table(comparison_of(Choices()), (METRICS["accuracy"],))
+
+
+def test_a_head_says_code_and_unit_once() -> None:
+    """ "Turns" is no "turns, turns", and a number of whole runs has a name as well as a key."""
+    found = {key: (name_metric(each).title, note_metric(each)) for key, each in {**METRICS, **RUN_METRICS}.items()}
+    assert found["turns"] == ("Turns", "")
+    assert found["ESR"] == ("Deployment success", "ESR")
+    assert found["input-per-trial"] == ("Input", "input-per-trial, tokens")
+    assert found["skills-retained"] == ("Skills retained", "")
+
+
+def test_choosing_a_table_leaves_the_chart_above_it_alone(client: Client) -> None:
+    experiment = make_experiment(suite=make_suite(environments=8, families=1))
+    make_learning_run(experiment, condition="no-skill", outcomes=(True, False, False) * 3)
+    make_learning_run(experiment, condition="selfgen-always", outcomes=(True,) * 9)
+    page = client.get(experiment.get_absolute_url()).text
+    (address,) = re.findall(r'href="([^"]*table=usage[^"]*)#conditions"', page)
+    usage = client.get(experiment.get_absolute_url() + unescape(address)).text
+    for text in (page, usage):
+        assert '<h2 id="forest">Deployment success' in text
+    assert 'metric=input-per-trial"' in usage  # a head of the table leads to its own chart

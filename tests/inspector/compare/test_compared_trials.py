@@ -8,6 +8,7 @@ from django.utils import timezone
 from django.utils.html import escape
 
 from benchapp.models import Run, Trial
+from runner.base.types import Check, CheckGroup, CheckStatus, Verdict
 from tests.queries import assert_queries_flat
 from tests.worlds.copies import built_once
 from tests.worlds.factories import (
@@ -112,13 +113,13 @@ def test_it_says_the_filter_in_words_and_takes_each_part_away(client: Client) ->
     query = f"experiment={experiment.public_id}&condition=no-skill&metric=ESR&family=E1-F1&outcome=failed"
     response = client.get(f"/compare/trials/?{query}")
     chips = {chip.text: chip.without for chip in response.context["chips"]}
-    assert [text for text in chips if text.startswith("counted by ESR")]
+    assert [text for text in chips if text.startswith("counted by Deployment success (ESR)")]
     assert f"experiment {experiment.name}" in chips
     assert client.get(f"/compare/trials.json{chips['family E1-F1']}").json()["filter"] == {
         "covered": "ESR",
         "outcome": "failed",
     }
-    assert "condition=" not in chips["condition no-skill"]
+    assert "condition=" not in chips["condition No skill"]
     assert f"experiment={experiment.public_id}" in chips["failed"]
     for text in chips:
         assert text in response.text
@@ -185,4 +186,31 @@ def test_it_asks_no_more_of_the_database_for_more_trials(client: Client, query: 
         for _ in range(count // 2):
             make_learning_run(experiment, condition="no-skill", outcomes=OUTCOMES)
 
-    assert assert_queries_flat(client, f"/compare/trials/?{query}", make) <= 6
+    assert assert_queries_flat(client, f"/compare/trials/?{query}", make) <= 9  # three of them say why trials failed
+
+
+def test_it_says_what_failed_and_what_a_trial_is_held_against(client: Client) -> None:
+    """The first failed check and how many more; what ended the agent where no check spoke."""
+    suite = make_suite(environments=1, families=1)
+    experiment = make_experiment(suite=suite)
+    task = suite.environments.get().families.get().tasks.get(role="adversarial")
+    episode = make_episode(make_run(experiment, condition="no-skill"), environment=suite.environments.get())
+    make_trial(episode, task, phase="deployment", verdict=Verdict("suite", success=True))
+    other = make_episode(make_run(experiment, condition="selfgen-always"), environment=suite.environments.get())
+    names = (("rows are there", CheckStatus.PASSED), ("<b>sum</b>", CheckStatus.FAILED), ("order", CheckStatus.FAILED))
+    checks = tuple(Check(CheckGroup.HIDDEN, name, status, "") for name, status in names)
+    make_trial(other, task, phase="deployment", verdict=Verdict("suite", success=False, checks=checks))
+    text = client.get("/compare/trials/?outcome=regressions").text
+    assert "&lt;b&gt;sum&lt;/b&gt; and 1 more" in text
+    assert "compared with its trial with the same task, phase, sample and number of" in text
+    assert text.count("1</b> trial") == 1
+    assert '<p class="says">' not in text
+
+
+def test_filters_are_said_in_the_words_of_the_rows(client: Client) -> None:
+    """Addresses keep the codes."""
+    make_world()
+    text = client.get("/compare/trials/?role=adversarial&condition=no-skill").text
+    assert "<span>role trap</span>" in text
+    assert "<span>condition No skill</span>" in text
+    assert "role=adversarial" in text

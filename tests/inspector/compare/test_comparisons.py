@@ -137,7 +137,9 @@ def test_it_shows_each_declared_difference_with_raw_and_corrected_p(client: Clie
     for each in data["differences"]:
         assert each["group"].startswith("selfgen-always")
         assert each["p_holm"] == pytest.approx(min(1.0, 2 * each["p"]))
-        assert each["sentence"].startswith(f"{each['metric']}: selfgen-always solved")
+        name = {"ESR": "Deployment", "LSR": "Learning"}[each["metric"]]
+        told = f"{name} success ({each['metric']}): Self-written, always revised solved"
+        assert each["sentence"].startswith(told)
     text = client.get(saved.get_absolute_url()).text
     assert data["differences"][0]["sentence"].split(":")[2].split(";")[0].strip() in text
     assert "Holm" in text

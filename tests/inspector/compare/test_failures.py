@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from html import unescape
 from typing import Any
 
 import pytest
@@ -84,6 +86,20 @@ def test_a_count_leads_to_its_trials(client: Client) -> None:
     listed = twin(client, **{"class": "numeric/formula", "source": "domain-document"})["trials"]
     assert [each["trial"] for each in listed] == [str(number.public_id)]
     assert [each["trial"] for each in twin(client, **{"class": "state/rule"})["trials"]] == [str(word.public_id)]
+
+
+def test_a_count_of_a_condition_leads_to_its_trials_alone(client: Client) -> None:
+    """From the list of failures and from the question on the experiment's page."""
+    run, task = make_corpus()
+    refuse(run, task, NUMBER)
+    other = make_run(run.experiment, condition="plug-in")
+    make_episode(other, environment=run.episodes.get().environment)
+    refuse(other, task, NUMBER)
+    pages = reverse("compare-failures"), f"{run.experiment.get_absolute_url()}?q=fail"
+    for page in map(client.get, pages):
+        (address,) = set(re.findall(r'href="([^"#]*condition=plug-in[^"#]*class=numeric[^"#]*)', page.text))
+        listed = client.get(unescape(address).replace("/?", ".json?")).json()["trials"]
+        assert [each["group"] for each in listed] == ["plug-in"]
 
 
 def test_what_ended_early_passed_or_has_no_verdict_is_no_refusal(client: Client) -> None:

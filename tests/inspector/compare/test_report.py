@@ -10,7 +10,10 @@ import orjson
 import pytest
 from django.test import Client
 
+from benchapp.stats.comparing.choices import Choices
 from inspector.charts import CHARTS
+from inspector.charts.chart_request import build_sheet
+from inspector.pages.compare.answer_head import build_head
 from inspector.pages.compare.report import least_bytes
 from tests.worlds.factories import make_experiment, make_learning_run, make_suite
 
@@ -107,6 +110,27 @@ def test_it_holds_every_chart_that_has_something_to_draw(client: Client, pair: N
     text = " ".join(parsed.said)
     for chart in CHARTS.values():
         assert chart.title in text  # drawn, or named with the reason
+
+
+def test_it_gives_the_answer_of_its_page(client: Client) -> None:
+    """Heading, headline and what is left after correction are the page's; conditions have their plain names."""
+    experiment = make_experiment(suite=make_suite(environments=6, families=1), name="Six rooms")
+    make_learning_run(experiment, condition="no-skill", outcomes=(False,) * 9)
+    for condition in ("selfgen-always", "curated-static"):
+        make_learning_run(experiment, condition=condition, outcomes=(True,) * 9)
+    page = client.get(experiment.get_absolute_url()).text
+    response = client.get("/compare/report/", {"experiment": experiment.public_id})
+    text = " ".join(" ".join(Parsed(response.text).said).split())
+    for sentence in ("Did skills help?", "Self-written, always revised", "Human-written, as is"):
+        assert sentence in page
+        assert sentence in text
+    head = build_head(build_sheet(Choices(experiment=(experiment.public_id,))))
+    assert f"{head.answer.heading} {head.headline}" in text
+    assert head.lede in text
+    assert "Uncorrected" not in text
+    assert "<h1>Six rooms</h1>" in response.text
+    assert response.headers["Content-Disposition"] == 'attachment; filename="skillglass-six-rooms.html"'
+    assert "Download the report" in page
 
 
 def test_it_says_what_it_is_about(client: Client, pair: None) -> None:

@@ -70,6 +70,16 @@ def test_tables_name_the_group_and_how_far_it_is(client: Client, experiment: Exp
     }
 
 
+def test_a_cancelled_run_is_not_waited_for(client: Client, experiment: Experiment) -> None:
+    """No later trial can change a number: it counts with what it has, and its row says how far it came."""
+    Run.objects.filter(condition="selfgen-always").update(status="cancelled")
+    Run.objects.filter(condition="selfgen-always").touch()
+    text = client.get("/compare/").text
+    assert "unfinished" not in text.partition("<main")[2]
+    assert '<span class="sub">cancelled: 30 of 36 trials ended</span>' in text
+    assert client.get("/compare.json").json()["pin"]["unfinished"] is None
+
+
 def test_charts_carry_it_with_them(client: Client, experiment: Experiment) -> None:
     data = client.get("/compare/charts/forest.json").json()
     assert f"{LABEL}: 30 of 36 trials ended so far." in data["notes"]

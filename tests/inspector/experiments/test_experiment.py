@@ -52,7 +52,9 @@ def test_it_lays_conditions_beside_metrics(client: Client) -> None:
     assert (first["baseline"], first["differences"]) == (None, {})
     difference = second["differences"]["ESR"]
     assert (second["baseline"], difference["tasks"], difference["dropped"]) == ("no-skill", 4, 2)
-    assert difference["sentence"].startswith("ESR: selfgen-always solved 4 of 4 tasks, no-skill 2 of 4 of the same")
+    assert difference["sentence"].startswith(
+        "Deployment success (ESR): Self-written, always revised solved 4 of 4 tasks, No skill 2 of 4 of the same"
+    )
 
 
 def test_it_says_how_many_of_the_planned_were_scored(client: Client) -> None:

@@ -175,3 +175,10 @@ def test_it_asks_nobody_who_is_logged_in_for_a_name(client: Client, settings: An
     send(client, run, condition="no-skill", name="somebody else")
     activity = Activity.objects.get()
     assert (activity.actor_name, activity.actor.username) == ("grace", "grace")
+
+
+def test_the_form_is_folded_where_no_run_lacks_anything(client: Client) -> None:
+    make_imported(condition="no-skill", author_model="", replicate=1)
+    assert '<details class="fold section"><summary id="edit">' in client.get("/imports/").text
+    make_imported()
+    assert '<details class="fold section" open><summary id="edit">' in client.get("/imports/").text

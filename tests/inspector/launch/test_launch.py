@@ -283,7 +283,8 @@ def test_buttons_beside_a_step_write_into_the_file_and_launch_nothing(client: Cl
 
 def test_without_a_key_own_tasks_run_with_their_own_solutions(client: Client, own_suite: str) -> None:
     opened = client.get("/launch/?suite=mine")
-    assert 'value="solutions"' in opened.text
+    assert '<button class="button primary big" name="act" value="solutions">' in opened.text
+    assert '<button class="button primary big" name="act" value="launch">' not in opened.text
     response = client.post("/launch/", sent(shown_file(opened), act="solutions"))
     file = shown_file(response)
     assert (file["agents"], file["conditions"], file["replicates"]) == (["oracle"], ["no-skill"], 1)

@@ -241,6 +241,8 @@ def test_it_draws_outcomes_only_where_there_is_a_baseline(client: Client) -> Non
     make_learning_run(condition="selfgen-always")
     assert "No baseline to compare with" in client.get("/").text
     assert 'class="marks"' not in client.get("/").text
+    make_learning_run(condition="no-skill")
+    assert "No condition with skills yet" in client.get("/").text
     make_compared()
     assert 'class="marks"' in client.get("/").text
 

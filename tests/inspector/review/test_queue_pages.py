@@ -302,7 +302,7 @@ def test_who_has_nothing_left_to_code_sees_how_it_was_drawn(people: None) -> Non
         make_review(item, ann)
     found = as_person(ann).get(f"/review/queues/{queue.public_id}.json").json()["drawing"]
     assert found["strata"] == [{"stratum": "selfgen-always", "drawn": 3, "inclusion": 1.0}]
-    assert "condition selfgen-always" in found["selection"]
+    assert "condition Self-written, always revised" in found["selection"]
 
 
 def test_who_reviews_nothing_sees_how_it_was_drawn(people: None) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -8,6 +9,8 @@ from django.test import Client
 
 from benchapp.models import User
 from benchapp.search.indexing import index_waiting
+from benchapp.search.query import parse
+from inspector.pages.search.search import _facet
 from inspector.web.access import local_user
 from tests.queries import assert_queries_flat
 from tests.worlds.factories import make_run, make_trial, make_unordered_episode, record_steps
@@ -213,3 +216,13 @@ def test_it_is_open_to_whoever_may_read(client: Client, settings: Any) -> None:
     assert client.get("/search.json?q=zebra").status_code == 401
     client.force_login(User.objects.create_user("vera", level=User.Level.VIEWER))
     assert len(hits(client, "zebra")) == 3
+
+
+def test_facets_have_the_words_of_the_rows_and_filters_the_codes() -> None:
+    counts = Counter({"adversarial": 2})
+    (value,) = _facet("role", counts, parse("words")).values
+    assert (value.words, value.value) == ("trap", "adversarial")
+    assert "role:adversarial" in value.query
+    assert (
+        _facet("condition", Counter({"selfgen-always": 1}), parse("words")).values[0].words.startswith("Self-written")
+    )
