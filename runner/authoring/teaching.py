@@ -100,10 +100,14 @@ def questions_of(text: str) -> tuple[str, ...]:
 
 
 def teacher_messages(
-    occasion: Occasion, questions: tuple[str, ...], refused: str = ""
+    occasion: Occasion,
+    questions: tuple[str, ...],
+    refused: str = "",
+    first: tuple[Mapping[str, str], ...] | None = None,
 ) -> tuple[Mapping[str, str], ...]:
-    """As `student_messages`, with everything the teacher knows. `refused`: its first advice, which gave too much away."""
-    first = chat(_TEACHER, join_sections(_teacher_sections(occasion, questions)))
+    """As `student_messages`, with everything the teacher knows. `refused`: its first advice, which gave too much away.
+    `first`: what a pack has it asked at first, in the place of our words."""
+    first = first or chat(_TEACHER, join_sections(_teacher_sections(occasion, questions)))
     if not refused:
         return first
     passages = "\n".join(
@@ -128,7 +132,11 @@ def _teacher_sections(occasion: Occasion, questions: tuple[str, ...]) -> Iterato
     curated = occasion.family.curated
     reference = replace(occasion, library=curated, family_slugs=_slugs(curated))
     yield section("Reference skills", skill_lines(reference))
-    yield "\n".join(["## Questions", fence_text("\n".join(questions)) if questions else NOTHING_ASKED])
+    yield f"## Questions\n{render_questions(questions)}"
+
+
+def render_questions(questions: tuple[str, ...]) -> str:
+    return fence_text("\n".join(questions)) if questions else NOTHING_ASKED
 
 
 def _failure(verdict: Verdict | None) -> Iterator[str]:
