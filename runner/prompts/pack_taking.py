@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
 
 from runner.base.errors import SetupError
-from runner.prompts.pack_layout import LayoutMessage, LayoutPrompt, LayoutText, PackLayout, Piece, read_layouts
+from runner.prompts.pack_layout import LayoutMessage, LayoutPrompt, LayoutText, PackLayout, read_layouts
 from runner.prompts.printed_copies import PrintedCopy, read_copies
-from runner.prompts.printed_text import digest_words
+from runner.prompts.printed_text import PrintedText, digest_words
 from runner.prompts.prompt_pack import MARK, PACK_FILE, PackMessage, PackPrompt, PromptPack, packs_folder, read_pack
 
 AS_EXPECTED, DIFFERS = "as expected", "differs"
@@ -71,30 +71,30 @@ class Taken:
 
 def take_prompts(path: Path) -> Taken:
     """What stands of the known papers' prompts in the copy. SetupError where there is no such path."""
-    copies = list(read_copies(path))
-    readable = [copy for copy in copies if copy.text is not None]
-    packs = tuple(_take_pack(layout, readable) for layout in read_layouts())
-    return Taken(packs, tuple(copy for copy in copies if copy.text is None))
+    found: dict[str, dict[str, FoundPiece]] = {layout.name: {} for layout in read_layouts()}
+    unread: list[PrintedCopy] = []
+    for copy in read_copies(path):  # one at a time: a release can be large
+        if copy.text is None:
+            unread.append(copy)
+        else:
+            for layout in read_layouts():
+                _look_through(copy.path, copy.text, layout, found[layout.name])
+    return Taken(tuple(_take_pack(layout, found[layout.name]) for layout in read_layouts()), tuple(unread))
 
 
-def _take_pack(layout: PackLayout, copies: Iterable[PrintedCopy]) -> TakenPack:
-    found: dict[str, FoundPiece] = {}
-    for copy in copies:
-        for name, piece in layout.pieces.items():
-            before = found.get(name)
-            here = None if before and before.is_expected else _find_piece(copy, piece)
-            if here and (before is None or here.is_expected):
-                found[name] = here
+def _look_through(path: Path, text: PrintedText, layout: PackLayout, found: dict[str, FoundPiece]) -> None:
+    """The first copy of a piece counts, unless a later one says exactly what is expected."""
+    for name, piece in layout.pieces.items():
+        before = found.get(name)
+        here = None if before and before.is_expected else text.find(piece)
+        if here is not None and (before is None or digest_words(here) == piece.words):
+            found[name] = FoundPiece(here, path, digest_words(here) == piece.words, text.is_source)
+
+
+def _take_pack(layout: PackLayout, found: Mapping[str, FoundPiece]) -> TakenPack:
     prompts = tuple(_take_prompt(each, found) for each in layout.prompts)
     notes = tuple(f"{name}: {layout.pieces[name].note}" for name in found if layout.pieces[name].note)
     return TakenPack(layout, prompts, tuple(dict.fromkeys(each.path for each in found.values())), notes)
-
-
-def _find_piece(copy: PrintedCopy, piece: Piece) -> FoundPiece | None:
-    text = copy.text.find(piece) if copy.text else None
-    if text is None or copy.text is None:
-        return None
-    return FoundPiece(text, copy.path, digest_words(text) == piece.words, copy.text.is_source)
 
 
 def _take_prompt(layout: LayoutPrompt, found: Mapping[str, FoundPiece]) -> TakenPrompt:

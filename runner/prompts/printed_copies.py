@@ -39,7 +39,7 @@ def read_copies(path: Path) -> Iterator[PrintedCopy]:
         try:
             text = _read_pdf(each) if each.suffix.lower() == PDF else _read_text(each)
             yield PrintedCopy(each, text)
-        except (OSError, ValueError, SetupError, RecursionError) as error:
+        except (OSError, ValueError, SyntaxError, RecursionError, MemoryError, SetupError) as error:
             yield PrintedCopy(each, None, str(error)[:300])
 
 

@@ -18,7 +18,7 @@ _ALIKE = str.maketrans("‘’`´“”„–—−‐‑", "''''\"\"\"-----")
 _GONE = re.compile(r"[\s\u00ad\u200b\ufeff]+|\\n")  # in listings a line's end is sometimes written out
 _FENCE = re.compile(r"^```\w*[ \t]*\n?", re.MULTILINE)
 _FENCES_OF_A_CONVERSION = re.compile(r"^```[ \t]*\n(?:[ \t]*\n)*```[ \t]*$", re.MULTILINE)
-_BROKEN_WORD = re.compile(r"(\w+)-\n[ \t]*([a-z]\w*)")
+_BROKEN_WORD = re.compile(r"(?<!\w)(\w+)-\n[ \t]*([a-z]\w*)")
 _PAGE_NUMBER = re.compile(r"\s*\d{1,4}\s*")
 _CLOSING = re.compile(r'\s*"""\s*$')
 MOST_REPEATED = 3  # a line that begins or ends this many pages is no text
@@ -37,13 +37,13 @@ class PrintedText:
         self._squeezed, self._places = _squeeze(text)
 
     def find(self, piece: Piece) -> str | None:
-        """The piece as it is sent; None where one of its ends is not found."""
+        """The piece as it is sent; None where one of its ends is not found. A heading before it is in papers alone."""
         at = self._seek(piece.after, 0)
-        start = None if at is None else self._seek(piece.start, at, past=False)
-        if start is None:
+        if at is None and piece.after.endswith("="):
             return None
-        end = self._end_of(piece, start)
-        if end is None or not 0 < self._place(end) - self._place(start) <= MAX_PIECE_CHARS:
+        start = self._seek(piece.start, at or 0, past=False)
+        end = None if start is None else self._end_of(piece, start)
+        if start is None or end is None or not 0 < self._place(end) - self._place(start) <= MAX_PIECE_CHARS:
             return None
         return self._clean(self.text[self._place(start) : self._places[end - 1] + 1], piece)
 
