@@ -17,7 +17,7 @@ from runner.authoring.material import task_lines
 from runner.authoring.occasion import Occasion
 from runner.authoring.word_overlap import CopiedShare, leaks, overlap
 from runner.base.text import cut_end
-from runner.base.types import Files, Finding, TrialSlot, Verdict
+from runner.base.types import Files, Finding, TrialSlot
 
 TEACHING_PROMPT_VERSION = "teaching-prompts/1"
 MOST_QUESTIONS = 3
@@ -127,11 +127,8 @@ def advice_of(text: str) -> str:
 
 def _teacher_sections(occasion: Occasion, questions: tuple[str, ...]) -> Iterator[str]:
     yield from _render_shared("advice", occasion)
-    verdict = occasion.evidence[-1][2] if occasion.evidence else None
-    yield section("Verdict of the latest trial", _failure(verdict))
-    curated = occasion.family.curated
-    reference = replace(occasion, library=curated, family_slugs=_slugs(curated))
-    yield section("Reference skills", skill_lines(reference))
+    yield section("Verdict of the latest trial", failure_lines(occasion))
+    yield section("Reference skills", reference_lines(occasion))
     yield f"## Questions\n{render_questions(questions)}"
 
 
@@ -139,8 +136,15 @@ def render_questions(questions: tuple[str, ...]) -> str:
     return fence_text("\n".join(questions)) if questions else NOTHING_ASKED
 
 
-def _failure(verdict: Verdict | None) -> Iterator[str]:
+def reference_lines(occasion: Occasion) -> Iterator[str]:
+    """The human skills."""
+    curated = occasion.family.curated
+    yield from skill_lines(replace(occasion, library=curated, family_slugs=_slugs(curated)))
+
+
+def failure_lines(occasion: Occasion) -> Iterator[str]:
     """The failed checks with their messages; of a verifier that names none, the end of what it printed."""
+    verdict = occasion.evidence[-1][2] if occasion.evidence else None
     yield fence_text(verdict_section(verdict, "rich", with_answers=True))
     if verdict is not None and not verdict.checks and verdict.output:
         yield f"The verifier's output ends with\n{fence_text(verdict.output[-MAX_OUTPUT_CHARS:])}"

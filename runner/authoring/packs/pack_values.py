@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 
 from runner.authoring.author_prompts import evidence_lines, fence_text, skill_lines
 from runner.authoring.feedback import verdict_section, without_answers
 from runner.authoring.material import corpus_lines, render_findings, task_lines
 from runner.authoring.occasion import Occasion
 from runner.authoring.proposal import slug_of
-from runner.base.types import CheckStatus, Files, Verdict
+from runner.authoring.teaching import failure_lines, reference_lines
+from runner.base.types import CheckStatus, Verdict
 from runner.trajectories.compaction import VERDICT_NOT_SHOWN
 
 NONE = "none"
@@ -62,17 +62,6 @@ def _failed_checks(occasion: Occasion) -> str:
     return json.dumps([" ".join(check.name.split())[:200] for check in checks if check.status in failed][:60])
 
 
-def _failure(occasion: Occasion) -> str:
-    """For a teacher, who may know the answers."""
-    return fence_text(verdict_section(_latest(occasion), "rich", with_answers=True))
-
-
-def _reference(occasion: Occasion) -> str:
-    curated: Files = occasion.family.curated
-    slugs = tuple(sorted({slug_of(path) for path in curated}))
-    return "\n".join(skill_lines(replace(occasion, library=curated, family_slugs=slugs)))
-
-
 def _rounds(occasion: Occasion) -> str:
     """A teacher answers to failures alone, so every round before this one failed."""
     last = 0 if occasion.after_trial is None else occasion.after_trial.sample + 1
@@ -109,6 +98,6 @@ VALUES: Mapping[str, Callable[[Occasion], str]] = {
     "budget": lambda occasion: NONE if occasion.budget_tokens is None else f"{occasion.budget_tokens:,} tokens",
     "findings": lambda occasion: "\n".join(render_findings(occasion)),
     "advice": lambda occasion: fence_text(occasion.advice) if occasion.advice else "None could be passed on.",
-    "reference_skills": _reference,
-    "failure": _failure,
+    "reference_skills": lambda occasion: "\n".join(reference_lines(occasion)),
+    "failure": lambda occasion: "\n".join(failure_lines(occasion)),
 }
