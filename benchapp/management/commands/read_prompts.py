@@ -36,16 +36,14 @@ class Command(BaseCommand):
             self._write_table(taken)
             kept = [pack for found in taken.packs if (pack := found.pack) is not None]
             for pack in kept:
-                self.stdout.write(f"{pack.name}: {len(pack.prompts)} prompts in {keep_pack(pack, replace=replace)}")
+                self.stdout.write(f"{_count(pack)} in {keep_pack(pack, replace=replace)}")
         if not kept:
             raise CommandError(f"{path}: none of the papers' prompts was found")
 
     def _write_own(self, pack: PromptPack) -> None:
         for each in pack.prompts:
             self._write_row(f"{each.occasion} {each.condition}".strip(), each.role, "yes", "")
-        self.stdout.write(
-            f"{pack.name}: {len(pack.prompts)} prompts. An experiment asks for them as prompts: {pack.name}"
-        )
+        self.stdout.write(f"{_count(pack)}. An experiment asks for it as prompts: {pack.name}")
 
     def _write_table(self, taken: Taken) -> None:
         self._write_row("prompt", "role", "found", "digest")
@@ -65,6 +63,10 @@ class Command(BaseCommand):
     def _write_row(self, *cells: str) -> None:
         padded = (f"{cell:<{width}}" for cell, width in zip(cells, WIDTHS, strict=False))
         self.stdout.write(f"{'  '.join(padded)}  {cells[-1]}".rstrip())
+
+
+def _count(pack: PromptPack) -> str:
+    return f"{pack.name}: {len(pack.prompts)} prompt{'' if len(pack.prompts) == 1 else 's'}"
 
 
 def _rows_of(pack: TakenPack) -> Iterator[tuple[str, str, str, str]]:
