@@ -28,6 +28,7 @@ from runner.base.types import AuthorMode
 from runner.generators import PROVIDER, generator_folders
 from runner.models.preset_file import read_preset
 from runner.models.presets import preset_files
+from runner.prompts.roles import OWN
 from runner.protocols.conditions import Condition, conditions_of
 from runner.protocols.registry import LAUNCHED
 from runner.sandboxes import SANDBOXES
@@ -261,6 +262,8 @@ def _read_value(each: LaunchField, value: Value) -> object:
         return value or [None]
     if each.name == "judge_model":
         return value or None
+    if each.name == "prompts":
+        return value or [OWN]
     return value
 
 

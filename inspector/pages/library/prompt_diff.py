@@ -46,7 +46,7 @@ def compare_prompts(decision: Decision) -> PackSeen | None:
     told = run.setup.get("prompts") if isinstance(run.setup, dict) else None
     if not isinstance(told, dict) or not told:
         return None
-    packs = tuple(dict.fromkeys(str(each["pack"]) for each in told.values()))
+    packs = tuple(dict.fromkeys(str(each.get("pack")) for each in told.values() if isinstance(each, dict)))
     try:
         condition = find_condition(run.condition, protocol)
         if describe_prompts(condition, protocol) != told:
