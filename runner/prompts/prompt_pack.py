@@ -16,12 +16,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from runner.base.digests import digest_json
 from runner.base.errors import SetupError, SuiteError
-from runner.prompts.roles import NAME, OWN, PAPER, VALUES, Asked
+from runner.prompts.roles import JUDGE, NAME, OWN, PAPER, VALUES, Asked
 from runner.suites.documents import read_text, read_yaml
 
 PACK_FILE = "pack.yaml"
 FORMAT: Literal["skillglass-prompts/1"] = "skillglass-prompts/1"
 MARK = re.compile(r"\{\{ *([A-Za-z_][A-Za-z0-9_-]{0,60}) *\}\}")
+JUDGED_BY = "skilllearnbench"
 MAX_MESSAGE_CHARS = 200_000
 
 
@@ -126,6 +127,14 @@ def find_pack(name: str) -> PromptPack:
         known = ", ".join(list_packs()) or "none"
         raise SetupError(f"unknown prompt pack {name!r:.80}; known: {known}; manage.py read_prompts takes one in")
     return read_pack(packs_folder() / name)
+
+
+def find_judge_pack(name: str) -> PromptPack:
+    """A pack that asks a judge something; "paper" is that of the one paper that prints such prompts."""
+    pack = find_pack(JUDGED_BY if name == PAPER else name)
+    if not any(each.role == JUDGE for each in pack.prompts):
+        raise SetupError(f"the prompt pack {pack.name} has no prompt for a judge")
+    return pack
 
 
 def read_pack(folder: Path) -> PromptPack:
