@@ -187,5 +187,5 @@ def _check_unique(path: Path, pack: PromptPack) -> None:
     seen: set[tuple[Asked, str]] = set()
     for place, each in enumerate(pack.prompts):
         if (each.asked, each.condition) in seen:
-            raise SuiteError(str(path), f"prompts.{place}", "each once", f"{each.asked} is there already")
+            raise SuiteError(str(path), f"prompts.{place}", "each once", f"{each.asked} exists already")
         seen.add((each.asked, each.condition))

@@ -45,13 +45,13 @@ _SKILLS = {
 }
 _TRIAL = {
     "trial": "the task of the latest trial",
-    "verdict": "the verdict of the latest trial, as far as the feedback level tells it",
+    "verdict": "the verdict of the latest trial, as far as the feedback level shows it",
     "passed": "True, False, unknown, or that it is not shown",
     "reward": "the reward as a number, unknown, or that it is not shown",
     "failures": "the verdict with its failed checks, or none",
     "failed_checks": "the names of the failed checks as JSON",
     "evidence": "the records of the trials, in fences",
-    "in_record": "a remark that the records of the trials tell it",
+    "in_record": "a remark that the records of the trials contain it",
 }
 _REVISION = {"revision_mode": "free_form or tier3_required"}
 _TASK = {"task": "the task's text in a fence, and the names of its files"}

@@ -25,7 +25,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("path", type=Path, metavar="PATH", help="a paper, a folder, or a pack of your own")
-        parser.add_argument("--replace", action="store_true", help="replace a pack that is there and says otherwise")
+        parser.add_argument("--replace", action="store_true", help="replace an existing pack that says something else")
 
     def handle(self, *args: object, path: Path, replace: bool, **options: object) -> None:
         with end_on(SetupError):
@@ -49,7 +49,7 @@ class Command(BaseCommand):
         self._write_row("prompt", "role", "found", "digest")
         for pack in taken.packs:
             if pack.layout.prompts and not pack.paths:
-                self._write_row(pack.layout.name, "", "nothing of it", "-")
+                self._write_row(pack.layout.name, "", "nothing found", "-")
                 continue
             for row in _rows_of(pack):
                 self._write_row(*row)

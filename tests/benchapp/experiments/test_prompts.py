@@ -191,7 +191,7 @@ def test_it_prints_what_was_found_and_what_was_not(papers: Path) -> None:
     assert "prompt role found digest" in rows
     assert "skillevolbench zero-shot author yes differs" in rows
     assert "skillevolbench induce author no, not found: induce-user -" in rows
-    assert "skilllearnbench nothing of it -" in rows
+    assert "skilllearnbench nothing found -" in rows
     assert any(row.startswith("skillgenbench distill generator not printed: the paper describes") for row in rows)
     assert any(row.startswith("not read: ") and "odd.txt" in row for row in rows)
     assert lines[-2].startswith("skillevolbench: 3 prompts in ")

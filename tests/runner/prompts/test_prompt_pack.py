@@ -108,7 +108,7 @@ def test_a_prompt_is_there_once_for_each_condition(tmp_path: Path) -> None:
         pack.prompts[1],
         pack.prompts[0],
     ]
-    with pytest.raises(SuiteError, match="author, write is there already"):
+    with pytest.raises(SuiteError, match="author, write exists already"):
         read_pack(write_pack(folder, prompts=[*prompts, prompts[0]]))
 
 
