@@ -66,7 +66,7 @@ def cells_of(spec: LaunchSpec) -> tuple[Cell, ...]:
     """
     arms = [
         Arm(agent, model, author, condition)
-        for (agent, model), author, condition in product(pairs_of(spec), spec.author_models, conditions_of(spec))
+        for (agent, model), author, condition in product(pairs_of(spec), spec.author_models, list_conditions(spec))
         if find_condition(condition, spec.protocol).suits(author)
     ]
     return tuple(
@@ -76,7 +76,7 @@ def cells_of(spec: LaunchSpec) -> tuple[Cell, ...]:
     )
 
 
-def conditions_of(spec: LaunchSpec) -> tuple[str, ...]:
+def list_conditions(spec: LaunchSpec) -> tuple[str, ...]:
     """The conditions by name, each with every choice of prompts that changes it."""
     names = (name_with_prompts(name, choice, spec.protocol) for name, choice in product(spec.conditions, spec.prompts))
     return tuple(dict.fromkeys(names))
